@@ -15,7 +15,7 @@ from multisig.tokens import Bytecode, Call, Deploy, Function, Payload, format_un
 from signerd.core.checks.case import Outcome
 from signerd.core.places import PinnedPlace
 from signerd.core.review import Review
-from signerd.core.screens import on_screen
+from signerd.core.screens import address_on_screen, on_screen
 from signerd.core.text import SATS_PER_BTC, count, plain, short_id
 
 Labels = Mapping[bytes, str]
@@ -54,7 +54,7 @@ def title_of(found: Review, labels: Labels, pinned: Pinned = NO_PINNED) -> str:
     if inspection is None:
         return NOT_JUDGED
     if inspection.proof is not None:
-        return _proof(inspection.proof)
+        return _proof(inspection.proof, inspection.network)
     replaced = _replaced(found)
     if replaced is not None and not inspection.payments and not inspection.op_returns:
         return f"Take {replaced} back: {_back(inspection)} return"
@@ -63,8 +63,8 @@ def title_of(found: Review, labels: Labels, pinned: Pinned = NO_PINNED) -> str:
     return what if replaced is None else f"{what}, at a higher fee than {replaced}"
 
 
-def _proof(proof: ProofOfControl) -> str:
-    what = short_address(proof.address)
+def _proof(proof: ProofOfControl, network: Network) -> str:
+    what = short_address(address_on_screen(proof.address, network))
     if proof.coins:
         what = f"{count(len(proof.coins), 'coin', 'coins')} with {btc(int(proof.total))}, and {what}"
     return f"Sign a message to prove control of {what}; it pays nobody"

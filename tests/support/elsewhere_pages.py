@@ -9,7 +9,7 @@ from pathlib import Path
 from playwright.sync_api import Page
 
 from tests.support.browser import REBOUND
-from tests.support.firefox import Firefox
+from tests.support.firefox import Window
 
 # Another port is another origin of the same site.
 NAMES = ("127.0.0.1", "localhost", REBOUND)
@@ -66,7 +66,7 @@ def another_site() -> Iterator[Elsewhere]:
             thread.join()
 
 
-def attempts_of(page: Page | Firefox, beside: str, *given: object) -> dict[str, str]:
+def attempts_of(page: Page | Window, beside: str, *given: object) -> dict[str, str]:
     """What came of each attempt of the ``hostile.js`` beside that file, by its name."""
     scripts = [Path(__file__).with_name("hostile.js"), Path(beside).with_name("hostile.js")]
     script = "\n".join(each.read_text() for each in scripts)

@@ -39,6 +39,10 @@ class Window:
         """The answer of a function in JavaScript, also of one that awaits."""
         return self.page.evaluate(f"given => ({script})(...given)", list(given))
 
+    def evaluate(self, script: str, given: Any) -> Any:
+        """As a page of Playwright's does."""
+        return self.run(script, given)
+
     def click(self, selector: str) -> None:
         self.page.locator(selector).click()
 
@@ -62,6 +66,14 @@ class Window:
     def pause(self) -> None:
         self.page.wait_for_timeout(50)
 
+    @contextmanager
+    def beside(self) -> Iterator["Window"]:
+        """Another window of the same person's, which is closed at the end."""
+        assert isinstance(self.page, Page)
+        page = self.page.context.new_page()
+        yield Window(page)
+        page.close()
+
     def frame(self) -> "Window":
         """The only frame in it."""
         (frame,) = self.page.child_frames if isinstance(self.page, Frame) else self.page.frames[1:]
@@ -84,6 +96,11 @@ class Firefox(Window):
 
     def go(self, url: str) -> None:
         self.ask("WebDriver:Navigate", url=url)
+        # Another site's page has another process, and for a moment it is still the page before that answers.
+        deadline = time.monotonic() + _PATIENCE
+        while not self.run("url => location.origin === new URL(url).origin", url):
+            assert time.monotonic() < deadline, f"Firefox does not come to {url}"
+            self.pause()
 
     def run(self, script: str, *given: Any) -> Any:
         body = (
@@ -98,10 +115,6 @@ class Firefox(Window):
         worked, found = answer
         assert worked, found
         return found
-
-    def evaluate(self, script: str, given: Any) -> Any:
-        """As a page of Playwright's does."""
-        return self.run(script, given)
 
     def click(self, selector: str) -> None:
         self.ask("WebDriver:ElementClick", id=self._element(selector))
@@ -123,7 +136,6 @@ class Firefox(Window):
 
     @contextmanager
     def beside(self) -> Iterator["Firefox"]:
-        """Another window of the same person's, which is closed at the end."""
         here = self.ask("WebDriver:GetWindowHandle")["value"]
         self._switch(self.ask("WebDriver:NewWindow", type="tab")["handle"])
         try:

@@ -21,11 +21,21 @@ const loads = (tag, fields) =>
     document.body.append(element);
   });
 
+// Firefox tells of no load where it shows an error of its own: from then on the frame cannot be seen into.
+const whenShown = (frame, look) => {
+  frame.onload = look;
+  const watch = setInterval(() => {
+    if (frame.contentDocument !== null) return;
+    clearInterval(watch);
+    setTimeout(look, 1000);
+  }, 50);
+};
+
 // A frame of theirs that cannot be seen into shows nothing, or an error of the browser's own.
 const frames = (url) =>
   new Promise((done) => {
     const frame = document.createElement("iframe");
-    frame.onload = () => {
+    whenShown(frame, () => {
       try {
         const text = frame.contentDocument.body.innerText;
         done(text ? `read ${text.slice(0, 80)}` : "refused");
@@ -33,7 +43,7 @@ const frames = (url) =>
         // Another origin, or the browser's page that says that it was blocked: its length tells how many frames it has.
         done(frame.contentWindow.length === 0 ? "refused" : "framed");
       }
-    };
+    });
     frame.src = url;
     document.body.append(frame);
   });
@@ -50,14 +60,14 @@ const posts = (url, enctype, fields) =>
       form.append(field);
     }
     document.body.append(frame, form);
-    frame.onload = () => {
+    whenShown(frame, () => {
       try {
         const text = frame.contentDocument.body.innerText;
         done(text ? `read ${JSON.parse(text).status}` : "sent");
       } catch {
         done("sent");
       }
-    };
+    });
     form.submit();
   });
 

@@ -21,10 +21,12 @@ from multisig import (
 )
 from signerd.core.states import State
 from signerd.loopback.serve import serving
+from tests.signerd.browser import test_hostile_pages
 from tests.support.browser import chromium
 from tests.support.custody import open_desk
 from tests.support.daemons import approve, until
-from tests.support.elsewhere_pages import another_site
+from tests.support.elsewhere_pages import NAMES as HOSTS
+from tests.support.elsewhere_pages import NOTHING, another_site, attempts_of
 from tests.support.firefox import Window, firefox
 from tests.support.real_signer import pin, register, signer
 from tests.support.virtual import COIN, RECIPIENT, coin
@@ -57,6 +59,16 @@ class Signers:
             await apps.accept(asks.id, code, rights=None, days=1)
 
         self.do(accept)
+
+    def known(self):
+        """All that a request could have changed."""
+
+        async def known():
+            chains = [await one.verify_audit() for one in self.daemons]
+            apps = [(await one.apps.open_requests(), await one.apps.list_origins()) for one in self.daemons]
+            return chains, apps, [one.feed.last for one in self.daemons]
+
+        return self.do(known)
 
     def approve(self, number):
         """The person looks at what was brought, and says yes; the device's buttons are pressed."""
@@ -164,11 +176,22 @@ FRAMED = """(url) => new Promise((done) => {
 })"""
 
 
-def another_origin_gets_nothing(window, origin, url, token):
-    """In the browser in which the page is paired: with its token, and with it in a frame."""
+def another_origin_gets_nothing(window, origin, signers, url, token):
+    """In the browser in which the page is paired: of signerd by the L list and by the page's token, and of
+    the page, also in a frame.
+    """
+    before = signers.known()
     with another_site() as elsewhere:
+        for name in HOSTS:
+            with window.beside() as other:
+                other.go(f"http://{name}:{elsewhere.port}/")
+                assert other.run(ASK, url, token) == 0
+                tried = attempts_of(other, test_hostile_pages.__file__, url, "0" * 64)
+                tried |= attempts_of(other, __file__, origin)
+                assert len(tried) > 60
+                assert {key: value for key, value in tried.items() if value not in NOTHING} == {}
+                assert signers.known() == before
         window.go(f"http://localhost:{elsewhere.port}/")
-        assert window.run(ASK, url, token) == 0
         window.run(FRAMED, f"{origin}/example/")
         frame = window.frame()
         frame.until("h1", "Coordinator")
@@ -187,7 +210,7 @@ def test_p97_p98_two_of_three_sign_in_a_page_of_another_origin(signers, chromium
             known = walk(
                 window, origin, signers, (0, 1), first, lambda: window.type("#psbt", first.to_base64())
             )
-            another_origin_gets_nothing(window, origin, *known)
+            another_origin_gets_nothing(window, origin, signers, *known)
             context.close()
         known = walk(firefox, origin, signers, (2, 0), second, lambda: firefox.bring("#file", file))
-        another_origin_gets_nothing(firefox, origin, *known)
+        another_origin_gets_nothing(firefox, origin, signers, *known)

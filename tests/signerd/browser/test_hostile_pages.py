@@ -68,11 +68,12 @@ def test_p97_in_firefox_another_site_gets_nothing_either(desk, elsewhere, firefo
     firefox.until("main", "Approve")
     before = known(desk)
     with firefox.beside():
-        firefox.go(f"http://{REBOUND}:{elsewhere}/")
-        came_of_it = attack(firefox, desk)
-    assert len(came_of_it) > 40
-    assert {key: value for key, value in came_of_it.items() if value not in NOTHING} == {}
-    assert known(desk) == before
+        for name in NAMES:
+            firefox.go(f"http://{name}:{elsewhere}/")
+            came_of_it = attack(firefox, desk)
+            assert len(came_of_it) > 40
+            assert {key: value for key, value in came_of_it.items() if value not in NOTHING} == {}
+            assert known(desk) == before
     desk.until_state("p-1", State.WAITING_PERSON)
 
 
