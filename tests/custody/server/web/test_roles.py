@@ -223,17 +223,6 @@ class TestPermissions:
         add_someone(world, "Other", rules.EVERY_PERMISSION)
         ok(remove_permission(alice, ADMINISTRATOR, permission))
 
-    def test_p27_an_owner_of_another_workspace_is_no_owner(self, alice: As) -> None:
-        """Calls that are the owners' ask for the first workspace."""
-        ok(
-            alice.post(
-                "/api/v1/create-workspace",
-                {"workspace_id": 1, "org_id": 1, "name": "Second", "network": "testnet"},
-            )
-        )
-        answer = remove_permission(alice, ADMINISTRATOR, P.VIEW_LOGS)
-        assert "first workspace" in refused(answer, 409, "LAST_ADMIN")["detail"]
-
     def test_there_are_seven(self, alice: As) -> None:
         for name in ("", "manage_role", "ROOT", None, 1):
             refused(add_permission(alice, SIGNER, name), 422, "VALIDATION")

@@ -250,7 +250,9 @@ class TestOwner:
         ok(remove(alice, 3))
         ok(world.as_user("keeper@example.org").get("/api/v1/get-user-info"))
 
-    def test_p58_one_in_another_workspace_is_enough(self, world, alice):
+    def test_p58_one_in_another_workspace_is_no_owner(self, world, alice):
+        """Calls that are the owners' ask for the first workspace."""
         body = {"org_id": 1, "workspace_id": 1, "name": "Second", "network": "testnet"}
         ok(alice.post("/api/v1/create-workspace", body))
-        ok(remove_permission(alice, ADMINISTRATOR, "VIEW_LOGS"))
+        answer = remove_permission(alice, ADMINISTRATOR, "VIEW_LOGS")
+        assert "first workspace" in refused(answer, 409, "LAST_ADMIN")["detail"]
