@@ -143,7 +143,10 @@ def _words(change: Change, field: str, value: Any) -> str:
         return change.names.get(field, f"{_RECORDS[field]} that is not there any more")
     if isinstance(value, dict):
         # By exposed key, the member who takes its place.
-        return "; ".join(f"{key}: member {member}" for key, member in value.items()) or "nobody is named"
+        return (
+            "; ".join(f"{key}: member {member}" for key, member in value.items())
+            or "whom the platform proposes"
+        )
     if isinstance(value, list):
         return "; ".join(_words(change, field, each) for each in value) or "none"
     return _plain_words(field, value)

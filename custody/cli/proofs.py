@@ -128,8 +128,8 @@ def download_command(desk: Desk, given: str, file: Path, workspace: str | None) 
 
 
 def _proofs(client: "Client", workspace_id: int) -> "list[Proposal]":
-    every = proposals_of(client, workspace_id, (*OPEN, *ENDED))
-    return sorted((one for one in every if one.tx_type == "proof"), key=lambda one: one.created_at)
+    every = proposals_of(client, workspace_id, (*OPEN, *ENDED), tx_type="proof")
+    return sorted(every, key=lambda one: one.created_at)
 
 
 def _proof(client: "Client", workspace_id: int, given: str) -> "Proposal":

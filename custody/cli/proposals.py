@@ -1,7 +1,7 @@
 """``custody proposals`` and ``approve-status``: what is under way, and who has approved."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
@@ -34,7 +34,11 @@ MOST_PAGES: Final = 25
 
 
 def proposals_of(
-    client: "Client", workspace_id: int, statuses: tuple[str, ...], search: str | None = None
+    client: "Client",
+    workspace_id: int,
+    statuses: tuple[str, ...],
+    search: str | None = None,
+    tx_type: Literal["proof"] | None = None,
 ) -> "Iterator[Proposal]":
     """Those of these statuses, the oldest first, up to MOST_PAGES pages of each."""
     from custody.schemas.proposals import ProposalStatus
@@ -43,7 +47,9 @@ def proposals_of(
         after = None
         for _ in range(MOST_PAGES):
             status = ProposalStatus(name.upper())
-            page = client.proposals(workspace_id, status=status, after=after, limit=PAGE, search=search)
+            page = client.proposals(
+                workspace_id, status=status, after=after, limit=PAGE, search=search, tx_type=tx_type
+            )
             yield from page.items
             after = page.following
             if after is None:
@@ -88,7 +94,7 @@ def proposals_command(
         found = sorted(
             proposals_of(client, place.workspace_id, statuses, search), key=lambda one: one.created_at
         )
-        names = {one.id: one.name for one in client.list_wallets(place.workspace_id)} if found else {}
+        names = {one.id: one.name for one in client.vault_names(place.workspace_id)} if found else {}
         is_anyone_nameless = any(not one.created_by_name for one in found)
         people = people_of(client, place.workspace_id) if is_anyone_nameless else {}
     if as_json:

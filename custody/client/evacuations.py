@@ -10,15 +10,24 @@ from custody.schemas.evacuations import (
     EvacuationRequest,
     StartEvacuationRequest,
     SweepAgainRequest,
+    VaultKey,
 )
 
+_KEYS = TypeAdapter(Few[VaultKey], config=LATER)
 _EVACUATIONS = TypeAdapter(Few[Evacuation], config=LATER)
 
 
 class EvacuationCalls:
+    @row("GET", "/api/v1/vault-keys", _KEYS, repeatable=True)
+    @staticmethod
+    def vault_keys(workspace_id: int) -> Sent:
+        """To choose the exposed ones from."""
+        return Sent(query={"workspace_id": workspace_id})
+
     @row("POST", "/api/v1/preview-evacuation", EvacuationPlan, repeatable=True)
     @staticmethod
     def preview_evacuation(body: EvacuationRequest) -> Sent:
+        """All of it; a part with a ``PreviewEvacuationRequest``."""
         return Sent(body)
 
     @row("POST", "/api/v1/start-evacuation", Evacuation)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack
 
 import httpx
 from pydantic import TypeAdapter
@@ -56,10 +56,12 @@ from custody.schemas.vaults import (
     Vault,
     VaultControls,
     VaultExport,
+    VaultName,
 )
 
 _KEYS = TypeAdapter(Few[Key], config=LATER)
 _VAULTS = TypeAdapter(Many[Vault], config=LATER)
+_VAULT_NAMES = TypeAdapter(Many[VaultName], config=LATER)
 # A long poll waits at the platform; the transport must not give up first.
 LONG_POLL_MARGIN_SECONDS = 10.0
 _PROPOSALS = TypeAdapter(Few[Proposal], config=LATER)
@@ -88,6 +90,7 @@ class ProposalFilters(TypedDict, total=False):
     after: str | None
     limit: int | None
     vault_id: str | None
+    tx_type: Literal["proof"] | None
     search: str | None
     newest_first: bool
     etag: str | None
@@ -149,6 +152,12 @@ class VaultCalls:
         which = {"workspace_id": workspace_id, "vault_id": vault_id, "name": name}
         return Sent(query={**which, "after": after, "limit": limit})
 
+    @row("GET", "/api/v1/vault-names", _VAULT_NAMES, repeatable=True)
+    @staticmethod
+    def vault_names(workspace_id: int, *, name: str | None = None) -> Sent:
+        """Of all its vaults, or of those whose name has this in it: to choose from."""
+        return Sent(query={"workspace_id": workspace_id, "name": name})
+
     @row("GET", "/api/v1/vault-export", VaultExport, repeatable=True)
     @staticmethod
     def vault_export(workspace_id: int, vault_id: str, form: ExportForm = "descriptor") -> Sent:
@@ -205,6 +214,12 @@ class ProposalCalls:
     @staticmethod
     def preview_psbt(body: CreatePsbtRequest) -> Sent:
         """What ``create_psbt`` would make of it now. It stores nothing."""
+        return Sent(body)
+
+    @row("POST", "/api/v1/preview-forward", PsbtPreview, repeatable=True)
+    @staticmethod
+    def preview_forward(body: ForwardToVaultRequest) -> Sent:
+        """What ``forward_to_vault`` would make of it now. It stores nothing."""
         return Sent(body)
 
     @row("POST", "/api/v1/cancel-psbt", CancelPsbtResponse, repeatable=True)
@@ -339,6 +354,7 @@ def proposals_request(core: Core, workspace_id: int, **filters: Unpack[ProposalF
         "awaiting": "me" if filters.get("awaiting_me") else None,
         "after": filters.get("after"),
         "vault_id": filters.get("vault_id"),
+        "tx_type": filters.get("tx_type"),
         "search": filters.get("search"),
         "order": "newest" if filters.get("newest_first") else None,
         "limit": filters.get("limit"),

@@ -20,7 +20,7 @@ from custody.schemas.common import (
     TextId,
     Timestamp,
 )
-from custody.schemas.evacuations import EvacuationPlan
+from custody.schemas.evacuations import MAX_EVACUATED, EvacuationPlan, PlanCount, PlanPlace
 from custody.schemas.queries import QueryId
 
 MAX_COOLING_OFF_HOURS = 14 * 24
@@ -91,10 +91,14 @@ class DeclineChangeRequest(ChangeRequest):
 
 
 class ChangesQuery(Request):
-    """``GET /api/v1/changes``: the newest first, or one with the plan of its evacuation."""
+    """``GET /api/v1/changes``: the newest first, or one with the plan of its evacuation, of which ``plan_first`` and ``plan_count``
+    say which vaults are told of.
+    """  # noqa: E501
 
     workspace_id: QueryId
     change_id: TextId | None = None
+    plan_first: PlanPlace = 0
+    plan_count: PlanCount = MAX_EVACUATED
 
 
 class Change(Shape):

@@ -54,6 +54,17 @@ class EvacuationRequest(Request):
         return self
 
 
+PlanPlace = Annotated[int, Field(ge=0, lt=MAX_EVACUATED)]
+PlanCount = Annotated[int, Field(ge=1, le=MAX_EVACUATED)]
+
+
+class PreviewEvacuationRequest(EvacuationRequest):
+    """For a look at the plan. ``first`` and ``count``: which of its vaults are told of, from 0 on."""
+
+    first: PlanPlace = 0
+    count: PlanCount = MAX_EVACUATED
+
+
 class StartEvacuationRequest(EvacuationRequest):
     """``POST /api/v1/start-evacuation``: of the plan that has this hash. A second person is asked for it."""
 
@@ -84,7 +95,7 @@ class PlannedVault(Shape):
     ``amount_sats`` arrive by the first sweep at the present rate, for ``fee_sats``; ``further_sats`` take more sweeps. Not swept are
     ``held_sats`` of proposals (those in ``cancels`` are cancelled first, those in ``holds`` have signatures out or are on their way),
     ``waiting_sats`` in no block yet, ``small_sats`` below their own fee and ``kept_sats`` for the vault's tokens. ``forwards`` are open
-    and pay the old address. ``notes`` say it in words.
+    and pay the old address: up to 100 of each. ``notes`` say it in words, and count all.
     """  # noqa: E501
 
     vault_id: Label
@@ -108,9 +119,23 @@ class PlannedVault(Shape):
     notes: Few[Prose]
 
 
+class VaultKey(Shape):
+    """A key that stands in the workspace's vaults, so many of them, and whose it is. ``fingerprint``: as its device shows it."""  # noqa: E501
+
+    key_id: Label
+    user_id: Label
+    name: Label
+    fingerprint: Label
+    vaults: Count
+
+
 class EvacuationPlan(Shape):
-    """``plan_hash`` stands for the vaults, the replacements' names, thresholds and keys, and the priority: not for amounts and fees,
-    which move with the chain. ``further_vaults``: how many exposed ones are not in it, because it has 500 at most.
+    """``plan_hash`` stands for all its vaults, the replacements' names, thresholds and keys, and the priority: not for amounts and
+    fees, which move with the chain. ``further_vaults``: how many exposed ones are not in it, because it has 500 at most.
+
+    ``vaults`` are those that were asked for, from the place ``first`` on; all of them are ``planned_vaults``, of which
+    ``moved_vaults`` get a replacement and hold ``moved_sats``. ``exposed_keys`` stand in its quorums, and ``substitutes`` may be
+    named for one whose holder is none of them.
     """  # noqa: E501
 
     plan_hash: Label
@@ -118,6 +143,12 @@ class EvacuationPlan(Shape):
     priority: Priority
     vaults: Few[PlannedVault]
     further_vaults: Count
+    first: Count = 0
+    planned_vaults: Count = 0
+    moved_vaults: Count = 0
+    moved_sats: Sats = 0
+    exposed_keys: Few[VaultKey] = Field(default_factory=list)
+    substitutes: Few[EvacuationSigner] = Field(default_factory=list)
 
 
 class EvacuationsQuery(Request):

@@ -63,6 +63,11 @@ class TxType(StrEnum):
     PROOF = "proof"
 
 
+Coins = Annotated[
+    list[OutpointText], Field(min_length=1, max_length=MAX_COINS, json_schema_extra={"uniqueItems": True})
+]
+
+
 class CreatePsbtRequest(Request):
     """``POST /api/v1/create-psbt``. ``recipients`` with parallel ``amounts_sats``, or BIP-21 URIs that carry amounts. One
     address alone, and no amount, is sent everything that the vault can spend, less the fee; a link is not.
@@ -87,13 +92,7 @@ class CreatePsbtRequest(Request):
     contract_ids: Annotated[list[TextId], Field(max_length=100)] | None = None
     priority: Priority | None = None
     fee_rate: FeeRateText | None = None
-    coins: (
-        Annotated[
-            list[OutpointText],
-            Field(min_length=1, max_length=MAX_COINS, json_schema_extra={"uniqueItems": True}),
-        ]
-        | None
-    ) = None
+    coins: Coins | None = None
     replaces_psbt_id: TextId | None = None
     cancel: bool = False
     accelerates_psbt_id: TextId | None = None
@@ -137,6 +136,8 @@ class PsbtPreview(Shape):
     has this fee and this change. ``movement_sats`` is what leaves the vault, fee included. ``role_left_sats`` and ``vault_left_sats``
     are the largest movements that the two limits let through after it; null for another version of a proposal, which counts once
     with it.
+
+    ``POST /api/v1/preview-forward`` answers the same of ``forward-to-vault``: ``movement_sats`` is 0, and no limit counts.
     """  # noqa: E501
 
     psbt_base64: PsbtText
@@ -329,12 +330,14 @@ ADDRESS_CHARACTERS = 90
 class ForwardToVaultRequest(Request):
     """``POST /api/v1/forward-to-vault``: a fixed ``amount_sats``, or ``sweep`` for the whole balance; ``fee_sats`` with either.
 
-    ``wallet_address`` says which of the caller's profiles is meant, as ``GET /api/v1/signing-profile-address`` gives it.
+    ``wallet_address`` says which of the caller's profiles is meant, as ``GET /api/v1/signing-profile-address`` gives it. ``coins``:
+    those that ``POST /api/v1/preview-forward`` showed; where others would be spent by now, it is refused.
     """  # noqa: E501
 
     workspace_id: IntId
     vault_id: TextId
     network: ApiNetwork
+    coins: Coins | None = None
     amount_sats: AmountSats | None = None
     fee_sats: AmountSats
     sweep: StrictBool = False

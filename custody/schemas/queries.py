@@ -37,7 +37,7 @@ class PsbtQuery(Request):
     last id seen. ``awaiting``: those that the caller has to decide. ``vault_id``: those of that vault. ``search``: those that
     have each of its words in their title or in the address book's name of whom they pay, as the beginning of an address,
     a txid or an id, or as an amount in BTC or satoshis. A search looks at some thousand proposals at a time: with ``Link``
-    it goes on from there, whether it found any.
+    it goes on from there, whether it found any. ``tx_type``: proofs of control alone.
     """  # noqa: E501
 
     psbt_id: TextId | None = None
@@ -45,6 +45,7 @@ class PsbtQuery(Request):
     status: ProposalStatus | None = None
     awaiting: Literal["me"] | None = None
     vault_id: TextId | None = None
+    tx_type: Literal["proof"] | None = None
     order: Literal["oldest", "newest"] = "oldest"
     after: TextId | None = None
     search: SearchText | None = None

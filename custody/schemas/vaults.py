@@ -60,8 +60,8 @@ def _is_absent(value: object) -> bool:
 
 
 class VaultsQuery(Request):
-    """``GET /api/v1/list-wallets``, the oldest first: all of them, or a page of ``limit``; ``after`` is the last id seen.
-    ``vault_id`` for one, ``name`` for those whose name has this in it.
+    """``GET /api/v1/list-wallets`` and ``vault-names``, the oldest first: all of them, or a page of ``limit``; ``after`` is the last
+    id seen. ``vault_id`` for one, ``name`` for those whose name has this in it.
     """  # noqa: E501
 
     workspace_id: QueryId
@@ -127,6 +127,14 @@ class Vault(Shape):
         if (self.detailed_vault_limits is None) == (self.limit_error is None):
             raise ValueError("a vault has either detailed_vault_limits or limit_error")
         return self
+
+
+class VaultName(Shape):
+    """To choose from."""
+
+    id: Label
+    name: Label
+    is_frozen: bool
 
 
 class VaultControls(Shape):

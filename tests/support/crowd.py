@@ -37,6 +37,7 @@ from custody.server.store.models import (
     Signature,
     Vault,
     VaultSigner,
+    WatchedScript,
     Webhook,
     WebhookDelivery,
     WebhookEvent,
@@ -159,7 +160,8 @@ class Crowd:
     def _vaults(self, db: Session, first: Vault, count: int) -> list[str]:
         """Each of accounts of its own, so that every descriptor is a real one and differs."""
         seats = db.scalars(select(VaultSigner).where(VaultSigner.vault_id == first.id)).all()
-        made: dict[type[Base], list[dict[str, Any]]] = {Vault: [], KeyAccount: [], VaultSigner: []}
+        kinds = (Vault, KeyAccount, VaultSigner, WatchedScript)
+        made: dict[type[Base], list[dict[str, Any]]] = {kind: [] for kind in kinds}
         last = db.scalar(select(func.max(KeyAccount.id))) or 0
         for number in range(self.there.vaults, count):
             vault_id, keys = _id("vault", number), []
@@ -174,8 +176,12 @@ class Crowd:
             policy = Policy(NETWORK, first.m, tuple(keys))
             changes = {"id": vault_id, "name": f"Vault {number}", "descriptor": policy.descriptor}
             address = {"address": policy.address(0, 0), "witness_script_hex": "00"}
-            moment = {"created_at": first.created_at + timedelta(seconds=number)}
+            moment: dict[str, Any] = {"created_at": first.created_at + timedelta(seconds=number)}
+            moment["next_receive_index"] = 0
             made[Vault].append({**_values(first), **changes, **address, **moment})
+            place = {"vault_id": vault_id, "branch": 0, "address_index": 0}
+            script = {"chain": first.chain, "script_pubkey": policy.script_pubkey(0, 0)}
+            made[WatchedScript].append({**place, **script})
         for model, rows in made.items():
             _insert(db, model, rows)
         return [first.id, *(_id("vault", number) for number in range(1, count))]

@@ -3,18 +3,25 @@
 from tests.support.custody import Desk, ok
 from tests.support.platform import As, key_offer, register_key, seed
 
-DORA, ERIN = "dora@example.org", "erin@example.org"
+DORA = "dora@example.org"
 START = "/api/v1/start-evacuation"
 
 
 def staff(desk: Desk) -> As:
     """A second administrator, and a member whose key takes the place of one that is exposed."""
     desk.user_ids["dora"] = desk.world.member(1, DORA, "Administrator").user_id
-    placed = desk.world.member(1, ERIN)
-    desk.user_ids["erin"], desk.devices["erin"] = placed.user_id, seed(9)
-    desk.signers["erin"] = desk.world.as_user(ERIN)
-    ok(register_key(desk.signers["erin"], desk.devices["erin"]))
+    add_signer(desk, "erin", 9)
     return desk.world.as_user(DORA)
+
+
+def add_signer(desk: Desk, name: str, device: int) -> int:
+    """A member with a key of their own, who is a signer of no vault yet. Their user id."""
+    email = f"{name}@example.org"
+    placed = desk.world.member(1, email)
+    desk.user_ids[name], desk.devices[name] = placed.user_id, seed(device)
+    desk.signers[name] = desk.world.as_user(email)
+    ok(register_key(desk.signers[name], desk.devices[name]))
+    return placed.user_id
 
 
 def add_accounts(desk: Desk, count: int, *names: str) -> None:

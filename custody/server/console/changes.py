@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from custody.change_words import facts_of, names_nothing, title_of
 from custody.schemas.changes import Change, SecondPersonRule
-from custody.server.console.evacuations import plan_facts
+from custody.server.console.evacuations import PLAN_PAGE, pages_of, plan_facts
 from custody.server.console.members import name_of
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
@@ -47,9 +47,10 @@ def _role_names(visit: Visit) -> list[str]:
 
 
 def _change(visit: Visit) -> Change:
-    """With the plan of the evacuation that it would start. Raises NotFound."""
-    change_id = visit.form.one("change_id")
-    found: list[Change] = visit.get("changes", workspace_id=visit.here.id, change_id=change_id)
+    """With a page of the plan of the evacuation that it would start. Raises NotFound."""
+    change_id = visit.form.one("change_id") or visit.query("change_id")
+    part = {"plan_first": visit.place_in_list("first") or 0, "plan_count": PLAN_PAGE}
+    found: list[Change] = visit.get("changes", workspace_id=visit.here.id, change_id=change_id, **part)
     if found:
         return found[0]
     raise NotFound("There is no such change, or your role does not confirm it.")
@@ -60,7 +61,7 @@ def review_confirmation(visit: Visit) -> Review:
     if names_nothing(change):
         raise StateConflict("It names what is not there any more: decline it.")
     workspace, *said = facts_of(change)
-    facts = (
+    facts: tuple[tuple[str, object], ...] = (
         workspace,
         ("What would change", title_of(change)),
         *said,
@@ -69,10 +70,20 @@ def review_confirmation(visit: Visit) -> Review:
     if change.no_plan is not None:
         raise StateConflict(change.no_plan)
     if change.plan is not None:
-        facts = (*facts, *plan_facts(change.plan))
+        pages = f"{visit.here.path}/changes/plan?change_id={change.change_id}&first={PLAN_PAGE}"
+        facts = (*facts, *plan_facts(change.plan, pages))
     return Review(
         "Confirm this change?", facts, "Confirm", "It counts at once, in the name of whoever asked."
     )
+
+
+def plan_page(visit: Visit) -> Response:
+    """The plan of an evacuation that waits for this person's yes, in parts."""
+    change = _change(visit)
+    if change.plan is None:
+        raise NotFound(change.no_plan or "It waits for no evacuation.")
+    pages = pages_of(change.plan, f"change_id={change.change_id}")
+    return visit.page("changes/plan.html", here="changes", plan=change.plan, pages=pages)
 
 
 def confirm(visit: Visit) -> Response:
@@ -119,6 +130,7 @@ def change_rule(visit: Visit) -> Response:
 _HERE = "/w/{workspace_id:int}/changes"
 ROWS = (
     Row("GET", _HERE, changes),
+    Row("GET", _HERE + "/plan", plan_page),
     Row("POST", _HERE + "/confirm", confirm, again=changes, review=review_confirmation, steps_up=True),
     Row("POST", _HERE + "/decline", decline, again=changes),
     Row("POST", _HERE + "/rule", change_rule, again=changes, review=review_rule, steps_up=True),

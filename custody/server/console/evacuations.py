@@ -1,21 +1,25 @@
 """Evacuations: which keys are exposed, the plan, its start by two people, and how far it is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlencode
 
+from markupsafe import Markup
 from starlette.responses import Response
 
+from custody.pages.figures import amount
 from custody.pages.rendering import Live
-from custody.schemas.evacuations import Evacuation, EvacuationPlan, PlannedVault
-from custody.schemas.vaults import Vault
+from custody.schemas.evacuations import Evacuation, EvacuationPlan, PlannedVault, VaultKey
 from custody.server.console.table import Review, Row
-from custody.server.console.vaults import fingerprints, names_of
-from custody.server.console.visit import Visit
-from custody.server.domain.errors import StateConflict
+from custody.server.console.visit import Visit, number_of
+from custody.server.domain.errors import Invalid, StateConflict
 from custody.server.domain.limits import in_btc
 
 PRIORITIES: Final = (("high", "High"), ("medium", "Medium"), ("low", "Low"))
 CHAIN_SECONDS: Final = 15
+# Of a plan's vaults: what each would move is worked out for those that are shown.
+PLAN_PAGE: Final = 20
 
 
 def evacuations(visit: Visit) -> Response:
@@ -39,31 +43,59 @@ def _progress(visit: Visit) -> dict[str, Any]:
 
 
 def choose(visit: Visit) -> Response:
-    """The signers' keys, of which some are ticked; and the plan where some are."""
-    keys = list(dict.fromkeys(visit.request.query_params.getlist("exposed")))
-    advisory, plan = visit.place_in_list("advisory"), None
-    if keys or advisory is not None:
-        wanted = {"exposed_keys": keys, "advisory_id": advisory, "priority": visit.query("priority", "high")}
-        plan = _plan(visit, wanted)
+    """The signers' keys, of which some are ticked; and a page of the plan where some are."""
+    query = visit.request.query_params
+    asked: dict[str, Any] = {
+        "exposed_keys": list(dict.fromkeys(query.getlist("exposed"))),
+        "advisory_id": visit.place_in_list("advisory"),
+        "substitutes": _substitutes(query.getlist("substitute")),
+        "priority": visit.query("priority", "high"),
+    }
+    plan = None
+    if asked["exposed_keys"] or asked["advisory_id"] is not None:
+        plan = _plan(visit, asked, first=visit.place_in_list("first") or 0)
+    keys: list[VaultKey] = visit.get("vault-keys", workspace_id=visit.here.id)
+    kept = [(name, value) for name, value in query.multi_items() if name != "first"]
     return visit.page(
-        "evacuations/plan.html", here="vaults", plan=plan, keys=keys, advisory=advisory, known=_known(visit),
-        priorities=PRIORITIES, priority=visit.query("priority", "high"),
+        "evacuations/plan.html", here="vaults", plan=plan, asked=asked, keys=keys, priorities=PRIORITIES,
+        pages=None if plan is None else pages_of(plan, urlencode(kept)),
     )  # fmt: skip
 
 
-def _known(visit: Visit) -> list[tuple[str, str]]:
-    """Each key of a vault here, with its holder and device in words."""
-    found: dict[str, str] = {}
-    vaults: list[Vault] = visit.get("list-wallets", workspace_id=visit.here.id)
-    for vault in vaults:
-        names, prints = names_of(visit, vault), fingerprints(vault)
-        for each in vault.signers:
-            found[each.key_id] = f"{names[each.user_id]}, fingerprint {prints[each.key_index]}"
-    return sorted(found.items(), key=lambda each: each[1])
+def _substitutes(texts: Sequence[str]) -> dict[str, int]:
+    """Each ``KEY:USER``; without a user the platform proposes somebody. Raises Invalid."""
+    found: dict[str, int] = {}
+    for text in filter(None, texts):
+        key, _, user = text.partition(":")
+        number = number_of(user)
+        if number is None:
+            raise Invalid.at("/substitutes", "Choose each substitute from its list.")
+        found[key] = number
+    return found
 
 
-def _plan(visit: Visit, wanted: Mapping[str, Any]) -> EvacuationPlan:
-    plan: EvacuationPlan = visit.post("preview-evacuation", workspace_id=visit.here.id, **wanted)
+@dataclass(frozen=True)
+class Pages:
+    """Where the others of a plan's pages are. ``words``: which of its vaults this one has."""
+
+    words: str
+    before: str | None
+    after: str | None
+
+
+def pages_of(plan: EvacuationPlan, query: str) -> Pages:
+    first, last = plan.first, plan.first + len(plan.vaults)
+    return Pages(
+        f"Vaults {first + 1} to {last} of {plan.planned_vaults}",
+        f"{query}&first={max(0, first - PLAN_PAGE)}" if first else None,
+        f"{query}&first={last}" if last < plan.planned_vaults else None,
+    )
+
+
+def _plan(visit: Visit, wanted: Mapping[str, Any], first: int = 0) -> EvacuationPlan:
+    plan: EvacuationPlan = visit.post(
+        "preview-evacuation", workspace_id=visit.here.id, first=first, count=PLAN_PAGE, **wanted
+    )
     return plan
 
 
@@ -72,15 +104,25 @@ def _asked(visit: Visit) -> dict[str, Any]:
     return {
         "exposed_keys": list(dict.fromkeys(form.every("exposed"))),
         "advisory_id": visit.number("advisory") if form.one("advisory") else None,
+        "substitutes": _substitutes(form.every("substitute")),
         "priority": form.one("priority"),
     }
 
 
-def plan_facts(plan: EvacuationPlan) -> list[tuple[str, str]]:
-    return [
+def plan_facts(plan: EvacuationPlan, pages: str) -> list[tuple[str, object]]:
+    """``pages``: the path of the page that shows it in parts."""
+    facts: list[tuple[str, object]] = [
         ("Plan", f"{plan.plan_hash[:8]}, fee {plan.fee_rate} sat/vB"),
+        ("Vaults that are moved", f"{plan.moved_vaults} of {plan.planned_vaults}"),
+        ("They hold", amount(plan.moved_sats)),
         *((each.vault_name, _words(each)) for each in plan.vaults),
     ]
+    last = plan.first + len(plan.vaults)
+    if last < plan.planned_vaults:
+        words = f"The vaults {last + 1} to {plan.planned_vaults} of this plan, in a window of their own"
+        link = Markup('<a href="{}" target="_blank" rel="noopener">{}</a>').format(pages, words)
+        facts.append(("And", link))
+    return facts
 
 
 def _words(each: PlannedVault) -> str:
@@ -92,14 +134,19 @@ def _words(each: PlannedVault) -> str:
 
 
 def review_start(visit: Visit) -> Review:
-    plan = _plan(visit, _asked(visit))
+    asked = _asked(visit)
+    plan = _plan(visit, asked)
     if plan.plan_hash != visit.form.one("plan_hash"):
         raise StateConflict("The plan is another one by now: look at the new one.")
     warning = (
         "A second person has to confirm it. Then the vaults are made, proposals without a signature are "
         "cancelled, and the sweeps wait for the signers."
     )
-    return Review("Evacuate these vaults?", plan_facts(plan), "Go on", warning)
+    query = [("exposed", key) for key in asked["exposed_keys"]]
+    query += [("substitute", f"{key}:{user}") for key, user in asked["substitutes"].items()]
+    query += [] if asked["advisory_id"] is None else [("advisory", asked["advisory_id"])]
+    path = f"{visit.here.path}/evacuations/plan?{urlencode(query)}&priority={plan.priority}&first={PLAN_PAGE}"
+    return Review("Evacuate these vaults?", plan_facts(plan, path), "Go on", warning)
 
 
 def start(visit: Visit) -> Response:

@@ -4,10 +4,13 @@ from typing import Any
 
 from starlette.responses import Response
 
+from custody.pages.figures import address
 from custody.schemas.keys import SigningProfileAddress
-from custody.server.console.proposals import vault_of
-from custody.server.console.proposing import MAX_CHOICES
+from custody.schemas.proposals import PsbtPreview, TxType
+from custody.server.console.money import money_of
+from custody.server.console.proposing import MoneyReview, beside
 from custody.server.console.table import Review, Row
+from custody.server.console.vaults import vault_by_id, vaults_to_choose
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import CustodyError, Invalid, PermissionDenied
 from multisig import MultisigError, parse_btc
@@ -24,7 +27,7 @@ def form_page(visit: Visit) -> Response:
     return visit.page(
         "proposals/forward.html",
         here="proposals",
-        vaults=visit.get("list-wallets", workspace_id=visit.here.id, limit=MAX_CHOICES),
+        vaults=vaults_to_choose(visit, visit.form.one("vault") or visit.query("vault")),
         profile=profile,
         why_not=why_not,
     )
@@ -64,22 +67,31 @@ def _whole(text: str) -> int:
 
 
 def review(visit: Visit) -> Review:
+    """What would be made now, of what was typed. Raises what making it would, beside its field."""
+    if visit.form.ticked("confirmed"):
+        return Review("Forward your own money", (), "Propose it")
     body = _body(visit)
-    vault = vault_of(visit, body["vault_id"])
-    amount = f"{body['amount_sats']:,} sats" if "amount_sats" in body else "all that is there, less the fee"
-    facts = (
-        ("From your own address", body["wallet_address"]),
-        ("Into the vault", vault.name),
-        ("Amount", amount),
-        ("Network fee", f"{body['fee_sats']:,} sats"),
-        ("Unconfirmed coins", "may be spent" if body["allow_unconfirmed"] else "are left alone"),
+    vault = vault_by_id(visit, body["vault_id"])
+    shown: PsbtPreview = beside(lambda: visit.post("preview-forward", **body))
+    return MoneyReview(
+        "Forward your own money",
+        (("From your own address", address(body["wallet_address"])),),
+        "Propose it",
+        "You alone sign it, on your own machine.",
+        money=money_of(shown.psbt_base64, vault, {}, TxType.FORWARD),
+        taken_from="your own address",
+        amounts=(
+            (f"Into {vault.name}", shown.amounts_sats[0]),
+            ("Network fee", shown.fee_sats),
+            ("Back to you", shown.change_sats),
+        ),
+        pinned=[("shown_coin", coin) for coin in shown.coins],
     )
-    words = "Its coins are chosen when it is proposed. You look at it, and sign it, on your own machine."
-    return Review("Forward your own money", facts, "Propose it", words)
 
 
 def make(visit: Visit) -> Response:
-    made = visit.post("forward-to-vault", **_body(visit))
+    body = _body(visit) | {"coins": list(visit.form.every("shown_coin"))}
+    made = beside(lambda: visit.post("forward-to-vault", **body))
     return visit.go(
         f"{visit.here.path}/proposals/{made.psbt_id}", "It is proposed. Sign it on your own machine."
     )

@@ -11,6 +11,8 @@ from custody.schemas.vaults import Vault
 from custody.text import count
 from multisig import Inspection, MultisigError, Network, Psbt, inspect
 from multisig import Vault as Policy
+from multisig.bip322 import inspect_proof
+from multisig.inspection import ProvenCoin
 
 # A note of a place: 0 receives, 1 takes change.
 _PLACES = ("receive", "change")
@@ -64,6 +66,33 @@ def money_of(
         total_sats=seen.total_in,
         # A forward spends the member's own coins: its maker's machine judges it.
         faults=() if seen.ok or is_forward else tuple(finding.sentence for finding in seen.findings),
+    )
+
+
+@dataclass(frozen=True)
+class SignedMessage:
+    """Of a proof of control. ``coins``: those that are signed for. ``faults``: why it is none."""
+
+    message: str
+    address: str
+    coins: tuple[ProvenCoin, ...]
+    sats: int
+    faults: tuple[str, ...]
+
+
+def proof_of(psbt_base64: str, vault: Vault) -> SignedMessage | None:
+    """None where it cannot be read."""
+    network = Network(vault.chain)
+    try:
+        psbt = Psbt.parse(psbt_base64)
+        seen = inspect_proof(psbt, Policy.from_descriptor(vault.descriptor, network), network=network)
+    except MultisigError:
+        return None
+    assert seen.proof is not None, "what inspects a proof tells of it"
+    faults = tuple(finding.sentence for finding in seen.findings) if not seen.ok else ()
+    coins = seen.proof.coins
+    return SignedMessage(
+        seen.proof.message, seen.proof.address, coins, sum(coin.amount for coin in coins), faults
     )
 
 

@@ -9,12 +9,11 @@ from starlette.responses import Response
 
 from custody.pages.rendering import Live
 from custody.schemas.proposals import Proposal, ProposalStatus, TxType
-from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries_of
-from custody.server.console.money import money_of
+from custody.server.console.money import money_of, proof_of
 from custody.server.console.table import Row
+from custody.server.console.vaults import vault_by_id
 from custody.server.console.visit import Visit
-from custody.server.domain.errors import NotFound
 
 PAGE: Final = 50
 FILTERS: Final = ("search", "status", "awaiting", "vault", "after")
@@ -27,7 +26,12 @@ _STEPS: Final = (
     ("Signers approve", frozenset({ProposalStatus.PENDING})),
     ("Signed, and sent", frozenset({ProposalStatus.SIGNED, ProposalStatus.STALLED})),
     ("Waits for a block", frozenset({ProposalStatus.BROADCASTING})),
-    ("Confirmed", frozenset({ProposalStatus.CONFIRMED, ProposalStatus.PROVEN})),
+    ("Confirmed", frozenset({ProposalStatus.CONFIRMED})),
+)
+_STEPS_OF_PROOF: Final = (
+    ("Asked for", frozenset[ProposalStatus]()),
+    ("Signers approve", frozenset({ProposalStatus.PENDING})),
+    ("Complete", frozenset({ProposalStatus.PROVEN})),
 )
 
 
@@ -41,13 +45,14 @@ class Stage:
 
 def stages_of(proposal: Proposal) -> tuple[Stage, ...]:
     """None for one that left this way: its state says it all."""
-    at = next((n for n, (_, statuses) in enumerate(_STEPS) if proposal.status in statuses), None)
+    steps = _STEPS_OF_PROOF if proposal.tx_type is TxType.PROOF else _STEPS
+    at = next((n for n, (_, statuses) in enumerate(steps) if proposal.status in statuses), None)
     if at is None:
         return ()
-    is_over = proposal.status is ProposalStatus.CONFIRMED
+    is_over = at == len(steps) - 1
     return tuple(
         Stage(words, "done" if n < at or is_over else "now" if n == at else "later")
-        for n, (words, _) in enumerate(_STEPS)
+        for n, (words, _) in enumerate(steps)
     )
 
 
@@ -118,14 +123,6 @@ def proposal_of(visit: Visit) -> Proposal:
     return found
 
 
-def vault_of(visit: Visit, vault_id: str) -> Vault:
-    """Raises NotFound, Invalid."""
-    found: list[Vault] = visit.get("list-wallets", workspace_id=visit.here.id, vault_id=vault_id)
-    if not found:
-        raise NotFound("There is no such vault in this workspace.")
-    return found[0]
-
-
 def labels_of(visit: Visit, addresses: Sequence[str]) -> dict[str, str]:
     """The address book's names of these, by address, for those who may read it."""
     if not addresses or not visit.here.may(*BOOK_READERS):
@@ -139,7 +136,9 @@ def _standing_part(visit: Visit, proposal: Proposal) -> Live:
 
 
 def _money(visit: Visit, proposal: Proposal) -> dict[str, Any]:
-    vault = vault_of(visit, proposal.vault_id)
+    vault = vault_by_id(visit, proposal.vault_id)
+    if proposal.tx_type is TxType.PROOF:
+        return {"proof": proof_of(proposal.psbt_base64, vault)}
     return {
         "money": money_of(
             proposal.psbt_base64, vault, labels_of(visit, proposal.recipients), proposal.tx_type

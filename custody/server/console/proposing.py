@@ -18,9 +18,10 @@ from custody.schemas.proposals import MAX_COINS, MAX_RECIPIENTS, PsbtPreview
 from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries, entries_of
 from custody.server.console.money import Money, money_of
-from custody.server.console.proposals import PROPOSERS, labels_of, vault_of
+from custody.server.console.proposals import PROPOSERS, labels_of
 from custody.server.console.roles import sats_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
+from custody.server.console.vaults import vault_by_id, vaults_to_choose
 from custody.server.console.visit import Visit
 from custody.server.domain.address_book import name_key
 from custody.server.domain.errors import CustodyError, Fault, Invalid, PermissionDenied, StateConflict
@@ -30,8 +31,6 @@ from multisig import MultisigError, parse_btc
 # Of the address book, the first ones, offered while a person types. All of its names are understood.
 OFFERED: Final = 200
 MORE_ROWS: Final = 3
-# Of the vaults to pay from. Every vault's own page leads here, too.
-MAX_CHOICES: Final = 100
 # Beside which field a refusal of the whole is told.
 _BESIDE: Mapping[ErrorCode, str] = {
     ErrorCode.INSUFFICIENT_FUNDS: "/amounts_sats",
@@ -68,11 +67,9 @@ def form_page(visit: Visit) -> Response:
     """With what was typed, where it was sent before."""
     if not visit.here.may(*PROPOSERS):
         raise PermissionDenied("Only those who manage the workspace propose payments.")
-    vaults: list[Vault] = visit.get("list-wallets", workspace_id=visit.here.id, limit=MAX_CHOICES)
     wanted = visit.form.one("wallet") or visit.query("vault")
-    chosen = vault_of(visit, wanted) if wanted else next(iter(vaults), None)
-    if chosen is not None and all(vault.id != chosen.id for vault in vaults):
-        vaults.append(chosen)
+    vaults = vaults_to_choose(visit, wanted)
+    chosen = vault_by_id(visit, wanted or vaults[0].id) if vaults else None
     return visit.page(
         "proposals/new.html",
         here="proposals",
@@ -210,7 +207,7 @@ def review(visit: Visit) -> Review:
     """What would be made now, of what was typed. Raises what making it would, beside its field."""
     if visit.form.ticked("confirmed"):
         return Review("Review the payment", (), "Propose it")
-    vault = vault_of(visit, visit.form.one("wallet"))
+    vault = vault_by_id(visit, visit.form.one("wallet"))
     with_fields = beside(lambda: asked(visit, vault))
     shown: PsbtPreview = beside(lambda: visit.post("preview-psbt", **with_fields))
     pinned = [("shown_coin", coin) for coin in shown.coins]
@@ -253,7 +250,7 @@ def _looked_at(body: Mapping[str, Any]) -> list[Any]:
 
 def make(visit: Visit) -> Response:
     form = visit.form
-    vault = vault_of(visit, form.one("wallet"))
+    vault = vault_by_id(visit, form.one("wallet"))
     body = asked(visit, vault)
     require_as_shown(visit, *_looked_at(body))
     del body["priority" if "priority" in body else "fee_rate"]

@@ -85,6 +85,7 @@ TEMPLATES.environment.globals["sections"] = (
     ("Overview", "", ()),
     ("Proposals", "proposals", _READERS),
     ("Vaults", "vaults", _READERS),
+    ("Proofs", "proofs", _READERS),
     ("Advisories", "advisories", ()),
     ("Tokens", "tokens", ("VIEW_BALANCES", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")),
     ("Address book", "addresses", ("PAYMENT_INIT", "MANAGE_WORKSPACE")),

@@ -8,9 +8,10 @@ from starlette.responses import Response
 
 from custody.schemas.proposals import Proposal, PsbtPreview
 from custody.server.console.money import money_of
-from custody.server.console.proposals import labels_of, proposal_of, vault_of
+from custody.server.console.proposals import labels_of, proposal_of
 from custody.server.console.proposing import MoneyReview, left_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
+from custody.server.console.vaults import vault_by_id
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import CustodyError
 
@@ -87,7 +88,7 @@ def review(visit: Visit) -> Review:
     if visit.form.ticked("confirmed"):
         return Review(change.title, (), change.action)
     shown: PsbtPreview = visit.post("preview-psbt", **_asked(visit, proposal, change))
-    vault = vault_of(visit, proposal.vault_id)
+    vault = vault_by_id(visit, proposal.vault_id)
     return MoneyReview(
         change.title,
         (("Rate", f"{proposal.fee_rate} sat/vB before, {shown.fee_rate} sat/vB now"),),

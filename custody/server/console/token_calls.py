@@ -8,11 +8,11 @@ from starlette.responses import Response
 
 from custody.pages.figures import address
 from custody.schemas.asset_tokens import CallContractResponse, Contract
-from custody.schemas.vaults import Vault
+from custody.schemas.vaults import VaultName
 from custody.server.console.table import Review, Row
-from custody.server.console.tokens import approving, priority, token_here, vaults_to_choose
+from custody.server.console.tokens import approving, priority, token_here
 from custody.server.console.typed import raw_units
-from custody.server.console.vaults import vault_by_id
+from custody.server.console.vaults import vault_by_id, vault_name, vaults_to_choose
 from custody.server.console.visit import Visit
 from custody.server.console.words import FUNCTION_WORDS, token_units
 from custody.server.domain.errors import Invalid, NotFound
@@ -76,12 +76,12 @@ def call_page(visit: Visit) -> Response:
     )
 
 
-def _callers(visit: Visit, token: Contract, function: Function) -> list[Vault]:
+def _callers(visit: Visit, token: Contract, function: Function) -> list[VaultName]:
     """The vaults that may call it: the owner's first."""
-    own = vault_by_id(visit, token.vault_id)
+    own = vault_name(visit, token.vault_id)
     if function not in _OF_HOLDERS:
         return [own]
-    others = vaults_to_choose(visit, "")
+    others = vaults_to_choose(visit)
     return [own, *(each for each in others if each.id != own.id)]
 
 

@@ -14,16 +14,17 @@ from custody.server.console.words import CALL_WORDS
 from custody.server.domain.lifecycle import TRANSITIONS
 from custody.server.domain.token_status import TABLE, Mined, contract_status
 
-WIDTH, HEIGHT = 600, 230
-BOX_WIDTH, BOX_HEIGHT = 164, 44
+# Narrow, so that it can be read on a telephone.
+WIDTH, HEIGHT = 380, 260
+BOX_WIDTH, BOX_HEIGHT = 150, 44
 # The left upper corner of each box.
 _PLACES: Mapping[CallStatus, tuple[int, int]] = MappingProxyType(
     {
         CallStatus.PENDING: (5, 8),
-        CallStatus.BROADCASTING: (218, 8),
-        CallStatus.CONFIRMED: (431, 8),
-        CallStatus.STALLED: (5, 176),
-        CallStatus.FAILED: (431, 176),
+        CallStatus.BROADCASTING: (5, 108),
+        CallStatus.CONFIRMED: (5, 208),
+        CallStatus.STALLED: (225, 8),
+        CallStatus.FAILED: (225, 208),
     }
 )
 # How far an arrow stays beside the line of two middles, so that two ways between two states are two arrows.

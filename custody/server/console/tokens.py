@@ -17,12 +17,17 @@ from custody.schemas.asset_tokens import (
     CreateTokenResponse,
     WorkspaceWhitelist,
 )
-from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.token_picture import draw_states
 from custody.server.console.typed import raw_units, whole
-from custody.server.console.vaults import CHAIN_SECONDS, holdings, vault_by_id
+from custody.server.console.vaults import (
+    CHAIN_SECONDS,
+    holdings,
+    vault_by_id,
+    vault_name,
+    vaults_to_choose,
+)
 from custody.server.console.visit import Visit
 from custody.server.console.words import token_units
 from custody.server.domain.errors import Invalid
@@ -30,8 +35,6 @@ from custody.text import count
 from multisig.tokens import MAX_DECIMALS, Function
 
 PAGE = 25
-# Of the vaults, in a list to choose from: each costs a page more than half a millisecond.
-CHOICES = 50
 # Of a whitelist, on the token's page.
 FIRST_LISTED = 100
 # Whose calls the API takes.
@@ -49,7 +52,7 @@ def tokens(visit: Visit) -> Response:
         **({"vault_id": vault_id} if vault_id else {}),
     )
     shown = found[:PAGE]
-    vaults = {each: vault_by_id(visit, each) for each in {one.vault_id for one in shown}}
+    vaults = {each: vault_name(visit, each) for each in {one.vault_id for one in shown}}
     held, trouble = holdings(visit, vault_id) if vault_id else ([], "")
     more = urlencode({"vault": vault_id, "after": shown[-1].contract_uid}) if len(found) > PAGE else None
     return visit.page(
@@ -57,16 +60,6 @@ def tokens(visit: Visit) -> Response:
         all_vaults=vaults_to_choose(visit, vault_id),
         after=after, more=more, vault_id=vault_id, held=held, trouble=trouble,
     )  # fmt: skip
-
-
-def vaults_to_choose(visit: Visit, chosen: str) -> list[Vault]:
-    """The first of them, where there are very many, and the one that a vault's own page led here with. Raises
-    NotFound.
-    """
-    found: list[Vault] = visit.get("list-wallets", workspace_id=visit.here.id, limit=CHOICES)
-    if chosen and chosen not in {each.id for each in found}:
-        return [vault_by_id(visit, chosen), *found]
-    return found
 
 
 def token_here(visit: Visit) -> Contract:

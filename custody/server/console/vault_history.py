@@ -17,7 +17,8 @@ from custody.server.console.words import COIN_WORDS, MOVEMENT_WORDS
 from custody.server.domain.errors import Invalid
 from custody.spreadsheets import csv_lines
 
-PAGE = 50
+# A movement may be of hundreds of coins.
+PAGE = 25
 # Of a file: as much as the API gives in one answer.
 FILE_PAGE = 500
 _TEXTS = ("kind", "status", "state", "label", "address", "txid")

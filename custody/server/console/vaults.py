@@ -10,16 +10,18 @@ from custody.pages.headers import HEADERS
 from custody.pages.rendering import Live
 from custody.schemas.asset_tokens import TokenBalance
 from custody.schemas.users import Member
-from custody.schemas.vaults import Vault
+from custody.schemas.vaults import Vault, VaultName
 from custody.server.console.table import Review, Row
 from custody.server.console.typed import query_sats, whole
 from custody.server.console.visit import Visit
 from custody.server.console.words import LONGEST_CYCLE, cycle_words, member_words
 from custody.server.domain.errors import CustodyError, Invalid, NotFound
-from multisig import Sats, SortedMulti, format_btc, parse_btc
+from multisig import Sats, format_btc, parse_btc
 from multisig.errors import InvalidAmount
 
 PAGE = 25
+# In a list to choose from. Every vault's own page leads to what is done with it, too.
+MAX_CHOICES = 200
 # How often a page looks for what the chain brought: a deposit moves no proposal, so nothing tells of it.
 CHAIN_SECONDS = 15
 # Of the movements, on the vault's own page.
@@ -53,6 +55,24 @@ def vault_by_id(visit: Visit, vault_id: str) -> Vault:
     if not found:
         raise NotFound("There is no such vault in this workspace.")
     return found[0]
+
+
+def vault_name(visit: Visit, vault_id: str) -> VaultName:
+    """Raises NotFound."""
+    found: list[VaultName] = visit.get("vault-names", workspace_id=visit.here.id, vault_id=vault_id)
+    if not found:
+        raise NotFound("There is no such vault in this workspace.")
+    return found[0]
+
+
+def vaults_to_choose(visit: Visit, chosen: str = "") -> list[VaultName]:
+    """The first of them, where there are very many, and the one that a vault's own page led here with. Raises
+    NotFound.
+    """
+    found: list[VaultName] = visit.get("vault-names", workspace_id=visit.here.id, limit=MAX_CHOICES)
+    if chosen and chosen not in {each.id for each in found}:
+        return [vault_name(visit, chosen), *found]
+    return found
 
 
 def path_of(visit: Visit, vault: Vault) -> str:
@@ -120,11 +140,6 @@ def names_of(visit: Visit, *shown: Vault) -> dict[str, str]:
     own = str(visit.user.uuid)
     found = {user_id: name or f"member {user_id}" for user_id, name in found.items()}
     return found | ({own: f"{found[own]} (you)"} if own in found else {})
-
-
-def fingerprints(vault: Vault) -> list[str]:
-    """Of its signers' devices, by ``key_index``."""
-    return [str(key.origin.fingerprint) for key in SortedMulti.parse(vault.descriptor).keys]
 
 
 def _members(visit: Visit) -> list[Member]:

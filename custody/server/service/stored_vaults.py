@@ -22,7 +22,7 @@ from custody.server.store.models import (
     table_of,
 )
 from custody.server.store.store import chunks
-from multisig import CHANGE, RECEIVE, Network
+from multisig import CHANGE, RECEIVE, Network, encode_address
 from multisig import Vault as Policy
 
 # Parsing a descriptor checks every key; a policy keeps its branch nodes, so that the next address is cheap.
@@ -107,6 +107,20 @@ _LAST_WATCHED = select(func.max(WatchedScript.address_index)).where(
 _WATCH = insert(table_of(WatchedScript))
 
 
+def receive_addresses(db: Session, vaults: Collection[Vault]) -> dict[str, str]:
+    """The next address of each vault, by its id: of the scripts that are watched, so that no descriptor is
+    parsed for it.
+    """
+    rows = db.execute(_NEXT_SCRIPTS, {"ids": [vault.id for vault in vaults]})
+    return {vault_id: _address(script, chain) for vault_id, script, chain in rows}
+
+
+def _address(script: bytes, chain: str) -> str:
+    address = encode_address(script, Network(chain))
+    assert address is not None, "P2WSH has an address on every network"
+    return address
+
+
 # --- balances -----------------------------------------------------------------------------------------------
 
 
@@ -117,6 +131,10 @@ class Balance:
     confirmed: int = 0
     unconfirmed: int = 0
     locked: int = 0
+
+    @property
+    def sats(self) -> int:
+        return self.confirmed + self.unconfirmed
 
 
 def balances_of(db: Session, vault_ids: Iterable[str]) -> dict[str, Balance]:
@@ -161,6 +179,15 @@ def balance_outside_vaults(db: Session, chain: str, scripts: Collection[bytes]) 
 
 
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
+_NEXT_SCRIPTS = (
+    select(Vault.id, WatchedScript.script_pubkey, Vault.chain)
+    .join(WatchedScript, WatchedScript.vault_id == Vault.id)
+    .where(
+        Vault.id.in_(_IDS),
+        WatchedScript.branch == RECEIVE,
+        WatchedScript.address_index == Vault.next_receive_index,
+    )
+)
 _LAST = select(
     Vault.id,
     select(Movement.balance_sats)

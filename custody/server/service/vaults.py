@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from sqlalchemy import select, tuple_
+from sqlalchemy import Select, select, tuple_
 from sqlalchemy.orm import Session
 
 from custody.schemas import vaults as wire
@@ -28,6 +28,7 @@ from custody.server.service.stored_vaults import (
     Balance,
     balances_of,
     policy_of,
+    receive_addresses,
     vault_in,
     watch_far,
     watch_vault,
@@ -120,19 +121,7 @@ class Vaults:
         self, db: Session, access: WorkspaceAccess, wanted: wire.VaultsQuery
     ) -> list[wire.Vault]:
         """The workspace's vaults, the oldest first: those that are wanted. Raises NotFound (``after``)."""
-        query = (
-            select(Vault)
-            .where(Vault.workspace_id == access.workspace_id)
-            .order_by(Vault.created_at, Vault.id)
-        )
-        if wanted.vault_id is not None:
-            query = query.where(Vault.id == wanted.vault_id)
-        if wanted.name is not None:
-            query = query.where(Vault.name.icontains(wanted.name, autoescape=True))
-        if wanted.after is not None:
-            last = vault_in(db, access, wanted.after)
-            query = query.where(tuple_(Vault.created_at, Vault.id) > tuple_(last.created_at, last.id))
-        return vault_records(db, self._limits, list(db.scalars(query.limit(wanted.limit))))
+        return vault_records(db, self._limits, list(db.scalars(_wanted(db, access, wanted))))
 
     @staticmethod
     def _require_free_name(db: Session, access: WorkspaceAccess, name: str) -> None:
@@ -258,13 +247,44 @@ def _limit(text: str) -> Sats:
         raise Invalid.at("/transaction_limit", str(error)) from error
 
 
+def vault_names(db: Session, access: WorkspaceAccess, wanted: wire.VaultsQuery) -> list[wire.VaultName]:
+    """Of the vaults that `Vaults.in_workspace` would tell of. Raises NotFound (``after``)."""
+    query = _wanted(db, access, wanted).with_only_columns(Vault.id, Vault.name, Vault.frozen_at)
+    return [
+        wire.VaultName(id=vault_id, name=name, is_frozen=frozen_at is not None)
+        for vault_id, name, frozen_at in db.execute(query)
+    ]
+
+
+def _wanted(db: Session, access: WorkspaceAccess, wanted: wire.VaultsQuery) -> Select[Vault]:
+    query = (
+        select(Vault).where(Vault.workspace_id == access.workspace_id).order_by(Vault.created_at, Vault.id)
+    )
+    if wanted.vault_id is not None:
+        query = query.where(Vault.id == wanted.vault_id)
+    if wanted.name is not None:
+        query = query.where(Vault.name.icontains(wanted.name, autoescape=True))
+    if wanted.after is not None:
+        last = vault_in(db, access, wanted.after)
+        query = query.where(tuple_(Vault.created_at, Vault.id) > tuple_(last.created_at, last.id))
+    return query.limit(wanted.limit)
+
+
 def vault_records(db: Session, limits: Limits, vaults: Sequence[Vault]) -> list[wire.Vault]:
     """In the order given. Where the policies cannot be read, every record says so in place of the limits."""
     ids = [vault.id for vault in vaults]
     signers, balances = _signers(db, ids), balances_of(db, ids)
     known, trouble = _limits(db, limits, vaults)
+    receive = receive_addresses(db, vaults)
     return [
-        _record(vault, signers[vault.id], balances.get(vault.id, Balance()), known.get(vault.id), trouble)
+        _record(
+            vault,
+            signers[vault.id],
+            balances.get(vault.id, Balance()),
+            receive[vault.id],
+            known.get(vault.id),
+            trouble,
+        )
         for vault in vaults
     ]
 
@@ -309,6 +329,7 @@ def _record(
     vault: Vault,
     signers: list[wire.VaultSigner],
     balance: Balance,
+    receive_address: str,
     limits: VaultFigures | None,
     limit_error: str | None,
 ) -> wire.Vault:
@@ -331,7 +352,7 @@ def _record(
         signers=signers,
         descriptor=vault.descriptor,
         chain=vault.chain,
-        receive_address=policy_of(vault).address(RECEIVE, vault.next_receive_index),
+        receive_address=receive_address,
         confirmed_sats=balance.confirmed,
         unconfirmed_sats=balance.unconfirmed,
         locked_sats=balance.locked,

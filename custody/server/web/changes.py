@@ -29,6 +29,7 @@ from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import PermissionName
 from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import Invalid, LastAdmin, NotFound, PermissionDenied, StateConflict
+from custody.server.service.incidents.evacuation_plan import Part
 from custody.server.web import evacuations, identity, joining, people, service_accounts, vaults, workspace
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
@@ -85,7 +86,8 @@ def changes(call: Call[ChangesQuery]) -> list[Change]:
     found = call.services.second_person.listed(call.db, call.caller, call.access, call.body.change_id)
     if call.body.change_id is None:
         return found
-    return [call.services.evacuations.with_plan(call.db, call.caller, each) for each in found]
+    part = Part(call.body.plan_first, call.body.plan_count)
+    return [call.services.evacuations.with_plan(call.db, call.caller, each, part) for each in found]
 
 
 def confirm_change(call: Call[ChangeRequest]) -> AppliedChange:

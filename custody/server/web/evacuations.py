@@ -3,22 +3,31 @@
 from custody.schemas.evacuations import (
     Evacuation,
     EvacuationPlan,
-    EvacuationRequest,
     EvacuationsQuery,
+    PreviewEvacuationRequest,
     StartEvacuationRequest,
     SweepAgainRequest,
+    VaultKey,
 )
+from custody.schemas.queries import WorkspaceQuery
 from custody.server.domain.errors import ChainUnavailable, NotFound, StateConflict
+from custody.server.service.incidents.evacuation_plan import Part, keys_of_vaults
 from custody.server.service.people.second_person import START_EVACUATION
 from custody.server.web.endpoint import Call, Endpoint, Unit
 from custody.server.web.vaults import VAULT_MANAGERS, VAULT_VIEWERS
 
 
-def preview_evacuation(call: Call[EvacuationRequest]) -> EvacuationPlan:
+def vault_keys(call: Call[WorkspaceQuery]) -> list[VaultKey]:
+    """The keys that stand in the workspace's vaults, to choose the exposed ones from."""
+    return keys_of_vaults(call.db, call.access)
+
+
+def preview_evacuation(call: Call[PreviewEvacuationRequest]) -> EvacuationPlan:
     """What an evacuation of every vault with one of these keys would do: the replacements, what is swept, and what cannot
     be. It stores nothing.
     """  # noqa: E501
-    return call.services.evacuations.plan(call.db, call.caller.user_id, call.access, call.body)
+    part = Part(call.body.first, call.body.count)
+    return call.services.evacuations.plan(call.db, call.caller.user_id, call.access, call.body, part)
 
 
 def start_evacuation(call: Call[StartEvacuationRequest]) -> Evacuation:
@@ -44,7 +53,10 @@ def sweep_again(call: Call[SweepAgainRequest]) -> Evacuation:
 ENDPOINTS = (
     Endpoint(
         "POST", "/api/v1/preview-evacuation", preview_evacuation, EvacuationPlan, VAULT_VIEWERS, Unit.READ,
-        EvacuationRequest, refuses=(ChainUnavailable,),
+        PreviewEvacuationRequest, refuses=(ChainUnavailable,),
+    ),
+    Endpoint(
+        "GET", "/api/v1/vault-keys", vault_keys, list[VaultKey], VAULT_VIEWERS, Unit.READ, WorkspaceQuery,
     ),
     Endpoint(
         "POST", START_EVACUATION, start_evacuation, Evacuation, VAULT_MANAGERS, Unit.WRITE,

@@ -205,6 +205,13 @@ def _draft_forward(call: Call[ForwardToVaultRequest]) -> ForwardDraft:
     return call.services.forwarding.draft(call.db, call.caller, call.access, call.body)
 
 
+def preview_forward(call: Call[ForwardToVaultRequest]) -> PsbtPreview:
+    """What ``forward-to-vault`` would make of the same request now: its coins, change and fee, and the PSBT that would be
+    signed. Nothing is stored, and no coin is held.
+    """  # noqa: E501
+    return call.services.forwarding.preview(call.db, call.caller, call.access, call.body)
+
+
 def create_proof(call: Call[CreateProofRequest]) -> CreatePsbtResponse:
     """Asks a vault's signers to sign a message (BIP-322) that proves control of an address, and of coins. It moves nothing, locks
     nothing, and never reaches the network. They sign it through ``sign-psbt``.
@@ -313,6 +320,7 @@ def _read(call: Call[PsbtQuery]) -> tuple[_Shown, _Seen]:
                 query.vault_id,
                 query.order == "newest",
                 query.search,
+                query.tx_type is not None,
             )
             call.note_receipt(db, query.workspace_id)
             return _shown_page(query, proposals.page(db, call.caller, access, wanted)), _seen(
@@ -367,6 +375,11 @@ def _matches(request: Request, etag: str) -> bool:
 
 
 PROPOSERS = frozenset({PermissionName.MANAGE_WORKSPACE})
+FORWARDERS = frozenset({PermissionName.PAYMENT_INIT})
+_REFUSES_TO_FORWARD = (
+    ChainUnavailable, Dust, InsufficientFunds, KeyIsRevoked, LockedFunds, StateConflict,
+    WalletAddressMismatch,
+)  # fmt: skip
 _REFUSES_TO_PROPOSE = (
     ChainUnavailable, Dust, InsufficientFunds, LockedFunds, NotInAddressBook, PolicyUnavailable,
     RoleLimitExceeded, StateConflict, VaultFrozen, VaultLimitExceeded, WrongNetworkAddress,
@@ -397,10 +410,12 @@ ENDPOINTS = (
         ),
     ),
     Endpoint(
-        "POST", "/api/v1/forward-to-vault", forward_to_vault, CreatePsbtResponse,
-        frozenset({PermissionName.PAYMENT_INIT}), Unit.WRITE, ForwardToVaultRequest, creates=True,
-        prepares=_draft_forward,
-        refuses=(ChainUnavailable, Dust, InsufficientFunds, KeyIsRevoked, LockedFunds, WalletAddressMismatch),
+        "POST", "/api/v1/forward-to-vault", forward_to_vault, CreatePsbtResponse, FORWARDERS, Unit.WRITE,
+        ForwardToVaultRequest, creates=True, prepares=_draft_forward, refuses=_REFUSES_TO_FORWARD,
+    ),
+    Endpoint(
+        "POST", "/api/v1/preview-forward", preview_forward, PsbtPreview, FORWARDERS, Unit.READ,
+        ForwardToVaultRequest, refuses=_REFUSES_TO_FORWARD,
     ),
     Endpoint(
         "POST", "/api/v1/create-proof", create_proof, CreatePsbtResponse, PROPOSERS, Unit.WRITE,

@@ -27,10 +27,10 @@ FOR_PROGRAMS: Final = frozenset(
     for name in (
         "own-service-account",
         # Reading.
-        "list-wallets", "vault-export", "vault-controls", "max-send", "get-vault-limits", "check-vault-limit",
-        "get-my-limits", "psbt", "get-whitelist-addresses", "get-workspace-whitelist", "get-tokens",
-        "contract", "contracts", "workspace-contracts", "contract-calls", "vault-history", "vault-coins",
-        "token-history",
+        "list-wallets", "vault-names", "vault-export", "vault-controls", "max-send", "get-vault-limits",
+        "check-vault-limit", "get-my-limits", "psbt", "get-whitelist-addresses", "get-workspace-whitelist",
+        "get-tokens", "contract", "contracts", "workspace-contracts", "contract-calls", "vault-history",
+        "vault-coins", "token-history",
         "webhook-deliveries", "get-logs", "export-audit-logs",
         # Proposing, and taking back: what vaults' signers decide.
         "create-psbt", "preview-psbt", "cancel-psbt", "create-proof", "proof", "create-token",

@@ -34,6 +34,7 @@ from custody.schemas.vaults import (
     VaultControls,
     VaultExport,
     VaultExportQuery,
+    VaultName,
     VaultsQuery,
 )
 from custody.server.domain.errors import (
@@ -45,8 +46,8 @@ from custody.server.domain.errors import (
     StateConflict,
     VaultsLeftShort,
 )
+from custody.server.service import vaults
 from custody.server.service.stored_vaults import vault_in
-from custody.server.service.vaults import exported
 from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
 
 ROLE_MANAGERS = frozenset({PermissionName.MANAGE_ROLE})
@@ -105,9 +106,14 @@ def list_wallets(call: Call[VaultsQuery]) -> list[Vault]:
     return call.services.vaults.in_workspace(call.db, call.access, call.body)
 
 
+def vault_names(call: Call[VaultsQuery]) -> list[VaultName]:
+    """Their names alone, to choose from: of any number of vaults in one answer."""
+    return vaults.vault_names(call.db, call.access, call.body)
+
+
 def vault_export(call: Call[VaultExportQuery]) -> VaultExport:
     """The vault as other wallets import it: its descriptor with checksum and key origins, or a record of BIP-129 (BSMS)."""  # noqa: E501
-    return exported(vault_in(call.db, call.access, call.body.vault_id), call.body)
+    return vaults.exported(vault_in(call.db, call.access, call.body.vault_id), call.body)
 
 
 def vault_controls(call: Call[VaultQuery]) -> VaultControls:
@@ -194,6 +200,10 @@ ENDPOINTS = (
     ),
     Endpoint(
         "GET", "/api/v1/list-wallets", list_wallets, list[Vault], VAULT_READERS, Unit.READ, VaultsQuery,
+        refuses=(NotFound,),
+    ),
+    Endpoint(
+        "GET", "/api/v1/vault-names", vault_names, list[VaultName], VAULT_READERS, Unit.READ, VaultsQuery,
         refuses=(NotFound,),
     ),
     Endpoint(

@@ -29,6 +29,8 @@ PERMISSIONS: dict[str, set[str]] = {
     "GET /api/v1/get-role-limit": {MANAGE_ROLE},
     # A forward names its vault, and whoever proposes a transfer follows it.
     "GET /api/v1/list-wallets": WHO_PAYS_OR_LOOKS,
+    "GET /api/v1/vault-names": WHO_PAYS_OR_LOOKS,
+    "GET /api/v1/vault-keys": WHO_SEES_VAULTS,
     "GET /api/v1/contract-calls": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/contract": WHO_SEES_VAULTS,
     "GET /api/v1/get-tokens": WHO_SEES_VAULTS,
@@ -40,6 +42,7 @@ PERMISSIONS: dict[str, set[str]] = {
     "GET /api/v1/max-send": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/workspace-contracts": {MANAGE_WORKSPACE, PAYMENT_APPROVE, VIEW_BALANCES},
     "POST /api/v1/preview-psbt": {MANAGE_WORKSPACE},
+    "POST /api/v1/preview-forward": {PAYMENT_INIT},
     "POST /api/v1/create-proof": {MANAGE_WORKSPACE},
     "GET /api/v1/proof": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/vault-history": WHO_PAYS_OR_LOOKS,
@@ -88,9 +91,9 @@ PERMISSIONS: dict[str, set[str]] = {
 }
 # What a service account may call, where its rights allow it (P67).
 PROGRAMS = {
-    "own-service-account", "list-wallets", "vault-export", "vault-controls", "max-send", "get-vault-limits",
-    "check-vault-limit", "get-my-limits", "psbt", "get-whitelist-addresses", "get-workspace-whitelist",
-    "get-tokens", "contract", "contracts", "workspace-contracts", "contract-calls",
+    "own-service-account", "list-wallets", "vault-names", "vault-export", "vault-controls", "max-send",
+    "get-vault-limits", "check-vault-limit", "get-my-limits", "psbt", "get-whitelist-addresses",
+    "get-workspace-whitelist", "get-tokens", "contract", "contracts", "workspace-contracts", "contract-calls",
     "vault-history", "vault-coins", "token-history", "webhook-deliveries", "get-logs",
     "export-audit-logs", "create-psbt", "preview-psbt", "cancel-psbt", "create-token",
     "call-contract", "create-proof", "proof",

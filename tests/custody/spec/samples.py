@@ -34,6 +34,7 @@ _RULES = {
     "/api/v1/preview-psbt": ("recipients", "amounts_sats"),
     "/api/v1/sign-psbt": ("psbt_base64",),
     "/api/v1/forward-to-vault": ("sweep",),
+    "/api/v1/preview-forward": ("sweep",),
     "/api/v1/contract-calls": ("vault_id",),
     "/api/v1/preview-evacuation": ("exposed_keys",),
     "/api/v1/start-evacuation": ("exposed_keys",),

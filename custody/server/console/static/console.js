@@ -1,4 +1,4 @@
-// Everything works without this file: it loads the parts of a page again when something changed, and copies.
+// Everything works without this file: it loads the parts of a page again when something changed.
 "use strict";
 
 (() => {
@@ -49,18 +49,6 @@
     }
   };
   if (body.dataset.follow && document.querySelector(".live")) follow(body.dataset.follow);
-
-  const COPIED_MS = 2000;
-  body.addEventListener("click", async (event) => {
-    const button = event.target.closest("[data-copy]");
-    if (!button || button.dataset.words) return;
-    button.dataset.words = button.textContent;
-    button.textContent = await navigator.clipboard.writeText(button.dataset.copy).then(() => "Copied", () => "Not copied: mark it by hand");
-    setTimeout(() => {
-      button.textContent = button.dataset.words;
-      delete button.dataset.words;
-    }, COPIED_MS);
-  });
 
   // A form that is sent twice is one: its key says so, and the button waits.
   document.addEventListener("submit", (event) => {

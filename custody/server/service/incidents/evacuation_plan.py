@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Select, func, or_, select
+from sqlalchemy import Select, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from custody.advisories import Advisory, Concern
@@ -24,7 +24,6 @@ from custody.server.service.keys.concerned import concern_of, exposing
 from custody.server.service.keys.quorums import able_to_move, unfit_to_receive
 from custody.server.service.proposals.coins import VaultCoins, kept_for_tokens
 from custody.server.service.proposals.drafting import Drafter, plan_of
-from custody.server.service.proposals.ending import released_signatures
 from custody.server.service.proposals.payments import Intent, Payment
 from custody.server.service.proposals.records import rate_text
 from custody.server.service.stored_vaults import Balance, balances_of, policy_of
@@ -35,6 +34,7 @@ from custody.server.store.models import (
     Membership,
     Proposal,
     RolePermission,
+    Signature,
     User,
     Vault,
     VaultSigner,
@@ -44,6 +44,8 @@ from multisig import CHANGE, FeeRate, Sats, TxOut
 
 # "Savings (new)" is a name too.
 LONGEST_BASE = 80
+# Of a vault's open proposals. The notes count all.
+MOST_NAMED = 100
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,17 @@ class Decided:
     vaults: tuple[Planned, ...]
     further: int
     plan_hash: str
+    exposed: frozenset[str]
+    candidates: Mapping[int, Candidate]
+    balances: Mapping[str, Balance]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Of a plan's vaults, from the place ``first`` on. All else is told of the whole plan."""
+
+    first: int = 0
+    count: int = wire.MAX_EVACUATED
 
 
 def decide(
@@ -122,11 +135,16 @@ def decide(
     balances = balances_of(db, ids)
 
     def place_in_order(each: Planned) -> tuple[int, int, str]:
-        held = balances.get(each.vault.id, Balance())
-        return urgency(each.vault.m, each.exposed, held.confirmed + held.unconfirmed, each.vault.id)
+        return urgency(each.vault.m, each.exposed, balances[each.vault.id].sats, each.vault.id)
 
-    in_order = tuple(sorted(planned, key=place_in_order))
-    return Decided(in_order, len(ordered) - len(chosen), _hash(access, request, planned))
+    return Decided(
+        tuple(sorted(planned, key=place_in_order)),
+        len(ordered) - len(chosen),
+        _hash(access, request, planned),
+        exposed,
+        candidates,
+        balances,
+    )
 
 
 def _hash(access: WorkspaceAccess, request: wire.EvacuationRequest, planned: Sequence[Planned]) -> str:
@@ -239,13 +257,13 @@ def _free_name(name: str, names: set[str]) -> str:
 
 @dataclass(frozen=True)
 class _Money:
-    amount: int
-    fee: int
-    further: int
-    held: int
-    waiting: int
-    small: int
-    kept: int
+    amount: int = 0
+    fee: int = 0
+    further: int = 0
+    held: int = 0
+    waiting: int = 0
+    small: int = 0
+    kept: int = 0
 
 
 @dataclass(frozen=True)
@@ -261,34 +279,68 @@ class Open:
 
 def shown(
     db: Session,
+    access: WorkspaceAccess,
     decided: Decided,
     drafter: Drafter,
-    rate: FeeRate,
     quote: Quote,
     request: wire.EvacuationRequest,
+    part: Part,
 ) -> wire.EvacuationPlan:
-    seats = [seat for each in decided.vaults for seat in each.seats]
-    people = {user_id for seat in seats for user_id in (seat.user_id, seat.instead_of) if user_id is not None}
-    names = names_of(db, people)
+    told = decided.vaults[part.first :][: part.count]
+    places = [seat.instead_of for each in told for seat in each.seats if seat.instead_of is not None]
+    free = [Seat(each.user_id, each.key_id) for each in decided.candidates.values()]
+    seats = [*free, *(seat for each in told for seat in each.seats)]
+    names = names_of(db, {*places, *(seat.user_id for seat in seats)})
     prints = _fingerprints(db, {seat.key_id for seat in seats})
-    is_open = open_in(db, [each.vault.id for each in decided.vaults])
+    held, is_open = decided.balances, open_in(db, [each.vault.id for each in told])
+    rate = quote.rates[request.priority]
     vaults = [
         _planned(
             each,
-            _money(db, each.vault, drafter, rate, quote),
+            _money(db, each.vault, drafter, rate, quote) if held[each.vault.id].sats else _Money(),
             is_open.get(each.vault.id, Open()),
             names,
             prints,
         )
-        for each in decided.vaults
+        for each in told
     ]
+    moved = [each for each in decided.vaults if each.cannot is None]
     return wire.EvacuationPlan(
         plan_hash=decided.plan_hash,
         fee_rate=rate_text(rate),
         priority=request.priority,
         vaults=vaults,
         further_vaults=decided.further,
+        first=part.first,
+        planned_vaults=len(decided.vaults),
+        moved_vaults=len(moved),
+        moved_sats=sum(held[each.vault.id].sats for each in moved),
+        exposed_keys=keys_of_vaults(db, access, decided.exposed),
+        substitutes=[_signer(seat, names, prints) for seat in free[: wire.MAX_EXPOSED_KEYS]],
     )
+
+
+def keys_of_vaults(
+    db: Session, access: WorkspaceAccess, among: Collection[str] | None = None
+) -> list[wire.VaultKey]:
+    """Those that stand in the workspace's vaults, by their holders' names: all, or those of ``among``."""
+    query = (
+        select(VaultSigner.key_id, VaultSigner.user_id, VaultSigner.fingerprint, func.count())
+        .join(Vault, Vault.id == VaultSigner.vault_id)
+        .where(Vault.workspace_id == access.workspace_id)
+        .group_by(VaultSigner.key_id, VaultSigner.user_id, VaultSigner.fingerprint)
+    )
+    if among is not None:
+        query = query.where(VaultSigner.key_id.in_(among))
+    rows = db.execute(query).all()
+    names = names_of(db, {user_id for _, user_id, _, _ in rows})
+    found = [
+        wire.VaultKey(
+            key_id=key_id, user_id=str(user_id), name=names[user_id], fingerprint=fingerprint, vaults=count
+        )
+        for key_id, user_id, fingerprint, count in rows
+    ]
+    return sorted(found, key=lambda each: (each.name, each.key_id))[: wire.MAX_EXPOSED_KEYS]
 
 
 def names_of(db: Session, user_ids: Collection[int]) -> Mapping[int, str]:
@@ -304,25 +356,25 @@ def _fingerprints(db: Session, key_ids: Collection[str]) -> Mapping[str, str]:
 def open_in(db: Session, vault_ids: Sequence[str]) -> Mapping[str, Open]:
     """By vault, of those in which something is open."""
     before_a_block = [Status.PENDING, Status.SIGNED, Status.STALLED, Status.BROADCASTING]
+    # As `released_signatures` counts them.
+    is_out = or_(Proposal.withdrawn_signatures > 0, exists().where(Signature.proposal_id == Proposal.id))
     query = (
-        select(Proposal)
+        select(Proposal.vault_id, Proposal.id, Proposal.status, Proposal.profile_key_id, is_out)
         .where(
             Proposal.vault_id.in_(vault_ids),
             or_(Proposal.status.in_([status.value for status in before_a_block]), Proposal.keeps_coins),
         )
         .order_by(Proposal.created_at, Proposal.id)
     )
-    found: dict[str, Open] = {}
-    for proposal in db.scalars(query):
-        known = found.get(proposal.vault_id, Open())
-        if proposal.profile_key_id is not None:
-            known = Open(known.cancels, known.holds, (*known.forwards, proposal.id))
-        elif proposal.status == Status.PENDING.value and not released_signatures(db, proposal):
-            known = Open((*known.cancels, proposal.id), known.holds, known.forwards)
-        else:
-            known = Open(known.cancels, (*known.holds, proposal.id), known.forwards)
-        found[proposal.vault_id] = known
-    return found
+    kinds: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for vault_id, psbt_id, status, profile_key_id, has_signatures in db.execute(query):
+        is_cancelled = status == Status.PENDING.value and not has_signatures
+        kind = "forwards" if profile_key_id is not None else "cancels" if is_cancelled else "holds"
+        kinds[vault_id][kind].append(psbt_id)
+    return {
+        vault_id: Open(**{kind: tuple(ids) for kind, ids in found.items()})
+        for vault_id, found in kinds.items()
+    }
 
 
 def _money(db: Session, vault: Vault, drafter: Drafter, rate: FeeRate, quote: Quote) -> _Money:
@@ -349,17 +401,6 @@ def _money(db: Session, vault: Vault, drafter: Drafter, rate: FeeRate, quote: Qu
 def _planned(
     each: Planned, money: _Money, is_open: Open, names: Mapping[int, str], prints: Mapping[str, str]
 ) -> wire.PlannedVault:
-    signers = [
-        wire.EvacuationSigner(
-            user_id=str(seat.user_id),
-            name=names[seat.user_id],
-            key_id=seat.key_id,
-            fingerprint=prints[seat.key_id],
-            instead_of_user_id=None if seat.instead_of is None else str(seat.instead_of),
-            instead_of_name=None if seat.instead_of is None else names[seat.instead_of],
-        )
-        for seat in each.seats
-    ]
     return wire.PlannedVault(
         vault_id=each.vault.id,
         vault_name=each.vault.name,
@@ -367,13 +408,24 @@ def _planned(
         n=each.vault.n,
         exposed=each.exposed,
         replacement_name=each.name,
-        signers=signers,
+        signers=[_signer(seat, names, prints) for seat in each.seats],
         cannot=each.cannot,
         **{f"{name}_sats": value for name, value in vars(money).items()},
-        cancels=list(is_open.cancels),
-        holds=list(is_open.holds),
-        forwards=list(is_open.forwards),
+        cancels=list(is_open.cancels[:MOST_NAMED]),
+        holds=list(is_open.holds[:MOST_NAMED]),
+        forwards=list(is_open.forwards[:MOST_NAMED]),
         notes=_notes(each.vault, money, is_open),
+    )
+
+
+def _signer(seat: Seat, names: Mapping[int, str], prints: Mapping[str, str]) -> wire.EvacuationSigner:
+    return wire.EvacuationSigner(
+        user_id=str(seat.user_id),
+        name=names[seat.user_id],
+        key_id=seat.key_id,
+        fingerprint=prints[seat.key_id],
+        instead_of_user_id=None if seat.instead_of is None else str(seat.instead_of),
+        instead_of_name=None if seat.instead_of is None else names[seat.instead_of],
     )
 
 

@@ -24,7 +24,7 @@ from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
-from custody.server.service.incidents.evacuation_plan import Decided, decide, shown
+from custody.server.service.incidents.evacuation_plan import Decided, Part, decide, shown
 from custody.server.service.jobs.outbox import enqueue, enqueue_new
 from custody.server.service.keys.concerned import Standing
 from custody.server.service.keys.quorums import unfit_to_receive
@@ -67,22 +67,21 @@ class Evacuations:
         self._standing = standing
 
     def plan(
-        self, db: Session, maker_id: int, access: WorkspaceAccess, request: wire.EvacuationRequest
+        self, db: Session, maker_id: int, access: WorkspaceAccess, request: wire.EvacuationRequest, part: Part
     ) -> wire.EvacuationPlan:
         """``maker_id``: the user who would start it. It only reads. Raises Invalid, ChainUnavailable."""
         quote = self._market.quote(access.chain)
-        rate = quote.rates[request.priority]
         decided = decide(db, access, request, maker_id, self._standing(db).values())
-        return shown(db, decided, self._drafter, rate, quote, request)
+        return shown(db, access, decided, self._drafter, quote, request, part)
 
-    def with_plan(self, db: Session, caller: Caller, change: Change) -> Change:
+    def with_plan(self, db: Session, caller: Caller, change: Change, part: Part) -> Change:
         """For who may confirm the change: what they would say yes to, as of now."""
         is_asked = change.path == START_EVACUATION and change.status is ChangeStatus.PENDING
         if not is_asked or change.asked_by == str(caller.user_id):
             return change
         request = wire.StartEvacuationRequest.model_validate(change.body)
         try:
-            plan = self.plan(db, int(change.asked_by), place_of(db, change.workspace_id), request)
+            plan = self.plan(db, int(change.asked_by), place_of(db, change.workspace_id), request, part)
         except CustodyError as error:
             return change.model_copy(update={"no_plan": f"Its plan cannot be shown now: {error.detail}"})
         if plan.plan_hash != request.plan_hash:

@@ -7,6 +7,7 @@ The coins at a vault's own ``address`` matter to its tokens: a token's transacti
 first input tells who calls (CPT-1).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -356,6 +357,13 @@ def coins_to_spend(db: Session, chain: str, chosen: Sequence[Utxo]) -> list[Coin
     ]
 
 
+def size_of_previous(db: Session, chain: str, chosen: Sequence[Utxo]) -> int:
+    """The bytes of the transactions that made them, as a PSBT of them has: once for each coin."""
+    coins = Counter(utxo.txid for utxo in chosen)
+    found = db.execute(_SIZES, {"chain": chain, "txids": sorted(coins)})
+    return sum(size * coins[txid] for txid, size in found)
+
+
 def _previous_transactions(db: Session, chain: str, txids: set[str]) -> Mapping[str, Transaction]:
     found = db.execute(_RAW, {"chain": chain, "txids": sorted(txids)})
     return {txid: Transaction.parse(raw) for txid, raw in found}
@@ -365,6 +373,9 @@ _RAW = select(ChainTransaction.txid, ChainTransaction.raw).where(
     ChainTransaction.chain == bindparam("chain"),
     ChainTransaction.txid.in_(bindparam("txids", expanding=True)),
 )
+
+
+_SIZES = _RAW.with_only_columns(ChainTransaction.txid, func.length(ChainTransaction.raw))
 
 
 # A call of 250 vB at 40 sat/vB. A coin below it is kept only where there is no larger one.

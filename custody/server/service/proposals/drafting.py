@@ -33,7 +33,13 @@ from custody.server.domain.selection import (
     settle,
 )
 from custody.server.service.backends import Quote
-from custody.server.service.proposals.coins import Utxo, VaultCoins, coins_to_spend, kept_for_tokens
+from custody.server.service.proposals.coins import (
+    Utxo,
+    VaultCoins,
+    coins_to_spend,
+    kept_for_tokens,
+    size_of_previous,
+)
 from custody.server.service.proposals.naming_coins import Named
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.stored_vaults import policy_of
@@ -45,6 +51,7 @@ from multisig import (
     CoinToSpend,
     FeeRate,
     Psbt,
+    PsbtLimits,
     PsbtTooLarge,
     Sats,
     Transaction,
@@ -55,6 +62,9 @@ from multisig import (
 )
 from multisig import Policy as AnyPolicy
 from multisig import Vault as Policy
+
+# Bytes. What one map of a PSBT says of 15 keys, with all else but the previous transaction, is less.
+LARGEST_MAP = 2_000
 
 
 @dataclass(frozen=True)
@@ -269,6 +279,8 @@ class Drafter:
         source = VaultCoins(vault.id, quote.tip.height)
         pool = _without(kept, source.pool(db, Tier.OWN_UNCONFIRMED, plan))
         coins = spent_at_once(economic(pool, plan), plan, MAX_FEE)
+        if _is_small(db, vault, intent, coins):
+            return coins
         spent = coins_to_spend(db, vault.chain, coins)
         # Its amounts do not change a PSBT's size.
         outputs = tuple(replace(output, amount=Sats(0)) for output in intent.outputs)
@@ -313,6 +325,13 @@ class Drafter:
             place = self._rng.randrange(len(placed) + 1)
             placed.insert(place, ChangeTo(selection.change, CHANGE, change_index))
         return tuple(placed)
+
+
+def _is_small(db: Session, vault: Vault, intent: Intent, coins: Sequence[Utxo]) -> bool:
+    """Whether a PSBT of these is surely below the limit, so that it need not be built to know."""
+    # Beside inputs and outputs: the change, and what is said of the whole.
+    maps = len(coins) + len(intent.outputs) + 2
+    return maps * LARGEST_MAP + size_of_previous(db, vault.chain, coins) < PsbtLimits().max_bytes
 
 
 _Choice = tuple[list[Utxo], Selection[Utxo]]

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from custody.schemas.proposals import CreatePsbtResponse, ForwardToVaultRequest, ProposalStatus, TxType
+from custody.schemas.proposals import (
+    CreatePsbtResponse,
+    ForwardToVaultRequest,
+    ProposalStatus,
+    PsbtPreview,
+    TxType,
+)
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import (
@@ -19,6 +25,7 @@ from custody.server.domain.errors import (
     Invalid,
     KeyIsRevoked,
     LockedFunds,
+    StateConflict,
     WalletAddressMismatch,
 )
 from custody.server.domain.forwarding import Allocation, ForwardTerms, Sizes, allocate, require_sensible
@@ -50,6 +57,7 @@ from custody.server.service.proposals.coins import (
     utxo_of,
 )
 from custody.server.service.proposals.drafting import Parts
+from custody.server.service.proposals.records import rate_text
 from custody.server.service.proposals.storing import store_with_inputs
 from custody.server.service.requests.changes import Outdated
 from custody.server.service.stored_vaults import policy_of, vault_in
@@ -179,7 +187,7 @@ class Forwarding:
         it.
 
         Raises NotFound (vault, profile), WalletAddressMismatch, KeyIsRevoked, Invalid, Dust,
-        InsufficientFunds, LockedFunds, ChainUnavailable.
+        InsufficientFunds, LockedFunds, ChainUnavailable, StateConflict (other coins than it names).
         """
         if request.network != access.network:
             raise Invalid.at("/network", f"The workspace is on {access.network}.")
@@ -193,9 +201,32 @@ class Forwarding:
         sizes, wish = _sizes(policy, pays), _wish(request)
         require_sensible(wish, sizes)
         utxos, found = _choose(db, ProfileCoins(vault.chain, own.scripts, quote.tip.height), wish, sizes)
+        if request.coins is not None and {str(utxo.outpoint) for utxo in utxos} != set(request.coins):
+            raise StateConflict("Other coins would be spent by now. Look at it again.")
         built = self._build(db, vault, policy, pays, utxos, found, quote)
         return ForwardDraft(
             own.key.id, vault.next_receive_index, utxos, found.payment, found.vsize(sizes), built
+        )
+
+    def preview(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: ForwardToVaultRequest
+    ) -> PsbtPreview:
+        """It only reads. Raises as `draft`."""
+        draft = self.draft(db, caller, access, request)
+        rate = rate_text(FeeRate.of(Sats(request.fee_sats), draft.vsize))
+        spent = sum(utxo.amount for utxo in draft.utxos)
+        policy = policy_of(vault_in(db, access, request.vault_id))
+        return PsbtPreview(
+            psbt_base64=draft.built.base64,
+            recipients=[policy.address(RECEIVE, draft.receive_index)],
+            amounts_sats=[draft.payment],
+            coins=[str(utxo.outpoint) for utxo in draft.utxos],
+            change_sats=spent - draft.payment - request.fee_sats,
+            fee_sats=request.fee_sats,
+            fee_rate=rate,
+            asked_fee_rate=rate,
+            vsize=draft.vsize,
+            movement_sats=0,
         )
 
     def _build(

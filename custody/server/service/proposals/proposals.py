@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import ColumnElement, Exists, Select, and_, bindparam, exists, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Exists, Select, and_, bindparam, exists, func, or_, select, text, tuple_
 from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
@@ -34,7 +34,7 @@ from custody.server.service.proposals.signing import APPROVER
 from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
 from custody.server.service.requests.changes import Changes, Outdated
 from custody.server.service.stored_vaults import derive_ahead, policy_of, vault_in
-from custody.server.store.models import Decision, Proposal, Vault, VaultSigner, WatchedScript
+from custody.server.store.models import PROOFS, Decision, Proposal, Vault, VaultSigner, WatchedScript
 from multisig import FeeRate, Network, Sats
 
 # A page costs the same however many proposals a workspace has made.
@@ -56,7 +56,7 @@ class Page:
 @dataclass(frozen=True)
 class Filter:
     """Which proposals to list. `awaiting`: a user whose decision they wait for; `after`: the last id seen;
-    `newest_first`: their order; `search`: words that each has.
+    `newest_first`: their order; `search`: words that each has; `proofs`: proofs of control alone.
     """
 
     status: ProposalStatus | None
@@ -66,6 +66,7 @@ class Filter:
     vault_id: str | None = None
     newest_first: bool = False
     search: str | None = None
+    proofs: bool = False
 
 
 @dataclass(frozen=True)
@@ -344,6 +345,8 @@ def _matching(access: WorkspaceAccess, wanted: Filter) -> Select[Proposal]:
         query = query.where(Proposal.status == wanted.status.value)
     if wanted.vault_id is not None:
         query = query.where(Proposal.vault_id == wanted.vault_id)
+    if wanted.proofs:
+        query = query.where(text(PROOFS))
     if wanted.awaiting is not None:
         query = query.where(
             Proposal.status == ProposalStatus.PENDING.value,

@@ -40,6 +40,7 @@ from custody.server.store.models.people import (
 )
 from custody.server.store.models.proposals import (
     HELD,
+    PROOFS,
     UNUSUAL,
     CoinLock,
     Decision,
@@ -73,6 +74,7 @@ from custody.server.store.models.vaults import (
 __all__ = [
     "HELD",
     "MOVING",
+    "PROOFS",
     "UNUSUAL",
     "AccessToken",
     "AddressBookEntry",

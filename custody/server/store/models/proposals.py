@@ -15,6 +15,7 @@ UNUSUAL = (
 
 # In these very words as well.
 HELD = "held_sats > 0"
+PROOFS = "tx_type = 'proof'"
 
 
 class Proposal(Base):
@@ -30,6 +31,15 @@ class Proposal(Base):
         # The lists, in their order.
         Index("ix_proposals_by_status", "workspace_id", "status", "created_at", "id"),
         Index("ix_proposals_by_age", "workspace_id", "created_at", "id"),
+        # A few among very many.
+        Index(
+            "ix_proposals_proofs",
+            "workspace_id",
+            "created_at",
+            "id",
+            sqlite_where=text(PROOFS),
+            postgresql_where=text(PROOFS),
+        ),
         Index(None, "status", "expires_at"),
         # What a member or a vault has moved since a cycle began. With the amounts, so that the index alone
         # gives the sum.

@@ -255,7 +255,8 @@ def test_p73_its_tokens_open_nothing_but_the_console(acme):
 PROPOSING = frozenset(
     {
         "advisories", "audit/export", "changes/decline", "evacuations/again", "evacuations/start",
-        "members/revoke", "proposals/forward", "proposals/new", "vaults/new", "vaults/{vault_id}/freeze",
+        "members/revoke", "proofs/new", "proposals/forward", "proposals/new", "vaults/new",
+        "vaults/{vault_id}/freeze",
         *(f"proposals/{{psbt_id}}/{each}" for each in (*CHANGES, "cancel", "release")),
         "tokens/new", "tokens/{contract_uid:int}/call/{function}",
         "tokens/{contract_uid:int}/calls/{call_uid:int}/resubmit",

@@ -336,8 +336,15 @@ def test_a_member_forwards_own_money(desk, browse, here):
     person.send(f"{here}/forward", amount="0.001", fee_sats="x", status=422)
     assert ("amount", "0.001") in person.form(f"{here}/forward").fields
     person.send(f"{here}/forward", amount="0.001", fee_sats="700")
-    assert "100,000 sats" in person.words
-    person.confirm(f"{here}/forward")
+    assert (person.facts["Into Treasury"], "199,300 sats" in person.facts["Back to you"]) == (
+        "0.00100000 BTC 100,000 sats",
+        True,
+    )
+    assert person.page.all("figure"), "the picture of where it goes"
+    desk.deposit(500_000, to=profile)
+    person.confirm(f"{here}/forward", status=409)
+    assert "Other coins would be spent by now" in person.words
+    person.send(f"{here}/forward").confirm(f"{here}/forward")
     proposal = newest(desk)
     assert (proposal.tx_type, proposal.amounts_sats, proposal.fee_sats) == ("forward", [100_000], 700)
     assert "Into Treasury" in person.words

@@ -242,6 +242,13 @@ def listing(status=None, *, awaiting=False):
     return read
 
 
+def listing_proofs(db, desk):
+    access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
+    caller = Caller(desk.user_ids["alice"], 1, "alice", "test")
+    wanted = Filter(None, None, None, 50, newest_first=True, proofs=True)
+    assert desk.world.platform.services.proposals.page(db, caller, access, wanted).items == []
+
+
 def searching(db, desk):
     permissions = frozenset({PermissionName.MANAGE_WORKSPACE})
     access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, permissions)
@@ -357,6 +364,7 @@ def watching(db, desk):
         pytest.param(listing(), ["ix_proposals_by_age"], id="a list"),
         pytest.param(listing(ProposalStatus.PENDING), ["ix_proposals_by_status"], id="a list by status"),
         pytest.param(listing(awaiting=True), ["ix_proposals_by_status"], id="what awaits me"),
+        pytest.param(listing_proofs, ["ix_proposals_proofs"], id="proofs"),
         pytest.param(calling, [], id="a call"),
         pytest.param(listing_coins, ["ix_chain_coins_unspent"], id="coins"),
         pytest.param(

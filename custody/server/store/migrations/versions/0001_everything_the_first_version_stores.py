@@ -1004,6 +1004,13 @@ def upgrade() -> None:
             "ix_proposals_of_vault", ["vault_id", "created_at", "movement_sats"], unique=False
         )
         batch_op.create_index(
+            "ix_proposals_proofs",
+            ["workspace_id", "created_at", "id"],
+            unique=False,
+            sqlite_where=sa.text("tx_type = 'proof'"),
+            postgresql_where=sa.text("tx_type = 'proof'"),
+        )
+        batch_op.create_index(
             batch_op.f("ix_proposals_status_proposals_expires_at"), ["status", "expires_at"], unique=False
         )
         batch_op.create_index(batch_op.f("ix_proposals_txid_expected"), ["txid_expected"], unique=True)

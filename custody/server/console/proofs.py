@@ -1,0 +1,81 @@
+"""Proofs of control (BIP-322): those of a workspace, asking a vault's signers for one, and its file."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from custody.pages.headers import HEADERS
+from custody.schemas.proofs import MAX_MESSAGE, ProofFile
+from custody.schemas.proposals import Proposal
+from custody.server.console.proposals import PROPOSERS
+from custody.server.console.table import Review, Row
+from custody.server.console.vaults import vault_name, vaults_to_choose
+from custody.server.console.visit import Visit
+from custody.server.domain.errors import PermissionDenied
+
+PAGE: Final = 25
+
+
+def listing(visit: Visit) -> Response:
+    after = visit.query("after")
+    wanted: dict[str, Any] = {"tx_type": "proof", "order": "newest", "limit": PAGE}
+    found: Sequence[Proposal]
+    found, following = visit.get_page(
+        "psbt", workspace_id=visit.here.id, **wanted, **({"after": after} if after else {})
+    )
+    return visit.page("proofs/list.html", here="proofs", proofs=found, after=after, following=following)
+
+
+def form_page(visit: Visit) -> Response:
+    if not visit.here.may(*PROPOSERS):
+        raise PermissionDenied("Only those who manage the workspace ask for proofs.")
+    chosen = visit.form.one("vault") or visit.query("vault")
+    vaults = [(each.id, each.name) for each in vaults_to_choose(visit, chosen)]
+    return visit.page("proofs/new.html", here="proofs", vaults=vaults, chosen=chosen, longest=MAX_MESSAGE)
+
+
+def review(visit: Visit) -> Review:
+    form = visit.form
+    coins = "are named and signed for" if form.ticked("with_coins") else "are not named"
+    return Review(
+        "Ask for this proof?",
+        (
+            ("Vault", vault_name(visit, form.one("vault")).name),
+            ("Message", form.one("message").strip()),
+            ("Added to it", "height and hash of the last block"),
+            ("Address that signs", form.one("address").strip() or "the vault's first one"),
+            ("Its confirmed coins", coins),
+        ),
+        "Ask the signers",
+        "It moves nothing. Whoever has its file learns what it says.",
+    )
+
+
+def make(visit: Visit) -> Response:
+    form = visit.form
+    made = visit.post(
+        "create-proof",
+        workspace_id=visit.here.id,
+        vault_id=form.one("vault"),
+        message=form.one("message"),
+        address=form.one("address").strip() or None,
+        with_coins=form.ticked("with_coins"),
+    )
+    return visit.go(f"{visit.here.path}/proposals/{made.psbt_id}", "Its signers are asked.")
+
+
+def file(visit: Visit) -> Response:
+    psbt_id = visit.path_param("psbt_id")
+    found: ProofFile = visit.get("proof", workspace_id=visit.here.id, psbt_id=psbt_id)
+    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="proof-{psbt_id[:8]}.json"'}
+    return Response(found.model_dump_json(indent=2) + "\n", headers=headers, media_type="application/json")
+
+
+_HERE = "/w/{workspace_id:int}/proofs"
+ROWS = (
+    Row("GET", _HERE, listing),
+    Row("GET", _HERE + "/new", form_page),
+    Row("POST", _HERE + "/new", make, again=form_page, review=review),
+    Row("GET", _HERE + "/{psbt_id}/file", file),
+)

@@ -1,0 +1,40 @@
+"""Proofs of control: asked for on a page, followed as a proposal, and given out as the API gives them out."""
+
+from custody.schemas.users import PermissionName
+from tests.support.custody import ok
+from tests.support.staff import add_someone
+
+
+def test_a_proof_is_asked_for_signed_and_downloaded(desk, browse):
+    desk.deposit(40_000, 70_000)
+    here = f"/console/w/{desk.workspace_id}"
+    person = browse("admin").open(f"{here}/proofs").open(f"{here}/proofs/new")
+    person.send(f"{here}/proofs/new", message="Audit\u00a02026", with_coins="yes")
+    person.confirm(f"{here}/proofs/new", 422)
+    assert ("message", "Audit\u00a02026") in person.form(f"{here}/proofs/new").fields
+    person.send(f"{here}/proofs/new", message="Audit of <2026>", with_coins="yes")
+    assert person.facts["Message"] == "Audit of <2026>"
+    person.confirm(f"{here}/proofs/new")
+    page, psbt_id = person.url, person.url.rpartition("/")[2]
+    assert person.facts["Message"].startswith("Audit of <2026> (block ")
+    assert person.facts["Coins signed for"].startswith("2, 0.00110000 BTC")
+    assert "Where the money goes" not in person.words
+    assert "Network fee" not in person.facts
+    desk.sign_off(psbt_id)
+    ((message, vault, _, state),) = person.open(f"{here}/proofs").rows
+    assert (message, vault) == ("Audit of <2026>", "Treasury")
+    assert state == "proof complete, its file: Audit of <2026>"
+    assert "Download its file" in person.open(page).words
+    file = person.http.get(f"{here}/proofs/{psbt_id}/file")
+    given = ok(desk.admin.get("/api/v1/proof", workspace_id=desk.workspace_id, psbt_id=psbt_id))
+    assert (file.json(), "attachment" in file.headers["Content-Disposition"]) == (given, True)
+
+
+def test_who_may_not_propose_asks_for_none(desk, browse):
+    add_someone(desk.world, "looker", frozenset({PermissionName.VIEW_BALANCES}), desk.workspace_id)
+    here = f"/console/w/{desk.workspace_id}"
+    person = browse("looker").open(f"{here}/proofs")
+    assert "Ask for a proof" not in person.words
+    person.open(f"{here}/proofs/new", 403)
+    typed = {"vault": desk.vault["id"], "message": "Mine", "confirmed": "yes"}
+    person.open(f"{here}/proofs").post_one(f"{here}/proofs/new", 403, **typed)
