@@ -104,7 +104,7 @@ def proposal_page(visit: Visit) -> Response:
     proposal = proposal_of(visit)
     return visit.page(
         "proposals/proposal.html",
-        here="proposals",
+        here="proofs" if proposal.tx_type is TxType.PROOF else "proposals",
         proposal=proposal,
         live_standing=_standing_part(visit, proposal),
         **_money(visit, proposal),
