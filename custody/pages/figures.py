@@ -36,10 +36,14 @@ def sats_words(sats: int) -> str:
 def amount(sats: int, *, is_change: bool = False) -> Markup:
     """Both units, so that neither can be mistaken for the other. ``is_change``: what came has a sign."""
     whole, groups = btc_groups(sats)
-    decimals = Markup("").join(Markup("<span>{}</span>").format(group) for group in groups)
     return Markup(
-        '<span class="amount"><span class="btc">{}.{} BTC</span> <span class="sats">{}</span></span>'
-    ).format(f"+{whole}" if is_change and sats > 0 else whole, decimals, sats_words(sats))
+        '<span class="amount"><span class="btc">{}.<span>{}</span> BTC</span>'
+        ' <span class="sats">{}</span></span>'
+    ).format(
+        f"+{whole}" if is_change and sats > 0 else whole,
+        Markup("</span><span>").join(groups),
+        sats_words(sats),
+    )
 
 
 def grouped(text: str, size: int = ADDRESS_GROUP) -> tuple[str, ...]:
@@ -62,8 +66,8 @@ def hexadecimal(text: str) -> Markup:
 
 
 def _groups(text: str, size: int, kind: str) -> Markup:
-    spans = Markup("<wbr>").join(Markup("<span>{}</span>").format(group) for group in grouped(text, size))
-    return Markup('<span class="{}" translate="no">{}</span>').format(kind, spans)
+    spans = Markup("</span><wbr><span>").join(grouped(text, size))
+    return Markup('<span class="{}" translate="no"><span>{}</span></span>').format(kind, spans)
 
 
 def sentence(text: str) -> Markup:

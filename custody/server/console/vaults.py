@@ -21,7 +21,7 @@ from multisig.errors import InvalidAmount
 
 PAGE = 25
 # In a list to choose from. Every vault's own page leads to what is done with it, too.
-MAX_CHOICES = 200
+MAX_CHOICES = 100
 # How often a page looks for what the chain brought: a deposit moves no proposal, so nothing tells of it.
 CHAIN_SECONDS = 15
 # Of the movements, on the vault's own page.

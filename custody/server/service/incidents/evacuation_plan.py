@@ -98,25 +98,25 @@ def decide(
     _require_known(db, access, exposed)
     if request.advisory_id is not None:
         exposed |= _concerned(db, access, request.advisory_id)
-    places = _places(db, access, exposed)
+    places, thresholds = _places(db, access, exposed)
     if not places:
         raise Invalid.at("/exposed_keys", "None of these keys stands in a vault of this workspace.")
     # Whoever pays a vault changes what it holds: neither the cut nor the seats depend on that.
     ordered = sorted(
-        places, key=lambda vault: urgency(vault.m, _exposed_in(places[vault], exposed), 0, vault.id)
+        places, key=lambda each: urgency(thresholds[each], _exposed_in(places[each], exposed), 0, each)
     )
-    chosen = ordered[: wire.MAX_EVACUATED]
-    ids = [vault.id for vault in chosen]
+    ids = ordered[: wire.MAX_EVACUATED]
+    vaults = {vault.id: vault for vault in db.scalars(select(Vault).where(Vault.id.in_(ids)))}
     able, moved = able_to_move(db, ids, maker_id), _moved_before(db, ids, standing)
     candidates = _candidates(db, access, exposed, standing)
     people = names_of(
         db, {place.user_id for each in chosen for place in places[each]} | set(request.substitutes.values())
     )
     names = set(db.scalars(select(Vault.name).where(Vault.workspace_id == access.workspace_id)))
-    room = Room.of(candidates, (places[vault] for vault in chosen if vault.id not in moved))
+    room = Room.of(candidates, (places[each] for each in ids if each not in moved))
     planned = []
-    for vault in chosen:
-        left, count = able.get(vault.id, 0), _exposed_in(places[vault], exposed)
+    for vault in map(vaults.__getitem__, ids):
+        left, count = able.get(vault.id, 0), _exposed_in(places[vault.id], exposed)
         seats: tuple[Seat, ...] | str
         if vault.id in moved:
             seats = moved[vault.id]
@@ -127,7 +127,7 @@ def decide(
                 "and the vault's makers may not approve: then another member asks for it."
             )
         else:
-            seats = reseat(places[vault], candidates, request.substitutes, room, people)
+            seats = reseat(places[vault.id], candidates, request.substitutes, room, people)
         if isinstance(seats, str):
             planned.append(Planned(vault, count, vault.name, (), seats))
         else:
@@ -139,7 +139,7 @@ def decide(
 
     return Decided(
         tuple(sorted(planned, key=place_in_order)),
-        len(ordered) - len(chosen),
+        len(ordered) - len(ids),
         _hash(access, request, planned),
         exposed,
         candidates,
@@ -188,18 +188,23 @@ def _require_known(db: Session, access: WorkspaceAccess, exposed: frozenset[str]
         raise Invalid.at("/exposed_keys", f"No member of this workspace has the key {min(unknown)}.")
 
 
-def _places(db: Session, access: WorkspaceAccess, exposed: Collection[str]) -> dict[Vault, list[Place]]:
+def _places(
+    db: Session, access: WorkspaceAccess, exposed: Collection[str]
+) -> tuple[Mapping[str, list[Place]], Mapping[str, int]]:
+    """The signers of each exposed vault, and how many of them sign, by its id."""
     of_exposed = select(VaultSigner.vault_id).where(VaultSigner.key_id.in_(exposed))
     query = (
-        select(Vault, VaultSigner.user_id, VaultSigner.key_id)
+        select(Vault.id, Vault.m, VaultSigner.user_id, VaultSigner.key_id)
         .join(VaultSigner, VaultSigner.vault_id == Vault.id)
         .where(Vault.workspace_id == access.workspace_id, Vault.id.in_(of_exposed))
         .order_by(Vault.id, VaultSigner.key_index)
     )
-    found: dict[Vault, list[Place]] = defaultdict(list)
-    for vault, user_id, key_id in db.execute(query):
-        found[vault].append(Place(user_id, key_id))
-    return found
+    found: dict[str, list[Place]] = defaultdict(list)
+    thresholds: dict[str, int] = {}
+    for vault_id, m, user_id, key_id in db.execute(query):
+        found[vault_id].append(Place(user_id, key_id))
+        thresholds[vault_id] = m
+    return found, thresholds
 
 
 def _candidates(
