@@ -17,6 +17,7 @@ from custody.schemas.asset_tokens import (
     CreateTokenResponse,
     WorkspaceWhitelist,
 )
+from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.token_picture import draw_states
