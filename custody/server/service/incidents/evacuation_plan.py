@@ -110,7 +110,7 @@ def decide(
     able, moved = able_to_move(db, ids, maker_id), _moved_before(db, ids, standing)
     candidates = _candidates(db, access, exposed, standing)
     people = names_of(
-        db, {place.user_id for each in chosen for place in places[each]} | set(request.substitutes.values())
+        db, {place.user_id for each in ids for place in places[each]} | set(request.substitutes.values())
     )
     names = set(db.scalars(select(Vault.name).where(Vault.workspace_id == access.workspace_id)))
     room = Room.of(candidates, (places[each] for each in ids if each not in moved))
