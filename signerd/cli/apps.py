@@ -21,6 +21,7 @@ from custody.private_files import NO_LINK, PRIVATE_FILE, is_open, is_ours
 from signerd.cli import naming
 from signerd.cli.desk import Desk, json_option, pass_desk
 from signerd.cli.terminal import Exit, answer, aside, say, table
+from signerd.core.text import count
 from signerd.errors import DaemonNotRunning, InvalidRequest, UnknownPairing
 from signerd.shapes.calls import DAYS
 
@@ -43,10 +44,10 @@ def pairing_text(asked: "OpenPairing", rights: Collection[str], days: int) -> st
         f"  Name   {asked.name}  (its own word)",
         f"  From   {asked.origin or PROGRAM}",
         *([f"  NOTE   {asked.warning}"] if asked.warning else []),
-        f"  For {days} days it may",
+        f"  For {count(days, 'day', 'days')} it may",
         *(f"    {line}" for line in rights_words(rights)),
         *([f"  Not granted: {', '.join(taken)}"] if taken else []),
-        f"  {asked.seconds_left} seconds are left to answer. Where you began no pairing yourself, refuse it.",
+        f"  Answer within {asked.seconds_left} s. Where you began no pairing yourself, refuse it.",
     ]
     return "\n".join(lines)
 

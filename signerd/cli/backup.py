@@ -9,7 +9,7 @@ import click
 from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
 from signerd.cli.terminal import Exit, answer, aside, say
 from signerd.core.states import network_words
-from signerd.core.text import plain
+from signerd.core.text import count, plain
 
 if TYPE_CHECKING:
     from signerd.backup.restoring import Remembered
@@ -48,7 +48,8 @@ def backup(desk: Desk, file: Path, recipient: str | None, as_json: bool) -> None
     if as_json:
         answer({"file": str(file), "fingerprint": mark, **made.model_dump(mode="json")})
         return
-    say(f"Written: {file}, with {made.entries} entries of the chain of decisions, head {made.head}")
+    entries = count(made.entries, "entry", "entries")
+    say(f"Written: {file}, with {entries} of the chain of decisions, head {made.head}")
     say(f"Fingerprint of all that is in it: {mark}")
     say(
         "Keep it on another disk. Write the fingerprint down: `restore` shows the same one where nothing in "
@@ -110,7 +111,7 @@ def remembered_text(found: "Remembered", *, by_passphrase: bool) -> str:
         f"Backup of {found.made_at:%Y-%m-%d %H:%M} UTC by signerd {_line(found.signerd)}",
         f"  content   {found.fingerprint}",
         f"  network   {network_words(str(found.network))}",
-        f"  chain     {found.entries} entries, head {found.head}",
+        f"  chain     {count(found.entries, 'entry', 'entries')}, head {found.head}",
         f"  signed    {found.signatures}",
         *(f"  pinned    '{_line(name)}'  {code}" for name, code in found.pins),
         *(f"! {_line(note)}" for note in found.notes),

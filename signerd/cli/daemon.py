@@ -10,6 +10,7 @@ import click
 from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
 from signerd.cli.terminal import Exit, answer, aside, put, say
 from signerd.core.states import network_words
+from signerd.core.text import count
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -50,7 +51,7 @@ def status(desk: Desk, as_json: bool) -> None:
         f"  devices    {found.devices_ready} ready\n"
         f"  vaults     {found.vaults_pinned} pinned\n"
         f"  proposals  {found.waiting_for_you} wait for you\n"
-        f"  journal    {found.journal_entries} entries, head {found.journal_head}\n"
+        f"  journal    {count(found.journal_entries, 'entry', 'entries')}, head {found.journal_head}\n"
         f"  state      {found.state_folder}\n"
         f"  page       {found.page_url or 'not served'}"
     )
@@ -124,7 +125,7 @@ def verify(desk: Desk, as_json: bool) -> None:
     if as_json:
         answer(report)
     elif report.fault is None:
-        say(f"Whole: {report.entries} entries. Head: {report.head}")
+        say(f"Whole: {count(report.entries, 'entry', 'entries')}. Head: {report.head}")
         say("A tail that was cut off shows only by comparing this with a head that you wrote down before.")
     else:
         say(f"NOT WHOLE: {report.fault}.")

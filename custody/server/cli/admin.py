@@ -9,6 +9,7 @@ import click
 from custody.cli.common import json_option, own_answers
 from custody.server.cli.common import platform_at, refusals, state_option
 from custody.terminal import answer, aside, put, say
+from custody.text import count
 from multisig import Network
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def rescan_command(state: Path, vault: str, addresses: int, as_json: bool) -> No
     if as_json:
         answer({"vault_id": vault, "addresses": addresses})
         return
-    say(f"The first {addresses} addresses of vault {vault} are watched.")
+    say(f"{count(addresses, 'address', 'addresses')} of vault {vault} from the first on: watched.")
     say("The next look at the chain reads them.")
 
 
