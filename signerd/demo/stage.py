@@ -4,6 +4,7 @@ belong to.
 
 import json
 import re
+import socket
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from custody.schemas.invitations import InviteToWorkspaceRequest
 from device_simulators.page import Desk, Screen
 from signerd.demo.devices import NETWORK, DemoDevice, Finger, a_person_at, start_device
 from signerd.demo.people import Account, Mailbox, Signer, new_account
-from signerd.demo.programs import STEP_SECONDS, Program, Programs, side_by_side
+from signerd.demo.programs import STEP_SECONDS, Programs, side_by_side
 from signerd.demo.terminal import Terminal
 
 SIGNERS = (("first", "ledger"), ("second", "coldcard"), ("third", "trezor"))
@@ -64,41 +65,34 @@ class Demo:
 
 
 async def set_up(demo: Demo) -> None:
-    """The platform and the devices start side by side; then, with the platform's address, a signerd beside
-    each device.
+    """All at once: the platform, the first organisation, and the devices with a signerd beside each, which
+    needs no platform to start.
     """
-    demo.tell("Starting the platform, served from SQLite, and three virtual devices")
+    demo.tell("Starting the platform, served from SQLite, and three virtual devices with a signerd each")
     demo.tell(
         f"    its chain is private to this machine, and not the public {NETWORK}: no coin is worth a thing"
     )
-    server = await start_platform(demo)
-    devices = await side_by_side(*(_device(demo, name, maker) for name, maker in SIGNERS))
-    for device in devices:
-        demo.desk.add(device.stand)
-    await served(demo, server)
-    demo.tell("An organisation with a workspace, and a signerd for each device")
-    accounts = [new_account(name) for name, _ in SIGNERS]
-    patience = STEP_SECONDS if demo.auto else None
-    demo.signers = [
-        Signer(f"the {name} signer", account, demo.root / name, device, demo.programs, patience)
-        for (name, _), account, device in zip(SIGNERS, accounts, devices, strict=True)
-    ]
-    await side_by_side(organised(demo), *(_desk(demo, signer) for signer in demo.signers))
+    demo.url = f"http://127.0.0.1:{_free_port()}"
+    await side_by_side(_platform(demo), _organised(demo), _desks(demo))
 
 
-async def start_platform(demo: Demo) -> Program:
-    args = ["serve", "--state", str(demo.platform_state), "--listen", "127.0.0.1:0"]
-    return await demo.programs.start("platform", "custody.server", args, env=PLATFORM_SETTINGS)
+def _free_port() -> int:
+    """Known before the platform serves, so that nothing has to wait for it."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+    return port
 
 
-async def served(demo: Demo, server: Program) -> None:
-    """Wait until the platform answers."""
-    demo.url = (await server.until_said(re.compile(r"Serving on (http://\S+)")))[1]
+async def _platform(demo: Demo) -> None:
+    listen = demo.url.removeprefix("http://")
+    args = ["serve", "--state", str(demo.platform_state), "--listen", listen]
+    server = await demo.programs.start("platform", "custody.server", args, env=PLATFORM_SETTINGS)
+    await server.until_said(re.compile(r"Serving on http://"))
     demo.tell(f"    the platform serves {demo.url}; its console is at {demo.url}/console/")
 
 
-async def organised(demo: Demo) -> None:
-    """The first organisation, which the operator makes beside the platform that serves."""
+async def _organised(demo: Demo) -> None:
+    """The first organisation, which the operator makes beside the platform."""
     placed = json.loads(
         await demo.custody(
             "create the organisation",
@@ -108,6 +102,19 @@ async def organised(demo: Demo) -> None:
         )
     )  # fmt: skip
     demo.organisation_id, demo.workspace_id = placed["organisation_id"], placed["workspace_id"]
+    demo.tell("    the operator has made an organisation with a workspace (custody admin bootstrap)")
+
+
+async def _desks(demo: Demo) -> None:
+    devices = await side_by_side(*(_device(demo, name, maker) for name, maker in SIGNERS))
+    for device in devices:
+        demo.desk.add(device.stand)
+    patience = STEP_SECONDS if demo.auto else None
+    demo.signers = [
+        Signer(f"the {name} signer", new_account(name), demo.root / name, device, demo.programs, patience)
+        for (name, _), device in zip(SIGNERS, devices, strict=True)
+    ]
+    await side_by_side(*(_desk(demo, signer) for signer in demo.signers))
 
 
 async def _device(demo: Demo, name: str, maker: str) -> DemoDevice:
