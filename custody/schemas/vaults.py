@@ -23,6 +23,7 @@ from custody.schemas.common import (
 )
 from custody.schemas.limits import AssetLimits, CycleFields, VaultLimits
 from custody.schemas.queries import QueryId
+from custody.text import count
 
 # 15: what a script of compressed keys allows on every device we support (BIP-67; Ledger, Trezor and
 # Coldcard).
@@ -48,7 +49,9 @@ class CreateWalletRequest(CycleFields):
         if len(set(self.signers)) != len(self.signers):
             raise ValueError("signers: each member can be a signer of a vault once")
         if self.m > len(self.signers):
-            raise ValueError(f"m: {self.m} signatures cannot be asked of {len(self.signers)} signers")
+            raise ValueError(
+                f"m: {self.m} signatures cannot be asked of {count(len(self.signers), 'signer', 'signers')}"
+            )
         return self
 
 

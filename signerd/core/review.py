@@ -7,8 +7,9 @@ from multisig import FeeLimits, Inspection, MultisigError, Psbt, Severity, inspe
 from multisig.bip322 import inspect_proof
 from multisig.tokens import Bytecode, Deploy, Payload, bytecode_hash
 from signerd.core.checks.case import InspectedCase, Outcome, Verdict, refuse, warn
+from signerd.core.checks.proofs import is_mislabelled
 from signerd.core.checks.rules import judge
-from signerd.core.checks.table import PROOFS, READABLE, Stage, case_of, kind_of, lower, run
+from signerd.core.checks.table import KIND, PROOFS, READABLE, Stage, case_of, kind_of, lower, run
 from signerd.core.checks.tokens import ListedAddress, listed_at_first, token_of_payload
 from signerd.core.signing import signing_of
 from signerd.core.text import canonical, plain, said
@@ -64,7 +65,9 @@ def review(snapshot: Snapshot, around: ReviewContext) -> Review:
         return _sealed(snapshot, around, None, (unreadable.under(READABLE),))
     verdicts = run(Stage.BEFORE, case_of(snapshot, psbt, around))
     signing = signing_of(snapshot, around)
-    if signing is None or any(v.outcome is Outcome.REFUSE for v in verdicts):
+    # What is called a message and is a payment, or the other way round, is refused, and shown as what it is.
+    other = KIND if is_mislabelled(snapshot, psbt) else None
+    if signing is None or any(v.outcome is Outcome.REFUSE and v.name != other for v in verdicts):
         return _sealed(snapshot, around, None, verdicts)
     assert around.pin is not None or snapshot.is_of_profile, "a vault that is not pinned is refused above"
     if kind_of(snapshot, psbt) in PROOFS:

@@ -111,6 +111,15 @@ def test_p93_a_proof_called_a_payment_is_refused():
     found = judged(PROOF, kind=TxType.SEND)
     assert not found.allowed
     assert "It is called a payment, and its transaction stands for a message." in words_of(found)
+    assert "It moves no money" in words_of(found)
+
+
+def test_p93_a_payment_called_a_proof_is_shown_as_the_payment_it_is():
+    found = judged(ATTACKS["p93-a-payment-called-a-proof"])
+    whole = words_of(found)
+    assert "It is called a message to be signed, and its transaction is a payment." in whole
+    for words in ("Pay 0.0005 BTC to ", "  pays   0.00050000 BTC", "  fee    0.00001000 BTC"):
+        assert words in whole
 
 
 def test_p93_a_proof_that_a_person_brings_is_judged_as_one():

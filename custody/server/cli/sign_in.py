@@ -7,6 +7,7 @@ import click
 from custody.cli.common import json_option
 from custody.server.cli.common import platform_at, refusals, state_option
 from custody.terminal import answer, say
+from custody.text import count
 
 # As `custody.server.service.secrets.Purpose`, without loading it; a test compares them.
 PURPOSES = ("totp", "purchase-webhook", "checkpoint", "webhook", "identity-provider")
@@ -57,11 +58,11 @@ def rotate_secret_command(purpose: str, state: Path, finish: bool, as_json: bool
         answer(done)
         return
     sealed_of = {
-        Purpose.TOTP: "accounts",
-        Purpose.WEBHOOK: "webhooks",
-        Purpose.IDENTITY_PROVIDER: "identity providers",
+        Purpose.TOTP: ("account was", "accounts were"),
+        Purpose.WEBHOOK: ("webhook was", "webhooks were"),
+        Purpose.IDENTITY_PROVIDER: ("identity provider was", "identity providers were"),
     }
     what = sealed_of.get(secret)
-    sealed = f" {done.reencrypted} {what} were encrypted anew." if what else ""
+    sealed = f" {count(done.reencrypted, *what)} encrypted anew." if what else ""
     said = "No new" if finish else "A new"
     say(f"{said} {purpose} secret.{sealed} Old ones dropped: {done.dropped}, still read: {done.still_read}.")

@@ -16,6 +16,7 @@ from custody.server.console.typed import query_sats, whole
 from custody.server.console.visit import Visit
 from custody.server.console.words import LONGEST_CYCLE, cycle_words, member_words
 from custody.server.domain.errors import CustodyError, Invalid, NotFound
+from custody.text import count
 from multisig import Sats, format_btc, parse_btc
 from multisig.errors import InvalidAmount
 
@@ -221,7 +222,7 @@ def _require_signers(m: int, names: Sequence[str]) -> None:
     if not names:
         raise Invalid.at("/signers", "Choose the signers.")
     if not 1 <= m <= len(names):
-        raise Invalid.at("/m", f"{m} signatures cannot be asked of {len(names)} signers.")
+        raise Invalid.at("/m", f"{m} signatures cannot be asked of {count(len(names), 'signer', 'signers')}.")
 
 
 def _btc(text: str) -> str:

@@ -36,7 +36,7 @@ def kind_known(case: Case) -> Answer:
     kind = case.snapshot.kind
     if kind not in CHECKED_KINDS:
         return refuse(f"This version cannot check a proposal of the kind '{kind}'.", kind=kind.value)
-    other = agrees(case, named=kind is TxType.PROOF)
+    other = agrees(case)
     if other is not None:
         return other
     if kind in _CARRIES and case.snapshot.replaces is not None and takes_back(case.psbt):

@@ -1,15 +1,23 @@
 """A message that the vault is to sign (BIP-322): what it says, and for what. It is no payment."""
 
+from custody.schemas.proposals import TxType
+from multisig import Psbt
 from multisig.bip322 import is_proof
 from signerd.core.checks.case import Answer, Case, InspectedCase, allow, refuse
 from signerd.core.text import amount, count
+from signerd.core.values import Snapshot
 
 
-def agrees(case: Case, *, named: bool) -> Answer | None:
-    """A proposal is a message exactly where its transaction is one. None where it is what it is called."""
-    if is_proof(case.psbt) is named:
+def is_mislabelled(snapshot: Snapshot, psbt: Psbt) -> bool:
+    """A proposal is a message exactly where its transaction is one. What was brought has no label."""
+    return snapshot.brought is None and is_proof(psbt) is not (snapshot.kind is TxType.PROOF)
+
+
+def agrees(case: Case) -> Answer | None:
+    """None where it is what it is called."""
+    if not is_mislabelled(case.snapshot, case.psbt):
         return None
-    if named:
+    if case.snapshot.kind is TxType.PROOF:
         return refuse("It is called a message to be signed, and its transaction is a payment.", kind="proof")
     return refuse("It is called a payment, and its transaction stands for a message.", kind="proof")
 

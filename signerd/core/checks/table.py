@@ -231,13 +231,14 @@ CHECKS = by_name((*_ROWS, *(Check(name, (), Stage.RULES, "A rule of rules.toml."
 LOWERABLE = tuple(sorted(name for name, check in CHECKS.items() if check.lowered is not None))
 # What a review says where no row runs: of a PSBT that cannot be read, and of what the configuration lowers.
 READABLE, LOWERED = "psbt-readable", "lowered"
+# Of what is not of the kind that it is called.
+KIND = "kind-known"
 
 
 def kind_of(snapshot: Snapshot, psbt: Psbt) -> Kind:
-    if snapshot.brought is not None and is_proof(psbt):
-        return Kind.IMPORTED_PROOF
-    if snapshot.kind is TxType.PROOF:
-        return Kind.PROOF
+    # By the bytes: the platform's label makes no message of a payment, nor a payment of a message.
+    if is_proof(psbt):
+        return Kind.PROOF if snapshot.brought is None else Kind.IMPORTED_PROOF
     if snapshot.brought is not None:
         return Kind.IMPORTED_OF_PROFILE if snapshot.is_of_profile else Kind.IMPORTED
     if snapshot.kind is TxType.FORWARD:

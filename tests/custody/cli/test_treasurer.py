@@ -173,7 +173,7 @@ MISTAKES = [
     (["limit", "set", "1BTC", "--role", "Signer", "--cycle", "week", "--day", "9", "--yes"], Exit.USAGE,
      "a weekly cycle starts on a day from 1"),
     (["vault", "create", "New", "-m", "3", "--signer", "bob@example.org", "--limit", "1BTC"], Exit.USAGE,
-     "3 signatures cannot be asked of 1 signers"),
+     "3 signatures cannot be asked of 1 signer"),
     (["vault", "create", "New", "-m", "1", "--signer", "1", "--limit", "1BTC"], Exit.NOT_DECIDED,
      "has no device registered"),
     (["vault", "list", "--workspace", "Elsewhere"], Exit.NOT_DECIDED, "there is no workspace 'Elsewhere'"),

@@ -39,7 +39,7 @@ def test_a_name_is_a_label_and_the_order_of_keys_means_nothing():
         ({"threshold": 1}, "signatures needed"),
         ({"signers": 4}, "cosigners"),
         ({"first_address": make_vault(account=1).address(0, 0)}, "first address"),
-        ({"descriptor": make_vault(threshold=1).descriptor}, "needs 1 signatures, not 2"),
+        ({"descriptor": make_vault(threshold=1).descriptor}, "needs 1 signature, not 2"),
         ({"descriptor": make_vault((ALICE, BOB, MALLORY)).descriptor}, f"came in: {MALLORY.fingerprint}"),
         ({"descriptor": make_vault((ALICE, BOB, MALLORY)).descriptor}, f"went: {CAROL.fingerprint}"),
         ({"descriptor": make_vault((ALICE, BOB)).descriptor}, f"went: {CAROL.fingerprint}"),

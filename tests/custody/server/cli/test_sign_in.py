@@ -55,7 +55,7 @@ def test_a_running_platform_reads_on_while_a_secret_is_rotated(
     before = world.platform.services.secrets.of(Purpose.TOTP)
     answer = admin(tmp_path, "rotate-secret", "totp")
     assert answer.stdout == (
-        "A new totp secret. 1 accounts were encrypted anew. Old ones dropped: 1, still read: 0.\n"
+        "A new totp secret. 1 account was encrypted anew. Old ones dropped: 1, still read: 0.\n"
     )
     assert world.platform.services.secrets.of(Purpose.TOTP) != before
     token = world.login(CAROL).json()["token_2fa"]
