@@ -1,7 +1,7 @@
 """The platform's console as a person's browser meets it: pages, forms with what they hide, and redirects."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -84,6 +84,7 @@ class Visitor:
     html: str = ""
     url: str = ""
     status: int = 0
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def page(self) -> Markup:

@@ -65,6 +65,7 @@ def walk(person: Visitor, start: str, most: int = 150) -> Iterator[str]:
         path = waiting.pop(0)
         answer = person.http.get(path, follow_redirects=True)
         person.html, person.url, person.status = answer.text, answer.url.path, answer.status_code
+        person.headers = answer.headers
         if not answer.headers.get("content-type", "").startswith("text/html"):
             continue
         yield path

@@ -15,16 +15,16 @@ from custody.server.domain.lifecycle import TRANSITIONS
 from custody.server.domain.token_status import TABLE, Mined, contract_status
 
 # Narrow, so that it can be read on a telephone.
-WIDTH, HEIGHT = 380, 260
+WIDTH, HEIGHT = 380, 300
 BOX_WIDTH, BOX_HEIGHT = 150, 44
 # The left upper corner of each box.
 _PLACES: Mapping[CallStatus, tuple[int, int]] = MappingProxyType(
     {
         CallStatus.PENDING: (5, 8),
-        CallStatus.BROADCASTING: (5, 108),
-        CallStatus.CONFIRMED: (5, 208),
+        CallStatus.BROADCASTING: (5, 128),
+        CallStatus.CONFIRMED: (5, 248),
         CallStatus.STALLED: (225, 8),
-        CallStatus.FAILED: (225, 208),
+        CallStatus.FAILED: (225, 248),
     }
 )
 # How far an arrow stays beside the line of two middles, so that two ways between two states are two arrows.

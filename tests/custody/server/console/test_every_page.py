@@ -139,7 +139,6 @@ def judge(person):
         yield "a name runs"
     if "\u202e" in _TYPED.sub("", person.html):
         yield "a name turns the reading direction"
-    answer = person.http.get(person.url)
-    missing = [name for name in HEADERS if name not in answer.headers]
+    missing = [name for name in HEADERS if name not in person.headers]
     if missing:
         yield f"without {missing}"
