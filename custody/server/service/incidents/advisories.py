@@ -26,7 +26,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.incidents.exposure import Exposure, advisory_of, exposures
 from custody.server.service.keys.concerned import Standing, concern_of
 from custody.server.service.keys.quorums import workspaces_seen_by
-from custody.server.service.mail.jobs import Template, queue_mail
+from custody.server.service.mail.jobs import Template, queue_mails
 from custody.server.service.system import OPERATOR, PLATFORM, place_of
 from custody.server.store.models import AdvisoryPublisher, Key, StoredAdvisory, User, Vault, VaultSigner
 from custody.text import network_words
@@ -131,9 +131,10 @@ class Advisories:
                 self._audit.record(
                     db, PLATFORM, Category.ADVISORIES, "VAULTS_EXPOSED", what, access=place, told=told
                 )
-            for key, email, concern in keys.values():
-                values = _mailed(advisory, key, concern, publisher)
-                queue_mail(db, Template.ADVISORY, email, values, now=self._clock())
+            mails = [
+                (email, _mailed(advisory, key, concern, publisher)) for key, email, concern in keys.values()
+            ]
+            queue_mails(db, Template.ADVISORY, mails, now=self._clock())
 
 
 # Keys that may still sign: active ones, and those with a place in a vault, which never changes.

@@ -110,10 +110,31 @@ _OPEN = select(Job.id).where(
 )
 
 
+_OPEN_AMONG = select(Job.subject).where(
+    Job.kind == bindparam("kind"),
+    Job.subject.in_(bindparam("subjects", expanding=True)),
+    Job.done_at.is_(None),
+    Job.dead_at.is_(None),
+)
+# Of a database's parameters in one statement.
+ASKED_AT_ONCE: Final = 1_000
+
+
 def enqueue_new(db: Session, kind: str, subjects: Collection[str], now: datetime) -> None:
     """The same for many subjects that were made in this transaction: none can have a job yet."""
     if subjects:
         db.execute(insert(Job), [_fresh(kind, subject, now) for subject in subjects])
+
+
+def enqueue_missing(db: Session, kind: str, payloads: Mapping[str, dict[str, Any]], now: datetime) -> None:
+    """One for each subject that has none open."""
+    every = list(payloads)
+    for start in range(0, len(every), ASKED_AT_ONCE):
+        subjects = every[start : start + ASKED_AT_ONCE]
+        waiting = set(db.scalars(_OPEN_AMONG, {"kind": kind, "subjects": subjects}))
+        missing = [_fresh(kind, each, now, payloads[each]) for each in subjects if each not in waiting]
+        if missing:
+            db.execute(insert(Job), missing)
 
 
 def _fresh(kind: str, subject: str, now: datetime, payload: dict[str, Any] | None = None) -> dict[str, Any]:

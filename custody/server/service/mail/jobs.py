@@ -6,13 +6,13 @@ Every text is a row of ``TEXTS``; ``{name}`` stands for a value.
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
 from string import Formatter
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import structlog
@@ -20,7 +20,16 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import CustodyError, MailRefused, MailUnavailable
-from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, Verdict, enqueue
+from custody.server.service.jobs.outbox import (
+    Again,
+    Dead,
+    Done,
+    Finish,
+    Task,
+    Verdict,
+    enqueue,
+    enqueue_missing,
+)
 from custody.server.service.jobs.tidying import BATCH
 from custody.server.service.mail.mailer import CannotMail, Mail, Mailer
 from custody.server.store.models import Job
@@ -216,12 +225,24 @@ def queue_mail(db: Session, template: Template, to: str, values: Mapping[str, st
     ``values`` are the template's (``TEXTS[template].queued``) and hold no secrets, because they wait in the
     database. An identical mail to the same address that still waits is sent once.
     """
+    payload = _payload(template, to, values)
+    enqueue(db, MAIL, _subject(payload), now, payload)
+
+
+def queue_mails(
+    db: Session, template: Template, mails: Iterable[tuple[str, Mapping[str, str]]], *, now: datetime
+) -> None:
+    """The same of many, each an address and its values, by few statements: other writers wait meanwhile."""
+    payloads = [_payload(template, to, values) for to, values in mails]
+    enqueue_missing(db, MAIL, {_subject(payload): payload for payload in payloads}, now)
+
+
+def _payload(template: Template, to: str, values: Mapping[str, str]) -> dict[str, Any]:
     wanted = TEXTS[template].queued
     if set(values) != wanted:
         raise ValueError(f"the mail {template} takes {sorted(wanted)}, not {sorted(values)}")
     clean = {name: plain(value) for name, value in values.items()}
-    payload = {"template": template.value, "to": to, "values": clean}
-    enqueue(db, MAIL, _subject(payload), now, payload)
+    return {"template": template.value, "to": to, "values": clean}
 
 
 def one_line(value: str) -> str:
