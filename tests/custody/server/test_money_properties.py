@@ -4,7 +4,8 @@ against what the chain itself and a small model say (P11–P16, P36).
 The model knows who decided what; what is mined, and who spends what, it asks of the chain, whose rules are
 Bitcoin Core's. After every step the platform must say the same, lock exactly the coins of what may still
 move, and count exactly that against the limits,
-and let nothing through that the vault's limit for a cycle does not.
+and let nothing through that the vault's limit for a cycle does not. Two people change that limit and bind the
+vault to its address book; a freeze stops everything and leaves it as it was.
 """
 
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ from multisig import (
     finalise,
     format_btc,
 )
-from tests.support.custody import SHOP, SIGNERS, Desk, ok, open_desk, refused, sign
+from tests.support.custody import CAFE, SHOP, SIGNERS, Desk, ok, open_desk, refused, sign
 from tests.support.examples import examples
 from tests.support.history import require_truth
 from tests.support.wallets import foreign_script
@@ -49,6 +50,7 @@ MOST_PROPOSALS = 8
 # For a cycle; the last is never reached.
 LIMITS = (30_000_000, 60_000_000, 1_000_000_000)
 UNHEEDED = {"STATE_CONFLICT", "VALIDATION", "INSUFFICIENT_FUNDS"}
+SECOND = "dora@example.org"
 # Whose device is lost in the middle of some lives; the others are M still.
 UNLUCKY = "carol"
 # The engine refuses blocks from the future, and the test's clock begins in the past.
@@ -128,6 +130,50 @@ class Money(RuleBasedStateMachine):
         services = self.desk.world.platform.services
         with services.store.write() as db:
             services.limits.bound_cycle(db, self.desk.vault["id"], is_per_cycle=True)
+        here = {"workspace_id": 1}
+        ok(self.desk.admin.post("/api/v1/add-whitelist-address", here | {"name": "Shop", "address": SHOP}))
+        self.desk.world.member(1, SECOND, "Administrator")
+        rule = here | {"is_on": True, "role_name": "Administrator"}
+        ok(self.desk.admin.post("/api/v1/update-second-person-rule", rule))
+
+    @rule(limit=st.sampled_from(LIMITS))
+    def two_people_change_the_limit(self, limit: int) -> None:
+        """What was let through before stays, and counts for the new one (P56)."""
+        changed = {"transaction_limit": format_btc(Sats(limit)), "cycle_period": "M", "cycle_day": 1}
+        self._by_two("update-vault", **changed)
+        self.limit = limit
+        self._settle()
+
+    @rule(is_bound=st.booleans())
+    def two_people_bind_the_vault_to_the_address_book(self, *, is_bound: bool) -> None:
+        """A life goes on with payments to the book's own; a send elsewhere is none (P54)."""
+        self._by_two("update-vault-controls", only_address_book=is_bound, maker_may_approve=True)
+        if is_bound:
+            assert self.desk.propose(10_000, recipients=[CAFE]).status_code != 200
+        self._settle()
+
+    @precondition(lambda self: self.facts)
+    @rule(index=INDEX, name=NAME)
+    def one_freezes_the_vault_and_two_unfreeze_it(self, index: int, name: str) -> None:
+        """Between the two nothing is proposed, approved or sent, whatever was under way (P53)."""
+        psbt_id, fact = self._choose(index)
+        vault = {"workspace_id": 1, "vault_id": self.desk.vault["id"]}
+        ok(self.desk.signers["bob"].post("/api/v1/freeze-vault", vault))
+        refused(self.desk.propose(10_000, recipients=[SHOP]), 409, "VAULT_FROZEN")
+        answer = self.desk.submit(name, psbt_id, self._signature(name, fact))
+        is_news = self._status(psbt_id) == "PENDING" and name not in fact.approved
+        assert answer.status_code != 200 or not is_news, answer.text
+        self._settle()
+        for each in ("alice", "carol"):
+            ok(self.desk.signers[each].post("/api/v1/unfreeze-vault", vault))
+        self._settle()
+
+    def _by_two(self, path: str, **body: object) -> None:
+        vault = {"workspace_id": 1, "vault_id": self.desk.vault["id"]}
+        asked = {"workspace_id": 1, "path": f"/api/v1/{path}", "body": vault | body}
+        change = ok(self.desk.admin.post("/api/v1/request-change", asked))["change_id"]
+        second = self.desk.world.as_user(SECOND)
+        ok(second.post("/api/v1/confirm-change", {"workspace_id": 1, "change_id": change}))
 
     @rule(amount=st.integers(1_000, 50_000_000))
     def deposit(self, amount: int) -> None:
@@ -284,7 +330,7 @@ class Money(RuleBasedStateMachine):
             for signer in record["signers"]
             if signer["user_id"] == str(self.desk.user_ids[UNLUCKY])
         }
-        ok(self.desk.admin.post("/api/v1/revoke-key", {"key_id": key_id, "reason": "lost"}))
+        ok(self.desk.signers[UNLUCKY].post("/api/v1/revoke-key", {"key_id": key_id, "reason": "lost"}))
         for psbt_id, fact in self.facts.items():
             if self._status(psbt_id) == "PENDING" and UNLUCKY in fact.approved:
                 fact.approved.remove(UNLUCKY)
