@@ -279,15 +279,9 @@ def look_back_thawed(state: Path, url: str | None) -> list[str]:
     return wrong + [f"{word} is recorded {said.count(word)} times" for word in words if said.count(word) != 1]
 
 
-# --- a change of policy, by two ---------------------------------------------------------------------------
+# --- an address that two people enter in the book ----------------------------------------------------------
 
-RAISED = {
-    "workspace_id": 1,
-    "role_id": 2,
-    "new_transaction_limit": "5",
-    "cycle_period": "M",
-    "cycle_day": 1,
-}
+ENTERED = {"workspace_id": 1, "name": "Shop", "address": SHOP}
 
 
 def begin_ruled(state: Path, url: str | None) -> None:
@@ -301,7 +295,7 @@ def begin_ruled(state: Path, url: str | None) -> None:
 def _ask(_world: World, desk: Desk, stepping: Stepping) -> None:
     """Its client repeats it: the same request is the same change."""
     stepping.steps.arm()
-    asked = {"workspace_id": 1, "path": "/api/v1/update-role-policies", "body": RAISED}
+    asked = {"workspace_id": 1, "path": "/api/v1/add-whitelist-address", "body": ENTERED}
     ok(desk.admin.post("/api/v1/request-change", asked))
 
 
@@ -317,13 +311,13 @@ def look_back_changed(state: Path, url: str | None) -> list[str]:
     with open_world(state, database_url=url) as world:
         admin = world.as_user("admin@example.org")
         changes = ok(admin.get("/api/v1/changes", workspace_id=1))
-        limit = ok(admin.get("/api/v1/get-role-limit", workspace_id=1, role_id=2))["Limit"]
+        book = [one["address"] for one in ok(admin.get("/api/v1/get-whitelist-addresses", workspace_id=1))]
         said = world.audit_actions("workspace:1")
         wrong = [f"audit: {fault}" for fault in verify(world.platform.services.store)]
-    words = ("CHANGE_ASKED", "ROLE_POLICY_REPLACED", "CHANGE_CONFIRMED")
+    words = ("CHANGE_ASKED", "ADDRESS_ADDED", "CHANGE_CONFIRMED")
     wrong += [f"{word} is recorded {said.count(word)} times" for word in words if said.count(word) != 1]
-    if ([change["status"] for change in changes], limit) != (["APPLIED"], "5.00000000"):
-        wrong.append(f"the changes are {changes}, and the limit {limit}")
+    if ([change["status"] for change in changes], book) != (["APPLIED"], [SHOP]):
+        wrong.append(f"the changes are {changes}, and the book {book}")
     return wrong
 
 
