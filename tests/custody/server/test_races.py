@@ -27,7 +27,7 @@ from custody.server.store import Store
 from custody.server.store.models import ChainCoin, CoinLock, Job, Membership, Proposal, User, Vault
 from tests.support.asgi import asgi_client
 from tests.support.backends import Unreliable
-from tests.support.custody import Desk, ok, open_desk, refused
+from tests.support.custody import SHOP, Desk, ok, open_desk, refused
 from tests.support.platform import CHEAP, PASSWORD, As, key_offer, register_key, seed, sign_challenge
 from tests.support.staff import Someone, add_someone, change_role, remove, remove_permission
 
@@ -208,6 +208,30 @@ def test_p53_a_freeze_and_the_last_approval(pair: Pair) -> None:
     record = desk.proposal(psbt_id)
     assert record["status"] == ("STALLED" if met else "PENDING")
     assert desk.chain.transaction(record["txid_expected"]) is None
+
+
+def test_p54_an_entry_that_is_taken_out_and_the_last_approval(pair: Pair) -> None:
+    """Whoever is first: it is approved and sent, or waits with one approval."""
+    desk, here = pair.desk, {"workspace_id": 1}
+    desk.deposit(500_000)
+    entry = ok(desk.admin.post("/api/v1/add-whitelist-address", here | {"name": "Shop", "address": SHOP}))
+    controls = {"vault_id": desk.vault["id"], "only_address_book": True, "maker_may_approve": True}
+    ok(desk.admin.post("/api/v1/update-vault-controls", here | controls))
+    psbt_id = ok(desk.propose(100_000))["psbt_id"]
+    desk.approve("alice", psbt_id)
+    signed, admin = desk.signed("bob", psbt_id), pair.elsewhere(desk.admin)
+    approval, removal = pair.at_once(
+        lambda: desk.submit("bob", psbt_id, signed),
+        lambda: admin.post("/api/v1/remove-whitelist-address", here | {"uid": entry["uid"]}),
+    )
+    ok(removal)
+    is_met = approval.status_code == 200
+    assert is_met or refused(approval, 403, "NOT_IN_ADDRESS_BOOK")
+    desk.settle()
+    record = desk.proposal(psbt_id)
+    assert (record["status"], record["collected_signatures"]) == (
+        ("BROADCASTING", 2) if is_met else ("PENDING", 1)
+    )
 
 
 def test_p53_two_who_unfreeze_at_once_are_two(pair: Pair) -> None:
