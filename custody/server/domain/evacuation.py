@@ -173,8 +173,8 @@ def _why_not(
             "take the place: more are registered with `signerd register`."
         )
     return (
-        f"{who} has no key that is not exposed, and no other member who may approve has one "
-        "with an unused account: register another device."
+        f"{who} has no key with an unused account that is not exposed, and no other member who may approve "
+        "has one: register another device, or more accounts with `signerd register`."
     )
 
 
