@@ -174,7 +174,7 @@ def rescan_command(state: Path, vault: str, addresses: int, as_json: bool) -> No
     if as_json:
         answer({"vault_id": vault, "addresses": addresses})
         return
-    say(f"{count(addresses, 'address', 'addresses')} of vault {vault} from the first on: watched.")
+    say(f"The first {count(addresses, 'address', 'addresses')} of vault {vault} will be watched.")
     say("The next look at the chain reads them.")
 
 
