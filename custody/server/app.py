@@ -27,7 +27,7 @@ from custody.server.service.history.rates_file import RatesFile
 from custody.server.service.incidents.advisories import Advisories
 from custody.server.service.incidents.evacuating import Evacuating
 from custody.server.service.incidents.evacuations import EVACUATE, Evacuations
-from custody.server.service.keys.concerned import Standing
+from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
@@ -237,7 +237,7 @@ def _wire(
 ) -> tuple[Services, Setup]:
     clock, random = world.clock, world.random
     changes, lifecycle = background.changes, background.lifecycle
-    standing = Standing(settings.trusted_publishers)
+    in_force = AdvisoriesInForce(settings.trusted_publishers)
     drafter, people = Drafter(clock, world.rng), People(clock, audit)
     limits, grants = Limits(clock, world.policies), LimitGrants(world.policies)
     maximum = MaximumSend(background.market, drafter, limits)
@@ -256,7 +256,7 @@ def _wire(
         vaults,
         world.policies,
         cancelling,
-        standing,
+        in_force,
     )
     token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits)
     services = Services(
@@ -275,13 +275,13 @@ def _wire(
         workspaces=Workspaces(clock, audit, people),
         keys=Keys(clock, random, audit, requires_proof=settings.require_key_proof),
         profiles=Profiles(),
-        advisories=Advisories(clock, audit, standing),
+        advisories=Advisories(clock, audit, in_force),
         revocation=KeyRevocation(clock, audit, lifecycle, WebhookEvents(clock, random)),
         changes=changes,
         following=Following(store, changes),
         readiness=Readiness(store, clock, changes, background.backends, background.market.reachability),
         invitations=Invitations(clock, random, audit, grants),
-        second_person=SecondPerson(clock, random, audit, world.policies, standing),
+        second_person=SecondPerson(clock, random, audit, world.policies, in_force),
         identity_providers=IdentityProviders(
             clock,
             random,
@@ -304,10 +304,10 @@ def _wire(
         accelerating=accelerating,
         previewing=Previewing(background.market, limits, proposals, replacing, accelerating),
         cancelling=cancelling,
-        evacuations=Evacuations(clock, random, audit, changes, background.market, drafter, standing),
+        evacuations=Evacuations(clock, random, audit, changes, background.market, drafter, in_force),
         forwarding=Forwarding(clock, random, audit, lifecycle, background.market, world.rng),
         proving=Proving(clock, random, audit, changes, background.market),
-        signing=Signing(clock, audit, lifecycle, standing),
+        signing=Signing(clock, audit, lifecycle, in_force),
         resubmitting=Resubmitting(clock, audit),
         token_creating=TokenCreating(
             clock, audit, changes, background.market, token_drafter, token_proposals

@@ -24,7 +24,7 @@ from custody.server.domain.errors import Invalid, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.incidents.exposure import Exposure, advisory_of, exposures
-from custody.server.service.keys.concerned import Standing, concern_of
+from custody.server.service.keys.concerned import AdvisoriesInForce, concern_of
 from custody.server.service.keys.quorums import workspaces_seen_by
 from custody.server.service.mail.jobs import Template, queue_mails
 from custody.server.service.system import OPERATOR, PLATFORM, place_of
@@ -34,10 +34,10 @@ from multisig import Network
 
 
 class Advisories:
-    def __init__(self, clock: Clock, audit: AuditLog, standing: Standing) -> None:
+    def __init__(self, clock: Clock, audit: AuditLog, in_force: AdvisoriesInForce) -> None:
         self._clock = clock
         self._audit = audit
-        self._standing = standing
+        self._in_force = in_force
 
     def take(self, db: Session, caller: Caller, data: bytes) -> wire.AdvisoryPublisher:
         """The newest list of its publisher. One that is held already changes nothing.
@@ -47,7 +47,7 @@ class Advisories:
         """
         before = {row.root: row for row in db.scalars(select(AdvisoryPublisher))}
         try:
-            told, held = believe(data, self._standing.trusted, map(_held, before.values()), self._clock())
+            told, held = believe(data, self._in_force.trusted, map(_held, before.values()), self._clock())
         except OlderAdvisories as error:
             raise StateConflict(str(error)) from None
         except AdvisoriesRefused as error:
@@ -74,7 +74,7 @@ class Advisories:
         """The newest list of each publisher that is trusted now."""
         query = select(AdvisoryPublisher).order_by(AdvisoryPublisher.taken_at, AdvisoryPublisher.root)
         return [
-            _shape(db, row, self._clock()) for row in db.scalars(query) if row.root in self._standing.trusted
+            _shape(db, row, self._clock()) for row in db.scalars(query) if row.root in self._in_force.trusted
         ]
 
     def exposed(

@@ -34,7 +34,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.incidents.evacuation_plan import Open, open_in
 from custody.server.service.jobs.outbox import Done, Finish, Task
-from custody.server.service.keys.concerned import Standing
+from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.proposals.bounds import require_fit, vault_to_spend
 from custody.server.service.proposals.coins import lock_coins
@@ -69,7 +69,7 @@ class Evacuating:
         vaults: Vaults,
         policies: PolicyStore,
         cancelling: Cancelling,
-        standing: Standing,
+        in_force: AdvisoriesInForce,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -81,7 +81,7 @@ class Evacuating:
         self._vaults = vaults
         self._policies = policies
         self._cancelling = cancelling
-        self._standing = standing
+        self._in_force = in_force
         self._steps: Mapping[State, Callable[[Session, Caller, WorkspaceAccess, EvacuatedVault], Event]] = {
             State.PLANNED: self._replace,
             State.REPLACED: self._sweep,
@@ -160,7 +160,7 @@ class Evacuating:
         """  # noqa: E501
         old = vault_to_spend(db, access, row.vault_id)
         replacement = db.get_one(Vault, row.replacement_id)
-        require_fit(db, replacement, self._standing)
+        require_fit(db, replacement, self._in_force)
         evacuation = db.get_one(Evacuation, row.evacuation_id)
         self._cancel_unsigned(db, caller, access, row)
         quote = self._market.quote(old.chain)

@@ -86,10 +86,10 @@ def decide(
     access: WorkspaceAccess,
     request: wire.EvacuationRequest,
     maker_id: int,
-    standing: Collection[Advisory],
+    in_force: Collection[Advisory],
 ) -> Decided:
     """The same rows give the same plan: no amount counts but for the order. ``maker_id``: the user who starts
-    it, and so makes its sweeps. ``standing``: the advisories in force: no key that one of them exposes takes
+    it, and so makes its sweeps. ``in_force``: the advisories in force: no key that one of them exposes takes
     a place.
 
     Raises Invalid (a key that is nobody's here, or in no vault).
@@ -107,8 +107,8 @@ def decide(
     )
     ids = ordered[: wire.MAX_EVACUATED]
     vaults = {vault.id: vault for vault in db.scalars(select(Vault).where(Vault.id.in_(ids)))}
-    able, moved = able_to_move(db, ids, maker_id), _moved_before(db, ids, standing)
-    candidates = _candidates(db, access, exposed, standing)
+    able, moved = able_to_move(db, ids, maker_id), _moved_before(db, ids, in_force)
+    candidates = _candidates(db, access, exposed, in_force)
     people = names_of(
         db, {place.user_id for each in ids for place in places[each]} | set(request.substitutes.values())
     )
@@ -208,7 +208,7 @@ def _places(
 
 
 def _candidates(
-    db: Session, access: WorkspaceAccess, exposed: Collection[str], standing: Collection[Advisory]
+    db: Session, access: WorkspaceAccess, exposed: Collection[str], in_force: Collection[Advisory]
 ) -> Mapping[int, Candidate]:
     query = (
         select(Membership.user_id, Key, func.count(KeyAccount.id))
@@ -227,11 +227,11 @@ def _candidates(
     return {
         user_id: Candidate(user_id, key.id, accounts)
         for user_id, key, accounts in db.execute(query)
-        if key.id not in exposed and exposing(standing, key) is None
+        if key.id not in exposed and exposing(in_force, key) is None
     }
 
 
-def _moved_before(db: Session, vault_ids: Sequence[str], standing: Collection[Advisory]) -> Mapping[str, str]:
+def _moved_before(db: Session, vault_ids: Sequence[str], in_force: Collection[Advisory]) -> Mapping[str, str]:
     """Why those are not moved again that have, or are about to get, a replacement that can take the coins. By
     vault.
     """
@@ -241,7 +241,7 @@ def _moved_before(db: Session, vault_ids: Sequence[str], standing: Collection[Ad
     )
     rows = db.scalars(query).all()
     made = {row.replacement_id for row in rows if row.replacement_id is not None}
-    unfit = unfit_to_receive(db, made, standing)
+    unfit = unfit_to_receive(db, made, in_force)
     return {
         row.vault_id: f"The evacuation {row.evacuation_id} moves it to {row.name}: sweep it again there."
         for row in rows

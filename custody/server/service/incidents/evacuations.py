@@ -26,7 +26,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.incidents.evacuation_plan import Decided, Part, decide, shown
 from custody.server.service.jobs.outbox import enqueue, enqueue_new
-from custody.server.service.keys.concerned import Standing
+from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.keys.quorums import unfit_to_receive
 from custody.server.service.people.second_person import START_EVACUATION
 from custody.server.service.proposals.drafting import Drafter
@@ -56,7 +56,7 @@ class Evacuations:
         changes: Changes,
         market: Market,
         drafter: Drafter,
-        standing: Standing,
+        in_force: AdvisoriesInForce,
     ) -> None:
         self._clock = clock
         self._random = random
@@ -64,14 +64,14 @@ class Evacuations:
         self._changes = changes
         self._market = market
         self._drafter = drafter
-        self._standing = standing
+        self._in_force = in_force
 
     def plan(
         self, db: Session, maker_id: int, access: WorkspaceAccess, request: wire.EvacuationRequest, part: Part
     ) -> wire.EvacuationPlan:
         """``maker_id``: the user who would start it. It only reads. Raises Invalid, ChainUnavailable."""
         quote = self._market.quote(access.chain)
-        decided = decide(db, access, request, maker_id, self._standing(db).values())
+        decided = decide(db, access, request, maker_id, self._in_force(db).values())
         return shown(db, access, decided, self._drafter, quote, request, part)
 
     def with_plan(self, db: Session, caller: Caller, change: Change, part: Part) -> Change:
@@ -99,7 +99,7 @@ class Evacuations:
 
         Raises Invalid; StateConflict (the plan is another one by now, or moves nothing).
         """
-        decided = decide(db, access, request, caller.user_id, self._standing(db).values())
+        decided = decide(db, access, request, caller.user_id, self._in_force(db).values())
         if decided.plan_hash != request.plan_hash:
             raise StateConflict(
                 f"The plan is {decided.plan_hash[:8]} by now, and not {request.plan_hash[:8]}: a key, a "
@@ -180,8 +180,8 @@ class Evacuations:
         rows: dict[str, list[EvacuatedVault]] = defaultdict(list)
         for row in db.scalars(query.order_by(EvacuatedVault.place)):
             rows[row.evacuation_id].append(row)
-        standing = self._standing(db).values()
-        return [_report(db, each, rows[each.id], standing) for each in evacuations]
+        in_force = self._in_force(db).values()
+        return [_report(db, each, rows[each.id], in_force) for each in evacuations]
 
 
 def _require_something(decided: Decided) -> None:
@@ -202,7 +202,7 @@ def _report(
     db: Session,
     evacuation: Evacuation,
     rows: Sequence[EvacuatedVault],
-    standing: Collection[Advisory],
+    in_force: Collection[Advisory],
 ) -> wire.Evacuation:
     ids = [row.vault_id for row in rows]
     wanted = {*ids, *(row.replacement_id for row in rows if row.replacement_id is not None)}
@@ -210,7 +210,7 @@ def _report(
     balances = balances_of(db, ids)
     swept = _sweeps(db, evacuation)
     waiting = {row.replacement_id for row in rows if any(map(_awaits_approval, swept[row.vault_id]))} - {None}
-    unfit = unfit_to_receive(db, cast("set[str]", waiting), standing)
+    unfit = unfit_to_receive(db, cast("set[str]", waiting), in_force)
     shown_rows = [
         _shown_row(row, vaults, balances.get(row.vault_id, Balance()), swept[row.vault_id], unfit)
         for row in rows

@@ -9,7 +9,7 @@ from custody.advisories import Advisory, Concern, KeyFacts
 from custody.server.store.models import Key, StoredAdvisory
 
 
-class Standing:
+class AdvisoriesInForce:
     """The advisories in force, by id. ``trusted``: the keys of the publishers that the operator has set, x-only in
     hex; what any other has said stands no longer.
     """  # noqa: E501
@@ -41,12 +41,12 @@ def exposing(advisories: Collection[Advisory], key: Key) -> Advisory | None:
 
 
 def are_unsafe(
-    db: Session, standing: Mapping[int, Advisory], key_ids: Collection[str], advisory_id: int | None
+    db: Session, in_force: Mapping[int, Advisory], key_ids: Collection[str], advisory_id: int | None
 ) -> bool:
     """Whether more than a member's word says so: each key is lost or superseded, or an advisory that stands
     concerns it, or may; and the advisory of this id stands.
     """
-    if advisory_id is not None and advisory_id not in standing:
+    if advisory_id is not None and advisory_id not in in_force:
         return False
     active = db.scalars(select(Key).where(Key.id.in_(key_ids), Key.status == "active"))
-    return all(any(concern_of(each, key) is not Concern.NOT for each in standing.values()) for key in active)
+    return all(any(concern_of(each, key) is not Concern.NOT for each in in_force.values()) for key in active)

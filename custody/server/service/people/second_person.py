@@ -47,7 +47,7 @@ from custody.server.domain.limits import Cycle, SpendingPolicy
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.tidying import Expiry
-from custody.server.service.keys.concerned import Standing, are_unsafe
+from custody.server.service.keys.concerned import AdvisoriesInForce, are_unsafe
 from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.people.named import names_in
@@ -91,13 +91,13 @@ class SecondPerson:
         random: RandomBytes,
         audit: AuditLog,
         policies: PolicyStore,
-        standing: Standing,
+        in_force: AdvisoriesInForce,
     ) -> None:
         self._clock = clock
         self._random = random
         self._audit = audit
         self._policies = policies
-        self._standing = standing
+        self._in_force = in_force
 
     # --- the rule -------------------------------------------------------------------------------------------
 
@@ -363,7 +363,7 @@ class SecondPerson:
             ):
                 return True
         if isinstance(request, StartEvacuationRequest):
-            is_loosening = not are_unsafe(db, self._standing(db), request.exposed_keys, request.advisory_id)
+            is_loosening = not are_unsafe(db, self._in_force(db), request.exposed_keys, request.advisory_id)
         else:
             is_loosening = isinstance(request, UpdateServiceAccountRequest) and widens(db, request)
         return is_loosening

@@ -14,7 +14,7 @@ from custody.server.domain.errors import (
     StateConflict,
     VaultFrozen,
 )
-from custody.server.service.keys.concerned import Standing
+from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.keys.quorums import unfit_to_receive
 from custody.server.service.stored_vaults import vault_in
 from custody.server.store.models import AddressBookEntry, EvacuatedVault, Proposal, Vault, WatchedScript
@@ -81,21 +81,21 @@ def require_scripts_listed(db: Session, vault: Vault, scripts: set[bytes]) -> No
         )
 
 
-def require_fit(db: Session, replacement: Vault, standing: Standing) -> None:
+def require_fit(db: Session, replacement: Vault, in_force: AdvisoriesInForce) -> None:
     """What two people said yes to holds while the replacement can take the coins. Raises VaultFrozen,
     StateConflict.
     """
     require_thawed(replacement)
-    why = unfit_to_receive(db, [replacement.id], standing(db).values()).get(replacement.id)
+    why = unfit_to_receive(db, [replacement.id], in_force(db).values()).get(replacement.id)
     if why is not None:
         raise StateConflict(f"Nothing more is swept there: {why}. Make a new plan for the old vault.")
 
 
-def require_fit_for_sweep(db: Session, proposal: Proposal, standing: Standing) -> None:
+def require_fit_for_sweep(db: Session, proposal: Proposal, in_force: AdvisoriesInForce) -> None:
     """The same of the vault that an evacuation's sweep goes to. Raises VaultFrozen, StateConflict."""
     if proposal.evacuation_id is not None:
         row = db.get_one(EvacuatedVault, (proposal.evacuation_id, proposal.vault_id))
-        require_fit(db, db.get_one(Vault, row.replacement_id), standing)
+        require_fit(db, db.get_one(Vault, row.replacement_id), in_force)
 
 
 def _destinations(psbt: bytes) -> set[bytes]:

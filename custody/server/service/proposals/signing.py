@@ -30,7 +30,7 @@ from custody.server.domain.lifecycle import FINALISED, Event, threshold_lost
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
-from custody.server.service.keys.concerned import Standing
+from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.keys.profiles import profile_policy
 from custody.server.service.lifecycle import Lifecycle, require_newest
 from custody.server.service.proposals.bounds import (
@@ -86,11 +86,13 @@ class Signer:
 
 
 class Signing:
-    def __init__(self, clock: Clock, audit: AuditLog, lifecycle: Lifecycle, standing: Standing) -> None:
+    def __init__(
+        self, clock: Clock, audit: AuditLog, lifecycle: Lifecycle, in_force: AdvisoriesInForce
+    ) -> None:
         self._clock = clock
         self._audit = audit
         self._lifecycle = lifecycle
-        self._standing = standing
+        self._in_force = in_force
 
     def expect(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.SignPsbtRequest
@@ -184,7 +186,7 @@ class Signing:
             return
         require_thawed(signer.vault)
         require_other_maker(db, signer.vault, signer.proposal, signer.user_id)
-        require_fit_for_sweep(db, signer.proposal, self._standing)
+        require_fit_for_sweep(db, signer.proposal, self._in_force)
         require_listed(db, signer.vault, signer.proposal.psbt)
 
     def _require_time_left(self, proposal: Proposal) -> None:
