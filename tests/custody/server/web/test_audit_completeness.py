@@ -167,7 +167,7 @@ def unfreeze_vault(story: Story) -> httpx.Response:
 
 def take_advisories(story: Story) -> httpx.Response:
     publisher = Publisher()
-    story.world.platform.services.advisories._standing.trusted = {publisher.root}
+    story.world.platform.services.advisories._in_force.trusted = {publisher.root}
     return story.here("take-advisories", list=publisher.list(1, entry()).line.decode())
 
 

@@ -16,7 +16,7 @@ HANDED_OVER = Publisher([secret(1), secret(2)])
 @pytest.fixture
 def trusting(desk):
     """The operator has set the publisher's key; Bob's device is another maker's."""
-    desk.world.platform.services.advisories._standing.trusted = {PUBLISHER.root}
+    desk.world.platform.services.advisories._in_force.trusted = {PUBLISHER.root}
     know(desk, alice=COLDCARD, bob=TREZOR, carol=TREZOR)
     return desk
 
@@ -98,7 +98,7 @@ def test_forged_older_and_foreign_lists_change_nothing(trusting):
     with pytest.raises(StateConflict), services.store.write() as db:
         services.advisories.take(db, OPERATOR, HANDED_OVER.list(4).line)
     # A key that the operator no longer trusts is shown no longer.
-    services.advisories._standing.trusted = frozenset()
+    services.advisories._in_force.trusted = frozenset()
     assert ok(desk.admin.get("/api/v1/advisories")) == []
 
 
