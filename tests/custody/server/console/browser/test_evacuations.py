@@ -15,7 +15,7 @@ PUBLISHER = Publisher()
 
 def publish(desk):
     """A list of advisories that is about one signer's device."""
-    desk.world.platform.services.advisories._trusted = {PUBLISHER.root}
+    desk.world.platform.services.advisories._standing.trusted = {PUBLISHER.root}
     store = desk.world.platform.services.store
     with store.write() as db:
         known = {"maker": "coldcard", "model": "Coldcard Mk4", "firmware": "5.6.1"}
