@@ -73,7 +73,7 @@ def run_contract(endpoint: str, cases: str, *more: str) -> tuple[Counter[str], s
     return Counter({word: int(count) for count, word in _COUNTS.findall(said.splitlines()[-1])}), said
 
 
-@pytest.mark.parametrize("endpoint", drawn(_FAMILIES, 1), indirect=True, ids=str)
+@pytest.mark.parametrize("endpoint", drawn(_FAMILIES, 1, of=__name__), indirect=True, ids=str)
 def test_the_same_cases_pass_on_a_device_in_a_process_of_its_own(endpoint):
     counted, said = run_contract(endpoint, _CASES)
     assert (counted["passed"], counted["failed"], counted["skipped"]) == (7, 0, 0), said

@@ -35,7 +35,7 @@ def programs_of(folder: str) -> list[int]:
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="this system does not list its processes")
 @pytest.mark.parametrize(
     ("ending", "moment"),
-    drawn([(signal.SIGTERM, "Inviting the signers"), (signal.SIGHUP, "is switched on")], 1),
+    drawn([(signal.SIGTERM, "Inviting the signers"), (signal.SIGHUP, "is switched on")], 1, of=__name__),
     ids=str,
 )
 def test_a_signal_ends_every_program(ending: signal.Signals, moment: str) -> None:

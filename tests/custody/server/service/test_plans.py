@@ -449,3 +449,19 @@ def test_a_list_is_not_sorted_to_be_shown_in_order(old, status):
     ]
     assert len(lists) == 2
     assert not any(word in plan for plan in lists for word in ("TEMP B-TREE", "Sort"))
+
+
+def test_a_search_reads_the_address_book_once(old):
+    """And not for each proposal, as a join would."""
+    store = old.world.platform.services.store
+    with statements(store) as seen, store.read() as db:
+        searching(db, old)
+    searches = [
+        plan
+        for (statement, _), plan in zip(seen, plans(store, seen), strict=True)
+        if "FROM address_book" in statement
+    ]
+    assert searches
+    for plan in searches:
+        assert "CORRELATED LIST SUBQUERY" not in plan
+        assert not any(word in plan for word in ("Join", "Nested Loop")), plan

@@ -10,7 +10,6 @@ from custody.server.service.requests.rates import MAX_LONG_POLLS
 from custody.server.web.endpoint import Auth
 from custody.server.web.routes import ENDPOINTS
 from tests.support.cluster import until
-from tests.support.examples import drawn
 from tests.support.platform import As, World, open_world
 
 ALICE, BOB = "alice@example.org", "bob@example.org"
@@ -67,9 +66,10 @@ def test_whoever_is_not_signed_in_takes_nothing_from_anybody(slow: World) -> Non
 
 
 def test_every_guarded_endpoint_counts(slow: World) -> None:
-    for row in drawn([row for row in ENDPOINTS if row.needs is not Auth.OPEN], 20):
+    for number, row in enumerate(row for row in ENDPOINTS if row.needs is not Auth.OPEN):
         slow.clock.advance(minutes=1)
-        alice = slow.as_user(ALICE)
+        if number % 10 == 0:
+            alice = slow.as_user(ALICE)
         for _ in range(CALLS):
             alice.get("/api/v1/get-user-info")
         path = row.path.format(**dict.fromkeys(row.path_ids, 1))
