@@ -20,7 +20,7 @@ from signerd.core.keys import ALL_ACCOUNTS, FEW_ACCOUNTS
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement, PlatformRefused, SecretsLocked
-from tests.support.advisories import Publisher, entry
+from tests.support.advisories import Publisher, entry, trust
 from tests.support.custody import Desk, ok, refused
 from tests.support.daemons import MemoryStore, make_config, until, until_state
 from tests.support.platform import PASSWORD, register_key, seed
@@ -73,7 +73,7 @@ async def test_the_main_job_on_two_makers(desk: Desk) -> None:
 async def a_flaw_of_coldcards_is_told_to_bob_alone(desk: Desk, alice: Daemon, bob: Daemon) -> None:
     """What each device said of itself at its registration decides, at the platform and at home."""
     publisher = Publisher()
-    desk.world.platform.services.advisories._in_force.trusted = {publisher.root}
+    trust(desk, publisher.root)
     told = publisher.list(1, entry(), expires="9999-01-01T00:00:00Z").line.decode()
     body = {"workspace_id": desk.workspace_id, "list": told}
     (taken,) = ok(desk.admin.post("/api/v1/take-advisories", body))["advisories"]

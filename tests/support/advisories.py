@@ -6,6 +6,7 @@ from hashlib import sha256
 from coincurve import PrivateKey
 
 from custody.advisories import AdvisoryList, PublisherKey, sign
+from tests.support.custody import Desk
 
 AUX = bytes(32)
 NO_DAYS = {"from": None, "before": None}
@@ -64,3 +65,8 @@ class Publisher:
             "keys": [key.model_dump() for key in self.keys],
         }
         return AdvisoryList.model_validate(said | changes).signed(self.secrets[-1], AUX)
+
+
+def trust(desk: Desk, *roots: str) -> None:
+    """As after a start with these in ``CUSTODY_ADVISORY_KEYS``."""
+    desk.world.platform.services.advisories._in_force.trusted = frozenset(roots)

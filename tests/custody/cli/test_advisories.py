@@ -4,7 +4,7 @@ import json
 import re
 
 from custody.terminal import Exit
-from tests.support.advisories import entry
+from tests.support.advisories import entry, trust
 from tests.support.evacuations import key_of, staff, start
 
 
@@ -23,7 +23,7 @@ def test_a_drill_is_signed_checked_taken_and_shown(desk, service, tmp_path):
     assert (checked.exit_code, checked.stdout) == (Exit.OK, signed.stdout)
     assert service("advisory", "check", files["signed"], "--publisher", other).exit_code == Exit.FAILED
 
-    desk.world.platform.services.advisories._in_force.trusted = {key}
+    trust(desk, key)
     assert "DRILL-1" in service("advisory", "take", files["signed"]).stdout
     handed = (
         "advisory", "sign", files["draft"], files["second"],

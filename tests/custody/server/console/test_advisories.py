@@ -3,13 +3,13 @@
 from sqlalchemy import update
 
 from custody.server.store.models import Key
-from tests.support.advisories import Publisher, entry, secret
+from tests.support.advisories import Publisher, entry, secret, trust
 
 PUBLISHER = Publisher()
 
 
 def test_one_is_handed_in_and_shows_what_it_exposes(desk, browse):
-    desk.world.platform.services.advisories._standing.trusted = {PUBLISHER.root}
+    trust(desk, PUBLISHER.root)
     with desk.world.platform.services.store.write() as db:
         known = {"maker": "trezor", "model": "Trezor Model T", "firmware": "2.8.1"}
         db.execute(update(Key).where(Key.user_id == desk.user_ids["bob"]).values(**known))

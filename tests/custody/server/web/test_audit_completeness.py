@@ -30,7 +30,7 @@ from tests.support.accounts import (
     sign_in,
     validate,
 )
-from tests.support.advisories import Publisher, entry
+from tests.support.advisories import Publisher, entry, trust
 from tests.support.custody import SHOP, Desk, ok, open_desk
 from tests.support.evacuations import add_accounts, again, key_of, staff, start
 from tests.support.onboarding import REQUEST
@@ -167,7 +167,7 @@ def unfreeze_vault(story: Story) -> httpx.Response:
 
 def take_advisories(story: Story) -> httpx.Response:
     publisher = Publisher()
-    story.world.platform.services.advisories._in_force.trusted = {publisher.root}
+    trust(story.desk, publisher.root)
     return story.here("take-advisories", list=publisher.list(1, entry()).line.decode())
 
 

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from sqlalchemy import update
 
 from custody.server.store.models import Key
-from tests.support.advisories import Publisher, affected, entry
+from tests.support.advisories import Publisher, affected, entry, trust
 from tests.support.evacuations import staff
 from tests.support.platform import PASSWORD
 
@@ -15,7 +15,7 @@ PUBLISHER = Publisher()
 
 def publish(desk):
     """A list of advisories that is about one signer's device."""
-    desk.world.platform.services.advisories._standing.trusted = {PUBLISHER.root}
+    trust(desk, PUBLISHER.root)
     store = desk.world.platform.services.store
     with store.write() as db:
         known = {"maker": "coldcard", "model": "Coldcard Mk4", "firmware": "5.6.1"}

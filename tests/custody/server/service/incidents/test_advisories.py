@@ -6,7 +6,7 @@ from custody.server.domain.errors import StateConflict
 from custody.server.service.system import OPERATOR
 from custody.server.store.models import AdvisoryPublisher, StoredAdvisory, WebhookEvent
 from tests.custody.server.service.incidents.test_exposure import COLDCARD, TREZOR, know
-from tests.support.advisories import Publisher, affected, entry, secret
+from tests.support.advisories import Publisher, affected, entry, secret, trust
 from tests.support.custody import ok, refused
 
 PUBLISHER = Publisher()
@@ -16,7 +16,7 @@ HANDED_OVER = Publisher([secret(1), secret(2)])
 @pytest.fixture
 def trusting(desk):
     """The operator has set the publisher's key; Bob's device is another maker's."""
-    desk.world.platform.services.advisories._in_force.trusted = {PUBLISHER.root}
+    trust(desk, PUBLISHER.root)
     know(desk, alice=COLDCARD, bob=TREZOR, carol=TREZOR)
     return desk
 
@@ -98,7 +98,7 @@ def test_forged_older_and_foreign_lists_change_nothing(trusting):
     with pytest.raises(StateConflict), services.store.write() as db:
         services.advisories.take(db, OPERATOR, HANDED_OVER.list(4).line)
     # A key that the operator no longer trusts is shown no longer.
-    services.advisories._in_force.trusted = frozenset()
+    trust(desk)
     assert ok(desk.admin.get("/api/v1/advisories")) == []
 
 

@@ -12,7 +12,7 @@ from custody.server.service.incidents.evacuations import EVACUATE
 from custody.server.service.jobs.outbox import MAX_FAILURES, Task
 from custody.server.store.models import AdvisoryPublisher, AuditEvent, Key, Proposal, StoredAdvisory
 from tests.custody.server.service.incidents.test_exposure import COLDCARD, know
-from tests.support.advisories import entry
+from tests.support.advisories import entry, trust
 from tests.support.custody import SHOP, ok, refused
 from tests.support.evacuations import (
     START,
@@ -46,7 +46,7 @@ def keys(desk, dora):
 
 def add_advisory(desk):
     """It concerns, or may, the key of each device that is not known to be another."""
-    desk.world.platform.services.advisories._in_force.trusted = {"root"}
+    trust(desk, "root")
     with desk.world.platform.services.store.write() as db:
         _add_advisory(db)
 
@@ -391,7 +391,7 @@ class TestWork:
         told = refused(desk.admin.post("/api/v1/request-change", change), 409, "STATE_CONFLICT")["detail"]
         assert told.startswith("There is nothing to evacuate. Treasury: ")
         # What a publisher said whom the operator trusts no longer stops nothing.
-        desk.world.platform.services.advisories._in_force.trusted = set()
+        trust(desk)
         ok(desk.submit("alice", sweep, signed))
 
     def test_p90_who_sweeps_again_made_that_sweep(self, desk, dora, keys):
