@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -88,10 +88,14 @@ async def test_a_ledger_port_that_hangs_up_is_no_ledger():
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def hang_up():
-            for _ in range(2):
-                server.accept()[0].close()
+            with suppress(OSError):
+                while True:
+                    server.accept()[0].close()
 
         thread = threading.Thread(target=hang_up, daemon=True)
         thread.start()
         outcome = await outcome_at(Endpoint.parse(f"ledger:tcp:127.0.0.1:{server.getsockname()[1]}"))
+        # Ends the wait for another connection, whose error another test would be blamed for.
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
     assert outcome in {Disconnected, DeviceFault}
