@@ -2,7 +2,7 @@
 
 A spreadsheet runs a cell that begins like a formula. A cell of words that does is written with an apostrophe
 before it, and so is one that begins with an apostrophe itself: dropping one leading apostrophe always gives
-the text back. Numbers, ids and times are ours, and are written as they are.
+the text back. Numbers, ids, hashes and times are ours, and are written as they are.
 """
 
 import csv
