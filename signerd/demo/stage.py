@@ -2,12 +2,14 @@
 belong to.
 """
 
+import contextlib
 import json
 import re
 import socket
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import SystemRandom
 
 from pydantic import SecretStr
 
@@ -17,10 +19,12 @@ from custody.schemas.invitations import InviteToWorkspaceRequest
 from device_simulators.page import Desk, Screen
 from signerd.demo.devices import NETWORK, DemoDevice, Finger, a_person_at, start_device
 from signerd.demo.people import Account, Mailbox, Signer, new_account
-from signerd.demo.programs import STEP_SECONDS, Programs, side_by_side
+from signerd.demo.programs import STEP_SECONDS, DemoFailed, Programs, side_by_side
 from signerd.demo.terminal import Terminal
 
 SIGNERS = (("first", "ledger"), ("second", "coldcard"), ("third", "trezor"))
+# Below those that a system gives out by itself: no other program is given the platform's before it serves.
+PORTS = range(20_000, 32_768)
 PLATFORM_SETTINGS = {f"CUSTODY_CHAIN_{NETWORK.name}": "embedded"}
 
 
@@ -77,10 +81,11 @@ async def set_up(demo: Demo) -> None:
 
 
 def _free_port() -> int:
-    """Known before the platform serves, so that nothing has to wait for it."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-    return port
+    """Known before the platform serves, so that nothing has to wait for it. Raises DemoFailed."""
+    for port in SystemRandom().sample(PORTS, 100):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise DemoFailed("No port of 127.0.0.1 is free for the platform.")
 
 
 async def _platform(demo: Demo) -> None:

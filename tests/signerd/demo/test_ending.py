@@ -36,7 +36,7 @@ def programs_of(folder: str) -> list[int]:
 @pytest.mark.parametrize(
     ("ending", "moment"),
     drawn([(signal.SIGTERM, "Inviting the signers"), (signal.SIGHUP, "is switched on")], 1, of=__name__),
-    ids=str,
+    ids=lambda each: getattr(each, "name", each),
 )
 def test_a_signal_ends_every_program(ending: signal.Signals, moment: str) -> None:
     with (
