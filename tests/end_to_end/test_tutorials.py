@@ -1,6 +1,6 @@
 """The trial and the tutorials as a reader meets them: every line of docs/operate/trial.md, then of
-docs/build/tutorial-payment.md; and docs/build/tutorial-device.md. The programs are real, each in a process of
-its own.
+docs/build/tutorial-payment.md; and docs/build/tutorial-device.md. docs/operate/platform.md and
+docs/sign/trial.md have the same commands. The programs are real, each in a process of its own.
 """
 
 import json

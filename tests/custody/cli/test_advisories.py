@@ -1,4 +1,6 @@
-"""A publisher's list from the key to the platform, by the commands alone; and a drill that is timed."""
+"""A publisher's list from the key to the platform, by the commands of docs/operate/flaws.md; and a drill
+that is timed.
+"""
 
 import json
 import re

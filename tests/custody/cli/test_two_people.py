@@ -1,4 +1,6 @@
-"""What needs two people at a treasurer's terminal: changes under the rule, and a vault that goes on."""
+"""What needs two people at a treasurer's terminal: changes under the rule, an evacuation
+(docs/operate/evacuation.md), and a vault that goes on.
+"""
 
 import json
 
@@ -106,6 +108,8 @@ def test_the_second_person_sees_the_plan_of_an_evacuation(ruled, run):
     (one,) = sdk(ruled.world, ADMIN).evacuations(1)
     assert plan in run(ADMIN, "evacuate", "status", "--evacuation", one.evacuation_id).stdout
     assert run(ADMIN, "evacuate", "status", "--evacuation", "none").exit_code != Exit.OK
+    again = run(ADMIN, "evacuate", "again", "Treasury")
+    assert (again.exit_code, "no replacement" in again.stderr) == (Exit.PLATFORM, True), again.output
     # By now the vault is moved already: the other plan is another one.
     late = run(EVE, "change", "confirm", other["change_id"])
     assert (late.exit_code, "another one by now" in late.stderr) == (Exit.NOT_DECIDED, True), late.output

@@ -22,6 +22,7 @@ from custody.server.service.operations.regtest import TIMEOUT_SECONDS
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEvent
 from custody.terminal import Exit
+from tests.support.advisories import Publisher, entry
 from tests.support.platform import plain_vault
 
 PASSWORD = "correct horse battery"
@@ -135,6 +136,17 @@ def test_a_chain_without_a_backend_is_warned_of(tmp_path: Path, monkeypatch: pyt
     assert "CUSTODY_CHAIN_MAINNET" in mainnet.stderr
     monkeypatch.setenv("CUSTODY_CHAIN_MAINNET", "esplora:https://explorer.example.org/api")
     assert "Warning" not in bootstrap(tmp_path / "two", "--chain", "mainnet").stderr
+
+
+def test_the_operator_takes_a_publishers_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As docs/operate/flaws.md says."""
+    bootstrap(tmp_path)
+    publisher, file = Publisher(), tmp_path / "advisories.json"
+    file.write_bytes(publisher.list(1, entry(), expires="9999-01-01T00:00:00Z").line)
+    take = ["admin", "take-advisories", "--state", str(tmp_path), str(file)]
+    assert "no publisher" in custody(*take).stderr.lower()
+    monkeypatch.setenv("CUSTODY_ADVISORY_KEYS", publisher.root)
+    assert custody(*take).stdout == f"Publisher {publisher.root}, serial 1: COLDCARD-2026-07.\n"
 
 
 def test_what_testnet_means_is_one_thing(tmp_path: Path) -> None:

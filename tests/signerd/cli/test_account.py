@@ -1,5 +1,5 @@
 """login, logout: through the daemon and without one; secrets are typed, and neither shown nor in the
-arguments.
+arguments (docs/sign/accounts.md).
 """
 
 import json

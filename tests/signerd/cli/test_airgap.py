@@ -1,4 +1,6 @@
-"""export, import: against a real daemon over a scripted platform, and no device on a cable."""
+"""export, import: against a real daemon over a scripted platform, and no device on a cable
+(docs/sign/airgap.md).
+"""
 
 import base64
 

@@ -1,5 +1,5 @@
 """register --file and pin --enrolment-file: against a real daemon over a scripted platform, and no device on
-a cable.
+a cable (docs/sign/airgap.md).
 """
 
 import pytest

@@ -1,5 +1,5 @@
 """pair, apps: against a real daemon. `signerd open`: the code gets to the browser in a file of this user's,
-and nowhere else (L10).
+and nowhere else (L10; docs/sign/page.md).
 """
 
 import re

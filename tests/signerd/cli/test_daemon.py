@@ -1,5 +1,5 @@
-"""run, status: the real program as a process of its own, over a platform that is not there. audit verify,
-audit start-over.
+"""run, status: the real program as a process of its own, over a platform that is not there
+(docs/sign/accounts.md). audit verify, audit start-over.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""devices, register. device virtual, demo."""
+"""devices, register. device virtual (docs/build/devices.md), demo."""
 
 import json
 import subprocess

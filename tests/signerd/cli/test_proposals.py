@@ -1,5 +1,5 @@
 """proposals, show, approve, reject: against a real daemon over a scripted platform and a device
-that obeys.
+that obeys (docs/sign/payments.md, docs/operate/issuing-a-token.md).
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-"""service, udev: programs of the system's own that note what they were told, in place of the real ones."""
+"""service, udev: programs of the system's own that note what they were told, in place of the real ones
+(docs/sign/install.md).
+"""
 
 import os
 import sys

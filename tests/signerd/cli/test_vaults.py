@@ -1,4 +1,6 @@
-"""vaults, pin, unpin (S16): the code comes from the other signers, and is typed. addresses, accounts."""
+"""vaults, pin, unpin (S16): the code comes from the other signers, and is typed. addresses, accounts
+(docs/sign/airgap.md, docs/sign/trial.md).
+"""
 
 import pytest
 

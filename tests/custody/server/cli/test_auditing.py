@@ -1,4 +1,6 @@
-"""``custody audit`` as an operator and an auditor use it: words, JSON and exit codes."""
+"""``custody audit`` as an operator and an auditor use it: words, JSON and exit codes
+(docs/operate/audit.md).
+"""
 
 import csv
 import json
