@@ -67,8 +67,16 @@ def another_site() -> Iterator[Elsewhere]:
 
 
 def attempts_of(page: Page | Window, beside: str, *given: object) -> dict[str, str]:
-    """What came of each attempt of the ``hostile.js`` beside that file, by its name."""
+    """What came of each attempt of the ``hostile.js`` beside that file, by its name. Raises AssertionError
+    where a frame that shows its page is not seen.
+    """
     scripts = [Path(__file__).with_name("hostile.js"), Path(beside).with_name("hostile.js")]
     script = "\n".join(each.read_text() for each in scripts)
     found: dict[str, str] = page.evaluate(f"given => {{ {script}; return attack(...given) }}", list(given))
+    window = page if isinstance(page, Window) else Window(page)
+    for name, what in found.items():
+        if what.startswith("frame-"):
+            shown = window.address_in(f"iframe[name={what}]")
+            found[name] = f"framed {shown}" if shown.startswith("http") else "refused"
+    assert found.pop("a page that may be framed", "framed ").startswith("framed ")
     return found

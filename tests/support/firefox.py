@@ -79,6 +79,14 @@ class Window:
         (frame,) = self.page.child_frames if isinstance(self.page, Frame) else self.page.frames[1:]
         return Window(frame)
 
+    def address_in(self, selector: str) -> str:
+        """Of what a frame shows: the browser's own, where it shows an error."""
+        element = self.page.query_selector(selector)
+        assert element is not None
+        frame = element.content_frame()
+        assert frame is not None
+        return frame.url
+
 
 _TEXT = """selector => {
     const one = document.querySelector(selector);
@@ -133,6 +141,12 @@ class Firefox(Window):
     def frame(self) -> "Firefox":
         self.ask("WebDriver:SwitchToFrame", element=self._element("iframe"))
         return self
+
+    def address_in(self, selector: str) -> str:
+        self.ask("WebDriver:SwitchToFrame", element=self._element(selector))
+        address = self.run("() => document.documentURI")
+        self.ask("WebDriver:SwitchToFrame", id=None)
+        return str(address)
 
     @contextmanager
     def beside(self) -> Iterator["Firefox"]:

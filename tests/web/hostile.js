@@ -2,10 +2,5 @@
 const attack = (origin) => {
   const attempts = readings(origin, ["/example/", "/example/coordinator.js"]);
   attempts["its window"] = () => peeks(`${origin}/example/`);
-  attempts["its storage"] = () => (localStorage.length ? `read ${localStorage.key(0)}` : "refused");
-  attempts["its service worker"] = async () => {
-    await navigator.serviceWorker.register(`${origin}/example/coordinator.js`);
-    return "registered";
-  };
   return outcomes(attempts);
 };

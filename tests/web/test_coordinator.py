@@ -186,10 +186,12 @@ def another_origin_gets_nothing(window, origin, signers, url, token):
             with window.beside() as other:
                 other.go(f"http://{name}:{elsewhere.port}/")
                 assert other.run(ASK, url, token) == 0
-                tried = attempts_of(other, test_hostile_pages.__file__, url, "0" * 64)
-                tried |= attempts_of(other, __file__, origin)
-                assert len(tried) > 60
-                assert {key: value for key, value in tried.items() if value not in NOTHING} == {}
+                for tried, least in (
+                    (attempts_of(other, test_hostile_pages.__file__, url, "0" * 64), 60),
+                    (attempts_of(other, __file__, origin), 10),
+                ):
+                    assert len(tried) > least
+                    assert {key: value for key, value in tried.items() if value not in NOTHING} == {}
                 assert signers.known() == before
         window.go(f"http://localhost:{elsewhere.port}/")
         window.run(FRAMED, f"{origin}/example/")
