@@ -114,6 +114,11 @@ class Visitor:
     def open(self, path: str, status: int = 200) -> "Visitor":
         return self._take(self.http.get(path, follow_redirects=True), status)
 
+    def link(self, words: str) -> str:
+        """Where the link of these words leads."""
+        (found,) = (tag for tag in self.page.all("a") if _line(tag) == words)
+        return found.attributes["href"]
+
     def form(self, action: str) -> Form:
         """The one that is sent there."""
         sent = [form for form in Forms(self.html).found if form.method == "post"]

@@ -20,6 +20,7 @@ def form_page(visit: Visit) -> Response:
     if not visit.here.may("PAYMENT_INIT"):
         raise PermissionDenied("Your role here does not forward own money.")
     profile, why_not = None, ""
+    chosen = visit.form.one("vault") or visit.query("vault")
     try:
         profile = _profile(visit)
     except CustodyError as error:
@@ -27,7 +28,8 @@ def form_page(visit: Visit) -> Response:
     return visit.page(
         "proposals/forward.html",
         here="proposals",
-        vaults=vaults_to_choose(visit, visit.form.one("vault") or visit.query("vault")),
+        vaults=vaults_to_choose(visit, chosen),
+        chosen=chosen,
         profile=profile,
         why_not=why_not,
     )

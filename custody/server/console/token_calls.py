@@ -64,24 +64,26 @@ def _function(visit: Visit) -> Function:
 
 def call_page(visit: Visit) -> Response:
     token, function = token_here(visit), _function(visit)
+    chosen = visit.form.one("wallet_id") or visit.query("vault")
     return visit.page(
         "tokens/call.html",
         here="tokens",
         token=token,
         function=function,
         title=FUNCTION_WORDS[function],
-        vaults=_callers(visit, token, function),
+        vaults=_callers(visit, token, function, chosen),
+        chosen=chosen,
         takes_address=function.takes_address and function is not Function.BURN,
         warning=_WARNINGS.get(function, ""),
     )
 
 
-def _callers(visit: Visit, token: Contract, function: Function) -> list[VaultName]:
+def _callers(visit: Visit, token: Contract, function: Function, chosen: str) -> list[VaultName]:
     """The vaults that may call it: the owner's first."""
     own = vault_name(visit, token.vault_id)
     if function not in _OF_HOLDERS:
         return [own]
-    others = vaults_to_choose(visit)
+    others = vaults_to_choose(visit, chosen)
     return [own, *(each for each in others if each.id != own.id)]
 
 

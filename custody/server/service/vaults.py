@@ -140,7 +140,8 @@ class Vaults:
             raise Invalid.at(pointer, f"User {user_id} is not a member of this workspace.")
         key = active_key(db, user_id, access.network)
         user = db.get_one(User, user_id)
-        who = " ".join(filter(None, (user.first_name, user.surname))) or user.email
+        # E-mail addresses are for who manages the members.
+        who = " ".join(filter(None, (user.first_name, user.surname))) or f"member {user_id}"
         if key is None:
             raise Invalid.at(pointer, f"{who} has no active key on {network_words(access.network)}.")
         account = db.scalars(

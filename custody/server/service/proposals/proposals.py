@@ -208,12 +208,14 @@ class Proposals:
         quote: Quote,
     ) -> Prepared:
         """Coins are drawn at random, and their fee counts for the limits: where that does not fit, the coins
-        that pay the same for the least fee.
+        that pay the same for the least fee. Raises RoleLimitExceeded, VaultLimitExceeded where no coins fit.
         """
         movement = Movement(Sats(prepared.paid + prepared.draft.selection.fee), self._clock())
         try:
             self._limits.require(db, caller, access, vault, movement)
         except (RoleLimitExceeded, VaultLimitExceeded):
+            # What no coins at all make fit is refused before the search, which takes long.
+            self._require_least(db, caller, access, vault, prepared.intent, prepared.paid, rate)
             cheapest = self._drafter.cheapest(db, vault, prepared.intent, rate, quote)
             return replace(prepared, draft=cheapest or prepared.draft, is_cheapest=True)
         return prepared

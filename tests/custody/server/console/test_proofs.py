@@ -8,7 +8,12 @@ from tests.support.staff import add_someone
 def test_a_proof_is_asked_for_signed_and_downloaded(desk, browse):
     desk.deposit(40_000, 70_000)
     here = f"/console/w/{desk.workspace_id}"
-    person = browse("admin").open(f"{here}/proofs").open(f"{here}/proofs/new")
+    desk.world.clock.advance(seconds=1)
+    more = ok(desk.create_vault("Savings"))["id"]
+    person = browse("admin").open(f"{here}/vaults/{more}")
+    person.open(person.link("Ask for a proof"))
+    assert ("vault", more) in person.form(f"{here}/proofs/new").fields
+    person.open(f"{here}/proofs").open(person.link("Ask for a proof"))
     person.send(f"{here}/proofs/new", message="Audit\u00a02026", with_coins="yes")
     person.confirm(f"{here}/proofs/new", 422)
     assert ("message", "Audit\u00a02026") in person.form(f"{here}/proofs/new").fields

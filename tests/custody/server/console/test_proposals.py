@@ -332,8 +332,11 @@ def test_a_member_forwards_own_money(desk, browse, here):
     alice = desk.signers["alice"]
     profile = ok(alice.get("/api/v1/signing-profile-address", network="testnet"))["wallet_address"]
     desk.deposit(300_000, to=profile)
-    person = browse("alice").open(f"{here}/forward")
-    person.send(f"{here}/forward", amount="0.001", fee_sats="x", status=422)
+    desk.world.clock.advance(seconds=1)
+    more = ok(desk.create_vault("Savings"))
+    person = browse("alice").open(f"{here}/forward?vault={more['id']}")
+    assert ("vault", more["id"]) in person.form(f"{here}/forward").fields
+    person.open(f"{here}/forward").send(f"{here}/forward", amount="0.001", fee_sats="x", status=422)
     assert ("amount", "0.001") in person.form(f"{here}/forward").fields
     person.send(f"{here}/forward", amount="0.001", fee_sats="700")
     assert (person.facts["Into Treasury"], "199,300 sats" in person.facts["Back to you"]) == (

@@ -63,6 +63,8 @@ def test_a_token_is_made_started_and_called_in_words(desk, tokens, browse, path)
     admin.open(f"{path}/{uid}")
     assert "Held by Treasury1,000.00 GOLD" in admin.words
     call = f"{path}/{uid}/call/transfer"
+    more = ok(desk.create_vault("Savings"))["id"]
+    assert ("wallet_id", more) in admin.open(f"{call}?vault={more}").form(call).fields
     admin.open(call).send(call, amount="12.5", address=BOB)
     assert f"Send 12.50 GOLD tokens of the vault's to {BOB}." in admin.words
     admin.open(call).send(call, amount="a few", address=BOB, status=422)

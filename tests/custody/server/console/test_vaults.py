@@ -182,7 +182,13 @@ def test_with_the_rule_of_two_people_the_limit_and_a_lost_key_are_asked_for(desk
 
 def test_permissions_hide_and_the_call_refuses(desk, browse, base):
     alice = browse("alice").open(base)
-    for words in ("Change the limit", "Change the controls", "Mark it as lost", "Make a vault"):
+    for words in (
+        "Change the limit",
+        "Change the controls",
+        "Mark it as lost",
+        "Make a vault",
+        "Ask for a proof",
+    ):
         assert words not in alice.words
     typed = {"transaction_limit": "9", "cycle_period": "M", "cycle_day": "1"}
     alice.open(f"{base}/limits").send(f"{base}/limits", **typed)

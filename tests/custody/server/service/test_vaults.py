@@ -87,6 +87,10 @@ def test_when_every_account_is_taken_it_says_whose(desk):
     ok(desk.create_vault("Second"))
     problem = refused(desk.create_vault("Third"), 409, "KEY_ACCOUNTS_EXHAUSTED")
     assert problem["errors"][0]["pointer"] == "/signers/0"
+    assert (f"member {desk.user_ids['alice']}" in problem["detail"], "@" in problem["detail"]) == (
+        True,
+        False,
+    )
     for name in SIGNERS:
         xpub = desk.devices[name].xpub(multisig_account_path(Network.REGTEST, 2), Network.REGTEST)
         more = [{"account": 2, "xpub": str(xpub)}]

@@ -167,11 +167,11 @@ class TestDeleting:
 
     def test_a_role_that_is_held_stays(self, alice: As, world: World) -> None:
         world.member(1, "bob@example.org")
-        assert "held by 1 member" in refused(delete(alice, SIGNER), 409, "STATE_CONFLICT")["detail"]
+        assert "held by 1 member and" in refused(delete(alice, SIGNER), 409, "STATE_CONFLICT")["detail"]
 
     def test_a_role_that_is_offered_stays_until_the_offer_is_decided(self, alice: As, world: World) -> None:
         invite_id = ok(alice.post("/api/v1/invite-to-workspace", OFFER))["invite_id"]
-        assert "1 open invitation" in refused(delete(alice, SIGNER), 409, "STATE_CONFLICT")["detail"]
+        assert "1 open invitation." in refused(delete(alice, SIGNER), 409, "STATE_CONFLICT")["detail"]
         ok(alice.post("/api/v1/revoke-invite", {"workspace_id": 1, "invite_id": invite_id}))
         ok(delete(alice, SIGNER))
 

@@ -3,6 +3,7 @@
 import pytest
 from sqlalchemy import update
 
+from custody.server.service.proposals.drafting import Drafter
 from custody.server.store.models import CoinLock, Proposal, User
 from multisig import Psbt
 from tests.support.custody import CAFE, SHOP, Desk, ok, refused
@@ -94,7 +95,11 @@ def test_it_refuses_what_making_it_would_refuse(rich, asked, status, code):
         refused(rich.admin.post(f"/api/v1/{path}", body_of(rich, **asked)), status, code)
 
 
-def test_limits_the_address_book_and_a_freeze_refuse_it_too(rich):
+def test_limits_the_address_book_and_a_freeze_refuse_it_too(rich, monkeypatch):
+    def searched(*_what):
+        raise AssertionError("no coins make a payment fit that is above the limit by itself")
+
+    monkeypatch.setattr(Drafter, "cheapest", searched)
     vault = {"workspace_id": rich.workspace_id, "vault_id": rich.vault["id"]}
     for limit, code in (("0.001", "VAULT_LIMIT_EXCEEDED"), ("10", None)):
         changed = vault | {"transaction_limit": limit, "cycle_period": "M", "cycle_day": 1}
