@@ -24,7 +24,9 @@ workspace_option = click.option(
 
 @dataclass(frozen=True)
 class Place:
-    """A workspace of the caller's. ``network``: mainnet or testnet, as the API has it."""
+    """A workspace of the caller's. ``network``: mainnet or testnet, as the API has it. ``permissions``: a
+    person's there; empty for a program, which calls nothing that asks for them here.
+    """
 
     org_id: int
     workspace_id: int
@@ -32,6 +34,7 @@ class Place:
     organisation: str
     network: str
     role: str
+    permissions: frozenset[str]
 
 
 def chosen(given: str, candidates: Iterable[Candidate], kind: str, hint: str, *, unseen: bool = False) -> str:
@@ -63,7 +66,7 @@ def places(client: "Client") -> list[Place]:
     if is_program():
         own = client.own_service_account()
         name, organisation = f"workspace {own.workspace_id}", f"organisation {own.org_id}"
-        return [Place(own.org_id, own.workspace_id, name, organisation, "", "service account")]
+        return [Place(own.org_id, own.workspace_id, name, organisation, "", "service account", frozenset())]
     user = client.user_info()
     found = [
         Place(
@@ -73,6 +76,7 @@ def places(client: "Client") -> list[Place]:
             one.org_name,
             entry.workspace_info.net,
             entry.role.name,
+            frozenset(str(one.rule_name) for one in entry.role.perm),
         )
         for one in user.organisations_info.organisations
         for entry in one.workspaces.workspaces

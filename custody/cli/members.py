@@ -9,7 +9,7 @@ import click
 from custody.cli.changes import made_or_asked, told
 from custody.cli.common import confirm, json_option, yes_option
 from custody.cli.desk import Desk, pass_desk
-from custody.cli.meant import chosen, place_of, workspace_option
+from custody.cli.meant import Place, chosen, place_of, workspace_option
 from custody.naming import Candidate
 from custody.terminal import answer, aside, say, table
 
@@ -23,16 +23,13 @@ def full_name(one: "Member | VaultSigner", without: str = "(no name)") -> str:
     return f"{one.first_name.value or ''} {one.surname.value or ''}".strip() or without
 
 
-def people_of(client: "Client", workspace_id: int) -> dict[str, str]:
-    """By user id: the name, else the e-mail address. Empty where the caller may not read the members."""
-    from custody.client import ApiError
-
-    try:
-        return {str(one.uuid): full_name(one, one.email) for one in client.members(workspace_id)}
-    except ApiError as error:
-        if error.problem.code != "PERMISSION_DENIED":
-            raise
+def people_of(client: "Client", place: Place) -> dict[str, str]:
+    """By user id: the name, else the e-mail address. Empty where the caller may not read the members: it is
+    not asked then, for each refusal stands in the audit log.
+    """
+    if "MANAGE_USERS" not in place.permissions:
         return {}
+    return {str(one.uuid): full_name(one, one.email) for one in client.members(place.workspace_id)}
 
 
 def candidates_of(members: "Iterable[Member]") -> list[Candidate]:

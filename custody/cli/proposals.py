@@ -96,7 +96,7 @@ def proposals_command(
         )
         names = {one.id: one.name for one in client.vault_names(place.workspace_id)} if found else {}
         is_anyone_nameless = any(not one.created_by_name for one in found)
-        people = people_of(client, place.workspace_id) if is_anyone_nameless else {}
+        people = people_of(client, place) if is_anyone_nameless else {}
     if as_json:
         answer(found)
     elif found:
@@ -124,7 +124,7 @@ def approve_status_command(desk: Desk, given: str, workspace: str | None, as_jso
     with desk.client() as client:
         place = place_of(client, workspace)
         one = proposal_of(client, place.workspace_id, given)
-        people = people_of(client, place.workspace_id)
+        people = people_of(client, place)
     if as_json:
         answer(one)
         return

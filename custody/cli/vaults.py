@@ -71,7 +71,7 @@ def show_command(desk: Desk, given: str, workspace: str | None, as_json: bool) -
         one = vault_of(client, place.workspace_id, given)
         code = client.vault_export(place.workspace_id, one.id).verification_code
         is_anyone_nameless = not all(full_name(signer, "") for signer in one.signers)
-        people = people_of(client, place.workspace_id) if is_anyone_nameless else {}
+        people = people_of(client, place) if is_anyone_nameless else {}
     if as_json:
         answer({**one.model_dump(mode="json", by_alias=True), "verification_code": code})
         return

@@ -19,6 +19,7 @@ from custody.schemas.common import (
     Timestamp,
 )
 from custody.schemas.queries import QueryId
+from custody.text import count
 
 # In one plan: the most urgent. The others are planned after it.
 MAX_EVACUATED = 500
@@ -84,12 +85,14 @@ class EvacuationSigner(Shape):
     instead_of_name: Label | None = None
 
     def in_words(self) -> str:
-        instead = "" if self.instead_of_user_id is None else f", instead of {self.instead_of_name}"
-        return f"{self.name} (key {self.fingerprint}{instead})"
+        """The fingerprint first, and names quoted: members choose their names, also such as imitate several signers."""  # noqa: E501
+        instead = "" if self.instead_of_user_id is None else f", instead of {self.instead_of_name!r}"
+        return f"{self.fingerprint} {self.name!r}{instead}"
 
 
 class PlannedVault(Shape):
-    """An exposed vault, in the order in which it is moved. ``cannot``: why it is not. ``signers`` are the replacement's, of which
+    """An exposed vault: the most urgent first, in an order that no amount changes. Of those that are as urgent, the largest is moved
+    first. ``cannot``: why it is not. ``signers`` are the replacement's, of which
     ``m`` sign as before.
 
     ``amount_sats`` arrive by the first sweep at the present rate, for ``fee_sats``; ``further_sats`` take more sweeps. Not swept are
@@ -128,6 +131,9 @@ class VaultKey(Shape):
     fingerprint: Label
     vaults: Count
 
+    def in_words(self) -> str:
+        return f"{self.fingerprint} {self.name!r}, in {count(self.vaults, 'vault', 'vaults')}"
+
 
 class EvacuationPlan(Shape):
     """``plan_hash`` stands for all its vaults, the replacements' names, thresholds and keys, and the priority: not for amounts and
@@ -135,7 +141,8 @@ class EvacuationPlan(Shape):
 
     ``vaults`` are those that were asked for, from the place ``first`` on; all of them are ``planned_vaults``, of which
     ``moved_vaults`` get a replacement and hold ``moved_sats``. ``exposed_keys`` stand in its quorums, and ``substitutes`` may be
-    named for one whose holder is none of them.
+    named for one whose holder is none of them: for a caller who has MANAGE_WORKSPACE. ``new_keys`` of the whole plan: each that stands
+    in replacements and not in the vaults that they replace, once, and in how many; those in most of them first.
     """  # noqa: E501
 
     plan_hash: Label
@@ -149,6 +156,7 @@ class EvacuationPlan(Shape):
     moved_sats: Sats = 0
     exposed_keys: Few[VaultKey] = Field(default_factory=list)
     substitutes: Few[EvacuationSigner] = Field(default_factory=list)
+    new_keys: Few[VaultKey] = Field(default_factory=list)
 
 
 class EvacuationsQuery(Request):

@@ -10,11 +10,12 @@ from starlette.responses import Response
 
 from custody.pages.figures import amount
 from custody.pages.rendering import Live
-from custody.schemas.evacuations import Evacuation, EvacuationPlan, PlannedVault, VaultKey
+from custody.schemas.evacuations import Evacuation, EvacuationPlan, EvacuationSigner, PlannedVault, VaultKey
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit, number_of
 from custody.server.domain.errors import Invalid, StateConflict
 from custody.server.domain.limits import in_btc
+from custody.text import plain
 
 PRIORITIES: Final = (("high", "High"), ("medium", "Medium"), ("low", "Low"))
 CHAIN_SECONDS: Final = 15
@@ -101,10 +102,11 @@ def _plan(visit: Visit, wanted: Mapping[str, Any], first: int = 0) -> Evacuation
 
 def _asked(visit: Visit) -> dict[str, Any]:
     form = visit.form
+    # In one field each: a form has fewer fields than a plan takes keys.
     return {
-        "exposed_keys": list(dict.fromkeys(form.every("exposed"))),
+        "exposed_keys": list(dict.fromkeys(form.one("exposed").split())),
         "advisory_id": visit.number("advisory") if form.one("advisory") else None,
-        "substitutes": _substitutes(form.every("substitute")),
+        "substitutes": _substitutes(form.one("substitute").split()),
         "priority": form.one("priority"),
     }
 
@@ -115,6 +117,7 @@ def plan_facts(plan: EvacuationPlan, pages: str) -> list[tuple[str, object]]:
         ("Plan", f"{plan.plan_hash[:8]}, fee {plan.fee_rate} sat/vB"),
         ("Vaults that are moved", f"{plan.moved_vaults} of {plan.planned_vaults}"),
         ("They hold", amount(plan.moved_sats)),
+        *((("New in quorums", _lines(plan.new_keys)),) if plan.new_keys else ()),
         *((each.vault_name, _words(each)) for each in plan.vaults),
     ]
     last = plan.first + len(plan.vaults)
@@ -125,12 +128,18 @@ def plan_facts(plan: EvacuationPlan, pages: str) -> list[tuple[str, object]]:
     return facts
 
 
-def _words(each: PlannedVault) -> str:
+def _lines(signers: Sequence[VaultKey | EvacuationSigner]) -> Markup:
+    """One a line: members choose their names, and one may be written like several."""
+    items = (Markup("<li>{}</li>").format(plain(signer.in_words())) for signer in signers)
+    return Markup("<ul>{}</ul>").format(Markup("").join(items))
+
+
+def _words(each: PlannedVault) -> str | Markup:
     if each.cannot is not None:
         return f"is not moved: {each.cannot}"
-    names = ", ".join(signer.in_words() for signer in each.signers)
     moves = f"{in_btc(each.amount_sats)} BTC, fee {each.fee_sats} sats, to {each.replacement_name}"
-    return " ".join((f"{each.vault_id}: {moves}, {each.m} of {names}.", *each.notes))
+    said = " ".join((f"{each.vault_id}: {moves}.", *each.notes, f"{each.m} of these sign:"))
+    return Markup("{}{}").format(plain(said), _lines(each.signers))
 
 
 def review_start(visit: Visit) -> Review:

@@ -103,7 +103,12 @@ def test_the_second_person_sees_the_plan_of_an_evacuation(ruled, run):
     done = run(EVE, "change", "confirm", change["change_id"])
     assert done.exit_code == Exit.OK, done.output
     fingerprint = ruled.devices["erin"].fingerprint.hex
-    for shown in (f"Plan {plan}: 1 vault,", "to 'Treasury (new)' of", f"(key {fingerprint}, instead of "):
+    for shown in (
+        f"Plan {plan}: 1 vault,",
+        "to 'Treasury (new)': ",
+        f"signer {fingerprint} '",
+        "', in 1 vault",
+    ):
         assert shown in done.stderr
     (one,) = sdk(ruled.world, ADMIN).evacuations(1)
     assert plan in run(ADMIN, "evacuate", "status", "--evacuation", one.evacuation_id).stdout
@@ -131,3 +136,10 @@ def test_one_person_freezes_a_vault_and_two_let_it_go_on(ruled, run):
     assert is_frozen()
     second = run(EVE, "vault", "unfreeze", "Treasury")
     assert (second.stdout, is_frozen()) == ("The vault 'Treasury' goes on.\n", False)
+
+
+def test_a_command_that_succeeds_leaves_no_refusal_in_the_audit_log(ruled, run):
+    before = ruled.world.audit_actions("workspace:1")
+    told = run("alice@example.org", "vault", "show", "Treasury")
+    assert (told.exit_code, "member " in told.stdout) == (Exit.OK, True), told.output
+    assert ruled.world.audit_actions("workspace:1") == before

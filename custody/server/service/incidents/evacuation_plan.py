@@ -3,7 +3,7 @@
 Everything here only reads.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -63,7 +63,10 @@ class Planned:
 
 @dataclass(frozen=True)
 class Decided:
-    """In the order in which they are moved. ``further``: exposed vaults that are not in it."""
+    """``vaults``: the most urgent first, in an order that no amount changes, so that pages of it are of one whole.
+    ``further``: exposed ones that are not in it. ``new_keys``: each user and key that stands in replacements
+    and not in the vaults that they replace, and in how many.
+    """  # noqa: E501
 
     vaults: tuple[Planned, ...]
     further: int
@@ -71,6 +74,15 @@ class Decided:
     exposed: frozenset[str]
     candidates: Mapping[int, Candidate]
     balances: Mapping[str, Balance]
+    new_keys: Mapping[tuple[int, str], int]
+
+    def as_moved(self) -> list[Planned]:
+        """In the order in which they are moved: of those that are as urgent, the largest first."""
+
+        def place_in_order(each: Planned) -> tuple[int, int, str]:
+            return urgency(each.vault.m, each.exposed, self.balances[each.vault.id].sats, each.vault.id)
+
+        return sorted(self.vaults, key=place_in_order)
 
 
 @dataclass(frozen=True)
@@ -88,9 +100,9 @@ def decide(
     maker_id: int,
     in_force: Collection[Advisory],
 ) -> Decided:
-    """The same rows give the same plan: no amount counts but for the order. ``maker_id``: the user who starts
-    it, and so makes its sweeps. ``in_force``: the advisories in force: no key that one of them exposes takes
-    a place.
+    """The same rows give the same plan: no amount counts but for `Decided.as_moved`. ``maker_id``: the user
+    who starts it, and so makes its sweeps. ``in_force``: the advisories in force: no key that one of them
+    exposes takes a place.
 
     Raises Invalid (a key that is nobody's here, or in no vault).
     """
@@ -132,18 +144,20 @@ def decide(
             planned.append(Planned(vault, count, vault.name, (), seats))
         else:
             planned.append(Planned(vault, count, _free_name(vault.name, names), seats, None))
-    balances = balances_of(db, ids)
-
-    def place_in_order(each: Planned) -> tuple[int, int, str]:
-        return urgency(each.vault.m, each.exposed, balances[each.vault.id].sats, each.vault.id)
-
+    new_keys = Counter(
+        (seat.user_id, seat.key_id)
+        for each in planned
+        for seat in each.seats
+        if all(seat.key_id != place.key_id for place in places[each.vault.id])
+    )
     return Decided(
-        tuple(sorted(planned, key=place_in_order)),
+        tuple(planned),
         len(ordered) - len(ids),
         _hash(access, request, planned),
         exposed,
         candidates,
-        balances,
+        balances_of(db, ids),
+        new_keys,
     )
 
 
@@ -293,10 +307,13 @@ def shown(
 ) -> wire.EvacuationPlan:
     told = decided.vaults[part.first :][: part.count]
     places = [seat.instead_of for each in told for seat in each.seats if seat.instead_of is not None]
-    free = [Seat(each.user_id, each.key_id) for each in decided.candidates.values()]
+    # Who may start none needs no names of members who sign nothing.
+    may_start = PermissionName.MANAGE_WORKSPACE in access.permissions
+    free = [Seat(each.user_id, each.key_id) for each in decided.candidates.values()] if may_start else []
     seats = [*free, *(seat for each in told for seat in each.seats)]
-    names = names_of(db, {*places, *(seat.user_id for seat in seats)})
-    prints = _fingerprints(db, {seat.key_id for seat in seats})
+    new = decided.new_keys
+    names = names_of(db, {*places, *(seat.user_id for seat in seats), *(user_id for user_id, _ in new)})
+    prints = _fingerprints(db, {*(seat.key_id for seat in seats), *(key_id for _, key_id in new)})
     held, is_open = decided.balances, open_in(db, [each.vault.id for each in told])
     rate = quote.rates[request.priority]
     vaults = [
@@ -321,6 +338,16 @@ def shown(
         moved_vaults=len(moved),
         moved_sats=sum(held[each.vault.id].sats for each in moved),
         exposed_keys=keys_of_vaults(db, access, decided.exposed),
+        new_keys=[
+            wire.VaultKey(
+                key_id=key_id,
+                user_id=str(user_id),
+                name=names[user_id],
+                fingerprint=prints[key_id],
+                vaults=new[user_id, key_id],
+            )
+            for user_id, key_id in sorted(new, key=lambda each: (-new[each], each))[: wire.MAX_EXPOSED_KEYS]
+        ],
         substitutes=[_signer(seat, names, prints) for seat in free[: wire.MAX_EXPOSED_KEYS]],
     )
 

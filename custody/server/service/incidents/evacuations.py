@@ -128,7 +128,7 @@ class Evacuations:
                 reason=each.cannot,
                 asked_by=caller.user_id,
             )
-            for place, each in enumerate(decided.vaults)
+            for place, each in enumerate(decided.as_moved())
         ]
         db.add(made)
         db.flush()

@@ -1,14 +1,17 @@
 """An evacuation by the console: keys ticked, the plan, a second person who sees it, and how far it is."""
 
 from custody.server.console import changes, evacuations
+from custody.server.store.models import User
 from tests.support.custody import ok
 from tests.support.evacuations import add_accounts, add_signer, key_of, staff
 
+# As if it were two signers.
+IMITATION = "Carol Jones (key 1a2b3c4d), Erin"
 
-def link(person, words):
-    """Where the link of these words leads."""
-    (found,) = (tag for tag in person.page.all("a") if " ".join(tag.words.split()) == words)
-    return found.attributes["href"]
+
+def name_erin(desk):
+    with desk.world.platform.services.store.write() as db:
+        db.get_one(User, desk.user_ids["erin"]).first_name = IMITATION
 
 
 def test_two_people_start_one_and_follow_it(desk, browse):
@@ -16,6 +19,12 @@ def test_two_people_start_one_and_follow_it(desk, browse):
     desk.deposit(1_000_000)
     here, key = f"/console/w/{desk.workspace_id}", key_of(desk, "carol")
     admin, dora = browse("admin"), browse("dora")
+    name_erin(desk)
+    keys = [key, key_of(desk, "bob")]
+    admin.open(f"{here}/evacuations/plan?exposed={keys[0]}&exposed={keys[1]}")
+    sent = [value for name, value in admin.form(f"{here}/evacuations/start").fields if name == "exposed"]
+    assert sent == [" ".join(keys)], "a form has fewer fields than a plan takes keys"
+    assert "is not moved" in admin.send(f"{here}/evacuations/start").facts["Treasury"]
     admin.open(f"{here}/evacuations/plan?exposed={key}")
     assert "1 of 3 keys exposed, 2 sign" in admin.words
     admin.send(f"{here}/evacuations/start")
@@ -25,7 +34,10 @@ def test_two_people_start_one_and_follow_it(desk, browse):
     assert (admin.url, "Nothing is changed yet" in admin.words) == (f"{here}/changes", True)
     dora.open(f"{here}/changes").send(f"{here}/changes/confirm")
     assert "Treasury (new)" in dora.facts["Treasury"]
-    assert "instead of" in dora.facts["Treasury"]
+    lines = [" ".join(tag.words.split()) for tag in dora.page.all("li")]
+    (new, seated) = (line for line in lines if repr(IMITATION) in line)
+    assert (new.endswith("', in 1 vault"), "', instead of 'member " in seated) == (True, True)
+    assert new[:9] == seated[:9], "the fingerprint first"
     dora.confirm(f"{here}/changes/confirm")
     desk.settle()
     desk.deposit(70_000, to=desk.vault["address"])
@@ -43,25 +55,29 @@ def test_a_plan_is_shown_in_pages_and_takes_substitutes(desk, browse, monkeypatc
     staff(desk)
     fay = add_signer(desk, "fay", 10)
     add_accounts(desk, 4, *desk.signers)
-    ok(desk.create_vault("Savings"))
+    more = ok(desk.create_vault("Savings"))
     desk.deposit(1_000_000)
+    # They are as urgent: what Treasury holds changes no place.
+    first, second = sorted(
+        ("Treasury", "Savings"), key={"Treasury": desk.vault["id"], "Savings": more["id"]}.get
+    )
     key, here = key_of(desk, "carol"), f"/console/w/{desk.workspace_id}"
     plan, start = f"{here}/evacuations/plan?exposed={key}", f"{here}/evacuations/start"
     admin, dora = browse("admin"), browse("dora")
     # Unasked, the platform takes one of the two for one vault and the other for the other.
     admin.open(f"{plan}&substitute={key}:{fay}")
     assert admin.facts["Vaults that are moved"] == "2 of 2"
-    assert f"member {fay}" in admin.facts["To Treasury (new), of"]
-    assert "Savings" not in admin.words
-    assert f"member {fay}" in admin.open(link(admin, "The next vaults")).facts["To Savings (new), of"]
-    admin.open(link(admin, "The vaults before")).send(start)
-    assert "Savings" not in admin.facts
+    assert f"member {fay}" in admin.facts[f"To {first} (new), of"]
+    assert second not in admin.words
+    assert f"member {fay}" in admin.open(admin.link("The next vaults")).facts[f"To {second} (new), of"]
+    admin.open(admin.link("The vaults before")).send(start)
+    assert second not in admin.facts
     others = "The vaults 2 to 2 of this plan, in a window of their own"
-    assert f"member {fay}" in browse("admin").open(link(admin, others)).facts["To Savings (new), of"]
+    assert f"member {fay}" in browse("admin").open(admin.link(others)).facts[f"To {second} (new), of"]
     admin.confirm(start, status=409).send(start, button="ask_second_person")
     dora.open(f"{here}/changes").send(f"{here}/changes/confirm")
-    assert (f"member {fay}" in dora.facts["Treasury"], "Savings" in dora.facts) == (True, False)
-    assert f"member {fay}" in browse("dora").open(link(dora, others)).facts["To Savings (new), of"]
+    assert (f"member {fay}" in dora.facts[first], second in dora.facts) == (True, False)
+    assert f"member {fay}" in browse("dora").open(dora.link(others)).facts[f"To {second} (new), of"]
     dora.confirm(f"{here}/changes/confirm")
     desk.settle()
     assert {row[0] for row in admin.open(f"{here}/evacuations").rows} == {"Treasury", "Savings"}

@@ -199,8 +199,8 @@ class TestPlan:
         assert [bool(each["cannot"]) for each in (first, second)] == [True, True]
         assert "account" in first["cannot"]
 
-    def test_whoever_pays_a_vault_changes_no_plan(self, desk, keys):
-        """Three vaults alike, and erin's accounts are enough for two: the amounts do not decide for which."""
+    def test_whoever_pays_a_vault_changes_no_plan(self, desk, dora, keys):
+        """Three vaults alike, and erin's accounts are enough for two: the amounts do not decide for which, and change no page."""  # noqa: E501
         add_accounts(desk, 6, "alice", "bob", "carol")
         more = [ok(desk.create_vault(name)) for name in ("Petty cash", "Tax")]
         before = plan_of(desk, keys)
@@ -209,16 +209,24 @@ class TestPlan:
             desk.deposit(10_000_000 * number, to=vault["address"])
             after = plan_of(desk, keys)
             assert after["plan_hash"] == before["plan_hash"]
-            assert after["vaults"][0]["vault_id"] == vault["id"], "the largest is moved first"
+            assert [each["vault_id"] for each in after["vaults"]] == [
+                each["vault_id"] for each in before["vaults"]
+            ]
+        (new,) = after["new_keys"]
+        assert (new["user_id"], new["vaults"]) == (str(desk.user_ids["erin"]), 2)
+        moved = [each["vault_id"] for each in start(desk, dora, keys)["vaults"]]
+        assert moved == [vault["id"] for vault in (*more[::-1], desk.vault)], "the largest first"
 
     def test_a_starter_whose_approval_is_needed_starts_none(self, desk, dora, keys):
         """Alice may not approve what she proposes: bob alone is left, where carol lost her key."""
         controls = {"vault_id": desk.vault["id"], "only_address_book": False, "maker_may_approve": False}
         ok(desk.admin.post("/api/v1/update-vault-controls", {"workspace_id": 1, **controls}))
         ok(desk.signers["carol"].post("/api/v1/revoke-key", {"key_id": keys[0], "reason": "lost"}))
-        assert plan_of(desk, keys)["vaults"][0]["cannot"] is None
+        plan = plan_of(desk, keys)
+        assert (plan["vaults"][0]["cannot"], len(plan["substitutes"])) == (None, 3)
         found = ok(desk.signers["alice"].post("/api/v1/preview-evacuation", body_of(keys)))
         assert "another member asks" in found["vaults"][0]["cannot"]
+        assert found["substitutes"] == [], "names of members who sign nothing are for who may start one"
 
 
 class TestWork:
