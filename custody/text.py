@@ -21,6 +21,11 @@ def plain(text: str) -> str:
     return shown if len(shown) <= LONGEST_TEXT else f"{shown[:LONGEST_TEXT]}… (cut)"
 
 
+def foreign(text: str) -> str:
+    """Text that is not ours, inside a sentence of ours: there backticks mark what is to be typed."""
+    return plain(text).replace("`", "'")
+
+
 def amount(value: int) -> str:
     """Both units, so that neither can be mistaken for the other: ``0.00012345 BTC (12,345 sats)``.
 
@@ -42,7 +47,7 @@ def network_words(network: str) -> str:
 
 def said(error: Exception) -> str:
     """An error's sentence as the end of one of ours, with one full stop."""
-    return plain(str(error)).rstrip(".") + "."
+    return foreign(str(error)).rstrip(".") + "."
 
 
 def short_ids(ids: Sequence[str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 from types import MappingProxyType
 
-from signerd.core.text import plain
+from signerd.core.text import foreign
 from signerd.errors import NotAllowed, NotPaired
 
 
@@ -107,7 +107,7 @@ def app_words(name: str, origin: str | None) -> str:
     """What is known of an app, and then what it calls itself: a name that speaks of a site cannot come first
     (L8).
     """
-    return f"the program '{plain(name)}'" if origin is None else f"the site {origin} ('{plain(name)}')"
+    return f"the program '{foreign(name)}'" if origin is None else f"the site {origin} ('{foreign(name)}')"
 
 
 TERMINAL = Caller(Kind.TERMINAL, "command line", frozenset(Right))

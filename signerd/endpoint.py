@@ -33,20 +33,30 @@ DEVICE_SECONDS = 120.0
 PERSON_SECONDS = 25 * 3600.0
 # The page and apps reach it over TCP at this machine's own address.
 IPV4 = "127.0.0.1"
-# A program that listens and answers nothing does not keep the daemon from its start.
+# The whole of it: a program that listens and answers nothing, or one byte after another, does not keep the
+# daemon from its start.
 ANSWER_SECONDS = 3.0
 MOST_READ = 1_000
 
 
 def taken_by(port: int) -> str:
-    """Which program has the port, in words: a signerd tells a caller who is not paired that it is one."""
+    """Which program has the port, by its own word: a signerd tells a caller who is not paired that it is
+    one.
+    """
     from http.client import HTTPConnection, HTTPException
 
+    from custody.deadlines import Deadline
+
+    link = HTTPConnection(IPV4, port, timeout=ANSWER_SECONDS)
     try:
-        with closing(HTTPConnection(IPV4, port, timeout=ANSWER_SECONDS)) as link:
+        with Deadline(ANSWER_SECONDS) as deadline, closing(link):
+            link.connect()
+            deadline.watch(link.sock)
+            if deadline.is_over:
+                return "another program"
             link.request("GET", f"{PREFIX}/status")
             if b"signerd" in link.getresponse().read(MOST_READ):
-                return "another signerd, which has another state folder"
+                return "what says that it is a signerd, of another state folder"
     except (OSError, HTTPException):
         pass
     return "another program"

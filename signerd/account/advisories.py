@@ -26,7 +26,7 @@ from custody.schemas.advisories import AdvisoryPublisher
 from multisig import Network
 from signerd.core.audit import Note
 from signerd.core.events import Effect, Level, Notify
-from signerd.core.text import plain
+from signerd.core.text import foreign
 from signerd.errors import AdvisoriesNotTaken
 from signerd.feed import Troubles
 from signerd.journal import Journal
@@ -96,7 +96,7 @@ class Advisories:
             try:
                 effects += self.take(each.list.encode())
             except AdvisoriesNotTaken as error:
-                who = plain(each.publisher)[:64]
+                who = foreign(each.publisher)[:64]
                 refused[who] = f"The platform's advisories of the publisher {who} are not taken: {error}"
         self.troubles.stand(SUBJECT, refused)
         return tuple(effects)
@@ -144,7 +144,7 @@ class Advisories:
             worst = concern if worst is not Concern.EXPOSED else worst
             device = facts.model or facts.maker or "a device of which nothing is known"
             where = f", in the vault {', '.join(vaults)}" if vaults else ""
-            found.append(f"your key {fingerprint} on {plain(device)}{where}")
+            found.append(f"your key {fingerprint} on {foreign(device)}{where}")
         is_over = moment_of(told.expires) <= now
         return Concerned(root, told.serial, is_over, advisory, worst, tuple(found))
 
@@ -152,7 +152,7 @@ class Advisories:
         """By the device's master fingerprint: the pinned vaults that hold a key of it, in words."""
         places: dict[str, list[str]] = {str(own.key.fingerprint): [] for own in self.journal.own_keys()}
         for pin in self.journal.pins():
-            places.setdefault(str(pin.own_key.fingerprint), []).append(f"'{plain(pin.name)}'")
+            places.setdefault(str(pin.own_key.fingerprint), []).append(f"'{foreign(pin.name)}'")
         return places
 
     def _of(self, advisory: Advisory, facts: KeyFacts) -> Concern:

@@ -10,17 +10,20 @@ from enum import StrEnum
 from multisig import RECEIVE, MultisigError, OriginKey, Vault
 from signerd.core.audit import Note
 from signerd.core.claims import (
+    NO_KEY_OF_OURS,
     VaultClaim,
     contradictions,
     differences,
+    fault_of_pinned,
     former_key_of,
     impostor,
     own_key_of,
     same_quorum,
+    without_our_key,
 )
 from signerd.core.events import Effect
 from signerd.core.keys import made_with_former
-from signerd.core.text import said
+from signerd.core.text import as_argument, foreign, said
 from signerd.core.values import OwnKey, Pin
 from signerd.errors import (
     AccountReused,
@@ -43,7 +46,7 @@ class Source(StrEnum):
     PSBT = "psbt"
 
 
-NO_KEY_OF_OURS = "None of its keys is a registered key of your device: nothing of it is asked of you."
+OF_OTHERS = f"{NO_KEY_OF_OURS[:-1]}: nothing of it is asked of you."
 SOURCE_WORDS = {
     Source.RECORD: "the platform's record",
     Source.FILE: "your file",
@@ -67,6 +70,7 @@ class SeenVault:
     ``changes``: in what the platform has shown a pinned vault otherwise, while the person has not looked.
     ``renamed``: what the platform calls a pinned vault now, where that is another name. ``of_others``: it is
     not pinned, and all that stands in the way is that no key of ours is in it: nothing is to be done here.
+    ``left``: it was made with a former key of ours, and the person has unpinned it.
     """
 
     vault_id: str
@@ -81,6 +85,7 @@ class SeenVault:
     changes: tuple[str, ...] = ()
     renamed: str | None = None
     of_others: bool = False
+    left: bool = False
 
     @property
     def first_address(self) -> str | None:
@@ -196,8 +201,8 @@ def _require_usable(journal: Journal, seen: SeenVault) -> None:
     hint = None
     if seen.changes:
         hint = (
-            f"Call the other signers. Once you know what happened: `signerd unpin {seen.vault_id}`, "
-            "then pin it again."
+            "Call the other signers. Once you know what happened: "
+            f"`signerd unpin {as_argument(seen.vault_id)}`, then pin it again."
         )
     raise VaultDiffers(f"the vault cannot be used: {seen.fault}", hint=hint)
 
@@ -223,7 +228,7 @@ def _own_key(journal: Journal, vault: Vault) -> OwnKey:
     for other in journal.pins():
         if other.own_key == own.key:
             raise AccountReused(
-                f"account {own.account} of your device already serves the vault '{other.name}'"
+                f"account {own.account} of your device already serves the vault '{foreign(other.name)}'"
             )
     return own
 
@@ -249,7 +254,7 @@ def _seen(journal: Journal, claim: VaultClaim) -> SeenVault:
     pinned = journal.pin(claim.vault_id)
     if pinned is not None:
         return _seen_pinned(journal, claim, pinned)
-    vault, own, fault, of_others = None, None, None, False
+    vault, own, fault, of_others, left = None, None, None, False, False
     try:
         vault = Vault.from_descriptor(claim.descriptor, journal.network)
     except MultisigError as error:
@@ -257,7 +262,8 @@ def _seen(journal: Journal, claim: VaultClaim) -> SeenVault:
     else:
         own = own_key_of(vault, journal.own_keys())
         fault = _fault(journal, claim, vault, own)
-        of_others = fault == _without_our_key(journal, vault)
+        of_others = fault == NO_KEY_OF_OURS and bool(journal.own_keys())
+        left = not of_others and _has_left(journal, claim, vault, fault)
     return SeenVault(
         claim.vault_id,
         claim.workspace_id,
@@ -266,29 +272,31 @@ def _seen(journal: Journal, claim: VaultClaim) -> SeenVault:
         own,
         pinned=False,
         enrolled=False,
-        fault=fault,
+        fault=OF_OTHERS if of_others else fault,
         of_others=of_others,
+        left=left,
     )
+
+
+def _has_left(journal: Journal, claim: VaultClaim, vault: Vault, fault: str | None) -> bool:
+    former = former_key_of(vault, journal.keys.former())
+    if former is None or fault != made_with_former(former):
+        return False
+    return vault.verification_code in journal.pinned_codes().get(claim.vault_id, ())
 
 
 def _seen_pinned(journal: Journal, claim: VaultClaim, pinned: Pin) -> SeenVault:
     told, at_device = journal.vault_changes(claim.vault_id), journal.at_device(claim.vault_id)
-    own, fault = own_key_of(pinned.vault, journal.own_keys()), None
-    if told:
-        fault = (
-            f"ALARM: the platform has shown another vault than the one that was pinned here. {' '.join(told)}"
-        )
-    elif own is None:
-        fault = _without_our_key(journal, pinned.vault)
+    own_keys = journal.own_keys()
     return SeenVault(
         claim.vault_id,
         pinned.workspace_id,
         pinned.name,
         pinned.vault,
-        own,
+        own_key_of(pinned.vault, own_keys),
         pinned=True,
         enrolled=at_device.enrolled,
-        fault=fault,
+        fault=fault_of_pinned(pinned.vault, told, own_keys, journal.keys.former()),
         address_shown=at_device.address_shown,
         changes=told,
         renamed=claim.name if claim.name != pinned.name else None,
@@ -303,17 +311,12 @@ def _fault(journal: Journal, claim: VaultClaim, vault: Vault, own: OwnKey | None
         return None
     if _impostor(journal, vault) is not None:
         return "ALARM: it has your device's fingerprint on a key that is not your device's."
-    return _without_our_key(journal, vault)
+    return without_our_key(vault, journal.keys.former())
 
 
 def _impostor(journal: Journal, vault: Vault) -> OriginKey | None:
     """A former device's fingerprint on a key that it never gave is a lie as well."""
     return impostor(vault, (*journal.own_keys(), *(former.own for former in journal.keys.former())))
-
-
-def _without_our_key(journal: Journal, vault: Vault) -> str:
-    former = former_key_of(vault, journal.keys.former())
-    return NO_KEY_OF_OURS if former is None else made_with_former(former)
 
 
 def _letters(code: str) -> str:

@@ -31,7 +31,7 @@ from custody.schemas.users import WorkspaceInfo
 from custody.schemas.vaults import Vault as VaultShape
 from multisig.tokens import MAX_BYTECODE_BYTES
 from signerd.core.claims import VaultClaim
-from signerd.core.text import plain, said
+from signerd.core.text import foreign, plain, said
 from signerd.core.tokens import Published, TokenClaim, flag
 from signerd.core.trouble import Trouble
 from signerd.core.values import Snapshot
@@ -61,7 +61,8 @@ def known_id(text: str) -> str:
     try:
         return _ID.validate_python(text)
     except ValidationError:
-        raise PlatformAnswersWrongly(f"the platform gives an id that is none: {plain(text)[:80]!r}") from None
+        shown = foreign(text)[:80]
+        raise PlatformAnswersWrongly(f"the platform gives an id that is none: {shown!r}") from None
 
 
 def snapshot_of(shape: Proposal, workspace: Workspace) -> Snapshot:

@@ -4,12 +4,15 @@ import hashlib
 from dataclasses import dataclass
 
 from multisig import RECEIVE, MultisigError, Network, OriginKey, Vault
-from signerd.core.text import canonical, count, plain, said
+from signerd.core.keys import made_with_former
+from signerd.core.text import canonical, count, foreign, said
 from signerd.core.values import FormerKey, OwnKey, Pin
 
 # An address has at most 90 characters, a bech32 text's bound (BIP-173); what is longer is cut where it is
 # shown.
 _LONGEST_ADDRESS = 90
+
+NO_KEY_OF_OURS = "None of its keys is a registered key of your device."
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ def _figure(what: str, claimed: int | None, known: int) -> str | None:
 
 
 def _address(text: str | None) -> str:
-    return plain(text or "")[:_LONGEST_ADDRESS]
+    return foreign(text or "")[:_LONGEST_ADDRESS]
 
 
 def changes(pin: Pin, claim: VaultClaim) -> tuple[str, ...]:
@@ -126,3 +129,25 @@ def former_key_of(vault: Vault, former_keys: tuple[FormerKey, ...]) -> FormerKey
     """The same of the keys whose devices were replaced."""
     own = own_key_of(vault, tuple(former.own for former in former_keys))
     return next((former for former in former_keys if former.own == own), None)
+
+
+def without_our_key(vault: Vault, former_keys: tuple[FormerKey, ...]) -> str:
+    """What is said of a vault none of whose keys is a registered one of ours."""
+    former = former_key_of(vault, former_keys)
+    return NO_KEY_OF_OURS if former is None else made_with_former(former)
+
+
+def fault_of_pinned(
+    vault: Vault,
+    told: tuple[str, ...],
+    own_keys: tuple[OwnKey, ...],
+    former_keys: tuple[FormerKey, ...],
+) -> str | None:
+    """Why nothing is to be sent to a pinned vault. ``told``: the changes that the person has not
+    looked at.
+    """
+    if told:
+        return (
+            f"ALARM: the platform has shown another vault than the one that was pinned here. {' '.join(told)}"
+        )
+    return None if own_key_of(vault, own_keys) is not None else without_our_key(vault, former_keys)

@@ -33,7 +33,7 @@ from signerd.core.recalling import recalled
 from signerd.core.review import Review, review
 from signerd.core.signing import Signing, signing_of
 from signerd.core.states import TABLE, UNDECIDED, Move, State, advance
-from signerd.core.text import plain, said
+from signerd.core.text import foreign, said
 from signerd.core.values import Approval, Decline, Record, ReviewContext, Signature
 from signerd.errors import AnswerRefused, IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
 
@@ -83,7 +83,7 @@ def _who(by: str) -> dict[str, str]:
 def refused(record: Record, event: events.Refused, around: ReviewContext) -> Step:
     if record.signature is not None:
         raise IllegalEvent("you already signed it: declining now changes nothing")
-    reason = f"Declined: {plain(event.reason)}" if event.reason else "Declined."
+    reason = f"Declined: {foreign(event.reason)}" if event.reason else "Declined."
     declined = replace(
         record,
         state=advance(record.state, Move.DECLINE),
@@ -282,7 +282,7 @@ def submit_turned_down(record: Record, event: events.SubmitTurnedDown, _around: 
     if record.state in OVERTAKEN:
         return _late(record, event.code)
     move = Move.WITHDRAW if event.code == NO_LONGER_PENDING else Move.TURNED_DOWN
-    reason = f"The platform did not take the signature: {plain(event.sentence)}"
+    reason = f"The platform did not take the signature: {foreign(event.sentence)}"
     refused = replace(record, state=advance(record.state, move), reason=reason)
     facts = {"code": event.code, "sentence": event.sentence}
     told: tuple[Effect, ...] = (Notify(record.psbt_id, Level.ATTENTION, reason),)

@@ -15,7 +15,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from custody.schemas.keys import MAX_ACCOUNT
-from signerd.core.text import plain
+from signerd.core.text import foreign
 from signerd.core.values import FormerKey, OwnKey
 
 # The platform's contract: the first eight, more later.
@@ -145,7 +145,7 @@ def revocation_of(
         return None
     others = [key.fingerprint for key in known if key.active]
     why = Why.LOST if ours.reason == Why.LOST else Why.REPLACED if others else Why.REVOKED
-    successor = plain(others[0])[:_LABEL_LENGTH] if others else ""
+    successor = foreign(others[0])[:_LABEL_LENGTH] if others else ""
     return Revocation(key_id, str(registered.key.fingerprint), why, now, successor)
 
 

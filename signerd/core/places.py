@@ -10,19 +10,13 @@ itself spends. A coin counts only where it lies within the gap itself: who knows
 to any address of the vault.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterable
 
 from multisig import CHANGE, RECEIVE, Inspection, Policy, Vault
-from signerd.core.text import place_words, plain
 
 # A wallet with this gap limit finds every coin of the policy. Forwards are held to the same; the platform's
 # watcher has 20.
 GAP = 1_000
-
-# An address of another pinned vault is recognised so far beyond the last one that is known to be used.
-LOOKED_AHEAD = 100
 
 Span = tuple[int, int]
 """The first and the last of known addresses that lie no further apart than the gap."""
@@ -112,28 +106,6 @@ def _back_to(inspection: Inspection, chain: int) -> list[int]:
 
 def _counts(index: int, known: Spans, near: Spans) -> bool:
     return is_near(known, index) or not is_near(near, index)
-
-
-@dataclass(frozen=True)
-class PinnedPlace:
-    """A receive address of a pinned vault, by the vault's name and the address's index."""
-
-    name: str
-    index: int
-
-    @property
-    def words(self) -> str:
-        place = place_words(RECEIVE, self.index)
-        return f"your pinned vault '{plain(self.name)}', {place}, derived again here"
-
-
-@lru_cache(maxsize=128)
-def receive_scripts(vault: Vault, following: int) -> Mapping[bytes, int]:
-    """The index of each receive address by its script: ``LOOKED_AHEAD`` from ``following`` on, and the
-    thousand below.
-    """
-    indexes = range(max(0, following - GAP), following + LOOKED_AHEAD)
-    return {vault.script_pubkey(RECEIVE, index): index for index in indexes}
 
 
 def policy_code(policy: Policy) -> str:

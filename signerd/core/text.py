@@ -6,15 +6,18 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-from custody.text import LONGEST_TEXT, SATS_PER_BTC, SHORT_ID, amount, count, plain, said, short_ids
+from custody.text import LONGEST_TEXT, SATS_PER_BTC, SHORT_ID, amount, count, foreign, plain, said, short_ids
 
 __all__ = [
     "LONGEST_TEXT",
     "SATS_PER_BTC",
     "amount",
+    "as_argument",
     "as_compared",
+    "bounded",
     "canonical",
     "count",
+    "foreign",
     "line_of",
     "place_words",
     "plain",
@@ -22,6 +25,16 @@ __all__ = [
     "short_id",
     "short_ids",
 ]
+
+
+# Of a vault or a person, in a sentence or beside a title.
+LONGEST_NAME = 40
+
+
+def bounded(text: str, longest: int = LONGEST_NAME) -> str:
+    """Foreign text in one line, without what moves a cursor or reorders what is read."""
+    shown = foreign(" ".join(text.split()))
+    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 
 def place_words(chain: int, index: int) -> str:
@@ -35,6 +48,11 @@ WHY_ELSEWHERE = "most devices write regtest's addresses in testnet's form"
 def as_compared(screen: str, address: str) -> str:
     """An address in a sentence, first as the device writes it: ``tb1… (bcrt1… elsewhere: most …)``."""
     return screen if screen == address else f"{screen} ({address} elsewhere: {WHY_ELSEWHERE})"
+
+
+def as_argument(known_id: str) -> str:
+    """An id of the platform's in a command that is printed: one that begins with a dash is no option."""
+    return f"-- {known_id}" if known_id.startswith("-") else known_id
 
 
 def short_id(psbt_id: str) -> str:

@@ -13,10 +13,10 @@ from multisig import Inspection, Network
 from multisig.inspection import ProofOfControl
 from multisig.tokens import Bytecode, Call, Deploy, Function, Payload, format_units
 from signerd.core.checks.case import Outcome
-from signerd.core.places import PinnedPlace
+from signerd.core.pinned_places import PinnedPlace
 from signerd.core.review import Review
 from signerd.core.screens import address_on_screen, on_screen
-from signerd.core.text import SATS_PER_BTC, count, plain, short_id
+from signerd.core.text import SATS_PER_BTC, bounded, count, short_id
 
 Labels = Mapping[bytes, str]
 """The person's own names of addresses, by output script."""
@@ -26,9 +26,8 @@ NO_PINNED: Pinned = MappingProxyType({})
 
 NOT_JUDGED = "Not judged: where its money goes is not known"
 UNKNOWN_TOKEN = "tokens that this machine does not know"  # noqa: S105 - a token of value, not of access
-# The platform's words beside a title: one line of a list, and a name in it.
+# The platform's words beside a title: one line of a list.
 LONGEST_MEMO = 100
-LONGEST_NAME = 40
 # Of an address, as devices write it, both ends: the first names its network and kind. It is for
 # recognising, never for comparing.
 _HEAD, _TAIL = 10, 6
@@ -58,9 +57,13 @@ def title_of(found: Review, labels: Labels, pinned: Pinned = NO_PINNED) -> str:
     replaced = _replaced(found)
     if replaced is not None and not inspection.payments and not inspection.op_returns:
         return f"Take {replaced} back: {_back(inspection)} return"
-    named = {script: f"your vault '{_bounded(place.name, LONGEST_NAME)}'" for script, place in pinned.items()}
+    named = {script: _whose(place) for script, place in pinned.items()}
     what = "; ".join(_what(found, inspection, {**named, **labels}))
     return what if replaced is None else f"{what}, at a higher fee than {replaced}"
+
+
+def _whose(place: PinnedPlace) -> str:
+    return f"your vault {place.called}{'' if place.fault is None else ': SEND NOTHING THERE'}"
 
 
 def _proof(proof: ProofOfControl, network: Network) -> str:
@@ -118,7 +121,7 @@ def _payload(inspection: Inspection) -> Payload | None:
 def _payment(found: Review, inspection: Inspection, labels: Labels) -> str:
     total = btc(sum(int(paid.amount) for paid in inspection.payments))
     if _goes_into_the_vault(found) and found.pin is not None:
-        return f"Move {total} from your profile into '{_bounded(found.pin.name, LONGEST_NAME)}'"
+        return f"Move {total} from your profile into '{bounded(found.pin.name)}'"
     sums: Counter[bytes] = Counter()
     for paid in inspection.payments:
         sums[paid.script_pubkey] += int(paid.amount)
@@ -177,7 +180,7 @@ def short_address(address: str) -> str:
 
 def memo_of(description: str) -> str:
     """The platform's description of a proposal as one line of a list."""
-    return _bounded(description, LONGEST_MEMO)
+    return bounded(description, LONGEST_MEMO)
 
 
 def proposer_of(name: str, number: str, *, brought: bool = False) -> str:
@@ -186,10 +189,4 @@ def proposer_of(name: str, number: str, *, brought: bool = False) -> str:
     ``brought``: ``number`` is the name of what imported it.
     """
     unnamed = number if brought else f"user {number}"
-    return _bounded(name, LONGEST_NAME) or _bounded(unnamed, LONGEST_NAME)
-
-
-def _bounded(text: str, longest: int) -> str:
-    """One line, without what moves a cursor or reorders what is read."""
-    shown = plain(" ".join(text.split()))
-    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+    return bounded(name) or bounded(unnamed)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from firmware_bridge import Device, Progress, Question
 from multisig import OriginKey, multisig_account_path, profile_account_path
 from signerd.callers import Caller
-from signerd.core.text import plain, said
+from signerd.core.text import foreign, plain, said
 from signerd.core.values import OwnKey
 from signerd.daemon.devices import Ask, Devices
 from signerd.daemon.views import account_keys, device_view
@@ -111,7 +111,7 @@ class Handling:
         return account_keys(network, _owned(account, vault_key, profile_key))
 
     def _tell(self, device: Device, sentence: str) -> None:
-        self.feed.add(device.id, "progress", f"{plain(device.label or device.model)} {sentence}")
+        self.feed.add(device.id, "progress", f"{_name(device)} {sentence}")
 
 
 def asked_by(caller: Caller) -> str:
@@ -369,4 +369,4 @@ class Unlocking:
 
 
 def _name(device: Device) -> str:
-    return plain(device.label or device.model)
+    return foreign(device.label or device.model)

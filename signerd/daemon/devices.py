@@ -31,7 +31,7 @@ from multisig.bip322 import why_no_proof
 from signerd.core import events
 from signerd.core.events import SignOnDevice
 from signerd.core.screens import on_screen
-from signerd.core.text import as_compared, plain, said
+from signerd.core.text import as_compared, foreign, plain, said
 from signerd.core.tokens import Screen
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, DeviceUnready, NoSuchDevice
 from signerd.feed import unforeseen
@@ -279,7 +279,7 @@ class Devices:
             )
             self.fault("device:after:show_address")
         except AddressMismatch as error:
-            ours, theirs = _ours(policy, place), plain(error.detail or "another one")
+            ours, theirs = _ours(policy, place), foreign(error.detail or "another one")
             raise AddressDiffers(
                 f"ALARM: the device shows {theirs} as {place.words}; this machine derives {ours}",
                 hint=place.hint_where_it_differs,

@@ -25,7 +25,7 @@ from signerd.core.audit import GENESIS, Entry, first_fault
 from signerd.core.checks.table import CHECKS, HOLD
 from signerd.core.rules.values import rule_words
 from signerd.core.states import State
-from signerd.core.text import plain
+from signerd.core.text import as_argument, foreign, plain
 from signerd.daemon.devices import Devices
 from signerd.daemon.views import audit_report
 from signerd.errors import DeviceError
@@ -242,8 +242,8 @@ def notes_of(
     yield from _restored(journal)
     yield from _keys(journal)
     for vault in seen_vaults(journal):
-        if vault.fault and not vault.of_others:
-            yield f"Vault {plain(vault.name)}: {vault.fault}{_ends(vault)}"
+        if vault.fault and not vault.of_others and not vault.left:
+            yield f"Vault {foreign(vault.name)}: {vault.fault}{_ends(vault)}"
     yield from _configuration(journal)
     if not config.devices.sandbox:
         yield "The processes of devices are not confined: [devices] sandbox is off."
@@ -254,9 +254,9 @@ def notes_of(
 
 def _ends(vault: SeenVault) -> str:
     """How the notice of a vault ends that our key has left."""
-    if vault.own is not None or vault.changes:
+    if not vault.pinned or vault.own is not None or vault.changes:
         return ""
-    return f" Once nothing is left in it, `signerd unpin {vault.vault_id}` ends this notice."
+    return f" Once nothing is left in it, `signerd unpin {as_argument(vault.vault_id)}` ends this notice."
 
 
 def _session(account: Account, follower: Follower) -> Iterator[str]:

@@ -21,7 +21,7 @@ from signerd.callers import Caller
 from signerd.core.audit import Note
 from signerd.core.events import Effect
 from signerd.core.screens import on_screen
-from signerd.core.text import as_compared, plain, said
+from signerd.core.text import as_compared, foreign, plain, said
 from signerd.core.values import Pin
 from signerd.daemon.device_actions import Prompts, asked_by
 from signerd.daemon.devices import FIRST, Devices, Place
@@ -165,7 +165,7 @@ class Addresses:
         """
         pin = self._pinned(vault_id)
         device = await self.devices.of(pin.own_key.origin.fingerprint)
-        place = Place(chain, index, f"{_words(chain, index)} of the vault '{plain(pin.name)}'")
+        place = Place(chain, index, f"{_words(chain, index)} of the vault '{foreign(pin.name)}'")
         return await self._show(device, pin.vault, place, vault_id, caller)
 
     async def show_of_profile(self, chain: int, index: int, caller: Caller) -> AddressShown:

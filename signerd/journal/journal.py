@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from multisig import RECEIVE, Vault
+from signerd.core.claims import fault_of_pinned
 from signerd.core.engine import decide
 from signerd.core.events import (
     Answered,
@@ -23,7 +24,8 @@ from signerd.core.events import (
     due_effects,
 )
 from signerd.core.following import receive
-from signerd.core.places import NEW_POLICY, PinnedPlace, policy_code, receive_scripts
+from signerd.core.pinned_places import PinnedPlace, called_here, receive_scripts
+from signerd.core.places import NEW_POLICY, policy_code
 from signerd.core.recalling import own_signature
 from signerd.core.review import Review, review
 from signerd.core.rules.spending import NO_QUORUM
@@ -344,10 +346,18 @@ class Journal(KeysAndVaults):
         """What it pays to receive addresses of pinned vaults, by their scripts."""
         paid = () if found.inspection is None else found.inspection.payments
         wanted, places = frozenset(payment.script_pubkey for payment in paid), dict[bytes, PinnedPlace]()
-        for pin in self.pins() if wanted else ():
+        pins = self.pins() if wanted else ()
+        called = called_here(pins)
+        for pin in pins:
+            code = pin.vault.verification_code
             known = receive_scripts(pin.vault, self.next_receive_index(pin.vault))
-            places |= {script: PinnedPlace(pin.name, known[script]) for script in wanted & known.keys()}
+            for script in wanted & known.keys():
+                places[script] = PinnedPlace(called[code], known[script], self._fault_of(pin))
         return places
+
+    def _fault_of(self, pin: Pin) -> str | None:
+        told = self._vaults.changes(pin.vault.verification_code)
+        return fault_of_pinned(pin.vault, told, self.own_keys(), self.keys.former())
 
     def review_context(self, snapshot: Snapshot) -> ReviewContext:
         """What this machine knows that bears on a proposal."""

@@ -104,7 +104,8 @@ async def serving(
             config = _config(app, gate_of_person, _of_owner(_of_the_socket))
         servers = [_Server(config, (private,))]
         if port is not None:
-            found = stack.enter_context(listening_ports(port))
+            # Off the loop: the program that has the port is asked what it is.
+            found = await asyncio.to_thread(stack.enter_context, listening_ports(port))
             service.page_address.tell(found.port, found.notes)
             if found.whose is not None and found.port is not None:
                 gate = PortGate(found.port, service.apps, seated, rates)

@@ -110,7 +110,7 @@ def test_what_is_no_proof_of_this_vault_is_signed_by_nobody(name):
 def test_p93_a_proof_called_a_payment_is_refused():
     found = judged(PROOF, kind=TxType.SEND)
     assert not found.allowed
-    assert "It is called a payment, and its transaction stands for a message." in words_of(found)
+    assert "It is called a payment, and its PSBT asks for a message." in words_of(found)
     assert "It moves no money" in words_of(found)
 
 

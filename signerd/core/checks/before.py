@@ -5,7 +5,6 @@ No record of recipients, amounts, fee or transaction id comes with an imported P
 compare them do not run, and one warning names them: only the person knows what it should do.
 """
 
-import shlex
 from datetime import UTC, datetime
 
 from custody.schemas.proposals import TxType
@@ -17,7 +16,7 @@ from signerd.core.claims import former_key_of, own_key_of, same_quorum
 from signerd.core.families import read_figures
 from signerd.core.keys import made_with_former
 from signerd.core.signing import signing_of
-from signerd.core.text import plain, said
+from signerd.core.text import as_argument, foreign, said
 from signerd.core.tokens import payload_of, takes_back
 
 CHECKED_KINDS = {
@@ -80,19 +79,14 @@ def pinned(case: Case) -> Answer:
     if pin is None:
         return refuse(
             f"The vault is not pinned on this machine. Compare it with the other signers, then pin it: "
-            f"`signerd pin {_named(case)}`.",
+            f"`signerd pin {as_argument(case.snapshot.vault_id)}`.",
             vault_id=case.snapshot.vault_id,
         )
     if pin.workspace_id != case.snapshot.workspace_id:
         return refuse(
             f"The vault was pinned in workspace {pin.workspace_id}; the proposal comes from another."
         )
-    return allow(f"The vault is the pinned '{pin.name}'.", code=pin.vault.verification_code)
-
-
-def _named(case: Case) -> str:
-    """The vault as a command takes it: the platform chose its name, and a shell would run what is in it."""
-    return shlex.quote(plain(case.around.claimed_name or case.snapshot.vault_id))
+    return allow(f"The vault is the pinned '{foreign(pin.name)}'.", code=pin.vault.verification_code)
 
 
 def unchanged(case: Case) -> Answer:
@@ -187,14 +181,14 @@ def name_kept(case: Case) -> Answer:
     if pin is None or claimed is None or claimed == pin.name:
         return allow("The vault has the name under which it was pinned, which is a label only.")
     return warn(
-        f"The platform calls the vault '{plain(claimed)}' now; you pinned it as '{plain(pin.name)}'. "
+        f"The platform calls the vault '{foreign(claimed)}' now; you pinned it as '{foreign(pin.name)}'. "
         "A name is a label only: the keys are what counts.",
     )
 
 
 def without_record(case: Case) -> Answer:
     """S12, S13: there is no record to compare the bytes with."""
-    by = plain(case.snapshot.created_by)
+    by = foreign(case.snapshot.created_by)
     return warn(
         f"It is not the platform's: {by} brought it. Nobody recorded whom it should pay, how much and at "
         "what fee, "

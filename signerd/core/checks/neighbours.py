@@ -11,7 +11,7 @@ from multisig.tokens import Call
 from signerd.core.checks.case import Answer, Figure, InspectedCase, allow, hold, refuse, warn
 from signerd.core.families import Figures, differences, outbids, payee, rate_text
 from signerd.core.states import AT_THE_DEVICE
-from signerd.core.text import amount, plain
+from signerd.core.text import amount, foreign
 from signerd.core.values import Neighbour, Unfollowed
 
 # How many a person is shown, and how many payments of each; the rest is counted, for a rent may have been
@@ -162,7 +162,7 @@ def replacement(case: InspectedCase) -> Answer:
     said = case.snapshot.replaces
     if said is None:
         return allow("It does not say that it replaces another proposal.")
-    said = plain(said)[:_LONGEST_ID]
+    said = foreign(said)[:_LONGEST_ID]
     first = case.named()
     known = None if first is None else case.figures_of(first)
     if first is None or known is None:

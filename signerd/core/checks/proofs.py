@@ -4,7 +4,7 @@ from custody.schemas.proposals import TxType
 from multisig import Psbt
 from multisig.bip322 import is_proof
 from signerd.core.checks.case import Answer, Case, InspectedCase, allow, refuse
-from signerd.core.text import amount, count
+from signerd.core.text import amount, count, foreign
 from signerd.core.values import Snapshot
 
 
@@ -19,7 +19,7 @@ def agrees(case: Case) -> Answer | None:
         return None
     if case.snapshot.kind is TxType.PROOF:
         return refuse("It is called a message to be signed, and its transaction is a payment.", kind="proof")
-    return refuse("It is called a payment, and its transaction stands for a message.", kind="proof")
+    return refuse("It is called a payment, and its PSBT asks for a message.", kind="proof")
 
 
 def proves(case: InspectedCase) -> Answer:
@@ -32,7 +32,8 @@ def proves(case: InspectedCase) -> Answer:
     if proof.coins:
         coins = f", and of {count(len(proof.coins), 'coin', 'coins')} with {amount(proof.total)} in all"
     return allow(
-        f"It signs the message “{proof.message}” as proof that the vault controls {proof.address}{coins}. "
+        f"It signs the message “{foreign(proof.message)}” as proof that the vault controls "
+        f"{proof.address}{coins}. "
         "It pays nobody, and no node can ever take it.",
         message=proof.message,
         address=proof.address,

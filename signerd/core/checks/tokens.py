@@ -23,7 +23,8 @@ from multisig.tokens import (
     token_words,
 )
 from signerd.core.checks.case import Answer, InspectedCase, allow, hold, refuse, warn
-from signerd.core.text import amount, plain, said
+from signerd.core.pinned_places import called_here
+from signerd.core.text import amount, foreign, said
 from signerd.core.tokens import HASHES, facts_of, hidden_parts, payload_of, screen_words
 from signerd.core.values import ReviewContext
 
@@ -83,7 +84,7 @@ def token_known(case: InspectedCase) -> Answer:
         except MultisigError as error:
             return refuse(said(error))
     return allow(
-        f"The token '{plain(known.name)}' ({known.ticker}) is proven by the bytes of its deployment: "
+        f"The token '{foreign(known.name)}' ({known.ticker}) is proven by the bytes of its deployment: "
         f"{known.decimals} decimals, first supply {known.total_supply}, never more than {known.max_supply} "
         "raw units.",
         ticker=known.ticker,
@@ -266,7 +267,6 @@ def token_listed(case: InspectedCase) -> Answer:
 
 
 # A name is a label beside an address, and never pushes it out of sight.
-_LONGEST_NAME = 40
 
 
 @dataclass(frozen=True)
@@ -295,14 +295,11 @@ def _names(around: ReviewContext) -> dict[bytes, str]:
     """By output script: of each pinned vault the address that owns and holds its tokens. Names that the
     platform gives are not used.
     """
+    called = called_here(around.pins)
     names = {
-        pin.vault.script_pubkey(RECEIVE, 0): f"your pinned vault '{_short(pin.name)}'" for pin in around.pins
+        pin.vault.script_pubkey(RECEIVE, 0): f"your pinned vault {called[pin.vault.verification_code]}"
+        for pin in around.pins
     }
     if around.pin is not None:
         names[around.pin.vault.script_pubkey(RECEIVE, 0)] = "this vault itself"
     return names
-
-
-def _short(name: str) -> str:
-    shown = plain(name)
-    return shown if len(shown) <= _LONGEST_NAME else f"{shown[:_LONGEST_NAME]}…"

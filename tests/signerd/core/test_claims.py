@@ -7,14 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from signerd.core.claims import (
+    NO_KEY_OF_OURS,
     VaultClaim,
     changes,
     contradictions,
     differences,
+    fault_of_pinned,
     fingerprint_of_change,
     impostor,
 )
-from signerd.core.values import OwnKey
+from signerd.core.values import FormerKey, OwnKey
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, own_keys
 from tests.support.examples import examples
 from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, make_vault
@@ -108,3 +110,10 @@ def test_s16_no_other_quorum_passes_in_silence(signers, threshold, account):
 def test_s16_whatever_the_platform_sends_is_no_error(text):
     assert changes(make_pin(), replace(HONEST, descriptor=text))
     assert len(fingerprint_of_change(replace(HONEST, descriptor=text), NETWORK)) == 64
+
+
+def test_of_a_pinned_vault_that_our_key_left_the_fault_is_said():
+    assert fault_of_pinned(VAULT, (), own_keys(), ()) is None
+    formers = tuple(FormerKey(own) for own in own_keys())
+    assert "former key" in fault_of_pinned(VAULT, (), own_keys(MALLORY), formers)
+    assert fault_of_pinned(VAULT, (), own_keys(MALLORY), ()) == NO_KEY_OF_OURS

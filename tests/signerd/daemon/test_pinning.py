@@ -2,14 +2,14 @@
 alarms.
 """
 
-import shlex
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from firmware_bridge import AddressMismatch, DeviceState, Disconnected, RefusedByPerson, Unsupported
-from signerd.account.vaults import NO_KEY_OF_OURS
+from signerd.account.vaults import OF_OTHERS
 from signerd.cli.vaults import preview_text
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
@@ -25,7 +25,7 @@ from signerd.errors import (
     WrongCode,
 )
 from tests.support.daemons import daemon_at, until, until_state
-from tests.support.desk import CLAIM, VAULT, VAULT_ID, own_keys
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
 from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, make_vault
@@ -74,29 +74,40 @@ async def test_s13_another_address_on_the_device_refuses_the_pin_and_is_kept_as_
     assert (await daemon.verify_audit()).fault is None
 
 
-async def test_a_vault_of_others_needs_no_attention_and_one_that_our_key_left_until_it_is_unpinned(daemon):
-    async def notes() -> list[str]:
-        return [note for note in (await daemon.status()).notes if note.startswith("Vault ")]
+async def vault_notes(daemon: Daemon) -> list[str]:
+    return [note for note in (await daemon.status()).notes if note.startswith("Vault ")]
 
+
+async def test_a_vault_of_others_needs_no_attention_and_one_that_our_key_left_until_it_is_unpinned(daemon):
     others = make_vault((BOB, CAROL, MALLORY))
     daemon.journal.learn(VaultClaim("vault-2", 1, "Reserve 2", others.descriptor))
-    assert NO_KEY_OF_OURS in [view.fault for view in await daemon.vaults()]
-    assert await notes() == []
+    assert OF_OTHERS in [view.fault for view in await daemon.vaults()]
+    assert await vault_notes(daemon) == []
+    daemon.journal.add_own_keys(own_keys(MALLORY), "key-2", Note("registered", "key-2"))
+    # Never pinned here, and made with a former key: its coins may wait to be moved on.
+    (note,) = await vault_notes(daemon)
+    assert "former key" in note
+    assert "unpin" not in note
+
+
+async def test_the_notice_of_a_pinned_vault_that_our_key_left_ends_when_it_is_unpinned(daemon):
     await daemon.pin(VAULT_ID, CODE)
     daemon.journal.add_own_keys(own_keys(MALLORY), "key-2", Note("registered", "key-2"))
-    (note,) = await notes()
+    (note,) = await vault_notes(daemon)
     assert "Once nothing is left in it, `signerd unpin vault-1` ends this notice." in note
     await daemon.unpin(VAULT_ID, CODE)
-    assert await notes() == []
+    assert await vault_notes(daemon) == []
 
 
-async def test_a_proposal_of_an_unpinned_vault_names_the_command_as_a_shell_takes_it(daemon):
-    hostile = VaultClaim(VAULT_ID, 1, "Reserve $(rm -rf ~) 'x'", VAULT.descriptor)
-    for claim in (hostile, CLAIM):
-        daemon.journal.learn(claim)
-        reason = daemon.imported.reviews.of(daemon.journal.record("p-1")).refusals[0].sentence
-        assert f"`signerd pin {shlex.quote(claim.name)}`" in reason
-        assert "registered key" not in reason
+async def test_of_a_vault_that_was_never_pinned_no_notice_names_unpin(daemon):
+    forged = replace(MALLORY.vault_key(NETWORK), origin=ALICE.vault_key(NETWORK).origin)
+    impostor = replace(VAULT, cosigners=(forged, *make_vault((BOB, CAROL)).cosigners))
+    daemon.journal.learn(VaultClaim("vault-2", 1, "Cold `x", impostor.descriptor))
+    daemon.journal.learn(VaultClaim("vault-3", 1, "Reserve", "wsh(nothing)"))
+    told = await vault_notes(daemon)
+    assert len(told) == 2
+    assert "Vault Cold 'x: ALARM" in told[0]
+    assert not [note for note in told if "unpin" in note]
 
 
 @pytest.mark.parametrize(

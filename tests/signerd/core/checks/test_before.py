@@ -1,9 +1,15 @@
 """The alarm that stays until the person looked (S16), and the name that is a label only."""
 
+import re
+from dataclasses import replace
+
+import pytest
+
+from custody.pages.figures import sentence
 from signerd.core.checks.case import Outcome
 from signerd.core.checks.table import CHECKS, Stage
 from signerd.core.review import review
-from tests.support.desk import review_context, snapshot_of, spend
+from tests.support.desk import make_pin, review_context, snapshot_of, spend
 
 HONEST = snapshot_of(spend())
 
@@ -32,6 +38,27 @@ def test_another_name_is_shown_and_allowed():
     assert not found.acknowledge
     assert "\x1b" not in found.sentence
     assert review(HONEST, review_context(claimed_name="Savings")).allowed
+
+
+@pytest.mark.parametrize(
+    ("vault_id", "command"), [("v-1", "signerd pin v-1"), ("--code=x", "signerd pin -- --code=x")]
+)
+def test_a_vault_that_is_not_pinned_is_named_in_the_command_by_its_id(vault_id, command):
+    """The platform chose its name; a shell would run what is in it, the page would show it as a command."""
+    name = "`$(rm -rf ~)` 'x' ` \x1b[2J"
+    around = review_context(pin=None, claimed_name=name)
+    told = review(replace(HONEST, vault_id=vault_id), around).refusals[0].sentence
+    assert re.findall("`([^`]*)`", told) == [command]
+    assert re.findall("<code>(.*?)</code>", sentence(told)) == [command]
+    assert "rm" not in told
+
+
+def test_a_name_makes_no_command_of_what_it_says():
+    found = verdict(
+        "vault-name", claimed_name="`signerd unpin vault-1`", pin=replace(make_pin(), name="Cold `")
+    )
+    assert "<code>" not in sentence(found.sentence)
+    assert "'signerd unpin v'" in found.sentence
 
 
 def test_an_alarm_comes_before_the_transaction_is_judged():

@@ -2,6 +2,7 @@
 private socket answers.
 """
 
+import contextlib
 import errno
 import os
 import socket
@@ -10,6 +11,7 @@ import threading
 
 import pytest
 
+from signerd import endpoint
 from signerd.endpoint import socket_path, trusted_socket
 from signerd.errors import DaemonFailed, DaemonNotRunning, SocketUnusable, UnsafeFolder
 from signerd.loopback import serve
@@ -74,9 +76,33 @@ def test_a_restarted_daemon_gets_its_port_back_at_once(tmp_path):
         # The daemon ends this connection itself, and the kernel remembers it for a minute.
         assert port.ask("GET", "/v1/devices").status == 401
         with listening_ports(number) as found:
-            assert "taken by another signerd, which has another state folder. " in found.notes[0]
+            assert "taken by what says that it is a signerd, of another state folder. " in found.notes[0]
     with listening_ports(number) as found:
         assert found.port == number
+
+
+def test_a_program_that_has_the_port_and_never_ends_its_answer_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(endpoint, "ANSWER_SECONDS", 0.3)
+    enough = threading.Event()
+
+    def drip(taken: socket.socket) -> None:
+        line, _ = taken.accept()
+        with line, contextlib.suppress(OSError):
+            line.sendall(b"HTTP/1.1 200 OK\r\nX-Drip: ")
+            # Each read ends long before its own time is over.
+            while not enough.wait(0.02):
+                line.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        program = threading.Thread(target=drip, args=[taken])
+        program.start()
+        asked = threading.Thread(target=endpoint.taken_by, args=[taken.getsockname()[1]], daemon=True)
+        asked.start()
+        asked.join(30)
+        waits = asked.is_alive()
+        enough.set()
+        program.join()
+    assert not waits
 
 
 @pytest.mark.parametrize("fault", [errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL])

@@ -14,7 +14,8 @@ from multisig.bip322 import build_proof
 from signerd.callers import TERMINAL
 from signerd.cli.words import proposal_text
 from signerd.core.audit import Note
-from signerd.core.places import LOOKED_AHEAD
+from signerd.core.claims import VaultClaim
+from signerd.core.pinned_places import LOOKED_AROUND
 from signerd.core.states import State
 from signerd.core.text import amount
 from signerd.core.tokens import Published
@@ -26,7 +27,7 @@ from tests.support.daemons import until_state
 from tests.support.desk import NETWORK, VAULT, snapshot_of, spend
 from tests.support.paged import Markup
 from tests.support.tokens import gold, token_snapshot
-from tests.support.wallets import ALICE, BOB, MALLORY, foreign_script, fund, make_vault
+from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, foreign_script, fund, make_vault
 
 pytestmark = pytest.mark.anyio
 
@@ -92,15 +93,16 @@ async def test_an_address_of_another_pinned_vault_is_named_wherever_the_person_l
     reserve = make_vault((ALICE, BOB, MALLORY), account=1)
     pin = Pin("vault-2", 1, "Reserve 2", reserve, ALICE.vault_key(NETWORK, 1))
     desk.daemon.journal.add_pin(pin, Note("pinned", "vault-2"))
-    at = [TxOut(sats(9_000), reserve.script_pubkey(RECEIVE, index)) for index in (3, LOOKED_AHEAD)]
+    at = [TxOut(sats(9_000), reserve.script_pubkey(RECEIVE, index)) for index in (3, LOOKED_AROUND)]
     psbt = build_psbt(VAULT, [fund(VAULT, 20_000)], at, 0)
     desk.platform.proposals["s-1"] = snapshot_of(psbt, "s-1", description="to your pinned vault 'Cold'")
     await until_state(desk.daemon, "s-1", State.WAITING_PERSON)
     view = await desk.daemon.proposal("s-1")
-    words = "your pinned vault 'Reserve 2', receive address 3, derived again here"
+    called = f"'Reserve 2' ({reserve.verification_code[:4]})"
+    words = f"your pinned vault {called}, receive address 3, derived again here"
     # No further than a bound, so that many vaults cost little.
     assert [paid.pinned for paid in view.money.payments] == [words, None]
-    assert view.title == "Pay 0.00018 BTC to 2 payees, 0.00009 BTC of it to your vault 'Reserve 2'"
+    assert view.title == f"Pay 0.00018 BTC to 2 payees, 0.00009 BTC of it to your vault {called}"
     assert [one.pinned for screen in view.screens for one in screen.figures if one.label == "To"] == [
         words,
         None,
@@ -110,6 +112,32 @@ async def test_an_address_of_another_pinned_vault_is_named_wherever_the_person_l
     # An app would find out by asking which addresses are the person's.
     told = await desk.daemon.proposal("s-1", replace(TERMINAL, app_id="app-1"))
     assert "Reserve 2" not in told.model_dump_json()
+
+
+async def test_of_pinned_vaults_one_in_alarm_is_told_as_such_and_two_of_one_name_by_their_whole_codes(desk):
+    first, second = make_vault((ALICE, BOB, MALLORY), account=1), make_vault((ALICE, BOB, CAROL), account=2)
+    for number, vault, name in ((1, first, "Reserve"), (2, second, "RESERVE")):
+        pin = Pin(f"v-{number}", 1, name, vault, ALICE.vault_key(NETWORK, number))
+        desk.daemon.journal.add_pin(pin, Note("pinned", pin.vault_id))
+    desk.daemon.journal.learn(VaultClaim("v-1", 1, "Reserve", first.descriptor, threshold=3))
+    paid = [
+        TxOut(sats(amount), vault.script_pubkey(RECEIVE, 0))
+        for amount, vault in ((9_000, first), (5_000, second))
+    ]
+    desk.platform.proposals["s-1"] = snapshot_of(build_psbt(VAULT, [fund(VAULT, 20_000)], paid, 0), "s-1")
+    await until_state(desk.daemon, "s-1", State.WAITING_PERSON)
+    view = await desk.daemon.proposal("s-1")
+    (page,) = [page for page in await desk.daemon.vaults() if page.vault_id == "v-1"]
+    alarm = (
+        f"your pinned vault 'Reserve' ({first.verification_code}), receive address 0. "
+        f"Send nothing here before you have looked into this: {page.fault}"
+    )
+    calm = f"your pinned vault 'RESERVE' ({second.verification_code}), receive address 0, derived again here"
+    assert "ALARM" in alarm
+    assert {paid.amount_sats: paid.pinned for paid in view.money.payments} == {9_000: alarm, 5_000: calm}
+    assert view.title.endswith(f"your vault 'Reserve' ({first.verification_code}): SEND NOTHING THERE")
+    assert alarm in proposal_text(view)
+    assert alarm in (await desk.page("/proposals/s-1")).all("main")[0].words
 
 
 async def test_l8_what_the_platform_wrote_is_text_and_marked_as_the_platforms(desk):
