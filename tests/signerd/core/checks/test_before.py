@@ -58,7 +58,7 @@ def test_a_name_makes_no_command_of_what_it_says():
         "vault-name", claimed_name="`signerd unpin vault-1`", pin=replace(make_pin(), name="Cold `")
     )
     assert "<code>" not in sentence(found.sentence)
-    assert "'signerd unpin v'" in found.sentence
+    assert "'signerd unpin vault-1'" in found.sentence
 
 
 def test_an_alarm_comes_before_the_transaction_is_judged():

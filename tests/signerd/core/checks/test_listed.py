@@ -111,14 +111,15 @@ def test_s12_the_longest_list_is_shown_whole_and_its_sentence_is_cut_nowhere() -
 def test_an_address_that_this_machine_knows_has_its_name() -> None:
     home, other = VAULT.script_pubkey(RECEIVE, 0), OTHER.vault.script_pubkey(RECEIVE, 0)
     token = listing(home, other, FRIEND)
+    payroll = f"your pinned vault 'Payroll' ({OTHER.vault.verification_code[:4]})"
     names = {one.address: one.name for one in shown(judged(token)).listed}
     assert names == {
         address(home): "this vault itself",
-        address(other): "your pinned vault 'Payroll'",
+        address(other): payroll,
         address(FRIEND): None,
     }
     found = judged(token)
-    for words in (f"{address(home)} (this vault itself)", f"{address(other)} (your pinned vault 'Payroll')"):
+    for words in (f"{address(home)} (this vault itself)", f"{address(other)} ({payroll})"):
         assert words in verdict(found).sentence
         assert words in proposal_text(view(found))
 

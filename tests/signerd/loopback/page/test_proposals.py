@@ -115,9 +115,10 @@ async def test_an_address_of_another_pinned_vault_is_named_wherever_the_person_l
 
 
 async def test_of_pinned_vaults_one_in_alarm_is_told_as_such_and_two_of_one_name_by_their_whole_codes(desk):
-    first, second = make_vault((ALICE, BOB, MALLORY), account=1), make_vault((ALICE, BOB, CAROL), account=2)
+    first, second = make_vault((ALICE, BOB, MALLORY), account=1), make_vault((ALICE, BOB, CAROL), account=1)
     for number, vault, name in ((1, first, "Reserve"), (2, second, "RESERVE")):
-        pin = Pin(f"v-{number}", 1, name, vault, ALICE.vault_key(NETWORK, number))
+        pin = Pin(f"v-{number}", 1, name, vault, ALICE.vault_key(NETWORK, 1))
+        desk.daemon.journal.learn(VaultClaim(pin.vault_id, 1, name, vault.descriptor))
         desk.daemon.journal.add_pin(pin, Note("pinned", pin.vault_id))
     desk.daemon.journal.learn(VaultClaim("v-1", 1, "Reserve", first.descriptor, threshold=3))
     paid = [
