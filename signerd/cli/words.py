@@ -50,9 +50,9 @@ def _listed_proposal(line: "ProposalLine", short: str) -> list[str]:
 
 
 def _fee(line: "ProposalLine") -> str:
-    if line.moves_no_money:
-        return "moves no money"
-    return "fee not known" if line.fee_sats is None else f"fee {amount(line.fee_sats)}"
+    if line.fee_sats is not None:
+        return f"fee {amount(line.fee_sats)}"
+    return "fee not known" if line.paid_sats is None else "moves no money"
 
 
 def _vault_words(line: "ProposalLine") -> str:

@@ -60,11 +60,6 @@ class ProposalLine(Answer):
     proposed_at: str | None = None
     trouble: TroubleView | None = None
 
-    @property
-    def moves_no_money(self) -> bool:
-        """It is a message."""
-        return self.fee_sats is None and self.paid_sats is not None
-
 
 class CoinView(Answer):
     """A coin that is spent; ``amount_sats`` is 0 where its amount is not proven."""
