@@ -206,6 +206,7 @@ def _background(
         ),
         changes=changes,
         lifecycle=Lifecycle(world.clock, changes, WebhookEvents(world.clock, world.random)),
+        in_force=AdvisoriesInForce(settings.trusted_publishers),
         market=Market(backends, Reachability(world.clock, store.meters)),
         backends=backends,
         chain_folder=settings.chain_folder,
@@ -237,13 +238,15 @@ def _wire(
 ) -> tuple[Services, Setup]:
     clock, random = world.clock, world.random
     changes, lifecycle = background.changes, background.lifecycle
-    in_force = AdvisoriesInForce(settings.trusted_publishers)
+    in_force = background.in_force
     drafter, people = Drafter(clock, world.rng), People(clock, audit)
     limits, grants = Limits(clock, world.policies), LimitGrants(world.policies)
-    maximum = MaximumSend(background.market, drafter, limits)
-    proposals = Proposals(clock, random, audit, changes, background.market, drafter, limits, maximum)
-    replacing = Replacing(clock, random, world.rng, audit, changes, background.market, limits)
-    accelerating = Accelerating(clock, random, world.rng, audit, changes, background.market, limits)
+    maximum = MaximumSend(background.market, drafter, limits, in_force)
+    proposals = Proposals(
+        clock, random, audit, changes, background.market, drafter, limits, maximum, in_force
+    )
+    replacing = Replacing(clock, random, world.rng, audit, changes, background.market, limits, in_force)
+    accelerating = Accelerating(clock, random, world.rng, audit, changes, background.market, limits, in_force)
     vaults, cancelling = Vaults(clock, random, audit, limits), Cancelling(audit, lifecycle)
     background.handlers[EVACUATE] = Evacuating(
         store,
@@ -258,7 +261,7 @@ def _wire(
         cancelling,
         in_force,
     )
-    token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits)
+    token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits, in_force)
     services = Services(
         store=store,
         secrets=Secrets(settings.secrets_path, random),
@@ -302,7 +305,7 @@ def _wire(
         proposals=proposals,
         replacing=replacing,
         accelerating=accelerating,
-        previewing=Previewing(background.market, limits, proposals, replacing, accelerating),
+        previewing=Previewing(background.market, limits, proposals, replacing, accelerating, in_force),
         cancelling=cancelling,
         evacuations=Evacuations(clock, random, audit, changes, background.market, drafter, in_force),
         forwarding=Forwarding(clock, random, audit, lifecycle, background.market, world.rng),

@@ -25,6 +25,7 @@ from custody.server.service.jobs.leases import LEASE, Lead
 from custody.server.service.jobs.outbox import Handler, Outbox
 from custody.server.service.jobs.tidying import OVER, Sweep, Sweeps, Tidying
 from custody.server.service.jobs.workers import HANDS, Loop, Workers, alone, serve_outbox, survive
+from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.mail.jobs import MAIL, WAITING, MailJobs, forget_sent
 from custody.server.service.mail.waiting import WaitingMail
@@ -73,6 +74,7 @@ class Background:
     checkpoints: Checkpoints
     changes: Changes
     lifecycle: Lifecycle
+    in_force: AdvisoriesInForce
     market: Market
     backends: dict[str, ChainBackend]
     chain_folder: Path
@@ -226,7 +228,7 @@ class Background:
 
     def outbox(self) -> Outbox:
         """A worker for every other kind of job that this process can do."""
-        broadcaster = Broadcaster(self.store, self.backends, self.audit, self.lifecycle)
+        broadcaster = Broadcaster(self.store, self.backends, self.audit, self.lifecycle, self.in_force)
         handlers: dict[str, Handler] = {BROADCAST: broadcaster, **self.handlers}
         for backend in self.backends.values():
             if isinstance(backend, EmbeddedChain):

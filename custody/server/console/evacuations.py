@@ -52,6 +52,8 @@ def choose(visit: Visit) -> Response:
         "substitutes": _substitutes(query.getlist("substitute")),
         "priority": visit.query("priority", "high"),
     }
+    if asked["advisory_id"] is None:
+        asked["substitutes"] = {k: v for k, v in asked["substitutes"].items() if k in asked["exposed_keys"]}
     plan = None
     if asked["exposed_keys"] or asked["advisory_id"] is not None:
         plan = _plan(visit, asked, first=visit.place_in_list("first") or 0)

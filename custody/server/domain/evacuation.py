@@ -164,7 +164,7 @@ def _why_not(
     who = names[place.user_id]
     if place.key_id in substitutes:
         return (
-            f"{names.get(substitutes[place.key_id], 'A user')} cannot take the place of {who}: they sign the "
+            f"{names[substitutes[place.key_id]]} cannot take the place of {who}: they sign the "
             "vault already, may not approve, or have no key with an unused account that is not exposed."
         )
     if place.user_id in candidates:

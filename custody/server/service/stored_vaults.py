@@ -111,8 +111,11 @@ def receive_addresses(db: Session, vaults: Collection[Vault]) -> dict[str, str]:
     """The next address of each vault, by its id: of the scripts that are watched, so that no descriptor is
     parsed for it.
     """
-    rows = db.execute(_NEXT_SCRIPTS, {"ids": [vault.id for vault in vaults]})
-    return {vault_id: _address(script, chain) for vault_id, script, chain in rows}
+    return {
+        vault_id: _address(script, chain)
+        for some in chunks({vault.id for vault in vaults})
+        for vault_id, script, chain in db.execute(_NEXT_SCRIPTS, {"ids": some})
+    }
 
 
 def _address(script: bytes, chain: str) -> str:

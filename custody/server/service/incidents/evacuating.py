@@ -189,7 +189,7 @@ class Evacuating:
             counts_for_role=False,
             evacuation_id=row.evacuation_id,
         )
-        proposal = store_proposal(db, old, draft, terms)
+        proposal = store_proposal(db, old, draft, terms, self._in_force)
         what = f"{terms.movement} sat with the fee, evacuation {row.evacuation_id}, tx {draft.txid}"
         record_proposal(db, self._audit, self._changes, caller, access, proposal, what)
         return Event.SWEEP_MADE
@@ -197,11 +197,18 @@ class Evacuating:
     def _cancel_unsigned(
         self, db: Session, caller: Caller, access: WorkspaceAccess, row: EvacuatedVault
     ) -> None:
-        """Proposals that hold coins and whose signatures nobody has: but this evacuation's sweeps."""
-        for psbt_id in open_in(db, [row.vault_id]).get(row.vault_id, Open()).cancels:
-            if db.get_one(Proposal, psbt_id).evacuation_id != row.evacuation_id:
-                reason = "The vault is evacuated."
-                request = CancelPsbtRequest(psbt_id=psbt_id, workspace_id=access.workspace_id, reason=reason)
+        """Proposals that hold coins and whose signatures nobody has, and former evacuations' sweeps that go
+        where nothing more is swept: but this evacuation's own.
+        """
+        for psbt_id in open_in(db, [row.vault_id], self._in_force).get(row.vault_id, Open()).cancels:
+            swept_by = db.get_one(Proposal, psbt_id).evacuation_id
+            if swept_by != row.evacuation_id:
+                request = CancelPsbtRequest(
+                    psbt_id=psbt_id,
+                    workspace_id=access.workspace_id,
+                    reason="The vault is evacuated.",
+                    release_coins=swept_by is not None,
+                )
                 self._cancelling.cancel(db, caller, access, request)
 
 

@@ -6,6 +6,7 @@ Everything here only reads.
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from sqlalchemy import Select, exists, func, or_, select
 from sqlalchemy.orm import Session
@@ -20,7 +21,7 @@ from custody.server.domain.evacuation import Candidate, Place, Room, Seat, State
 from custody.server.domain.limits import in_btc
 from custody.server.service.backends import Quote
 from custody.server.service.incidents.exposure import advisory_of
-from custody.server.service.keys.concerned import concern_of, exposing
+from custody.server.service.keys.concerned import AdvisoriesInForce, concern_of, exposing
 from custody.server.service.keys.quorums import able_to_move, unfit_to_receive
 from custody.server.service.proposals.coins import VaultCoins, kept_for_tokens
 from custody.server.service.proposals.drafting import Drafter, plan_of
@@ -104,7 +105,8 @@ def decide(
     who starts it, and so makes its sweeps. ``in_force``: the advisories in force: no key that one of them
     exposes takes a place.
 
-    Raises Invalid (a key that is nobody's here, or in no vault).
+    Raises Invalid (a key that is nobody's here, or in no vault; a substitute for a key that is not exposed,
+    or who is no member).
     """
     exposed = frozenset(request.exposed_keys)
     _require_known(db, access, exposed)
@@ -121,14 +123,14 @@ def decide(
     vaults = {vault.id: vault for vault in db.scalars(select(Vault).where(Vault.id.in_(ids)))}
     able, moved = able_to_move(db, ids, maker_id), _moved_before(db, ids, in_force)
     candidates = _candidates(db, access, exposed, in_force)
-    people = names_of(
-        db, {place.user_id for each in ids for place in places[each]} | set(request.substitutes.values())
-    )
+    _require_substitutes(db, access, request.substitutes, exposed)
+    signers = {place.user_id for each in ids for place in places[each]}
+    people = names_of(db, signers | set(request.substitutes.values()))
     names = set(db.scalars(select(Vault.name).where(Vault.workspace_id == access.workspace_id)))
     room = Room.of(candidates, (places[each] for each in ids if each not in moved))
     planned = []
     for vault in map(vaults.__getitem__, ids):
-        left, count = able.get(vault.id, 0), _exposed_in(places[vault.id], exposed)
+        left, exposed_here = able.get(vault.id, 0), _exposed_in(places[vault.id], exposed)
         seats: tuple[Seat, ...] | str
         if vault.id in moved:
             seats = moved[vault.id]
@@ -141,9 +143,9 @@ def decide(
         else:
             seats = reseat(places[vault.id], candidates, request.substitutes, room, people)
         if isinstance(seats, str):
-            planned.append(Planned(vault, count, vault.name, (), seats))
+            planned.append(Planned(vault, exposed_here, vault.name, (), seats))
         else:
-            planned.append(Planned(vault, count, _free_name(vault.name, names), seats, None))
+            planned.append(Planned(vault, exposed_here, _free_name(vault.name, names), seats, None))
     new_keys = Counter(
         (seat.user_id, seat.key_id)
         for each in planned
@@ -200,6 +202,18 @@ def _require_known(db: Session, access: WorkspaceAccess, exposed: frozenset[str]
     known = _keys_here(access).with_only_columns(Key.id).where(Key.id.in_(exposed))
     if unknown := exposed - set(db.scalars(known)):
         raise Invalid.at("/exposed_keys", f"No member of this workspace has the key {min(unknown)}.")
+
+
+def _require_substitutes(
+    db: Session, access: WorkspaceAccess, substitutes: Mapping[str, int], exposed: Collection[str]
+) -> None:
+    """A refusal names them. Raises Invalid."""
+    if other := substitutes.keys() - exposed:
+        raise Invalid.at("/substitutes", f"The key {min(other)} is none of the exposed ones.")
+    named = set(substitutes.values())
+    here = Membership.workspace_id == access.workspace_id, Membership.user_id.in_(named)
+    if strangers := named - set(db.scalars(select(Membership.user_id).where(*here))):
+        raise Invalid.at("/substitutes", f"No member of this workspace has the user id {min(strangers)}.")
 
 
 def _places(
@@ -287,8 +301,8 @@ class _Money:
 
 @dataclass(frozen=True)
 class Open:
-    """What is not over in a vault: ``cancels`` have no signature out, ``holds`` keep their coins,
-    ``forwards`` pay it.
+    """What is not over in a vault: ``cancels`` have no signature out, or are sweeps that lack signatures and
+    go where nothing more is swept; ``holds`` keep their coins, ``forwards`` pay it.
     """
 
     cancels: tuple[str, ...] = ()
@@ -304,8 +318,12 @@ def shown(
     quote: Quote,
     request: wire.EvacuationRequest,
     part: Part,
+    in_force: AdvisoriesInForce,
 ) -> wire.EvacuationPlan:
-    told = decided.vaults[part.first :][: part.count]
+    """A place beyond the end gives the last part."""
+    last = max(len(decided.vaults) - 1, 0) // part.count * part.count
+    first = part.first if part.first < len(decided.vaults) else last
+    told = decided.vaults[first:][: part.count]
     places = [seat.instead_of for each in told for seat in each.seats if seat.instead_of is not None]
     # Who may start none needs no names of members who sign nothing.
     may_start = PermissionName.MANAGE_WORKSPACE in access.permissions
@@ -314,7 +332,7 @@ def shown(
     new = decided.new_keys
     names = names_of(db, {*places, *(seat.user_id for seat in seats), *(user_id for user_id, _ in new)})
     prints = _fingerprints(db, {*(seat.key_id for seat in seats), *(key_id for _, key_id in new)})
-    held, is_open = decided.balances, open_in(db, [each.vault.id for each in told])
+    held, is_open = decided.balances, open_in(db, [each.vault.id for each in told], in_force)
     rate = quote.rates[request.priority]
     vaults = [
         _planned(
@@ -333,7 +351,7 @@ def shown(
         priority=request.priority,
         vaults=vaults,
         further_vaults=decided.further,
-        first=part.first,
+        first=first,
         planned_vaults=len(decided.vaults),
         moved_vaults=len(moved),
         moved_sats=sum(held[each.vault.id].sats for each in moved),
@@ -368,9 +386,9 @@ def keys_of_vaults(
     names = names_of(db, {user_id for _, user_id, _, _ in rows})
     found = [
         wire.VaultKey(
-            key_id=key_id, user_id=str(user_id), name=names[user_id], fingerprint=fingerprint, vaults=count
+            key_id=key_id, user_id=str(user_id), name=names[user_id], fingerprint=fingerprint, vaults=vaults
         )
-        for key_id, user_id, fingerprint, count in rows
+        for key_id, user_id, fingerprint, vaults in rows
     ]
     return sorted(found, key=lambda each: (each.name, each.key_id))[: wire.MAX_EXPOSED_KEYS]
 
@@ -385,13 +403,25 @@ def _fingerprints(db: Session, key_ids: Collection[str]) -> Mapping[str, str]:
     return dict(db.execute(select(Key.id, Key.master_fingerprint).where(Key.id.in_(key_ids))).all())
 
 
-def open_in(db: Session, vault_ids: Sequence[str]) -> Mapping[str, Open]:
+def open_in(db: Session, vault_ids: Sequence[str], in_force: AdvisoriesInForce) -> Mapping[str, Open]:
     """By vault, of those in which something is open."""
     before_a_block = [Status.PENDING, Status.SIGNED, Status.STALLED, Status.BROADCASTING]
     # As `released_signatures` counts them.
     is_out = or_(Proposal.withdrawn_signatures > 0, exists().where(Signature.proposal_id == Proposal.id))
     query = (
-        select(Proposal.vault_id, Proposal.id, Proposal.status, Proposal.profile_key_id, is_out)
+        select(
+            Proposal.vault_id,
+            Proposal.id,
+            Proposal.status,
+            Proposal.profile_key_id,
+            is_out,
+            EvacuatedVault.replacement_id,
+        )
+        .outerjoin(
+            EvacuatedVault,
+            (EvacuatedVault.evacuation_id == Proposal.evacuation_id)
+            & (EvacuatedVault.vault_id == Proposal.vault_id),
+        )
         .where(
             Proposal.vault_id.in_(vault_ids),
             or_(Proposal.status.in_([status.value for status in before_a_block]), Proposal.keeps_coins),
@@ -399,8 +429,14 @@ def open_in(db: Session, vault_ids: Sequence[str]) -> Mapping[str, Open]:
         .order_by(Proposal.created_at, Proposal.id)
     )
     kinds: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for vault_id, psbt_id, status, profile_key_id, has_signatures in db.execute(query):
-        is_cancelled = status == Status.PENDING.value and not has_signatures
+    rows = db.execute(query).all()
+    replacements = {row.replacement_id for row in rows} - {None}
+    unfit = unfit_to_receive(db, cast("set[str]", replacements), in_force(db).values())
+    for vault_id, psbt_id, status, profile_key_id, has_signatures, replacement in rows:
+        is_unsigned = status == Status.PENDING and not has_signatures
+        # The next sweep spends its coins. Of the two one is mined, and each pays a vault of the workspace.
+        is_abandoned = replacement in unfit and status in {Status.PENDING, Status.CANCELLED}
+        is_cancelled = is_unsigned or is_abandoned
         kind = "forwards" if profile_key_id is not None else "cancels" if is_cancelled else "holds"
         kinds[vault_id][kind].append(psbt_id)
     return {
@@ -471,7 +507,7 @@ def _notes(vault: Vault, money: _Money, is_open: Open) -> list[str]:
         (not money.amount, "There is nothing to sweep now."),
         (money.further, f"{btc(money.further)} more than one transaction takes: more sweeps follow."),
         (money.held, f"{btc(money.held)} are held by proposals."),
-        (cancels, f"{count(cancels, 'unsigned proposal is', 'unsigned proposals are')} cancelled first."),
+        (cancels, f"{count(cancels, 'proposal is', 'proposals are')} cancelled first."),
         (
             holds,
             f"{count(holds, 'proposal keeps its', 'proposals keep their')} coins: signed, or on the way.",

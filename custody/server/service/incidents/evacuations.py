@@ -4,7 +4,7 @@ What is decided is recorded with a job for each vault; `evacuating` acts on it.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, cast
 
@@ -20,7 +20,7 @@ from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import CustodyError, NotFound, StateConflict
 from custody.server.domain.evacuation import Event, State, next_state, stage_of
-from custody.server.domain.lifecycle import ENDED
+from custody.server.domain.lifecycle import ENDED, TO_BROADCAST
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
@@ -72,7 +72,7 @@ class Evacuations:
         """``maker_id``: the user who would start it. It only reads. Raises Invalid, ChainUnavailable."""
         quote = self._market.quote(access.chain)
         decided = decide(db, access, request, maker_id, self._in_force(db).values())
-        return shown(db, access, decided, self._drafter, quote, request, part)
+        return shown(db, access, decided, self._drafter, quote, request, part, self._in_force)
 
     def with_plan(self, db: Session, caller: Caller, change: Change, part: Part) -> Change:
         """For who may confirm the change: what they would say yes to, as of now."""
@@ -151,8 +151,8 @@ class Evacuations:
     def sweep_again(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.SweepAgainRequest
     ) -> wire.Evacuation:
-        """What is in no proposal, to the same replacement: the two people's yes covers it. Raises NotFound,
-        StateConflict.
+        """What is in no proposal, to the same replacement: the two people's yes covers it while that one can
+        take the coins. Raises NotFound, StateConflict.
         """
         found = _evacuation(db, access, request.evacuation_id)
         row = db.get(EvacuatedVault, (found.id, request.vault_id), with_for_update=True)
@@ -160,6 +160,11 @@ class Evacuations:
             raise NotFound("There is no such vault in this evacuation.")
         if row.replacement_id is None:
             raise StateConflict("It has no replacement: make a new plan for it.")
+        unfit = unfit_to_receive(db, [row.replacement_id], self._in_force(db).values())
+        if unfit:
+            raise StateConflict(
+                f"Nothing more is swept there: {unfit[row.replacement_id]}. Make a new plan for it."
+            )
         row.state, row.reason = next_state(State(row.state), Event.AGAIN).value, None
         row.asked_by = caller.user_id
         enqueue(db, EVACUATE, subject_of(row), self._clock())
@@ -209,7 +214,7 @@ def _report(
     vaults = {vault.id: vault for vault in db.scalars(select(Vault).where(Vault.id.in_(wanted)))}
     balances = balances_of(db, ids)
     swept = _sweeps(db, evacuation)
-    waiting = {row.replacement_id for row in rows if any(map(_awaits_approval, swept[row.vault_id]))} - {None}
+    waiting = {row.replacement_id for row in rows if any(map(_is_unsent, swept[row.vault_id]))} - {None}
     unfit = unfit_to_receive(db, cast("set[str]", waiting), in_force)
     shown_rows = [
         _shown_row(row, vaults, balances.get(row.vault_id, Balance()), swept[row.vault_id], unfit)
@@ -258,6 +263,10 @@ def _awaits_approval(sweep: Proposal) -> bool:
     return sweep.status == ProposalStatus.PENDING
 
 
+def _is_unsent(sweep: Proposal) -> bool:
+    return _awaits_approval(sweep) or sweep.status in TO_BROADCAST
+
+
 def _shown_row(
     row: EvacuatedVault,
     vaults: Mapping[str, Vault],
@@ -265,7 +274,7 @@ def _shown_row(
     sweeps: Sequence[Proposal],
     unfit: Mapping[str, str],
 ) -> wire.EvacuatedVault:
-    """``unfit``: why no approval is taken, by replacement."""
+    """``unfit``: why nothing is approved or sent, by replacement."""
     replacement = None if row.replacement_id is None else vaults[row.replacement_id]
     left = balance.confirmed + balance.unconfirmed - balance.locked
     living = [sweep for sweep in sweeps if _is_living(sweep)]
@@ -277,7 +286,9 @@ def _shown_row(
         vault_id=row.vault_id,
         vault_name=vaults[row.vault_id].name,
         stage=stage_of(state, _newest(sweeps), left_sats=left),
-        reason=row.reason if why is None else f"No approval is taken: {why}. Make a new plan for it.",
+        reason=row.reason
+        if why is None
+        else f"Nothing more is approved or sent there: {why}. {_way_out(living)}",
         replacement_id=row.replacement_id,
         replacement_name=row.name,
         replacement_address=None if replacement is None else replacement.address,
@@ -291,6 +302,13 @@ def _shown_row(
         replaced_at=row.replaced_at,
         proposed_at=row.proposed_at,
     )
+
+
+def _way_out(sweeps: Iterable[Proposal]) -> str:
+    signed = [sweep.id for sweep in sweeps if sweep.status in TO_BROADCAST]
+    if signed:
+        return f"Take back {', '.join(signed)}, which is signed, and make a new plan for it."
+    return "Make a new plan for it."
 
 
 def _is_living(sweep: Proposal) -> bool:

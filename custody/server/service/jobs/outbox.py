@@ -26,6 +26,7 @@ from custody.server.domain.retries import delay_after
 from custody.server.service.jobs.leases import LEASE, MAX_HOLD
 from custody.server.store import Store
 from custody.server.store.models import Job
+from custody.server.store.store import chunks
 
 log = structlog.get_logger()
 
@@ -116,8 +117,6 @@ _OPEN_AMONG = select(Job.subject).where(
     Job.done_at.is_(None),
     Job.dead_at.is_(None),
 )
-# Of a database's parameters in one statement.
-ASKED_AT_ONCE: Final = 1_000
 
 
 def enqueue_new(db: Session, kind: str, subjects: Collection[str], now: datetime) -> None:
@@ -128,9 +127,7 @@ def enqueue_new(db: Session, kind: str, subjects: Collection[str], now: datetime
 
 def enqueue_missing(db: Session, kind: str, payloads: Mapping[str, dict[str, Any]], now: datetime) -> None:
     """One for each subject that has none open."""
-    every = list(payloads)
-    for start in range(0, len(every), ASKED_AT_ONCE):
-        subjects = every[start : start + ASKED_AT_ONCE]
+    for subjects in chunks(payloads):
         waiting = set(db.scalars(_OPEN_AMONG, {"kind": kind, "subjects": subjects}))
         missing = [_fresh(kind, each, now, payloads[each]) for each in subjects if each not in waiting]
         if missing:

@@ -121,10 +121,10 @@ def able_to_move(db: Session, vault_ids: Collection[str], maker_id: int | None =
 
 
 def unfit_to_receive(
-    db: Session, vault_ids: Collection[str], advisories: Collection[Advisory] = ()
+    db: Session, vault_ids: Collection[str], advisories: Collection[Advisory]
 ) -> dict[str, str]:
     """Of these replacements, those that get nothing more, and why: they are in an evacuation themselves, one of the
-    advisories exposes a key, or too few signers could move on what arrives.
+    advisories exposes a key, too few signers could move on what arrives, or they are frozen.
     """  # noqa: E501
     if not vault_ids:
         return {}
@@ -137,6 +137,9 @@ def unfit_to_receive(
             found[vault.id] = f"too few signers of {vault.name} can still sign"
         elif (advisory := exposing(advisories, key)) is not None:
             found.setdefault(vault.id, f"the advisory {advisory.id} exposes a key of {vault.name}")
+    frozen = select(Vault).where(Vault.id.in_(vault_ids), Vault.frozen_at.is_not(None))
+    for vault in db.scalars(frozen):
+        found.setdefault(vault.id, f"{vault.name} is frozen until two members unfreeze it")
     evacuated = select(Vault).join(EvacuatedVault, EvacuatedVault.vault_id == Vault.id)
     for vault in db.scalars(evacuated.where(Vault.id.in_(vault_ids))):
         found[vault.id] = f"{vault.name} is evacuated itself"

@@ -12,15 +12,17 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TroubleKind
 from custody.server.chain.backend import Accepted, AlreadyKnown, ChainBackend, Outcome, RefusalCode, Refused
 from custody.server.domain.audit import Category
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.domain.errors import ChainUnavailable, StateConflict, VaultFrozen
 from custody.server.domain.lifecycle import TO_BROADCAST, Event
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Backends, backend_of
 from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, Verdict, enqueue
 from custody.server.service.jobs.tidying import SWEPT_AT_ONCE
+from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.lifecycle import Lifecycle, taken_back_by
 from custody.server.service.network.sightings import is_outbid
+from custody.server.service.proposals.bounds import require_fit_for_sweep
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.store import Store
@@ -37,18 +39,26 @@ FOR_GOOD = frozenset({RefusalCode.INVALID_SCRIPT, RefusalCode.MALFORMED, Refusal
 class Broadcaster:
     """The handler of broadcast jobs. Idempotent by txid: a crash or two workers may run it twice."""
 
-    def __init__(self, store: Store, backends: Backends, audit: AuditLog, lifecycle: Lifecycle) -> None:
+    def __init__(
+        self,
+        store: Store,
+        backends: Backends,
+        audit: AuditLog,
+        lifecycle: Lifecycle,
+        in_force: AdvisoriesInForce,
+    ) -> None:
         self._store = store
         self._backends = backends
         self._audit = audit
         self._lifecycle = lifecycle
+        self._in_force = in_force
 
     def __call__(self, task: Task) -> Finish:
         with self._store.read() as db:
             proposal = db.get_one(Proposal, task.subject)
             chain = db.get_one(Vault, proposal.vault_id).chain
             status, raw = Status(proposal.status), proposal.final_tx
-            is_withheld = _withheld(db, proposal) is not None
+            is_withheld = _withheld(db, proposal, self._in_force) is not None
         if raw is None or status not in TO_BROADCAST | {Status.BROADCASTING}:
             return lambda _db: Done()
         if is_withheld:
@@ -66,7 +76,7 @@ class Broadcaster:
     def _withhold(self, db: Session, proposal_id: str) -> Verdict:
         """Until that is over, the platform does not send it."""
         proposal = db.get_one(Proposal, proposal_id, with_for_update=True)
-        withheld = _withheld(db, proposal)
+        withheld = _withheld(db, proposal, self._in_force)
         if withheld is None:
             return Again("It is not withheld any more.")
         code, reason = withheld
@@ -163,14 +173,24 @@ class Broadcaster:
         )
 
 
-def _withheld(db: Session, proposal: Proposal) -> tuple[str, str] | None:
-    """Why the platform does not send it now, as a code and in words: its vault is frozen, or a newer version
-    takes its coins back. A forward spends a member's own coins, which no vault's freeze concerns.
+def _withheld(db: Session, proposal: Proposal, in_force: AdvisoriesInForce) -> tuple[str, str] | None:
+    """Why the platform does not send it now, as a code and in words: its vault is frozen, a newer version
+    takes its coins back, or it is an evacuation's sweep to a vault that gets nothing more; what the network
+    has by then is left there. A forward spends a member's own coins, which no vault's freeze concerns.
     """
     if proposal.profile_key_id is None and db.get_one(Vault, proposal.vault_id).frozen_at is not None:
         return "vault-frozen", "Its vault is frozen."
     back = taken_back_by(db, proposal)
-    return None if back is None else ("taken-back", f"It is being taken back by {back.id}.")
+    if back is not None:
+        return "taken-back", f"It is being taken back by {back.id}."
+    if Status(proposal.status) in TO_BROADCAST:
+        try:
+            require_fit_for_sweep(db, proposal, in_force)
+        except VaultFrozen as error:
+            return "vault-frozen", error.detail
+        except StateConflict as error:
+            return "replacement-unfit", error.detail
+    return None
 
 
 def _in_a_word(outcome: Outcome | ChainUnavailable) -> str:

@@ -20,6 +20,7 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource, Selection, choose_locktime
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
+from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.coins import (
@@ -62,7 +63,9 @@ class Accelerating:
         changes: Changes,
         market: Market,
         limits: Limits,
+        in_force: AdvisoriesInForce,
     ) -> None:
+        self._in_force = in_force
         self._clock = clock
         self._random = random
         self._rng = rng
@@ -115,7 +118,7 @@ class Accelerating:
         lock_coins(db, vault.chain, [utxo.outpoint for utxo in draft.utxos], proposal_id)
         said = request.description or f"Pays for proposal {child.parent_id} to be mined sooner."
         terms = Terms(proposal_id, proposal_id, caller.user_id, said, movement.amount, movement.proposed_at)
-        proposal = store_proposal(db, vault, draft, terms)
+        proposal = store_proposal(db, vault, draft, terms, self._in_force)
         what = f"{movement.amount} sat of fee, tx {proposal.txid_expected}, accelerates {child.parent_id}"
         record_proposal(db, self._audit, self._changes, caller, access, proposal, what)
         return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)

@@ -42,18 +42,20 @@ def require_thawed(vault: Vault) -> None:
         )
 
 
-def require_listed(db: Session, vault: Vault, psbt: bytes) -> None:
+def require_listed(db: Session, vault: Vault, psbt: bytes, in_force: AdvisoriesInForce) -> None:
     """What leaves a vault that is bound to the address book goes to an entry of it, as the bytes that
     are signed have it. The vault itself needs none, nor the vault that two people said it is evacuated to,
-    while that one's signers can move what arrives.
+    while that one can take the coins.
 
     Raises NotInAddressBook, which names the addresses.
     """
     if vault.only_address_book:
-        require_scripts_listed(db, vault, _destinations(psbt))
+        require_scripts_listed(db, vault, _destinations(psbt), in_force)
 
 
-def require_scripts_listed(db: Session, vault: Vault, scripts: set[bytes]) -> None:
+def require_scripts_listed(
+    db: Session, vault: Vault, scripts: set[bytes], in_force: AdvisoriesInForce
+) -> None:
     """The same of output scripts."""
     if not vault.only_address_book:
         return
@@ -62,7 +64,7 @@ def require_scripts_listed(db: Session, vault: Vault, scripts: set[bytes]) -> No
         EvacuatedVault.vault_id == vault.id, EvacuatedVault.replacement_id.is_not(None)
     )
     ids = {one for one in db.scalars(replacements) if one is not None}
-    fit = ids - unfit_to_receive(db, ids).keys()
+    fit = ids and ids - unfit_to_receive(db, ids, in_force(db).values()).keys()
     own = select(WatchedScript.script_pubkey).where(
         WatchedScript.chain == vault.chain,
         WatchedScript.script_pubkey.in_(scripts),

@@ -11,6 +11,7 @@ from custody.schemas.common import Priority
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.most import most_of, select_cheapest
 from custody.server.service.backends import Market, Quote
+from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.limits.limits import Limits, Room
 from custody.server.service.proposals.bounds import require_scripts_listed, vault_to_spend
 from custody.server.service.proposals.coins import Tally, VaultCoins, kept_for_tokens
@@ -65,7 +66,8 @@ class Most:
 
 
 class MaximumSend:
-    def __init__(self, market: Market, drafter: Drafter, limits: Limits) -> None:
+    def __init__(self, market: Market, drafter: Drafter, limits: Limits, in_force: AdvisoriesInForce) -> None:
+        self._in_force = in_force
         self._market = market
         self._drafter = drafter
         self._limits = limits
@@ -80,7 +82,8 @@ class MaximumSend:
         """
         vault = vault_to_spend(db, access, query.wallet_id)
         intent = read_recipients(query.recipients, query.op_return, Network(vault.chain))
-        require_scripts_listed(db, vault, {payment.output.script_pubkey for payment in intent.payments})
+        scripts = {payment.output.script_pubkey for payment in intent.payments}
+        require_scripts_listed(db, vault, scripts, self._in_force)
         quote = self._market.quote(vault.chain)
         rate = read_rate(query, quote)
         most = self.of_intent(db, caller, access, vault, intent, rate, quote)

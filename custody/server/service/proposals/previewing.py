@@ -5,6 +5,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import CreatePsbtRequest, PsbtPreview
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.service.backends import Market
+from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.limits.limits import Limits
 from custody.server.service.proposals.accelerating import Accelerating, Child
 from custody.server.service.proposals.bounds import require_listed
@@ -24,7 +25,9 @@ class Previewing:
         proposals: Proposals,
         replacing: Replacing,
         accelerating: Accelerating,
+        in_force: AdvisoriesInForce,
     ) -> None:
+        self._in_force = in_force
         self._market = market
         self._limits = limits
         self._proposals = proposals
@@ -55,7 +58,7 @@ class Previewing:
                 moved = self._replacing.within_limits(*what, request, intent, draft).movement
             case Child():
                 moved = self._accelerating.within_limits(*what, draft).amount
-        require_listed(db, vault, draft.raw)
+        require_listed(db, vault, draft.raw, self._in_force)
         # Another version counts once with what it replaces.
         left = None if isinstance(prepared, Version) else self._limits.room(*what, after=moved)
         selection = draft.selection

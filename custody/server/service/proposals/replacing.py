@@ -32,6 +32,7 @@ from custody.server.domain.selection import (
 )
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
+from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.lifecycle import settle_family
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.usage import moved_by_family
@@ -84,7 +85,9 @@ class Replacing:
         changes: Changes,
         market: Market,
         limits: Limits,
+        in_force: AdvisoriesInForce,
     ) -> None:
+        self._in_force = in_force
         self._clock = clock
         self._random = random
         self._rng = rng
@@ -135,7 +138,7 @@ class Replacing:
         draft = self._still_good(db, vault, original, request, version)
         terms = self.within_limits(db, caller, access, vault, request, version.intent, draft)
         lock_coins(db, vault.chain, [utxo.outpoint for utxo in version.added], original.family_id)
-        proposal = store_proposal(db, vault, draft, terms)
+        proposal = store_proposal(db, vault, draft, terms, self._in_force)
         settle_family(db, proposal)
         word = "takes back" if request.cancel else "replaces"
         what = f"{terms.movement} sat with the fee, tx {proposal.txid_expected}, {word} {original.id}"

@@ -187,7 +187,7 @@ class Signing:
         require_thawed(signer.vault)
         require_other_maker(db, signer.vault, signer.proposal, signer.user_id)
         require_fit_for_sweep(db, signer.proposal, self._in_force)
-        require_listed(db, signer.vault, signer.proposal.psbt)
+        require_listed(db, signer.vault, signer.proposal.psbt, self._in_force)
 
     def _require_time_left(self, proposal: Proposal) -> None:
         if self._clock() >= proposal.expires_at:

@@ -12,6 +12,7 @@ from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.selection import PROPOSAL_LIFETIME
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.proposals.bounds import require_listed, require_thawed
 from custody.server.service.proposals.coins import Utxo
@@ -47,13 +48,15 @@ class Terms:
     evacuation_id: str | None = None
 
 
-def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Proposal:
+def store_proposal(
+    db: Session, vault: Vault, draft: Draft, terms: Terms, in_force: AdvisoriesInForce
+) -> Proposal:
     """The stored proposal, PENDING. The caller locks its coins.
 
     Raises Outdated where its transaction is another proposal's; VaultFrozen, NotInAddressBook.
     """
     require_thawed(vault)
-    require_listed(db, vault, draft.raw)
+    require_listed(db, vault, draft.raw, in_force)
     proposal = Proposal(
         id=terms.id,
         family_id=terms.family_id,

@@ -32,6 +32,7 @@ from custody.server.domain.selection import (
     settle,
 )
 from custody.server.service.backends import Quote
+from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.usage import TokenMovement
 from custody.server.service.proposals.coins import (
@@ -160,7 +161,8 @@ class Wanted:
 
 
 class TokenProposals:
-    def __init__(self, random: RandomBytes, limits: Limits) -> None:
+    def __init__(self, random: RandomBytes, limits: Limits, in_force: AdvisoriesInForce) -> None:
+        self._in_force = in_force
         self._random = random
         self._limits = limits
 
@@ -189,7 +191,7 @@ class TokenProposals:
             contract_ids=wanted.contract_ids,
             counts_for_role=wanted.counts_for_role,
         )
-        proposal = store_proposal(db, vault, draft, terms)
+        proposal = store_proposal(db, vault, draft, terms, self._in_force)
         db.flush()
         return proposal
 

@@ -59,6 +59,10 @@ def _add_advisory(db):
     db.add(StoredAdvisory(id=7, root="root", name="X", serial=1, body=body, taken_at=START_TIME))
 
 
+def freeze(desk, vault_id):
+    ok(desk.signers["alice"].post("/api/v1/freeze-vault", {"workspace_id": 1, "vault_id": vault_id}))
+
+
 def stages(desk):
     return [each["stage"] for each in report(desk)["vaults"]]
 
@@ -158,7 +162,8 @@ class TestPlan:
         assert vault["signers"][2]["instead_of_user_id"] == str(desk.user_ids["carol"])
         assert (len(vault["cancels"]), vault["holds"]) == (1, [psbt_id])
         assert vault["held_sats"] == 5_400_000
-        assert "1 unsigned proposal is cancelled first." in vault["notes"]
+        assert "1 proposal is cancelled first." in vault["notes"]
+        assert plan_of(desk, keys, first=5, count=5)["first"] == 0
 
     def test_a_member_with_another_key_stays(self, desk, keys):
         carol = desk.signers["carol"]
@@ -176,6 +181,11 @@ class TestPlan:
         alice = desk.user_ids["alice"]
         (vault,) = plan_of(desk, keys, substitutes={keys[0]: alice})["vaults"]
         assert f"member {alice} cannot take the place" in vault["cannot"]
+        stranger = desk.world.member(1, "mallory@example.org").user_id
+        ok(remove(desk.admin, stranger))
+        for key, user_id in ((keys[0], stranger), (two[1], alice)):
+            named = body_of(keys, substitutes={key: user_id})
+            refused(desk.admin.post("/api/v1/preview-evacuation", named), 422, "VALIDATION")
         unknown = body_of(["nobody"])
         refused(desk.admin.post("/api/v1/preview-evacuation", unknown), 422, "VALIDATION")
 
@@ -354,10 +364,9 @@ class TestWork:
         desk.deposit(250_000, to=desk.vault["address"])
         to_it = desk.propose(10_000, recipients=[report(desk)["vaults"][0]["replacement_address"]])
         refused(to_it, 403, "NOT_IN_ADDRESS_BOOK")
-        ok(again(desk, desk.vault["id"]))
-        desk.settle()
+        refused(again(desk, desk.vault["id"]), 409, "STATE_CONFLICT")
         (row,) = report(desk)["vaults"]
-        assert (row["stage"], row["psbt_ids"]) == ("left", [first])
+        assert (row["stage"], row["psbt_ids"]) == ("awaiting-approval", [first])
         assert "Make a new plan" in row["reason"]
         # It is planned anew, and what waited for the first replacement is cancelled.
         add_accounts(desk, 5, "alice")
@@ -379,6 +388,10 @@ class TestWork:
         here = {"workspace_id": 1, "vault_id": row["replacement_id"]}
         ok(desk.signers["alice"].post("/api/v1/freeze-vault", here))
         refused(desk.submit("alice", sweep, signed), 409, "VAULT_FROZEN")
+        refused(again(desk, desk.vault["id"]), 409, "STATE_CONFLICT")
+        (row,) = report(desk)["vaults"]
+        assert (row["stage"], "(new) is frozen" in row["reason"]) == ("awaiting-approval", True)
+        assert "sweep it again there" not in (plan_of(desk, keys)["vaults"][0]["cannot"] or "")
         for name in ("alice", "bob"):
             ok(desk.signers[name].post("/api/v1/unfreeze-vault", here))
         know(desk, erin=COLDCARD)
@@ -388,10 +401,12 @@ class TestWork:
         assert why in refused(answer, 409, "STATE_CONFLICT")["detail"]
         assert why in report(desk)["vaults"][0]["reason"]
         desk.deposit(250_000, to=desk.vault["address"])
-        ok(again(desk, desk.vault["id"]))
-        desk.settle()
-        (row,) = report(desk)["vaults"]
-        assert (row["stage"], row["psbt_ids"], why in row["reason"]) == ("left", [sweep], True)
+        assert why in refused(again(desk, desk.vault["id"]), 409, "STATE_CONFLICT")["detail"]
+        # Nor does an ordinary payment reach it, where the address book alone is paid.
+        controls = {"vault_id": desk.vault["id"], "only_address_book": True, "maker_may_approve": True}
+        ok(desk.admin.post("/api/v1/update-vault-controls", {"workspace_id": 1, **controls}))
+        to_it = desk.propose(10_000, recipients=[row["replacement_address"]])
+        refused(to_it, 403, "NOT_IN_ADDRESS_BOOK")
         # No new plan gives erin the place either: it would move nothing, so nobody is asked for a yes.
         plan = plan_of(desk, keys)
         assert "register another device" in plan["vaults"][0]["cannot"]
@@ -401,6 +416,46 @@ class TestWork:
         # What a publisher said whom the operator trusts no longer stops nothing.
         trust(desk)
         ok(desk.submit("alice", sweep, signed))
+
+    def test_p92_a_new_plan_frees_the_coins_of_a_sweep_that_has_a_signature(self, desk, dora, keys):
+        desk.deposit(1_000_000)
+        start(desk, dora, keys)
+        desk.settle()
+        (row,) = report(desk)["vaults"]
+        (sweep,) = row["psbt_ids"]
+        desk.approve("alice", sweep)
+        freeze(desk, row["replacement_id"])
+        add_accounts(desk, 5, "alice", "bob", "erin")
+        desk.world.clock.advance(minutes=1)
+        (vault,) = plan_of(desk, keys)["vaults"]
+        assert (vault["cancels"], vault["holds"]) == ([sweep], [])
+        start(desk, dora, keys)
+        desk.settle()
+        (new,) = report(desk)["vaults"]
+        assert (new["replacement_name"], new["unsigned_sats"]) == ("Treasury (new 2)", row["unsigned_sats"])
+        assert desk.proposal(sweep)["status"] == "CANCELLED"
+
+    def test_p92_a_signed_sweep_is_not_sent_to_a_frozen_replacement(self, desk, dora, keys):
+        desk.deposit(1_000_000)
+        start(desk, dora, keys)
+        desk.settle()
+        (row,) = report(desk)["vaults"]
+        (sweep,) = row["psbt_ids"]
+        desk.sign_off(sweep)
+        freeze(desk, row["replacement_id"])
+        desk.settle()
+        shown = desk.proposal(sweep)
+        assert (shown["status"], shown["failure_code"]) == ("STALLED", "vault-frozen")
+        assert f"Take back {sweep}" in report(desk)["vaults"][0]["reason"]
+        for name in ("alice", "bob"):
+            here = {"workspace_id": 1, "vault_id": row["replacement_id"]}
+            ok(desk.signers[name].post("/api/v1/unfreeze-vault", here))
+        desk.world.clock.advance(minutes=10)
+        desk.settle()
+        assert desk.proposal(sweep)["status"] == "BROADCASTING"
+        # What the network has is left there.
+        freeze(desk, row["replacement_id"])
+        assert report(desk)["vaults"][0]["reason"] is None
 
     def test_p90_who_sweeps_again_made_that_sweep(self, desk, dora, keys):
         controls = {"vault_id": desk.vault["id"], "only_address_book": False, "maker_may_approve": False}
