@@ -323,6 +323,10 @@ class Platform:
         try:
             answer = await self._sign_psbt(body, effect.idempotency_key)
         except PlatformRefused as error:
+            # It has ended, which the next poll tells; or the platform takes no signature for now, as of a
+            # sweep to a vault that an advisory exposes. Until then the signature stays ready.
+            if error.platform_code == ErrorCode.STATE_CONFLICT:
+                return events.SubmitUndelivered(said(error))
             return events.SubmitTurnedDown(error.platform_code, str(error))
         except (PlatformError, SessionError) as error:
             return events.SubmitUndelivered(said(error))

@@ -23,6 +23,7 @@ from signerd.errors import NeedsAcknowledgement, PlatformRefused, SecretsLocked
 from tests.support.advisories import Publisher, entry, trust
 from tests.support.custody import Desk, ok, refused
 from tests.support.daemons import MemoryStore, make_config, until, until_state
+from tests.support.evacuations import key_of, report, staff, start
 from tests.support.platform import PASSWORD, register_key, seed
 from tests.support.real_signer import pin, register, signer, three_members
 
@@ -65,7 +66,9 @@ async def test_the_main_job_on_two_makers(desk: Desk) -> None:
             desk.chain.mine(1)
             desk.settle()
             await until_state(bob, psbt_id, State.CONFIRMED)
+            sweep = await a_sweep_awaits_the_two(desk)
             await a_flaw_of_coldcards_is_told_to_bob_alone(desk, alice, bob)
+            await a_refused_signature_waits_for_the_advisorys_end(desk, alice, sweep)
             for daemon in (alice, bob):
                 assert (await daemon.verify_audit()).fault is None
 
@@ -78,7 +81,11 @@ async def a_flaw_of_coldcards_is_told_to_bob_alone(desk: Desk, alice: Daemon, bo
     body = {"workspace_id": desk.workspace_id, "list": told}
     (taken,) = ok(desk.admin.post("/api/v1/take-advisories", body))["advisories"]
     query = {"workspace_id": desk.workspace_id, "advisory_id": taken["advisory_id"]}
-    (exposed,) = ok(desk.admin.get("/api/v1/exposures", **query))
+    exposed = next(
+        each
+        for each in ok(desk.admin.get("/api/v1/exposures", **query))
+        if each["vault_id"] == desk.vault["id"]
+    )
     concerns = {int(key["user_id"]): key["concern"] for key in exposed["keys"]}
     # Carol's program said nothing of her device.
     assert concerns == {desk.user_ids["bob"]: "exposed", desk.user_ids["carol"]: "unknown"}
@@ -89,11 +96,32 @@ async def a_flaw_of_coldcards_is_told_to_bob_alone(desk: Desk, alice: Daemon, bo
         assert [each.concern for each in await daemon.list_advisories()] == [concern]
 
 
-async def approve(daemon: Daemon, psbt_id: str) -> None:
+async def a_sweep_awaits_the_two(desk: Desk) -> str:
+    """The vault is evacuated to one with another key in place of Carol's: Bob's stays."""
+    start(desk, staff(desk), [key_of(desk, "carol")])
+    desk.settle()
+    (psbt_id,) = report(desk)["vaults"][0]["psbt_ids"]
+    return psbt_id
+
+
+async def a_refused_signature_waits_for_the_advisorys_end(desk: Desk, alice: Daemon, sweep: str) -> None:
+    """The flaw exposes Bob's key in the vault that is swept to. Nothing is signed twice, and nothing lost."""
+    await approve(alice, sweep, paid=desk.proposal(sweep)["amounts_sats"][0])
+    await until(lambda: "exposes a key of" in alice.journal.record(sweep).reason)
+    signed = alice.journal.record(sweep).signature
+    assert signed is not None
+    assert desk.proposal(sweep)["collected_signatures"] == 0
+    trust(desk)
+    await until_state(alice, sweep, State.SUBMITTED)
+    assert desk.proposal(sweep)["collected_signatures"] == 1
+    assert alice.journal.record(sweep).signature == signed
+
+
+async def approve(daemon: Daemon, psbt_id: str, paid: int = PAID) -> None:
     await until_state(daemon, psbt_id, State.WAITING_PERSON)
     shown = await daemon.proposal(psbt_id)
     assert shown.money is not None
-    assert shown.money.paid_sats == PAID
+    assert shown.money.paid_sats == paid
     assert {check.outcome for check in shown.checks} == {"allow"}
     await daemon.approve(psbt_id, shown.digest)
 

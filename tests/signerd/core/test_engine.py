@@ -432,9 +432,10 @@ def test_a_signature_that_the_platform_turns_down_is_kept_and_quarantined() -> N
     assert step.record.signature == SIGNED.signature
 
 
-def test_a_proposal_that_is_no_longer_pending_is_withdrawn_then_followed() -> None:
-    gone = run(events.SubmitTurnedDown("STATE_CONFLICT", "no longer pending"), start=SUBMITTING)
-    assert gone.state is State.WITHDRAWN
+def test_a_proposal_that_ended_before_its_signature_came_is_withdrawn_then_followed() -> None:
+    refused = run(events.SubmitUndelivered("no longer pending"), start=SUBMITTING)
+    gone = run(events.Polled(replace(HONEST, status=ProposalStatus.CANCELLED)), start=refused)
+    assert (gone.state, due_effects(gone, AROUND)) == (State.WITHDRAWN, ())
     out = replace(HONEST, status=ProposalStatus.BROADCASTING)
     assert run(events.Polled(out), start=gone).state is State.BROADCAST
 
@@ -444,7 +445,7 @@ def test_a_proposal_that_is_no_longer_pending_is_withdrawn_then_followed() -> No
     [
         events.SubmitAccepted(2, 2),
         events.SubmitUndelivered("no answer"),
-        events.SubmitTurnedDown("STATE_CONFLICT", "gone"),
+        events.SubmitTurnedDown("BAD_SIGNATURE", "no"),
     ],
 )
 def test_a_late_answer_does_not_undo_the_platforms_later_word(late: events.Event) -> None:
