@@ -511,7 +511,10 @@ class UnknownPairing(PairingError):
 
 class AlreadyAsking(PairingError):
     code = "already-asking"
-    default_hint = "The person answers the request that is open, on the page or with `signerd pair`."
+    default_hint = (
+        "The person answers the request that is open, on the page or with `signerd pair`. "
+        "Once it is refused, the app may ask again at once."
+    )
 
 
 class NameTaken(PairingError):

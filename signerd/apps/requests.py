@@ -86,7 +86,11 @@ class Requests:
         self._lately: deque[tuple[float, str]] = deque()
 
     def ask(self, name: str, rights: frozenset[str], origin: str | None) -> tuple[PairingRequest, bytes]:
-        """A new request and its secret. Raises AlreadyAsking, NameTaken, TooManyPairings."""
+        """A new request and its secret. Raises AlreadyAsking, NameTaken, TooManyPairings.
+
+        It takes the place of the one that waits from the same site, whose page was loaded again. A program's
+        does not: another program could use its name.
+        """
         secret = self._entropy(32)
         asked = PairingRequest(
             pairing_id=self._entropy(16).hex(),
@@ -97,8 +101,11 @@ class Requests:
             secret_hash=sha256(secret).digest(),
             until=self._clock() + LIFE_SECONDS,
         )
-        self._require_room(asked.asker)
+        replaced = [one for one in self.waiting() if origin is not None and one.origin == origin]
+        self._require_room(asked.asker, len(replaced))
         self._require_new(asked)
+        for one in replaced:
+            self.forget(one)
         self._kept[asked.pairing_id] = asked
         self._lately.append((self._clock(), asked.asker))
         return asked, secret
@@ -161,12 +168,12 @@ class Requests:
     def seconds_left(self, asked: PairingRequest) -> int:
         return max(0, int(asked.until - self._clock()))
 
-    def _require_room(self, asker: str) -> None:
+    def _require_room(self, asker: str, replaced: int) -> None:
         """Raises AlreadyAsking, TooManyPairings."""
         waiting, now = self.waiting(), self._clock()
-        if any(asked.asker == asker for asked in waiting):
+        if not replaced and any(asked.asker == asker for asked in waiting):
             raise AlreadyAsking("this app asks already, and the person has not answered yet")
-        if len(waiting) >= MAX_OPEN:
+        if len(waiting) - replaced >= MAX_OPEN:
             raise TooManyPairings(f"{MAX_OPEN} apps ask already, and the person has not answered yet")
         while self._lately and self._lately[0][0] <= now - MINUTE:
             self._lately.popleft()

@@ -60,7 +60,7 @@ def app_row(app: "AppView") -> tuple[str, ...]:
         ", ".join(app.rights),
         app.expires,
         app.last_used or "never",
-        app.state,
+        app.state if app.revoked is None else f"{app.state} {app.revoked}",
     )
 
 
@@ -192,7 +192,8 @@ def apps(context: click.Context, ended: bool, as_json: bool) -> None:
     if context.invoked_subcommand is not None:
         return
     with context.obj.daemon() as daemon:
-        found = [one for one in daemon.apps() if ended or one.state == "live"]
+        every = daemon.apps()
+        found = [one for one in every if ended or one.state == "live"]
         coming = [one for one in daemon.pairings() if one.state == "accepted"]
     if as_json:
         answer(found)
@@ -201,6 +202,8 @@ def apps(context: click.Context, ended: bool, as_json: bool) -> None:
     else:
         header = ("ID", "NAME", "FROM", "RIGHTS", "UNTIL", "LAST USED", "STATE")
         table(header, [app_row(one) for one in found])
+    if not as_json and len(found) < len(every):
+        say(f"Revoked or expired: {len(every) - len(found)}. `signerd apps --all` shows them.")
     for one in () if as_json else coming:
         say(
             f"'{one.name}' ({one.origin or PROGRAM}) was let in and has not fetched its token. "

@@ -111,13 +111,14 @@ class Lives(RuleBasedStateMachine):
     def ask(self, name, site, rights) -> None:
         live = [one for one in self.tokens if not one.revoked and self.world.wall < one.expires]
         apps, waiting = self.world.apps, [one for one in self.live_requests() if one.waits]
+        replaced = [one for one in waiting if site is not None and one.site == site]
         if site is not None and not self.let_in.get(site, self.world.wall) > self.world.wall:
             self.fails(apps.ask(name, rights, site), NotAllowed)
         elif self.another(name, site, live):
             self.fails(apps.ask(name, rights, site), NameTaken)
-        elif any((one.site, one.site or one.name.lower()) == (site, site or name.lower()) for one in waiting):
+        elif site is None and any((one.site, one.name.lower()) == (None, name.lower()) for one in waiting):
             self.fails(apps.ask(name, rights, site), AlreadyAsking)
-        elif len(waiting) >= MAX_OPEN:
+        elif len(waiting) - len(replaced) >= MAX_OPEN:
             self.fails(apps.ask(name, rights, site), TooManyPairings)
         elif self.another(name, site, [one for one in self.live_requests() if not one.refused]):
             self.fails(apps.ask(name, rights, site), NameTaken, TooManyPairings)
@@ -127,6 +128,7 @@ class Lives(RuleBasedStateMachine):
                 pairing = self.does(apps.ask(name, rights, site))
             except TooManyPairings:
                 return
+            self.requests = [one for one in self.requests if one not in replaced]
             self.requests.append(Request(pairing, name, site, rights, self.world.seconds + LIFE_SECONDS))
 
     @precondition(lambda self: self.requests)

@@ -178,6 +178,21 @@ async def test_l6_asking_again_brings_no_new_prompt_before_the_old_one_is_over(w
     await world.apps.ask("An App", READ, None)
 
 
+async def test_l6_a_site_whose_page_is_loaded_again_replaces_its_own_request_alone(world: World) -> None:
+    await world.apps.let_in(SITE, 60)
+    program, first = await world.apps.ask("An App", READ, None), await world.apps.ask("Shop", READ, SITE)
+    again = await world.apps.ask("Shop", {"read", "propose"}, SITE)
+    assert {one.id for one in await world.apps.open_requests()} == {program.id, again.id}
+    # What the person read of the first is not what they would grant now.
+    with pytest.raises(UnknownPairing):
+        await world.apps.accept(first.id, first.code, rights=None, days=90)
+    # The rate of asking bounds this, too; what was refused replaces nothing.
+    again = await world.apps.ask("Shop", READ, SITE)
+    with pytest.raises(TooManyPairings):
+        await world.apps.ask("Shop", READ, SITE)
+    assert {one.id for one in await world.apps.open_requests()} == {program.id, again.id}
+
+
 @pytest.mark.parametrize("name", ["Shop", "SHOP", " Ｓhop "])
 async def test_l8_an_apps_name_is_its_own_while_it_is_live(world: World, name: str) -> None:
     """From its question to its end; a site may pair again under its own, for its origin stands beside it."""

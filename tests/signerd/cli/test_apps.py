@@ -57,9 +57,13 @@ def test_the_person_sees_what_is_asked_types_the_code_and_takes_rights_away(daem
     assert collected.app_id in listed.out
     assert "never" in listed.out
     assert signerd("apps", "revoke", collected.app_id, state=daemon.state).status == Exit.OK
-    assert "No app is paired" in signerd("apps", state=daemon.state).out
+    assert signerd("apps", state=daemon.state).out.splitlines() == [
+        "No app is paired. Let one in with `signerd pair`.",
+        "Revoked or expired: 1. `signerd apps --all` shows them.",
+    ]
     (revoked,) = signerd("apps", "--all", "--json", state=daemon.state).json
     assert (revoked["id"], revoked["state"]) == (collected.app_id, "revoked")
+    assert f"revoked {revoked['revoked']}" in signerd("apps", "--all", state=daemon.state).out
 
 
 @pytest.mark.parametrize(
