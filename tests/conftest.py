@@ -64,12 +64,17 @@ settings.register_profile("any-machine", deadline=None, max_examples=examples(50
 settings.load_profile("any-machine")
 
 
-def pytest_configure() -> None:
-    """Temporary folders in memory, where there is room and no option says otherwise.
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Properties draw by the run, too; temporary folders in memory, where there is room and no option says
+    otherwise.
 
     Thousands of small databases sync at each commit;
     side by side on one disk they wait for each other three times as long as they work.
     """
+    # Hypothesis reads its option after this.
+    if config.getoption("hypothesis_seed") is None:
+        config.option.hypothesis_seed = RUN
     if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK):
         return
     if shutil.disk_usage(MEMORY).free >= ENOUGH_BYTES:

@@ -2,14 +2,17 @@
 
 A property draws other examples in each run, and of cases that take seconds each a run draws some: a few runs
 try all. ``TEST_EXAMPLES=50 make test TESTS=…`` tries fifty times as many; a second interpreter, after a
-first one tried everything, tries a few. The first lines of a run name it: ``TEST_RUN=… make test`` draws the
-same cases and databases again (a failing example of a property Hypothesis prints).
+first one tried everything, tries a few. What is drawn follows from the commit's files: who tests a commit
+again draws the same. The first lines of a run name its draw: ``TEST_RUN=… make test`` repeats it on other
+files.
 """
 
 import os
 import random
 import secrets
+import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -17,8 +20,24 @@ T = TypeVar("T")
 BRIEFLY = "CUSTODY_TEST_BRIEFLY"
 FEW = 10
 TIMES = int(os.environ.get("TEST_EXAMPLES", "1"))
+
+
+def _tree() -> str:
+    """Of the commit's files, changed ones as they were; by chance where there is no repository."""
+    try:
+        tree = subprocess.check_output(
+            ["git", "rev-parse", "--short=8", "HEAD^{tree}"],
+            cwd=Path(__file__).parent,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return secrets.token_hex(4)
+    return tree.strip()
+
+
 # Every worker has to draw the same cases: those that are started later inherit it.
-RUN = os.environ.setdefault("TEST_RUN", secrets.token_hex(4))
+RUN = os.environ["TEST_RUN"] = os.environ.get("TEST_RUN") or _tree()
 
 
 def examples(count: int) -> int:

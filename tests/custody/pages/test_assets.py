@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from custody.pages import assets
 from custody.server import console
+from signerd.loopback import page
 from tests.support.asgi import asgi_client
 
 ADR = Path(__file__).parents[3] / "docs" / "adr" / "0020-the-page.md"
@@ -39,3 +40,19 @@ def test_a_file_comes_packed_to_who_takes_it_and_once():
             sent += int(packed.headers["content-length"])
     # With a page of fifty proposals, under 100 kB at first.
     assert sent < 30_000
+
+
+def test_a_page_waits_for_its_own_end_before_it_is_drawn():
+    (awaited,) = re.findall(
+        r'<link rel="expect" href="#(\w+)" blocking="render">',
+        (Path(assets.__file__).parent / "templates" / "head.html").read_text(),
+    )
+    layouts = [
+        text
+        for package in (console, page)
+        for path in (Path(package.__file__).parent / "templates").glob("*.html")
+        if '{% include "head.html" %}' in (text := path.read_text())
+    ]
+    assert len(layouts) == 4
+    for text in layouts:
+        assert text.endswith(f'<span id="{awaited}" hidden></span>\n</body>\n</html>\n')

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from device_simulators.cli import _screen
 from device_simulators.errors import NoSuchPrompt
 from device_simulators.page import Desk, Screen, Stand
 from device_simulators.page.serve import MAX_BODY_BYTES, MAX_STREAMS, serving
 from device_simulators.panel import Happening, PanelEvent, Prompt
-from tests.support.browser import NARROW, WIDE, Complaints, draw, launched, require_browser, violations
+from tests.support.browser import WIDE, Complaints, judge, launched, require_browser
 from tests.support.patience import PATIENCE
 
 PAYMENT = Screen(("Send 0.5 BTC", "to tb1q<b>payee</b>"), 7, no="Reject", yes="Sign")
@@ -201,7 +201,7 @@ def test_a_person_reads_the_screens_and_presses_the_buttons_by_the_keyboard(serv
         expect(page.get_by_role("status")).to_contain_text("Ledger")
         # What a device shows is text: nothing of it becomes a part of the page.
         expect(ledger.get_by_text("to tb1q<b>payee</b>", exact=True)).to_be_visible()
-        _looks_right(page)
+        assert judge(page, "virtual-devices") == []
         sign = ledger.get_by_role("button", name="Sign")
         sign.focus()
         # The screen changes under the finger: the press is for the new one, or for none.
@@ -217,13 +217,3 @@ def test_a_person_reads_the_screens_and_presses_the_buttons_by_the_keyboard(serv
         assert served.pressed == [("Ledger", 8, True), ("Trezor", 7, False)]
         assert complaints.said == []
         context.close()
-
-
-def _looks_right(page: Page) -> None:
-    for name, width in (("wide", WIDE), ("narrow", NARROW)):
-        page.set_viewport_size(width)
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            assert violations(page) == [], (name, scheme)
-            draw(page, f"virtual-devices-{name}-{scheme}")
-        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), name
