@@ -36,8 +36,10 @@ _NO_ANSWER: Final = MappingProxyType(
     }
 )
 LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-# Between two pieces of an answer.
+# Between two pieces of an answer. A platform on this machine is cut off by no network: it is slow where the
+# machine is busy.
 SILENCE_SECONDS: Final = 20.0
+LOCAL_SILENCE_SECONDS: Final = 120.0
 # From the first piece of an answer to its last: 64 MiB at three megabits a second.
 TRANSFER_SECONDS: Final = 180.0
 # Renew a session this long before its end, so that a call under way does not meet it.
@@ -90,9 +92,9 @@ class Core:
         body: BaseModel | None = None,
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-        silence: float = SILENCE_SECONDS,
+        wait_seconds: float = 0.0,
     ) -> Request:
-        """``silence``: how long the platform may say nothing, seconds."""
+        """``wait_seconds``: how long the platform was asked to wait before it answers."""
         sent = {"Accept": "application/json", "Accept-Encoding": "identity", **(headers or {})}
         content = None
         if body is not None:
@@ -100,6 +102,8 @@ class Core:
             sent["Content-Type"] = "application/json"
         params = {k: v for k, v in (query or {}).items() if v is not None}
         url = self.base_url.join(path).copy_merge_params(params)
+        is_local = self.base_url.host in LOOPBACK_HOSTS
+        silence = wait_seconds + (LOCAL_SILENCE_SECONDS if is_local else SILENCE_SECONDS)
         return Request(method, str(url), silence, silence + TRANSFER_SECONDS, sent, content)
 
 

@@ -62,8 +62,6 @@ from custody.schemas.vaults import (
 _KEYS = TypeAdapter(Few[Key], config=LATER)
 _VAULTS = TypeAdapter(Many[Vault], config=LATER)
 _VAULT_NAMES = TypeAdapter(Many[VaultName], config=LATER)
-# A long poll waits at the platform; the transport must not give up first.
-LONG_POLL_MARGIN_SECONDS = 10.0
 _PROPOSALS = TypeAdapter(Few[Proposal], config=LATER)
 
 
@@ -364,5 +362,4 @@ def proposals_request(core: Core, workspace_id: int, **filters: Unpack[ProposalF
     if not wait_seconds:
         return core.build("GET", "/api/v1/psbt", query=query, headers=headers)
     headers["Prefer"] = f"wait={wait_seconds}"
-    silence = wait_seconds + LONG_POLL_MARGIN_SECONDS
-    return core.build("GET", "/api/v1/psbt", query=query, headers=headers, silence=silence)
+    return core.build("GET", "/api/v1/psbt", query=query, headers=headers, wait_seconds=wait_seconds)

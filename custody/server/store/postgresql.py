@@ -21,7 +21,8 @@ from custody.server.store.database import (
 # Every transaction that writes takes this advisory lock first: one writer at a time, as on SQLite (ADR 13).
 WRITER_KEY: Final = int.from_bytes(b"custody")
 
-CONNECT_TIMEOUT_SECONDS = 5
+# A dead server is told by it. A live one on a busy machine takes seconds, too.
+CONNECT_TIMEOUT_SECONDS = 10
 # A request's statements take milliseconds; a worker's longest, over a whole reorganisation, a second or two.
 STATEMENT_TIMEOUT_MS = 30_000
 # A process that hangs between two statements must not keep the lock from all others.

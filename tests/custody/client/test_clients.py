@@ -196,6 +196,14 @@ def test_secrets_are_never_sent_in_the_clear(url: str):
         Client(url)
 
 
+@pytest.mark.parametrize(("url", "seconds"), [("https://platform.example", 20), ("http://127.0.0.1:1", 120)])
+def test_a_platform_on_this_machine_may_be_slow_and_one_elsewhere_is_given_up(url: str, seconds: int):
+    handler, seen = scripted(httpx.Response(200, json=USER))
+    with Client(url, session=FRESH, transport=httpx.MockTransport(handler), now=lambda: 1_000.0) as platform:
+        platform.user_info()
+    assert seen[0].extensions["timeout"]["read"] == seconds
+
+
 def test_redirects_are_not_followed():
     handler, seen = scripted(httpx.Response(307, headers={"Location": "https://elsewhere.example/"}))
     with pytest.raises(BadAnswer, match="307"):

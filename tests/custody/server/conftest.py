@@ -10,6 +10,7 @@ from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
 from tests.support.custody import Desk
 from tests.support.databases import make_sqlite
 from tests.support.examples import drawn
+from tests.support.patience import PATIENCE
 from tests.support.postgresql import REQUIRED, Server, find_programs, is_required, running_server
 from tests.support.prepared import Copies, Story, nothing, three_deposits
 
@@ -35,7 +36,8 @@ def postgresql() -> Iterator[Server]:
         without(
             f"PostgreSQL is not installed (Debian's package postgresql); {REQUIRED}=1 makes this a failure"
         )
-    with running_server(programs) as server:
+    with running_server(programs) as server, pytest.MonkeyPatch.context() as patched:
+        patched.setattr("custody.server.store.postgresql.CONNECT_TIMEOUT_SECONDS", int(PATIENCE))
         yield server
 
 

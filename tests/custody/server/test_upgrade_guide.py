@@ -72,7 +72,8 @@ def test_the_steps_of_an_upgrade_in_their_order(tmp_path: Path, postgresql: Serv
         cluster.start(apis=1, workers=1, version=newer)
         assert "They answer 503 to what would, and end by themselves." in GUIDE.replace("\n", " ")
         with suppress(httpx.TransportError):  # it may have ended by now
-            assert desk.propose(1_000_000).status_code == 503
+            late = {"workspace_id": 1, "name": "Too late for the older one", "address": SHOP}
+            assert desk.admin.post("/api/v1/add-whitelist-address", late).status_code == 503
         (worker,) = cluster.workers[:1]
         assert worker.await_end() == 1
         assert "A newer version of the platform has migrated the database" in worker.log.read_text()
