@@ -1,10 +1,10 @@
-"""kill -9 at every journal write, every network call and every question to a device, then a restart (F).
+"""kill -9 at every journal write, every network call and every question to a device by turns, then a restart
+(F).
 
 Nothing is lost, nothing signed twice, no two signatures submitted,
 no person asked twice for the same decision, and the audit chain is whole.
 """
 
-import contextlib
 import json
 import subprocess
 import sys
@@ -51,31 +51,29 @@ UNREACHED = {"platform:after:register_key"} | {
 }
 
 
-@pytest.fixture(scope="module")
-def sweeps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, object]]]:
-    """Every kill of every story; the stories run beside each other."""
-    with contextlib.ExitStack() as stack:
-        running = {}
-        for story in STORIES:
-            process = sweep(story, tmp_path_factory.mktemp(story.name))
-            running[story.name] = stack.enter_context(process)
-            stack.callback(process.kill)
-        return {name: kills_of(process) for name, process in running.items()}
-
-
-def sweep(story: Story, folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.support.crash", str(folder), story.name]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def kills_of(process: subprocess.Popen[str]) -> list[dict[str, object]]:
-    out, err = process.communicate(timeout=1200)
-    assert process.returncode == 0, err
-    return [json.loads(line) for line in out.splitlines()]
+Kill = dict[str, object]
 
 
 @pytest.fixture(scope="module")
-def kills(sweeps: dict[str, list[dict[str, object]]]) -> list[dict[str, object]]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[Kill]:
+    """Every story's points and the kills at some of them."""
+    command = [sys.executable, "-m", "tests.support.crash", str(tmp_path_factory.mktemp("crash"))]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def sweeps(told: list[Kill]) -> dict[str, list[Kill]]:
+    """The kills of each story."""
+    return {
+        story.name: [kill for kill in told if kill["story"] == story.name and "point" in kill]
+        for story in STORIES
+    }
+
+
+@pytest.fixture(scope="module")
+def kills(sweeps: dict[str, list[Kill]]) -> list[Kill]:
     return sweeps["payment"]
 
 
@@ -83,32 +81,21 @@ def new_folder(root: Path, story: Story) -> Path:
     return folder_of(root, story, "sabotaged")
 
 
-def at(kills: list[dict[str, object]], point: str) -> dict[str, object]:
+def at(kills: list[Kill], point: str) -> Kill:
     (found,) = [kill for kill in kills if kill["point"] == point and kill["passing"] == 1]
     assert found["killed"]
     return found
 
 
-@pytest.mark.parametrize(
-    ("story", "least"),
-    [
-        ("payment", 35),
-        ("setup", 20),
-        ("trouble", 25),
-        ("brought", 14),
-        ("tokens", 14),
-        ("airgap", 5),
-        ("restored", 2),
-    ],
-)
-def test_f_every_invariant_holds_wherever_it_is_killed(sweeps, story: str, least: int) -> None:
-    told = [(kill["point"], kill["passing"], kill["wrong"]) for kill in sweeps[story] if kill["wrong"]]
-    assert told == []
+@pytest.mark.parametrize("story", [story.name for story in STORIES])
+def test_f_every_invariant_holds_wherever_it_is_killed(sweeps, story: str) -> None:
+    wrong = [(kill["point"], kill["passing"], kill["wrong"]) for kill in sweeps[story] if kill["wrong"]]
+    assert wrong == []
     # Where a round came earlier or later than in the undisturbed run, a point may be passed once less.
-    assert sum(bool(kill["killed"]) for kill in sweeps[story]) >= least
+    assert sum(bool(kill["killed"]) for kill in sweeps[story]) > len(sweeps[story]) / 2
 
 
-def test_f_it_was_killed_at_every_write_and_every_call(sweeps) -> None:
+def test_f_every_write_and_every_call_is_a_point_to_be_killed_at(told) -> None:
     """A new event, a new method of the platform or a new call that no story passes fails here."""
     calls = {name for name, method in vars(Platform).items() if hasattr(method, "__wrapped__")}
     writes = {event.__name__ for event in get_args(Event)} | WRITES
@@ -123,12 +110,12 @@ def test_f_it_was_killed_at_every_write_and_every_call(sweeps) -> None:
         for side in ("before", "after")
         for what in names
     }
-    killed = {kill["point"] for kills in sweeps.values() for kill in kills if kill["killed"]}
-    assert wanted - killed == UNREACHED
+    passed = {point for line in told for point in line.get("points", ())}
+    assert wanted - passed == UNREACHED
 
 
 def test_killed_after_the_decision_was_recorded_and_before_the_device_was_asked(
-    kills: list[dict[str, object]],
+    kills: list[Kill],
 ) -> None:
     for point in ("journal:after:Approved", "journal:after:DeviceFound"):
         assert at(kills, point)["asked"] == 1
@@ -136,7 +123,7 @@ def test_killed_after_the_decision_was_recorded_and_before_the_device_was_asked(
 
 
 def test_killed_after_the_signature_was_recorded_and_before_it_was_submitted(
-    kills: list[dict[str, object]],
+    kills: list[Kill],
 ) -> None:
     for point in (
         "journal:after:DeviceReturned",
@@ -148,7 +135,7 @@ def test_killed_after_the_signature_was_recorded_and_before_it_was_submitted(
         assert at(kills, point)["submissions"] == 1
 
 
-def test_killed_after_it_was_submitted_and_before_that_was_recorded(kills: list[dict[str, object]]) -> None:
+def test_killed_after_it_was_submitted_and_before_that_was_recorded(kills: list[Kill]) -> None:
     for point in ("network:after:sign-psbt", "platform:after:_sign_psbt", "journal:before:SubmitAccepted"):
         assert at(kills, point)["asked"] == 1
         assert at(kills, point)["submissions"] == 2

@@ -1,9 +1,9 @@
 """The crash harness: a daemon that is killed at its n-th fault point, started again, and looked at.
 
-``python -m tests.support.crash FOLDER STORY [POINT…]`` kills once at each named point of a story, or where
-none is named at every point that an undisturbed run of it passes, each in a folder of its own, and prints one
-JSON line for each kill. The daemon runs in a forked child that ends by SIGKILL:
-no ``finally`` runs, nothing is flushed.
+``python -m tests.support.crash FOLDER`` lives each story undisturbed, and then kills at a third of the points
+that it passes, as the run draws, each time in a folder of its own. ``TEST_EXAMPLES=3`` kills at every one. It
+prints a JSON line for each story with its points, and one for each kill. The daemon runs in a forked child
+that ends by SIGKILL: no ``finally`` runs, nothing is flushed.
 
 Invariants, whatever the point: what is to be submitted is, in the end; every submission carries the same
 bytes under the same key; once a signature is stored the device is not asked again, and a second time only
@@ -17,7 +17,6 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from tests.support.crash_restored import RESTORED
 from tests.support.crash_stories import KEPT_BY, Story, count
 from tests.support.crash_stories import STORIES as OF_PROPOSALS
 from tests.support.crash_tokens import TOKENS
+from tests.support.examples import drawn
 from tests.support.fake_platform import FakePlatform
 from tests.support.forked import in_child
 
@@ -35,6 +35,15 @@ STORIES = (*OF_PROPOSALS, BROUGHT, TOKENS, AIRGAP, RESTORED)
 # A point is killed at so often at most: a round of polling that comes again says nothing new.
 MOST_PASSINGS = {"journal": 2, "device": 2}
 MOST_PASSINGS_AGAIN = 4
+# Where a run kills in any case: between what is recorded, what is asked and what is sent.
+ALWAYS = frozenset(
+    {
+        "journal:after:Approved", "journal:after:DeviceFound", "journal:after:DeviceReturned",
+        "journal:after:SubmitStarted", "platform:before:_sign_psbt", "network:before:sign-psbt",
+        "network:after:sign-psbt", "platform:after:_sign_psbt", "journal:before:SubmitAccepted",
+        "journal:after:Exported", "card:before:write", "card:after:write",
+    }
+)  # fmt: skip
 
 
 @dataclass
@@ -110,26 +119,28 @@ def _amid(folder: Path) -> str:
     return told.read_text() if told.exists() else ""
 
 
-def kills_of_a_sweep(root: Path, story: Story) -> Iterator[tuple[str, int]]:
-    """It is killed at what no earlier story passes, and at what it names."""
-    known: set[str] = set()
-    for earlier in STORIES[: STORIES.index(story)]:
-        known |= set(points_of_a_run(root, earlier))
-    every = points_of_a_run(root, story)
-    for point in sorted(every):
+def kills_of(story: Story, passed: Counter[str], known: set[str]) -> list[tuple[str, int]]:
+    """At what it passes and no story before it, which are ``known``, and at what it names."""
+    kills = []
+    for point in sorted(passed):
         if point in story.again:
             most = MOST_PASSINGS_AGAIN
         else:
             most = 0 if point in known else MOST_PASSINGS.get(point.split(":")[0], 1)
-        yield from ((point, passing) for passing in range(1, min(every[point], most) + 1))
+        kills += [(point, passing) for passing in range(1, min(passed[point], most) + 1)]
+    chosen = drawn(kills, -(-len(kills) // 3), of=story.name)
+    return [kill for kill in kills if kill in chosen or (kill[0] in ALWAYS and kill[1] == 1)]
 
 
-def main(root: Path, name: str, wanted: list[str]) -> None:
-    (story,) = (story for story in STORIES if story.name == name)
-    kills = iter([(point, 1) for point in wanted]) if wanted else kills_of_a_sweep(root, story)
-    for kill in kills:
-        print(json.dumps(kill_at(root, story, *kill)), flush=True)  # noqa: T201 - this is a program
+def main(root: Path) -> None:
+    known: set[str] = set()
+    for story in STORIES:
+        passed = points_of_a_run(root, story)
+        print(json.dumps({"story": story.name, "points": sorted(passed)}), flush=True)  # noqa: T201 - this is a program
+        for kill in kills_of(story, passed, known):
+            print(json.dumps(kill_at(root, story, *kill)), flush=True)  # noqa: T201
+        known |= passed.keys()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])
+    main(Path(sys.argv[1]))
