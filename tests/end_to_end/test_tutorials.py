@@ -10,10 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 
 import pytest
 
+from signerd.client import DaemonClient
+from signerd.core.states import ASKED
 from tests.support.bitcoind import free_port
 from tests.support.cluster import until
 from tests.support.pages import DOCS, shell_lines
@@ -81,15 +84,20 @@ class Reader:
         """What a person reads off the screen."""
         if name == "ID":
             return self.waiting()
+        return self.vault["vault_id"] if name == "VAULT" else self.vault["first_address"]
+
+    @cached_property
+    def vault(self) -> dict[str, str]:
         (vault,) = json.loads(self.types("signerd --state signer vaults --json"))
-        return str(vault["vault_id"] if name == "VAULT" else vault["first_address"])
+        return vault
 
     def waiting(self) -> str:
+        """Looked for by a client: a command each time would be most of what this test takes."""
         found: list[str] = []
 
         def looked() -> bool:
-            shown = json.loads(self.types("signerd --state signer proposals --json"))
-            found[:] = [one["psbt_id"] for one in shown]
+            with DaemonClient(self.folder / "signer") as daemon:
+                found[:] = [one.psbt_id for one in daemon.proposals() if one.state in ASKED]
             return bool(found)
 
         until(looked, "a proposal that waits")
@@ -98,8 +106,7 @@ class Reader:
     def types(self, line: str) -> str:
         typed = next((answer for start, answer in TYPED.items() if line.startswith(start)), "")
         if line.startswith("signerd --state signer pin"):
-            (vault,) = json.loads(self.types("signerd --state signer vaults --json"))
-            typed = f"{vault['verification_code']}\n"
+            typed = f"{self.vault['verification_code']}\n"
         for start, words in STAYS.items():
             if line.startswith(start):
                 return self.leaves_running(line, start, typed, words)

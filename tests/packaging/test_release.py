@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.examples import drawn
+
 ROOT = Path(__file__).parents[2]
 TOOLS = Path(sys.prefix).parent / f"{Path(sys.prefix).name}-release" / "bin"
 pytestmark = pytest.mark.skipif(
@@ -26,7 +28,7 @@ def test_the_index_would_take_wheel_and_sdist(tmp_path):
     assert ended.stdout.count("PASSED") == len(files)
 
 
-@pytest.mark.parametrize("part", ["desktop", "server"])
+@pytest.mark.parametrize("part", drawn(["desktop", "server"], 1, of=__name__))
 def test_the_sbom_names_every_locked_package_with_its_hashes(part, tmp_path):
     lock = ROOT / "lock" / f"{part}.txt"
     locked = dict(re.findall(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", lock.read_text(), re.MULTILINE))

@@ -8,6 +8,9 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from custody.server.cli import app
 from tests.support.pages import DOCS
 from tests.support.postgresql import Server, find_programs
 
@@ -45,16 +48,19 @@ class Operator:
         assert done.returncode == status, (line, done.stdout, done.stderr)
         return done.stdout + done.stderr
 
+    def runs(self, arguments: str, typed: str = "") -> None:
+        """A command of custody, in this process."""
+        done = CliRunner().invoke(app, arguments.split(), input=typed, env=self.env)
+        assert done.exit_code == 0, (arguments, done.output)
+
     def begins(self) -> None:
-        made = "custody admin bootstrap --organisation Ltd --workspace Treasury --chain regtest"
-        self.types(f"{made} --email a@example.org", "a long password of mine\n")
-        self.types("custody audit checkpoint")
+        made = "admin bootstrap --organisation Ltd --workspace Treasury --chain regtest"
+        self.runs(f"{made} --email a@example.org", "a long password of mine\n")
+        self.runs("audit checkpoint")
 
     def goes_on(self) -> None:
-        self.types(
-            "custody admin add-member --workspace-id 1 --email b@example.org", "another long password\n"
-        )
-        self.types("custody audit checkpoint")
+        self.runs("admin add-member --workspace-id 1 --email b@example.org", "another long password\n")
+        self.runs("audit checkpoint")
 
 
 def test_a_backup_of_sqlite_is_tried_and_restored_and_what_it_lacks_is_named(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Processes that are killed between the last signature and the confirmation (P12, P13):
 nothing is lost or done twice.
 
-Here a payment and, by turns, two other stories, at every few steps;
+Here a payment and, by turns, another story, at every few steps;
 ``python -m tests.support.platform_crash`` kills at every one.
 """
 
@@ -42,7 +42,7 @@ def root() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize(("name", "kind", "first", "stride"), [PAYMENT, *drawn(OTHERS, 2, of=__name__)])
+@pytest.mark.parametrize(("name", "kind", "first", "stride"), [PAYMENT, *drawn(OTHERS, 1, of=__name__)])
 def test_whoever_is_killed_everything_ends_confirmed_once(
     name: str, kind: str, first: int, stride: int, root: Path, request: pytest.FixtureRequest
 ) -> None:
