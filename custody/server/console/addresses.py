@@ -6,14 +6,17 @@ from typing import Any, Literal
 
 from starlette.responses import Response, StreamingResponse
 
-from custody.pages.headers import HEADERS
+from custody.pages.headers import HEADERS, HTML
 from custody.schemas.address_book import MAX_ADDRESS, MAX_NAMED, MAX_PAGE, WhitelistAddress
+from custody.server.console.rendering import TEMPLATES
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import NotFound
 from custody.spreadsheets import csv_lines, neutralise
 
 PAGE = 50
+# While a person types whom they pay.
+OFFERED = 10
 COLUMNS = ("name", "address")
 
 
@@ -37,6 +40,14 @@ def addresses(visit: Visit) -> Response:
         is_first=after is None,
         rule=visit.get("second-person-rule", workspace_id=visit.here.id),
         waiting=len(waiting),
+    )
+
+
+def offered(visit: Visit) -> Response:
+    """For the form of a payment: options of what matches what is typed."""
+    found = entries(visit, limit=OFFERED, search=visit.query("recipient").strip() or None)
+    return Response(
+        TEMPLATES.render("addresses/offered.html", entries=found), headers=HEADERS, media_type=HTML
     )
 
 
@@ -150,6 +161,7 @@ _HERE = "/w/{workspace_id:int}/addresses"
 _ONE = _HERE + "/{uid:int}"
 ROWS = (
     Row("GET", _HERE, addresses),
+    Row("GET", "/w/{workspace_id:int}/parts/addresses", offered),
     Row("POST", _HERE, add, again=addresses, review=review_new, steps_up=True),
     Row("GET", _HERE + "/export", export),
     Row("GET", _ONE, entry_page),

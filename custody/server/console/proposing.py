@@ -16,7 +16,7 @@ from custody.schemas.history import CoinState
 from custody.schemas.limits import MyLimits
 from custody.schemas.proposals import MAX_COINS, MAX_RECIPIENTS, PsbtPreview
 from custody.schemas.vaults import Vault
-from custody.server.console.addresses import entries, entries_of
+from custody.server.console.addresses import entries_of
 from custody.server.console.money import Money, money_of
 from custody.server.console.proposals import PROPOSERS, labels_of
 from custody.server.console.roles import sats_of
@@ -28,8 +28,6 @@ from custody.server.domain.errors import CustodyError, Fault, Invalid, Permissio
 from custody.server.domain.intent import parse_recipient
 from multisig import MultisigError, parse_btc
 
-# Of the address book, the first ones, offered while a person types. All of its names are understood.
-OFFERED: Final = 200
 MORE_ROWS: Final = 3
 # Beside which field a refusal of the whole is told.
 _BESIDE: Mapping[ErrorCode, str] = {
@@ -77,7 +75,6 @@ def form_page(visit: Visit) -> Response:
         vault=chosen,
         rows=_rows(visit),
         most_recipients=MAX_RECIPIENTS,
-        book=sorted(entries(visit, limit=OFFERED), key=lambda entry: entry.name.casefold()),
         **({} if chosen is None else _means(visit, chosen)),
     )
 
@@ -96,18 +93,21 @@ def typed_rows(visit: Visit) -> list[Pays]:
 
 
 def _means(visit: Visit, vault: Vault) -> dict[str, Any]:
-    """What the vault has, what may be spent of it, and at which rates. The form stands without, too."""
+    """What the vault has, what may be spent of it, and at which rates; its coins where a person asked
+    to choose among them. The form stands without, too.
+    """
     place = {"workspace_id": visit.here.id}
-    found: dict[str, Any] = {"funds": None, "coins": (), "limits": (), "why_not": ""}
+    chooses = visit.form.one("back") == "coins" or visit.form.ticked("coin")
+    found: dict[str, Any] = {"funds": None, "chooses": chooses, "coins": (), "limits": (), "why_not": ""}
     try:
         found["limits"] = _limits(visit.get("get-my-limits", **place), vault)
         funds = visit.get("max-send", **place, wallet_id=vault.id, recipients=[vault.receive_address])
-        coins = visit.get(
-            "vault-coins", **place, vault_id=vault.id, state=CoinState.SPENDABLE, limit=MAX_COINS
-        )
+        if chooses:
+            asked_for = {"vault_id": vault.id, "state": CoinState.SPENDABLE, "limit": MAX_COINS}
+            found["coins"] = visit.get("vault-coins", **place, **asked_for).coins
     except CustodyError as error:
         return found | {"why_not": error.detail}
-    return found | {"funds": funds, "coins": coins.coins}
+    return found | {"funds": funds}
 
 
 def _limits(mine: MyLimits, vault: Vault) -> Sequence[tuple[str, int]]:

@@ -95,6 +95,7 @@
     event.preventDefault();
     const template = document.getElementById(button.dataset.add);
     template.parentElement.insertBefore(template.content.cloneNode(true), template);
+    htmx.process(template.previousElementSibling);
     template.previousElementSibling.querySelector("input")?.focus();
   });
 })();

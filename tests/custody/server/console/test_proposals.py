@@ -95,6 +95,10 @@ def test_two_people_at_once_and_one_click_twice(desk, browse, here):
 def test_the_address_book_is_understood_and_what_it_means_now_is_what_counts(desk, browse, here):
     body = {"workspace_id": desk.workspace_id, "name": "Cafe Müller", "address": CAFE}
     ok(desk.admin.post("/api/v1/add-whitelist-address", body))
+    person = browse("admin")
+    offered = f"/console/w/{desk.workspace_id}/parts/addresses?recipient="
+    assert person.open(f"{offered}MÜLL").html.strip() == f'<option value="Cafe Müller">{CAFE}</option>'
+    assert person.open(f"{offered}bar").html.strip() == ""
     person = looked_at(browse, here, recipient="cafe müller", amount="25000", unit="sats")
     assert "Cafe Müller in the address book" in person.words
     person.confirm(f"{here}/new")
@@ -153,7 +157,10 @@ def test_coins_are_chosen_by_hand(desk, browse, here):
         desk.admin.get("/api/v1/vault-coins", workspace_id=desk.workspace_id, vault_id=desk.vault["id"])
     )["coins"]
     small = f"{coins[1]['txid']}:{coins[1]['vout']}"
-    person.send(f"{here}/new", recipient=SHOP, amount="0.001", coin=small)
+    assert small not in person.html
+    person.send(f"{here}/new", recipient=SHOP, amount="0.001", back="coins")
+    assert small in person.html
+    person.send(f"{here}/new", coin=small)
     person.confirm(f"{here}/new")
     assert [str(item.outpoint) for item in psbt(desk.proposal(newest(desk).id)).inputs] == [small]
 

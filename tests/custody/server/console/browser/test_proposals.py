@@ -96,6 +96,8 @@ def test_from_the_mail_of_an_invitation_to_a_confirmed_payment(window):
     page.get_by_label("To", exact=True).fill(SHOP)
     page.get_by_label("Amount", exact=True).fill("0.001")
     page.get_by_role("button", name="Another recipient").click()
+    page.get_by_label("To", exact=True).nth(1).fill("caf")
+    expect(page.locator("#book option")).to_have_attribute("value", "Cafe")
     page.get_by_label("To", exact=True).nth(1).fill("Cafe")
     page.get_by_label("Amount", exact=True).nth(1).fill("9")
     page.get_by_label("Description").fill("Invoice 7")
