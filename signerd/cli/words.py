@@ -5,7 +5,7 @@ on top.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from signerd.core.states import ASKED, network_words, state_words
+from signerd.core.states import ASKED, is_proof, network_words, state_words
 from signerd.core.text import WHY_ELSEWHERE, amount, count, place_words, short_ids
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ def _listed_proposal(line: "ProposalLine", short: str) -> list[str]:
 
 
 def _fee(line: "ProposalLine") -> str:
-    if line.fee_sats is not None:
-        return f"fee {amount(line.fee_sats)}"
-    return "fee not known" if line.paid_sats is None else "moves no money"
+    if is_proof(line):
+        return "moves no money"
+    return "fee not known" if line.fee_sats is None else f"fee {amount(line.fee_sats)}"
 
 
 def _vault_words(line: "ProposalLine") -> str:
@@ -92,7 +92,7 @@ def _head(view: "ProposalView") -> list[str]:
     lines = [
         view.title,
         f"{'PSBT' if view.brought_by else 'Proposal'} {view.psbt_id}    {network_words(view.network)}",
-        f"  State: {state_words(view.state)}",
+        f"  State: {state_words(view.state, proof=is_proof(view))}",
     ]
     if view.brought_by:
         lines.append(f"  Not the platform's: brought by {view.brought_by}")
@@ -240,7 +240,7 @@ def _verdict(view: "ProposalView | PsbtReview") -> list[str]:
 
 def standing_words(line: "ProposalLine") -> str:
     """The state and why; a reason that begins with the state's own words says both."""
-    state = state_words(line.state)
+    state = state_words(line.state, proof=is_proof(line))
     if line.reason.lower().startswith(state):
         return state + line.reason[len(state) :]
     return f"{state}: {line.reason}" if line.reason else state

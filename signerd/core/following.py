@@ -133,7 +133,8 @@ def ended(record: Record) -> Step | None:
         return None
     state = advance(record.state, move)
     facts = {"from": record.state.value, "platform": status.value, "txid": record.snapshot.txid or ""}
-    reason = f"The platform says {status.value}."
+    is_proven = status is ProposalStatus.PROVEN
+    reason = "The platform has the whole proof." if is_proven else f"The platform says {status.value}."
     return Step(
         replace(record, state=state, reason=reason), notes=(Note(state.value, record.psbt_id, facts),)
     )

@@ -10,6 +10,7 @@ without a cable may be signed for good: it never goes back to the person or to a
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Protocol
 
 from signerd.errors import IllegalEvent
 
@@ -196,5 +197,19 @@ def network_words(network: str) -> str:
     )
 
 
-def state_words(state: str) -> str:
-    return STATES.get(state, state)
+class Line(Protocol):
+    """Of a proposal. Both are None where it could not be judged."""
+
+    @property
+    def paid_sats(self) -> int | None: ...
+    @property
+    def fee_sats(self) -> int | None: ...
+
+
+def is_proof(line: Line) -> bool:
+    """The bytes prove that it is a message (BIP-322): it moves no money, and pays no fee."""
+    return line.paid_sats is not None and line.fee_sats is None
+
+
+def state_words(state: str, *, proof: bool = False) -> str:
+    return "proven" if proof and state == State.CONFIRMED else STATES.get(state, state)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from custody.pages.flow import Picture
 from custody.pages.rendering import Live
 from signerd import shapes
-from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
+from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY, is_proof
 from signerd.core.text import place_words, plain
 from signerd.errors import IllegalEvent, StaleApproval
 from signerd.feed import Line
@@ -102,10 +102,6 @@ def shown(view: ProposalView) -> Shown:
         decidable=asked and view.allowed,
         rejectable=view.state in {*ASKED, "refused", "waiting-for-device", "exported", "quarantined"},
     )
-
-
-def is_proof(view: ProposalView) -> bool:
-    return view.money is not None and view.money.proof is not None
 
 
 def shares(money: MoneyView, whose: str) -> tuple[Share, ...]:

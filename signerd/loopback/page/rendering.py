@@ -23,7 +23,7 @@ from custody.pages.rendering import FORM, Fields, Live, Templates
 from custody.schemas.faults import fault_place, fault_words
 from signerd import shapes
 from signerd.callers import STRANGER, Caller, Kind, Right
-from signerd.core.states import movement_words, network_words, state_words
+from signerd.core.states import is_proof, movement_words, network_words, state_words
 from signerd.daemon.service import Daemon
 from signerd.errors import InvalidRequest, NoSuchRoute, NotAllowed, NotPaired, SignerdError
 from signerd.loopback.access.headers import SCOPE_KEY
@@ -32,6 +32,7 @@ from signerd.problems import problem, status_of
 TEMPLATES = Templates(
     Path(__file__).parent / "templates",
     filters={
+        "is_proof": is_proof,
         "movement_words": movement_words,
         "network_words": network_words,
         "state_words": state_words,

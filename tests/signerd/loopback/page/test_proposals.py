@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from custody.schemas.proposals import TxType
+from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import RECEIVE, TxOut, build_psbt, encode_address, sats
 from multisig.bip322 import build_proof
 from signerd.callers import TERMINAL
-from signerd.cli.words import proposal_text
+from signerd.cli.words import proposal_text, proposals_text
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
 from signerd.core.pinned_places import LOOKED_AROUND
@@ -66,9 +66,8 @@ async def test_every_figure_of_the_view_is_on_the_page(desk):
 
 async def test_p93_a_message_is_told_as_what_moves_no_money(desk):
     proof = build_proof(VAULT, "Audit of 2026", 0, 0, [fund(VAULT, 70_000, index=2)])
-    desk.platform.proposals["m-1"] = snapshot_of(
-        proof.psbt, "m-1", kind=TxType.PROOF, recipients=(), amounts=(), op_return=None
-    )
+    asked = snapshot_of(proof.psbt, "m-1", kind=TxType.PROOF, recipients=(), amounts=(), op_return=None)
+    desk.platform.proposals["m-1"] = asked
     # The pretended device signs none.
     await until_state(desk.daemon, "m-1", State.REFUSED)
     whole = (await desk.page("/proposals/m-1")).all("main")[0].words
@@ -87,6 +86,13 @@ async def test_p93_a_message_is_told_as_what_moves_no_money(desk):
     ):
         assert words not in whole
     assert "no money" in (await desk.page("/")).all("main")[0].words
+    # Others signed it.
+    desk.platform.proposals["m-1"] = replace(asked, status=ProposalStatus.PROVEN)
+    await until_state(desk.daemon, "m-1", State.CONFIRMED)
+    told = proposals_text([await desk.daemon.proposal("m-1")])
+    assert "proven: The platform has the whole proof." in told
+    assert "'Treasury', moves no money" in told
+    assert "Proven" in (await desk.page("/proposals/m-1")).all("main")[0].words
 
 
 async def test_an_address_of_another_pinned_vault_is_named_wherever_the_person_looks(desk):
