@@ -23,6 +23,7 @@ from signerd.shapes import AddressView, VaultFunds
 # A person looks at a page: they do not wait longer.
 LONGEST_SECONDS = 10.0
 NOT_ASKED = "Which addresses are used is known from what was signed here alone, and nothing of the balance: "
+NONE_LEFT = "Every receive address of this vault is used; this is the last one, again. Have a new vault made."
 NOT_OURS = (
     "The platform names an address as the next one to be paid to that is none of this vault's next "
     f"{GAP:,}. Pay nothing to it, and ask the operator. What stands here was derived on this machine."
@@ -48,6 +49,8 @@ class Funds:
         if told is not None:
             found = await _index_of(pin.vault, told.receive_address, index)
             index, note = (index, NOT_OURS) if found is None else (found, note)
+        if index > MAX_INDEX:
+            index, note = MAX_INDEX, NONE_LEFT
         address = pin.vault.address(RECEIVE, index)
         return VaultFunds(
             vault_id=vault_id,

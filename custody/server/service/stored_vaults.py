@@ -2,7 +2,7 @@
 watched for, and what it holds.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -22,7 +22,7 @@ from custody.server.store.models import (
     table_of,
 )
 from custody.server.store.store import chunks
-from multisig import CHANGE, RECEIVE, Network, encode_address
+from multisig import CHANGE, MAX_INDEX, RECEIVE, Network, encode_address
 from multisig import Vault as Policy
 
 # Parsing a descriptor checks every key; a policy keeps its branch nodes, so that the next address is cheap.
@@ -63,6 +63,11 @@ def address_script(vault: Vault) -> bytes:
     return policy_of(vault).script_pubkey(RECEIVE, ADDRESS_INDEX)
 
 
+def index_after(index: int) -> int:
+    """Of the next address on the same branch. The last one is given out again."""
+    return min(index + 1, MAX_INDEX)
+
+
 def watch_vault(db: Session, vault: Vault) -> None:
     """Adds what is missing up to the gap beyond the next unused index of both branches."""
     watch_branch(db, vault, RECEIVE, vault.next_receive_index)
@@ -88,7 +93,7 @@ def watch_branch(db: Session, vault: Vault, branch: int, next_index: int) -> Non
             "branch": branch,
             "address_index": index,
         }
-        for index in range(first, next_index + GAP)
+        for index in range(first, min(next_index + GAP, MAX_INDEX + 1))
     ]
     if rows:
         db.execute(_WATCH, rows)
@@ -98,7 +103,7 @@ def derive_ahead(vault: Vault) -> None:
     """Derives the script that will be watched once the next change address is taken. The keys are cached
     (`multisig.derivation`), so that `watch_branch` spends no time on them while it has the write lock.
     """
-    policy_of(vault).script_pubkey(CHANGE, vault.next_change_index + GAP)
+    policy_of(vault).script_pubkey(CHANGE, min(vault.next_change_index + GAP, MAX_INDEX))
 
 
 _LAST_WATCHED = select(func.max(WatchedScript.address_index)).where(
@@ -140,11 +145,15 @@ class Balance:
         return self.confirmed + self.unconfirmed
 
 
-def balances_of(db: Session, vault_ids: Iterable[str]) -> dict[str, Balance]:
+def balances_of(db: Session, vault_ids: Collection[str]) -> dict[str, Balance]:
     """By vault id. No sum is of all coins: the last movement tells what is confirmed, and those on their way
     and those that are held have indexes of their own.
     """
-    ids = {"ids": list(vault_ids)}
+    parts = (_balances(db, {"ids": some}) for some in chunks(vault_ids))
+    return {vault_id: balance for part in parts for vault_id, balance in part.items()}
+
+
+def _balances(db: Session, ids: Mapping[str, list[str]]) -> dict[str, Balance]:
     came: dict[str, int] = {}
     confirmed = {vault_id: int(balance or 0) for vault_id, balance in db.execute(_LAST, ids)}
     for vault_id, coming, leaving in db.execute(_MOVING, ids):

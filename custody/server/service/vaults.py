@@ -35,7 +35,7 @@ from custody.server.service.stored_vaults import (
 )
 from custody.server.service.system import OPERATOR, place_of
 from custody.server.store import Store
-from custody.server.store.models import Key, KeyAccount, Membership, User, Vault, VaultSigner
+from custody.server.store.models import Key, KeyAccount, Membership, User, Vault, VaultSigner, full_name
 from custody.text import network_words
 from multisig import (
     RECEIVE,
@@ -141,7 +141,7 @@ class Vaults:
         key = active_key(db, user_id, access.network)
         user = db.get_one(User, user_id)
         # E-mail addresses are for who manages the members.
-        who = " ".join(filter(None, (user.first_name, user.surname))) or f"member {user_id}"
+        who = full_name(user.first_name, user.surname) or f"member {user_id}"
         if key is None:
             raise Invalid.at(pointer, f"{who} has no active key on {network_words(access.network)}.")
         account = db.scalars(

@@ -2,7 +2,9 @@
 
 import pytest
 
+from multisig import MAX_INDEX
 from signerd.errors import NotPinned
+from signerd.journal import Journal
 from tests.support.daemons import daemon_at, until
 from tests.support.desk import VAULT, VAULT_ID
 from tests.support.fake_bridge import FakeBridge
@@ -33,6 +35,16 @@ async def test_s13_an_address_that_is_none_of_the_vaults_is_never_told(prepared,
         assert (found.fresh.index, found.fresh.address) == (0, VAULT.address(0, 0))
         assert "Pay nothing to it" in (found.note or "")
         assert platform.next_address not in found.model_dump_json()
+
+
+async def test_behind_the_last_address_there_is_none_and_that_is_said(prepared, platform, monkeypatch):
+    """A thousand payments signed here lead there, each a thousand addresses further."""
+    monkeypatch.setattr(Journal, "next_receive_index", lambda _journal, _vault: MAX_INDEX + 1)
+    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
+        await until(lambda: bool(daemon.follower.state.workspaces))
+        found = await daemon.funds.of_vault(VAULT_ID)
+        assert (found.fresh.index, found.fresh.address) == (MAX_INDEX, VAULT.address(0, MAX_INDEX))
+        assert (found.confirmed_sats, "is used" in (found.note or "")) == (5_000, True)
 
 
 async def test_without_the_platform_there_is_an_address_and_a_word_why_no_balance(prepared, platform):

@@ -26,7 +26,7 @@ from custody.server.service.keys.quorums import able_to_move, unfit_to_receive
 from custody.server.service.proposals.coins import VaultCoins, kept_for_tokens
 from custody.server.service.proposals.drafting import Drafter, plan_of
 from custody.server.service.proposals.payments import Intent, Payment
-from custody.server.service.proposals.records import rate_text
+from custody.server.service.proposals.records import names_of, rate_text
 from custody.server.service.stored_vaults import Balance, balances_of, policy_of
 from custody.server.store.models import (
     EvacuatedVault,
@@ -36,7 +36,6 @@ from custody.server.store.models import (
     Proposal,
     RolePermission,
     Signature,
-    User,
     Vault,
     VaultSigner,
 )
@@ -125,7 +124,7 @@ def decide(
     candidates = _candidates(db, access, exposed, in_force)
     _require_substitutes(db, access, request.substitutes, exposed)
     signers = {place.user_id for each in ids for place in places[each]}
-    people = names_of(db, signers | set(request.substitutes.values()))
+    people = _people(db, signers | set(request.substitutes.values()))
     names = set(db.scalars(select(Vault.name).where(Vault.workspace_id == access.workspace_id)))
     room = Room.of(candidates, (places[each] for each in ids if each not in moved))
     planned = []
@@ -330,7 +329,7 @@ def shown(
     free = [Seat(each.user_id, each.key_id) for each in decided.candidates.values()] if may_start else []
     seats = [*free, *(seat for each in told for seat in each.seats)]
     new = decided.new_keys
-    names = names_of(db, {*places, *(seat.user_id for seat in seats), *(user_id for user_id, _ in new)})
+    names = _people(db, {*places, *(seat.user_id for seat in seats), *(user_id for user_id, _ in new)})
     prints = _fingerprints(db, {*(seat.key_id for seat in seats), *(key_id for _, key_id in new)})
     held, is_open = decided.balances, open_in(db, [each.vault.id for each in told], in_force)
     rate = quote.rates[request.priority]
@@ -383,7 +382,7 @@ def keys_of_vaults(
     if among is not None:
         query = query.where(VaultSigner.key_id.in_(among))
     rows = db.execute(query).all()
-    names = names_of(db, {user_id for _, user_id, _, _ in rows})
+    names = _people(db, {user_id for _, user_id, _, _ in rows})
     found = [
         wire.VaultKey(
             key_id=key_id, user_id=str(user_id), name=names[user_id], fingerprint=fingerprint, vaults=vaults
@@ -393,10 +392,8 @@ def keys_of_vaults(
     return sorted(found, key=lambda each: (each.name, each.key_id))[: wire.MAX_EXPOSED_KEYS]
 
 
-def names_of(db: Session, user_ids: Collection[int]) -> Mapping[int, str]:
-    query = select(User.id, User.first_name, User.surname).where(User.id.in_(user_ids))
-    named = {user_id: " ".join(filter(None, (first, last))) for user_id, first, last in db.execute(query)}
-    return {user_id: name or f"member {user_id}" for user_id, name in named.items()}
+def _people(db: Session, user_ids: Collection[int]) -> Mapping[int, str]:
+    return {user_id: f"member {user_id}" for user_id in user_ids} | names_of(db, user_ids)
 
 
 def _fingerprints(db: Session, key_ids: Collection[str]) -> Mapping[str, str]:

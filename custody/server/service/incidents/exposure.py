@@ -12,6 +12,7 @@ from custody.server.domain.errors import NotFound
 from custody.server.service.keys.concerned import concern_of
 from custody.server.service.stored_vaults import Balance, balances_of
 from custody.server.store.models import EvacuatedVault, Key, StoredAdvisory, Vault, VaultSigner, Workspace
+from custody.server.store.store import chunks
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,10 @@ def exposures(db: Session, organisation_id: int, advisory: Advisory) -> list[Exp
 
 
 def _moved(db: Session, vault_ids: Collection[str]) -> Mapping[str, EvacuatedVault]:
-    query = select(EvacuatedVault).where(
-        EvacuatedVault.vault_id.in_(vault_ids), EvacuatedVault.replacement_id.is_not(None)
-    )
-    return {row.vault_id: row for row in db.scalars(query.order_by(EvacuatedVault.replaced_at))}
+    moved = select(EvacuatedVault).where(EvacuatedVault.replacement_id.is_not(None))
+    query = moved.order_by(EvacuatedVault.replaced_at)
+    found = (db.scalars(query.where(EvacuatedVault.vault_id.in_(some))) for some in chunks(vault_ids))
+    return {row.vault_id: row for part in found for row in part}
 
 
 def _exposure(

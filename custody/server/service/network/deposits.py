@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from custody.server.chain.backend import FoundOutput
 from custody.server.domain.ports import Clock
 from custody.server.service.network.snapshot import Snapshot
-from custody.server.service.stored_vaults import note_held, watch_vault
+from custody.server.service.stored_vaults import index_after, note_held, watch_vault
 from custody.server.service.webhook_events import Deposits
 from custody.server.store.models import ChainCoin, ChainTransaction, Vault, WatchedScript
 from custody.server.store.store import chunks
@@ -180,9 +180,9 @@ class Coins:
             if place.address_index < next_index:
                 continue
             if place.branch == RECEIVE:
-                vault.next_receive_index = place.address_index + 1
+                vault.next_receive_index = index_after(place.address_index)
             else:
-                vault.next_change_index = place.address_index + 1
+                vault.next_change_index = index_after(place.address_index)
             watch_vault(db, vault)
 
 

@@ -20,6 +20,7 @@ from custody.server.store.models import (
     Vault,
     Webhook,
     Workspace,
+    full_name,
 )
 
 Namer = Callable[[Session, PendingChange, Any], str | None]
@@ -50,7 +51,7 @@ def _person(db: Session, change: PendingChange, number: Any) -> str | None:
     found = db.scalars(query).one_or_none()
     if found is None:
         return None
-    named = " ".join(part for part in (found.first_name, found.surname) if part)
+    named = full_name(found.first_name, found.surname)
     return f"{named} ({found.email})" if named else found.email
 
 

@@ -33,6 +33,7 @@ from custody.server.store.models import (
     User,
     Vault,
     VaultSigner,
+    full_name,
 )
 from multisig import FeeRate, Network, Psbt
 from multisig.tokens import (
@@ -218,7 +219,7 @@ def names_of(db: Session, user_ids: Iterable[int]) -> dict[int, str]:
     members.
     """
     found = db.execute(_NAMES, {"ids": list(user_ids)})
-    named = {user_id: " ".join(part for part in parts if part) for user_id, *parts in found}
+    named = {user_id: full_name(*parts) for user_id, *parts in found}
     return {user_id: name for user_id, name in named.items() if name}
 
 

@@ -18,7 +18,7 @@ from custody.server.service.proposals.bounds import require_listed, require_thaw
 from custody.server.service.proposals.coins import Utxo
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.requests.changes import Changes, Outdated
-from custody.server.service.stored_vaults import GAP, watch_branch
+from custody.server.service.stored_vaults import GAP, index_after, watch_branch
 from custody.server.service.webhook_events import event_data
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault, VaultSigner
 from custody.server.store.store import duplicates_refused
@@ -145,7 +145,7 @@ def use_change_index(db: Session, vault: Vault, index: int) -> int:
     proposals and ends them must not move the vault's change beyond that: then an address is given out twice,
     which only tells that both outputs are ours.
     """
-    following = index + 1
+    following = index_after(index)
     if following < GAP or _is_used_from(db, vault, following - GAP):
         vault.next_change_index = max(vault.next_change_index, following)
     return vault.next_change_index

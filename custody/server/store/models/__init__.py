@@ -37,6 +37,7 @@ from custody.server.store.models.people import (
     SignInSession,
     User,
     Workspace,
+    full_name,
 )
 from custody.server.store.models.proposals import (
     HELD,
@@ -137,5 +138,6 @@ __all__ = [
     "WebhookDelivery",
     "WebhookEvent",
     "Workspace",
+    "full_name",
     "table_of",
 ]

@@ -164,6 +164,11 @@ class User(Base):
     last_login_at: Mapped[datetime | None]
 
 
+def full_name(first_name: str | None, surname: str | None) -> str:
+    """As people call themselves; empty where they gave no name."""
+    return " ".join(filter(None, (first_name, surname)))
+
+
 class Credential(Base):
     """How an account proves itself: an Argon2id hash (PHC string), and the second factor.
 

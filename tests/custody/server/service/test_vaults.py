@@ -15,7 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from custody.server.domain.errors import Invalid, NotFound
-from multisig import RECEIVE, Network, Vault, multisig_account_path, vault_of_file
+from custody.server.service.stored_vaults import Balance, balances_of, watch_branch
+from custody.server.store.models import Vault as StoredVault
+from custody.server.store.models import WatchedScript
+from multisig import MAX_INDEX, RECEIVE, Network, Vault, multisig_account_path, vault_of_file
 from tests.support.custody import SIGNERS, Desk, ok, open_desk, refused
 from tests.support.examples import examples
 from tests.support.platform import register_key, seed
@@ -290,3 +293,26 @@ def test_a_rescan_is_of_a_vault_that_is_there_and_has_a_bound(desk):
     for addresses in (0, 10_001):
         with pytest.raises(Invalid, match="1 to 10000"):
             vaults.rescan(store, desk.vault["id"], addresses)
+
+
+def test_behind_the_last_address_there_is_none(desk):
+    """It is given out again: the chain is followed, and the vault is told of."""
+    store = desk.world.platform.services.store
+    with store.write() as db:
+        vault = db.get_one(StoredVault, desk.vault["id"])
+        script = desk.policy.script_pubkey(RECEIVE, MAX_INDEX - 1)
+        watched = {"chain": vault.chain, "vault_id": vault.id, "branch": RECEIVE}
+        db.add(WatchedScript(**watched, address_index=MAX_INDEX - 1, script_pubkey=script))
+        db.flush()
+        watch_branch(db, vault, RECEIVE, MAX_INDEX)
+    for index in (MAX_INDEX - 1, MAX_INDEX):
+        desk.deposit(70_000, to=desk.policy.address(RECEIVE, index))
+        assert desk.wallets()[0]["receive_address"] == desk.policy.address(RECEIVE, MAX_INDEX)
+    assert desk.wallets()[0]["confirmed_sats"] == 140_000
+
+
+def test_balances_of_more_vaults_than_a_statement_takes_parameters(desk):
+    desk.deposit(70_000)
+    others = [f"{number:032x}" for number in range(66_000)]
+    with desk.world.platform.services.store.read() as db:
+        assert balances_of(db, [*others, desk.vault["id"]]) == {desk.vault["id"]: Balance(confirmed=70_000)}
