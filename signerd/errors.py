@@ -319,7 +319,7 @@ class RulesInvalid(ConfigError):
     code = "rules-invalid"
     default_hint = (
         "Correct the line; `signerd rules show --file FILE` reads it again. "
-        "docs/sign/rules.md has an example."
+        "The page 'Your own rules' of the documentation has an example."
     )
 
 
@@ -560,7 +560,7 @@ class AnswerMissing(SetupError):
 
 class NotOnThisSystem(SetupError):
     code = "not-on-this-system"
-    default_hint = "docs/sign/install.md says what there is for which system."
+    default_hint = "The page 'Installing signerd' of the documentation says what there is for which system."
 
 
 class NeedsRoot(SetupError):

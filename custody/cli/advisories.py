@@ -164,7 +164,7 @@ def sign_command(
     except AdvisoriesRefused as error:
         raise Stop(str(error).rstrip("."), "Nothing was signed.") from None
     except (ValueError, RecursionError):
-        fail(f"{draft} is no JSON", "Write it as docs/operate/flaws.md shows.")
+        fail(f"{draft} is no JSON", "The page 'A flaw in devices' of the documentation shows one.")
     signed.write_bytes(made.line + b"\n")
     _say_list(made, as_json=as_json)
 

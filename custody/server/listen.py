@@ -75,7 +75,7 @@ def only_server(state: Path) -> Iterator[None]:
             raise CannotListen(
                 f"Another server is running on {state}, with its embedded chain.",
                 "Stop it first, or use another state folder. Several processes need a node: "
-                "docs/operate/scale.md.",
+                "see the page 'Several processes' of the documentation.",
             )
         yield
     finally:

@@ -254,7 +254,8 @@ _BY_HAND = """Open {url} in a browser of yours on this machine, and type this co
 
 From another machine, forward the very same port, and open the same address there:
   ssh -o ExitOnForwardFailure=yes -L {port}:127.0.0.1:{port} you@this-machine
-Every user of that machine reaches a forwarded port: docs/sign/page.md says what that means."""
+Every user of that machine reaches a forwarded port:
+see the page 'The page and the port' of the documentation."""
 _NO_BROWSER = "No browser could be started from here. Run `signerd open --print` for a code to type."
 _NOT_ENTERED = (
     "The page was not entered in time. Where the browser may not read the file (snap, flatpak), "

@@ -13,7 +13,10 @@ from signerd.cli.terminal import Exit, answer, aside, say
 if TYPE_CHECKING:
     from signerd.service.manager import Service
 
-HAND_OVER = "docs/sign/install.md says how to hand it over. Until then signerd does not start by itself."
+HAND_OVER = (
+    "The page 'Installing signerd' of the documentation says how to hand it over. "
+    "Until then signerd does not start by itself."
+)
 KEYRING = 'Keep the session in the keyring: [secrets] store = "keyring".'
 # By ``sys.platform``.
 MANAGERS = {

@@ -34,8 +34,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
             "a signed text can be a login or a contract, and signerd has no check for either. "
             "It signs transactions, and the texts of its own platform."
         ),
-        "installudevrules": "it needs root, which signerd never has. "
-        "docs/build/devices.md says where the rules are.",
+        "installudevrules": "it needs root, which signerd never has. `signerd udev install` does it.",
     }
 )
 NO_PASSWORDS = (

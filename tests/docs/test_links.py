@@ -48,14 +48,18 @@ def test_every_page_stands_in_the_site_once():
     assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in PAGES), "see nav in mkdocs.yml"
 
 
+def written(options, pattern, *where):
+    asked = ["git", "grep", options, pattern, "--", *where]
+    ended = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    return sorted(set(ended.stdout.splitlines()))
+
+
 def test_a_page_that_code_or_an_error_names_is_there():
-    """``docs/sign/rules.md``, as hints and docstrings write it."""
-    found = subprocess.run(
-        ["git", "grep", "-ohE", r"docs/[a-z_/0-9-]+\.md", "--", ".", ":!CHANGELOG.md"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    ).stdout
-    assert [path for path in sorted(set(found.split())) if not (ROOT / path).exists()] == []
+    """By its path in docstrings; by its title in what a person reads, who has the site and no source."""
+    paths = written("-ohE", r"docs/[a-z_/0-9-]+\.md", ".", ":!CHANGELOG.md")
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    titles = written("-ohP", r"page '\K.+(?=' of the documentation)", "signerd", "custody")
+    headings = {page.read_text(encoding="utf-8").partition("\n")[0] for page in PAGES}
+    assert (len(titles) > 3, [title for title in titles if f"# {title}" not in headings]) == (True, [])
+    told = written("-nP", r'^(?!.*""".*docs/)[^#]*".*docs/[a-z]+/.*\.md', "signerd", "custody")
+    assert told == []

@@ -35,7 +35,7 @@ OpenBackend = EmbeddedChain | CoreBackend | EsploraBackend
 class ChainMisconfigured(Misconfigured):
     """A setting that makes no sense. No value is repeated: one may hold a password (P49)."""
 
-    hint = "Correct it and start again. docs/operate/chain.md has the settings."
+    hint = "Correct it and start again. The page 'The chain' of the documentation has the settings."
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,8 @@ def _warn_without_backend(settings: "Settings", chain: Network) -> None:
         setting = f"{PREFIX}{chain.name}"
         aside(
             f"Warning: no backend for {chain} is configured: nothing is seen there, and nothing is sent.\n"
-            f"  Set {setting} before custody serve; docs/operate/chain.md has the settings."
+            f"  Set {setting} before custody serve: "
+            "the page 'The chain' of the documentation has the settings."
         )
 
 

@@ -73,7 +73,7 @@ def decode_command(data: str, bytecode: Path | None, network: str, as_json: bool
         payload, known = _payload_in(data), None if bytecode is None else _read(bytecode)
         words = token_words(payload, chain, known)
     except (MultisigError, ValueError) as error:
-        fail(str(error) or "That is no hex.", "Give it as docs/understand/tokens.md has it.")
+        fail(str(error) or "That is no hex.", "custody token decode --help says what it takes.")
     listed = () if known is None or isinstance(payload, Call) else tuple(listed_addresses(known, chain))
     if as_json:
         told = {

@@ -94,7 +94,11 @@ def _checked(proof: "ProofFile", chain: str) -> Checked:
     name = f"{PREFIX}{network.name}"
     options = {key: value for key, value in os.environ.items() if key.startswith(f"{name}_")}
     if chain.partition(":")[0] not in {"bitcoind", "esplora"}:
-        fail("--chain begins with bitcoind: or esplora:.", "docs/operate/chain.md has examples.", Exit.USAGE)
+        fail(
+            "--chain begins with bitcoind: or esplora:.",
+            "The page 'The chain' of the documentation has examples.",
+            Exit.USAGE,
+        )
     source = read_sources({**options, name: chain})[network]
     backend = open_backend(source, folder=Path(), clock=lambda: 0.0)
     try:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 _EMBEDDED = "The embedded chain lives in the one process that answers requests and does the jobs."
 _SEVERAL = (
-    "Run custody serve alone; or name a node, so that several processes can share it: docs/operate/scale.md."
+    "Run custody serve alone; or name a node, so that several processes can share it: "
+    "see the page 'Several processes' of the documentation."
 )
 # As `custody.server.chain.embedded.chain` has it, without loading it; a test compares them.
 MAX_BLOCKS_PER_CALL = 1_000

@@ -68,5 +68,5 @@ def test_a_slip_of_the_pen_is_told_before_anything_is_opened(tmp_path, monkeypat
     result = CliRunner().invoke(app, ["serve", "--state", str(tmp_path / "new"), "--listen", "127.0.0.1:0"])
     assert result.exit_code == Exit.STATE
     assert "CUSTODY_CHAIN_MAINET is not a setting" in result.stderr
-    assert "docs/operate/chain.md" in result.stderr
+    assert "The page 'The chain'" in result.stderr
     assert not (tmp_path / "new").exists()

@@ -229,7 +229,7 @@ def test_a_server_starts_with_no_rates_that_it_cannot_read(
     answer = custody("serve", "--state", str(tmp_path), "--listen", "127.0.0.1:0")
     assert answer.exit_code == Exit.STATE
     assert "line 2: the rate is a number above 0" in answer.stderr
-    assert "docs/operate/history.md" in answer.stderr
+    assert "2026-05-01,EUR,81234.56" in answer.stderr
 
 
 @pytest.mark.parametrize("command", [["serve", "--no-workers", "--listen", "127.0.0.1:0"], ["worker"]])
@@ -237,7 +237,7 @@ def test_the_embedded_chain_is_one_process_alone(tmp_path: Path, command: list[s
     answer = custody(*command, "--state", str(tmp_path))
     assert answer.exit_code == Exit.STATE
     assert "The embedded chain lives in the one process" in answer.stderr
-    assert "docs/operate/scale.md" in answer.stderr
+    assert "the page 'Several processes'" in answer.stderr
 
 
 @pytest.mark.parametrize(

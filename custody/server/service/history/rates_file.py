@@ -19,7 +19,7 @@ MAX_BYTES: Final = 1_000_000
 
 
 class RatesMisconfigured(Misconfigured):
-    hint = "Mend the file, or unset CUSTODY_RATES_FILE: docs/operate/history.md."
+    hint = "Each line is like 2026-05-01,EUR,81234.56. Mend the file, or unset CUSTODY_RATES_FILE."
 
 
 @dataclass
