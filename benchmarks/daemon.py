@@ -157,8 +157,9 @@ async def run(root: Path) -> None:
     demo = stage.Demo(root, programs, auto=True)
     demo.tell = lambda _text: None  # type: ignore[method-assign]
     try:
-        await stage.served(demo, await stage.start_platform(demo))
-        await stage.organised(demo)
+        demo.url = stage.free_url()
+        await stage.start_platform(demo)
+        await stage.organise(demo)
         signer = with_all(demo, await three_devices(demo))
         first = await signer.start_daemon()
         await at_the_platform(demo, signer)

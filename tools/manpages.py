@@ -74,7 +74,8 @@ def commands(group: click.Group, above: click.Context) -> list[str]:
     """Each command that does something, a group's after it."""
     pages = []
     for name in group.list_commands(above):
-        command = group.commands[name]
+        command = group.get_command(above, name)
+        assert command is not None
         context = click.Context(command, info_name=name, parent=above)
         if not isinstance(command, click.Group) or command.invoke_without_command:
             title = f"{context.command_path} {usage(command, context)}".rstrip()

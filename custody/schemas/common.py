@@ -117,16 +117,21 @@ def _whole(value: object) -> object:
     return int(value) if is_exact else value  # type: ignore[call-overload]  # a float, by the line above
 
 
+# A program that stays, or starts for one question, needs few of them: each is built at its first use.
 class Shape(BaseModel):
     """An answer: frozen, tolerant of fields that a newer platform adds."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True, defer_build=True
+    )
 
 
 class Request(BaseModel):
     """A body that a caller sends: an unknown field is a mistake that must not pass in silence."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", populate_by_name=True, hide_input_in_errors=True, defer_build=True
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -141,6 +146,18 @@ class Request(BaseModel):
                 if isinstance(text, str) and _UNSTORABLE.search(text):
                     raise ValueError("a text holds U+0000 or half of a surrogate pair")
         return {name: _whole(value) for name, value in data.items()}
+
+
+def build_shapes() -> None:
+    """Build all that are imported so far: a server needs them all. What FastAPI makes of them is built with
+    its routes, too: built later, it would warn of aliases that are FastAPI's own.
+    """
+    bases: list[type[BaseModel]] = [Shape, Request]
+    while bases:
+        shape = bases.pop()
+        shape.model_config["defer_build"] = False
+        shape.model_rebuild()
+        bases += shape.__subclasses__()
 
 
 class NullString(Shape):

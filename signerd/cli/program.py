@@ -3,31 +3,12 @@ and a status.
 """
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from signerd.cli import (
-    account,
-    advisories,
-    airgap,
-    apps,
-    backup,
-    daemon,
-    debug,
-    devices,
-    explain,
-    kit,
-    movements,
-    proposals,
-    receive,
-    rules,
-    service,
-    setup,
-    udev,
-    vaults,
-)
 from signerd.cli.desk import Desk
 from signerd.cli.terminal import Exit, answers, end_with
 
@@ -52,7 +33,45 @@ OTHER_WORDS = {
 }
 
 
+# By module, so that a command loads its own alone.
+MODULES = {
+    "account": ("login", "logout"),
+    "advisories": ("advisory",),
+    "airgap": ("export", "import"),
+    "apps": ("apps", "open", "pair"),
+    "backup": ("backup", "restore"),
+    "daemon": ("audit", "completion", "doctor", "run", "status"),
+    "debug": ("debug",),
+    "devices": ("demo", "device", "devices", "register"),
+    "explain": ("explain",),
+    "kit": ("kit",),
+    "movements": ("movements",),
+    "proposals": ("approve", "inspect", "proposals", "reject", "show", "sign"),
+    "receive": ("receive",),
+    "rules": ("rules",),
+    "service": ("service",),
+    "setup": ("setup",),
+    "udev": ("udev",),
+    "vaults": ("accounts", "addresses", "pin", "unpin", "vaults"),
+}
+MODULE_OF = {command: module for module, commands in MODULES.items() for command in commands}
+# Of commands whose names are Python's own words.
+FUNCTIONS = {"import": "import_answer", "open": "open_page"}
+
+
 class Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        for name in MODULE_OF:
+            self.get_command(ctx, name)
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in MODULE_OF and cmd_name not in self.commands:
+            module = import_module(f"signerd.cli.{MODULE_OF[cmd_name]}")
+            found = getattr(module, FUNCTIONS.get(cmd_name, cmd_name))
+            self.add_command(found if isinstance(found, click.Command) else click.command(cmd_name)(found))
+        return super().get_command(ctx, cmd_name)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -76,53 +95,6 @@ class Commands(click.Group):
 def app(context: click.Context, state: Path | None) -> None:
     """Approve multisig spends on your own signing device, checked on your own machine."""
     context.obj = Desk(None if state is None else state.absolute(), answers())
-
-
-for command in (
-    daemon.run,
-    daemon.status,
-    setup.setup,
-    account.login,
-    account.logout,
-    devices.register,
-    vaults.vaults,
-    vaults.pin,
-    vaults.unpin,
-    receive.receive,
-    vaults.addresses,
-    movements.movements,
-    vaults.accounts,
-    proposals.proposals,
-    proposals.show,
-    proposals.approve,
-    proposals.reject,
-    proposals.inspect,
-    proposals.sign,
-    airgap.export,
-    apps.pair,
-    backup.backup,
-    backup.restore,
-    kit.kit,
-    daemon.doctor,
-    explain.explain,
-    daemon.completion,
-):
-    app.command()(command)
-for group in (
-    devices.devices,
-    apps.apps,
-    daemon.audit,
-    rules.rules,
-    advisories.advisory,
-    devices.device,
-    debug.debug,
-    service.service,
-    udev.udev,
-):
-    app.add_command(group)
-app.command("open")(apps.open_page)
-app.command("import")(airgap.import_answer)
-app.command()(devices.demo)
 
 
 def program() -> NoReturn:

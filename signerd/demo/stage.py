@@ -76,19 +76,19 @@ async def set_up(demo: Demo) -> None:
     demo.tell(
         f"    its chain is private to this machine, and not the public {NETWORK}: no coin is worth a thing"
     )
-    demo.url = f"http://127.0.0.1:{_free_port()}"
-    await side_by_side(_platform(demo), _organised(demo), _desks(demo))
+    demo.url = free_url()
+    await side_by_side(start_platform(demo), organise(demo), _desks(demo))
 
 
-def _free_port() -> int:
-    """Known before the platform serves, so that nothing has to wait for it. Raises DemoFailed."""
+def free_url() -> str:
+    """The platform's, known before it serves, so that nothing has to wait for it. Raises DemoFailed."""
     for port in SystemRandom().sample(PORTS, 100):
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
+            return f"http://127.0.0.1:{port}"
     raise DemoFailed("No port of 127.0.0.1 is free for the platform.")
 
 
-async def _platform(demo: Demo) -> None:
+async def start_platform(demo: Demo) -> None:
     listen = demo.url.removeprefix("http://")
     args = ["serve", "--state", str(demo.platform_state), "--listen", listen]
     server = await demo.programs.start("platform", "custody.server", args, env=PLATFORM_SETTINGS)
@@ -96,7 +96,7 @@ async def _platform(demo: Demo) -> None:
     demo.tell(f"    the platform serves {demo.url}; its console is at {demo.url}/console/")
 
 
-async def _organised(demo: Demo) -> None:
+async def organise(demo: Demo) -> None:
     """The first organisation, which the operator makes beside the platform."""
     placed = json.loads(
         await demo.custody(

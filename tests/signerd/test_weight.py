@@ -13,9 +13,13 @@ from custody.terminal import Exit
 from signerd.cli.terminal import end_with
 from tests.signerd.cli.test_daemon import CONFIG
 
-# Of the command line, of terminals, of the platform's server, of the devices' worker processes, of the
+# Of other commands, of terminals, of the platform's server, of the devices' worker processes, of the
 # platform's calls that a signer does not make; and what comes with the first PSBT.
 LEFT_OUT = (
+    "signerd.cli.devices",
+    "signerd.cli.proposals",
+    "signerd.cli.vaults",
+    "webbrowser",
     "rich",
     "pygments",
     "httpx._main",
@@ -44,17 +48,21 @@ LEFT_OUT = (
     "signerd.demo",
     "device_simulators",
 )
-# The real program, which says at its end what it has imported while it served.
+# The real program, which says at its end what it has imported while it served, and which answers of the
+# platform it was ready to read.
 PROGRAM = """
 import atexit, json, sys
-imported = lambda: json.dumps([name for name in sys.modules if sys.modules[name]])
-atexit.register(lambda: print(imported(), file=sys.stderr))
+def told():
+    from custody.schemas.common import Shape
+    built = [shape.__name__ for shape in Shape.__subclasses__() if shape.__pydantic_complete__]
+    return json.dumps([[name for name in sys.modules if sys.modules[name]], built])
+atexit.register(lambda: print(told(), file=sys.stderr))
 from signerd.cli import main
 main()
 """
 
 
-def modules_of_a_run(state, *arguments):
+def carried_by_a_run(state, *arguments):
     state.mkdir(mode=0o700)
     (state / "config.toml").write_text(CONFIG)
     command = [sys.executable, "-c", PROGRAM, *arguments]
@@ -69,13 +77,15 @@ def modules_of_a_run(state, *arguments):
         program.stdout.read()
         said = program.stderr.read()
         assert program.wait(20) == 0, said
-    return set(json.loads(said))
+    return json.loads(said)
 
 
 def test_the_daemon_carries_nothing_that_it_does_not_use(tmp_path):
-    loaded = modules_of_a_run(tmp_path / "s", "run")
+    loaded, built = carried_by_a_run(tmp_path / "s", "run")
     assert "signerd.daemon.service" in loaded
     assert [name for name in LEFT_OUT if name in loaded] == []
+    # Its platform has told it of nothing.
+    assert {"Proposal", "Vault", "Contract"}.isdisjoint(built)
 
 
 def test_a_passphrase_that_is_being_chosen_is_typed_twice(monkeypatch, capsys):

@@ -14,7 +14,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from custody.schemas.common import MAX_INT64
+from custody.schemas.common import MAX_INT64, build_shapes
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, Problem
 from custody.schemas.queries import QueryId
 from custody.server.domain.audit import Category
@@ -125,6 +125,7 @@ def _caller_of(request: Request, token: str) -> Caller:
 
 def build_router(endpoints: Sequence[Endpoint]) -> APIRouter:
     """For any platform: the application's state holds the services."""
+    build_shapes()
     router = APIRouter(route_class=Guarded)
     for endpoint in endpoints:
         router.add_api_route(

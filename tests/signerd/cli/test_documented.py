@@ -17,7 +17,8 @@ WITHOUT_JSON = {"completion", "demo"}
 
 
 def commands(group, before=""):
-    for name, command in group.commands.items():
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
         if hasattr(command, "commands"):
             yield from commands(command, f"{before}{name} ")
         else:

@@ -9,7 +9,7 @@ from signerd.demo import asking, stage, story
 from signerd.demo.programs import Programs
 from signerd.demo.stage import Demo
 
-COMMANDS = {"signerd": signerd.commands, "custody": custody.commands}
+COMMANDS = {"signerd": signerd.list_commands(None), "custody": custody.commands}
 
 
 def test_every_command_that_the_story_names_is_there() -> None:
