@@ -8,9 +8,9 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """The ``custody`` program."""
-    from custody.interpreter import require_supported
+    from custody.interpreter import prepare
 
-    require_supported("custody")
+    prepare("custody")
     try:
         from custody.cli.program import program
 

@@ -7,9 +7,9 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """The ``signerd`` program."""
-    from custody.interpreter import require_supported
+    from custody.interpreter import prepare
 
-    require_supported("signerd")
+    prepare("signerd")
     from signerd.cli.program import program
 
     program()

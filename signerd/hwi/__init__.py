@@ -9,9 +9,9 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """The ``signerd-hwi`` program."""
-    from custody.interpreter import require_supported
+    from custody.interpreter import prepare
 
-    require_supported("signerd-hwi")
+    prepare("signerd-hwi")
     from signerd.runtime import TLS, leave_out
 
     leave_out(TLS)

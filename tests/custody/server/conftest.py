@@ -14,12 +14,12 @@ from tests.support.patience import PATIENCE
 from tests.support.postgresql import REQUIRED, Server, find_programs, is_required, running_server
 from tests.support.prepared import Copies, Story, nothing, three_deposits
 
-# On both: what asks the databases for what they do differently (locks, plans, migrations), and what the main
-# job stands on. Of the rest each statement is asked by many tests, half of which run on either, and others in
+# On both: what asks the databases for what they do differently (locks, plans, migrations), and the life
+# of a proposal. Of the rest each statement is asked by many tests, half of which run on either, and others in
 # the next run: all on both would take a third of the suite's time. ``TEST_EXAMPLES=2`` runs all on both.
 ON_BOTH = {
     "test_leases", "test_lifecycle", "test_migrations", "test_outbox", "test_plans", "test_races",
-    "test_replacing", "test_signing", "test_statement_counts", "test_storing", "test_workers",
+    "test_statement_counts", "test_workers",
 }  # fmt: skip
 # What one database alone has. Of the routes' tests these ask it nothing that the others do not ask of both.
 ALONE = {"test_postgresql": "postgresql"} | dict.fromkeys(

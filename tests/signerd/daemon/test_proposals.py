@@ -16,6 +16,7 @@ from signerd.daemon.service import Daemon
 from signerd.errors import StaleApproval
 from tests.support.daemons import MemoryStore, approve, daemon_at, until, until_state
 from tests.support.desk import VAULT, snapshot_of, spend
+from tests.support.examples import examples
 from tests.support.fake_platform import problem
 from tests.support.patience import PATIENCE
 from tests.support.wallets import fund, pay
@@ -179,16 +180,19 @@ async def test_f_an_unreadable_psbt_is_refused_and_can_be_declined(prepared, pla
         await until(lambda: bool(platform.told()))
 
 
-async def test_f_1000_pending_proposals(prepared, platform, bridge):
-    platform.proposals = {f"p-{n}": snapshot_of(one_coin(n), f"p-{n}") for n in range(1_000)}
+async def test_f_many_pending_proposals(prepared, platform, bridge):
+    """``TEST_EXAMPLES=5``: a thousand."""
+    many = examples(200)
+    platform.proposals = {f"p-{n}": snapshot_of(one_coin(n), f"p-{n}") for n in range(many)}
     async with daemon_at(prepared, platform, bridge) as daemon:
-        # Counted, not read: others are served while the list is judged, and reading a thousand each time
-        # would be all they do.
-        await until(lambda: len(daemon.journal.ids([State.WAITING_PERSON])) == 1_000, patience=10 * PATIENCE)
+        # Counted, not read: others are served while the list is judged, and reading it each time would be all
+        # they do.
+        await until(lambda: len(daemon.journal.ids([State.WAITING_PERSON])) == many, patience=10 * PATIENCE)
         lines = await daemon.proposals(ended=False)
-        assert len(lines) == 1_000
-        await approve(daemon, "p-999")
-        await until_state(daemon, "p-999", State.SUBMITTED)
+        assert len(lines) == many
+        last = f"p-{many - 1}"
+        await approve(daemon, last)
+        await until_state(daemon, last, State.SUBMITTED)
 
 
 async def test_l11_a_long_list_lets_others_in_while_it_is_made(prepared, platform, bridge, monkeypatch):

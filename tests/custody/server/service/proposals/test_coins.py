@@ -134,12 +134,13 @@ def test_what_all_coins_can_pay_the_coins_that_are_read_can_pay(desk, rows, targ
 
 @pytest.fixture
 def flooded(desk):
-    """One deposit that pays for everything, beside more dust than one statement takes parameters on
-    PostgreSQL.
+    """One deposit that pays for everything, beside dust. ``TEST_EXAMPLES=10``: more than one statement takes
+    parameters on PostgreSQL.
     """
+    dust = examples(7_000)
     desk.deposit(50_000_000)
     with desk.world.platform.services.store.write() as db:
-        flood(db, db.get_one(Vault, desk.vault["id"]), [5_000] * 70_000)
+        flood(db, db.get_one(Vault, desk.vault["id"]), [350_000_000 // dust] * dust)
     return desk
 
 
