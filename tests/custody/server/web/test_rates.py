@@ -66,12 +66,10 @@ def test_whoever_is_not_signed_in_takes_nothing_from_anybody(slow: World) -> Non
 
 
 def test_every_guarded_endpoint_counts(slow: World) -> None:
-    for number, row in enumerate(row for row in ENDPOINTS if row.needs is not Auth.OPEN):
-        slow.clock.advance(minutes=1)
-        if number % 10 == 0:
-            alice = slow.as_user(ALICE)
-        for _ in range(CALLS):
-            alice.get("/api/v1/get-user-info")
+    alice = slow.as_user(ALICE)
+    for _ in range(CALLS):
+        alice.get("/api/v1/get-user-info")
+    for row in (row for row in ENDPOINTS if row.needs is not Auth.OPEN):
         path = row.path.format(**dict.fromkeys(row.path_ids, 1))
         assert slow.http.request(row.method, path, headers=alice.headers).status_code == 429, path
 

@@ -13,6 +13,7 @@ from multisig.script import p2wsh
 from multisig.units import FeeRate
 from tests.support.chains import confirmed_coin
 from tests.support.esplora import AT_ONCE, URL, EsploraBackend, Network, as_json, edited, plain
+from tests.support.examples import drawn
 from tests.support.regtest import coin_of, open_script, spend
 
 PATHS = (
@@ -116,7 +117,7 @@ def scene(rig):
     return Scene(rig)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", drawn(PATHS, len(PATHS) // 2, of=__name__))
 def test_every_fault_of_every_answer_is_noticed_or_harmless(rig, scene, path):
     """Asked by a backend that knows nothing yet and by one that knows all."""
     true = [ask() for ask, _ in scene.questions(rig.backend)]

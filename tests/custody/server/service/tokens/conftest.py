@@ -2,6 +2,7 @@
 
 import pytest
 
+from custody.server.store.models import Contract
 from tests.support.custody import Desk
 from tests.support.prepared import Story, nothing
 from tests.support.token_desk import TokenDesk
@@ -9,11 +10,18 @@ from tests.support.token_desk import TokenDesk
 
 @pytest.fixture
 def beginning(request: pytest.FixtureRequest) -> Story:
+    if "uid" in request.fixturenames:
+        return a_token
     return a_coin if "tokens" in request.fixturenames else nothing
 
 
 def a_coin(desk: Desk) -> None:
     TokenDesk(desk).fund(200_000)
+
+
+def a_token(desk: Desk) -> None:
+    a_coin(desk)
+    TokenDesk(desk).started()
 
 
 @pytest.fixture
@@ -28,3 +36,10 @@ def tokens(desk: Desk) -> TokenDesk:
     found = TokenDesk(desk)
     found.look()
     return found
+
+
+@pytest.fixture
+def uid(tokens: TokenDesk) -> int:
+    """Of a token that is started, of 900 of 1,000."""
+    (token,) = tokens.desk.rows(Contract)
+    return token.uid

@@ -23,8 +23,7 @@ def out_of_reach(answer, vault) -> None:
     assert problem["detail"].startswith(found["detail"])
 
 
-def test_another_address_of_a_vault_of_the_workspace_is_refused_with_the_one_to_use(tokens):
-    uid = tokens.started()
+def test_another_address_of_a_vault_of_the_workspace_is_refused_with_the_one_to_use(tokens, uid):
     (vault,) = tokens.desk.wallets()
     assert vault["receive_address"] != vault["address"], "what the record shows for bitcoin is such a one"
     other = ok(tokens.desk.create_vault("Other"))
@@ -37,15 +36,13 @@ def test_another_address_of_a_vault_of_the_workspace_is_refused_with_the_one_to_
     ok(tokens.call(uid, "transfer", other["address"], 1))
 
 
-def test_p24_whose_the_addresses_of_other_tenants_are_is_told_to_nobody(tokens):
-    uid = tokens.started()
+def test_p24_whose_the_addresses_of_other_tenants_are_is_told_to_nobody(tokens, uid):
     theirs = neighbour_of(tokens.desk).policy.address(CHANGE, 0)
     ok(tokens.call(uid, "transfer", theirs, 1))
 
 
-def test_to_take_one_from_the_list_is_no_movement(tokens):
+def test_to_take_one_from_the_list_is_no_movement(tokens, uid):
     """A token whose first list named one must be able to lose it."""
-    uid = tokens.started()
     place = tokens.desk.policy.address(CHANGE, 0)
     tokens.done(uid, "add_to_whitelist", place)
     tokens.done(uid, "remove_from_whitelist", place)
@@ -55,10 +52,9 @@ def used(tokens) -> list[str]:
     return [each["Used"] for each in tokens.desk.wallets()[0]["assets"]]
 
 
-def test_only_the_vaults_address_is_itself_to_its_limits(tokens):
+def test_only_the_vaults_address_is_itself_to_its_limits(tokens, uid):
     """What moves nothing needs no room, and takes none."""
     tokens.fund(50_000, 50_000)
-    uid = tokens.started()
     tokens.limit("1")
     ok(tokens.call(uid, "transfer", tokens.address, 900))
     assert used(tokens) == []
@@ -66,8 +62,7 @@ def test_only_the_vaults_address_is_itself_to_its_limits(tokens):
     assert used(tokens) == ["1.00"]
 
 
-def test_what_went_to_one_that_nobody_watched_yet_counts_for_ever(tokens):
-    uid = tokens.started()
+def test_what_went_to_one_that_nobody_watched_yet_counts_for_ever(tokens, uid):
     ok(tokens.call(uid, "transfer", tokens.desk.policy.address(CHANGE, 5_000), 100))
     assert used(tokens) == ["1.00"]
     with tokens.desk.world.platform.services.store.write() as db:

@@ -54,8 +54,7 @@ class TestTheWholeWay:
         assert called == {function.wire_name for function in Function}
         refused(tokens.call(uid, "pause"), 422, "VALIDATION")
 
-    def test_between_two_calls_the_change_of_the_first_is_waited_for(self, tokens):
-        uid = tokens.started()
+    def test_between_two_calls_the_change_of_the_first_is_waited_for(self, tokens, uid):
         first = ok(tokens.call(uid, "transfer", BOB, 40))["psbt_id"]
         refused(tokens.call(uid, "transfer", BOB, 50), 409, "LOCKED_FUNDS")
         tokens.finish(first, blocks=0)
@@ -66,8 +65,7 @@ class TestTheWholeWay:
         tokens.mine()
         ok(tokens.call(uid, "transfer", BOB, 50))
 
-    def test_the_record_holds_what_was_asked(self, tokens):
-        uid = tokens.started()
+    def test_the_record_holds_what_was_asked(self, tokens, uid):
         made = ok(tokens.call(uid, "transfer", BOB, 40, recipients=[BOB], priority="high"))
         (call,) = tokens.desk.rows(ContractCall, ContractCall.uid == made["call_uid"])
         assert call.args == [{"type": "str", "value": BOB}, {"type": "int", "value": 40}]
@@ -78,24 +76,21 @@ class TestTheWholeWay:
         assert psbt.inputs[0].witness_utxo.script_pubkey == own_script(tokens)
         assert len(psbt.outputs) == 2, "the data, and what returns to the address"
 
-    def test_p34_the_former_owner_is_refused(self, tokens):
-        uid = tokens.started()
+    def test_p34_the_former_owner_is_refused(self, tokens, uid):
         tokens.done(uid, "transfer_ownership", BOB)
         problem = refused(tokens.call(uid, "mint", BOB, 1), 422, "VALIDATION")
         assert fault(problem) == ("/wallet_id", "not-the-owner")
         ok(tokens.call(uid, "transfer", BOB, 1))
 
-    def test_p34_while_it_waits_too(self, tokens):
+    def test_p34_while_it_waits_too(self, tokens, uid):
         several_coins(tokens)
-        uid = tokens.started()
         ok(tokens.call(uid, "transfer_ownership", BOB))
         problem = refused(tokens.call(uid, "pause"), 422, "VALIDATION")
         assert "one call" in problem["detail"]
 
 
 class TestArguments:
-    def test_number_order_and_types(self, tokens):
-        uid = tokens.started()
+    def test_number_order_and_types(self, tokens, uid):
         for function, args, pointer in (
             ("transfer", [BOB], "/args"),
             ("transfer", [40, BOB], "/args"),
@@ -139,8 +134,7 @@ class TestArguments:
             problem = refused(tokens.call(1, "pause", args=[arg]), 422, "VALIDATION")
             assert [each["pointer"] for each in problem["errors"]] == [pointer]
 
-    def test_p28_an_address_of_another_network(self, tokens):
-        uid = tokens.started()
+    def test_p28_an_address_of_another_network(self, tokens, uid):
         refused(tokens.call(uid, "transfer", MAINNET, 1), 422, "WRONG_NETWORK_ADDRESS")
         refused(tokens.call(uid, "transfer", BOB, 1, recipients=[MAINNET]), 422, "WRONG_NETWORK_ADDRESS")
 
@@ -185,9 +179,8 @@ class TestInit:
         assert tokens.desk.proposal(made["psbt_id"])["status"] == "BROADCASTING"
         refused(tokens.call(made["contract_uid"], "init"), 409, "DEPLOYMENT_NOT_CONFIRMED")
 
-    def test_while_the_index_is_behind_the_chain(self, tokens):
+    def test_while_the_index_is_behind_the_chain(self, tokens, uid):
         """A block that it has not read may pause the token: the call would be mined and do nothing."""
-        uid = tokens.started()
         tokens.desk.mine(2)
         problem = refused(tokens.call(uid, "transfer", BOB, 1), 503, "BACKEND_UNAVAILABLE")
         assert "index of tokens is behind" in problem["detail"]
@@ -196,9 +189,8 @@ class TestInit:
         ok(tokens.call(uid, "transfer", BOB, 1))
 
     @pytest.mark.parametrize("longer", [0, 2])
-    def test_while_the_index_is_on_a_branch_that_the_chain_has_left(self, tokens, longer):
+    def test_while_the_index_is_on_a_branch_that_the_chain_has_left(self, tokens, uid, longer):
         """As high as the chain, or nearly: the balance is of blocks that are gone."""
-        uid = tokens.started()
         tokens.done(uid, "transfer", BOB, 900)
         tokens.desk.chain.mine(2)
         tokens.look()
@@ -221,15 +213,13 @@ class TestInit:
                 height = last.height + number
                 db.add(TokenBlock(height=height, block_hash=f"{number:064x}", **values))
 
-    def test_an_index_that_is_ahead_of_the_watcher_is_not_behind(self, tokens):
-        uid = tokens.started()
+    def test_an_index_that_is_ahead_of_the_watcher_is_not_behind(self, tokens, uid):
         tokens.desk.chain.mine(3)
         for indexer in tokens.desk.world.platform.background.indexers():
             indexer.look()
         ok(tokens.call(uid, "transfer", BOB, 1))
 
-    def test_what_was_mined_on_a_branch_that_the_index_has_not_read_still_waits(self, tokens):
-        uid = tokens.started()
+    def test_what_was_mined_on_a_branch_that_the_index_has_not_read_still_waits(self, tokens, uid):
         sent = tokens.finish(ok(tokens.call(uid, "transfer", BOB, 900))["psbt_id"], blocks=0)
         payment = tokens.desk.chain.transaction(sent["txid"]).transaction
         tokens.desk.chain.mine(1, empty=True)
@@ -246,9 +236,8 @@ class TestInit:
 
 
 class TestRules:
-    def test_p31_minting_beyond_the_maximum(self, tokens):
+    def test_p31_minting_beyond_the_maximum(self, tokens, uid):
         several_coins(tokens)
-        uid = tokens.started()
         problem = refused(tokens.call(uid, "mint", BOB, 101), 422, "VALIDATION")
         assert fault(problem) == ("/args/1/value", "above-maximum")
         refused(tokens.call(uid, "mint", BOB, 2**63 - 1), 422, "VALIDATION")
@@ -256,8 +245,7 @@ class TestRules:
         assert "one call" in refused(tokens.call(uid, "mint", BOB, 60), 422, "VALIDATION")["detail"]
         ok(tokens.call(uid, "mint", BOB, 40))
 
-    def test_p32_while_paused(self, tokens):
-        uid = tokens.started()
+    def test_p32_while_paused(self, tokens, uid):
         tokens.done(uid, "pause")
         assert fault(refused(tokens.call(uid, "transfer", BOB, 1), 409, "STATE_CONFLICT"))[1] == "paused"
         refused(tokens.call(uid, "pause"), 409, "ALREADY_PAUSED")
@@ -271,9 +259,8 @@ class TestRules:
         tokens.done(uid, "add_to_whitelist", BOB)
         tokens.done(uid, "transfer", BOB, 1)
 
-    def test_a_balance_is_reserved_by_what_waits(self, tokens):
+    def test_a_balance_is_reserved_by_what_waits(self, tokens, uid):
         several_coins(tokens)
-        uid = tokens.started()
         first = ok(tokens.call(uid, "transfer", BOB, 500))["psbt_id"]
         problem = refused(tokens.call(uid, "transfer", EVE, 500), 409, "LOCKED_FUNDS")
         assert fault(problem) == ("/args/1/value", "insufficient-balance")
@@ -283,8 +270,7 @@ class TestRules:
         ok(tokens.call(uid, "transfer", EVE, 500))
 
 
-def test_the_whitelists_own_paths(tokens):
-    uid = tokens.started()
+def test_the_whitelists_own_paths(tokens, uid):
     body = {"contract_uid": uid, "wallet_id": tokens.desk.vault["id"], "workspace_id": 1, "address": BOB}
     for path, code in (
         ("add-to-contract-whitelist", "already-listed"),
@@ -300,8 +286,7 @@ class TestLimits:
     def used(self, tokens):
         return ok(tokens.desk.admin.get("/api/v1/get-my-limits", workspace_id=1))["Used"]
 
-    def test_a_transfer_fits_the_vault_in_whole_tokens(self, tokens):
-        uid = tokens.started()
+    def test_a_transfer_fits_the_vault_in_whole_tokens(self, tokens, uid):
         tokens.limit("4.00999999")
         problem = refused(tokens.call(uid, "transfer", BOB, 401), 403, "VAULT_LIMIT_EXCEEDED")
         figures = problem["figures"]
@@ -309,9 +294,8 @@ class TestLimits:
         ok(tokens.call(uid, "transfer", BOB, 400))
 
     @pytest.mark.parametrize("function", ["mint", "burn"])
-    def test_minting_and_burning_fit_the_vault_and_count_for_no_role(self, tokens, function):
+    def test_minting_and_burning_fit_the_vault_and_count_for_no_role(self, tokens, uid, function):
         several_coins(tokens)
-        uid = tokens.started()
         tokens.limit("0.50")
         tokens.limit_role("0.00001")
         before = self.used(tokens)
@@ -320,9 +304,8 @@ class TestLimits:
         assert self.used(tokens) == before, "its fee neither"
         refused(tokens.call(uid, "pause"), 403, "ROLE_LIMIT_EXCEEDED")
 
-    def test_p18_transfers_count_together_for_the_role(self, tokens):
+    def test_p18_transfers_count_together_for_the_role(self, tokens, uid):
         several_coins(tokens)
-        uid = tokens.started()
         tokens.limit_role("5")
         first = ok(tokens.call(uid, "transfer", BOB, 300))["psbt_id"]
         problem = refused(tokens.call(uid, "transfer", BOB, 201), 403, "ROLE_LIMIT_EXCEEDED")
@@ -333,8 +316,7 @@ class TestLimits:
 
 
 class TestPermissions:
-    def test_by_the_function(self, tokens):
-        uid = tokens.started()
+    def test_by_the_function(self, tokens, uid):
         alice = tokens.desk.signers["alice"]
         refused(tokens.call(uid, "transfer", BOB, 1, user=alice), 403, "PERMISSION_DENIED")
         grant(tokens.desk, "Signer", "PAYMENT_INIT")

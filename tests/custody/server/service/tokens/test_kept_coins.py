@@ -46,9 +46,8 @@ def test_everything_is_sent_without_the_one_that_stays(owner):
 
 @pytest.mark.parametrize(("function", "amount"), [("transfer", [5]), ("transfer_ownership", [])])
 def test_who_was_paid_some_or_handed_one_by_another_vault_of_the_workspace_keeps_one_too(
-    tokens, function, amount
+    tokens, uid, function, amount
 ):
-    uid = tokens.started()
     other = ok(tokens.desk.create_vault("Other"))
     tokens.desk.deposit(90_000, to=other["address"])
     ok(tokens.desk.propose(50_000, wallet_id=other["id"]))

@@ -61,10 +61,9 @@ def asked(tokens: TokenDesk, monkeypatch) -> list[int]:
     return found
 
 
-def test_bytecode_that_is_published_later_has_nothing_read_again(tokens, asked):
+def test_bytecode_that_is_published_later_has_nothing_read_again(tokens, uid, asked):
     """Otherwise an attacker who tricks one member could make the server discard the state of all tokens."""
     tokens.fund(*[50_000] * 3)
-    uid = tokens.started()
     bait = unpublished(tokens)
     theirs = mined_by_a_stranger(tokens, bait)
     tokens.mine(3)

@@ -16,8 +16,7 @@ def listed(tokens: TokenDesk, **query: object) -> list[dict]:
         cursor = {"cursor": page["next_cursor"]}
 
 
-def test_each_movement_with_the_holding_after_it(tokens: TokenDesk) -> None:
-    uid = tokens.started()
+def test_each_movement_with_the_holding_after_it(tokens: TokenDesk, uid: int) -> None:
     tokens.done(uid, "mint", tokens.address, 50)
     tokens.done(uid, "transfer", BOB, 125)
     tokens.done(uid, "burn", tokens.address, 10)

@@ -62,8 +62,7 @@ def test_a_bump_keeps_the_first_input_the_order_and_the_data(small):
     small.check()
 
 
-def test_a_call_is_bumped_and_is_one_call(tokens):
-    uid = tokens.started()
+def test_a_call_is_bumped_and_is_one_call(tokens, uid):
     asked = ok(tokens.call(uid, "transfer", BOB, 40, recipients=[BOB]))
     second = made(bump(tokens.desk, asked["psbt_id"], fee_rate="8"))
     assert first_input(tokens, second) == first_input(tokens, asked["psbt_id"])
@@ -78,8 +77,7 @@ def test_a_call_is_bumped_and_is_one_call(tokens):
     tokens.check()
 
 
-def test_a_mint_that_is_bumped_counts_for_no_role_and_its_self_spend_does(tokens):
-    uid = tokens.started()
+def test_a_mint_that_is_bumped_counts_for_no_role_and_its_self_spend_does(tokens, uid):
     first = made(tokens.call(uid, "mint", BOB, 5))
     second = made(bump(tokens.desk, first, fee_rate="8"))
     third = made(take_back(tokens.desk, second, fee_rate="20"))
@@ -88,8 +86,7 @@ def test_a_mint_that_is_bumped_counts_for_no_role_and_its_self_spend_does(tokens
     assert counted == [False, False, True]
 
 
-def test_a_self_spend_takes_the_call_back_and_leaves_its_coin_at_the_address(tokens):
-    uid = tokens.started()
+def test_a_self_spend_takes_the_call_back_and_leaves_its_coin_at_the_address(tokens, uid):
     first = made(tokens.call(uid, "transfer", BOB, 40))
     tokens.desk.approve("alice", first)
     assert ok(cancel(tokens.desk, first))["self_spend_offered"]

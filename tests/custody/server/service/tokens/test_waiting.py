@@ -28,26 +28,23 @@ def together():
         yield run
 
 
-def test_p16_of_two_calls_over_one_coin_one_passes(tokens, together):
-    uid = tokens.started()
+def test_p16_of_two_calls_over_one_coin_one_passes(tokens, uid, together):
     answers = together(
         lambda: tokens.call(uid, "transfer", BOB, 1), lambda: tokens.call(uid, "transfer", EVE, 1)
     )
     assert answers == [(200, None), (409, "LOCKED_FUNDS")]
 
 
-def test_p17_of_two_calls_that_exceed_a_balance_together_one_passes(tokens, together):
+def test_p17_of_two_calls_that_exceed_a_balance_together_one_passes(tokens, uid, together):
     tokens.fund(100_000, 100_000)
-    uid = tokens.started()
     answers = together(
         lambda: tokens.call(uid, "transfer", BOB, 500), lambda: tokens.call(uid, "transfer", EVE, 500)
     )
     assert answers == [(200, None), (409, "LOCKED_FUNDS")]
 
 
-def test_p31_of_two_mints_beyond_the_maximum_one_passes(tokens, together):
+def test_p31_of_two_mints_beyond_the_maximum_one_passes(tokens, uid, together):
     tokens.fund(100_000, 100_000)
-    uid = tokens.started()
     answers = together(lambda: tokens.call(uid, "mint", BOB, 60), lambda: tokens.call(uid, "mint", EVE, 60))
     assert answers == [(200, None), (422, "VALIDATION")]
 
@@ -85,8 +82,7 @@ def test_one_transaction_on_the_chain_deploys_one_contract_and_its_limit_holds_o
     tokens.check()
 
 
-def test_one_transaction_on_the_chain_is_one_call(tokens):
-    uid = tokens.started()
+def test_one_transaction_on_the_chain_is_one_call(tokens, uid):
     *ended, last = made_again(tokens.desk, lambda: tokens.call(uid, "transfer", BOB, 100))
     assert tokens.finish(last["psbt_id"])["status"] == "CONFIRMED"
     asked = {"workspace_id": tokens.desk.workspace_id, "contract_uid": uid}
