@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.support.examples import drawn
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("custody", "device_simulators", "firmware_bridge", "multisig", "signerd")
 # Imports each module of the wheel, and prints what of the checkout was imported beside it.
@@ -171,7 +173,7 @@ def test_without_hwi_the_line_that_brings_it_is_named(wheel, tmp_path):
         assert "hwi==3.2.0" in said
 
 
-@pytest.mark.parametrize("at_an_endpoint", [False, True])
+@pytest.mark.parametrize("at_an_endpoint", drawn([False, True], 1, of=__name__))
 def test_the_conformance_suite_runs_from_the_wheel_and_its_extra_alone(
     python, at_an_endpoint, tmp_path, free_tcp_port
 ):

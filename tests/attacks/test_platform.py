@@ -112,8 +112,11 @@ def read(entry: Entry, shell: str, share: float = 1, guard: str = "") -> tuple[s
     return None if error == "None" else error, int(megabytes)
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize("entry", BODIES, ids=str)
+@pytest.mark.parametrize(
+    ("entry", "shell"),
+    [(entry, shell) for entry in BODIES for shell in drawn(SHELLS, 1, of=str(entry))],
+    ids=str,
+)
 def test_f_an_answer_that_grows_is_refused_in_bounded_memory(entry: Entry, shell: str) -> None:
     error, megabytes = read(entry, shell)
     assert error == entry.outcome

@@ -27,7 +27,7 @@ from custody.server.store import Store
 from custody.server.store.models import ChainCoin, CoinLock, Job, Membership, Proposal, User, Vault
 from tests.support.asgi import asgi_client
 from tests.support.backends import Unreliable
-from tests.support.custody import SHOP, Desk, ok, open_desk, refused
+from tests.support.custody import SHOP, Desk, ok, refused
 from tests.support.platform import CHEAP, PASSWORD, As, key_offer, register_key, seed, sign_challenge
 from tests.support.staff import Someone, add_someone, change_role, remove, remove_permission
 
@@ -100,11 +100,8 @@ def _meet_and_write(kind: type[Store], store: Store, meeting: Meeting):
 
 
 @pytest.fixture
-def pair(tmp_path, database: str) -> Iterator[Pair]:
-    with (
-        open_desk(tmp_path / "state", database_url=database) as desk,
-        _second(tmp_path, desk, database) as pair,
-    ):
+def pair(tmp_path, desk: Desk, database: str) -> Iterator[Pair]:
+    with _second(tmp_path, desk, database) as pair:
         yield pair
         assert verify(pair.second.services.store) == ()
 
