@@ -26,11 +26,11 @@ SIGHASH_NONE = 0x02
 SIGHASH_SINGLE = 0x03
 SIGHASH_ANYONECANPAY = 0x80
 
-_LEAST_INPUT_BYTES = 41
-_LEAST_OUTPUT_BYTES = 9
+LEAST_INPUT_BYTES = 41
+LEAST_OUTPUT_BYTES = 9
 # Version, the two counts, an input and locktime.
-_LEAST_TRANSACTION_BYTES = 10 + _LEAST_INPUT_BYTES
-_SEGWIT_MARKER = b"\x00\x01"
+LEAST_TRANSACTION_BYTES = 10 + LEAST_INPUT_BYTES
+SEGWIT_MARKER = b"\x00\x01"
 _TXID = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _ZEROS = bytes(32)
 
@@ -103,30 +103,19 @@ class Transaction(ByMember):
         """
         if len(data) > MAX_TRANSACTION_BYTES:
             raise InvalidTransaction("The transaction is larger than a block.")
-        with _reading(data, "a transaction") as reader:
+        with reading(data, "a transaction") as reader:
             return cls._read(reader, witness=witness)
-
-    @classmethod
-    def parse_several(cls, data: bytes) -> tuple[Self, ...]:
-        """From exactly these bytes, which are their number and then each of them, as a block has them behind
-        its header.
-
-        Raises InvalidTransaction.
-        """
-        with _reading(data, "a list of transactions") as reader:
-            number = reader.count(_LEAST_TRANSACTION_BYTES)
-            return tuple(cls._read(reader, witness=True) for _ in range(number))
 
     @classmethod
     def _read(cls, reader: Reader, *, witness: bool) -> Self:
         version = reader.uint(4)
-        segwit = witness and reader.peek(2) == _SEGWIT_MARKER
+        segwit = witness and reader.peek(2) == SEGWIT_MARKER
         if segwit:
             reader.take(2)
-        inputs = [_read_input(reader) for _ in range(reader.count(_LEAST_INPUT_BYTES))]
+        inputs = [_read_input(reader) for _ in range(reader.count(LEAST_INPUT_BYTES))]
         if witness and not inputs:
             raise WireError("it has no inputs")
-        outputs = tuple(_read_output(reader) for _ in range(reader.count(_LEAST_OUTPUT_BYTES)))
+        outputs = tuple(_read_output(reader) for _ in range(reader.count(LEAST_OUTPUT_BYTES)))
         if segwit:
             inputs = _read_witnesses(reader, inputs)
         return cls(version, tuple(inputs), outputs, reader.uint(4))
@@ -140,7 +129,7 @@ class Transaction(ByMember):
     def _whole(self) -> bytes:
         version, middle, locktime = self._stripped[:4], self._stripped[4:-4], self._stripped[-4:]
         witnesses = [_serialize_witness(txin.witness) for txin in self.inputs]
-        return b"".join((version, _SEGWIT_MARKER, middle, *witnesses, locktime))
+        return b"".join((version, SEGWIT_MARKER, middle, *witnesses, locktime))
 
     @cached_property
     def _stripped(self) -> bytes:
@@ -186,7 +175,7 @@ def _require_uint32(number: int, what: str) -> None:
 
 
 @contextmanager
-def _reading(data: bytes, what: str) -> Iterator[Reader]:
+def reading(data: bytes, what: str) -> Iterator[Reader]:
     """All of the bytes are read in the block. Raises InvalidTransaction where they are something else."""
     reader = Reader(data)
     try:

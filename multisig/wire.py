@@ -55,7 +55,11 @@ class Reader:
         return int.from_bytes(self.take(length), "little")
 
     def compact_size(self) -> int:
-        first = self.take(1)[0]
+        start = self.offset
+        if start >= self._end:
+            raise WireError("it ends too early")
+        first = self._data[start]
+        self.offset = start + 1
         if first < 0xFD:
             return first
         length = 1 << (first - 0xFC)

@@ -22,7 +22,7 @@ from multisig import (
 )
 from multisig.hashes import sha256d
 from multisig.transaction import MAX_TRANSACTION_BYTES
-from multisig.wire import Reader, compact_size
+from multisig.wire import Reader
 from tests.support.policies import outpoints, transactions
 from tests.support.vectors import official, own
 
@@ -77,19 +77,6 @@ def test_s23_bit_flips_are_parsed_exactly_or_refused(transaction, data):
     except InvalidTransaction:
         return
     assert parsed.serialize() == raw
-
-
-@given(st.lists(transactions(), max_size=3), st.data())
-def test_s23_several_are_read_behind_their_number_and_nothing_else(several, data):
-    raw = compact_size(len(several)) + b"".join(each.serialize() for each in several)
-    assert Transaction.parse_several(raw) == tuple(several)
-    for other in (
-        raw + b"\x00",
-        raw[: data.draw(st.integers(0, len(raw) - 1))],
-        b"\xfe\xff\xff\xff\x00" + raw[1:],
-    ):
-        with pytest.raises(InvalidTransaction):
-            Transaction.parse_several(other)
 
 
 @pytest.mark.parametrize("vector", own("transactions.json"))

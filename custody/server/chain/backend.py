@@ -5,7 +5,7 @@ keep what is stored and try again later.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -33,7 +33,10 @@ class Spend:
 
 @dataclass(frozen=True)
 class FoundOutput:
-    """An output that pays a watched script. `height` and `block_hash` are None while unconfirmed."""
+    """An output that pays a watched script. `height` and `block_hash` are None while unconfirmed.
+
+    `transaction`: the one that made it, where the backend has it at hand.
+    """
 
     outpoint: OutPoint
     amount: Sats
@@ -42,6 +45,7 @@ class FoundOutput:
     block_hash: str | None
     coinbase: bool
     spent: Spend | None
+    transaction: Transaction | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

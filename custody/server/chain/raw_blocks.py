@@ -1,13 +1,15 @@
 """Raw blocks: the hash and the merkle root are checked; genesis hashes; transactions that carry data."""
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from custody.server.chain.engine import HEADER_BYTES, MAX_BLOCK_BYTES, InvalidBlock, block_hash, split_block
+from custody.server.chain.engine import HEADER_BYTES, MAX_BLOCK_BYTES, block_hash
 from custody.server.domain.errors import ChainUnavailable
+from multisig.errors import InvalidTransaction
 from multisig.hashes import sha256d
 from multisig.network import Network
+from multisig.raw_transactions import RawTransaction, read_several
 from multisig.script import parse_op_return
 from multisig.transaction import Transaction
 
@@ -49,7 +51,12 @@ class Block:
     hash: str
     previous: str
     time: int
-    transactions: tuple[Transaction, ...]
+    transactions: tuple[RawTransaction, ...]
+
+    def carriers(self, prefix: bytes) -> list[tuple[int, Transaction]]:
+        """Its transactions that carry such data, behind their places."""
+        places = carriers((each.scripts for each in self.transactions), prefix)
+        return [(place, self.transactions[place].parse()) for place in places]
 
 
 def read_block(raw: bytes, expected: str) -> Block:
@@ -58,16 +65,12 @@ def read_block(raw: bytes, expected: str) -> Block:
         raise ChainUnavailable(f"The chain gives other bytes than those of block {expected}.")
     previous, root = struct.unpack_from("<4x32s32s", raw)
     try:
-        transactions = split_block(raw)
-    except InvalidBlock as error:
+        transactions = read_several(raw[HEADER_BYTES:])
+    except InvalidTransaction as error:
         raise ChainUnavailable(f"Block {expected} cannot be read.") from error
-    if not transactions or _root_of(transactions) != root:
+    if not transactions or unmistakable_root([each.hash for each in transactions]) != root:
         raise ChainUnavailable(f"Block {expected} does not carry what its header commits to.")
     return Block(expected, previous[::-1].hex(), header_time(raw), transactions)
-
-
-def _root_of(transactions: tuple[Transaction, ...]) -> bytes | None:
-    return unmistakable_root([bytes.fromhex(transaction.txid)[::-1] for transaction in transactions])
 
 
 def header_time(raw: bytes) -> int:
@@ -75,13 +78,13 @@ def header_time(raw: bytes) -> int:
     return int(struct.unpack_from("<I", raw, 68)[0])
 
 
-def carriers(transactions: Sequence[Transaction], prefix: bytes) -> Iterator[tuple[int, Transaction]]:
-    """Those with such data, and their places. The coinbase, which comes first, spends nothing and calls
-    nothing.
+def carriers(block: Iterable[Iterable[bytes]], prefix: bytes) -> Iterator[int]:
+    """The places of transactions with such data, from the output scripts of each. The coinbase, which comes
+    first, spends nothing and calls nothing.
     """
-    for position, transaction in enumerate(transactions):
-        if position and any(_carries(output.script_pubkey, prefix) for output in transaction.outputs):
-            yield position, transaction
+    for position, scripts in enumerate(block):
+        if position and any(_carries(script, prefix) for script in scripts):
+            yield position
 
 
 def _carries(script: bytes, prefix: bytes) -> bool:

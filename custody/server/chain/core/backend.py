@@ -48,7 +48,6 @@ from custody.server.chain.core.rpc import (
     tidy,
 )
 from custody.server.chain.engine import InvalidSpend, verify_transaction
-from custody.server.chain.raw_blocks import carriers
 from custody.server.chain.reasons import refusal_of, says_known
 from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import InvalidAmount
@@ -140,7 +139,7 @@ class CoreBackend:
         if ref is None:
             return None
         block = self._node.block(ref.hash)
-        found = tuple(carriers(block.transactions, prefix))
+        found = block.carriers(prefix)
         callers = self._node.outputs([transaction.inputs[0].outpoint for _, transaction in found])
         return DataBlock(
             ref,
@@ -213,10 +212,8 @@ class CoreBackend:
         spends = self._node.spenders([coin.outpoint for coin in coins if coin.spent is None])
         if self._node.tip() != tip:
             raise ChainMoved("The node's best chain changed while it was read.")
-        return tuple(
-            replace(coin, spent=Spend(spends[coin.outpoint], None)) if coin.outpoint in spends else coin
-            for coin in coins
-        )
+        recent = self._follower.history.recent
+        return tuple(_as_shown(coin, spends, recent) for coin in coins)
 
     # One transaction
 
@@ -290,6 +287,16 @@ def _fee_rate(rate: Any) -> FeeRate | None:
     except (InvalidAmount, ArithmeticError, ValueError) as error:
         raise garbled("feerate") from error
     return found if found.sat_per_kvb > 0 else None
+
+
+def _as_shown(
+    coin: FoundOutput, spends: Mapping[OutPoint, str], recent: Mapping[str, Transaction]
+) -> FoundOutput:
+    """With what spends it in the mempool, and with its transaction if it was read lately."""
+    if coin.outpoint in spends:
+        coin = replace(coin, spent=Spend(spends[coin.outpoint], None))
+    transaction = recent.get(coin.outpoint.txid)
+    return coin if transaction is None else replace(coin, transaction=transaction)
 
 
 def _touched_since(found: FoundOutput, height: int) -> bool:

@@ -6,6 +6,7 @@ and notices a reorganisation. New scripts are read from the beginning beside the
 tip.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -13,7 +14,11 @@ from custody.server.chain.backend import BlockRef, FoundOutput, Spend
 from custody.server.chain.core.node import ChainMoved, Node
 from custody.server.chain.raw_blocks import Block
 from custody.server.domain.errors import ChainUnavailable
+from multisig.raw_transactions import RawTransaction
 from multisig.transaction import OutPoint, Transaction
+
+# Whose transactions are kept for the caller, who stores them: a full block of them is 4 MB.
+RECENT_BLOCKS = 6
 
 
 class History:
@@ -25,18 +30,27 @@ class History:
         self.scripts = scripts
         self.next = first
         self.anchor: str | None = None
-        self._coins: dict[OutPoint, FoundOutput] = {}
+        # By the outpoint's bytes, as a block has them.
+        self._coins: dict[bytes, FoundOutput] = {}
+        self._recent: deque[dict[str, Transaction]] = deque(maxlen=RECENT_BLOCKS)
 
     @property
     def coins(self) -> Iterable[FoundOutput]:
         return self._coins.values()
 
+    @property
+    def recent(self) -> dict[str, Transaction]:
+        """By txid, those that made coins in the blocks that were read last."""
+        return {txid: transaction for block in self._recent for txid, transaction in block.items()}
+
     def connect(self, height: int, block: Block) -> None:
         """A block in ascending order; those between may be left out where they do not touch the scripts."""
-        for position, transaction in enumerate(block.transactions):
+        self._recent.append({})
+        for position, raw in enumerate(block.transactions):
             if position:
-                self._spend(transaction, height)
-            self._pay(transaction, height, block.hash, coinbase=position == 0)
+                self._spend(raw, height)
+            if not self.scripts.isdisjoint(raw.scripts):
+                self._pay(raw.parse(), height, block.hash, coinbase=position == 0)
         self.read_to(height, block.hash)
 
     def read_to(self, height: int, block_hash: str) -> None:
@@ -45,26 +59,30 @@ class History:
 
     def rollback(self, height: int, block_hash: str) -> None:
         """Rolls back to that block: removes later coins, and marks coins that were spent later as unspent."""
-        kept = (coin for coin in self._coins.values() if coin.height is not None and coin.height <= height)
-        self._coins = {coin.outpoint: _unspent_after(coin, height) for coin in kept}
+        self._coins = {
+            place: _unspent_after(coin, height)
+            for place, coin in self._coins.items()
+            if coin.height is not None and coin.height <= height
+        }
         self.read_to(height, block_hash)
 
     def merge(self, other: "History") -> None:
         """Take over other scripts, which were read to the same block."""
         self.scripts |= other.scripts
-        self._coins |= {coin.outpoint: coin for coin in other.coins}
+        self._coins |= {coin.outpoint.serialize(): coin for coin in other.coins}
 
-    def _spend(self, transaction: Transaction, height: int) -> None:
-        for txin in transaction.inputs:
-            coin = self._coins.get(txin.outpoint)
+    def _spend(self, raw: RawTransaction, height: int) -> None:
+        for place in raw.spent:
+            coin = self._coins.get(place)
             if coin is not None:
-                self._coins[txin.outpoint] = replace(coin, spent=Spend(transaction.txid, height))
+                self._coins[place] = replace(coin, spent=Spend(raw.txid, height))
 
     def _pay(self, transaction: Transaction, height: int, block_hash: str, *, coinbase: bool) -> None:
+        self._recent[-1][transaction.txid] = transaction
         for vout, out in enumerate(transaction.outputs):
             if out.script_pubkey in self.scripts:
                 outpoint = OutPoint(transaction.txid, vout)
-                self._coins[outpoint] = FoundOutput(
+                self._coins[outpoint.serialize()] = FoundOutput(
                     outpoint, out.amount, out.script_pubkey, height, block_hash, coinbase=coinbase, spent=None
                 )
 

@@ -63,9 +63,10 @@ class MempoolView:
 
     def _add(self, scripts: frozenset[bytes]) -> None:
         """Fetches every transaction again that may pay a new script."""
-        new = {hash(script) for script in scripts - self._scripts}
-        self._scripts |= scripts
-        if new:
+        unknown = scripts - self._scripts
+        if unknown:
+            self._scripts |= unknown
+            new = {hash(script) for script in unknown}
             again = [txid for txid, kept in self._examined.items() if not new.isdisjoint(_unpack(kept))]
             for txid in again:
                 del self._examined[txid]
@@ -96,6 +97,7 @@ class MempoolView:
                 None,
                 coinbase=False,
                 spent=None,
+                transaction=transaction,
             )
             for vout, out in enumerate(transaction.outputs)
             if out.script_pubkey in self._scripts

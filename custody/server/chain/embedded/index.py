@@ -193,9 +193,10 @@ class CoinIndex:
             return None
         block = self._blocks[height]
         previous = self._blocks[height - 1].ref.hash if height else NO_BLOCK
+        scripts = ((out.script_pubkey for out in each.outputs) for each in block.transactions)
+        places = ((place, block.transactions[place]) for place in carriers(scripts, prefix))
         found = tuple(
-            DataTransaction(position, transaction, self._caller(transaction))
-            for position, transaction in carriers(block.transactions, prefix)
+            DataTransaction(place, transaction, self._caller(transaction)) for place, transaction in places
         )
         return DataBlock(block.ref, previous, found)
 

@@ -34,7 +34,7 @@ from custody.server.chain.esplora.pace import Pace
 from custody.server.chain.esplora.shapes import Tested, read, read_hash
 from custody.server.chain.esplora.transactions import Transactions
 from custody.server.chain.esplora.wire import TIMEOUT, Answer, Wire
-from custody.server.chain.raw_blocks import carriers, read_block
+from custody.server.chain.raw_blocks import read_block
 from custody.server.chain.reasons import refusal_of, says_known
 from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import InvalidAmount
@@ -208,7 +208,7 @@ class EsploraBackend:
         block = read_block(body, ref.hash)
         found = tuple(
             DataTransaction(position, transaction, self._transactions.caller(transaction))
-            for position, transaction in carriers(block.transactions, prefix)
+            for position, transaction in block.carriers(prefix)
         )
         return DataBlock(ref, block.previous, found)
 

@@ -100,11 +100,7 @@ class Watcher:
         for _ in range(MAX_ROUNDS):
             known = self._known()
             snapshot = take_snapshot(
-                backend,
-                known.blocks,
-                known.scripts & self._scanned,
-                known.scripts - self._scanned,
-                known.waiting,
+                backend, known.blocks, self._scanned, known.scripts - self._scanned, known.waiting
             )
             seen = _essence(snapshot)
             if seen == self._seen and known.scripts == self._scanned:
@@ -149,10 +145,17 @@ class Watcher:
     def _fetch(self, backend: ChainBackend, outputs: tuple[FoundOutput, ...]) -> dict[str, Transaction]:
         with self._store.read() as db:
             missing = self._coins.missing_transactions(db, outputs)
-        found = {txid: backend.transaction(txid) for txid in missing}
-        if any(transaction is None for transaction in found.values()):
-            raise ChainUnavailable("A transaction left the backend while it was read.")
-        return {txid: known.transaction for txid, known in found.items() if known is not None}
+        found = {
+            each.outpoint.txid: each.transaction
+            for each in outputs
+            if each.transaction is not None and each.outpoint.txid in missing
+        }
+        for txid in missing - found.keys():
+            known = backend.transaction(txid)
+            if known is None:
+                raise ChainUnavailable("A transaction left the backend while it was read.")
+            found[txid] = known.transaction
+        return found
 
     def _blocks(self, backend: ChainBackend, snapshot: Snapshot) -> dict[int, Block]:
         """The older blocks of movements that are not stored yet, by height."""
