@@ -2,12 +2,13 @@
 to it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Self
 
-from sqlalchemy import bindparam, func, insert, select
+from sqlalchemy import BindParameter, bindparam, func, insert, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus, TroubleKind
@@ -29,9 +30,19 @@ from custody.server.store.models import (
     Webhook,
     WebhookDelivery,
     WebhookEvent,
+    Workspace,
 )
+from custody.server.store.store import chunks
 
 WEBHOOK: Final = "webhook"
+
+
+class Told(NamedTuple):
+    """An event of a workspace."""
+
+    workspace_id: int
+    kind: EventKind
+    data: Mapping[str, Any]
 
 
 class WebhookEvents:
@@ -43,54 +54,58 @@ class WebhookEvents:
         """Where no webhook of the workspace subscribes to the kind, this reads one index and writes
         nothing.
         """
-        wanted_by = self._wanting(db, workspace_id, kind)
-        if wanted_by:
-            self._write(db, workspace_id, kind, data, wanted_by)
+        self.tell_all(db, [Told(workspace_id, kind, data)])
 
-    def are_wanted(self, db: Session, workspace_id: int, kind: EventKind) -> bool:
-        """Whether any webhook subscribes, for a caller that has to read more before it can tell."""
-        return bool(self._wanting(db, workspace_id, kind))
+    def tell_all(self, db: Session, told: Collection[Told]) -> None:
+        """All in this order, by as many statements as one: a block may bring thousands of deposits, and all
+        writers wait for the process that stores them.
+        """
+        listening = defaultdict[int, list[tuple[str, list[str]]]](list)
+        for some in chunks({one.workspace_id for one in told}):
+            for workspace_id, webhook_id, kinds in db.execute(_LISTENING, {"workspace_ids": some}):
+                listening[workspace_id].append((webhook_id, kinds))
+        wanted = [
+            (one, [webhook_id for webhook_id, kinds in listening[one.workspace_id] if wants(kinds, one.kind)])
+            for one in told
+        ]
+        self._write(db, [(one, webhooks) for one, webhooks in wanted if webhooks])
 
     @staticmethod
     def is_anybody_listening(db: Session, workspace_id: int) -> bool:
         """Whether the workspace has a webhook that is on."""
-        return db.execute(_LISTENING, {"workspace_id": workspace_id}).first() is not None
+        return db.execute(_LISTENING, {"workspace_ids": [workspace_id]}).first() is not None
 
     def ping(self, db: Session, webhook: Webhook) -> WebhookDelivery:
         """To this webhook alone, whatever kinds it subscribes to."""
-        data = {"webhook_id": webhook.id}
-        (delivery_id,) = self._write(db, webhook.workspace_id, EventKind.PING, data, [webhook.id])
+        told = Told(webhook.workspace_id, EventKind.PING, {"webhook_id": webhook.id})
+        (delivery_id,) = self._write(db, [(told, [webhook.id])])
         return db.get_one(WebhookDelivery, delivery_id)
 
-    @staticmethod
-    def _wanting(db: Session, workspace_id: int, kind: EventKind) -> list[str]:
-        """The ids of the webhooks that subscribe to the kind."""
-        found = db.execute(_LISTENING, {"workspace_id": workspace_id})
-        return [webhook_id for webhook_id, kinds in found if wants(kinds, kind)]
-
-    def _write(
-        self,
-        db: Session,
-        workspace_id: int,
-        kind: EventKind,
-        data: Mapping[str, Any],
-        webhooks: Sequence[str],
-    ) -> list[str]:
-        """The ids of the deliveries. Three statements, for any number of webhooks: a block may bring
-        thousands of deposits, and all writers wait for the process that stores them.
+    def _write(self, db: Session, wanted: Sequence[tuple[Told, Sequence[str]]]) -> list[str]:
+        """``wanted``: what is told, and the ids of the webhooks that subscribe to it. The ids of the
+        deliveries.
         """
-        now, event_id = self._clock(), new_id(self._random)
-        event = {
-            "id": event_id,
-            "workspace_id": workspace_id,
-            "sequence": _next_sequence(db, workspace_id),
-            "kind": kind.value,
-            "payload": carried(kind, data),
-            "created_at": now,
-        }
-        deliveries = [self._delivery(webhook, event_id, now) for webhook in webhooks]
+        if not wanted:
+            return []
+        now = self._clock()
+        newest = _newest_sequences(db, {one.workspace_id for one, _ in wanted})
+        events, deliveries = [], []
+        for one, webhooks in wanted:
+            newest[one.workspace_id] += 1
+            event_id = new_id(self._random)
+            events.append(
+                {
+                    "id": event_id,
+                    "workspace_id": one.workspace_id,
+                    "sequence": newest[one.workspace_id],
+                    "kind": one.kind.value,
+                    "payload": carried(one.kind, one.data),
+                    "created_at": now,
+                }
+            )
+            deliveries += [self._delivery(webhook_id, event_id, now) for webhook_id in webhooks]
         ids = [delivery["id"] for delivery in deliveries]
-        db.execute(insert(WebhookEvent), [event])
+        db.execute(insert(WebhookEvent), events)
         db.execute(insert(WebhookDelivery), deliveries)
         enqueue_new(db, WEBHOOK, ids, now)
         return ids
@@ -108,17 +123,25 @@ class WebhookEvents:
         }
 
 
+_WORKSPACES: BindParameter[int] = bindparam("workspace_ids", expanding=True)
 _LISTENING = (
-    select(Webhook.id, Webhook.kinds)
-    .where(Webhook.workspace_id == bindparam("workspace_id"), Webhook.disabled_at.is_(None))
+    select(Webhook.workspace_id, Webhook.id, Webhook.kinds)
+    .where(Webhook.workspace_id.in_(_WORKSPACES), Webhook.disabled_at.is_(None))
     .order_by(Webhook.created_at, Webhook.id)
 )
+# The newest of each by its index: a plain maximum of several groups would read all their events.
+_NEWEST = select(
+    Workspace.id,
+    select(func.max(WebhookEvent.sequence))
+    .where(WebhookEvent.workspace_id == Workspace.id)
+    .scalar_subquery(),
+).where(Workspace.id.in_(_WORKSPACES))
 
 
-def _next_sequence(db: Session, workspace_id: int) -> int:
+def _newest_sequences(db: Session, workspace_ids: Collection[int]) -> dict[int, int]:
     """One writer at a time (ADR 13): numbers are unique, and in the order of the commits."""
-    newest = select(func.max(WebhookEvent.sequence)).where(WebhookEvent.workspace_id == workspace_id)
-    return (db.scalar(newest) or 0) + 1
+    found = (db.execute(_NEWEST, {"workspace_ids": some}) for some in chunks(workspace_ids))
+    return {workspace_id: newest or 0 for some in found for workspace_id, newest in some}
 
 
 def event_data(proposal: Proposal, **more: object) -> dict[str, Any]:
@@ -212,48 +235,58 @@ def tell_revoked(events: WebhookEvents, db: Session, key: Key) -> None:
         events.tell(db, workspace_id, EventKind.KEY_REVOKED, data)
 
 
-@dataclass(frozen=True)
-class Deposits:
-    """Tells of coins that a vault received. The vault's own proposals tell of themselves."""
+class ToldCoin(NamedTuple):
+    """What a webhook hears of a coin. ``vault_id`` is None for one in a member's profile."""
 
-    events: WebhookEvents
+    kind: EventKind
+    vault_id: str | None
+    txid: str
+    data: Mapping[str, Any]
 
-    def seen(self, db: Session, coin: ChainCoin) -> None:
-        self._tell(db, coin, EventKind.DEPOSIT_SEEN)
-
-    def moved(self, db: Session, coin: ChainCoin, before: str | None) -> None:
-        """``before``: the block that the coin was in; the coin has its present block."""
-        if coin.block_hash == before:
-            return
-        is_waiting = coin.block_hash is None
-        self._tell(db, coin, EventKind.DEPOSIT_UNCONFIRMED if is_waiting else EventKind.DEPOSIT_CONFIRMED)
-
-    def removed(self, db: Session, coin: ChainCoin) -> None:
-        self._tell(db, coin, EventKind.DEPOSIT_REMOVED)
-
-    def _tell(self, db: Session, coin: ChainCoin, kind: EventKind) -> None:
-        vault = None if coin.vault_id is None else db.get(Vault, coin.vault_id)
-        # A coin in a member's own profile does not concern the workspace.
-        if vault is None or not self.events.are_wanted(db, vault.workspace_id, kind) or _is_own(db, coin):
-            return
+    @classmethod
+    def of(cls, coin: ChainCoin, kind: EventKind) -> Self:
+        """As the coin is now."""
         data = {
-            "vault_id": vault.id,
+            "vault_id": coin.vault_id,
             "txid": coin.txid,
             "vout": coin.vout,
             "amount_sats": coin.amount_sats,
             "block_height": coin.height,
             "block_hash": coin.block_hash,
         }
-        self.events.tell(db, vault.workspace_id, kind, data)
+        return cls(kind, coin.vault_id, coin.txid, data)
 
 
-def _is_own(db: Session, coin: ChainCoin) -> bool:
-    """Whether the coin is change, or a payment by the vault to itself. A forward comes from a member's
-    profile: to the vault it is a deposit.
+@dataclass(frozen=True)
+class Deposits:
+    """Tells of coins that a vault received. The vault's own proposals tell of themselves."""
+
+    events: WebhookEvents
+
+    def tell(self, db: Session, told: Sequence[ToldCoin]) -> None:
+        """A coin in a member's own profile does not concern the workspace."""
+        workspaces = _workspaces_of(db, {one.vault_id for one in told if one.vault_id is not None})
+        own = _own(db, {one.txid for one in told if one.vault_id is not None})
+        self.events.tell_all(
+            db,
+            [
+                Told(workspaces[one.vault_id], one.kind, one.data)
+                for one in told
+                if one.vault_id is not None and (one.txid, one.vault_id) not in own
+            ],
+        )
+
+
+def _workspaces_of(db: Session, vault_ids: Collection[str]) -> dict[str, int]:
+    query = select(Vault.id, Vault.workspace_id)
+    found = (db.execute(query.where(Vault.id.in_(some))) for some in chunks(vault_ids))
+    return {vault_id: workspace_id for some in found for vault_id, workspace_id in some}
+
+
+def _own(db: Session, txids: Collection[str]) -> set[tuple[str, str]]:
+    """Transactions and the vaults that proposed them: what those receive is change, or a payment to itself.
+    A forward comes from a member's profile: to the vault it is a deposit.
     """
-    query = select(Proposal.id).where(
-        Proposal.txid_expected == coin.txid,
-        Proposal.vault_id == coin.vault_id,
-        Proposal.profile_key_id.is_(None),
-    )
-    return db.scalars(query.limit(1)).first() is not None
+    query = select(Proposal.txid_expected, Proposal.vault_id).where(Proposal.profile_key_id.is_(None))
+    found = (db.execute(query.where(Proposal.txid_expected.in_(some))) for some in chunks(txids))
+    return {(txid, vault_id) for some in found for txid, vault_id in some}

@@ -5,17 +5,18 @@ takes back.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
+from custody.schemas.webhooks import EventKind
 from custody.server.chain.backend import FoundOutput
 from custody.server.domain.ports import Clock
 from custody.server.service.network.snapshot import Snapshot
 from custody.server.service.stored_vaults import index_after, note_held, watch_vault
-from custody.server.service.webhook_events import Deposits
+from custody.server.service.webhook_events import Deposits, ToldCoin
 from custody.server.store.models import ChainCoin, ChainTransaction, Vault, WatchedScript
 from custody.server.store.store import chunks
-from multisig import RECEIVE, OutPoint, Transaction
+from multisig import CHANGE, RECEIVE, OutPoint, Transaction
 
 
 @dataclass(frozen=True)
@@ -42,19 +43,32 @@ class Coins:
         # Mined again at the same height, a spend is stored as before: its block is another one.
         spends = (found.spent for found in snapshot.outputs if found.spent is not None)
         touched |= {one.txid for one in spends if one.height is not None and one.height > snapshot.fork}
+        coins = self._stored(db, {found.outpoint.txid for found in news})
+        self._keep(db, [found for found in news if found.outpoint not in coins], transactions)
+        told: list[ToldCoin] = []
         for found in news:
-            known = db.get(ChainCoin, self._key(found.outpoint))
-            if known is None:
-                known = self._insert(db, found, places[found.script_pubkey], transactions)
-                self.told.seen(db, known)
-            before = known.block_hash
-            touched.update(_spender(known))
-            _update(known, found)
-            self.told.moved(db, known, before)
+            coin = coins.get(found.outpoint)
+            if coin is None:
+                coin = self._made(found, places[found.script_pubkey])
+                db.add(coin)
+                told.append(ToldCoin.of(coin, EventKind.DEPOSIT_SEEN))
+            before = coin.block_hash
+            touched.update(_spender(coin))
+            _update(coin, found)
+            if coin.block_hash != before:
+                is_waiting = coin.block_hash is None
+                kind = EventKind.DEPOSIT_UNCONFIRMED if is_waiting else EventKind.DEPOSIT_CONFIRMED
+                told.append(ToldCoin.of(coin, kind))
         for coin in stale.values():
             touched.update(_spender(coin))
-            self._take_back(db, coin, snapshot.fork)
+            if coin.height is None or coin.height > snapshot.fork:
+                told.append(ToldCoin.of(coin, EventKind.DEPOSIT_REMOVED))
+                db.delete(coin)
+            else:
+                # Only the transaction that spent it is gone.
+                coin.spent_by = coin.spent_height = None
         db.flush()
+        self.told.tell(db, told)
         note_held(
             db,
             self.chain,
@@ -81,8 +95,11 @@ class Coins:
         known = (db.scalars(ours.where(ChainTransaction.txid.in_(some))) for some in chunks(txids))
         return txids.difference(*known)
 
-    def _key(self, outpoint: OutPoint) -> tuple[str, str, int]:
-        return self.chain, outpoint.txid, outpoint.vout
+    def _stored(self, db: Session, txids: set[str]) -> dict[OutPoint, ChainCoin]:
+        """The coins that these transactions made."""
+        ours = select(ChainCoin).where(ChainCoin.chain == self.chain)
+        found = (db.scalars(ours.where(ChainCoin.txid.in_(some))) for some in chunks(txids))
+        return {OutPoint(coin.txid, coin.vout): coin for some in found for coin in some}
 
     def _stale(self, db: Session, fork: int) -> Iterable[ChainCoin]:
         """Coins whose state depends on the blocks above the fork or on the mempool."""
@@ -127,16 +144,22 @@ class Coins:
             for place in db.scalars(ours.where(WatchedScript.script_pubkey.in_(some)))
         }
 
-    def _insert(
-        self, db: Session, found: FoundOutput, place: WatchedScript, transactions: Mapping[str, Transaction]
-    ) -> ChainCoin:
-        txid = found.outpoint.txid
-        if db.get(ChainTransaction, (self.chain, txid)) is None:
-            raw = transactions[txid].serialize(include_witness=True)
-            db.add(ChainTransaction(chain=self.chain, txid=txid, raw=raw))
-        coin = ChainCoin(
+    def _keep(
+        self, db: Session, outputs: Iterable[FoundOutput], transactions: Mapping[str, Transaction]
+    ) -> None:
+        """The bytes of the transactions that made them."""
+        missing = sorted(self.missing_transactions(db, outputs))
+        if missing:
+            rows = [
+                {"chain": self.chain, "txid": txid, "raw": transactions[txid].serialize()} for txid in missing
+            ]
+            db.execute(insert(ChainTransaction), rows)
+
+    def _made(self, found: FoundOutput, place: WatchedScript) -> ChainCoin:
+        """As it is before it is seen anywhere."""
+        return ChainCoin(
             chain=self.chain,
-            txid=txid,
+            txid=found.outpoint.txid,
             vout=found.outpoint.vout,
             vault_id=place.vault_id,
             branch=place.branch,
@@ -146,16 +169,6 @@ class Coins:
             is_coinbase=found.coinbase,
             first_seen_at=self.clock(),
         )
-        db.add(coin)
-        return coin
-
-    def _take_back(self, db: Session, coin: ChainCoin, fork: int) -> None:
-        """The snapshot does not show it: the coin itself is gone, or only the transaction that spent it."""
-        if coin.height is None or coin.height > fork:
-            self.told.removed(db, coin)
-            db.delete(coin)
-        else:
-            coin.spent_by = coin.spent_height = None
 
     def _forget(self, db: Session, txids: set[str]) -> None:
         """The bytes of transactions that made no coin that is left: else replaced deposits would fill the
@@ -171,19 +184,21 @@ class Coins:
 
     @staticmethod
     def _advance(db: Session, places: Iterable[WatchedScript]) -> None:
+        following: dict[tuple[str, int], int] = {}
         for place in places:
-            if place.vault_id is None:
-                # A profile has its one address for ever.
-                continue
-            vault = db.get_one(Vault, place.vault_id)
-            next_index = vault.next_receive_index if place.branch == RECEIVE else vault.next_change_index
-            if place.address_index < next_index:
-                continue
-            if place.branch == RECEIVE:
-                vault.next_receive_index = index_after(place.address_index)
-            else:
-                vault.next_change_index = index_after(place.address_index)
-            watch_vault(db, vault)
+            # A profile has its one address for ever.
+            if place.vault_id is not None:
+                branch = place.vault_id, place.branch
+                following[branch] = max(following.get(branch, 0), index_after(place.address_index))
+        vault_ids = {vault_id for vault_id, _ in following}
+        for some in chunks(vault_ids):
+            for vault in db.scalars(select(Vault).where(Vault.id.in_(some))):
+                before = vault.next_receive_index, vault.next_change_index
+                receive, change = (following.get((vault.id, branch), 0) for branch in (RECEIVE, CHANGE))
+                vault.next_receive_index = max(vault.next_receive_index, receive)
+                vault.next_change_index = max(vault.next_change_index, change)
+                if (vault.next_receive_index, vault.next_change_index) != before:
+                    watch_vault(db, vault)
 
 
 _WAITING = (

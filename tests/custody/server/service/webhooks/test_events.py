@@ -9,7 +9,7 @@ from custody.schemas.webhooks import EventKind
 from custody.server.domain.audit import Category
 from custody.server.domain.webhooks import CARRIES, TOLD_BY_AUDIT
 from custody.server.service.system import PLATFORM, place_of
-from custody.server.service.webhook_events import WEBHOOK, WebhookEvents
+from custody.server.service.webhook_events import WEBHOOK
 from custody.server.store.models import Job, WebhookDelivery
 from custody.server.store.models import WebhookEvent as Stored
 from tests.support.custody import CAFE, SHOP, Desk, ok
@@ -229,29 +229,29 @@ def test_two_webhooks_share_an_event_and_only_what_is_wanted_is_written(funded: 
     assert kinds(funded) == ["proposal.created"], "nor where nobody listens"
 
 
-def test_ten_webhooks_cost_the_writers_turn_as_many_statements_as_one(desk: Desk) -> None:
-    """A payment may have thousands of outputs to one vault, and all writers wait while they are stored."""
+def test_thirty_deposits_and_ten_webhooks_cost_the_writers_turn_as_many_statements_as_two_and_one(
+    desk: Desk,
+) -> None:
+    """A block may bring thousands of deposits, and all writers wait while they are stored."""
     asked: list[str] = []
 
-    def statements() -> int:
+    def statements(deposits: int) -> int:
         asked.clear()
-        tell(desk)
+        desk.deposit(*range(10_000, 10_000 + deposits), blocks=1)
         return len(asked)
 
     engine = desk.world.platform.services.store._database.writing
     event.listen(engine, "before_cursor_execute", lambda *args: asked.append(args[2]))
     listen(desk)
-    one = statements()
+    statements(2)
+    few = statements(2)
     for number in range(9):
         listen(desk, url=f"{URL}{number}")
-    assert statements() == one
-    assert len(desk.rows(WebhookDelivery)) == len(desk.rows(Job, Job.kind == WEBHOOK)) == 11
-
-
-def tell(desk: Desk) -> None:
-    events = WebhookEvents(desk.world.clock, desk.world.platform.background.random)
-    with desk.world.platform.services.store.write() as db:
-        events.tell(db, desk.workspace_id, EventKind.VAULT_CREATED, {"vault_id": desk.vault["id"]})
+    assert statements(30) == few
+    told = 2 * (2 + 2) + 2 * 30 * 10
+    assert len(desk.rows(WebhookDelivery)) == len(desk.rows(Job, Job.kind == WEBHOOK)) == told
+    numbers = [one.sequence for one in desk.rows(Stored)]
+    assert sorted(numbers) == list(range(1, 2 * (2 + 2 + 30) + 1))
 
 
 def test_p24_another_workspaces_webhook_hears_nothing(funded: Desk) -> None:
