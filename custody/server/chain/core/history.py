@@ -33,6 +33,7 @@ class History:
         # By the outpoint's bytes, as a block has them.
         self._coins: dict[bytes, FoundOutput] = {}
         self._recent: deque[dict[str, Transaction]] = deque(maxlen=RECENT_BLOCKS)
+        self._asked: frozenset[bytes] | None = None
 
     @property
     def coins(self) -> Iterable[FoundOutput]:
@@ -42,6 +43,16 @@ class History:
     def recent(self) -> dict[str, Transaction]:
         """By txid, those that made coins in the blocks that were read last."""
         return {txid: transaction for block in self._recent for txid, transaction in block.items()}
+
+    def lacks(self, scripts: frozenset[bytes]) -> frozenset[bytes]:
+        """Those of them that it does not follow yet. At each look it is asked of the same set, which may be
+        large: that is not compared again.
+        """
+        if scripts is self._asked:
+            return frozenset()
+        missing = scripts - self.scripts
+        self._asked = None if missing else scripts
+        return missing
 
     def connect(self, height: int, block: Block) -> None:
         """A block in ascending order; those between may be left out where they do not touch the scripts."""
@@ -129,7 +140,7 @@ class Follower:
         deadline = self._clock() + LOOK_SECONDS
         self._settle(tip)
         self._advance(self.history, tip, deadline)
-        while missing := scripts - self.history.scripts:
+        while missing := self.history.lacks(scripts):
             self._backfill = self._backfill or History(missing, self._first)
             self._advance(self._backfill, tip, deadline)
             self.history.merge(self._backfill)

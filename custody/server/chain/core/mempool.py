@@ -34,6 +34,7 @@ class MempoolView:
         self._examined: dict[str, bytes] = {}
         self._paying: dict[str, tuple[FoundOutput, ...]] = {}
         self._scripts: frozenset[bytes] = frozenset()
+        self._asked: frozenset[bytes] | None = None
         self._tip: str | None = None
         self._looked_at = 0.0
 
@@ -44,15 +45,17 @@ class MempoolView:
         Raises ChainUnavailable.
         """
         now = self._clock()
-        recent = self._tip == tip and scripts <= self._scripts and now < self._looked_at + MANY_SECONDS
+        # At each look it is asked for the same set, which may be large: that is not compared again.
+        new = frozenset() if scripts is self._asked else scripts - self._scripts
+        recent = self._tip == tip and not new and now < self._looked_at + MANY_SECONDS
         if not (recent and len(self._examined) >= MANY):
-            self._refresh(scripts, now + LOOK_SECONDS)
-            self._tip, self._looked_at = tip, now
+            self._refresh(new, now + LOOK_SECONDS)
+            self._tip, self._looked_at, self._asked = tip, now, scripts
         return tuple(found for outputs in self._paying.values() for found in outputs)
 
-    def _refresh(self, scripts: frozenset[bytes], deadline: float) -> None:
+    def _refresh(self, new: frozenset[bytes], deadline: float) -> None:
         self._tip = None
-        self._add(scripts)
+        self._add(new)
         waiting = self._node.mempool()
         self._forget(frozenset(waiting))
         unseen = (txid for txid in waiting if txid not in self._examined)
@@ -61,13 +64,12 @@ class MempoolView:
                 raise ChainUnavailable("The node's mempool is still being read.")
             self._examine(some)
 
-    def _add(self, scripts: frozenset[bytes]) -> None:
+    def _add(self, new: frozenset[bytes]) -> None:
         """Fetches every transaction again that may pay a new script."""
-        unknown = scripts - self._scripts
-        if unknown:
-            self._scripts |= unknown
-            new = {hash(script) for script in unknown}
-            again = [txid for txid, kept in self._examined.items() if not new.isdisjoint(_unpack(kept))]
+        if new:
+            self._scripts |= new
+            hashes = {hash(script) for script in new}
+            again = [txid for txid, kept in self._examined.items() if not hashes.isdisjoint(_unpack(kept))]
             for txid in again:
                 del self._examined[txid]
 

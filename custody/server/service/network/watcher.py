@@ -99,11 +99,10 @@ class Watcher:
         changed = False
         for _ in range(MAX_ROUNDS):
             known = self._known()
-            snapshot = take_snapshot(
-                backend, known.blocks, self._scanned, known.scripts - self._scanned, known.waiting
-            )
+            new = frozenset() if known.scripts is self._scanned else known.scripts - self._scanned
+            snapshot = take_snapshot(backend, known.blocks, self._scanned, new, known.waiting)
             seen = _essence(snapshot)
-            if seen == self._seen and known.scripts == self._scanned:
+            if seen == self._seen and not new:
                 return changed
             made = self._fetch(backend, snapshot.outputs)
             blocks = self._blocks(backend, snapshot)
