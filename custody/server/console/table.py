@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from http import HTTPStatus
+from itertools import chain
 from typing import Final, Literal
 
 import anyio.to_thread
@@ -124,6 +125,7 @@ def record_path(path: str) -> str:
 def route(row: Row) -> Route:
     async def answer(request: Request) -> Response:
         form = await _form(request) if row.method == "POST" else Fields()
+        _require_storable(request, form)
         return await anyio.to_thread.run_sync(_lead, row, request, form)
 
     made = Route(record_path(row.path), answer, methods=[row.method])
@@ -138,6 +140,14 @@ async def _form(request: Request) -> Fields:
         return Fields.read(request.headers.get("content-type", ""), await request.body(), MAX_FIELDS)
     except ValueError:
         raise Invalid(f"The console takes its own forms alone ({FORM}).") from None
+
+
+def _require_storable(request: Request, form: Fields) -> None:
+    """As the shapes of the API's bodies: PostgreSQL has no text with U+0000. Raises Invalid."""
+    asked = (text for _, text in request.query_params.multi_items())
+    sent = chain.from_iterable(form.values.values())
+    if any("\0" in text for text in chain((request.scope["path"],), asked, sent)):
+        raise Invalid("A text holds U+0000, which is no character of any. Type it again.")
 
 
 def _lead(row: Row, request: Request, form: Fields) -> Response:

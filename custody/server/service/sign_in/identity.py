@@ -99,9 +99,6 @@ class IdentitySignIn:
 
     def issuer(self, provider_id: str) -> str | None:
         """Of the provider that is named, where it can be used."""
-        if "\0" in provider_id:
-            # PostgreSQL has no text with it.
-            return None
         with self._store.read() as db:
             found = db.get(IdentityProvider, provider_id)
             return None if found is None or found.sealed_secret is None else found.issuer

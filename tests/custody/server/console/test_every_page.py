@@ -126,6 +126,22 @@ def test_a_number_of_thousands_of_digits_ends_in_a_page(desk, browse):
         assert http.get(f"{ROOT}/w/{'9' * digits}/changed").status_code == 404
 
 
+def test_u0000_is_refused_in_every_path_question_and_form(desk, browse):
+    http, wrong = browse("admin").http, []
+    for row in ROWS:
+        inner = row.path.replace("{workspace_id:int}", str(desk.workspace_id))
+        path = ROOT + _PARAMETER.sub("1", inner)
+        asked = [f"{path}?any=a%00b"] + [ROOT + _PARAMETER.sub("%00", inner)] * ("{" in inner)
+        if row.method == "GET":
+            answers = [http.get(each) for each in asked]
+        else:
+            answers = [http.post(path, data={"any": ["a", "b\0"]})]
+        for answer, statuses in zip(answers, ({422}, {404, 422}), strict=False):
+            if answer.status_code not in statuses or "<h1>" not in answer.text:
+                wrong.append(f"{row.method} {row.path} answers {answer.status_code}")
+    assert wrong == []
+
+
 def judge(person):
     page = Markup(person.html)
     if person.status != 200 or page.broken:
