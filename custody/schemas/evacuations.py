@@ -98,7 +98,8 @@ class PlannedVault(Shape):
     ``amount_sats`` arrive by the first sweep at the present rate, for ``fee_sats``; ``further_sats`` take more sweeps. Not swept are
     ``held_sats`` of proposals (those in ``cancels`` are cancelled first, those in ``holds`` have signatures out or are on their way),
     ``waiting_sats`` in no block yet, ``small_sats`` below their own fee and ``kept_sats`` for the vault's tokens. ``forwards`` are open
-    and pay the old address: up to 100 of each. ``notes`` say it in words, and count all.
+    and pay the old address: up to 100 of each. ``notes`` say it in words, of the
+    oldest 1,000 in a vault.
     """  # noqa: E501
 
     vault_id: Label

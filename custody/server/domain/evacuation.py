@@ -134,7 +134,8 @@ def reseat(
     words.
     """
     own = [candidates[place.user_id] for place in places if place.user_id in candidates]
-    room.awaited.subtract(each.key_id for each in own)
+    for each in own:
+        room.awaited[each.key_id] -= 1
     staying = {each.user_id for each in own if room.free[each.key_id] > 0}
     held = set(staying)
     seated: list[Seat] = []
@@ -151,7 +152,8 @@ def reseat(
         held.add(chosen)
         other = None if chosen == place.user_id else place.user_id
         seated.append(Seat(chosen, candidates[chosen].key_id, other))
-    room.free.subtract(seat.key_id for seat in seated)
+    for seat in seated:
+        room.free[seat.key_id] -= 1
     return tuple(seated)
 
 

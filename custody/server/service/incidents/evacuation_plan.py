@@ -6,9 +6,10 @@ Everything here only reads.
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import cast
 
-from sqlalchemy import Select, exists, func, or_, select
+from sqlalchemy import Select, bindparam, func, or_, select, text, union_all
 from sqlalchemy.orm import Session
 
 from custody.advisories import Advisory, Concern
@@ -29,6 +30,7 @@ from custody.server.service.proposals.payments import Intent, Payment
 from custody.server.service.proposals.records import names_of, rate_text
 from custody.server.service.stored_vaults import Balance, balances_of, policy_of
 from custody.server.store.models import (
+    OPEN,
     EvacuatedVault,
     Key,
     KeyAccount,
@@ -44,8 +46,19 @@ from multisig import CHANGE, FeeRate, Sats, TxOut
 
 # "Savings (new)" is a name too.
 LONGEST_BASE = 80
-# Of a vault's open proposals. The notes count all.
-MOST_NAMED = 100
+# Of a vault's open proposals, the oldest: those that a plan reads and counts, and those that it names.
+MOST_READ, MOST_NAMED = 1_000, 100
+# Vaults whose open proposals one statement reads.
+AT_ONCE = 20
+_OF_OPEN = (
+    Proposal.vault_id,
+    Proposal.id,
+    Proposal.created_at,
+    Proposal.status,
+    Proposal.profile_key_id,
+    Proposal.withdrawn_signatures,
+    Proposal.evacuation_id,
+)
 
 
 @dataclass(frozen=True)
@@ -301,12 +314,14 @@ class _Money:
 @dataclass(frozen=True)
 class Open:
     """What is not over in a vault: ``cancels`` have no signature out, or are sweeps that lack signatures and
-    go where nothing more is swept; ``holds`` keep their coins, ``forwards`` pay it.
+    go where nothing more is swept; ``holds`` keep their coins, ``forwards`` pay it. ``is_part``:
+    there are more.
     """
 
     cancels: tuple[str, ...] = ()
     holds: tuple[str, ...] = ()
     forwards: tuple[str, ...] = ()
+    is_part: bool = False
 
 
 def shown(
@@ -331,7 +346,7 @@ def shown(
     new = decided.new_keys
     names = _people(db, {*places, *(seat.user_id for seat in seats), *(user_id for user_id, _ in new)})
     prints = _fingerprints(db, {*(seat.key_id for seat in seats), *(key_id for _, key_id in new)})
-    held, is_open = decided.balances, open_in(db, [each.vault.id for each in told], in_force)
+    held, is_open = decided.balances, open_in(db, [each.vault.id for each in told], in_force, MOST_READ)
     rate = quote.rates[request.priority]
     vaults = [
         _planned(
@@ -400,36 +415,56 @@ def _fingerprints(db: Session, key_ids: Collection[str]) -> Mapping[str, str]:
     return dict(db.execute(select(Key.id, Key.master_fingerprint).where(Key.id.in_(key_ids))).all())
 
 
-def open_in(db: Session, vault_ids: Sequence[str], in_force: AdvisoriesInForce) -> Mapping[str, Open]:
-    """By vault, of those in which something is open."""
-    before_a_block = [Status.PENDING, Status.SIGNED, Status.STALLED, Status.BROADCASTING]
-    # As `released_signatures` counts them.
-    is_out = or_(Proposal.withdrawn_signatures > 0, exists().where(Signature.proposal_id == Proposal.id))
-    query = (
+def open_in(
+    db: Session, vault_ids: Sequence[str], in_force: AdvisoriesInForce, most: int | None = None
+) -> Mapping[str, Open]:
+    """By vault, of those in which something is open. ``most``: so many of each vault, the oldest."""
+    found: dict[str, Open] = {}
+    for start in range(0, len(vault_ids), AT_ONCE):
+        found |= _open_in(db, vault_ids[start:][:AT_ONCE], in_force, most)
+    return found
+
+
+@cache
+def _oldest(vaults: int, most: int | None) -> Select[str, str, str, str | None, bool, str | None]:
+    """No more rows than are told: each vault's own are in the order of their index."""
+    own = [
+        select(*_OF_OPEN)
+        .where(Proposal.vault_id == bindparam(f"vault_{place}"), text(OPEN))
+        .order_by(Proposal.created_at, Proposal.id)
+        .limit(None if most is None else most + 1)
+        .subquery()
+        for place in range(vaults)
+    ]
+    each = union_all(*map(select, own)).subquery().c
+    # As `released_signatures` counts them. PostgreSQL would read all there are for an EXISTS.
+    signature = select(Signature.input_index).where(Signature.proposal_id == each.id).limit(1)
+    is_out = or_(each.withdrawn_signatures > 0, signature.scalar_subquery().is_not(None))
+    return (
         select(
-            Proposal.vault_id,
-            Proposal.id,
-            Proposal.status,
-            Proposal.profile_key_id,
-            is_out,
-            EvacuatedVault.replacement_id,
+            each.vault_id, each.id, each.status, each.profile_key_id, is_out, EvacuatedVault.replacement_id
         )
         .outerjoin(
             EvacuatedVault,
-            (EvacuatedVault.evacuation_id == Proposal.evacuation_id)
-            & (EvacuatedVault.vault_id == Proposal.vault_id),
+            (EvacuatedVault.evacuation_id == each.evacuation_id) & (EvacuatedVault.vault_id == each.vault_id),
         )
-        .where(
-            Proposal.vault_id.in_(vault_ids),
-            or_(Proposal.status.in_([status.value for status in before_a_block]), Proposal.keeps_coins),
-        )
-        .order_by(Proposal.created_at, Proposal.id)
+        .order_by(each.created_at, each.id)
     )
+
+
+def _open_in(
+    db: Session, vault_ids: Sequence[str], in_force: AdvisoriesInForce, most: int | None
+) -> Mapping[str, Open]:
+    places = {f"vault_{place}": vault_id for place, vault_id in enumerate(vault_ids)}
     kinds: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    rows = db.execute(query).all()
+    rows = db.execute(_oldest(len(vault_ids), most), places).all()
     replacements = {row.replacement_id for row in rows} - {None}
     unfit = unfit_to_receive(db, cast("set[str]", replacements), in_force(db).values())
+    seen: Counter[str] = Counter()
     for vault_id, psbt_id, status, profile_key_id, has_signatures, replacement in rows:
+        seen[vault_id] += 1
+        if most is not None and seen[vault_id] > most:
+            continue
         is_unsigned = status == Status.PENDING and not has_signatures
         # The next sweep spends its coins. Of the two one is mined, and each pays a vault of the workspace.
         is_abandoned = replacement in unfit and status in {Status.PENDING, Status.CANCELLED}
@@ -437,7 +472,10 @@ def open_in(db: Session, vault_ids: Sequence[str], in_force: AdvisoriesInForce) 
         kind = "forwards" if profile_key_id is not None else "cancels" if is_cancelled else "holds"
         kinds[vault_id][kind].append(psbt_id)
     return {
-        vault_id: Open(**{kind: tuple(ids) for kind, ids in found.items()})
+        vault_id: Open(
+            **{kind: tuple(ids) for kind, ids in found.items()},
+            is_part=most is not None and seen[vault_id] > most,
+        )
         for vault_id, found in kinds.items()
     }
 
@@ -499,19 +537,21 @@ def _notes(vault: Vault, money: _Money, is_open: Open) -> list[str]:
         return f"{in_btc(sats)} BTC"
 
     cancels, holds, forwards = (len(ids) for ids in (is_open.cancels, is_open.holds, is_open.forwards))
+    oldest = f"More than {MOST_READ:,} proposals are open in it. Of the oldest {MOST_READ:,}:"
     said = (
         (vault.frozen_at, "The vault is frozen: two members unfreeze it before it is swept."),
         (not money.amount, "There is nothing to sweep now."),
         (money.further, f"{btc(money.further)} more than one transaction takes: more sweeps follow."),
         (money.held, f"{btc(money.held)} are held by proposals."),
+        (money.waiting, f"{btc(money.waiting)} are in no block yet: sweep again after it."),
+        (money.small, f"{btc(money.small)} are in coins below their own fee."),
+        (money.kept, f"{btc(money.kept)} stay for its tokens: hand those over, then send the coin."),
+        (is_open.is_part, oldest),
         (cancels, f"{count(cancels, 'proposal is', 'proposals are')} cancelled first."),
         (
             holds,
             f"{count(holds, 'proposal keeps its', 'proposals keep their')} coins: signed, or on the way.",
         ),
-        (money.waiting, f"{btc(money.waiting)} are in no block yet: sweep again after it."),
-        (money.small, f"{btc(money.small)} are in coins below their own fee."),
-        (money.kept, f"{btc(money.kept)} stay for its tokens: hand those over, then send the coin."),
         (
             forwards,
             f"{count(forwards, 'forward pays', 'forwards pay')} its old address: sweep again afterwards.",

@@ -41,6 +41,7 @@ from custody.server.store.models.people import (
 )
 from custody.server.store.models.proposals import (
     HELD,
+    OPEN,
     PROOFS,
     UNUSUAL,
     CoinLock,
@@ -75,6 +76,7 @@ from custody.server.store.models.vaults import (
 __all__ = [
     "HELD",
     "MOVING",
+    "OPEN",
     "PROOFS",
     "UNUSUAL",
     "AccessToken",

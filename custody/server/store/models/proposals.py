@@ -14,6 +14,7 @@ UNUSUAL = (
 )
 
 # In these very words as well.
+OPEN = "(status IN ('PENDING', 'SIGNED', 'STALLED', 'BROADCASTING') OR keeps_coins)"
 HELD = "held_sats > 0"
 PROOFS = "tx_type = 'proof'"
 
@@ -53,6 +54,15 @@ class Proposal(Base):
             "family_id",
             sqlite_where=text(UNUSUAL),
             postgresql_where=text(UNUSUAL),
+        ),
+        # What is not over in a vault, among all that was.
+        Index(
+            "ix_proposals_open",
+            "vault_id",
+            "created_at",
+            "id",
+            sqlite_where=text(OPEN),
+            postgresql_where=text(OPEN),
         ),
         # Which proposal made a coin. Unique: what the chain says of a transaction applies to one proposal.
         Index(None, "txid_expected", unique=True),

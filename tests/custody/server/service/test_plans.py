@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import event, insert, select, text
 
+from custody.schemas.evacuations import EvacuationRequest
 from custody.schemas.history import VaultCoinsQuery, VaultHistoryQuery
 from custody.schemas.logs import LogsQuery
 from custody.schemas.proposals import ProposalStatus
@@ -21,6 +22,7 @@ from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.limits import Usage
 from custody.server.domain.selection import MAX_INPUTS, Tier
+from custody.server.service.incidents.evacuation_plan import Part, open_in
 from custody.server.service.limits.limits import Limits, Movement, StoredPolicies
 from custody.server.service.limits.usage import Whose, most_of, most_of_vault, usage_of_vault
 from custody.server.service.network.deposits import Coins
@@ -51,6 +53,7 @@ from custody.server.store.models import (
     Signature,
     TokenCell,
     Vault,
+    VaultSigner,
 )
 from custody.server.store.models import Movement as StoredMovement
 from multisig import FeeRate, Sats
@@ -315,6 +318,17 @@ def snapshot(desk) -> Snapshot:
     return take_snapshot(desk.chain, {0: desk.chain.block_at(0).hash}, [script], [], {})
 
 
+def evacuating(db, desk):
+    access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
+    keys = db.scalars(select(VaultSigner.key_id)).all()
+    wanted = EvacuationRequest(workspace_id=desk.workspace_id, exposed_keys=keys[:1])
+    evacuations = desk.world.platform.services.evacuations
+    (vault,) = evacuations.plan(db, desk.user_ids["alice"], access, wanted, Part()).vaults
+    assert len(vault.cancels) + len(vault.holds) > 100
+    # Where there are many more than are read.
+    open_in(db, [vault.vault_id], lambda _db: {}, 20)
+
+
 def measuring(db, desk):
     access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
     caller = Caller(desk.user_ids["alice"], 1, "alice", "test")
@@ -377,6 +391,7 @@ def watching(db, desk):
             ["ix_movements_in_order", "ix_chain_coins_moving", "ix_coin_locks_held"],
             id="vaults",
         ),
+        pytest.param(evacuating, ["ix_proposals_open"], id="the plan of an evacuation"),
         pytest.param(searching, ["ix_proposals_by_age"], id="a search"),
         pytest.param(auditing, ["ix_audit_events_by_category"], id="the audit log"),
         pytest.param(

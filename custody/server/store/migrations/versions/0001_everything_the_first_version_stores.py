@@ -10,6 +10,7 @@ down_revision = None
 _UNUSUAL = (
     "(replaces_id IS NOT NULL OR status IN ('CANCELLED', 'EXPIRED', 'FAILED', 'INVALIDATED', 'REJECTED'))"
 )
+_OPEN = "(status IN ('PENDING', 'SIGNED', 'STALLED', 'BROADCASTING') OR keeps_coins)"
 
 
 def upgrade() -> None:
@@ -980,6 +981,13 @@ def upgrade() -> None:
             unique=False,
             sqlite_where=sa.text("keeps_coins = 1"),
             postgresql_where=sa.text("keeps_coins"),
+        )
+        batch_op.create_index(
+            "ix_proposals_open",
+            ["vault_id", "created_at", "id"],
+            unique=False,
+            sqlite_where=sa.text(_OPEN),
+            postgresql_where=sa.text(_OPEN),
         )
         batch_op.create_index(
             "ix_proposals_troubled",

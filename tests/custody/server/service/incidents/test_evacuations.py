@@ -8,6 +8,7 @@ from sqlalchemy import update
 from custody.advisories import Advisory
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.evacuation import State, stage_of
+from custody.server.service.incidents import evacuation_plan
 from custody.server.service.incidents.evacuations import EVACUATE
 from custody.server.service.jobs.outbox import MAX_FAILURES, Task
 from custody.server.store.models import AdvisoryPublisher, AuditEvent, Key, Proposal, StoredAdvisory
@@ -149,7 +150,7 @@ class TestStage:
 
 
 class TestPlan:
-    def test_who_takes_the_place_and_what_would_move(self, desk, keys):
+    def test_who_takes_the_place_and_what_would_move(self, desk, keys, monkeypatch):
         desk.deposit(5_000_000, 400_000)
         ok(desk.propose(100_000))
         psbt_id = ok(desk.propose(90_000, recipients=[SHOP]))["psbt_id"]
@@ -164,6 +165,10 @@ class TestPlan:
         assert vault["held_sats"] == 5_400_000
         assert "1 proposal is cancelled first." in vault["notes"]
         assert plan_of(desk, keys, first=5, count=5)["first"] == 0
+        monkeypatch.setattr(evacuation_plan, "MOST_READ", 1)
+        (vault,) = plan_of(desk, keys)["vaults"]
+        assert len(vault["cancels"]) + len(vault["holds"]) == 1
+        assert "More than 1 proposals are open in it. Of the oldest 1:" in vault["notes"]
 
     def test_a_member_with_another_key_stays(self, desk, keys):
         carol = desk.signers["carol"]
