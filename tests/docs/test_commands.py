@@ -27,6 +27,7 @@ RUN = {
     "sign/first-steps sign/lost-device sign/pinning sign/rules",
     "tests/end_to_end/test_tutorials.py": "build/tutorial-device build/tutorial-payment operate/trial",
     "tests/signerd/browser/test_web_tutorial.py": "build/tutorial-web",
+    "tests/signerd/cli/test_proposals.py": "sign/payments operate/issuing-a-token",
     "tests/signerd/hwi/test_core.py": "sign/core",
 }
 # By page, what runs its commands otherwise: with another device, file, check or answer than the page has.
@@ -42,7 +43,6 @@ RUN_OTHERWISE = {
     "tests/signerd/cli/test_apps.py": "sign/page",
     "tests/signerd/cli/test_daemon.py": "sign/accounts",
     "tests/signerd/cli/test_devices.py": "build/devices",
-    "tests/signerd/cli/test_proposals.py": "sign/payments operate/issuing-a-token",
     "tests/signerd/cli/test_movements.py": "sign/trial",
     "tests/signerd/cli/test_psbts.py": "sign/brought",
     "tests/signerd/cli/test_service.py": "sign/install",

@@ -12,11 +12,15 @@ from signerd.callers import Caller
 from signerd.cli import progress
 from signerd.cli.terminal import Exit
 from signerd.core.text import amount
+from signerd.core.tokens import Published
 from signerd.shapes import ProposalView
+from tests.support.bills import bill
 from tests.support.command import is_tame, signerd
 from tests.support.desk import VAULT, snapshot_of, spend
+from tests.support.fake_bridge import FakeBridge
+from tests.support.pages import DOCS, command_lines
 from tests.support.served import make_outer, served_daemon, served_script
-from tests.support.tokens import GOLD, call, published, token_snapshot
+from tests.support.tokens import GOLD, HOLDER, call, gold, published, token_psbt, token_snapshot
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\r\nChecks\n  ok  everything\x9b31m"
 
@@ -217,25 +221,46 @@ def test_s24_the_yes_is_to_what_was_shown_and_to_nothing_else(desk, outer):
 
 
 def test_s25_a_warning_that_holds_must_be_named(desk, outer):
-    assert signerd("approve", "p-1", "--yes", state=desk.state).status == Exit.OK
-    # It spends the coins of the signed p-1 once more.
-    outer.platform.proposals["p-2"] = snapshot_of(spend(fee=2_000), psbt_id="p-2")
-    await_proposal(desk, "p-2")
-    [name] = shown(desk.state, "p-2").to_acknowledge
-    assert f"held until you name these warnings: {name}" in signerd("show", "p-2", state=desk.state).out
-    unnamed = signerd("approve", "p-2", "--yes", state=desk.state)
+    """The same payment from other coins, twice more; at last as the guide types it."""
+    outer.platform.proposals = {f"b-{n}": snapshot_of(bill(n), f"b-{n}") for n in (1, 2, 3)}
+    for psbt_id in outer.platform.proposals:
+        await_proposal(desk, psbt_id)
+    assert signerd("approve", "b-1", "--yes", state=desk.state).status == Exit.OK
+    [name] = shown(desk.state, "b-2").to_acknowledge
+    assert f"held until you name these warnings: {name}" in signerd("show", "b-2", state=desk.state).out
+    unnamed = signerd("approve", "b-2", "--yes", state=desk.state)
     assert unnamed.status == Exit.NOT_DECIDED
     assert name in unnamed.err
-    misspelt = signerd("approve", "p-2", state=desk.state, typed="yes\ny\n")
+    misspelt = signerd("approve", "b-2", state=desk.state, typed="yes\ny\n")
     assert misspelt.status == Exit.NOT_DECIDED
     assert outer.bridge.asked == 1
-    typed = signerd("approve", "p-2", state=desk.state, typed=f"{name}\ny\n")
+    typed = signerd("approve", "b-2", state=desk.state, typed=f"{name}\ny\n")
     assert typed.status == Exit.OK
     assert outer.bridge.asked == 2
-    outer.platform.proposals["p-3"] = snapshot_of(spend(fee=3_000), psbt_id="p-3")
-    await_proposal(desk, "p-3")
-    named = signerd("approve", "p-3", "--yes", "--acknowledge", "conflict", state=desk.state)
-    assert named.status == Exit.OK
+    [line] = command_lines(DOCS / "sign/payments.md")
+    assert as_typed(desk.state, line, "b-3").status == Exit.OK
+
+
+def as_typed(state, line: str, psbt_id: str):
+    """A guide's own line, with the id in place and without the question."""
+    return signerd(*line.replace(" ID ", f" {psbt_id} ").split()[1:], "--yes", state=state)
+
+
+def test_a_new_token_is_approved_as_the_guide_types_it(state, outer):
+    """Without a list and with one, on a device that shows all of it: the guide's own lines, with the id."""
+    outer.bridge = FakeBridge(model="Trezor Model T", firmware="2.8.9")
+    lines = list(command_lines(DOCS / "operate/issuing-a-token.md"))
+    with served_daemon(state, outer) as daemon:
+        for number, (line, holders) in enumerate(zip(lines, ((), (HOLDER,)), strict=True), start=1):
+            token = gold(whitelist_enabled=bool(holders), whitelist=holders)
+            outer.platform.published[number] = Published(token.blob)
+            psbt, psbt_id = token_psbt(token.deployment, salt=number), f"t-{number}"
+            asked = token_snapshot(token.deployment, psbt, psbt_id, contract_uid=number)
+            outer.platform.proposals[psbt_id] = asked
+            await_proposal(daemon, psbt_id)
+            assert signerd("approve", psbt_id, "--yes", state=state).status == Exit.NOT_DECIDED
+            typed = as_typed(state, line, psbt_id)
+            assert (typed.status, typed.err) == (Exit.OK, "")
 
 
 def test_without_a_device_the_command_waits_until_it_comes(desk, outer, monkeypatch):
