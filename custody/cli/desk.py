@@ -198,7 +198,7 @@ class Desk:
         """Raises Stop where nobody is signed in."""
         settings = read_settings(self.folder)
         if settings is None:
-            fail("nobody is signed in here", "Run custody login --platform URL.", Exit.SIGNED_OUT)
+            fail("you are not signed in here", "Run custody login --platform URL.", Exit.SIGNED_OUT)
         return settings
 
     def freshen(self, client: "Client") -> None:
@@ -218,7 +218,7 @@ class Desk:
         with alone(self.folder):
             kept = from_secret(store.load(), settings.platform)
             if kept is None:
-                fail("nobody is signed in here", "Run custody login.", Exit.SIGNED_OUT)
+                fail("you are not signed in here", "Run custody login.", Exit.SIGNED_OUT)
             client.core.session = kept
             if kept.is_due(self.outside.now()):
                 client.run(renew(client.core, stale=kept))
@@ -252,8 +252,8 @@ class Desk:
             if client.login(email, _secret_in(Path(file), "password"), device=DEVICE_NAME).requires_2fa:
                 fail(
                     f"{email} is asked for a code, which no program can give",
-                    "It has a second factor, or somebody guesses at its password. Nobody guesses the "
-                    "secret of a service account: custody service-account make.",
+                    "It has a second factor, or somebody guesses at its password. Give the program a "
+                    "service account, which asks for no code: custody service-account make.",
                     Exit.SIGNED_OUT,
                 )
             try:

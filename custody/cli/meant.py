@@ -54,7 +54,7 @@ def chosen(given: str, candidates: Iterable[Candidate], kind: str, hint: str, *,
     is_whole = given == found.id or any(given.strip().casefold() == name.casefold() for name in found.names)
     if unseen and not is_whole:
         fail(
-            f"with --yes a {kind} is named by its whole id or name, because nobody looks at what is shown",
+            f"with --yes a {kind} is named by its whole id or name: you are not asked about what was found",
             f"'{given}' is {found.id}: {found.words}",
             Exit.USAGE,
         )

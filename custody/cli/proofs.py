@@ -116,7 +116,7 @@ def show_command(desk: Desk, given: str, workspace: str | None, as_json: bool) -
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @workspace_option
 def download_command(desk: Desk, given: str, file: Path, workspace: str | None) -> None:
-    """Write the file of a complete proof, for whoever is to check it."""
+    """Write the file of a complete proof, for the auditor who checks it."""
     from custody.schemas.proofs import ProofQuery
 
     with desk.client() as client:

@@ -72,7 +72,7 @@ def logout_command(desk: Desk, as_json: bool) -> None:
     if as_json:
         answer({"signed_in": False})
     else:
-        say("Signed out." if was_signed_in else "Nobody was signed in here.")
+        say("Signed out." if was_signed_in else "You were not signed in here.")
 
 
 @click.command("whoami")

@@ -188,7 +188,7 @@ def call(core: Core, request: Request, *, repeatable: bool) -> Plan[Reply]:
         SignedOut, Unreachable, BadAnswer, ApiError.
     """
     if core.session is None:
-        raise SignedOut("nobody is signed in")
+        raise SignedOut("you are not signed in")
     if core.session.is_due(core.now()):
         yield Exclusive(renew(core, stale=core.session))
     used = core.session

@@ -99,7 +99,7 @@ _WORDS: Mapping[ErrorCode, tuple[str, str, str]] = {
         "two members with PAYMENT_APPROVE",
     ),
     ErrorCode.SECOND_PERSON_NEEDED: (
-        "The policy lets nobody make this change alone.",
+        "The policy lets no member make this change alone.",
         "Ask for it with `POST /api/v1/request-change`. Another member confirms: `custody change confirm`.",
         "another member, in the role that the rule names",
     ),

@@ -107,7 +107,7 @@ def translated(
         except BadAnswer as error:
             raise PlatformAnswersWrongly(f"the platform's answer makes no sense: {said(error)}") from error
         except ClientSignedOut as error:
-            raise SignedOut("nobody is signed in to the platform, or the session has ended") from error
+            raise SignedOut("you are not signed in to the platform, or the session has ended") from error
         except ApiError as error:
             raise _api_error(error) from error
         except SignerdError:

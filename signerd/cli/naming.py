@@ -67,7 +67,7 @@ def proposal_named(daemon: "DaemonClient", given: str, *, unseen: bool = False) 
         )
     if unseen:
         raise InvalidRequest(
-            "with --yes a proposal is named by its whole id, because nobody looks at what it shows",
+            "with --yes a proposal is named by its whole id: you are not asked about what was found",
             hint=f"'{given}' is {found.id}: {found.words}",
         )
     return daemon.proposal(_said(given, found, "proposal"))

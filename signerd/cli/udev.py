@@ -39,7 +39,7 @@ def check(as_json: bool) -> None:
             }
         )
     else:
-        table(("RULE", "STANDS", "WHERE"), [(one.name, one.standing.value, one.place) for one in found])
+        table(("RULE", "STATUS", "WHERE"), [(one.name, one.standing.value, one.place) for one in found])
         for node, rule in shut:
             say(f"You may not open {node}: {rule} would let you.")
     whole = all(one.standing is Standing.INSTALLED for one in found) and not shut

@@ -41,7 +41,7 @@ def _listed_proposal(line: "ProposalLine", short: str) -> list[str]:
     whose = PROFILE if line.brought_by and line.from_profile else _vault_words(line)
     lines = [line.title, standing_words(line), f"from {whose}, {_fee(line)}"]
     if line.brought_by:
-        lines.append(f"not the platform's: brought by {line.brought_by}")
+        lines.append(f"not the platform's: imported by {line.brought_by}")
     else:
         lines.append(f"{line.collected} of {line.required} signatures, {_said_of(line)}")
     lines += _trouble(line)
@@ -95,7 +95,7 @@ def _head(view: "ProposalView") -> list[str]:
         f"  State: {state_words(view.state, proof=is_proof(view))}",
     ]
     if view.brought_by:
-        lines.append(f"  Not the platform's: brought by {view.brought_by}")
+        lines.append(f"  Not the platform's: imported by {view.brought_by}")
     # A forward goes into a vault; what was brought and is from the profile has nothing to do with one.
     lines.append(
         f"  From:  {PROFILE}" if view.brought_by and view.from_profile else f"  Vault: {vault}{code}"

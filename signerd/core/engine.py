@@ -322,7 +322,7 @@ def taken_back(record: Record, _event: events.TakenBack, _around: ReviewContext)
 
 _LAPSED = {
     State.WAITING_DEVICE: "You approved it, and no device signed it in time.",
-    State.EXPORTED: f"No answer was brought in time. {STILL_OUT}",
+    State.EXPORTED: f"No answer was imported in time. {STILL_OUT}",
 }
 
 

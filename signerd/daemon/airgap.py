@@ -166,7 +166,7 @@ class Airgap:
         except BadDeviceSignature as error:
             why = said(error)
             self.journal.note(Note("answer-refused", record.psbt_id, {"why": why}))
-            self.runner.feed.add(record.psbt_id, "alarm", f"The answer that was brought was not used: {why}")
+            self.runner.feed.add(record.psbt_id, "alarm", f"The answer that was imported was not used: {why}")
             raise _refusal(error) from error
         except BridgeError as error:
             raise _refusal(error) from error

@@ -108,7 +108,7 @@ class AirgapSetup:
 
     async def _person(self) -> int:
         if not self.account.signed_in.is_set():
-            raise SignedOut("nobody is signed in to the platform")
+            raise SignedOut("you are not signed in to the platform")
         return (await self.platform.user()).user_id
 
     def _offer(self, exports: Sequence[str]) -> Offer:

@@ -126,7 +126,7 @@ class ImportedPsbts:
         if _app_of(record) != caller.app_id:
             # The person's no to an app's PSBT is another decision, and is recorded as one.
             raise UnknownProposal(
-                f"you brought no PSBT '{psbt_id}'", hint="Say no to it with `signerd reject`."
+                f"you imported no PSBT '{psbt_id}'", hint="Say no to it with `signerd reject`."
             )
         return self._line_of(self.runner.decide(psbt_id, events.TakenBack()).record, caller)
 
@@ -195,7 +195,7 @@ class ImportedPsbts:
         """L6. Raises TooManyBrought."""
         waiting = self.journal.imported.waiting()
         if len(waiting) >= MOST_OPEN:
-            raise TooManyBrought(f"{MOST_OPEN} brought PSBTs wait for the person already")
+            raise TooManyBrought(f"{MOST_OPEN} imported PSBTs wait for the person already")
         if caller.app_id is None:
             return
         apps = [entry for entry in waiting if entry.brought.app_id is not None]
@@ -208,11 +208,11 @@ class ImportedPsbts:
         ):
             if others and sum(entry.size for entry in others) + len(snapshot.psbt) > most:
                 raise TooManyBrought(
-                    f"what {whose} brought and waits for the person may have {most >> 20} MiB together"
+                    f"imported PSBTs of {whose} that wait for the person may have {most >> 20} MiB together"
                 )
         oldest = self.journal.imported.expiry_of(caller.app_id, MOST_A_DAY)
         if oldest is not None and oldest > self.journal.now().timestamp():
-            raise TooManyBrought(f"an app may bring {MOST_A_DAY} PSBTs in a day, whatever became of them")
+            raise TooManyBrought(f"an app may import {MOST_A_DAY} PSBTs in a day, whatever became of them")
 
     def _admit(self, caller: Caller) -> None:
         """L6: judging costs too. The person's own programs are not bounded. Raises TooManyBrought."""
@@ -248,7 +248,7 @@ class ImportedPsbts:
         found = self.journal.imported.find(psbt_id)
         if found is None or not (_is_person(caller) or _app_of(found) == caller.app_id):
             hint = "Each app is shown its own; `signerd proposals` lists what waits for you."
-            raise UnknownProposal(f"there is no brought PSBT '{psbt_id}' here", hint=hint)
+            raise UnknownProposal(f"there is no imported PSBT '{psbt_id}' here", hint=hint)
         return found
 
     # --- showing --------------------------------------------------------------------------------------------

@@ -261,7 +261,7 @@ def _ends(vault: SeenVault) -> str:
 
 def _session(account: Account, follower: Follower) -> Iterator[str]:
     if not account.signed_in.is_set():
-        yield "Nobody is signed in: run `signerd login`."
+        yield "You are not signed in: run `signerd login`."
     elif follower.state.trouble is not None:
         yield f"The platform: {plain(follower.state.trouble)}"
     if account.trouble is not None:

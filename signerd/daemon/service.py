@@ -337,7 +337,7 @@ class Daemon:
             SignedOut, RegistrationStale; leaves of DeviceError and PlatformError.
         """
         if not self.account.signed_in.is_set():
-            raise SignedOut("nobody is signed in to the platform")
+            raise SignedOut("you are not signed in to the platform")
         device, offer = await self._offer(device_id)
         person = await self.platform.user()
 

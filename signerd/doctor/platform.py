@@ -79,7 +79,7 @@ def session(patient: Patient) -> Finding:
         return Finding(Outcome.UNKNOWN, "Known while signerd runs.")
     if patient.status.signed_in:
         return well(f"Signed in as {patient.status.email}.")
-    return Finding(Outcome.TROUBLE, "Nobody is signed in.", "No proposal is fetched.", "signerd login")
+    return Finding(Outcome.TROUBLE, "You are not signed in.", "No proposal is fetched.", "signerd login")
 
 
 def secrets(patient: Patient) -> Finding:

@@ -45,10 +45,10 @@ def _lines(status: "Status", now: datetime) -> Iterator[str]:
     if not figures.chains:
         yield "No chain was read yet."
     if not status.leases:
-        yield "Nobody works: no chain is followed and no job is done. Start custody serve or custody worker."
+        yield "No worker runs: no chain is followed, no job is done. Start custody serve or custody worker."
     for lease in status.leases:
         yield (
-            f"{lease.name}: {'a process has it' if lease.held else 'nobody has it'} (until "
+            f"{lease.name}: {'a process has it' if lease.held else 'no process has it'} (until "
             f"{format_time(lease.until)})"
         )
     for job in figures.jobs:

@@ -73,7 +73,7 @@ def review_confirmation(visit: Visit) -> Review:
         pages = f"{visit.here.path}/changes/plan?change_id={change.change_id}&first={PLAN_PAGE}"
         facts = (*facts, *plan_facts(change.plan, pages))
     return Review(
-        "Confirm this change?", facts, "Confirm", "It counts at once, in the name of whoever asked."
+        "Confirm this change?", facts, "Confirm", "It counts at once, in the name of the member who asked."
     )
 
 
@@ -111,7 +111,7 @@ def review_rule(visit: Visit) -> Review:
             f"{count(visit.number('cooling_off_hours'), 'hour', 'hours')}, where a change lets more pass",
         ),
     )
-    warning = "From then on nobody changes roles, limits, members or this rule alone."
+    warning = "From then on no member changes roles, limits, members or this rule alone."
     return Review("Switch the rule on?", facts, "Switch it on", warning)
 
 

@@ -91,7 +91,7 @@ def _role(visit: Visit) -> RoleDetails:
 
 def review_invitation(visit: Visit) -> Review:
     facts = (("E-mail address", visit.form.one("invited_email")), ("Role", _role(visit).name))
-    warning = "Whoever reads that mailbox can take the place. The invitation is open for seven days."
+    warning = "A person who reads that mailbox can take the place. The invitation is open for seven days."
     return Review("Invite this person?", facts, "Invite", warning)
 
 

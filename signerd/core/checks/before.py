@@ -190,9 +190,8 @@ def without_record(case: Case) -> Answer:
     """S12, S13: there is no record to compare the bytes with."""
     by = foreign(case.snapshot.created_by)
     return warn(
-        f"It is not the platform's: {by} brought it. Nobody recorded whom it should pay, how much and at "
-        "what fee, "
-        "and nothing is compared with it: look at where the money goes.",
+        f"It is not the platform's: {by} imported it. There is no record of whom it should pay, how much and "
+        "at what fee, to compare it with: look at where the money goes.",
         brought_by=by,
         not_compared=", ".join(case.not_compared),
     )

@@ -97,7 +97,7 @@ def _recorded_data(case: InspectedCase) -> Answer:
 def _imported_data(case: InspectedCase) -> Answer:
     carried = case.inspection.op_returns
     if any(output.token is not None for output in carried):
-        return refuse("The data is a token's, and what is brought may be about coins only.")
+        return refuse("The data is a token's, and what is imported may be about coins only.")
     if carried:
         size = sum(len(output.data) for output in carried)
         return hold(

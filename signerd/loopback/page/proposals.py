@@ -39,7 +39,7 @@ PROOF_STEPS = (
 # What a program brought goes back to that program, and the platform is not told of it.
 BROUGHT_STEPS = (
     *STEPS[:2],
-    ("Signed, and ready for the program that brought it", frozenset({"signed", "handed-over"})),
+    ("Signed, and ready for the program that imported it", frozenset({"signed", "handed-over"})),
 )
 
 

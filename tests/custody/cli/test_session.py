@@ -89,7 +89,7 @@ def test_what_is_kept_goes_to_no_other_platform(custody, folder):
     told = (folder / "session.json").read_text()
     (folder / "session.json").write_text(told.replace("custody.example", "elsewhere.example"))
     elsewhere = whoami(custody)
-    assert (elsewhere.exit_code, "nobody is signed in here" in elsewhere.stderr) == (Exit.SIGNED_OUT, True)
+    assert (elsewhere.exit_code, "you are not signed in here" in elsewhere.stderr) == (Exit.SIGNED_OUT, True)
 
 
 def test_a_folder_that_others_may_enter_is_refused(custody, folder):

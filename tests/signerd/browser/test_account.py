@@ -31,8 +31,8 @@ def test_signed_in_with_the_code_and_out_in_every_window(make_desk):
     assert PASSWORD not in page.content()
     change_the_rules(desk, page)
     page.get_by_role("button", name="Sign out").click()
-    expect(page.locator("#account")).to_contain_text("Nobody is signed in")
-    expect(other.locator("#account")).to_contain_text("Nobody is signed in")
+    expect(page.locator("#account")).to_contain_text("You are not signed in")
+    expect(other.locator("#account")).to_contain_text("You are not signed in")
 
 
 def change_the_rules(desk, page: Page) -> None:

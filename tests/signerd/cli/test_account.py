@@ -134,7 +134,7 @@ def test_a_wrong_password_is_asked_for_again_with_the_address(alone, store):
 def test_with_a_daemon_the_daemon_signs_in(state, outer):
     outer.platform.two_factor = True
     with served_daemon(state, outer, prepared=False, sign_in=False) as daemon:
-        assert "Nobody is signed in" in signerd("status", state=state).out
+        assert "You are not signed in" in signerd("status", state=state).out
         ended = signerd("login", state=state, typed=f"{EMAIL}\n{PASSWORD}\n{OTP}\n")
         assert ended.status == Exit.OK
         with daemon.client() as client:

@@ -45,7 +45,7 @@ def test_inspect_shows_where_the_money_goes_and_stores_nothing(desk, file):
     assert ended.status == Exit.OK
     assert "0.00050000 BTC (50,000 sats)" in ended.out
     assert "REGTEST" in ended.out
-    assert "Nobody recorded whom it should pay" in ended.out
+    assert "There is no record of whom it should pay" in ended.out
     [only] = signerd("proposals", "--json", state=desk.state).json
     assert only["psbt_id"] == "p-1"
 
@@ -80,7 +80,7 @@ def test_sign_shows_asks_and_writes_the_signed_psbt(desk, outer, file, tmp_path)
     out = tmp_path / "signed"
     ended = signerd("sign", str(file), "-o", str(out), state=desk.state, typed="y\n")
     assert ended.status == Exit.OK
-    assert "brought by command line" in ended.err
+    assert "imported by command line" in ended.err
     assert signer_progress(Psbt.parse(out.read_text().strip()), VAULT, ALICE.fingerprint).is_complete
     assert outer.bridge.asked == 1
     # Asked again: the same bytes, and the device is left alone.
@@ -129,6 +129,6 @@ def test_sign_and_the_person_says_no_here_or_at_the_device(desk, outer, file):
     assert ended.status == Exit.DECLINED
     assert outer.bridge.asked == 0
     # It waits, and is in the list as what it is.
-    assert "brought by command line" in signerd("proposals", state=desk.state).out
+    assert "imported by command line" in signerd("proposals", state=desk.state).out
     outer.bridge.failures.append(RefusedByPerson("no"))
     assert signerd("sign", str(file), "--yes", state=desk.state).status == Exit.NOT_SIGNED

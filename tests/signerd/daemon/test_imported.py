@@ -109,7 +109,7 @@ async def test_it_stands_among_the_proposals_and_says_who_brought_it(prepared, p
         assert line.brought_by == "the program 'Wallet'"
         shown = await daemon.proposal(view.psbt_id)
     told = {check.name: check for check in shown.checks}
-    assert "the program 'Wallet' brought it" in told["brought"].sentence
+    assert "the program 'Wallet' imported it" in told["brought"].sentence
     assert told["brought"].outcome == "warn"
     # What has nothing to compare with does not pass in silence.
     assert not {"recipients", "amounts", "transaction-id", "fee-recorded", "replacement"} & told.keys()

@@ -128,10 +128,10 @@ async def test_l6_what_apps_have_open_is_bounded_in_bytes(prepared, platform, br
     async with daemon_at(prepared, platform, bridge) as daemon:
         first = await daemon.imported.bring(bill(1, 10_000).to_base64(), WALLET)
         await daemon.imported.bring(bill(2, 20_000).to_base64(), WALLET)
-        with pytest.raises(TooManyBrought, match="this app brought"):
+        with pytest.raises(TooManyBrought, match="imported PSBTs of this app"):
             await daemon.imported.bring(bill(3, 30_000).to_base64(), WALLET)
         await daemon.imported.bring(bill(3, 30_000).to_base64(), OTHER)
-        with pytest.raises(TooManyBrought, match="apps brought"):
+        with pytest.raises(TooManyBrought, match="imported PSBTs of apps"):
             await daemon.imported.bring(bill(4, 40_000).to_base64(), OTHER)
         # The person's own are the person's; and there is room again where something is over.
         await daemon.imported.bring(bill(4, 40_000).to_base64(), TERMINAL)

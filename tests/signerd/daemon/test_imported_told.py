@@ -27,7 +27,7 @@ async def test_l8_an_app_is_told_as_one_whatever_it_calls_itself(prepared, platf
         own = await daemon.imported.bring(bill(2, 20_000).to_base64(), TERMINAL)
         told = [await daemon.proposal(view.psbt_id) for view in (theirs, own)]
         assert [view.brought_by for view in told] == ["the program 'command line'", "command line"]
-        assert "the program 'command line' brought it" in told[0].checks[0].sentence
+        assert "the program 'command line' imported it" in told[0].checks[0].sentence
         await daemon.imported.withdraw(theirs.psbt_id, imitator)
         assert (await daemon.proposal(theirs.psbt_id)).reason == "The program 'command line' took it back."
 
@@ -38,7 +38,7 @@ async def test_l8_a_site_is_told_by_its_address(prepared, platform, bridge) -> N
         view = await daemon.imported.bring(bill().to_base64(), site)
         shown = await daemon.proposal(view.psbt_id)
         assert shown.brought_by == shown.created_by == "the site https://evil.example ('Shop')"
-        assert "the site https://evil.example ('Shop') brought it" in shown.checks[0].sentence
+        assert "the site https://evil.example ('Shop') imported it" in shown.checks[0].sentence
 
 
 async def test_l13_an_app_hears_of_a_refusal_and_not_of_the_persons_rules(prepared, platform, bridge) -> None:

@@ -79,7 +79,7 @@ def test_says_so_where_nothing_was_read_or_signed(tmp_path: Path) -> None:
         pass
     words = status(tmp_path)
     assert "No chain was read yet." in words
-    assert "Nobody works: " in words
+    assert "No worker runs: " in words
     assert "The audit log was never signed." in words
 
 

@@ -301,8 +301,8 @@ async def test_s13_of_what_was_brought_the_page_says_nothing_of_the_platforms(de
     words = (await desk.page(f"/proposals/{view.psbt_id}")).words
     for word in ("The platform takes", "Others sign", "Signatures:", "the platform shows it", "Made by"):
         assert word not in words
-    assert "Why (the program that brought it is told)" in words
-    assert "Signed, and ready for the program that brought it" in words
+    assert "Why (the program that imported it is told)" in words
+    assert "Signed, and ready for the program that imported it" in words
 
 
 async def test_the_status_is_one_sentence_and_of_this_state(desk):
