@@ -145,11 +145,7 @@ class Assembler:
     def __init__(self) -> None:
         self._series: _Series | None = None
         self._parts: dict[int, bytes] = {}
-        self._result: Transfer | None = None
-
-    @property
-    def result(self) -> Transfer | None:
-        return self._result
+        self.result: Transfer | None = None
 
     def add(self, text: str) -> Received:
         """:raises Unreadable: no sound part; `OtherTransfer` where it is one of another series."""
@@ -158,9 +154,9 @@ class Assembler:
             self._require_fitting(part, self._series)
         known = {**self._parts, part.number: part.data}
         _require_lengths(known, part.series.count)
-        if len(known) == part.series.count and self._result is None:
+        if len(known) == part.series.count and self.result is None:
             # Before the part is kept: if decompression fails, the last part can be scanned again.
-            self._result = Transfer(part.series.content, _join(known, part.series))
+            self.result = Transfer(part.series.content, _join(known, part.series))
         self._series, self._parts = part.series, known
         return Received(len(known), part.series.count)
 

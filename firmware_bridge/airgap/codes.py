@@ -138,11 +138,7 @@ class _Bare:
 
     def __init__(self, content: Content = Content.PSBT) -> None:
         self._content = content
-        self._result: Transfer | None = None
-
-    @property
-    def result(self) -> Transfer | None:
-        return self._result
+        self.result: Transfer | None = None
 
     def add(self, text: str) -> Received:
         if len(text) > MAX_TEXT or not text.isascii():
@@ -150,9 +146,9 @@ class _Bare:
         carried = text.encode("ascii")
         psbt = self._content is Content.PSBT
         found = Transfer(self._content, handoff.decode_psbt(carried) if psbt else carried)
-        if self._result not in {None, found}:
+        if self.result not in {None, found}:
             raise OtherTransfer("This QR code holds something else than the one before.")
-        self._result = found
+        self.result = found
         return Received(1, 1)
 
 

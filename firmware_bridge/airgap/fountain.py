@@ -102,15 +102,11 @@ class Collector:
         self._shape: tuple[Shape, int] | None = None
         # lowest fragment -> (fragments as bits, their sum)
         self._rows: dict[int, tuple[int, int]] = {}
-        self._message: bytes | None = None
+        self.message: bytes | None = None
 
     @property
     def started(self) -> bool:
         return self._shape is not None
-
-    @property
-    def message(self) -> bytes | None:
-        return self._message
 
     def add(self, part: Part) -> Received:
         """:raises OtherTransfer: a part of another message.
@@ -120,7 +116,7 @@ class Collector:
         if self._shape not in {None, shape}:
             raise OtherTransfer("This QR code belongs to another series.")
         self._shape = shape
-        if self._message is None:
+        if self.message is None:
             self._keep(part)
             if len(self._rows) == part.shape.fragments:
                 self._finish(part.shape, len(part.data))
@@ -142,7 +138,7 @@ class Collector:
         if zlib.crc32(message) != shape.checksum:
             self._shape, self._rows = None, {}
             raise Unreadable("The series is complete, and its checksum is wrong: start over.")
-        self._message = message
+        self.message = message
 
     def _solve(self, fragments: int) -> list[int]:
         solved = [0] * fragments

@@ -88,11 +88,7 @@ class Assembler:
         self._name: str | None = None
         self._whole: bytes | None = None
         self._parts = fountain.Collector()
-        self._result: Transfer | None = None
-
-    @property
-    def result(self) -> Transfer | None:
-        return self._result
+        self.result: Transfer | None = None
 
     def add(self, text: str) -> Received:
         """:raises Unreadable: not a valid part; `OtherTransfer` if it belongs to another series."""
@@ -102,8 +98,8 @@ class Assembler:
         received = self._add_whole(parsed.body) if parsed.part is None else self._add_part(parsed.part)
         message = self._whole or self._parts.message
         self._name = parsed.name
-        if message is not None and self._result is None:
-            self._result = Transfer(_TYPES[parsed.name], self._open(parsed.name, message))
+        if message is not None and self.result is None:
+            self.result = Transfer(_TYPES[parsed.name], self._open(parsed.name, message))
         return received
 
     def _open(self, name: str, message: bytes) -> bytes:

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol, cast
+from typing import cast
 
 from custody.pace import Backoff
 from custody.schemas.common import ApiNetwork
@@ -25,7 +25,6 @@ from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import (
     ChallengeLine,
     Key,
-    KeyChallenge,
     KeyChallengeRequest,
     KeyDevice,
     KeyProof,
@@ -76,16 +75,6 @@ REPLACE_HINT = (
 
 ReadKeys = Callable[[Sequence[DerivationPath]], Awaitable[tuple[OriginKey, ...]]]
 SignText = Callable[[str, DerivationPath], Awaitable[bytes]]
-
-
-class Registrar(Protocol):
-    """What of the platform is needed here."""
-
-    async def key_challenge(self, body: KeyChallengeRequest) -> KeyChallenge: ...
-
-    async def keys(self) -> list[Key]: ...
-
-    async def register_key(self, body: RegisterKeyRequest, idempotency_key: str) -> Key: ...
 
 
 @dataclass(frozen=True)
@@ -152,7 +141,7 @@ async def register(
     label: str,
     replace: bool,
     user_id: int,
-    platform: Registrar,
+    platform: Platform,
     sign_text: SignText,
     journal: Journal,
     device: KeyDevice,
@@ -177,7 +166,7 @@ async def register(
     )
 
 
-async def ask_challenge(offer: Offer, digest: str, user_id: int, platform: Registrar) -> str:
+async def ask_challenge(offer: Offer, digest: str, user_id: int, platform: Platform) -> str:
     """The platform's challenge for exactly these keys, to be signed at ``offer.proof_path``. Raises as
     ``register``.
     """
@@ -197,7 +186,7 @@ async def register_proven(
     *,
     label: str,
     replace: bool,
-    platform: Registrar,
+    platform: Platform,
     journal: Journal,
     device: KeyDevice,
 ) -> tuple[Key, tuple[Effect, ...]]:
@@ -220,7 +209,7 @@ async def register_proven(
     return key, journal.add_own_keys(offer.own_keys(), key.id, Note("registered", key.id, facts))
 
 
-async def _already_ours(error: PlatformRefused, offer: Offer, platform: Registrar) -> Key:
+async def _already_ours(error: PlatformRefused, offer: Offer, platform: Platform) -> Key:
     """A registration that was cut off before it was written down here is taken up; another active
     key is not.
     """

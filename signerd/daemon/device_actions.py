@@ -13,12 +13,12 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from firmware_bridge import Device, Progress, Question
+from firmware_bridge import Ask, Device, Progress, Question
 from multisig import OriginKey, multisig_account_path, profile_account_path
 from signerd.callers import Caller
 from signerd.core.text import foreign, plain, said
 from signerd.core.values import OwnKey
-from signerd.daemon.devices import Ask, Devices
+from signerd.daemon.devices import Devices
 from signerd.daemon.views import account_keys, device_view
 from signerd.errors import DeviceFailed, NoSuchQuestion, NothingUnlocked, SignerdError, TooManyPrompts
 from signerd.feed import Feed

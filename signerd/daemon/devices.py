@@ -3,12 +3,13 @@ core's events.
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from firmware_bridge import (
     AddressMismatch,
+    Ask,
     BridgeError,
     Busy,
     Device,
@@ -19,8 +20,7 @@ from firmware_bridge import (
     NeedsPassphrase,
     NoPermission,
     NotEnrolled,
-    Progress,
-    Question,
+    OnProgress,
     Unsupported,
     WrongApp,
     data_screen,
@@ -34,11 +34,8 @@ from signerd.core.screens import on_screen
 from signerd.core.text import as_compared, foreign, plain, said
 from signerd.core.tokens import Screen
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, DeviceUnready, NoSuchDevice
-from signerd.feed import unforeseen
+from signerd.feed import Feed, unforeseen
 from signerd.runtime import FaultPoint, no_fault
-
-OnProgress = Callable[[Progress], None]
-Ask = Callable[[Question], Awaitable[str | None]]
 
 _log = logging.getLogger(__name__)
 UNFORESEEN = "Asking the device failed unexpectedly: signerd's own messages say how."
@@ -119,6 +116,10 @@ class DeviceBridge(Protocol):
         signer: Fingerprint | None = None,
         on_progress: OnProgress | None = None,
     ) -> Psbt: ...
+
+
+def teller(feed: Feed, subject: str) -> OnProgress:
+    return lambda progress: feed.add(subject, "progress", plain(progress.text))
 
 
 @dataclass

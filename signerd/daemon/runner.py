@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from custody.pace import Backoff
-from firmware_bridge import Progress
 from multisig import Fingerprint
 from signerd.account.platform import Platform
 from signerd.core import events
@@ -30,7 +29,7 @@ from signerd.core.events import (
 from signerd.core.states import State
 from signerd.core.text import plain, said
 from signerd.core.values import Record
-from signerd.daemon.devices import Devices, screen_of
+from signerd.daemon.devices import Devices, screen_of, teller
 from signerd.errors import DeviceError, IllegalEvent, UnknownProposal
 from signerd.feed import WAITS, Feed, Supervisor, Troubles
 from signerd.journal import Journal
@@ -217,7 +216,7 @@ class Runner:
             if asked is None:
                 return
             self.feed.add(psbt_id, "progress", "Look at your device.")
-            outcome = await self._devices.sign(asked, self._teller(psbt_id))
+            outcome = await self._devices.sign(asked, teller(self.feed, psbt_id))
             step = self.decide(psbt_id, outcome)
             if step.record.state is State.WAITING_DEVICE:
                 self.feed.add(psbt_id, "attention", step.record.reason)
@@ -250,9 +249,6 @@ class Runner:
             else:
                 self.perform([effect])
         return kept
-
-    def _teller(self, subject: str) -> Callable[[Progress], None]:
-        return lambda progress: self.feed.add(subject, "progress", plain(progress.text))
 
     # --- delivery -------------------------------------------------------------------------------------------
 

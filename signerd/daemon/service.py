@@ -8,7 +8,7 @@ as soon as the decision is recorded; the rest is told by ``feed`` under the prop
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from custody._version import __version__
 from custody.schemas.keys import Key, KeyDevice
-from firmware_bridge import Device, DeviceState, Progress
+from firmware_bridge import Device, DeviceState
 from multisig import DerivationPath, OriginKey
 from signerd.account.advisories import Advisories
 from signerd.account.config import Config
@@ -42,7 +42,7 @@ from signerd.core.values import Record
 from signerd.daemon.airgap import Airgap
 from signerd.daemon.airgap_setup import AirgapSetup
 from signerd.daemon.device_actions import Handling, Unlocking
-from signerd.daemon.devices import Devices
+from signerd.daemon.devices import Devices, teller
 from signerd.daemon.editing import Editing
 from signerd.daemon.funds import Funds
 from signerd.daemon.imported import ImportedPsbts
@@ -343,7 +343,7 @@ class Daemon:
 
         async def sign_text(text: str, path: DerivationPath) -> bytes:
             self.feed.add(REGISTRATION, "progress", "Look at your device: it shows the platform's challenge.")
-            return await self.doing.sign_text(device_id, text, path, self._teller(REGISTRATION))
+            return await self.doing.sign_text(device_id, text, path, teller(self.feed, REGISTRATION))
 
         key, effects = await register(
             offer,
@@ -516,9 +516,6 @@ class Daemon:
                 await self.keys.read_now()
         accounts = Accounts() if device.fingerprint is None else self.keys.accounts_of(device.fingerprint)
         return accounts.wanted
-
-    def _teller(self, subject: str) -> Callable[[Progress], None]:
-        return lambda progress: self.feed.add(subject, "progress", plain(progress.text))
 
 
 async def _alone(task: asyncio.Task[None]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
-from firmware_bridge import Device, Family, Progress
+from firmware_bridge import Device, Family
 from firmware_bridge.families import maker_of
 from multisig import CHANGE, MAX_INDEX, MultisigError, Network, Policy, Profile, Vault
 from multisig.tokens import Bytecode, Call, Function, format_units, token_amount
@@ -24,7 +24,7 @@ from signerd.core.screens import on_screen
 from signerd.core.text import as_compared, foreign, plain, said
 from signerd.core.values import Pin
 from signerd.daemon.device_actions import Prompts, asked_by
-from signerd.daemon.devices import FIRST, Devices, Place
+from signerd.daemon.devices import FIRST, Devices, Place, teller
 from signerd.daemon.funds import LONGEST_SECONDS, workspace_of
 from signerd.daemon.views import account_keys
 from signerd.errors import (
@@ -322,10 +322,7 @@ class Pinning:
         return AtDevice(enrolled=True)
 
     async def _enrol(self, device: Device, wanted: Pin) -> None:
-        await self.devices.enrol(device.id, wanted.vault, wanted.name, self._teller(wanted.vault_id))
-
-    def _teller(self, subject: str) -> Callable[[Progress], None]:
-        return lambda progress: self.feed.add(subject, "progress", plain(progress.text))
+        await self.devices.enrol(device.id, wanted.vault, wanted.name, teller(self.feed, wanted.vault_id))
 
 
 def _source(brought: Quorum | None) -> Source:

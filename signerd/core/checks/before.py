@@ -209,17 +209,19 @@ def in_time(case: Case) -> Answer:
 
 def own_coins(case: Case) -> Answer:
     """It spends from no pinned vault: then from the registered profile, or it is refused."""
-    signing = signing_of(case.snapshot, case.around)
-    if signing is None:
-        return refuse("Its coins are of no vault that is pinned here, and not of your registered profile.")
-    origin = signing.key.origin
-    return allow(f"It is from your own profile, {origin}.", fingerprint=str(origin.fingerprint))
+    return _from_profile(
+        case, "Its coins are of no vault that is pinned here, and not of your registered profile."
+    )
 
 
 def from_profile(case: Case) -> Answer:
     """Which of our keys the coins are of. That they are is proven by the inspection."""
+    return _from_profile(case, "It is a forward, but not from a profile that is registered with your device.")
+
+
+def _from_profile(case: Case, otherwise: str) -> Answer:
     signing = signing_of(case.snapshot, case.around)
     if signing is None:
-        return refuse("It is a forward, but not from a profile that is registered with your device.")
+        return refuse(otherwise)
     origin = signing.key.origin
     return allow(f"It is from your own profile, {origin}.", fingerprint=str(origin.fingerprint))
