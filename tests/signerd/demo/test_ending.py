@@ -13,7 +13,6 @@ import pytest
 from device_simulators.conformance.rigs import short_folder
 from signerd.demo import programs, story
 from signerd.demo.programs import DemoFailed, Programs, side_by_side
-from tests.support.descendants import command_of, descendants, until_gone
 from tests.support.examples import drawn
 
 PATIENCE_SECONDS = 120
@@ -57,29 +56,6 @@ def test_a_signal_ends_every_program(ending: signal.Signals) -> None:
         assert demo.returncode == story.EXIT_TERMINATED
         assert str(root) in err
         assert programs_of(str(root)) == []
-
-
-def test_a_demo_that_is_killed_takes_every_program_along() -> None:
-    """The platform, the devices, the daemons, their device workers and the fork servers of those: all that
-    descends from it.
-    """
-    with short_folder() as folder:
-        demo = subprocess.Popen(
-            [sys.executable, "-u", "-m", "signerd", "demo", "--auto"],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "TMPDIR": folder},
-        )
-        with demo:
-            assert demo.stdout is not None
-            # A device that shows something has a worker.
-            assert next((line for line in demo.stdout if " shows" in line), None) is not None
-            family = descendants(demo.pid)
-            commands = [command_of(pid) for pid in family]
-            demo.kill()
-        for part in ("custody.server serve", "device virtual", "signerd run", "multiprocessing.forkserver"):
-            assert [command for command in commands if part in command], (part, commands)
-        until_gone(*family, seconds=PATIENCE_SECONDS)
 
 
 def test_where_one_desk_fails_the_others_start_nothing_more() -> None:
