@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
+from tests.support.examples import drawn
 from tests.support.ported import exchange, read_answer, secret_in
 from tests.support.served import Served
 
@@ -232,22 +233,23 @@ def shifts(page: Page) -> list[str]:
 
 
 def judge(page: Page, name: str) -> list[str]:
-    """What is wrong with the page at both widths, one light and one dark: colours are the same at either
-    width, and take axe four fifths of its time. Drawn are all four.
+    """What is wrong with the page at both widths, one light and one dark, as the run draws: colours take axe
+    four fifths of its time. Pictures are made of all four.
     """
     found = []
-    for width, size, scheme, other in (("1280", WIDE, "light", "dark"), ("360", NARROW, "dark", "light")):
-        page.set_viewport_size(size)
-        page.emulate_media(color_scheme=scheme)
-        found += [f"{name} {width} {scheme}: {one}" for one in violations(page)]
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        if wide > size["width"]:
-            found.append(f"{name} {width}: {wide} pixels wide")
-        draw(page, f"{name}-{width}", (scheme, other))
+    for pair in drawn([("light", "dark"), ("dark", "light")], 1, of=name):
+        for (width, size), scheme in zip((("1280", WIDE), ("360", NARROW)), pair, strict=True):
+            page.set_viewport_size(size)
+            page.emulate_media(color_scheme=scheme)
+            found += [f"{name} {width} {scheme}: {one}" for one in violations(page)]
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            if wide > size["width"]:
+                found.append(f"{name} {width}: {wide} pixels wide")
+            draw(page, f"{name}-{width}", pair)
     return found
 
 
-def draw(page: Page, name: str, schemes: Sequence[str]) -> None:
+def draw(page: Page, name: str, schemes: Iterable[str]) -> None:
     """Saves pictures of the whole page, if the environment names a folder for them."""
     folder = os.environ.get(SCREENSHOTS)
     if not folder:
