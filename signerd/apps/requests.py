@@ -88,8 +88,9 @@ class Requests:
     def ask(self, name: str, rights: frozenset[str], origin: str | None) -> tuple[PairingRequest, bytes]:
         """A new request and its secret. Raises AlreadyAsking, NameTaken, TooManyPairings.
 
-        It takes the place of the one that waits from the same site, whose page was loaded again. A program's
-        does not: another program could use its name.
+        It takes the place of the one that waits from the same site, whose page was loaded again, unless it
+        asks for more: the person may be answering what they read of the first. A program's does not: another
+        program could use its name.
         """
         secret = self._entropy(32)
         asked = PairingRequest(
@@ -101,7 +102,8 @@ class Requests:
             secret_hash=sha256(secret).digest(),
             until=self._clock() + LIFE_SECONDS,
         )
-        replaced = [one for one in self.waiting() if origin is not None and one.origin == origin]
+        ours = [one for one in self.waiting() if origin is not None and one.origin == origin]
+        replaced = [one for one in ours if rights <= one.rights]
         self._require_room(asked.asker, len(replaced))
         self._require_new(asked)
         for one in replaced:

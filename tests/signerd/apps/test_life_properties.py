@@ -111,12 +111,15 @@ class Lives(RuleBasedStateMachine):
     def ask(self, name, site, rights) -> None:
         live = [one for one in self.tokens if not one.revoked and self.world.wall < one.expires]
         apps, waiting = self.world.apps, [one for one in self.live_requests() if one.waits]
-        replaced = [one for one in waiting if site is not None and one.site == site]
+        same = [one for one in waiting if site is not None and one.site == site]
+        replaced = [one for one in same if rights <= one.rights]
         if site is not None and not self.let_in.get(site, self.world.wall) > self.world.wall:
             self.fails(apps.ask(name, rights, site), NotAllowed)
         elif self.another(name, site, live):
             self.fails(apps.ask(name, rights, site), NameTaken)
-        elif site is None and any((one.site, one.name.lower()) == (None, name.lower()) for one in waiting):
+        elif same != replaced or (
+            site is None and any((one.site, one.name.lower()) == (None, name.lower()) for one in waiting)
+        ):
             self.fails(apps.ask(name, rights, site), AlreadyAsking)
         elif len(waiting) - len(replaced) >= MAX_OPEN:
             self.fails(apps.ask(name, rights, site), TooManyPairings)

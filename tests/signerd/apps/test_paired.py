@@ -180,10 +180,16 @@ async def test_l6_asking_again_brings_no_new_prompt_before_the_old_one_is_over(w
 
 async def test_l6_a_site_whose_page_is_loaded_again_replaces_its_own_request_alone(world: World) -> None:
     await world.apps.let_in(SITE, 60)
-    program, first = await world.apps.ask("An App", READ, None), await world.apps.ask("Shop", READ, SITE)
-    again = await world.apps.ask("Shop", {"read", "propose"}, SITE)
+    wide = {"read", "propose"}
+    program, first = await world.apps.ask("An App", READ, None), await world.apps.ask("Shop", wide, SITE)
+    # The person may be answering what they read of the first: it is not widened under their eyes.
+    with pytest.raises(AlreadyAsking):
+        await world.apps.ask("Shop", {*wide, "approve"}, SITE)
+    assert {one.id for one in await world.apps.open_requests()} == {program.id, first.id}
+    again = await world.apps.ask("Shop", wide, SITE)
     assert {one.id for one in await world.apps.open_requests()} == {program.id, again.id}
-    # What the person read of the first is not what they would grant now.
+    assert [line.kind for line in world.feed.since(0, "pairing")].count("ask") == 3
+    # The first one's code lets nothing in any more.
     with pytest.raises(UnknownPairing):
         await world.apps.accept(first.id, first.code, rights=None, days=90)
     # The rate of asking bounds this, too; what was refused replaces nothing.
