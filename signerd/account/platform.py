@@ -80,14 +80,16 @@ MOST_CALL_PAGES = 50
 # Answers that say nothing about the request itself: it may be repeated unchanged.
 _TEMPORARY_STATUSES = frozenset({401, 408, 425, 429})
 
-# Said about the caller's rights today, which an administrator may give back, or about a vault that others may
-# unfreeze: the signature stays ready.
+# Said about the caller's rights today, which an administrator may give back, a vault that others may unfreeze
+# or an advisory against the vault swept to, which may be withdrawn: the signature stays ready. Not of
+# STATE_CONFLICT: a proposal that was replaced may come back, and must not be submitted then unasked.
 _MAY_CHANGE = frozenset(
     {
         ErrorCode.IDEMPOTENCY_IN_PROGRESS,
         ErrorCode.PERMISSION_DENIED,
         ErrorCode.NOT_ORG_MEMBER,
         ErrorCode.VAULT_FROZEN,
+        ErrorCode.REPLACEMENT_UNFIT,
     }
 )
 
@@ -323,10 +325,6 @@ class Platform:
         try:
             answer = await self._sign_psbt(body, effect.idempotency_key)
         except PlatformRefused as error:
-            # It has ended, which the next poll tells; or the platform takes no signature for now, as of a
-            # sweep to a vault that an advisory exposes. Until then the signature stays ready.
-            if error.platform_code == ErrorCode.STATE_CONFLICT:
-                return events.SubmitUndelivered(said(error))
             return events.SubmitTurnedDown(error.platform_code, str(error))
         except (PlatformError, SessionError) as error:
             return events.SubmitUndelivered(said(error))

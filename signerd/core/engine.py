@@ -243,7 +243,10 @@ def device_failed(record: Record, event: events.DeviceFailed, _around: ReviewCon
     return go_on(Step(interrupted, (told,), (Note("interrupted", record.psbt_id, facts),)), ended)
 
 
-# The platform's word about the key, not about the proposal: what else it says of our keys is read at once.
+# The platform's word for "no longer pending, or replaced": the next poll tells what became of it.
+NO_LONGER_PENDING = "STATE_CONFLICT"
+
+# Its word about the key, not about the proposal: what else it says of our keys is read at once.
 KEY_REVOKED = "KEY_REVOKED"
 
 # Where a later poll may have taken the proposal while the answer to our submission was still on its way.
@@ -279,7 +282,8 @@ def submit_turned_down(record: Record, event: events.SubmitTurnedDown, _around: 
     if record.state in OVERTAKEN:
         return _late(record, event.code)
     reason = f"The platform did not take the signature: {foreign(event.sentence)}"
-    refused = replace(record, state=advance(record.state, Move.TURNED_DOWN), reason=reason)
+    move = Move.WITHDRAW if event.code == NO_LONGER_PENDING else Move.TURNED_DOWN
+    refused = replace(record, state=advance(record.state, move), reason=reason)
     facts = {"code": event.code, "sentence": event.sentence}
     told: tuple[Effect, ...] = (Notify(record.psbt_id, Level.ATTENTION, reason),)
     if event.code == KEY_REVOKED:

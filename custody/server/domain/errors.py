@@ -5,9 +5,9 @@ CustodyError
 ├── PermissionDenied · NotOrgMember · NotASigner · MakerMayNotApprove · KeyIsRevoked · RoleLimitExceeded ·
 │   VaultLimitExceeded · NotInAddressBook
 ├── NotFound
-├── StateConflict · VaultFrozen · SecondPersonNeeded · LastAdmin · VaultsLeftShort · LockedFunds ·
-│   KeyAlreadyActive · KeyAccountsExhausted · DeploymentNotConfirmed · AlreadyPaused · NotPaused ·
-│   CallNotStalled · IdempotencyInProgress
+├── StateConflict · VaultFrozen · ReplacementUnfit · SecondPersonNeeded · LastAdmin · VaultsLeftShort ·
+│   LockedFunds · KeyAlreadyActive · KeyAccountsExhausted · DeploymentNotConfirmed · AlreadyPaused ·
+│   NotPaused · CallNotStalled · IdempotencyInProgress
 ├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · TokenCoinMissing (TokenCoinUnconfirmed) ·
 │   PsbtDiffers · SignatureInvalid · WalletAddressMismatch · IdempotencyKeyReused
 └── RateLimited · ChainUnavailable · PolicyUnavailable · DatabaseUnavailable (Outdated) · OutcomeUnknown ·
@@ -138,6 +138,11 @@ class StateConflict(CustodyError):
 class VaultFrozen(CustodyError):
     code = ErrorCode.VAULT_FROZEN
     hint = "Try again once it is unfrozen (POST /api/v1/unfreeze-vault, by two members)."
+
+
+class ReplacementUnfit(CustodyError):
+    code = ErrorCode.REPLACEMENT_UNFIT
+    hint = "Make a new plan for the old vault, or submit the same signature again once this has changed."
 
 
 class SecondPersonNeeded(CustodyError):

@@ -43,6 +43,7 @@ from custody.server.domain.errors import (
     NotInAddressBook,
     PolicyUnavailable,
     PsbtDiffers,
+    ReplacementUnfit,
     RoleLimitExceeded,
     SignatureInvalid,
     StateConflict,
@@ -405,8 +406,8 @@ ENDPOINTS = (
         "POST", "/api/v1/sign-psbt", sign_psbt, SignPsbtResponse, SIGNERS, Unit.OWN, SignPsbtRequest,
         carries_psbt=True,
         refuses=(
-            KeyIsRevoked, NotASigner, NotInAddressBook, PsbtDiffers, SignatureInvalid, StateConflict,
-            VaultFrozen,
+            KeyIsRevoked, NotASigner, NotInAddressBook, PsbtDiffers, ReplacementUnfit, SignatureInvalid,
+            StateConflict, VaultFrozen,
         ),
     ),
     Endpoint(

@@ -432,10 +432,11 @@ def test_a_signature_that_the_platform_turns_down_is_kept_and_quarantined() -> N
     assert step.record.signature == SIGNED.signature
 
 
-def test_a_proposal_that_ended_before_its_signature_came_is_withdrawn_then_followed() -> None:
-    refused = run(events.SubmitUndelivered("no longer pending"), start=SUBMITTING)
-    gone = run(events.Polled(replace(HONEST, status=ProposalStatus.CANCELLED)), start=refused)
-    assert (gone.state, due_effects(gone, AROUND)) == (State.WITHDRAWN, ())
+def test_a_proposal_that_was_replaced_or_ended_is_withdrawn_for_good_then_followed() -> None:
+    """What replaced it may be rejected: then it is pending again, and nothing is submitted unasked."""
+    gone = run(events.SubmitTurnedDown("STATE_CONFLICT", "It was replaced by p-2."), start=SUBMITTING)
+    back = run(events.Polled(HONEST), events.Restarted(), start=gone)
+    assert (back.state, due_effects(back, AROUND)) == (State.WITHDRAWN, ())
     out = replace(HONEST, status=ProposalStatus.BROADCASTING)
     assert run(events.Polled(out), start=gone).state is State.BROADCAST
 
@@ -445,7 +446,7 @@ def test_a_proposal_that_ended_before_its_signature_came_is_withdrawn_then_follo
     [
         events.SubmitAccepted(2, 2),
         events.SubmitUndelivered("no answer"),
-        events.SubmitTurnedDown("BAD_SIGNATURE", "no"),
+        events.SubmitTurnedDown("STATE_CONFLICT", "gone"),
     ],
 )
 def test_a_late_answer_does_not_undo_the_platforms_later_word(late: events.Event) -> None:

@@ -59,6 +59,7 @@ SIMPLE = (
     events.SubmitAccepted(1, 2),
     events.SubmitUndelivered("no answer"),
     events.SubmitTurnedDown("BAD_SIGNATURE", "no"),
+    events.SubmitTurnedDown("STATE_CONFLICT", "no"),
     events.DeclineDelivered(),
     events.Restarted(),
     events.Recalled(),

@@ -45,6 +45,7 @@ FAULTS = {
     "garbage": (lambda: httpx.Response(200, content=b"<html>"), True),
     "401": (lambda: problem(401, "TOKEN_EXPIRED"), False),
     "frozen": (lambda: problem(409, "VAULT_FROZEN"), False),
+    "unfit": (lambda: problem(409, "REPLACEMENT_UNFIT"), False),
     "in flight": (lambda: problem(409, "IDEMPOTENCY_IN_PROGRESS"), False),
 }
 
@@ -75,6 +76,21 @@ async def test_a_final_no_is_kept_and_told(prepared, platform, bridge):
         assert daemon.journal.record("p-1").signature is not None
         with pytest.raises(IllegalEvent):
             await approve(daemon, "p-1")
+
+
+async def test_a_payment_that_was_replaced_is_not_submitted_when_it_comes_back(prepared, platform, bridge):
+    """Approved while the treasurer took it back; that is rejected later, and the payment is pending again."""
+    platform.before = lambda r: problem(409, "STATE_CONFLICT") if "sign-psbt" in r.url.path else None
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.WITHDRAWN)
+        platform.before = lambda _request: None
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until(lambda: daemon.follower.state.reachable)
+        assert daemon.journal.record("p-1").state is State.WITHDRAWN
+    assert platform.signatures("p-1") == []
+    assert bridge.asked == 1
 
 
 async def test_f_an_unreachable_platform_is_said_and_waited_for(prepared, platform, bridge):

@@ -156,7 +156,7 @@ class Evacuating:
         they pinned it. No limit is asked: two people said yes to this move and to no other.
 
         Raises VaultFrozen (either of the two), LockedFunds, InsufficientFunds, Dust, Invalid, ChainUnavailable;
-        StateConflict (the replacement is exposed by now, or its signers could not move the coins on).
+        ReplacementUnfit (it is exposed by now, or its signers could not move the coins on).
         """  # noqa: E501
         old = vault_to_spend(db, access, row.vault_id)
         replacement = db.get_one(Vault, row.replacement_id)

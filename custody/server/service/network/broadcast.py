@@ -12,7 +12,7 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TroubleKind
 from custody.server.chain.backend import Accepted, AlreadyKnown, ChainBackend, Outcome, RefusalCode, Refused
 from custody.server.domain.audit import Category
-from custody.server.domain.errors import ChainUnavailable, StateConflict, VaultFrozen
+from custody.server.domain.errors import ChainUnavailable, ReplacementUnfit, VaultFrozen
 from custody.server.domain.lifecycle import TO_BROADCAST, Event
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
@@ -188,7 +188,7 @@ def _withheld(db: Session, proposal: Proposal, in_force: AdvisoriesInForce) -> t
             require_fit_for_sweep(db, proposal, in_force)
         except VaultFrozen as error:
             return "vault-frozen", error.detail
-        except StateConflict as error:
+        except ReplacementUnfit as error:
             return "replacement-unfit", error.detail
     return None
 

@@ -11,7 +11,7 @@ from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import (
     MakerMayNotApprove,
     NotInAddressBook,
-    StateConflict,
+    ReplacementUnfit,
     VaultFrozen,
 )
 from custody.server.service.keys.concerned import AdvisoriesInForce
@@ -85,16 +85,16 @@ def require_scripts_listed(
 
 def require_fit(db: Session, replacement: Vault, in_force: AdvisoriesInForce) -> None:
     """What two people said yes to holds while the replacement can take the coins. Raises VaultFrozen,
-    StateConflict.
+    ReplacementUnfit.
     """
     require_thawed(replacement)
     why = unfit_to_receive(db, [replacement.id], in_force(db).values()).get(replacement.id)
     if why is not None:
-        raise StateConflict(f"Nothing more is swept there: {why}. Make a new plan for the old vault.")
+        raise ReplacementUnfit(f"Nothing more is swept there: {why}. Make a new plan for the old vault.")
 
 
 def require_fit_for_sweep(db: Session, proposal: Proposal, in_force: AdvisoriesInForce) -> None:
-    """The same of the vault that an evacuation's sweep goes to. Raises VaultFrozen, StateConflict."""
+    """The same of the vault that an evacuation's sweep goes to. Raises VaultFrozen, ReplacementUnfit."""
     if proposal.evacuation_id is not None:
         row = db.get_one(EvacuatedVault, (proposal.evacuation_id, proposal.vault_id))
         require_fit(db, db.get_one(Vault, row.replacement_id), in_force)

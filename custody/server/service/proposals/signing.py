@@ -121,8 +121,8 @@ class Signing:
         for a decline.
 
         Raises Outdated where the proposal has other signatures by now than those that it was verified beside.
-        Raises NotFound; PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, a
-        newer version takes its place, or nothing more is swept to its vault); VaultFrozen;
+        Raises NotFound; PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, or
+        a newer version takes its place); ReplacementUnfit (nothing more is swept to its vault); VaultFrozen;
         MakerMayNotApprove; NotInAddressBook. Then nothing is kept.
         """
         signer = signer_of(db, caller, access, db.get(Proposal, request.psbt_id, with_for_update=True))
@@ -180,7 +180,7 @@ class Signing:
 
     def _require_bounds(self, db: Session, signer: Signer) -> None:
         """What was decided about the vault since it was proposed counts too. Raises VaultFrozen,
-        MakerMayNotApprove, NotInAddressBook, StateConflict.
+        MakerMayNotApprove, NotInAddressBook, ReplacementUnfit.
         """
         if signer.vault is None:
             return

@@ -365,7 +365,7 @@ class TestWork:
             ok(desk.signers[name].post("/api/v1/revoke-key", lost))
             ok(register_key(desk.signers[name], seed(number)))
         answer = desk.submit("alice", first, desk.signed("alice", first))
-        assert "too few signers of Treasury (new)" in refused(answer, 409, "STATE_CONFLICT")["detail"]
+        assert "too few signers of Treasury (new)" in refused(answer, 409, "REPLACEMENT_UNFIT")["detail"]
         desk.deposit(250_000, to=desk.vault["address"])
         to_it = desk.propose(10_000, recipients=[report(desk)["vaults"][0]["replacement_address"]])
         refused(to_it, 403, "NOT_IN_ADDRESS_BOOK")
@@ -403,7 +403,7 @@ class TestWork:
         add_advisory(desk)
         answer = desk.submit("alice", sweep, signed)
         why = "the advisory COLDCARD-2026-07 exposes a key of Treasury (new)"
-        assert why in refused(answer, 409, "STATE_CONFLICT")["detail"]
+        assert why in refused(answer, 409, "REPLACEMENT_UNFIT")["detail"]
         assert why in report(desk)["vaults"][0]["reason"]
         desk.deposit(250_000, to=desk.vault["address"])
         assert why in refused(again(desk, desk.vault["id"]), 409, "STATE_CONFLICT")["detail"]
