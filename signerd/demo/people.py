@@ -30,6 +30,8 @@ class Account:
 
     email: str
     password: str
+    first_name: str
+    surname: str
 
     def __repr__(self) -> str:
         return f"Account({self.email!r})"
@@ -41,8 +43,9 @@ class Account:
             await platform.otp_validate(answer.token_2fa, mailbox.code_for(self.email, seen))
 
 
-def new_account(name: str) -> Account:
-    return Account(f"{name}@demo.example", secrets.token_urlsafe(18))
+def new_account(first_name: str, surname: str) -> Account:
+    email = f"{first_name.lower()}@demo.example"
+    return Account(email, secrets.token_urlsafe(18), first_name, surname)
 
 
 @dataclass(frozen=True)

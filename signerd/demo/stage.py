@@ -25,7 +25,6 @@ from signerd.demo.terminal import Terminal
 SIGNERS = (("first", "ledger"), ("second", "coldcard"), ("third", "trezor"))
 # Below those that a system gives out by itself: no other program is given the platform's before it serves.
 PORTS = range(20_000, 32_768)
-PLATFORM_SETTINGS = {f"CUSTODY_CHAIN_{NETWORK.name}": "embedded"}
 
 
 @dataclass
@@ -45,13 +44,18 @@ class Demo:
     devices_url: str = ""
     organisation_id: int = 0
     workspace_id: int = 0
-    owner: Account = field(default_factory=lambda: new_account("owner"))
+    owner: Account = field(default_factory=lambda: new_account("Owner", "of the demo"))
     signers: list[Signer] = field(default_factory=list)
     user_ids: list[int] = field(default_factory=list)
 
     @property
     def platform_state(self) -> Path:
         return self.root / "platform"
+
+    @property
+    def platform_settings(self) -> dict[str, str]:
+        """With its address, so that its mails lead to its console."""
+        return {f"CUSTODY_CHAIN_{NETWORK.name}": "embedded", "CUSTODY_PUBLIC_URL": self.url}
 
     @property
     def mailbox(self) -> Mailbox:
@@ -64,7 +68,7 @@ class Demo:
         """A command of the operator's."""
         state = ["--state", str(self.platform_state)]
         return await self.programs.command(
-            what, "custody.server", [*args, *state], given=given, env=PLATFORM_SETTINGS
+            what, "custody.server", [*args, *state], given=given, env=self.platform_settings
         )
 
 
@@ -91,7 +95,7 @@ def free_url() -> str:
 async def start_platform(demo: Demo) -> None:
     listen = demo.url.removeprefix("http://")
     args = ["serve", "--state", str(demo.platform_state), "--listen", listen]
-    server = await demo.programs.start("platform", "custody.server", args, env=PLATFORM_SETTINGS)
+    server = await demo.programs.start("platform", "custody.server", args, env=demo.platform_settings)
     await server.until_said(re.compile(r"Serving on http://"))
     demo.tell(f"    the platform serves {demo.url}; its console is at {demo.url}/console/")
 
@@ -102,7 +106,8 @@ async def organise(demo: Demo) -> None:
         await demo.custody(
             "create the organisation",
             "admin", "bootstrap", "--organisation", "Demo", "--workspace", "Treasury",
-            "--chain", str(NETWORK), "--email", demo.owner.email, "--json",
+            "--chain", str(NETWORK), "--email", demo.owner.email,
+            "--first-name", demo.owner.first_name, "--surname", demo.owner.surname, "--json",
             given=demo.owner.password,
         )
     )  # fmt: skip
@@ -116,7 +121,14 @@ async def _desks(demo: Demo) -> None:
         demo.desk.add(device.stand)
     patience = STEP_SECONDS if demo.auto else None
     demo.signers = [
-        Signer(f"the {name} signer", new_account(name), demo.root / name, device, demo.programs, patience)
+        Signer(
+            f"the {name} signer",
+            new_account(name.capitalize(), "signer"),
+            demo.root / name,
+            device,
+            demo.programs,
+            patience,
+        )
         for (name, _), device in zip(SIGNERS, devices, strict=True)
     ]
     await side_by_side(*(_desk(demo, signer) for signer in demo.signers))
@@ -179,7 +191,14 @@ async def join(demo: Demo, owner: AsyncClient, signer: Signer, role_id: int) -> 
         idempotency_key=f"demo-{account.email}",
     )
     async with AsyncClient(demo.url) as person:
-        await person.register(RegisterRequest(email=account.email, password=SecretStr(account.password)))
+        await person.register(
+            RegisterRequest(
+                email=account.email,
+                password=SecretStr(account.password),
+                first_name=account.first_name,
+                surname=account.surname,
+            )
+        )
         await account.sign_in(person, demo.mailbox)
         for invitation in await person.own_invitations():
             await person.accept_invite(invitation.invite_uid)

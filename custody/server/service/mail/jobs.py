@@ -254,8 +254,8 @@ def plain(value: str) -> str:
     return _LINKED.sub(lambda found: found[0] if found[0][0].isdecimal() else f"{found[0]} ", one_line(value))
 
 
-def _checked_url(text: str | None) -> str | None:
-    """Links carry tokens, so they must lead to https or to this machine."""
+def checked_url(text: str | None) -> str | None:
+    """Links carry tokens, so they must lead to https or to this machine. Raises CannotMail."""
     if text is None:
         return None
     parts = urlsplit(text)
@@ -280,7 +280,7 @@ class MailJobs:
         """Raises CannotMail."""
         self.mailer = mailer
         self._makers = makers
-        self._public_url = _checked_url(public_url)
+        self._public_url = checked_url(public_url)
 
     def __call__(self, task: Task) -> Finish:
         verdict = self._tried(task)
