@@ -55,11 +55,7 @@ class Reader:
         return int.from_bytes(self.take(length), "little")
 
     def compact_size(self) -> int:
-        start = self.offset
-        if start >= self._end:
-            raise WireError("it ends too early")
-        first = self._data[start]
-        self.offset = start + 1
+        first = self.take(1)[0]
         if first < 0xFD:
             return first
         length = 1 << (first - 0xFC)

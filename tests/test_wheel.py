@@ -64,7 +64,9 @@ def test_the_sdist_holds_what_a_build_needs_and_no_more_and_gives_the_same_wheel
     sdist = build(ROOT, tmp_path / "sdist", "sdist")[".gz"]
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-        archive.extractall(tmp_path, filter="data")
+        # Python before 3.11.4 knows no filter.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(tmp_path)
     with zipfile.ZipFile(wheel) as archive:
         built = {name for name in archive.namelist() if ".dist-info/" not in name}
     assert names - built == {"pyproject.toml", "README.md", "LICENSE", "PKG-INFO", ".gitignore"}
