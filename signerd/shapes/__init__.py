@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    # Every shape of them, for type checkers alone: a list of the names would say them a second time.
     from signerd.shapes.account import *  # noqa: F403
     from signerd.shapes.proposals import *  # noqa: F403
     from signerd.shapes.vaults import *  # noqa: F403

@@ -47,8 +47,6 @@ REFUSALS = (
     "Failed to load resource: the server responded with a status of 4",
     "Response Status Error Code 4",
 )
-# How htmx notes that a question was given up: for the next letter's, or with the page.
-GIVEN_UP = ("htmx:sendAbort", "htmx:afterRequest")
 # Two busy cores: what a person sees at once may take this long.
 PATIENCE_MS = 90_000
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
@@ -142,7 +140,7 @@ class Complaints:
         context.on("request", lambda request: self._request(request.url))
 
     def _console(self, message: ConsoleMessage) -> None:
-        if message.type == "error" and not message.text.startswith((*REFUSALS, *GIVEN_UP)):
+        if message.type == "error" and not message.text.startswith(REFUSALS):
             self.said.append(f"console: {message.text}")
         elif "Content Security Policy" in message.text:
             self.said.append(f"policy: {message.text}")

@@ -86,6 +86,10 @@ def joins(window, email: str) -> Page:
 
 def test_from_the_mail_of_an_invitation_to_a_confirmed_payment(window):
     desk = window.desk
+    # How htmx notes that a name is no longer asked for: the next letter's question took its place.
+    window.forgiven = tuple(
+        f"console: htmx:{event}, [object HTMLDataListElement]" for event in ("sendAbort", "afterRequest")
+    )
     desk.deposit(1_000_000, 700_000)
     book = {"workspace_id": desk.workspace_id, "name": "Cafe", "address": CAFE}
     ok(desk.admin.post("/api/v1/add-whitelist-address", book))
