@@ -12,12 +12,21 @@ NEWEST: Final = (3, 13)
 # Objects made before the collector looks for cycles. Python's 700 make it look through all that a program
 # imports while it imports it, a sixth of the time until a server answers.
 COLLECT_AFTER: Final = 50_000
+_USUAL: Final = gc.get_threshold()
 
 
 def prepare(program: str) -> None:
     """What each program does first. Raises as ``require_supported``."""
     require_supported(program)
     gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
+
+
+def serving() -> None:
+    """What a server does once it answers. What is loaded by now stays, and is not looked through any more: a
+    full collection of all of it would hold every answer up, 200 ms.
+    """
+    gc.freeze()
+    gc.set_threshold(*_USUAL)
 
 
 def require_supported(program: str, version: tuple[int, int] = sys.version_info[:2]) -> None:

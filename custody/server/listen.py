@@ -3,7 +3,6 @@ shutdown.
 """
 
 import asyncio
-import gc
 import os
 import signal
 import socket
@@ -16,6 +15,7 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
+from custody.interpreter import serving
 from custody.server.connections import IDLE_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, BoundedProtocol
 from custody.server.domain.errors import Misconfigured
 from custody.server.locking import open_lock, try_lock
@@ -179,8 +179,7 @@ class _Announcing(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # What is loaded by now stays: a full collection of all of it would hold every answer up, 200 ms.
-        gc.freeze()
+        serving()
         if self.started:
             self._on_ready()
 
