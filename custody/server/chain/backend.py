@@ -35,7 +35,7 @@ class Spend:
 class FoundOutput:
     """An output that pays a watched script. `height` and `block_hash` are None while unconfirmed.
 
-    `transaction`: the one that made it, where the backend has it at hand.
+    `raw`: the bytes of the transaction that made it, where the backend has them at hand.
     """
 
     outpoint: OutPoint
@@ -45,7 +45,7 @@ class FoundOutput:
     block_hash: str | None
     coinbase: bool
     spent: Spend | None
-    transaction: Transaction | None = field(default=None, compare=False, repr=False)
+    raw: bytes | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -289,14 +289,12 @@ def _fee_rate(rate: Any) -> FeeRate | None:
     return found if found.sat_per_kvb > 0 else None
 
 
-def _as_shown(
-    coin: FoundOutput, spends: Mapping[OutPoint, str], recent: Mapping[str, Transaction]
-) -> FoundOutput:
-    """With what spends it in the mempool, and with its transaction if it was read lately."""
+def _as_shown(coin: FoundOutput, spends: Mapping[OutPoint, str], recent: Mapping[str, bytes]) -> FoundOutput:
+    """With what spends it in the mempool, and with the bytes of its transaction if it was read lately."""
     if coin.outpoint in spends:
         coin = replace(coin, spent=Spend(spends[coin.outpoint], None))
-    transaction = recent.get(coin.outpoint.txid)
-    return coin if transaction is None else replace(coin, transaction=transaction)
+    raw = recent.get(coin.outpoint.txid)
+    return coin if raw is None else replace(coin, raw=raw)
 
 
 def _touched_since(found: FoundOutput, height: int) -> bool:

@@ -15,7 +15,7 @@ from custody.server.chain.core.node import ChainMoved, Node
 from custody.server.chain.raw_blocks import Block
 from custody.server.domain.errors import ChainUnavailable
 from multisig.raw_transactions import RawTransaction
-from multisig.transaction import OutPoint, Transaction
+from multisig.transaction import OutPoint
 
 # Whose transactions are kept for the caller, who stores them: a full block of them is 4 MB.
 RECENT_BLOCKS = 6
@@ -32,7 +32,7 @@ class History:
         self.anchor: str | None = None
         # By the outpoint's bytes, as a block has them.
         self._coins: dict[bytes, FoundOutput] = {}
-        self._recent: deque[dict[str, Transaction]] = deque(maxlen=RECENT_BLOCKS)
+        self._recent: deque[dict[str, bytes]] = deque(maxlen=RECENT_BLOCKS)
         self._asked: frozenset[bytes] | None = None
 
     @property
@@ -40,9 +40,9 @@ class History:
         return self._coins.values()
 
     @property
-    def recent(self) -> dict[str, Transaction]:
-        """By txid, those that made coins in the blocks that were read last."""
-        return {txid: transaction for block in self._recent for txid, transaction in block.items()}
+    def recent(self) -> dict[str, bytes]:
+        """By txid, the bytes of those that made coins in the blocks that were read last."""
+        return {txid: raw for block in self._recent for txid, raw in block.items()}
 
     def lacks(self, scripts: frozenset[bytes]) -> frozenset[bytes]:
         """Those of them that it does not follow yet. At each look it is asked of the same set, which may be
@@ -61,7 +61,7 @@ class History:
             if position:
                 self._spend(raw, height)
             if not self.scripts.isdisjoint(raw.scripts):
-                self._pay(raw.parse(), height, block.hash, coinbase=position == 0)
+                self._pay(raw, height, block.hash, coinbase=position == 0)
         self.read_to(height, block.hash)
 
     def read_to(self, height: int, block_hash: str) -> None:
@@ -88,8 +88,9 @@ class History:
             if coin is not None:
                 self._coins[place] = replace(coin, spent=Spend(raw.txid, height))
 
-    def _pay(self, transaction: Transaction, height: int, block_hash: str, *, coinbase: bool) -> None:
-        self._recent[-1][transaction.txid] = transaction
+    def _pay(self, raw: RawTransaction, height: int, block_hash: str, *, coinbase: bool) -> None:
+        transaction = raw.parse()
+        self._recent[-1][transaction.txid] = raw.raw
         for vout, out in enumerate(transaction.outputs):
             if out.script_pubkey in self.scripts:
                 outpoint = OutPoint(transaction.txid, vout)

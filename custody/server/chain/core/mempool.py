@@ -99,7 +99,6 @@ class MempoolView:
                 None,
                 coinbase=False,
                 spent=None,
-                transaction=transaction,
             )
             for vout, out in enumerate(transaction.outputs)
             if out.script_pubkey in self._scripts

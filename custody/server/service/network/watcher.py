@@ -145,9 +145,9 @@ class Watcher:
         with self._store.read() as db:
             missing = self._coins.missing_transactions(db, outputs)
         found = {
-            each.outpoint.txid: each.transaction
+            each.outpoint.txid: Transaction.parse(each.raw)
             for each in outputs
-            if each.transaction is not None and each.outpoint.txid in missing
+            if each.raw is not None and each.outpoint.txid in missing
         }
         for txid in missing - found.keys():
             known = backend.transaction(txid)

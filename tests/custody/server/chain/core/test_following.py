@@ -7,6 +7,7 @@ from custody.server.chain.core import history, mempool
 from custody.server.domain.errors import ChainUnavailable
 from multisig.raw_transactions import RawTransaction
 from multisig.script import p2wsh
+from multisig.transaction import Transaction
 from tests.support.chains import confirmed_coin
 from tests.support.regtest import coin_of, open_script, spend
 
@@ -44,23 +45,25 @@ def test_a_new_script_is_read_from_the_beginning_and_then_followed_with_the_othe
     assert blocks_read(rig) == 1
 
 
-def test_of_a_block_only_deposits_are_parsed_and_they_come_with_their_outputs(rig, monkeypatch):
-    """Nobody has to ask the node for each of them again, neither while they wait nor once they are mined."""
-    waits, ours = rig.fresh(), [rig.fresh() for _ in range(2)]
-    scripts = [script(number) for number in (waits, *ours)]
+def test_of_a_block_only_deposits_are_parsed_and_their_bytes_come_with_their_outputs(rig, monkeypatch):
+    """The node is not asked for each of them again; what waits is not kept, however large it is."""
+    waiting, ours = rig.fresh(), [rig.fresh() for _ in range(2)]
+    scripts = [script(number) for number in (waiting, *ours)]
     rig.backend.outputs_to(scripts)
     txids = {rig.fund(number, 50_000) for number in ours}
     for _ in range(5):
         rig.fund(rig.fresh(), 10_000)
     rig.mine()
-    txids.add(rig.fund(waits, 50_000))
+    waits = rig.fund(waiting, 50_000)
     parsed, whole = [], RawTransaction.parse
     monkeypatch.setattr(RawTransaction, "parse", lambda raw: parsed.append(raw.txid) or whole(raw))
     found = rig.backend.outputs_to(scripts)
-    assert {coin.transaction.txid for coin in found} == {coin.outpoint.txid for coin in found} == txids
+    assert {coin.outpoint.txid for coin in found} == {*txids, waits}
+    brought = {coin.outpoint.txid: coin.raw for coin in found if coin.raw is not None}
+    assert {Transaction.parse(raw).txid for raw in brought.values()} == set(brought) == txids
     assert len(parsed) == len(ours)
     rig.mine(history.RECENT_BLOCKS)
-    assert [coin.transaction is None for coin in rig.backend.outputs_to(scripts)].count(True) == len(ours)
+    assert [coin.raw is None for coin in rig.backend.outputs_to(scripts)].count(True) == len(ours)
 
 
 def test_a_long_past_is_scanned_and_few_of_its_blocks_are_read(rig):
