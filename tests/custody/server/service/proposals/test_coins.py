@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import select
+from sqlalchemy import Engine, event, select
 
 from custody.server.domain import selection
 from custody.server.domain.errors import InsufficientFunds, LockedFunds
@@ -30,6 +30,7 @@ TIP = 200
 # 2-of-3 P2WSH: 104.5 vB for an input, 43 for an output.
 BASE, INPUT, OUTPUT = 54, 105, 43
 FEW = 4
+DUST = 2_000
 
 
 def plan(target: int, rate: int = 2_000) -> Plan:
@@ -134,25 +135,41 @@ def test_what_all_coins_can_pay_the_coins_that_are_read_can_pay(desk, rows, targ
 
 @pytest.fixture
 def flooded(desk):
-    """One deposit that pays for everything, beside dust. ``TEST_EXAMPLES=10``: more than one statement takes
-    parameters on PostgreSQL.
-    """
-    dust = examples(7_000)
+    """One deposit that pays for everything, beside dust."""
     desk.deposit(50_000_000)
     with desk.world.platform.services.store.write() as db:
-        flood(db, db.get_one(Vault, desk.vault["id"]), [350_000_000 // dust] * dust)
+        flood(db, db.get_one(Vault, desk.vault["id"]), [350_000_000 // DUST] * DUST)
     return desk
 
 
-def test_dust_neither_blocks_nor_makes_a_transaction_large(flooded):
-    psbt = Psbt.parse(ok(flooded.propose(20_000_000, fee_rate="1"))["psbt_base64"])
+@contextmanager
+def bound_parameters():
+    """Of each statement that is executed meanwhile, how many parameters it has: SQLite takes 32,766,
+    PostgreSQL 65,535.
+    """
+    found = []
+
+    def note(_connection, _cursor, _statement, parameters, _context, executemany):
+        found.append(0 if executemany else len(parameters))
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        yield found
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+
+
+def test_dust_neither_blocks_nor_makes_a_transaction_or_a_statement_large(flooded):
+    with bound_parameters() as numbers:
+        psbt = Psbt.parse(ok(flooded.propose(20_000_000, fee_rate="1"))["psbt_base64"])
+        refused(flooded.propose(20_000_000, fee_rate="1"), 409, "LOCKED_FUNDS")
+        problem = refused(flooded.propose(200_000_000, fee_rate="1"), 422, "INSUFFICIENT_FUNDS")
+        refused(flooded.propose(900_000_000, fee_rate="1"), 422, "INSUFFICIENT_FUNDS")
     assert len(psbt.inputs) <= 1 + selection.SPARE_INPUTS
-    refused(flooded.propose(20_000_000, fee_rate="1"), 409, "LOCKED_FUNDS")
-    problem = refused(flooded.propose(200_000_000, fee_rate="1"), 422, "INSUFFICIENT_FUNDS")
     assert "100 coins at most" in problem["detail"], "the dust together would be enough"
     (held,) = re.findall(r"of the ([0-9]+) sat", problem["detail"])
     assert 349_000_000 < int(held) <= 350_000_000
-    refused(flooded.propose(900_000_000, fee_rate="1"), 422, "INSUFFICIENT_FUNDS")
+    assert 0 < max(numbers) < DUST, "a parameter for each coin"
 
 
 def test_small_coins_are_used_up_beside_large_ones(desk):
