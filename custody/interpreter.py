@@ -21,9 +21,9 @@ def prepare(program: str) -> None:
     gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
 
 
-def serving() -> None:
-    """What a server does once it answers. What is loaded by now stays, and is not looked through any more: a
-    full collection of all of it would hold every answer up, 200 ms.
+def settle() -> None:
+    """What a program that stays does once it has started. What is loaded by now is not looked through any
+    more: a full collection of all of it would hold every answer up, 200 ms.
     """
     gc.freeze()
     gc.set_threshold(*_USUAL)

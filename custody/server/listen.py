@@ -15,7 +15,7 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
-from custody.interpreter import serving
+from custody.interpreter import settle
 from custody.server.connections import IDLE_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, BoundedProtocol
 from custody.server.domain.errors import Misconfigured
 from custody.server.locking import open_lock, try_lock
@@ -179,7 +179,7 @@ class _Announcing(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        serving()
+        settle()
         if self.started:
             self._on_ready()
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from custody.interpreter import settle
 from custody.private_files import write_private
 from custody.schemas.faults import fault_words
 from signerd.account.config import FILE, Config, find_config, load_config
@@ -73,6 +74,7 @@ async def _serve(config: Config, state: Path, store: SecretStore, log: Log, supe
         backups = backing_up(state, config.backup, daemon.troubles, daemon.journal.now)
         notices = notifying(daemon.feed, config.notifications.show, daemon.title)
         async with notices, backups, supervisor.told():
+            settle()
             await _until(stop, daemon, log)
         log("signerd", "state", "stops")
 

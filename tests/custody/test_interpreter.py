@@ -1,4 +1,6 @@
-"""Which interpreters the programs run on: another one is told in a sentence, before anything is loaded."""
+"""Which interpreters the programs run on: another one is told in a sentence, before anything is loaded. How
+the collector is set.
+"""
 
 import subprocess
 import sys
@@ -23,3 +25,13 @@ def test_each_program_says_it_before_it_loads_what_is_missing(package):
     (sentence,) = done.stderr.splitlines()
     assert "runs on Python 3.11 to 3.13, and this is 3.14:" in sentence
     assert "uv tool install --python 3.13" in sentence
+
+
+def test_what_stays_collects_as_usual_once_it_has_started():
+    """Else seventy times as much that is part of a cycle waits to be freed."""
+    code = (
+        "import gc; usual = gc.get_threshold(); from custody.interpreter import prepare, settle; "
+        "prepare('it'); assert gc.get_threshold() > usual; "
+        "settle(); assert gc.get_threshold() == usual; assert gc.get_freeze_count() > 0"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -117,10 +117,12 @@ def worker_command(state: Path, health: str | None, port_file: Path | None, metr
 
 
 def _work(platform: "Platform") -> None:
+    from custody.interpreter import settle
     from custody.server.listen import first_signal
 
     told = Event()
     with first_signal(told.set), platform.background.running():
+        settle()
         say("Working")
         while not (told.wait(1) or platform.background.is_outdated):
             pass

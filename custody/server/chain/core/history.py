@@ -17,7 +17,7 @@ from custody.server.domain.errors import ChainUnavailable
 from multisig.raw_transactions import RawTransaction
 from multisig.transaction import OutPoint
 
-# Whose transactions are kept for the caller, who stores them: a full block of them is 4 MB.
+# Whose deposits' bytes are kept for the caller, who stores them: a block has 4 MB at most.
 RECENT_BLOCKS = 6
 
 

@@ -16,7 +16,7 @@ from custody.server.service.stored_vaults import index_after, note_held, watch_v
 from custody.server.service.webhook_events import Deposits, ToldCoin
 from custody.server.store.models import ChainCoin, ChainTransaction, Vault, WatchedScript
 from custody.server.store.store import chunks
-from multisig import CHANGE, RECEIVE, OutPoint, Transaction
+from multisig import CHANGE, RECEIVE, OutPoint
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Coins:
     clock: Clock
     told: Deposits
 
-    def apply(self, db: Session, snapshot: Snapshot, transactions: Mapping[str, Transaction]) -> set[str]:
-        """Brings the coins to the snapshot. `transactions` has those that made coins not stored yet. Returns
-        the txids of all that made or spent a coin that has changed.
+    def apply(self, db: Session, snapshot: Snapshot, raws: Mapping[str, bytes]) -> set[str]:
+        """Brings the coins to the snapshot. `raws`: by txid the bytes of the transactions that made coins not
+        stored yet. Returns the txids of all that made or spent a coin that has changed.
 
         A payment to an address moves the vault's next unused index on, and with it the watched gap.
         """
@@ -44,7 +44,7 @@ class Coins:
         spends = (found.spent for found in snapshot.outputs if found.spent is not None)
         touched |= {one.txid for one in spends if one.height is not None and one.height > snapshot.fork}
         coins = self._stored(db, {found.outpoint.txid for found in news})
-        self._keep(db, [found for found in news if found.outpoint not in coins], transactions)
+        self._keep(db, [found for found in news if found.outpoint not in coins], raws)
         told: list[ToldCoin] = []
         for found in news:
             coin = coins.get(found.outpoint)
@@ -144,15 +144,11 @@ class Coins:
             for place in db.scalars(ours.where(WatchedScript.script_pubkey.in_(some)))
         }
 
-    def _keep(
-        self, db: Session, outputs: Iterable[FoundOutput], transactions: Mapping[str, Transaction]
-    ) -> None:
+    def _keep(self, db: Session, outputs: Iterable[FoundOutput], raws: Mapping[str, bytes]) -> None:
         """The bytes of the transactions that made them."""
         missing = sorted(self.missing_transactions(db, outputs))
         if missing:
-            rows = [
-                {"chain": self.chain, "txid": txid, "raw": transactions[txid].serialize()} for txid in missing
-            ]
+            rows = [{"chain": self.chain, "txid": txid, "raw": raws[txid]} for txid in missing]
             db.execute(insert(ChainTransaction), rows)
 
     def _made(self, found: FoundOutput, place: WatchedScript) -> ChainCoin:

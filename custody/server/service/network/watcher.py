@@ -104,9 +104,9 @@ class Watcher:
             seen = _essence(snapshot)
             if seen == self._seen and not new:
                 return changed
-            made = self._fetch(backend, snapshot.outputs)
+            raws = self._fetch(backend, snapshot.outputs)
             blocks = self._blocks(backend, snapshot)
-            self._write(known, snapshot, made, self._finals(backend, snapshot), blocks)
+            self._write(known, snapshot, raws, self._finals(backend, snapshot), blocks)
             self._scanned, self._seen, changed = known.scripts, seen, True
         raise ChainUnavailable(f"The watched scripts of {self._chain} grow at every look.")
 
@@ -141,11 +141,12 @@ class Watcher:
             return self._scanned
         return frozenset(db.scalars(select(WatchedScript.script_pubkey).where(ours)))
 
-    def _fetch(self, backend: ChainBackend, outputs: tuple[FoundOutput, ...]) -> dict[str, Transaction]:
+    def _fetch(self, backend: ChainBackend, outputs: tuple[FoundOutput, ...]) -> dict[str, bytes]:
+        """The bytes that are not stored yet, by txid."""
         with self._store.read() as db:
             missing = self._coins.missing_transactions(db, outputs)
         found = {
-            each.outpoint.txid: Transaction.parse(each.raw)
+            each.outpoint.txid: each.raw
             for each in outputs
             if each.raw is not None and each.outpoint.txid in missing
         }
@@ -153,7 +154,7 @@ class Watcher:
             known = backend.transaction(txid)
             if known is None:
                 raise ChainUnavailable("A transaction left the backend while it was read.")
-            found[txid] = known.transaction
+            found[txid] = known.transaction.serialize()
         return found
 
     def _blocks(self, backend: ChainBackend, snapshot: Snapshot) -> dict[int, Block]:
@@ -178,7 +179,7 @@ class Watcher:
         self,
         known: _Known,
         snapshot: Snapshot,
-        transactions: Mapping[str, Transaction],
+        raws: Mapping[str, bytes],
         finals: Mapping[str, Transaction],
         blocks: Mapping[int, Block],
     ) -> None:
@@ -186,7 +187,7 @@ class Watcher:
         with self._store.write() as db:
             if self._held is not None:
                 self._held.require(db)
-            touched = self._coins.apply(db, snapshot, transactions)
+            touched = self._coins.apply(db, snapshot, raws)
             self._movements.apply(db, snapshot, touched, blocks)
             self._store_blocks(db, snapshot)
             settled = self._sightings.apply(
