@@ -1,7 +1,8 @@
 """A watcher behind a Bitcoin Core node that connects a full block each second, beside the node's own work.
 
 One node makes the blocks, and another one, which the platform follows, is given them. ``BENCH_BLOCKS`` says
-how many, ``BENCH_WATCHED`` how many addresses are watched; a hundred payments of each block are to those.
+how many, ``BENCH_WATCHED`` how many addresses are watched, ``BENCH_OURS`` how many payments of each block are
+to those.
 """
 
 import os
@@ -19,6 +20,7 @@ from sqlalchemy import func, select
 
 from benchmarks.custody.latency import watch
 from benchmarks.custody.stage import databases, quiet
+from benchmarks.idle import memory_mb
 from custody.server.service.network.watcher import Watcher
 from custody.server.store.models import ChainCoin, WatchedScript
 from multisig import Sats, Transaction
@@ -33,7 +35,7 @@ BLOCKS = int(os.environ.get("BENCH_BLOCKS", "20"))
 WATCHED = int(os.environ.get("BENCH_WATCHED", "100000"))
 # As many payments of one input and two outputs as a block holds: nearly 4,000,000 weight units.
 PAYMENTS = 6_900
-OURS = 100
+OURS = int(os.environ.get("BENCH_OURS", "100"))
 COIN = 20_000
 FEE = 1_000
 REGTEST = "CUSTODY_CHAIN_REGTEST"
@@ -117,7 +119,9 @@ def measure(name: str, desk: Desk, node: RunningNode, folder: Path) -> None:
     for block in blocks.before:
         assert node.call("submitblock", block) is None
     desk.watcher.look()
+    before = memory_mb(os.getpid())[0]
     late, node_took, look_took, own = follow(desk.watcher, node, blocks.full)
+    grown = memory_mb(os.getpid())[0] - before
     with store.read() as db:
         found = db.scalar(select(func.count()).select_from(ChainCoin)) or 0
     assert found >= OURS * BLOCKS, f"{found} coins of {OURS * BLOCKS} were found"
@@ -127,7 +131,7 @@ def measure(name: str, desk: Desk, node: RunningNode, folder: Path) -> None:
         f"{median(late) * 1000:.0f} ms after it was due, at most {max(late) * 1000:.0f}; of it the node "
         f"{median(node_took) * 1000:.0f} ms, the watcher {median(look_took) * 1000:.0f} ms; "
         f"its processor time {median(own) * 1000:.0f} ms, "
-        f"{median(own) / median(node_took):.2f} of the node's time"
+        f"{median(own) / median(node_took):.2f} of the node's time; {grown:.0f} MB more than before"
     )
 
 
