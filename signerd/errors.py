@@ -365,11 +365,15 @@ class PlatformError(SignerdError):
 
 class PlatformUnreachable(PlatformError):
     """Nothing is known about whether the call had an effect: it may be repeated with the same key
-    and bytes.
+    and bytes. ``platform_code``: the platform's own, where it refused for a reason that may change.
     """
 
     code = "platform-unreachable"
     default_hint = "signerd tries again by itself; nothing is lost meanwhile."
+
+    def __init__(self, sentence: str, *, hint: str | None = None, platform_code: str = "") -> None:
+        super().__init__(sentence, hint=hint)
+        self.platform_code = platform_code
 
 
 class PlatformRefused(PlatformError):

@@ -224,6 +224,9 @@ class OthersHeard:
         return self._look_at(snapshot)
 
     def _look_at(self, snapshot: Snapshot) -> _Seen:
+        step = self.journal.replaced(snapshot)
+        if step is not None:
+            self.sink.perform(step.effects)
         pin = self.journal.pin_of(snapshot)
         if pin is None or self.journal.is_followed(snapshot.psbt_id):
             return _Seen(snapshot.psbt_id)

@@ -41,7 +41,7 @@ from signerd.account.wire import (
 from signerd.core import events
 from signerd.core.claims import VaultClaim
 from signerd.core.events import Effect, Submit, SubmitDecline
-from signerd.core.text import said
+from signerd.core.text import foreign, said
 from signerd.core.tokens import Published
 from signerd.core.values import Snapshot
 from signerd.errors import (
@@ -80,16 +80,21 @@ MOST_CALL_PAGES = 50
 # Answers that say nothing about the request itself: it may be repeated unchanged.
 _TEMPORARY_STATUSES = frozenset({401, 408, 425, 429})
 
-# Said about the caller's rights today, which an administrator may give back, a vault that others may unfreeze
-# or an advisory against the vault swept to, which may be withdrawn: the signature stays ready. Not of
-# STATE_CONFLICT: a proposal that was replaced may come back, and must not be submitted then unasked.
+# Said of what may change while the proposal waits: the caller's rights, a freeze, an advisory against the
+# vault swept to, the address book, limits, which also begin anew; who may approve (NOT_A_SIGNER is said to
+# a payment's maker, and to another account than the key's). The signature stays ready. Not of KEY_REVOKED,
+# which is for good, nor of STATE_CONFLICT: a proposal that was replaced may come back, and must not be
+# submitted then unasked.
 _MAY_CHANGE = frozenset(
     {
-        ErrorCode.IDEMPOTENCY_IN_PROGRESS,
         ErrorCode.PERMISSION_DENIED,
         ErrorCode.NOT_ORG_MEMBER,
         ErrorCode.VAULT_FROZEN,
         ErrorCode.REPLACEMENT_UNFIT,
+        ErrorCode.NOT_IN_ADDRESS_BOOK,
+        ErrorCode.NOT_A_SIGNER,
+        ErrorCode.ROLE_LIMIT_EXCEEDED,
+        ErrorCode.VAULT_LIMIT_EXCEEDED,
     }
 )
 
@@ -131,7 +136,14 @@ def _same(shape: S) -> S:
 
 def _api_error(error: ApiError) -> PlatformError:
     problem = error.problem
-    if problem.status >= 500 or problem.status in _TEMPORARY_STATUSES or problem.code in _MAY_CHANGE:
+    if problem.code in _MAY_CHANGE:
+        # Without the trace, which differs each time: what is said again is known by its words.
+        why = f"{foreign(problem.detail).rstrip('.')} ({problem.code})."
+        return PlatformUnreachable(
+            f"the platform does not take it for now: {why}", platform_code=problem.code
+        )
+    is_in_progress = problem.code == ErrorCode.IDEMPOTENCY_IN_PROGRESS
+    if problem.status >= 500 or problem.status in _TEMPORARY_STATUSES or is_in_progress:
         return PlatformUnreachable(f"the platform cannot take it now: {said(error)}")
     return PlatformRefused(said(error), platform_code=problem.code, status=problem.status)
 
@@ -326,6 +338,10 @@ class Platform:
             answer = await self._sign_psbt(body, effect.idempotency_key)
         except PlatformRefused as error:
             return events.SubmitTurnedDown(error.platform_code, str(error))
+        except PlatformUnreachable as error:
+            if error.platform_code:
+                return events.SubmitKept(error.platform_code, said(error))
+            return events.SubmitUndelivered(said(error))
         except (PlatformError, SessionError) as error:
             return events.SubmitUndelivered(said(error))
         return events.SubmitAccepted(answer[0], answer[1])

@@ -24,7 +24,7 @@ _PATIENCE_SECONDS = 5.0
 
 
 def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) -> "ProposalView":
-    """Tell what happens to an approved proposal until it has its outcome; the proposal then.
+    """Tell what happens to an approved proposal until it has its outcome, or is kept; the proposal then.
 
     A line only says when to look: what counts is the proposal's state. Raises DaemonNotRunning where signerd
     stops.
@@ -41,7 +41,7 @@ def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) 
                     tell(words)
             if line is None or _may_be_its_end(line, psbt_id):
                 view = daemon.proposal(psbt_id)
-                if view.state not in ON_THE_WAY:
+                if view.state not in ON_THE_WAY - {KEPT}:
                     if view.reason not in {"", said}:
                         tell(view.reason)
                     return view
@@ -51,7 +51,7 @@ def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) 
     )
 
 
-SUBMITTING, SIGNED, WAITING = "submitting", "signed", "waiting-for-device"
+SUBMITTING, SIGNED, WAITING, KEPT = "submitting", "signed", "waiting-for-device", "kept"
 
 
 def _words(daemon: "DaemonClient", line: "Happened", tries: int) -> str:
@@ -60,6 +60,8 @@ def _words(daemon: "DaemonClient", line: "Happened", tries: int) -> str:
     """
     if line.kind != "state":
         return line.text
+    if line.text == KEPT:
+        return ""  # Its reason says it all, and what happens next.
     if line.text == WAITING:
         return _told_to_connect(daemon)
     if line.text == SIGNED and tries == 1:
@@ -81,7 +83,7 @@ def _told_to_connect(daemon: "DaemonClient") -> str:
 
 
 def _may_be_its_end(line: "Happened", psbt_id: str) -> bool:
-    return line.subject == psbt_id and line.kind == "state" and line.text not in ON_THE_WAY
+    return line.subject == psbt_id and line.kind == "state" and line.text not in ON_THE_WAY - {KEPT}
 
 
 def _with_a_look_first(daemon: "DaemonClient", after: int, lines: "Following") -> "Iterator[Happened | None]":

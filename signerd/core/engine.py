@@ -256,6 +256,8 @@ OVERTAKEN = frozenset({State.BROADCAST, State.CONFIRMED, State.EXPIRED, State.SU
 def submit_started(record: Record, _event: events.SubmitStarted, _around: ReviewContext) -> Step:
     if record.signature is None:
         raise IllegalEvent("there is no signature to submit")
+    if record.state is State.KEPT:
+        return Step(record)
     started = replace(record, state=advance(record.state, Move.SUBMIT))
     facts = {"idempotency_key": record.signature.idempotency_key}
     return Step(started, notes=(Note("submitting", record.psbt_id, facts),))
@@ -273,9 +275,27 @@ def submit_accepted(record: Record, event: events.SubmitAccepted, _around: Revie
 def submit_undelivered(record: Record, event: events.SubmitUndelivered, around: ReviewContext) -> Step:
     if record.state in OVERTAKEN:
         return _late(record, "undelivered")
+    if record.state is State.KEPT:
+        return Step(record)
     waiting = replace(record, state=advance(record.state, Move.UNDELIVERED), reason=event.sentence)
     note = Note("undelivered", record.psbt_id, {"sentence": event.sentence})
     return Step(waiting, due_effects(waiting, around), (note,))
+
+
+def submit_kept(record: Record, event: events.SubmitKept, around: ReviewContext) -> Step:
+    """Told and noted once for each sentence, however often it is tried."""
+    if record.state in OVERTAKEN:
+        return _late(record, event.code)
+    reason = f"Signed and kept: {foreign(event.sentence)} {GOES_AGAIN}"
+    kept = replace(record, state=advance(record.state, Move.KEEP), reason=reason)
+    if kept == record:
+        return Step(record)
+    facts = {"code": event.code, "sentence": event.sentence}
+    told = Notify(record.psbt_id, Level.ATTENTION, reason)
+    return Step(kept, (told, *due_effects(kept, around)), (Note(State.KEPT.value, record.psbt_id, facts),))
+
+
+GOES_AGAIN = "signerd submits it again by itself until the platform takes it or the proposal ends."
 
 
 def submit_turned_down(record: Record, event: events.SubmitTurnedDown, _around: ReviewContext) -> Step:
@@ -376,10 +396,12 @@ HANDLERS: Mapping[type, Callable[[Record, Any, ReviewContext], Step]] = MappingP
         events.SubmitStarted: submit_started,
         events.SubmitAccepted: submit_accepted,
         events.SubmitUndelivered: submit_undelivered,
+        events.SubmitKept: submit_kept,
         events.SubmitTurnedDown: submit_turned_down,
         events.DeclineDelivered: decline_delivered,
         events.Restarted: restarted,
         events.Recalled: recalled,
+        events.Replaced: following.replaced,
         events.TakenBack: taken_back,
         events.Lapsed: lapsed,
     }

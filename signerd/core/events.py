@@ -115,6 +115,14 @@ class SubmitUndelivered:
 
 
 @dataclass(frozen=True)
+class SubmitKept:
+    """A no for now: what it hangs on may change, and the same signature be taken then."""
+
+    code: str
+    sentence: str
+
+
+@dataclass(frozen=True)
 class SubmitTurnedDown:
     """A final no from the platform."""
 
@@ -140,6 +148,13 @@ class Recalled:
 
 
 @dataclass(frozen=True)
+class Replaced:
+    """The proposal ``by`` was made to replace it, after it was signed: that one may be over by now."""
+
+    by: str
+
+
+@dataclass(frozen=True)
 class TakenBack:
     """The app or person that imported it no longer asks for a signature."""
 
@@ -162,10 +177,12 @@ Event = (
     | SubmitStarted
     | SubmitAccepted
     | SubmitUndelivered
+    | SubmitKept
     | SubmitTurnedDown
     | DeclineDelivered
     | Restarted
     | Recalled
+    | Replaced
     | TakenBack
     | Lapsed
 )
@@ -285,7 +302,7 @@ def due_effects(record: Record, around: ReviewContext) -> tuple[Effect, ...]:
         case State.WAITING_DEVICE:
             signing = signing_of(snapshot, around)
             return () if signing is None else (FindDevice(record.psbt_id, signing.key.origin.fingerprint),)
-        case State.SIGNED if record.signature is not None:
+        case State.SIGNED | State.KEPT if record.signature is not None:
             stored = record.signature
             return (Submit(record.psbt_id, snapshot.workspace_id, stored.psbt, stored.idempotency_key),)
         case State.DECLINED if record.decline is not None and not record.decline.delivered:

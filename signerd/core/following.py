@@ -16,6 +16,7 @@ from signerd.core.audit import Note
 from signerd.core.events import Level, Notify, Step, due_effects, go_on
 from signerd.core.review import review
 from signerd.core.states import TABLE, UNDECIDED, Move, State, advance
+from signerd.core.text import foreign
 from signerd.core.values import Record, ReviewContext, Snapshot, Unfollowed
 
 ENDS = {
@@ -138,6 +139,19 @@ def ended(record: Record) -> Step | None:
     return Step(
         replace(record, state=state, reason=reason), notes=(Note(state.value, record.psbt_id, facts),)
     )
+
+
+def replaced(record: Record, event: events.Replaced, _around: ReviewContext) -> Step:
+    """What is not with the platform yet stays here: others may have ended what replaced it, and then it would
+    be submitted unasked.
+    """
+    if record.state not in (State.SIGNED, State.KEPT):
+        return Step(record)
+    reason = f"{foreign(event.by)} was proposed in its place before the platform took the signature."
+    gone = replace(record, state=advance(record.state, Move.WITHDRAW), reason=reason)
+    facts = {"from": record.state.value, "by": event.by}
+    told = Notify(record.psbt_id, Level.ATTENTION, reason)
+    return Step(gone, (told,), (Note(gone.state.value, record.psbt_id, facts),))
 
 
 def judged(record: Record, around: ReviewContext) -> Step:

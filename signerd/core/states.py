@@ -26,6 +26,7 @@ class State(StrEnum):
     VERIFYING = "verifying"
     SIGNED = "signed"
     SUBMITTING = "submitting"
+    KEPT = "kept"
     SUBMITTED = "submitted"
     HANDED_OVER = "handed-over"
     BROADCAST = "broadcast"
@@ -60,6 +61,7 @@ class Move(StrEnum):
     SUBMIT = "submit"
     ACCEPTED = "accepted"
     UNDELIVERED = "undelivered"
+    KEEP = "keep"
     TURNED_DOWN = "turned-down"
     RESTARTED = "restarted"
     RECALL = "recall"
@@ -120,6 +122,11 @@ TABLE: Mapping[tuple[State, Move], State] = MappingProxyType(
         (S.SUBMITTING, M.UNDELIVERED): S.SIGNED,
         (S.SUBMITTING, M.TURNED_DOWN): S.QUARANTINED,
         (S.SUBMITTING, M.RESTARTED): S.SIGNED,
+        # What is kept may be submitted at any time: each further try changes nothing until its answer does.
+        (S.SUBMITTING, M.KEEP): S.KEPT,
+        (S.KEPT, M.KEEP): S.KEPT,
+        (S.KEPT, M.ACCEPTED): S.SUBMITTED,
+        (S.KEPT, M.TURNED_DOWN): S.QUARANTINED,
         # A restored journal: the platform has our signature, and this machine forgot it.
         **_rows((*UNDECIDED, S.EXPORTED, S.QUARANTINED, S.DECLINED), M.RECALL, S.SUBMITTED),
         # And some of it: it may be signed, and is not complete by what is shown.
@@ -134,7 +141,7 @@ TABLE: Mapping[tuple[State, Move], State] = MappingProxyType(
 
 # States in which a signature of ours may be out of this machine's hands and may yet confirm.
 DECIDED_YES = frozenset(
-    {S.EXPORTED, S.SIGNED, S.HANDED_OVER, S.SUBMITTING, S.SUBMITTED, S.BROADCAST, S.CONFIRMED}
+    {S.EXPORTED, S.SIGNED, S.HANDED_OVER, S.SUBMITTING, S.KEPT, S.SUBMITTED, S.BROADCAST, S.CONFIRMED}
 )
 
 
@@ -158,6 +165,7 @@ STATES = {
     "verifying": "your device's answer is being checked",
     "signed": "signed, not submitted yet",
     "submitting": "being submitted",
+    "kept": "signed and kept: the platform does not take it for now",
     "submitted": "the platform has your signature",
     "handed-over": "signed, and ready for the program that imported it",
     "broadcast": "out of your hands: complete, or on the network",
@@ -172,7 +180,9 @@ STATES = {
 # The states in which the person is asked; those on the way from a yes to the platform; those in which it has
 # arrived.
 ASKED = frozenset({"waiting-for-person", "interrupted"})
-ON_THE_WAY = frozenset({"waiting-for-device", "exported", "signing", "verifying", "signed", "submitting"})
+ON_THE_WAY = frozenset(
+    {"waiting-for-device", "exported", "signing", "verifying", "signed", "submitting", "kept"}
+)
 DELIVERED = frozenset({"submitted", "handed-over", "broadcast", "confirmed"})
 
 

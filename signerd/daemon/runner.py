@@ -43,6 +43,9 @@ DEVICE_PAUSE_SECONDS = 2.0
 LOOK_AGAIN_SECONDS = 5.0
 # Rules about hours and windows count in minutes.
 TIME_PASSES_SECONDS = 60.0
+# Of what the platform refuses for now. A freeze may last minutes, an advisory weeks; each try costs the
+# platform an entry of its audit log.
+KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS = 60.0, 900.0
 DEVICES = "devices"
 
 
@@ -260,17 +263,27 @@ class Runner:
         self._on_the_way[psbt_id] = task
 
     async def _carry(self, psbt_id: str) -> None:
-        """Deliver what the record holds, again and again, until the platform has answered."""
-        pause = Backoff(self._jitter)
+        """Deliver what the record holds, again and again, until the platform has answered.
+
+        What is kept waits before each try, also after a restart: what ended or replaced it meanwhile is heard
+        first.
+        """
+        soon, later = Backoff(self._jitter), Backoff(self._jitter, KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS)
         try:
             while True:
+                if self._is_kept(psbt_id):
+                    await self._sleep(later.next())
                 await self._signed_in.wait()
                 effect = self._to_deliver(psbt_id)
                 if effect is None or await self._delivered(effect):
                     return
-                await self._sleep(pause.next())
+                if not self._is_kept(psbt_id):
+                    await self._sleep(soon.next())
         finally:
             del self._on_the_way[psbt_id]
+
+    def _is_kept(self, psbt_id: str) -> bool:
+        return self.journal.record(psbt_id).state is State.KEPT
 
     def _to_deliver(self, psbt_id: str) -> Submit | SubmitDecline | None:
         """What stands now: a signature may have become needless, or a decline been delivered, while we
@@ -290,7 +303,7 @@ class Runner:
         self.decide(effect.psbt_id, events.SubmitStarted())
         outcome = await self._platform.submit(effect)
         self._record_outcome(effect.psbt_id, outcome)
-        return not isinstance(outcome, events.SubmitUndelivered)
+        return not isinstance(outcome, events.SubmitUndelivered | events.SubmitKept)
 
     def _record_outcome(self, psbt_id: str, outcome: events.Event) -> None:
         step = self.journal.decide(psbt_id, outcome)

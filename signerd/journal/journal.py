@@ -8,6 +8,7 @@ returns.
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from custody.schemas.proposals import ProposalStatus
 from multisig import RECEIVE, Vault
 from signerd.core.claims import fault_of_pinned
 from signerd.core.engine import decide
@@ -19,6 +20,7 @@ from signerd.core.events import (
     Polled,
     Recalled,
     Reconsidered,
+    Replaced,
     Restarted,
     Step,
     due_effects,
@@ -218,6 +220,18 @@ class Journal(KeysAndVaults):
                 self.unfollowed.write(quorum, one)
             if until is not None:
                 self.unfollowed.write_heard(workspace_id, codes, until)
+
+    def replaced(self, snapshot: Snapshot) -> Step | None:
+        """Withdraw what this proposal was made to replace, where it is signed and not with the platform; None
+        where there is nothing to withdraw. One that was over before the signature replaces nothing.
+        """
+        known = None if snapshot.replaces is None else self._find(snapshot.replaces)
+        if known is None or known.state not in (State.SIGNED, State.KEPT):
+            return None
+        waits, signed_at = snapshot.status is ProposalStatus.PENDING, rows.signed_at(self._db, known.psbt_id)
+        if not waits and not (signed_at and snapshot.created_at > signed_at):
+            return None
+        return self.decide(known.psbt_id, Replaced(snapshot.psbt_id))
 
     def hear_anew(self, workspace_id: int) -> None:
         """The workspace's whole list is to be read from its first proposal on."""

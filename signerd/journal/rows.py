@@ -214,6 +214,13 @@ def _neighbour(connection: sqlite3.Connection, row: sqlite3.Row) -> Neighbour:
     )
 
 
+def signed_at(connection: sqlite3.Connection, psbt_id: str) -> str | None:
+    """RFC 3339 UTC; None where it was not signed here."""
+    query = "SELECT min(at) FROM audit WHERE kind = 'signed' AND subject = ?"
+    (at,) = connection.execute(query, (psbt_id,)).fetchone()
+    return None if at is None else str(at)
+
+
 def read_coins(connection: sqlite3.Connection, psbt_id: str) -> Iterator[OutPoint]:
     """What the proposal's transaction spends."""
     for row in connection.execute("SELECT txid, vout FROM spends WHERE psbt_id = ?", (psbt_id,)):

@@ -33,8 +33,8 @@ NONE = {"String": "", "Valid": False}
 Hook = Callable[[httpx.Request], httpx.Response | None]
 
 
-def problem(status: int, code: str, detail: str = "no") -> httpx.Response:
-    body = {"title": "No", "status": status, "detail": detail, "code": code, "trace_id": "t"}
+def problem(status: int, code: str, detail: str = "no", trace: str = "t") -> httpx.Response:
+    body = {"title": "No", "status": status, "detail": detail, "code": code, "trace_id": trace}
     return httpx.Response(status, json=body)
 
 
@@ -326,7 +326,7 @@ class FakePlatform:
             "collected_signatures": max(int(signed), snapshot.collected),
             "required_signatures": 2,
             "expires_at": STAMP,
-            "created_at": STAMP,
+            "created_at": snapshot.created_at or STAMP,
             "updated_at": STAMP,
             "confirmations": snapshot.confirmations,
             "replaces_psbt_id": snapshot.replaces,

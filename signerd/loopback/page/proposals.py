@@ -24,7 +24,7 @@ AT_THE_DEVICE = frozenset({"waiting-for-device", "exported", "signing", "verifyi
 STEPS = (
     ("Your decision", frozenset({"received", "inspected", "waiting-for-person", "interrupted"})),
     ("Your device signs", AT_THE_DEVICE),
-    ("The platform takes the signature", frozenset({"signed", "submitting"})),
+    ("The platform takes the signature", frozenset({"signed", "submitting", "kept"})),
     ("Others sign, and it is sent", frozenset({"submitted"})),
     ("In a block", frozenset({"broadcast"})),
     ("Confirmed", frozenset({"confirmed"})),

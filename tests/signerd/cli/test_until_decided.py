@@ -79,6 +79,13 @@ def test_a_platform_that_is_away_is_told_once_with_the_reason():
     assert told[3:4] == ["the platform has your signature"]
 
 
+def test_what_is_refused_for_now_ends_with_the_reason_which_says_what_happens_next():
+    reason = "Signed and kept: it is frozen. signerd submits it again."
+    lines = (("state", "submitting"), ("attention", reason), ("state", "kept"))
+    assert told_by(Daemon(*lines, reason=reason)) == ["being submitted", reason]
+    assert told_by(Daemon(lines[0], *lines[:0:-1], reason=reason)) == ["being submitted", reason]
+
+
 def test_a_screen_that_is_asked_for_twice_is_told_once():
     screen = ("progress", "Confirm the total and the fee on the device")
     assert told_by(Daemon(screen, screen, ("state", "submitted")))[:2] == [

@@ -432,6 +432,35 @@ def test_a_signature_that_the_platform_turns_down_is_kept_and_quarantined() -> N
     assert step.record.signature == SIGNED.signature
 
 
+REFUSED_NOW = events.SubmitKept("VAULT_FROZEN", "It is frozen.")
+KEPT = run(REFUSED_NOW, start=SUBMITTING)
+
+
+def test_a_signature_that_is_refused_for_now_is_kept_and_only_another_sentence_is_news() -> None:
+    assert (KEPT.state, due_effects(KEPT, AROUND)) == (State.KEPT, due_effects(SIGNED, AROUND))
+    for nothing_new in (
+        events.SubmitStarted(), REFUSED_NOW, events.SubmitUndelivered("no answer"), events.Restarted()
+    ):  # fmt: skip
+        assert decide(KEPT, nothing_new, AROUND) == Step(KEPT)
+    step = decide(KEPT, events.SubmitKept("VAULT_FROZEN", "It is frozen again."), AROUND)
+    assert (kinds(step.effects), note_kinds(step)) == ([Notify, Submit], ["kept"])
+    assert run(events.SubmitAccepted(1, 2), start=KEPT).state is State.SUBMITTED
+    assert run(events.SubmitTurnedDown("KEY_REVOKED", "no"), start=KEPT).state is State.QUARANTINED
+    for word, after in (("CANCELLED", State.WITHDRAWN), ("REPLACED", State.SUPERSEDED)):
+        gone = run(events.Polled(replace(HONEST, status=ProposalStatus(word))), start=KEPT)
+        assert (gone.state, due_effects(gone, AROUND)) == (after, ())
+
+
+def test_what_was_replaced_before_the_platform_had_it_is_not_submitted_any_more() -> None:
+    for waits in (SIGNED, KEPT):
+        step = decide(waits, events.Replaced("p-2"), AROUND)
+        assert (step.record.state, kinds(step.effects), note_kinds(step)) == (
+            State.WITHDRAWN, [Notify], ["withdrawn"]
+        )  # fmt: skip
+    for there in (SUBMITTING, SUBMITTED, receive(HONEST, AROUND).record):
+        assert decide(there, events.Replaced("p-2"), AROUND) == Step(there)
+
+
 def test_a_proposal_that_was_replaced_or_ended_is_withdrawn_for_good_then_followed() -> None:
     """What replaced it may be rejected: then it is pending again, and nothing is submitted unasked."""
     gone = run(events.SubmitTurnedDown("STATE_CONFLICT", "It was replaced by p-2."), start=SUBMITTING)

@@ -58,6 +58,8 @@ SIMPLE = (
     events.SubmitStarted(),
     events.SubmitAccepted(1, 2),
     events.SubmitUndelivered("no answer"),
+    events.SubmitKept("VAULT_FROZEN", "no"),
+    events.Replaced("p-2"),
     events.SubmitTurnedDown("BAD_SIGNATURE", "no"),
     events.SubmitTurnedDown("STATE_CONFLICT", "no"),
     events.DeclineDelivered(),

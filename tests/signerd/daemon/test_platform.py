@@ -1,13 +1,18 @@
 """A platform that fails, lies about what it sent, or says no: nothing is lost, nothing is made twice."""
 
+import asyncio
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 import httpx
 import pytest
 
+from custody.schemas.proposals import ProposalStatus
 from signerd.core.states import State
 from signerd.errors import IllegalEvent
-from tests.support.daemons import approve, daemon_at, until, until_state
+from tests.support.daemons import approve, daemon_at, hurried_sleep, until, until_state
+from tests.support.desk import snapshot_of, spend
 from tests.support.fake_platform import problem
 
 pytestmark = pytest.mark.anyio
@@ -44,8 +49,6 @@ FAULTS = {
     "503": (lambda: problem(503, "BACKEND_UNAVAILABLE"), False),
     "garbage": (lambda: httpx.Response(200, content=b"<html>"), True),
     "401": (lambda: problem(401, "TOKEN_EXPIRED"), False),
-    "frozen": (lambda: problem(409, "VAULT_FROZEN"), False),
-    "unfit": (lambda: problem(409, "REPLACEMENT_UNFIT"), False),
     "in flight": (lambda: problem(409, "IDEMPOTENCY_IN_PROGRESS"), False),
 }
 
@@ -76,6 +79,79 @@ async def test_a_final_no_is_kept_and_told(prepared, platform, bridge):
         assert daemon.journal.record("p-1").signature is not None
         with pytest.raises(IllegalEvent):
             await approve(daemon, "p-1")
+
+
+MAY_CHANGE = {
+    "PERMISSION_DENIED": 403,
+    "NOT_ORG_MEMBER": 403,
+    "VAULT_FROZEN": 409,
+    "REPLACEMENT_UNFIT": 409,
+    "NOT_IN_ADDRESS_BOOK": 403,
+    "NOT_A_SIGNER": 403,
+    "ROLE_LIMIT_EXCEEDED": 403,
+    "VAULT_LIMIT_EXCEEDED": 403,
+}
+
+
+async def test_what_is_refused_for_now_is_kept_told_once_for_each_sentence_and_goes_again(
+    prepared, platform, bridge
+):
+    """Each reason three times, with another trace and an outage in between, and then none."""
+    answers = [
+        answer
+        for code, status in MAY_CHANGE.items()
+        for answer in (
+            partial(problem, status, code, trace="1"),
+            dropped,
+            partial(problem, status, code, trace="2"),
+        )
+    ]
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        await hurried_sleep(seconds)
+
+    platform.before = lambda r: answers.pop(0)() if answers and "sign-psbt" in r.url.path else None
+    async with daemon_at(prepared, platform, bridge, sleep=sleep) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.SUBMITTED)
+        lines = [line for line in daemon.feed.since(0, "p-1") if line.kind in {"attention", "state"}]
+        entries = [entry.note for entry in daemon.journal.audit()]
+    told = [line.text for line in lines if line.kind == "attention"]
+    assert [code in sentence for code, sentence in zip(MAY_CHANGE, told, strict=True)] == [True] * 8
+    assert "signerd submits it again by itself" in told[0]
+    assert [line.text for line in lines if line.kind == "state"][-3:] == ["submitting", "kept", "submitted"]
+    after = [note.kind for note in entries if note.subject == "p-1"]
+    assert after[after.index("signed") :] == ["signed", "submitting", *["kept"] * 8, "submitted"]
+    # Half a minute at first and a quarter of an hour at last, at the middle of the jitter.
+    kept = [pause for pause in pauses if pause in {45.0, 90.0, 180.0, 360.0, 675.0}]
+    assert kept[:5] == [45.0, 90.0, 180.0, 360.0, 675.0]
+    assert bridge.asked == 1
+
+
+async def test_what_replaced_a_kept_signature_and_ended_while_signerd_was_off_withdraws_it(
+    prepared, platform, bridge
+):
+    """The payment is pending again by then, and the platform would take it: nobody asked for that."""
+    platform.before = lambda r: problem(409, "VAULT_FROZEN") if "sign-psbt" in r.url.path else None
+
+    async def sleep(seconds: float) -> None:
+        # What is kept waits half a minute or more: for the whole of this test.
+        await (asyncio.Event().wait() if seconds in {45.0, 90.0} else hurried_sleep(seconds))
+
+    async with daemon_at(prepared, platform, bridge, sleep=sleep) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.KEPT)
+    platform.before = lambda _request: None
+    ended = snapshot_of(spend(fee=2_000), "p-2", replaces="p-1", status=ProposalStatus.REJECTED)
+    platform.proposals["p-2"] = replace(ended, created_at="2100-01-01T00:00:00Z")
+    async with daemon_at(prepared, platform, bridge, sleep=sleep) as daemon:
+        await until_state(daemon, "p-1", State.WITHDRAWN)
+        assert "p-2 was proposed in its place" in daemon.journal.record("p-1").reason
+    assert platform.signatures("p-1") == []
 
 
 async def test_a_payment_that_was_replaced_is_not_submitted_when_it_comes_back(prepared, platform, bridge):
