@@ -29,6 +29,7 @@ from tests.support.asgi import asgi_client
 from tests.support.backends import Unreliable
 from tests.support.custody import SHOP, Desk, ok, refused
 from tests.support.platform import CHEAP, PASSWORD, As, key_offer, register_key, seed, sign_challenge
+from tests.support.profiles import grant
 from tests.support.staff import Someone, add_someone, change_role, remove, remove_permission
 
 PATIENCE_SECONDS = 90
@@ -207,23 +208,35 @@ def test_p53_a_freeze_and_the_last_approval(pair: Pair) -> None:
     assert desk.chain.transaction(record["txid_expected"]) is None
 
 
-def test_p54_an_entry_that_is_taken_out_and_the_last_approval(pair: Pair) -> None:
-    """Whoever is first: it is approved and sent, or waits with one approval."""
+@pytest.mark.parametrize("code", ["NOT_IN_ADDRESS_BOOK", "NOT_A_SIGNER"])
+def test_p54_p55_what_a_vault_allows_is_narrowed_at_the_last_approval(pair: Pair, code: str) -> None:
+    """An entry is taken out, or makers may approve no more, and Bob made it. Whoever is first: it is approved
+    and sent, or waits with one approval.
+    """
     desk, here = pair.desk, {"workspace_id": 1}
     desk.deposit(500_000)
     entry = ok(desk.admin.post("/api/v1/add-whitelist-address", here | {"name": "Shop", "address": SHOP}))
-    controls = {"vault_id": desk.vault["id"], "only_address_book": True, "maker_may_approve": True}
-    ok(desk.admin.post("/api/v1/update-vault-controls", here | controls))
-    psbt_id = ok(desk.propose(100_000))["psbt_id"]
+    controls = here | {"vault_id": desk.vault["id"], "only_address_book": True, "maker_may_approve": True}
+    ok(desk.admin.post("/api/v1/update-vault-controls", controls))
+    grant(desk, "Signer", "MANAGE_WORKSPACE")
+    ok(desk.admin.post("/api/v1/update-role-policies", limiting(pair, "1")[2] | {"role_id": SIGNER_ROLE}))
+    send = a_send(pair, 100_000) | {"recipients": [SHOP]}
+    psbt_id = ok(desk.signers["bob"].post("/api/v1/create-psbt", send))["psbt_id"]
     desk.approve("alice", psbt_id)
     signed, admin = desk.signed("bob", psbt_id), pair.elsewhere(desk.admin)
-    approval, removal = pair.at_once(
-        lambda: desk.submit("bob", psbt_id, signed),
-        lambda: admin.post("/api/v1/remove-whitelist-address", here | {"uid": entry["uid"]}),
+    narrowed = {
+        "NOT_IN_ADDRESS_BOOK": ("remove-whitelist-address", here | {"uid": entry["uid"]}),
+        "NOT_A_SIGNER": ("update-vault-controls", controls | {"maker_may_approve": False}),
+    }
+    path, body = narrowed[code]
+    approval, change = pair.at_once(
+        lambda: desk.submit("bob", psbt_id, signed), lambda: admin.post(f"/api/v1/{path}", body)
     )
-    ok(removal)
+    ok(change)
     is_met = approval.status_code == 200
-    assert is_met or refused(approval, 403, "NOT_IN_ADDRESS_BOOK")
+    assert is_met or refused(approval, 403, code)
+    if is_met:
+        assert desk.world.audit_actions("workspace:1")[-1] in {"ADDRESS_REMOVED", "VAULT_CONTROLS_REPLACED"}
     desk.settle()
     record = desk.proposal(psbt_id)
     assert (record["status"], record["collected_signatures"]) == (
@@ -400,7 +413,9 @@ def test_p27_two_administrators_who_remove_each_other_leave_one(pair: Pair, anns
     assert codes(answers).count("ok") == 1
     assert set(codes(answers)) <= {"ok", "LAST_ADMIN", "PERMISSION_DENIED", "NOT_FOUND"}
     with pair.second.services.store.read() as db:
-        assert staff_of(db, 1).held.issuperset(KEPT)
+        staff = staff_of(db, 1)
+        assert staff.has_owner, "P58"
+        assert staff.held.issuperset(KEPT)
 
 
 def test_p26_one_invitation_makes_one_member(pair: Pair) -> None:

@@ -48,7 +48,7 @@ EXPLAINED = {
         "exactly one of", "recipients: ", "amounts_sats: ", "coins: ", "amount_sats: ", "cancel: ",
         "psbt_base64: ", "accelerates_psbt_id: ", "m: ", "Give fee_rate", "a weekly cycle",
         "Each recipient needs", "role_name: ", "exposed_keys: name the keys",
-        "No member of this workspace has",
+        "No member of this workspace has", "A search does not wait",
     ),
     "a text has a meaning, as an address, a path, a URL or an amount": (
         "This is not an address", "The path is", "A level of the path", "The URL", "The amount is",
