@@ -93,8 +93,8 @@ class Sender:
         self._seconds = seconds
         self._ca_file = ca_file
         if ca_file is not None:
-            # A wrong file must fail at the start.
-            ssl.create_default_context().load_verify_locations(ca_file)
+            # A wrong file must fail at the start, and no other need be read for that.
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(ca_file)
 
     @cached_property
     def _context(self) -> ssl.SSLContext:
