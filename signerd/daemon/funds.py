@@ -6,6 +6,7 @@ names, and that is none of the vault's next, is not shown.
 
 import asyncio
 from dataclasses import dataclass
+from itertools import chain
 
 from custody.schemas.vaults import Vault as VaultShape
 from multisig import MAX_INDEX, RECEIVE, Vault
@@ -25,7 +26,7 @@ LONGEST_SECONDS = 10.0
 NOT_ASKED = "Which addresses are used is known from what was signed here alone, and nothing of the balance: "
 NONE_LEFT = "Every receive address of this vault is used; this is the last one, again. Have a new vault made."
 NOT_OURS = (
-    "The platform names an address as the next one to be paid to that is none of this vault's next "
+    "The platform names an address as the next one to be paid to that is none of this vault's first or next "
     f"{GAP:,}. Pay nothing to it, and ask the operator. What stands here was derived on this machine."
 )
 
@@ -50,7 +51,7 @@ class Funds:
             found = await _index_of(pin.vault, told.receive_address, index)
             index, note = (index, NOT_OURS) if found is None else (found, note)
         if index > MAX_INDEX:
-            index, note = MAX_INDEX, NONE_LEFT
+            index, note = MAX_INDEX, NONE_LEFT if note is None else f"{note} {NONE_LEFT}"
         address = pin.vault.address(RECEIVE, index)
         return VaultFunds(
             vault_id=vault_id,
@@ -91,8 +92,12 @@ def workspace_of(journal: Journal, follower: Follower, vault_id: str) -> Workspa
 
 
 async def _index_of(vault: Vault, address: str, start: int) -> int | None:
-    """From ``start`` on, which is known to be unused; one below it was used since the platform looked."""
-    for index in range(min(start + GAP, MAX_INDEX + 1)):
+    """From ``start`` on, which is known to be unused: one below it was used since the platform looked.
+
+    Looked for near it and among the first, where a platform may lag behind: ``start`` may be any number.
+    """
+    near = range(max(start - GAP, GAP), min(start + GAP, MAX_INDEX + 1))
+    for index in chain(range(GAP), near):
         if vault.address(RECEIVE, index) == address:
             return max(index, start)
         # Other requests are served between two of them.

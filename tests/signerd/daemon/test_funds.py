@@ -3,6 +3,7 @@
 import pytest
 
 from multisig import MAX_INDEX
+from signerd.daemon.funds import NONE_LEFT, NOT_OURS
 from signerd.errors import NotPinned
 from signerd.journal import Journal
 from tests.support.daemons import daemon_at, until
@@ -44,7 +45,10 @@ async def test_behind_the_last_address_there_is_none_and_that_is_said(prepared, 
         await until(lambda: bool(daemon.follower.state.workspaces))
         found = await daemon.funds.of_vault(VAULT_ID)
         assert (found.fresh.index, found.fresh.address) == (MAX_INDEX, VAULT.address(0, MAX_INDEX))
-        assert (found.confirmed_sats, "is used" in (found.note or "")) == (5_000, True)
+        assert (found.confirmed_sats, found.note) == (5_000, NONE_LEFT)
+        # The worse finding is not hidden by it, and is found before all addresses up to there are derived.
+        platform.next_address = make_vault(threshold=1).address(0, 0)
+        assert (await daemon.funds.of_vault(VAULT_ID)).note == f"{NOT_OURS} {NONE_LEFT}"
 
 
 async def test_without_the_platform_there_is_an_address_and_a_word_why_no_balance(prepared, platform):
