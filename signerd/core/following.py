@@ -128,13 +128,15 @@ def ended(record: Record) -> Step | None:
     """The platform says that the proposal has come to an end, or further; None where it says nothing new."""
     status = record.snapshot.status
     move = ENDS.get(status)
+    if status is ProposalStatus.PROVEN and not is_proof_whole(record.snapshot):
+        move = None  # Said of a payment it says nothing: that one is mined, or it is not.
     if status in MET_BY_OTHERS and record.state in (*UNDECIDED, State.EXPORTED):
         move = Move.WENT_OUT
     if move is None or (record.state, move) not in TABLE:
         return None
     state = advance(record.state, move)
     facts = {"from": record.state.value, "platform": status.value, "txid": record.snapshot.txid or ""}
-    is_proven = status is ProposalStatus.PROVEN
+    is_proven = is_proof_whole(record.snapshot)
     reason = "The platform has the whole proof." if is_proven else f"The platform says {status.value}."
     return Step(
         replace(record, state=state, reason=reason), notes=(Note(state.value, record.psbt_id, facts),)
@@ -152,6 +154,10 @@ def replaced(record: Record, event: events.Replaced, _around: ReviewContext) -> 
     facts = {"from": record.state.value, "by": event.by}
     told = Notify(record.psbt_id, Level.ATTENTION, reason)
     return Step(gone, (told,), (Note(gone.state.value, record.psbt_id, facts),))
+
+
+def is_proof_whole(snapshot: Snapshot) -> bool:
+    return (snapshot.kind, snapshot.status) == (TxType.PROOF, ProposalStatus.PROVEN)
 
 
 def judged(record: Record, around: ReviewContext) -> Step:
@@ -192,8 +198,7 @@ def is_settled(record: Record) -> bool:
     if record.snapshot.brought is not None:
         return record.state in BROUGHT_ENDS
     if record.state is State.CONFIRMED:
-        is_proven = (record.snapshot.kind, record.snapshot.status) == (TxType.PROOF, ProposalStatus.PROVEN)
-        return is_proven or record.snapshot.confirmations >= SETTLED_CONFIRMATIONS
+        return is_proof_whole(record.snapshot) or record.snapshot.confirmations >= SETTLED_CONFIRMATIONS
     ended = record.state in (State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN)
     # A signature that is out, or may be, may confirm whatever was said before.
     return ended and record.signature is None and record.exported is None

@@ -552,6 +552,14 @@ def test_an_end_that_the_platform_tells_closes_what_waited(status: ProposalStatu
     assert due_effects(step.record, AROUND) == ()
 
 
+def test_a_payment_that_is_called_proven_is_no_more_than_it_was() -> None:
+    proven = {"status": ProposalStatus.PROVEN}
+    assert run(events.Polled(replace(HONEST, **proven)), start=SUBMITTED).state is State.SUBMITTED
+    asked = receive(replace(HONEST, kind=TxType.PROOF), AROUND).record
+    whole = run(events.Polled(replace(asked.snapshot, **proven)), start=asked)
+    assert (whole.state, is_settled(whole)) == (State.CONFIRMED, True)
+
+
 def test_met_by_the_others_does_not_stop_a_signature_on_its_way() -> None:
     met = replace(HONEST, status=ProposalStatus.SIGNED)
     assert run(events.Polled(met), start=SIGNED).state is State.SIGNED
