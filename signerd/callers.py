@@ -40,7 +40,7 @@ RIGHT_WORDS: Mapping[Right, str] = MappingProxyType(
             "and of your own account"
         ),
         Right.DISPLAY: "have an address shown on your device",
-        Right.PROPOSE: "bring transactions for you to look at; nothing is signed before you approve it",
+        Right.PROPOSE: "import transactions for you to look at; nothing is signed before you approve it",
         Right.APPROVE: (
             "approve and decline payments in your name, without asking you: then only your device still asks"
         ),

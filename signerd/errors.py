@@ -97,10 +97,10 @@ class NotExported(DecisionError):
 
 
 class AnswerRefused(DecisionError):
-    """What was brought as a device's answer. Nothing of it was taken; another file may be brought."""
+    """What was imported as a device's answer. Nothing of it was taken; another file may be imported."""
 
     code = "answer-refused"
-    default_hint = "Bring the file that the device wrote for this transaction, or read its codes again."
+    default_hint = "Import the file that the device wrote for this transaction, or read its codes again."
 
 
 class NotCaughtUp(DecisionError):

@@ -67,7 +67,7 @@ def export(
 ) -> None:
     """Approve a proposal, and give it out for a device without a cable.
 
-    From then on it counts as signed, whether or not its answer is ever brought. Without --out and --qr it is
+    From then on it counts as signed, whether or not its answer is ever imported. Without --out and --qr it is
     printed as base64. Exported again, it is the same bytes.
     """
     from base64 import b64decode
@@ -153,7 +153,7 @@ def _show(desk: Desk, content: bytes, series: str) -> None:
 def import_answer(
     desk: Desk, file: str, acknowledge: tuple[str, ...], wait: bool, yes: bool, as_json: bool
 ) -> None:
-    """Bring what a device without a cable signed: each signature is verified, then submitted.
+    """Import what a device without a cable signed: each signature is verified, then submitted.
 
     Its transaction says which exported proposal it answers. Where that changed since you approved it, it is
     shown once more and you are asked.

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # What was exported after the backup, the journal cannot know; the checks and the person look at it anew.
 FORGOTTEN = (
     "This machine's memory was restored from a backup. If you exported it after that backup: approve it and "
-    "export it again (`signerd export ID`), then bring this very file. It need not be signed again."
+    "export it again (`signerd export ID`), then import this very file. It need not be signed again."
 )
 # A name for the file, where the vault has none.
 PROFILE_LABEL = "profile"
@@ -173,7 +173,7 @@ class Airgap:
 
 
 def carried_psbt(carried: bytes) -> str:
-    """The PSBT in what a person brings, in base64: a file's bytes in any form, or the texts of QR codes, a
+    """The PSBT in what a person imports, in base64: a file's bytes in any form, or the texts of QR codes, a
     line each. Raises AnswerRefused.
     """
     from firmware_bridge.airgap.codes import file_of

@@ -44,7 +44,7 @@ RUN_OTHERWISE = {
     "tests/signerd/cli/test_daemon.py": "sign/accounts",
     "tests/signerd/cli/test_devices.py": "build/devices",
     "tests/signerd/cli/test_movements.py": "sign/trial",
-    "tests/signerd/cli/test_psbts.py": "sign/brought",
+    "tests/signerd/cli/test_psbts.py": "sign/imported",
     "tests/signerd/cli/test_service.py": "sign/install",
     "tests/signerd/cli/test_vaults.py": "sign/airgap sign/trial",
 }

@@ -1,5 +1,5 @@
 """inspect, sign: a PSBT from a file, against a real daemon over a scripted platform and a device
-that obeys (docs/sign/brought.md).
+that obeys (docs/sign/imported.md).
 """
 
 import base64

@@ -7,7 +7,7 @@ const HEIGHT = 720;
 const LOOK_MS = 40;
 const TROUBLES = {
   NotAllowedError: "This browser does not let the page use the camera. Allow it beside the address, or bring the file.",
-  NotFoundError: "There is no camera. Bring the file, or paste the text.",
+  NotFoundError: "There is no camera. Import the file, or paste the text.",
   NotReadableError: "Another program has the camera open. Close it there, and try again.",
 };
 // The place of the page that reads, and how it is ended: one at a time.
