@@ -30,6 +30,7 @@ def account(visit: Visit) -> Response:
         sessions=visit.get("/auth/sessions"),
         mails=visit.get("mail-settings"),
         keys=visit.get("keys"),
+        second_factor=visit.services.account.authenticators.method_of(visit.caller),
         passkeys=_passkeys(visit),
         providers=providers(visit),
     )

@@ -2,6 +2,7 @@
 
 from starlette.responses import Response
 
+from custody.change_words import PERMISSION_WORDS
 from custody.schemas.users import Member, RoleDetails
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
@@ -45,7 +46,8 @@ def _roles(visit: Visit) -> list[RoleDetails]:
     if not visit.here.may("MANAGE_ROLE", "MANAGE_USERS", "MANAGE_WORKSPACE"):
         return []
     found: list[RoleDetails] = visit.get("get-roles-and-perms-detailed", workspace_id=visit.here.id)
-    return found
+    # The first is chosen where the person chooses none.
+    return sorted(found, key=lambda role: len(role.perm))
 
 
 def _invitations(visit: Visit) -> object:
@@ -86,11 +88,22 @@ def _role(visit: Visit) -> RoleDetails:
     raise Invalid.at("/role_id", "Choose one of the roles of this workspace.")
 
 
+def _rights(role: RoleDetails) -> str:
+    return (
+        "; ".join(PERMISSION_WORDS[each.rule_name] for each in role.perm) or "nothing that needs a permission"
+    )
+
+
 # --- inviting and adding ------------------------------------------------------------------------------------
 
 
 def review_invitation(visit: Visit) -> Review:
-    facts = (("E-mail address", visit.form.one("invited_email")), ("Role", _role(visit).name))
+    role = _role(visit)
+    facts = (
+        ("E-mail address", visit.form.one("invited_email")),
+        ("Role", role.name),
+        ("What it may do", _rights(role)),
+    )
     warning = "A person who reads that mailbox can take the place. The invitation is open for seven days."
     return Review("Invite this person?", facts, "Invite", warning)
 
@@ -117,7 +130,8 @@ def review_adding(visit: Visit) -> Review:
     names = [name_of(each) for each in colleagues(visit) if each.uuid == wanted]
     if not names:
         raise Invalid.at("/user_id", "Choose a person of your organisation who is no member yet.")
-    facts = (("Person", names[0]), ("Role", _role(visit).name))
+    role = _role(visit)
+    facts = (("Person", names[0]), ("Role", role.name), ("What it may do", _rights(role)))
     return Review("Add this person?", facts, "Add")
 
 
@@ -139,7 +153,13 @@ def add(visit: Visit) -> Response:
 
 def review_role(visit: Visit) -> Review:
     found = _member(visit)
-    facts = (("Member", name_of(found)), ("Role until now", found.role.name), ("New role", _role(visit).name))
+    role = _role(visit)
+    facts = (
+        ("Member", name_of(found)),
+        ("Role until now", found.role.name),
+        ("New role", role.name),
+        ("What it may do", _rights(role)),
+    )
     return Review("Give this member another role?", facts, "Change the role", AT_ONCE)
 
 

@@ -21,7 +21,7 @@ from custody.server.console.money import Money, money_of
 from custody.server.console.proposals import PROPOSERS, labels_of
 from custody.server.console.roles import sats_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
-from custody.server.console.vaults import vault_by_id, vaults_to_choose
+from custody.server.console.vaults import names_of, vault_by_id, vaults_to_choose
 from custody.server.console.visit import Visit
 from custody.server.domain.address_book import name_key
 from custody.server.domain.errors import CustodyError, Fault, Invalid, PermissionDenied, StateConflict
@@ -216,7 +216,7 @@ def review(visit: Visit) -> Review:
     pinned.append(shown_mark(*_looked_at(with_fields)))
     return MoneyReview(
         "Review the payment",
-        (("Description", with_fields["description"] or "none"),),
+        (("Description", with_fields["description"] or "none"), ("Approvals", _approvals(visit, vault))),
         "Propose it",
         money=money_of(shown.psbt_base64, vault, labels_of(visit, shown.recipients)),
         taken_from=vault.name,
@@ -228,6 +228,14 @@ def review(visit: Visit) -> Review:
         left=left_of(shown, vault),
         pinned=pinned,
     )
+
+
+def _approvals(visit: Visit, vault: Vault) -> str:
+    signers = names_of(visit, vault)
+    controls = visit.get("vault-controls", workspace_id=visit.here.id, vault_id=vault.id)
+    if not controls.maker_may_approve:
+        signers.pop(str(visit.user.uuid), None)
+    return f"{vault.m} of {', '.join(signers.values())}"
 
 
 def left_of(shown: PsbtPreview, vault: Vault) -> Sequence[tuple[str, int]]:

@@ -87,12 +87,13 @@ def freeze_page(visit: Visit) -> Response:
     people = names_of(visit, vault_here(visit))
     return _page(
         visit, "vaults/freeze.html", controls=found, asked_by_you=asked_by_you,
-        frozen_by=_name(people, found.frozen_by), asked_by=_name(people, found.unfreeze_asked_by),
+        frozen_by=_name(visit, people, found.frozen_by),
+        asked_by=_name(visit, people, found.unfreeze_asked_by),
     )  # fmt: skip
 
 
-def _name(people: dict[str, str], user_id: str | None) -> str:
-    return "" if user_id is None else people.get(user_id, f"member {user_id}")
+def _name(visit: Visit, people: dict[str, str], user_id: str | None) -> str:
+    return "" if user_id is None else people.get(user_id) or visit.person(user_id, None)
 
 
 def review_freeze(visit: Visit) -> Review:

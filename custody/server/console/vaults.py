@@ -16,6 +16,7 @@ from custody.server.console.typed import query_sats, whole
 from custody.server.console.visit import Visit
 from custody.server.console.words import LONGEST_CYCLE, cycle_words, member_words
 from custody.server.domain.errors import CustodyError, Invalid, NotFound
+from custody.server.store.models import full_name
 from custody.text import count
 from multisig import Sats, format_btc, parse_btc
 from multisig.errors import InvalidAmount
@@ -127,20 +128,12 @@ def holdings(visit: Visit, vault_id: str) -> tuple[list[TokenBalance], str]:
 
 
 def names_of(visit: Visit, *shown: Vault) -> dict[str, str]:
-    """The signers by their user ids. Their e-mail addresses for who may see the members, where a name is
-    missing.
-    """
-    found = {
-        each.user_id: " ".join(part for part in (each.first_name.value, each.surname.value) if part)
+    """The signers by their user ids."""
+    return {
+        each.user_id: visit.person(each.user_id, full_name(each.first_name.value, each.surname.value))
         for one in shown
         for each in one.signers
     }
-    if not all(found.values()) and visit.here.may("MANAGE_USERS"):
-        members = {str(each.uuid): each.email for each in _members(visit)}
-        found = {user_id: name or members.get(user_id, "") for user_id, name in found.items()}
-    own = str(visit.user.uuid)
-    found = {user_id: name or f"member {user_id}" for user_id, name in found.items()}
-    return found | ({own: f"{found[own]} (you)"} if own in found else {})
 
 
 def _members(visit: Visit) -> list[Member]:

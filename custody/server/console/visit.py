@@ -118,6 +118,21 @@ class Visit:
         assert self.place is not None, "the row's path names a workspace"
         return self.place
 
+    def person(self, user_id: str | int, name: str | None) -> str:
+        """As the others know them. Where they gave no name: the e-mail address, for those who may see the
+        members.
+        """
+        own = str(user_id) == str(self.user.uuid)
+        known = name or (self.user.email if own else self._addresses.get(str(user_id)))
+        return f"{known or f'member {user_id}'}{' (you)' if own else ''}"
+
+    @cached_property
+    def _addresses(self) -> Mapping[str, str]:
+        if not self.here.may("MANAGE_USERS"):
+            return {}
+        members = self.get("get-users-from-workspace", workspace_id=self.here.id)
+        return {str(member.uuid): member.email for member in members}
+
     @property
     def section(self) -> str:
         """The entry of the menu that the path belongs to."""
@@ -252,6 +267,7 @@ class Visit:
             "user": self.user if signed_in else None,
             "is_bound": signed_in and self.caller.bound_to is not None,
             "place": self.place if signed_in else None,
+            "person": self.person,
             "path": self.request.url.path,
             "here": self.section,
             "form_token": self.held.form_token if self.held is not None else "",

@@ -1,7 +1,7 @@
 """The second factor: which one an account asks for, enrolling an authenticator, and its recovery codes."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
@@ -60,6 +60,11 @@ class Authenticators:
         self._confirmations = AttemptLimit(
             store, clock, "totp-confirm", limit=CONFIRMATIONS, window=CONFIRMATIONS_WINDOW
         )
+
+    def method_of(self, caller: Caller) -> Method:
+        """What the caller's sign-in asks for beside the password."""
+        with self._store.read() as db:
+            return cast("Method", db.get_one(Credential, caller.user_id).second_factor)
 
     def enrol(self, caller: Caller, password: str) -> Enrolment:
         """Makes a new secret, which counts once the owner confirms a code of it. Until then the old factor

@@ -25,8 +25,14 @@ def test_the_list_shows_role_key_and_last_sign_in(desk, browse, here):
 
 def test_an_invitation_is_shown_back_sent_and_taken_back(desk, browse, here, role_ids):
     person = browse("admin").open(here)
+    # Without a choice it is the role with the fewest permissions.
+    assert person.page.by_id("invited-role").words.startswith("Signer")
     person.send(f"{here}/invite", invited_email="new@example.org", role_id=role_ids["Signer"])
     assert "new@example.org" in person.words
+    assert set(person.facts["What it may do"].split("; ")) == {
+        "Approve, freeze and unfreeze",
+        "See balances and payments",
+    }
     assert ok(desk.admin.get("/api/v1/get-pending-workspace-invites", workspace_id=desk.workspace_id)) == []
     person.confirm(f"{here}/invite")
     assert ("new@example.org", person.url) == (person.page.all("th", scope="row")[-1].words, here)

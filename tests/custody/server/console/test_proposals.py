@@ -35,13 +35,18 @@ def test_a_payment_is_looked_at_made_signed_and_confirmed(desk, browse, here):
     assert desk.rows(Proposal) == []
     for words in ("Where the money goes", "Back to Treasury", "Left of your role's limit", "400,000 sats"):
         assert words in person.words
+    assert person.facts["Approvals"] == "2 of alice@example.org, bob@example.org, carol@example.org"
     fee = person.words.partition("Network fee")[2]
     person.confirm(f"{here}/new")
     (proposal,) = desk.rows(Proposal)
     assert f"{proposal.fee_sats:,} sats" in fee
     assert person.url == f"{here}/{proposal.id}"
     assert "It is proposed." in person.words
-    assert f"waits for 2 of member {desk.user_ids['alice']}" in person.words
+    assert "waits for 2 of alice@example.org, bob@example.org" in person.words
+    assert "by admin@example.org (you)" in person.words
+    signer = browse("alice").open(person.url).words
+    assert f"waits for 2 of alice@example.org (you), member {desk.user_ids['bob']}" in signer
+    assert "bob@example.org" not in signer
     desk.approve("alice", proposal.id)
     ok(desk.decline("carol", proposal.id, "too early"))
     assert "too early" in person.open(person.url).words

@@ -5,8 +5,10 @@ import re
 import pytest
 
 from custody.server.service.mail.jobs import TEXTS
+from tests.support.accounts import Phone
 from tests.support.asgi import asgi_client
 from tests.support.console import SAME_SITE, Visitor
+from tests.support.custody import ok
 from tests.support.platform import PASSWORD
 
 pytestmark = pytest.mark.usefixtures("desk")
@@ -59,6 +61,17 @@ def test_an_expired_access_is_renewed_and_an_idle_browser_signs_in_again(desk, b
     assert person.open("/console/").url == "/console/"
     desk.world.clock.advance(hours=13)
     assert person.open("/console/").url == "/console/sign-in"
+
+
+def test_the_account_page_says_which_second_factor_is_in_force(desk, browse):
+    person = browse("admin").open("/console/account")
+    assert "Your second factor: none, the password alone." in person.words
+    assert "Set up an authenticator" in person.words
+    offered = ok(desk.admin.post("/auth/totp/enrol", {"password": PASSWORD}))
+    ok(desk.admin.post("/auth/totp/confirm", {"code": Phone(desk.world, offered["secret"]).code}))
+    person.open("/console/account")
+    assert "Your second factor: an authenticator." in person.words
+    assert "Set up an authenticator" not in person.words
 
 
 def test_two_tabs_renew_at_once_and_stay_signed_in(desk, browse):

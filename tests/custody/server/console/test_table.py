@@ -49,6 +49,7 @@ def _account(visit):
         passkeys=None,
         providers=[],
         mails=visit.get("mail-settings"),
+        second_factor="none",
     )
 
 
