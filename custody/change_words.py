@@ -1,6 +1,7 @@
 """What a pending change would do, in words: its title, and each thing that it names."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ PERMISSION_WORDS: Final[Mapping[PermissionName, str]] = MappingProxyType(
         PermissionName.VIEW_LOGS: "Read the audit log",
     }
 )
+# In BTC.
+_AMOUNTS: Final = frozenset({"transaction_limit", "new_transaction_limit"})
 _CYCLES: Final = {"W": "each week", "M": "each month"}
 
 # By the path of the call that waits.
@@ -126,11 +129,20 @@ def title_of(change: Change) -> str:
 
 def facts_of(change: Change) -> list[tuple[str, str]]:
     said = [
-        (FIELDS.get(field, field.replace("_", " ")), _words(change, field, value))
+        (FIELDS.get(field, field.replace("_", " ")), _beside_now(change, field, value))
         for field, value in change.body.items()
         if field not in UNSAID
     ]
     return [("Workspace", f"{change.workspace_name}, on {network_words(change.network)}"), *said]
+
+
+def _beside_now(change: Change, field: str, value: Any) -> str:
+    """What would be, beside what is in force, where the change tells that."""
+    words = _words(change, field, value)
+    if field not in change.in_force:
+        return words
+    now = _words(change, field, change.in_force[field])
+    return f"{words}, as now" if words == now else f"now {now}, from then on {words}"
 
 
 def names_nothing(change: Change) -> bool:
@@ -155,6 +167,8 @@ def _words(change: Change, field: str, value: Any) -> str:
 def _plain_words(field: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if field in _AMOUNTS:
+        return f"{Decimal(str(value)):.8f}"
     if field == "cycle_period":
         return _CYCLES.get(str(value), str(value))
     if value in set(PermissionName):

@@ -103,8 +103,9 @@ class ChangesQuery(Request):
 
 class Change(Shape):
     """``network`` and ``workspace_name`` are the workspace's. ``names``: of the records in a waiting change's
-    body, by its field; what is not there any more is left out. ``asked_by``, ``decided_by``: user ids. It is
-    confirmed from ``not_before`` until ``expires_at``.
+    body, by its field; what is not there any more is left out. ``in_force``: what holds now in the place
+    of fields of a waiting change's body, for limits, a vault's controls and the rule. ``asked_by``,
+    ``decided_by``: user ids. It is confirmed from ``not_before`` until ``expires_at``.
 
     ``plan``: of the evacuation that it would start, as of now, where one waiting change is asked for by its id; ``no_plan``: why there
     is none, and it cannot be confirmed.
@@ -117,6 +118,7 @@ class Change(Shape):
     path: Label
     body: Body
     names: dict[Label, Prose] = Field(default_factory=dict, max_length=16)
+    in_force: Body = Field(default_factory=dict)
     status: ChangeStatus
     asked_by: Label
     asked_by_name: Label

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import changes as wire
 from custody.schemas.address_book import AddWhitelistAddressRequest
-from custody.schemas.changes import ChangeStatus
+from custody.schemas.changes import ChangeStatus, Json
 from custody.schemas.common import ApiNetwork
 from custody.schemas.evacuations import StartEvacuationRequest
 from custody.schemas.identity import RemoveIdentityProviderRequest, UpdateIdentityProviderRequest
@@ -40,10 +40,11 @@ from custody.server.domain.errors import (
     LastAdmin,
     NotFound,
     PermissionDenied,
+    PolicyUnavailable,
     SecondPersonNeeded,
     StateConflict,
 )
-from custody.server.domain.limits import Cycle, SpendingPolicy
+from custody.server.domain.limits import Cycle, SpendingPolicy, in_btc
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.tidying import Expiry
@@ -370,6 +371,7 @@ class SecondPerson:
 
     def _shown(self, db: Session, change: PendingChange) -> wire.Change:
         place, status = place_of(db, change.workspace_id), self._status(change)
+        names = names_in(db, change) if status is ChangeStatus.PENDING else {}
         return wire.Change(
             change_id=change.id,
             workspace_id=change.workspace_id,
@@ -377,7 +379,8 @@ class SecondPerson:
             network=cast("ApiNetwork", place.network),
             path=change.path,
             body=change.body,
-            names=names_in(db, change) if status is ChangeStatus.PENDING else {},
+            names=names,
+            in_force=self._in_place_of(db, change, names) if status is ChangeStatus.PENDING else {},
             status=status,
             asked_by=str(change.asked_by),
             asked_by_name=change.asked_by_name,
@@ -389,6 +392,32 @@ class SecondPerson:
             decided_at=change.decided_at,
             reason=change.reason,
         )
+
+    def _in_place_of(self, db: Session, change: PendingChange, names: Mapping[str, str]) -> dict[str, Json]:
+        """By the field of its body. Empty for a record that is not there any more, or while the policies are
+        out of reach: it cannot be confirmed then.
+        """
+        body = change.body
+        try:
+            match change.path.rpartition("/")[2]:
+                case "update-role-policies" if "role_id" in names:
+                    return _limit_fields("new_transaction_limit", self._policies.of_role(db, body["role_id"]))
+                case "update-vault" if "vault_id" in names:
+                    vault_id = body["vault_id"]
+                    policy = self._policies.of_vaults(db, [vault_id])[vault_id]
+                    return _limit_fields("transaction_limit", policy)
+                case "update-vault-controls" if "vault_id" in names:
+                    vault = db.get_one(Vault, body["vault_id"])
+                    only, maker = vault.only_address_book, vault.maker_may_approve
+                    return {"only_address_book": only, "maker_may_approve": maker}
+                case "update-second-person-rule":
+                    rule = db.get(SecondPersonRule, change.organisation_id)
+                    if rule is not None:
+                        hours = rule.cooling_off_hours
+                        return {"is_on": True, "role_name": rule.role_name, "cooling_off_hours": hours}
+        except PolicyUnavailable:
+            pass
+        return {}
 
     def _record(
         self,
@@ -452,6 +481,11 @@ def waits_for(db: Session, change: PendingChange, user_id: int) -> bool:
     if rule is None and change.path not in ALWAYS:
         return False
     return db.scalar(_confirmers(change, rule).where(Membership.user_id == user_id).limit(1)) is not None
+
+
+def _limit_fields(limit: str, policy: SpendingPolicy) -> dict[str, Json]:
+    cycle = policy.cycle
+    return {limit: in_btc(policy.limit), "cycle_period": cycle.period, "cycle_day": cycle.day}
 
 
 def _raises(before: SpendingPolicy, limit: str, cycle: Cycle) -> bool:

@@ -59,7 +59,7 @@ def test_a_change_is_asked_for_shown_in_words_and_confirmed_after_cooling(desk, 
     assert (admin.url, "Nothing is changed yet" in admin.words) == (f"{here}/changes", True)
     assert "You asked for it: another member confirms it." in admin.words
     alice.open(f"{here}/changes")
-    assert (alice.facts["Name"], alice.facts["Limit in BTC"]) == ("Payers", "1")
+    assert (alice.facts["Name"], alice.facts["Limit in BTC"]) == ("Payers", "1.00000000")
     assert (alice.facts["Permissions"], alice.facts["Asked for by"]) == (
         "See balances and payments",
         "admin@example.org",
@@ -89,7 +89,7 @@ def test_the_rule_is_switched_off_by_two(here, two):
     rule = f"{here}/changes/rule"
     admin.post_one(rule, role_name="Administrator", cooling_off_hours="0").confirm(rule, status=409)
     admin.send(rule, button="ask_second_person")
-    assert admin.facts["Switched on"] == "no"
+    assert admin.facts["Switched on"] == "now yes, from then on no"
 
 
 @pytest.fixture
@@ -166,8 +166,14 @@ def test_what_is_not_there_any_more_is_said_and_not_confirmed(desk, here, book, 
     assert "decline it" in alice.words
 
 
-def test_a_key_is_shown_with_its_owner_and_fingerprint(desk, here, two):
+def test_a_limit_is_shown_beside_the_one_in_force_and_a_key_with_its_owner(desk, here, two):
     _, alice = two
+    limits = {"transaction_limit": "2", "cycle_period": "W", "cycle_day": 1}
+    request(desk, "update-vault", desk.workspace_id, vault_id=desk.vault["id"], **limits)
+    before = desk.wallets()[0]["detailed_vault_limits"]["Limit"]
+    raised = f"now {before}, from then on 2.00000000"
+    assert alice.open(f"{here}/changes").facts["Limit in BTC"] == raised
+    assert alice.send(f"{here}/changes/confirm").facts["Limit in BTC"] == raised
     key_id = desk.vault["signers"][1]["key_id"]
     request(desk, "revoke-key", desk.workspace_id, key_id=key_id, reason="lost")
     (key,) = ok(desk.signers["bob"].get("/api/v1/keys"))
