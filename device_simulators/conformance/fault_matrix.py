@@ -28,7 +28,7 @@ from firmware_bridge import (
 
 # Seconds until the person is no longer waited for, where the outcome is that; and until an outcome has to be
 # there after that, or after any other fault, on a busy machine.
-PATIENCE = 0.7
+PATIENCE = 1.5
 SLACK = 30.0
 
 

@@ -52,8 +52,17 @@ WORDS = {
 }
 
 # Without the pauses that spare real devices. A test of a deadline has a short one of its own
-# (``replace_deadlines``).
-QUICK = Deadlines(probe=PATIENCE, read=PATIENCE, work=PATIENCE, person=PATIENCE, grace=1.0, retry=0.0)
+# (``replace_deadlines``), to which no input adds.
+QUICK = Deadlines(
+    probe=PATIENCE,
+    read=PATIENCE,
+    work=PATIENCE,
+    person=PATIENCE,
+    per_input=0.0,
+    per_kilobyte=0.0,
+    grace=1.0,
+    retry=0.0,
+)
 
 
 def replace_deadlines(**seconds: float) -> Deadlines:

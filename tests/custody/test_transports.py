@@ -110,7 +110,7 @@ def awaited_user_of(url):
 @pytest.mark.parametrize("user", [user_of, awaited_user_of])
 def test_f_a_platform_that_drips_its_answer_does_not_hold_its_reader(user, monkeypatch):
     """Also ``signerd``, which reads the platform through the same client."""
-    monkeypatch.setattr(flow, "TRANSFER_SECONDS", -19.7)
+    monkeypatch.setattr(flow, "TRANSFER_SECONDS", 0.3 - flow.LOCAL_SILENCE_SECONDS)
     with dripping(*FOREVER["a body"]) as url, pytest.raises(Unreachable, match="has no end"):
         user(url)
 
