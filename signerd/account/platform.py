@@ -19,7 +19,7 @@ from custody.schemas.advisories import AdvisoryPublisher
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest
-from custody.schemas.proposals import Proposal, SignPsbtRequest
+from custody.schemas.proposals import Proposal, SignPsbtRequest, SignPsbtResponse
 from custody.schemas.vaults import Vault
 from signerd.account.wire import (
     MOST_LISTED,
@@ -41,7 +41,7 @@ from signerd.account.wire import (
 from signerd.core import events
 from signerd.core.claims import VaultClaim
 from signerd.core.events import Effect, Submit, SubmitDecline
-from signerd.core.text import foreign, said
+from signerd.core.text import foreign, plain, said
 from signerd.core.tokens import Published
 from signerd.core.values import Snapshot
 from signerd.errors import (
@@ -344,7 +344,7 @@ class Platform:
             return events.SubmitUndelivered(said(error))
         except (PlatformError, SessionError) as error:
             return events.SubmitUndelivered(said(error))
-        return events.SubmitAccepted(answer[0], answer[1])
+        return events.SubmitAccepted(answer.collected_signatures, answer.required_signatures, _beside(answer))
 
     async def decline(self, effect: SubmitDecline) -> events.DeclineDelivered | None:
         """Tell the person's no; None where it must be told again later. Raises nothing of the platform's."""
@@ -355,14 +355,18 @@ class Platform:
             reason=effect.reason or None,
         )
         try:
-            await self._sign_psbt(body, effect.idempotency_key)
+            answer = await self._sign_psbt(body, effect.idempotency_key)
         except PlatformRefused as error:
             return events.DeclineDelivered(f"The platform did not need it: {said(error)}")
         except (PlatformError, SessionError):
             return None
-        return events.DeclineDelivered()
+        return events.DeclineDelivered(_beside(answer))
 
     @translated
-    async def _sign_psbt(self, body: SignPsbtRequest, idempotency_key: str) -> tuple[int, int]:
-        answer = await self._client.sign_psbt(body, idempotency_key=idempotency_key)
-        return answer.collected_signatures, answer.required_signatures
+    async def _sign_psbt(self, body: SignPsbtRequest, idempotency_key: str) -> SignPsbtResponse:
+        return await self._client.sign_psbt(body, idempotency_key=idempotency_key)
+
+
+def _beside(answer: SignPsbtResponse) -> str:
+    """As where the threshold was met without this signature, or a no comes behind one."""
+    return f"The platform says: {plain(answer.detail)}" if answer.detail else ""

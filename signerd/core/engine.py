@@ -81,7 +81,7 @@ def _who(by: str) -> dict[str, str]:
 
 
 def refused(record: Record, event: events.Refused, around: ReviewContext) -> Step:
-    if record.signature is not None:
+    if record.signature is not None and record.state is not State.KEPT:
         raise IllegalEvent("you already signed it: declining now changes nothing")
     reason = f"Declined: {foreign(event.reason)}" if event.reason else "Declined."
     declined = replace(
@@ -90,7 +90,7 @@ def refused(record: Record, event: events.Refused, around: ReviewContext) -> Ste
         approval=None,
         # The platform knows nothing of an imported PSBT, so it is not told.
         decline=Decline(event.reason, delivered=record.snapshot.brought is not None),
-        reason=reason if record.exported is None else f"{reason} {STILL_OUT}",
+        reason=" ".join(filter(None, (reason, _still_out(record)))),
     )
     note = Note("declined", record.psbt_id, {"reason": event.reason, **_who(event.by)})
     return Step(declined, due_effects(declined, around), (note,))
@@ -98,6 +98,13 @@ def refused(record: Record, event: events.Refused, around: ReviewContext) -> Ste
 
 # Of what was exported, whatever becomes of it here.
 STILL_OUT = "It was exported and may be signed all the same: it counts as signed here."
+SEEN = "You signed it, and the platform has seen the signature: it counts as signed here."
+
+
+def _still_out(record: Record) -> str:
+    if record.signature is not None:
+        return SEEN
+    return "" if record.exported is None else STILL_OUT
 
 
 def device_found(record: Record, event: events.DeviceFound, around: ReviewContext) -> Step:
@@ -251,6 +258,8 @@ KEY_REVOKED = "KEY_REVOKED"
 
 # Where a later poll may have taken the proposal while the answer to our submission was still on its way.
 OVERTAKEN = frozenset({State.BROADCAST, State.CONFIRMED, State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN})
+# And the person may have said no to what is kept. That it was taken is their news all the same.
+OVERRULED = OVERTAKEN | {State.DECLINED}
 
 
 def submit_started(record: Record, _event: events.SubmitStarted, _around: ReviewContext) -> Step:
@@ -266,14 +275,14 @@ def submit_started(record: Record, _event: events.SubmitStarted, _around: Review
 def submit_accepted(record: Record, event: events.SubmitAccepted, _around: ReviewContext) -> Step:
     if record.state in OVERTAKEN:
         return _late(record, "accepted")
-    reason = f"{event.collected} of {event.required} signatures are there."
+    reason = f"{event.collected} of {event.required} signatures are there. {foreign(event.sentence)}".rstrip()
     accepted = replace(record, state=advance(record.state, Move.ACCEPTED), reason=reason)
     facts = {"collected": event.collected, "required": event.required}
     return go_on(Step(accepted, notes=(Note("submitted", record.psbt_id, facts),)), ended)
 
 
 def submit_undelivered(record: Record, event: events.SubmitUndelivered, around: ReviewContext) -> Step:
-    if record.state in OVERTAKEN:
+    if record.state in OVERRULED:
         return _late(record, "undelivered")
     if record.state is State.KEPT:
         return Step(record)
@@ -284,7 +293,7 @@ def submit_undelivered(record: Record, event: events.SubmitUndelivered, around: 
 
 def submit_kept(record: Record, event: events.SubmitKept, around: ReviewContext) -> Step:
     """Told and noted once for each sentence, however often it is tried."""
-    if record.state in OVERTAKEN:
+    if record.state in OVERRULED:
         return _late(record, event.code)
     reason = f"Signed and kept: {foreign(event.sentence)} {GOES_AGAIN}"
     kept = replace(record, state=advance(record.state, Move.KEEP), reason=reason)
@@ -295,11 +304,11 @@ def submit_kept(record: Record, event: events.SubmitKept, around: ReviewContext)
     return Step(kept, (told, *due_effects(kept, around)), (Note(State.KEPT.value, record.psbt_id, facts),))
 
 
-GOES_AGAIN = "signerd submits it again by itself until the platform takes it or the proposal ends."
+GOES_AGAIN = "signerd submits it again by itself until it is taken, the proposal ends, or you decline it."
 
 
 def submit_turned_down(record: Record, event: events.SubmitTurnedDown, _around: ReviewContext) -> Step:
-    if record.state in OVERTAKEN:
+    if record.state in OVERRULED:
         return _late(record, event.code)
     reason = f"The platform did not take the signature: {foreign(event.sentence)}"
     move = Move.WITHDRAW if event.code == NO_LONGER_PENDING else Move.TURNED_DOWN
@@ -319,8 +328,10 @@ def _late(record: Record, answer: str) -> Step:
 def decline_delivered(record: Record, event: events.DeclineDelivered, _around: ReviewContext) -> Step:
     if record.decline is None:
         raise IllegalEvent("nothing was declined")
-    delivered = replace(record, decline=replace(record.decline, delivered=True))
-    return Step(delivered, notes=(Note("decline-delivered", record.psbt_id, {"sentence": event.sentence}),))
+    reason = f"{record.reason} {foreign(event.sentence)}".rstrip()
+    delivered = replace(record, decline=replace(record.decline, delivered=True), reason=reason)
+    told = (Notify(record.psbt_id, Level.ATTENTION, reason),) if event.sentence else ()
+    return Step(delivered, told, (Note("decline-delivered", record.psbt_id, {"sentence": event.sentence}),))
 
 
 def handed_over(record: Record) -> Step | None:

@@ -101,10 +101,13 @@ class SubmitStarted:
 
 @dataclass(frozen=True)
 class SubmitAccepted:
-    """The platform holds our signature."""
+    """The platform holds our signature, or needs it no more. ``sentence``: what it says beside that, if
+    anything.
+    """
 
     collected: int
     required: int
+    sentence: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,9 @@ class SubmitTurnedDown:
 
 @dataclass(frozen=True)
 class DeclineDelivered:
-    """The platform knows the person's no, or no longer needs it (``sentence`` says which)."""
+    """The platform has answered the person's no. ``sentence``: what it says beside that, if anything: that
+    it needs it no more, or has their signature.
+    """
 
     sentence: str = ""
 

@@ -130,7 +130,7 @@ def ended(record: Record) -> Step | None:
     move = ENDS.get(status)
     if status is ProposalStatus.PROVEN and not is_proof_whole(record.snapshot):
         move = None  # Said of a payment it says nothing: that one is mined, or it is not.
-    if status in MET_BY_OTHERS and record.state in (*UNDECIDED, State.EXPORTED):
+    if status in MET_BY_OTHERS and record.state in (*UNDECIDED, State.EXPORTED, State.KEPT):
         move = Move.WENT_OUT
     if move is None or (record.state, move) not in TABLE:
         return None

@@ -84,8 +84,8 @@ AT_THE_DEVICE = (S.SIGNING, S.VERIFYING)
 # are out may confirm whatever was said before, and a reorganisation takes a confirmation back. The platform
 # tells nothing of an imported PSBT that was handed over.
 FOLLOWING = tuple(state for state in State if state not in {*AT_THE_DEVICE, S.HANDED_OVER})
-# The person may still say no. After a signature went out, a no changes nothing.
-DECLINABLE = (*UNDECIDED[2:], S.EXPORTED, S.QUARANTINED)
+# The person may still say no. After the platform took a signature, a no changes nothing.
+DECLINABLE = (*UNDECIDED[2:], S.EXPORTED, S.KEPT, S.QUARANTINED)
 
 
 def _rows(states: Iterable[State], move: Move, to: State) -> dict[tuple[State, Move], State]:
@@ -127,6 +127,8 @@ TABLE: Mapping[tuple[State, Move], State] = MappingProxyType(
         (S.KEPT, M.KEEP): S.KEPT,
         (S.KEPT, M.ACCEPTED): S.SUBMITTED,
         (S.KEPT, M.TURNED_DOWN): S.QUARANTINED,
+        # It was on its way again when the person said no.
+        (S.DECLINED, M.ACCEPTED): S.SUBMITTED,
         # A restored journal: the platform has our signature, and this machine forgot it.
         **_rows((*UNDECIDED, S.EXPORTED, S.QUARANTINED, S.DECLINED), M.RECALL, S.SUBMITTED),
         # And some of it: it may be signed, and is not complete by what is shown.

@@ -78,7 +78,7 @@ class Runner:
         self._look = asyncio.Event()
         # By master key: two devices of one seed must not be asked for the same payment at once (S6).
         self._at_device: dict[Fingerprint, asyncio.Task[None]] = {}
-        self._on_the_way: dict[str, asyncio.Task[None]] = {}
+        self._on_the_way: dict[tuple[str, type[Submit | SubmitDecline]], asyncio.Task[None]] = {}
         self._tasks: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
@@ -138,8 +138,8 @@ class Runner:
                     self.feed.add(psbt_id, "ask", f"{WAITS} {screen}".strip())
                 case FindDevice():
                     self._look.set()
-                case Submit(psbt_id) | SubmitDecline(psbt_id):
-                    self._deliver(psbt_id)
+                case Submit() | SubmitDecline():
+                    self._deliver(effect)
                 case Notify(psbt_id, level, sentence):
                     self.feed.add(psbt_id, level.value, plain(sentence))
                 case ReadKeys():
@@ -255,14 +255,15 @@ class Runner:
 
     # --- delivery -------------------------------------------------------------------------------------------
 
-    def _deliver(self, psbt_id: str) -> None:
-        # Before ``run`` there are no tasks: it begins with all that stands in the journal.
-        if self._tasks is None or psbt_id in self._on_the_way:
+    def _deliver(self, effect: Submit | SubmitDecline) -> None:
+        # Before ``run`` there are no tasks: it begins with all that stands in the journal. A no does not wait
+        # behind a signature that is kept.
+        way = effect.psbt_id, type(effect)
+        if self._tasks is None or way in self._on_the_way:
             return
-        task = self._tasks.create_task(self._carry(psbt_id))
-        self._on_the_way[psbt_id] = task
+        self._on_the_way[way] = self._tasks.create_task(self._carry(*way))
 
-    async def _carry(self, psbt_id: str) -> None:
+    async def _carry(self, psbt_id: str, kind: type[Submit | SubmitDecline]) -> None:
         """Deliver what the record holds, again and again, until the platform has answered.
 
         What is kept waits before each try, also after a restart: what ended or replaced it meanwhile is heard
@@ -274,23 +275,23 @@ class Runner:
                 if self._is_kept(psbt_id):
                     await self._sleep(later.next())
                 await self._signed_in.wait()
-                effect = self._to_deliver(psbt_id)
+                effect = self._to_deliver(psbt_id, kind)
                 if effect is None or await self._delivered(effect):
                     return
                 if not self._is_kept(psbt_id):
                     await self._sleep(soon.next())
         finally:
-            del self._on_the_way[psbt_id]
+            del self._on_the_way[psbt_id, kind]
 
     def _is_kept(self, psbt_id: str) -> bool:
         return self.journal.record(psbt_id).state is State.KEPT
 
-    def _to_deliver(self, psbt_id: str) -> Submit | SubmitDecline | None:
+    def _to_deliver(self, psbt_id: str, kind: type[Submit | SubmitDecline]) -> Submit | SubmitDecline | None:
         """What stands now: a signature may have become needless, or a decline been delivered, while we
         waited.
         """
         for effect in self.journal.due_effects_of(psbt_id):
-            if isinstance(effect, Submit | SubmitDecline):
+            if isinstance(effect, kind):
                 return effect
         return None
 

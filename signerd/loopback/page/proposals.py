@@ -100,7 +100,7 @@ def shown(view: ProposalView) -> Shown:
         passed=tuple(c for c in checks if c.outcome == "allow"),
         asked=asked,
         decidable=asked and view.allowed,
-        rejectable=view.state in {*ASKED, "refused", "waiting-for-device", "exported", "quarantined"},
+        rejectable=view.state in {*ASKED, "refused", "waiting-for-device", "exported", "kept", "quarantined"},
     )
 
 

@@ -446,9 +446,23 @@ def test_a_signature_that_is_refused_for_now_is_kept_and_only_another_sentence_i
     assert (kinds(step.effects), note_kinds(step)) == ([Notify, Submit], ["kept"])
     assert run(events.SubmitAccepted(1, 2), start=KEPT).state is State.SUBMITTED
     assert run(events.SubmitTurnedDown("KEY_REVOKED", "no"), start=KEPT).state is State.QUARANTINED
-    for word, after in (("CANCELLED", State.WITHDRAWN), ("REPLACED", State.SUPERSEDED)):
+    ends = {"CANCELLED": State.WITHDRAWN, "REPLACED": State.SUPERSEDED, "SIGNED": State.BROADCAST}
+    for word, after in ends.items():
         gone = run(events.Polled(replace(HONEST, status=ProposalStatus(word))), start=KEPT)
         assert (gone.state, due_effects(gone, AROUND)) == (after, ())
+
+
+def test_a_no_to_what_is_kept_stops_it_and_what_was_on_its_way_is_told() -> None:
+    step = decide(KEPT, events.Refused("too dear"), AROUND)
+    assert (step.record.state, kinds(step.effects)) == (State.DECLINED, [SubmitDecline])
+    assert (step.record.signature, "counts as signed" in step.record.reason) == (SIGNED.signature, True)
+    for late in (REFUSED_NOW, events.SubmitUndelivered("no"), events.SubmitTurnedDown("KEY_REVOKED", "no")):
+        assert decide(step.record, late, AROUND).record == step.record
+    taken = run(
+        events.SubmitAccepted(2, 2), events.DeclineDelivered("It has your signature."), start=step.record
+    )
+    assert (taken.state, due_effects(taken, AROUND)) == (State.SUBMITTED, ())
+    assert taken.reason == "2 of 2 signatures are there. It has your signature."
 
 
 def test_what_was_replaced_before_the_platform_had_it_is_not_submitted_any_more() -> None:

@@ -131,6 +131,30 @@ async def test_what_is_refused_for_now_is_kept_told_once_for_each_sentence_and_g
     assert bridge.asked == 1
 
 
+async def test_a_no_to_what_is_kept_is_told_at_once_and_what_the_platform_says_to_it(
+    prepared, platform, bridge
+):
+    def answer(request: httpx.Request) -> httpx.Response | None:
+        if "sign-psbt" not in request.url.path:
+            return None
+        if b'"reject"' not in request.content:
+            return problem(409, "VAULT_FROZEN")
+        said = {"psbt_id": "p-1", "status": "PENDING", "collected_signatures": 0, "required_signatures": 2}
+        return httpx.Response(200, json={**said, "detail": "Your decline was recorded before."})
+
+    async def sleep(seconds: float) -> None:
+        await (asyncio.Event().wait() if seconds in {45.0, 90.0} else hurried_sleep(seconds))
+
+    platform.before = answer
+    async with daemon_at(prepared, platform, bridge, sleep=sleep) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.KEPT)
+        await daemon.reject("p-1", "no more")
+        await until(lambda: "recorded before" in daemon.journal.record("p-1").reason)
+        assert daemon.journal.record("p-1").state is State.DECLINED
+
+
 async def test_what_replaced_a_kept_signature_and_ended_while_signerd_was_off_withdraws_it(
     prepared, platform, bridge
 ):
