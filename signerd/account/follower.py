@@ -89,7 +89,6 @@ class Follower:
     long_poll_seconds: int = 50
     sleep: Sleep = asyncio.sleep
     state: PlatformState = field(default_factory=PlatformState)
-    _turn: str = ""
     _alarmed: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -291,12 +290,12 @@ class Follower:
             for record in self.journal.unsettled()
             if _is_of(record.snapshot, workspace) and record.psbt_id not in following.listed
         ]
-        after = [psbt_id for psbt_id in open_ones if psbt_id > self._turn]
-        before = [psbt_id for psbt_id in open_ones if psbt_id <= self._turn]
+        after = [psbt_id for psbt_id in open_ones if psbt_id > following.turn]
+        before = [psbt_id for psbt_id in open_ones if psbt_id <= following.turn]
         for gone in stumbled.keys() - set(open_ones):
             del stumbled[gone]
         for psbt_id in islice((*sorted(after), *sorted(before)), FOLLOWED_A_ROUND):
-            self._turn = psbt_id
+            following.turn = psbt_id
             found = await self._ask_about(psbt_id, workspace)
             if found is None:
                 stumbled.pop(psbt_id, None)
@@ -327,13 +326,15 @@ def _left_out(what: str, found: Iterable[Unreadable]) -> dict[str, str]:
 class _Following:
     """How far one workspace is followed. ``listed``: the ids in the list that ``etag`` is of.
 
-    ``stumbled``: of those that are asked for one by one, whose last answer could not be taken.
+    ``turn``: the last that was asked for one by one. ``stumbled``: of those whose last answer could not be
+    taken.
     """
 
     workspace: Workspace
     pause: Backoff
     etag: str | None = None
     listed: set[str] = field(default_factory=set)
+    turn: str = ""
     stumbled: dict[str, Unreadable] = field(default_factory=dict)
     learnt: float | None = None
     one_by_one: bool = False

@@ -13,13 +13,15 @@ import pytest
 
 from custody.schemas.proposals import ProposalStatus
 from multisig import Network
+from signerd.account.follower import FOLLOWED_A_ROUND
 from signerd.core.rules.reading import written_rules
 from signerd.core.states import State
+from signerd.core.values import Limits
 from signerd.errors import UnknownProposal
-from signerd.journal import quota
+from signerd.journal import Journal, quota
 from signerd.journal.journal import RECONSIDERED
 from tests.support.daemons import daemon_at, make_config, until, until_state
-from tests.support.desk import snapshot_of, spend
+from tests.support.desk import NETWORK, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import URL, FakePlatform
 
@@ -174,6 +176,22 @@ async def test_a_workspace_that_comes_or_goes_is_noticed(prepared, watched):
         await until(lambda: len(watched.watched.lists) > rounds + 4)
         late = {request.url.params["workspace_id"] for request, _ in watched.watched.lists[rounds + 2 :]}
         assert late == {"2"}
+
+
+async def test_each_workspace_takes_its_own_turns_in_what_is_asked_for_one_by_one(prepared, watched):
+    """Else the one with few begins the other anew each time, and what became of its last is never heard."""
+    few, many = ["z"], [f"a-{number:02}" for number in range(FOLLOWED_A_ROUND + 2)]
+    with Journal(prepared, network=NETWORK, limits=Limits()) as journal:
+        for workspace_id, ids in ((1, few), (2, many)):
+            for psbt_id in ids:
+                snapshot = replace(snapshot_of(b"garbage!", psbt_id), workspace_id=workspace_id)
+                journal.poll(snapshot)
+                watched.proposals[psbt_id] = snapshot
+                watched.not_ours.add(psbt_id)
+    hook = several(1, 2)
+    watched.before = lambda request: hook(watched, request)
+    async with daemon_at(prepared, watched, FakeBridge()):
+        await until(lambda: set(watched.watched.singles) >= {*few, *many})
 
 
 async def test_f_what_is_forgotten_while_others_are_judged_ends_no_task(prepared, tmp_path, monkeypatch):
