@@ -94,7 +94,7 @@ def _live(visit: Visit) -> Live:
 
 
 def _standing(visit: Visit, shown: Contract) -> dict[str, Any]:
-    vault = vault_by_id(visit, shown.vault_id)
+    vault = vault_name(visit, shown.vault_id)
     held, trouble = holdings(visit, vault.id)
     before = visit.place_in_list("before")
     calls: list[ContractCall] = visit.get(

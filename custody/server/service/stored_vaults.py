@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sqlalchemy import BindParameter, and_, bindparam, case, func, insert, select, text, update
+from sqlalchemy import BindParameter, Select, and_, bindparam, case, func, insert, select, text, update
 from sqlalchemy.orm import Session
 
 from custody.server.domain.credentials import WorkspaceAccess
@@ -140,10 +140,6 @@ class Balance:
     unconfirmed: int = 0
     locked: int = 0
 
-    @property
-    def sats(self) -> int:
-        return self.confirmed + self.unconfirmed
-
 
 def balances_of(db: Session, vault_ids: Collection[str]) -> dict[str, Balance]:
     """By vault id. No sum is of all coins: the last movement tells what is confirmed, and those on their way
@@ -164,6 +160,13 @@ def _balances(db: Session, ids: Mapping[str, list[str]]) -> dict[str, Balance]:
         vault_id: Balance(sats, came.get(vault_id, 0), held.get(vault_id, 0))
         for vault_id, sats in confirmed.items()
     }
+
+
+def sats_of(db: Session, vault_ids: Select[str]) -> dict[str, int]:
+    """What each vault of the query has, confirmed or not: where it does not matter what a proposal holds."""
+    last, moves = _LAST_OF_VAULT.scalar_subquery(), _MOVES_OF_VAULT.scalar_subquery()
+    query = select(Vault.id, last, moves).where(Vault.id.in_(vault_ids))
+    return {vault_id: int(balance or 0) + int(more or 0) for vault_id, balance, more in db.execute(query)}
 
 
 def note_held(db: Session, chain: str, txids: Iterable[str]) -> None:
@@ -200,20 +203,18 @@ _NEXT_SCRIPTS = (
         WatchedScript.address_index == Vault.next_receive_index,
     )
 )
-_LAST = select(
-    Vault.id,
+_LAST_OF_VAULT = (
     select(Movement.balance_sats)
     .where(Movement.vault_id == Vault.id, Movement.height.is_not(None))
     .order_by(Movement.height.desc(), Movement.place.desc())
     .limit(1)
-    .scalar_subquery(),
-).where(Vault.id.in_(_IDS))
+)
+_LAST = select(Vault.id, _LAST_OF_VAULT.scalar_subquery()).where(Vault.id.in_(_IDS))
+_COMING = func.sum(case((ChainCoin.spent_by.is_(None), ChainCoin.amount_sats), else_=0))
+_LEAVING = func.sum(case((ChainCoin.height.is_not(None), ChainCoin.amount_sats), else_=0))
+_MOVES_OF_VAULT = select(_COMING - _LEAVING).where(ChainCoin.vault_id == Vault.id, text(MOVING))
 _MOVING = (
-    select(
-        ChainCoin.vault_id,
-        func.sum(case((ChainCoin.spent_by.is_(None), ChainCoin.amount_sats), else_=0)),
-        func.sum(case((ChainCoin.height.is_not(None), ChainCoin.amount_sats), else_=0)),
-    )
+    select(ChainCoin.vault_id, _COMING, _LEAVING)
     .where(ChainCoin.vault_id.in_(_IDS), text(MOVING))
     .group_by(ChainCoin.vault_id)
 )

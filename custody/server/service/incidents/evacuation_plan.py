@@ -4,12 +4,12 @@ Everything here only reads.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import cast
 
-from sqlalchemy import Select, bindparam, func, or_, select, text, union_all
+from sqlalchemy import Select, bindparam, case, func, or_, select, text, union_all
 from sqlalchemy.orm import Session
 
 from custody.advisories import Advisory, Concern
@@ -28,7 +28,7 @@ from custody.server.service.proposals.coins import VaultCoins, kept_for_tokens
 from custody.server.service.proposals.drafting import Drafter, plan_of
 from custody.server.service.proposals.payments import Intent, Payment
 from custody.server.service.proposals.records import names_of, rate_text
-from custody.server.service.stored_vaults import Balance, balances_of, policy_of
+from custody.server.service.stored_vaults import policy_of, sats_of
 from custody.server.store.models import (
     OPEN,
     EvacuatedVault,
@@ -62,13 +62,23 @@ _OF_OPEN = (
 
 
 @dataclass(frozen=True)
+class Exposed:
+    """A vault in which an exposed key stands. ``places``: its signers, of whom ``exposed`` are."""
+
+    id: str
+    name: str
+    m: int
+    places: list[Place]
+    exposed: int
+
+
+@dataclass(frozen=True)
 class Planned:
     """What is decided about one exposed vault. ``seats`` is empty where it is not moved, which ``cannot``
     explains.
     """
 
-    vault: Vault
-    exposed: int
+    vault: Exposed
     name: str
     seats: tuple[Seat, ...]
     cannot: str | None
@@ -86,14 +96,15 @@ class Decided:
     plan_hash: str
     exposed: frozenset[str]
     candidates: Mapping[int, Candidate]
-    balances: Mapping[str, Balance]
+    sats: Mapping[str, int]
     new_keys: Mapping[tuple[int, str], int]
 
     def as_moved(self) -> list[Planned]:
         """In the order in which they are moved: of those that are as urgent, the largest first."""
 
         def place_in_order(each: Planned) -> tuple[int, int, str]:
-            return urgency(each.vault.m, each.exposed, self.balances[each.vault.id].sats, each.vault.id)
+            vault = each.vault
+            return urgency(vault.m, vault.exposed, self.sats[vault.id], vault.id)
 
         return sorted(self.vaults, key=place_in_order)
 
@@ -124,25 +135,22 @@ def decide(
     _require_known(db, access, exposed)
     if request.advisory_id is not None:
         exposed |= _concerned(db, access, request.advisory_id)
-    places, thresholds = _places(db, access, exposed)
-    if not places:
+    of_exposed = _ids_of_exposed(access, exposed).distinct().subquery()
+    count_exposed = db.scalar(select(func.count()).select_from(of_exposed)) or 0
+    if not count_exposed:
         raise Invalid.at("/exposed_keys", "None of these keys stands in a vault of this workspace.")
-    # Whoever pays a vault changes what it holds: neither the cut nor the seats depend on that.
-    ordered = sorted(
-        places, key=lambda each: urgency(thresholds[each], _exposed_in(places[each], exposed), 0, each)
-    )
-    ids = ordered[: wire.MAX_EVACUATED]
-    vaults = {vault.id: vault for vault in db.scalars(select(Vault).where(Vault.id.in_(ids)))}
-    able, moved = able_to_move(db, ids, maker_id), _moved_before(db, ids, in_force)
+    urgent = _most_urgent(access, exposed)
+    vaults = _exposed_vaults(db, urgent, exposed)
+    able, moved = able_to_move(db, urgent, maker_id), _moved_before(db, urgent, in_force)
     candidates = _candidates(db, access, exposed, in_force)
     _require_substitutes(db, access, request.substitutes, exposed)
-    signers = {place.user_id for each in ids for place in places[each]}
+    signers = {place.user_id for vault in vaults for place in vault.places}
     people = _people(db, signers | set(request.substitutes.values()))
     names = set(db.scalars(select(Vault.name).where(Vault.workspace_id == access.workspace_id)))
-    room = Room.of(candidates, (places[each] for each in ids if each not in moved))
+    room = Room.of(candidates, (vault.places for vault in vaults if vault.id not in moved))
     planned = []
-    for vault in map(vaults.__getitem__, ids):
-        left, exposed_here = able.get(vault.id, 0), _exposed_in(places[vault.id], exposed)
+    for vault in vaults:
+        left = able.get(vault.id, 0)
         seats: tuple[Seat, ...] | str
         if vault.id in moved:
             seats = moved[vault.id]
@@ -153,24 +161,24 @@ def decide(
                 "and the vault's makers may not approve: then another member asks for it."
             )
         else:
-            seats = reseat(places[vault.id], candidates, request.substitutes, room, people)
+            seats = reseat(vault.places, candidates, request.substitutes, room, people)
         if isinstance(seats, str):
-            planned.append(Planned(vault, exposed_here, vault.name, (), seats))
+            planned.append(Planned(vault, vault.name, (), seats))
         else:
-            planned.append(Planned(vault, exposed_here, _free_name(vault.name, names), seats, None))
+            planned.append(Planned(vault, _free_name(vault.name, names), seats, None))
     new_keys = Counter(
         (seat.user_id, seat.key_id)
         for each in planned
         for seat in each.seats
-        if all(seat.key_id != place.key_id for place in places[each.vault.id])
+        if all(seat.key_id != place.key_id for place in each.vault.places)
     )
     return Decided(
         tuple(planned),
-        len(ordered) - len(ids),
+        count_exposed - len(vaults),
         _hash(access, request, planned),
         exposed,
         candidates,
-        balances_of(db, ids),
+        sats_of(db, urgent),
         new_keys,
     )
 
@@ -205,10 +213,6 @@ def _keys_here(access: WorkspaceAccess) -> Select[Key]:
     return select(Key).where(or_(Key.user_id.in_(members), Key.id.in_(signing)))
 
 
-def _exposed_in(places: Iterable[Place], exposed: Collection[str]) -> int:
-    return sum(place.key_id in exposed for place in places)
-
-
 def _require_known(db: Session, access: WorkspaceAccess, exposed: frozenset[str]) -> None:
     """Raises Invalid: a key that was mistyped must not pass for one that is in no vault."""
     known = _keys_here(access).with_only_columns(Key.id).where(Key.id.in_(exposed))
@@ -228,23 +232,41 @@ def _require_substitutes(
         raise Invalid.at("/substitutes", f"No member of this workspace has the user id {min(strangers)}.")
 
 
-def _places(
-    db: Session, access: WorkspaceAccess, exposed: Collection[str]
-) -> tuple[Mapping[str, list[Place]], Mapping[str, int]]:
-    """The signers of each exposed vault, and how many of them sign, by its id."""
-    of_exposed = select(VaultSigner.vault_id).where(VaultSigner.key_id.in_(exposed))
+def _ids_of_exposed(access: WorkspaceAccess, exposed: Collection[str]) -> Select[str]:
+    """Of each vault as often as one of these keys stands in it."""
+    return (
+        select(VaultSigner.vault_id)
+        .join(Vault, Vault.id == VaultSigner.vault_id)
+        .where(Vault.workspace_id == access.workspace_id, VaultSigner.key_id.in_(exposed))
+    )
+
+
+def _most_urgent(access: WorkspaceAccess, exposed: Collection[str]) -> Select[str]:
+    """The ids of as many vaults as a plan has. Part of each statement about them: to name them would take longer than
+    to find them. Whoever pays a vault changes what it holds: neither the cut nor the seats depend on that.
+    """  # noqa: E501
+    lacks = Vault.m - func.count()
+    query = _ids_of_exposed(access, exposed).group_by(VaultSigner.vault_id, Vault.m)
+    order = case((lacks > 0, lacks), else_=0), VaultSigner.vault_id
+    return query.order_by(*order).limit(wire.MAX_EVACUATED)
+
+
+def _exposed_vaults(db: Session, urgent: Select[str], exposed: Collection[str]) -> list[Exposed]:
+    """In the order of `urgency`."""
     query = (
-        select(Vault.id, Vault.m, VaultSigner.user_id, VaultSigner.key_id)
+        select(Vault.id, Vault.name, Vault.m, VaultSigner.user_id, VaultSigner.key_id)
         .join(VaultSigner, VaultSigner.vault_id == Vault.id)
-        .where(Vault.workspace_id == access.workspace_id, Vault.id.in_(of_exposed))
+        .where(Vault.id.in_(urgent))
         .order_by(Vault.id, VaultSigner.key_index)
     )
-    found: dict[str, list[Place]] = defaultdict(list)
-    thresholds: dict[str, int] = {}
-    for vault_id, m, user_id, key_id in db.execute(query):
-        found[vault_id].append(Place(user_id, key_id))
-        thresholds[vault_id] = m
-    return found, thresholds
+    places: dict[tuple[str, str, int], list[Place]] = defaultdict(list)
+    for vault_id, name, m, user_id, key_id in db.execute(query):
+        places[vault_id, name, m].append(Place(user_id, key_id))
+    found = [
+        Exposed(*vault, signers, sum(place.key_id in exposed for place in signers))
+        for vault, signers in places.items()
+    ]
+    return sorted(found, key=lambda each: urgency(each.m, each.exposed, 0, each.id))
 
 
 def _candidates(
@@ -271,7 +293,7 @@ def _candidates(
     }
 
 
-def _moved_before(db: Session, vault_ids: Sequence[str], in_force: Collection[Advisory]) -> Mapping[str, str]:
+def _moved_before(db: Session, vault_ids: Select[str], in_force: Collection[Advisory]) -> Mapping[str, str]:
     """Why those are not moved again that have, or are about to get, a replacement that can take the coins. By
     vault.
     """
@@ -346,12 +368,15 @@ def shown(
     new = decided.new_keys
     names = _people(db, {*places, *(seat.user_id for seat in seats), *(user_id for user_id, _ in new)})
     prints = _fingerprints(db, {*(seat.key_id for seat in seats), *(key_id for _, key_id in new)})
-    held, is_open = decided.balances, open_in(db, [each.vault.id for each in told], in_force, MOST_READ)
+    held, ids = decided.sats, [each.vault.id for each in told]
+    stored = {vault.id: vault for vault in db.scalars(select(Vault).where(Vault.id.in_(ids)))}
+    is_open = open_in(db, ids, in_force, MOST_READ)
     rate = quote.rates[request.priority]
     vaults = [
         _planned(
             each,
-            _money(db, each.vault, drafter, rate, quote) if held[each.vault.id].sats else _Money(),
+            stored[each.vault.id],
+            _money(db, stored[each.vault.id], drafter, rate, quote) if held[each.vault.id] else _Money(),
             is_open.get(each.vault.id, Open()),
             names,
             prints,
@@ -368,7 +393,7 @@ def shown(
         first=first,
         planned_vaults=len(decided.vaults),
         moved_vaults=len(moved),
-        moved_sats=sum(held[each.vault.id].sats for each in moved),
+        moved_sats=sum(held[each.vault.id] for each in moved),
         exposed_keys=keys_of_vaults(db, access, decided.exposed),
         new_keys=[
             wire.VaultKey(
@@ -502,14 +527,19 @@ def _money(db: Session, vault: Vault, drafter: Drafter, rate: FeeRate, quote: Qu
 
 
 def _planned(
-    each: Planned, money: _Money, is_open: Open, names: Mapping[int, str], prints: Mapping[str, str]
+    each: Planned,
+    vault: Vault,
+    money: _Money,
+    is_open: Open,
+    names: Mapping[int, str],
+    prints: Mapping[str, str],
 ) -> wire.PlannedVault:
     return wire.PlannedVault(
-        vault_id=each.vault.id,
-        vault_name=each.vault.name,
-        m=each.vault.m,
-        n=each.vault.n,
-        exposed=each.exposed,
+        vault_id=vault.id,
+        vault_name=vault.name,
+        m=vault.m,
+        n=vault.n,
+        exposed=each.vault.exposed,
         replacement_name=each.name,
         signers=[_signer(seat, names, prints) for seat in each.seats],
         cannot=each.cannot,
@@ -517,7 +547,7 @@ def _planned(
         cancels=list(is_open.cancels[:MOST_NAMED]),
         holds=list(is_open.holds[:MOST_NAMED]),
         forwards=list(is_open.forwards[:MOST_NAMED]),
-        notes=_notes(each.vault, money, is_open),
+        notes=_notes(vault, money, is_open),
     )
 
 

@@ -110,7 +110,9 @@ def _able(which: ColumnElement[bool]) -> Select[str]:
     )
 
 
-def able_to_move(db: Session, vault_ids: Collection[str], maker_id: int | None = None) -> dict[str, int]:
+def able_to_move(
+    db: Session, vault_ids: Collection[str] | Select[str], maker_id: int | None = None
+) -> dict[str, int]:
     """How many signers of each vault can still move its coins to another one; a vault without any is not in
     it. ``maker_id``: the user who proposes it, and does not count where makers may not approve.
     """

@@ -306,8 +306,10 @@ def _searched(
     )
     if len(ids) > wanted.limit:
         following = ids[wanted.limit - 1]
-    found = db.scalars(query.where(Proposal.id.in_(ids[: wanted.limit]))).all()
-    items = proposal_records(db, found, _reader(caller, access))
+    shown = ids[: wanted.limit]
+    # By their ids alone: in the list's order SQLite walks along all of it.
+    found = {each.id: each for each in db.scalars(select(Proposal).where(Proposal.id.in_(shown)))}
+    items = proposal_records(db, [found[each] for each in shown], _reader(caller, access))
     return Page(items, len(items), wanted.after is None and following is None, following)
 
 

@@ -19,6 +19,8 @@ from multisig.errors import InvalidAmount
 
 # For one word. More words look at fewer proposals at a time: each word costs as much as the first.
 WINDOW: Final = 5_000
+# Looked at first, for words that many have.
+NEAREST: Final = 500
 MAX_WORDS: Final = 8
 # Shorter ones begin too many ids.
 LEAST_OF_ID: Final = 4
@@ -46,17 +48,20 @@ def search(
     if len(words) > MAX_WORDS:
         raise Invalid.at("/search", f"A search has at most {MAX_WORDS} different words.")
     most = max(1, WINDOW // max(1, len(words)))
-    window = query.with_only_columns(*_COLUMNS).limit(most).subquery()
     ours = None
     if may_read_book(access):
         ours = AddressBookEntry.workspace_id == access.workspace_id
     is_sqlite = db.get_bind().dialect.name == "sqlite"
-    matching = select(window.c.id).where(*(_has(window, word, ours, is_sqlite=is_sqlite) for word in words))
-    order = (window.c.created_at, window.c.id)
-    matching = matching.order_by(*(each.desc() for each in order) if newest_first else order)
-    found = list(db.scalars(matching.limit(count)))
-    if len(found) == count:
-        return found, None
+    found: list[str] = []
+    for looked_at in (NEAREST, most):
+        window = query.with_only_columns(*_COLUMNS).limit(min(looked_at, most)).subquery()
+        has_all = [_has(window, word, ours, is_sqlite=is_sqlite) for word in words]
+        order = (window.c.created_at, window.c.id)
+        matching = select(window.c.id).where(*has_all)
+        matching = matching.order_by(*(each.desc() for each in order) if newest_first else order)
+        found = list(db.scalars(matching.limit(count)))
+        if len(found) == count:
+            return found, None
     return found, db.scalar(query.with_only_columns(Proposal.id).offset(most - 1).limit(1))
 
 

@@ -23,6 +23,7 @@ from custody.server.store.models import (
     TokenCell,
     Vault,
 )
+from custody.server.store.store import chunks
 from multisig import Network, decode_address, encode_address
 from multisig.tokens.machine import Cell
 
@@ -222,14 +223,14 @@ class _Lists:
     names: Mapping[str, str]
     owners: Mapping[str, bytes]
     listed: Mapping[str, Sequence[bytes]]
-    network: Network
+    addresses: Mapping[bytes, str]
     trouble: str | None
 
     def entries(self, contract_id: str) -> list[wire.ListedAddress]:
         """The owner first, who may always receive, and once only: a list may name the owner, too."""
         owner = self.owners[contract_id]
         listed = [script for script in self.listed.get(contract_id, ()) if script != owner]
-        addresses = [encode_address(script, self.network) or "" for script in (owner, *listed)]
+        addresses = [self.addresses[script] for script in (owner, *listed)]
         return [wire.ListedAddress(address=each, name=self.names.get(each, "")) for each in addresses]
 
     def error_of(self, family: TokenFamily) -> str | None:
@@ -269,16 +270,21 @@ def workspace_whitelist(
 
 def _read(db: Session, access: WorkspaceAccess, families: Collection[TokenFamily]) -> _Lists:
     ids = [each.best.txid for each in families if each.best.txid is not None]
+    owners, listed = owners_of(db, access.chain, ids), listed_by(db, access.chain, ids)
+    network = Network(access.chain)
+    scripts = {*owners.values(), *(script for one in listed.values() for script in one)}
+    addresses = {script: encode_address(script, network) or "" for script in scripts}
+    names = _names(db, access, addresses.values())
+    return _Lists(names, owners, listed, addresses, why_behind(db, access.chain))
+
+
+def _names(db: Session, access: WorkspaceAccess, addresses: Collection[str]) -> dict[str, str]:
+    """By address, of those that are in the workspace's book."""
     book = select(AddressBookEntry.address, AddressBookEntry.name).where(
         AddressBookEntry.workspace_id == access.workspace_id
     )
-    return _Lists(
-        dict(db.execute(book).all()),
-        owners_of(db, access.chain, ids),
-        listed_by(db, access.chain, ids),
-        Network(access.chain),
-        why_behind(db, access.chain),
-    )
+    parts = (book.where(AddressBookEntry.address.in_(some)) for some in chunks(addresses))
+    return {address: name for part in parts for address, name in db.execute(part)}
 
 
 def _whitelist(

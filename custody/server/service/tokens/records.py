@@ -57,9 +57,10 @@ def contract_record(db: Session, access: WorkspaceAccess, contract_uid: int) -> 
     Of a token that another workspace made: only what the chain and the bytecode say.
     """
     contract, vault_id = _found(db, access, contract_uid)
-    family = token_families(db, contract.chain, [contract.deploy_family_id])[contract.deploy_family_id]
+    families = token_families(db, contract.chain, [contract.deploy_family_id])
+    family = families[contract.deploy_family_id]
     if vault_id is None:
-        (record,) = contract_records(db, access.network, [contract])
+        (record,) = _own_records(db, access.network, [contract], families)
     else:
         supplies = supplies_of(db, contract.chain, _ids_of([family]))
         record = _public(_contract_record(access.network, contract, family, [], supplies), vault_id)
@@ -104,6 +105,12 @@ def contract_records(db: Session, network: str, contracts: Sequence[Contract]) -
     if not contracts:
         return []
     families = token_families(db, contracts[0].chain, [contract.deploy_family_id for contract in contracts])
+    return _own_records(db, network, contracts, families)
+
+
+def _own_records(
+    db: Session, network: str, contracts: Sequence[Contract], families: Mapping[str, TokenFamily]
+) -> list[wire.Contract]:
     signers = _signers(db, contracts, families)
     supplies = supplies_of(db, contracts[0].chain, _ids_of(families.values()))
     return [
