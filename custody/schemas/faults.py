@@ -28,7 +28,7 @@ _WORDS = MappingProxyType(
         "int_from_float": "must be a whole number",
         "int_parsing": "must be a whole number",
         "int_parsing_size": "is too large a number",
-        "int_type": "must be a whole number",
+        "int_type": "must be a whole number, without quotes or a point",
         "less_than": "must be less than {lt}",
         "less_than_equal": "must be {le} or less",
         "list_type": "must be a list",

@@ -59,6 +59,9 @@ def test_every_mistake_has_words_of_ours(model):
     assert found
 
 
+WHOLE = "must be a whole number, without quotes or a point"
+
+
 def names(model: type[BaseModel]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
@@ -69,7 +72,7 @@ def names(model: type[BaseModel]) -> list[str]:
         (LoginRequest, {"email": "ada"}, "email", "must be an e-mail address, such as ada@example.org"),
         (LoginRequest, {"email": "ada@example.org"}, "password", "is missing"),
         (CreatePsbtRequest, {"wallet_id": "../x"}, "wallet_id", "takes letters, digits, - and _ alone"),
-        (CreatePsbtRequest, {"workspace_id": "1"}, "workspace_id", "must be a whole number"),
+        (CreatePsbtRequest, {"workspace_id": "1"}, "workspace_id", WHOLE),
         (CreatePsbtRequest, {"recipients": [""]}, "recipients.0", "must not be empty"),
         (CreatePsbtRequest, {"tx_type": "sent"}, "tx_type", "must be 'send'"),
         (CreatePsbtRequest, {"amount": 1}, "amount", "is not known here; look for a mistyped name"),
