@@ -6,7 +6,7 @@ from starlette.responses import Response
 from custody.schemas.common import Name
 from custody.schemas.queries import QueryId
 from custody.server.console.identity import providers
-from custody.server.console.table import Row
+from custody.server.console.table import Row, is_fresh
 from custody.server.console.visit import Visit, shaped
 from custody.server.domain.errors import Invalid
 from custody.server.service.sign_in.passkeys import Assertion
@@ -24,13 +24,15 @@ class _Named(BaseModel):
 
 
 def account(visit: Visit) -> Response:
+    second_factor = visit.services.account.authenticators.method_of(visit.caller)
     return visit.page(
         "account/account.html",
         here="account",
         sessions=visit.get("/auth/sessions"),
         mails=visit.get("mail-settings"),
         keys=visit.get("keys"),
-        second_factor=visit.services.account.authenticators.method_of(visit.caller),
+        second_factor=second_factor,
+        asks_code=second_factor != "none" and not is_fresh(visit),
         passkeys=_passkeys(visit),
         providers=providers(visit),
     )
@@ -97,7 +99,19 @@ def authenticator(visit: Visit) -> Response:
 
 def confirm_authenticator(visit: Visit) -> Response:
     confirmed = visit.post("/auth/totp/confirm", code=visit.form.one("code"))
-    return visit.page("account/recovery_codes.html", here="account", codes=confirmed.recovery_codes)
+    places = [
+        entry.workspace_info.uid
+        for organisation in visit.user.organisations_info.organisations
+        for entry in organisation.workspaces.workspaces
+    ]
+    onward = f"/console/w/{places[0]}/" if len(places) == 1 else "/console/"
+    codes = confirmed.recovery_codes
+    return visit.page("account/recovery_codes.html", here="account", codes=codes, onward=onward)
+
+
+def mistyped_code(visit: Visit) -> Response:
+    """The secret that was shown still waits for its code."""
+    return visit.page("account/authenticator.html", here="account", offered=None)
 
 
 def end_sessions(visit: Visit) -> Response:
@@ -121,7 +135,7 @@ ROWS = (
     Row("POST", "/account/password", password, again=account),
     Row("POST", "/account/second-factor", second_factor, again=account, steps_up=True),
     Row("POST", "/account/authenticator", authenticator, again=account, steps_up=True),
-    Row("POST", "/account/authenticator/confirm", confirm_authenticator, again=account),
+    Row("POST", "/account/authenticator/confirm", confirm_authenticator, again=mistyped_code),
     Row("POST", "/account/sessions/end", end_sessions, again=account),
     Row("POST", "/account/mails", mails, again=account),
 )

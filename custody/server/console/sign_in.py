@@ -38,10 +38,19 @@ def sign_in_page(visit: Visit) -> Response:
         "sign_in.html",
         target=target,
         is_invited=target.startswith(_INVITATIONS),
+        invited=_invited(visit, target),
         provider_id=provider_id,
         organisation=organisation,
         host=urlsplit(issuer or "").hostname,
     )
+
+
+def _invited(visit: Visit, target: str) -> str:
+    """The address that the invitation of the path was mailed to."""
+    if not target.startswith(_INVITATIONS):
+        return ""
+    with visit.services.store.read() as db:
+        return visit.services.invitations.address_of(db, target.rpartition("/")[2])
 
 
 def sign_in(visit: Visit) -> Response:
@@ -93,7 +102,8 @@ def sign_out(visit: Visit) -> Response:
 
 
 def register_page(visit: Visit) -> Response:
-    return visit.page("register.html", target=target_of(visit))
+    target = target_of(visit)
+    return visit.page("register.html", target=target, invited=_invited(visit, target))
 
 
 def register(visit: Visit) -> Response:

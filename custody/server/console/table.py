@@ -232,7 +232,7 @@ def _before(row: Row, visit: Visit) -> Response | None:
             _prove(visit)
         except Invalid as error:
             problem = error
-        if not _is_fresh(visit):
+        if not is_fresh(visit):
             asked = _asked(visit)
     if has_confirmed and asked is None:
         return None
@@ -266,7 +266,8 @@ def _prove(visit: Visit) -> None:
         step_up.prove_by_password(visit.caller, password)
 
 
-def _is_fresh(visit: Visit) -> bool:
+def is_fresh(visit: Visit) -> bool:
+    """Whether the person gave their second factor lately."""
     with visit.services.store.read() as db:
         return visit.services.account.step_up.is_fresh(db, visit.caller)
 

@@ -274,6 +274,7 @@ class Visit:
             "key": trace_id_of(self.request),
             "typed": self.form,
             "problem": self.problem,
+            "said": "",
         }
 
 

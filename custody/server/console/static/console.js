@@ -88,6 +88,11 @@
     }
   });
 
+  for (const button of document.querySelectorAll("[data-print]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => window.print());
+  }
+
   // Rows of a form that a person adds: recipients of a payment.
   body.addEventListener("click", (event) => {
     const button = event.target.closest("[data-add]");

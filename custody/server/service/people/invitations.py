@@ -80,6 +80,13 @@ class Invitations:
         address = db.get_one(User, caller.user_id).email
         return invitation_records(db, self._pending(Invitation.invited_email == address))
 
+    def address_of(self, db: Session, invite_id: str) -> str:
+        """Who is invited, for those who have the mail's link; empty where no such invitation waits."""
+        return (
+            db.scalar(select(Invitation.invited_email).where(*self._pending(Invitation.id == invite_id)))
+            or ""
+        )
+
     def answer(self, db: Session, caller: Caller, invite_id: str, *, accept: bool) -> wire.Invitation:
         """Accepts or declines, once and for good.
 

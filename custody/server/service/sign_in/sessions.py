@@ -59,9 +59,11 @@ class Sessions:
         device: str | None,
         location: str | None,
         bound_to: int | None = None,
+        *,
+        is_proven: bool = False,
     ) -> Tokens:
         """A new session in the caller's transaction. ``bound_to``: the organisation whose provider signs
-        in.
+        in. ``is_proven``: the second factor was given, which counts as a proof (ADR 30).
         """
         now = self._clock()
         session = SignInSession(
@@ -73,6 +75,7 @@ class Sessions:
             created_at=now,
             last_used_at=now,
             bound_to=bound_to,
+            stepped_up_at=now if is_proven else None,
         )
         db.add(session)
         db.flush()

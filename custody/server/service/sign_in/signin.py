@@ -262,7 +262,7 @@ class SignIn:
                 proof = self._challenges.judge(db, challenge, token_2fa, given)
                 if proof is not None:
                     client = ClientInfo(challenge.device, challenge.location)
-                    return self._finish(db, challenge.user_id, client, trace_id, proof)
+                    return self._finish(db, challenge.user_id, client, trace_id, proof, is_proven=True)
                 record_about(self._audit, db, db.get_one(User, challenge.user_id), "OTP_REFUSED", trace_id)
         raise OtpInvalid("The code is wrong, was used, or has expired.")
 
@@ -280,9 +280,18 @@ class SignIn:
             credential.password_hash = renewed or credential.password_hash
             yield db, credential
 
-    def _finish(self, db: Session, user_id: int, client: ClientInfo, trace_id: str, proof: str) -> SignedIn:
+    def _finish(
+        self,
+        db: Session,
+        user_id: int,
+        client: ClientInfo,
+        trace_id: str,
+        proof: str,
+        *,
+        is_proven: bool = False,
+    ) -> SignedIn:
         user = db.get_one(User, user_id)
-        tokens = self._sessions.open(db, user, client.device, client.location)
+        tokens = self._sessions.open(db, user, client.device, client.location, is_proven=is_proven)
         record_about(self._audit, db, user, "SIGNED_IN", trace_id, proof)
         return SignedIn(user.id, tokens)
 

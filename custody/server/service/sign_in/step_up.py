@@ -18,7 +18,7 @@ from custody.server.service.sign_in.signin import Challenges, ClientInfo
 from custody.server.store import Store
 from custody.server.store.models import Credential, SignInSession, User
 
-# So long a proof counts: a treasurer who changes five limits gives one code.
+# So long a proof counts, the code of the sign-in among them: a treasurer who changes five limits gives one.
 STEP_UP_LIFETIME: Final = timedelta(minutes=10)
 
 

@@ -1,6 +1,8 @@
 """A person's workspaces, invitations, and a workspace at a glance."""
 
 from custody.server.console import home
+from tests.support.asgi import asgi_client
+from tests.support.console import Visitor
 from tests.support.custody import ok
 
 
@@ -33,6 +35,12 @@ def test_an_invitation_is_accepted_where_the_mail_leads(desk, browse):
         "role_id": role["RoleId"],
     }
     invite_id = ok(desk.admin.post("/api/v1/invite-to-workspace", body))["invite_id"]
+    with asgi_client(desk.world.platform.asgi) as http:
+        # Who has the mail's link need not type the address that it was sent to.
+        newcomer = Visitor(http).open(f"/invitations/{invite_id}")
+        for page in (newcomer.url, newcomer.link("Register first")):
+            typed = newcomer.open(f"{page}?next=/invitations/{invite_id}" if "?" not in page else page)
+            assert typed.page.by_id("email").attributes["value"] == "other@example.org"
     person = browse("other").open(f"/invitations/{invite_id}")
     assert "Acme" in person.words
     person.send(f"/console/invitations/{invite_id}", button="accept")

@@ -42,6 +42,9 @@ def test_a_payment_is_looked_at_made_signed_and_confirmed(desk, browse, here):
     assert f"{proposal.fee_sats:,} sats" in fee
     assert person.url == f"{here}/{proposal.id}"
     assert "It is proposed." in person.words
+    part = person.page.by_id("standing").attributes
+    assert "It is proposed." not in person.open(part["hx-get"]).words
+    person.open(f"{here}/{proposal.id}")
     assert "waits for 2 of alice@example.org, bob@example.org" in person.words
     assert "by admin@example.org (you)" in person.words
     signer = browse("alice").open(person.url).words

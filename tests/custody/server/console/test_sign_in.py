@@ -67,11 +67,25 @@ def test_the_account_page_says_which_second_factor_is_in_force(desk, browse):
     person = browse("admin").open("/console/account")
     assert "Your second factor: none, the password alone." in person.words
     assert "Set up an authenticator" in person.words
-    offered = ok(desk.admin.post("/auth/totp/enrol", {"password": PASSWORD}))
-    ok(desk.admin.post("/auth/totp/confirm", {"code": Phone(desk.world, offered["secret"]).code}))
-    person.open("/console/account")
-    assert "Your second factor: an authenticator." in person.words
-    assert "Set up an authenticator" not in person.words
+    ok(desk.admin.post("/auth/two-factor", {"method": "email", "password": PASSWORD}))
+    with asgi_client(desk.world.platform.asgi) as http:
+        person = Visitor(http).sign_in("admin@example.org")
+        person.send("/console/sign-in/code", otp=desk.world.mail.newest_code()).open("/console/account")
+        mailed = len(desk.world.mail.sent)
+        # The sign-in's code is a proof: the password is asked for once, and no other code.
+        person.send("/console/account/authenticator", password=PASSWORD)
+        assert len(desk.world.mail.sent) == mailed
+        phone = Phone(desk.world, person.page.all("span", **{"class": "mono"})[0].words)
+        confirm = "/console/account/authenticator/confirm"
+        person.send(confirm, code="000000" if phone.code != "000000" else "000001", status=422)
+        # A mistyped code is typed again, with the secret that the phone has by now.
+        person.send(confirm, code=phone.code)
+        assert "Your recovery codes" in person.words
+        person.open(person.link("I have kept them"))
+        assert person.url == f"/console/w/{desk.workspace_id}/"
+        person.open("/console/account")
+        assert "Your second factor: an authenticator." in person.words
+        assert "Set up an authenticator" not in person.words
 
 
 def test_two_tabs_renew_at_once_and_stay_signed_in(desk, browse):

@@ -66,7 +66,7 @@ def test_the_account_is_changed_and_an_authenticator_set_up(window):
     page.get_by_role("button", name="Confirm").click()
     heading(page, "Your recovery codes")
     window.judge(page, "recovery-codes")
-    page.get_by_role("link", name="I have written them down").click()
+    page.get_by_role("link", name="I have kept them").click()
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("status")).to_contain_text("You are signed out.")
 
