@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signerd.cli.desk import Desk, json_option, pass_desk
+from signerd.cli.desk import Desk, json_option, pass_desk, read_file
 from signerd.cli.terminal import answer, say
 
 if TYPE_CHECKING:
@@ -27,10 +27,9 @@ def add(desk: Desk, file: Path, as_json: bool) -> None:
     from signerd.shapes.calls import MAX_LIST_TEXT
 
     try:
-        with file.open("rb") as opened:
-            text = opened.read(MAX_LIST_TEXT + 1).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRequest(f"{file} cannot be read: {error}", hint="Name the publisher's file.") from None
+        text = read_file(file, MAX_LIST_TEXT).decode()
+    except UnicodeDecodeError:
+        raise InvalidRequest(f"{file} is no text", hint="Name the publisher's file.") from None
     with desk.daemon() as daemon:
         found = daemon.take_advisories(text)
     _tell(found, as_json=as_json)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signerd.cli.airgap import written
-from signerd.cli.desk import Desk
+from signerd.cli.desk import Desk, read_file
 from signerd.cli.terminal import Exit
 from signerd.errors import AnswerMissing, InvalidRequest
 
@@ -74,13 +74,6 @@ def compared_on_device(
 
 def _text(file: Path) -> str:
     try:
-        with file.open("rb") as opened:
-            raw = opened.read(MAX_EXPORT_BYTES + 1)
-    except OSError as error:
-        raise InvalidRequest(f"{file} cannot be read: {error.strerror}", hint="Give another file.") from None
-    if len(raw) > MAX_EXPORT_BYTES:
-        raise InvalidRequest(f"{file} is larger than any file of a device that is read here")
-    try:
-        return raw.decode("utf-8-sig")
+        return read_file(file, MAX_EXPORT_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidRequest(f"{file} is no text", hint="Give the file that the device wrote.") from None

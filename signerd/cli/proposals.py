@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
+from signerd.cli.desk import Desk, json_option, pass_desk, read_file, yes_option
 from signerd.cli.naming import proposal_named
 from signerd.cli.terminal import Exit, answer, aside, put, say
 from signerd.cli.words import proposal_text, proposals_text, psbt_text, standing_words
@@ -287,7 +287,13 @@ def _read_psbt(file: str) -> str:
     """As base64 in one line. Raises InvalidRequest; what it holds is judged by the daemon."""
     from base64 import b64encode
 
-    raw = _bytes(file)
+    from signerd.shapes.calls import MAX_PSBT_BODY
+
+    raw = (
+        sys.stdin.buffer.read(MAX_PSBT_BODY + 1) if file == STANDARD else read_file(Path(file), MAX_PSBT_BODY)
+    )
+    if len(raw) > MAX_PSBT_BODY:
+        raise InvalidRequest("standard input is larger than any PSBT that is read here")
     if raw.startswith(MAGIC):
         return b64encode(raw).decode("ascii")
     # As programs and mails break it.
@@ -298,20 +304,3 @@ def _read_psbt(file: str) -> str:
             hint="Export it from your wallet as a PSBT (BIP-174 or BIP-370).",
         )
     return text.decode("ascii")
-
-
-def _bytes(file: str) -> bytes:
-    """No more than could be a PSBT."""
-    from signerd.shapes.calls import MAX_PSBT_BODY
-
-    try:
-        if file == STANDARD:
-            raw = sys.stdin.buffer.read(MAX_PSBT_BODY + 1)
-        else:
-            with Path(file).open("rb") as opened:
-                raw = opened.read(MAX_PSBT_BODY + 1)
-    except OSError as error:
-        raise InvalidRequest(f"{file} cannot be read: {error.strerror}", hint="Give another file.") from None
-    if len(raw) > MAX_PSBT_BODY:
-        raise InvalidRequest(f"{file} is larger than any PSBT that is read here")
-    return raw

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signerd.cli import naming
-from signerd.cli.desk import Desk, json_option, pass_desk
+from signerd.cli.desk import Desk, json_option, pass_desk, read_file
 from signerd.cli.naming import vault_named
 from signerd.cli.terminal import answer, aside, say
 from signerd.core.states import network_words
@@ -227,27 +227,16 @@ def _brought(file: Path | None, psbt: Path | None, network: str) -> "BroughtQuor
         raise InvalidRequest("--from and --psbt cannot be given together", hint="Pin from one of the two.")
     try:
         if file is not None:
-            vault = vault_of_file(_text(_read(file)), Network(network))
+            vault = vault_of_file(_text(read_file(file, MAX_FILE_BYTES)), Network(network))
             return BroughtQuorum(source="file", descriptor=vault.descriptor)
         assert psbt is not None
-        data = _read(psbt)
+        data = read_file(psbt, MAX_FILE_BYTES)
         parsed = ReceivedPsbt.parse(data if data.startswith(PSBT_MAGIC) else _text(data)).psbt
         return BroughtQuorum(source="psbt", descriptor=vault_of_psbt(parsed, Network(network)).descriptor)
     except MultisigError as error:
         raise InvalidRequest(
             f"{file or psbt} has no vault that can be pinned: {error}", hint=error.hint
         ) from error
-
-
-def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise InvalidRequest(f"{path} cannot be read: {error.strerror}", hint="Give another file.") from error
-    if len(data) > MAX_FILE_BYTES:
-        raise InvalidRequest(f"{path} is larger than any vault or PSBT", hint="Give another file.")
-    return data
 
 
 def _text(data: bytes) -> str:

@@ -252,7 +252,6 @@ class SubmitDecline:
 
 
 class Level(StrEnum):
-    INFO = "info"
     ATTENTION = "attention"
     ALARM = "alarm"
 
