@@ -122,7 +122,7 @@ def teller(feed: Feed, subject: str) -> OnProgress:
     return lambda progress: feed.add(subject, "progress", plain(progress.text))
 
 
-@dataclass
+@dataclass(eq=False)
 class OnScreen:
     """An address that a person compares. ``another``: they have said on this computer that the device shows
     another one.
@@ -137,8 +137,8 @@ class Devices:
 
     bridge: DeviceBridge
     fault: FaultPoint = no_fault
-    on_screen: dict[str, OnScreen] = field(default_factory=dict)
-    """By device: the address that it shows, until the person has compared it."""
+    on_screen: dict[str, list[OnScreen]] = field(default_factory=dict)
+    """By device: the address that it shows, until the person has compared it, and what it shows next."""
 
     async def all(self) -> tuple[Device, ...]:
         """Those that are there. Raises DeviceFailed where the library cannot say it."""
@@ -238,14 +238,16 @@ class Devices:
             DeviceFailed.
         """
         shown = OnScreen()
-        first = self.on_screen.setdefault(device_id, shown) is shown
+        asked = self.on_screen.setdefault(device_id, [])
+        asked.append(shown)
         try:
             await self._show_address(device_id, policy, place, on_progress)
         except DeviceFailed:
             if not shown.another:
                 raise
         finally:
-            if first:
+            asked.remove(shown)
+            if not asked:
                 del self.on_screen[device_id]
         if shown.another:
             raise AddressDiffers(
@@ -261,13 +263,13 @@ class Devices:
         A Trezor's buttons refuse no address. Raises AddressNotShown: it shows none that a person is to
         compare.
         """
-        shown = self.on_screen.get(device_id)
-        if shown is None:
+        asked = self.on_screen.get(device_id)
+        if asked is None:
             raise AddressNotShown(
                 "this device shows no address that is to be compared",
                 hint="Have it show the address again, and say so while it does.",
             )
-        shown.another = True
+        asked[0].another = True
         await self.bridge.cancel(device_id)
 
     async def _show_address(

@@ -2,6 +2,7 @@
 tried again (F).
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 
@@ -20,9 +21,9 @@ from firmware_bridge import (
 from signerd.core import events
 from signerd.core.events import SignOnDevice
 from signerd.core.states import State
-from signerd.daemon.devices import UNFORESEEN, Devices
+from signerd.daemon.devices import FIRST, UNFORESEEN, Devices
 from signerd.daemon.service import Daemon
-from signerd.errors import DeviceUnready, NoSuchDevice
+from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, DeviceUnready, NoSuchDevice
 from tests.support.daemons import approve, daemon_at, until, until_state
 from tests.support.desk import VAULT, spend
 from tests.support.fake_bridge import FakeBridge
@@ -43,6 +44,41 @@ class Several(FakeBridge):
 
     async def list(self) -> tuple[Device, ...]:
         return self._devices
+
+
+class Cancelled(FakeBridge):
+    """One address after the other, as a device's lane has it, each until it is cancelled."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.lane, self.on = asyncio.Lock(), asyncio.Event()
+
+    async def show_address(self, *_args: object, **_kwargs: object) -> str:
+        async with self.lane:
+            self.on.set()
+            await self.gate.wait()
+            self.gate.clear()
+            raise Disconnected
+
+    async def cancel(self, _device_id: str) -> None:
+        self.gate.set()
+
+
+async def test_s13_of_two_addresses_that_are_asked_for_at_once_the_second_may_differ_as_well():
+    bridge = Cancelled(gate=asyncio.Event())
+    devices, place = Devices(bridge), FIRST
+    first, second = (
+        asyncio.create_task(devices.show_address("d", VAULT, place, lambda _progress: None)) for _ in range(2)
+    )
+    await bridge.on.wait()
+    bridge.gate.set()
+    with pytest.raises(DeviceFailed):
+        await first
+    await devices.another_address("d")
+    with pytest.raises(AddressDiffers, match="you say that the device shows another"):
+        await second
+    with pytest.raises(AddressNotShown):
+        await devices.another_address("d")
 
 
 async def test_the_only_ready_one_is_taken_without_a_name():
