@@ -75,7 +75,7 @@ async def three_devices(demo: stage.Demo) -> list[DemoDevice]:
 
 def with_all(demo: stage.Demo, devices: list[DemoDevice]) -> Signer:
     """A signer of the platform, whose one daemon has all three devices."""
-    signer = Signer("signer", new_account("signer"), demo.root / "signer", devices[0], demo.programs)
+    signer = Signer("signer", new_account("Signer", "Bench"), demo.root / "signer", devices[0], demo.programs)
     signer.prepare(demo.url)
     path = signer.state / "config.toml"
     endpoints = ", ".join(f'"{device.endpoint}"' for device in devices)
@@ -155,7 +155,7 @@ async def run(root: Path) -> None:
     logs.mkdir()
     programs = Programs(logs)
     demo = stage.Demo(root, programs, auto=True)
-    demo.tell = lambda _text: None  # type: ignore[method-assign]
+    demo.tell = lambda _text: None  # type: ignore[method-assign,assignment]
     try:
         demo.url = stage.free_url()
         await stage.start_platform(demo)

@@ -11,12 +11,13 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from benchmarks.devices.desk import Device
 from benchmarks.measure import best_ms
 from firmware_bridge import Bridge, Deadlines, DeviceState
-from firmware_bridge.model import Family
+from firmware_bridge.model import Family, Listing
 from firmware_bridge.presence import Polling, endpoint_listing, sysfs_listing
 from tests.support.virtual import NETWORK
 
@@ -135,6 +136,13 @@ def plug(root: Path, port: int, vendor: int, product: int, kind: str) -> None:
     (interface / "bInterfaceClass").write_text(kind)
 
 
+def _look(runner: asyncio.Runner, listing: Listing) -> None:
+    async def look() -> None:
+        await listing([])
+
+    runner.run(look())
+
+
 def look_ms(root: Path, devices: list[Device]) -> None:
     """What one look costs, of the two that a bridge takes."""
     for port in range(1, BUS + 1):
@@ -143,7 +151,7 @@ def look_ms(root: Path, devices: list[Device]) -> None:
     emulators = endpoint_listing([device.endpoint for device in devices])
     with asyncio.Runner() as runner:
         for name, listing in (("three virtual devices", emulators), (f"a bus of {BUS}, three signing", bus)):
-            cost = best_ms(lambda listing=listing: runner.run(listing([])))
+            cost = best_ms(partial(_look, runner, listing))
             print(f"one look at {name}: {cost:.3f} ms, every {Polling().patience:.0f} s")
 
 

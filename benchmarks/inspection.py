@@ -6,13 +6,14 @@ import base64
 import gc
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import bdkpython
 from embit.psbt import PSBT as EmbitPsbt  # noqa: N811 - a class named like a constant
 from hwilib.psbt import PSBT as HwiPsbt  # noqa: N811 - a class named like a constant
 
 from benchmarks.measure import best_ms
-from multisig import ChangeTo, Psbt, PsbtLimits, Vault, build_psbt, inspect, sats
+from multisig import ChangeTo, Psbt, PsbtLimits, TxOut, Vault, build_psbt, inspect, sats
 from tests.support.wallets import fund, make_vault, pay
 
 SIZES = ((1, 1), (10, 10), (100, 1), (100, 100), (1_000, 1), (1_000, 1_000), (2_000, 2_000))
@@ -27,8 +28,8 @@ def spend(n_inputs: int, n_outputs: int) -> bytes:
     vault = make_vault()
     coins = [fund(vault, INPUT_SATS, index=index) for index in range(n_inputs)]
     share = n_inputs * INPUT_SATS // (n_outputs + 1) - 1_000
-    outputs = [pay(share, f"shop {index}") for index in range(n_outputs)]
-    outputs.append(ChangeTo(sats(share), 1, 7))
+    shops = (pay(share, f"shop {index}") for index in range(n_outputs))
+    outputs: list[TxOut | ChangeTo] = [*shops, ChangeTo(sats(share), 1, 7)]
     if n_inputs <= DOOR.max_inputs:
         return build_psbt(vault, coins, outputs, 0).to_bytes()
     # Nothing beyond the limit is built either: two halves are, and joined.
@@ -50,6 +51,10 @@ def inspect_bytes(data: bytes, vault: Vault, limits: PsbtLimits) -> None:
         raise RuntimeError(inspection.findings)
 
 
+def _read_by_hwi(text: str) -> None:
+    HwiPsbt().deserialize(text)
+
+
 def main() -> None:
     print("inspection of a 2-of-3 spend, milliseconds (best of five); the peers only parse")
     print(f"{'inputs × outputs':>18} {'ours':>9} {'embit':>9} {'HWI':>9} {'bdk':>9} {'ours ÷ bdk':>11}")
@@ -60,15 +65,12 @@ def main() -> None:
         vault = make_vault()
         limits = WIDER if n_inputs > DOOR.max_inputs else DOOR
 
-        def hwi(text: str = text) -> None:
-            HwiPsbt().deserialize(text)
-
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            mine = best_ms(lambda data=data, vault=vault, limits=limits: inspect_bytes(data, vault, limits))
-            embit = best_ms(lambda data=data: EmbitPsbt.parse(data))
-            theirs = best_ms(hwi)
-            bdk = best_ms(lambda text=text: bdkpython.Psbt(text))
+            mine = best_ms(partial(inspect_bytes, data, vault, limits))
+            embit = best_ms(partial(EmbitPsbt.parse, data))
+            theirs = best_ms(partial(_read_by_hwi, text))
+            bdk = best_ms(partial(bdkpython.Psbt, text))
         print(
             f"{f'{n_inputs} × {n_outputs}':>18} {mine:9.2f} {embit:9.2f} "
             f"{theirs:9.2f} {bdk:9.2f} {mine / bdk:11.2f}"

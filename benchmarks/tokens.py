@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from benchmarks.idle import memory_mb
-from multisig.tokens import Bytecode, Call, Function, encode_payload
+from multisig.tokens import Bytecode, Call, Function, TokenAmount, encode_payload
 from multisig.tokens.machine import (
     GENESIS_STATE,
     BlockOutcome,
@@ -32,8 +32,8 @@ CODE = Bytecode(
     name="Gold",
     ticker="GOLD",
     decimals=0,
-    total_supply=10**15,
-    max_supply=10**15,
+    total_supply=TokenAmount(10**15),
+    max_supply=TokenAmount(10**15),
     whitelist_enabled=False,
     icon="",
     whitelist=(),
@@ -60,7 +60,9 @@ def transaction(number: int, caller: bytes, payload: bytes) -> TokenTransaction:
 
 
 def transfer(number: int, caller: bytes, receiver: bytes, amount: int) -> TokenTransaction:
-    call = Call(contract_id=CONTRACT, function=Function.TRANSFER, amount=amount, address=receiver)
+    call = Call(
+        contract_id=CONTRACT, function=Function.TRANSFER, amount=TokenAmount(amount), address=receiver
+    )
     return transaction(number, caller, encode_payload(call))
 
 
@@ -125,7 +127,8 @@ def slowly_replayed(chain: list[TokenBlock]) -> bytes:
         (each.height, each.block_hash, [(one.txid, one.caller.hex(), one.data) for one in each.transactions])
         for each in chain
     ]
-    return independent.replay(plain, BLOBS)[-1][2]
+    state: bytes = independent.replay(plain, BLOBS)[-1][2]  # type: ignore[no-untyped-call]
+    return state
 
 
 def spent(work: Callable[[list[TokenBlock]], bytes], chain: list[TokenBlock]) -> float:

@@ -4,8 +4,9 @@ the mempool, a block's reading.
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from statistics import median, quantiles
 
 from sqlalchemy import insert
@@ -15,6 +16,7 @@ from custody.server.store.models import Vault, WatchedScript
 from custody.server.store.store import Store
 from tests.support.custody import Desk, ok
 from tests.support.flood import flood
+from tests.support.platform import As
 
 COINS = (10, 3_000, 70_000)
 LISTS = (1_000, 100_000)
@@ -70,6 +72,10 @@ def sends(name: str, url: str, coins: int) -> None:
     )
 
 
+def _listed(person: As, query: Mapping[str, object]) -> None:
+    ok(person.get("/api/v1/psbt", **query))
+
+
 def lists(name: str, url: str) -> None:
     with staged(url) as desk:
         fill(desk, 3)
@@ -81,8 +87,7 @@ def lists(name: str, url: str) -> None:
             query = {"workspace_id": desk.workspace_id, "limit": 50}
             for what, more in (("pending", {"status": "PENDING"}), ("awaiting me", {"awaiting": "me"})):
                 asked = query | more
-                alice = desk.signers["alice"]
-                found[what, count] = median(times_ms(lambda a=alice, q=asked: ok(a.get("/api/v1/psbt", **q))))
+                found[what, count] = median(times_ms(partial(_listed, desk.signers["alice"], asked)))
     for what in ("pending", "awaiting me"):
         few, many = (found[what, count] for count in LISTS)
         print(

@@ -32,7 +32,7 @@ def _load(state: str, url: str, caller: Caller, body: dict[str, Any], pipe: Any)
         propose(platform, caller, request)
         with services.store.read() as db:
             access = services.people.enter(db, caller, request.workspace_id, frozenset())
-            services.proposals.page(db, access, Filter(None, None, None, 50))
+            services.proposals.page(db, caller, access, Filter(None, None, None, 50))
         if done % 20 == 19:
             _end_all(platform)
         done += 1

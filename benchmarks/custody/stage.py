@@ -15,7 +15,8 @@ import structlog
 from sqlalchemy import insert, text
 
 from custody.server.chain.backend import BlockRef
-from custody.server.service.backends import TARGET_BLOCKS, Quote
+from custody.server.domain.fees import TARGET_BLOCKS
+from custody.server.service.backends import Quote
 from custody.server.service.requests.rates import Rates
 from custody.server.store import sqlite_url
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault

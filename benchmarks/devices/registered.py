@@ -4,6 +4,7 @@ and HWI, which has none.
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from benchmarks.devices import bare
 from benchmarks.devices.desk import Desk, Device
@@ -43,9 +44,9 @@ async def spends(
                 await _compare(
                     inputs,
                     {
-                        OURS: lambda text=text: sign(bridge, desk.ours.endpoint.device_id, text, vault),
-                        CLIENT: inline(lambda text=text: _with_proof(client, text, vault, known)),
-                        BARE: inline(lambda text=text: bare.sign(client, text)),
+                        OURS: partial(sign, bridge, desk.ours.endpoint.device_id, text, vault),
+                        CLIENT: inline(partial(_with_proof, client, text, vault, known)),
+                        BARE: inline(partial(bare.sign, client, text)),
                     },
                     {OURS: desk.ours, CLIENT: desk.bare, BARE: desk.bare},
                     rounds,

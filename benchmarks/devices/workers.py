@@ -94,7 +94,7 @@ async def _xpub_ms(bridge: Bridge, device_id: str) -> float:
 
 
 def _serving_pids() -> list[int]:
-    server: Any = forkserver._forkserver  # type: ignore[attr-defined]  # noqa: SLF001 - no public call tells them
+    server: Any = forkserver._forkserver  # noqa: SLF001 - no public call tells them
     tracker: Any = resource_tracker._resource_tracker  # noqa: SLF001
     return [pid for pid in (server._forkserver_pid, tracker._pid) if pid is not None]  # noqa: SLF001
 

@@ -14,11 +14,11 @@ from signerd.app import Outside, open_daemon
 from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.core.values import Limits
+from signerd.daemon.devices import DeviceBridge
 from signerd.daemon.service import Daemon
 from signerd.journal import Journal, StateFolder
 from signerd.runtime import FaultPoint, no_fault
 from tests.support.desk import CLAIM, NETWORK, VAULT_ID, make_pin, own_keys, snapshot_of, spend
-from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import EMAIL, PASSWORD, URL, FakePlatform
 from tests.support.patience import PATIENCE
 
@@ -69,7 +69,7 @@ def prepare(state: Path) -> None:
 async def daemon_at(
     state: Path,
     platform: FakePlatform,
-    bridge: FakeBridge,
+    bridge: DeviceBridge,
     *,
     store: MemoryStore | None = None,
     config: Config | None = None,

@@ -44,7 +44,7 @@ def run_isolated(module, *arguments, deadline=DEADLINE):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def isolated(*command):
+def isolated(*command: str) -> tuple[list[str], dict[str, str]]:
     """What to start, and with which environment, so that the command runs in a namespace of its own."""
     environment = {**os.environ, "PROJECT": str(ROOT), "PYTHONPATH": str(ROOT)}
     return [*_ENTER, *command], environment
@@ -65,7 +65,7 @@ def _require_namespaces():
         pytest.skip(f"no user namespace is to be had here: {tried.stderr.strip()}")
 
 
-def raise_loopback():
+def raise_loopback() -> None:
     """Bring up the loopback interface of this namespace, which starts without any."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         request = struct.pack("16sh22x", b"lo", 0)
