@@ -141,7 +141,8 @@ class VaultName(Shape):
 
 
 class VaultControls(Shape):
-    """What bounds a vault beside its limits. ``frozen_by`` and ``unfreeze_asked_by`` are user ids.
+    """What bounds a vault beside its limits. ``frozen_by`` and ``unfreeze_asked_by`` are user ids, whose names are
+    null where the person gave none. ``freeze_reason`` is what who froze it gave.
 
     ``waiting_psbt_ids`` met their threshold and did not reach the network: while the vault is frozen they are not sent.
     ``on_network_psbt_ids`` are in the mempool, where no freeze stops them. Up to 100 of each.
@@ -153,8 +154,11 @@ class VaultControls(Shape):
     is_frozen: bool
     frozen_at: Timestamp | None = None
     frozen_by: Label | None = None
+    frozen_by_name: Label | None = None
+    freeze_reason: Prose | None = None
     unfreeze_asked_at: Timestamp | None = None
     unfreeze_asked_by: Label | None = None
+    unfreeze_asked_by_name: Label | None = None
     waiting_psbt_ids: Few[Label] = Field(default_factory=list)
     on_network_psbt_ids: Few[Label] = Field(default_factory=list)
 

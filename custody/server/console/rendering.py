@@ -23,7 +23,7 @@ from custody.server.console.words import (
     member_words,
     token_units,
 )
-from custody.text import SHORT_ID, plain
+from custody.text import SHORT_ID, network_words, plain
 from multisig.tokens import Function
 
 STATUS_WORDS: Mapping[ProposalStatus, str] = MappingProxyType(
@@ -63,6 +63,7 @@ TEMPLATES = Templates(
     _HERE / "templates",
     filters={
         "moment": moment,
+        "network": network_words,
         "qr": qr_image,
         "status_words": lambda status: STATUS_WORDS[status],
         "permission_words": lambda name: PERMISSION_WORDS[name],

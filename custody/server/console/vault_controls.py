@@ -84,16 +84,7 @@ def change_controls(visit: Visit) -> Response:
 def freeze_page(visit: Visit) -> Response:
     found = _controls(visit)
     asked_by_you = found.unfreeze_asked_by == str(visit.user.uuid)
-    people = names_of(visit, vault_here(visit))
-    return _page(
-        visit, "vaults/freeze.html", controls=found, asked_by_you=asked_by_you,
-        frozen_by=_name(visit, people, found.frozen_by),
-        asked_by=_name(visit, people, found.unfreeze_asked_by),
-    )  # fmt: skip
-
-
-def _name(visit: Visit, people: dict[str, str], user_id: str | None) -> str:
-    return "" if user_id is None else people.get(user_id) or visit.person(user_id, None)
+    return _page(visit, "vaults/freeze.html", controls=found, asked_by_you=asked_by_you)
 
 
 def review_freeze(visit: Visit) -> Review:

@@ -22,6 +22,7 @@ from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.mail.waiting import tell_waiting
+from custody.server.service.proposals.records import names_of
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.requests.changes import Changes
 from custody.server.service.stored_vaults import vault_in
@@ -65,6 +66,7 @@ class VaultControls:
         if vault.frozen_at is None:
             action = "VAULT_FROZEN"
             vault.frozen_at, vault.frozen_by = self._clock(), caller.user_id
+            vault.freeze_reason = request.reason
         vault.unfreeze_asked_at = vault.unfreeze_asked_by = None
         said = "no reason given" if request.reason is None else f"reason: {request.reason}"
         self._record(db, caller, access, vault, action, said)
@@ -102,7 +104,8 @@ class VaultControls:
         return db.scalars(may).first()
 
     def _unfreeze(self, db: Session, vault: Vault) -> None:
-        vault.frozen_at = vault.frozen_by = vault.unfreeze_asked_at = vault.unfreeze_asked_by = None
+        vault.frozen_at = vault.frozen_by = vault.freeze_reason = None
+        vault.unfreeze_asked_at = vault.unfreeze_asked_by = None
         for proposal_id in _ids(db, vault, *TO_BROADCAST):
             enqueue(db, BROADCAST, proposal_id, self._clock())
         # Nobody was mailed of what could not be signed.
@@ -126,6 +129,7 @@ class VaultControls:
 
     def _shown(self, db: Session, vault: Vault) -> wire.VaultControls:
         asked_by = self._asked_by(db, vault)
+        names = names_of(db, (each for each in (vault.frozen_by, asked_by) if each is not None))
         return wire.VaultControls(
             vault_id=vault.id,
             only_address_book=vault.only_address_book,
@@ -133,8 +137,11 @@ class VaultControls:
             is_frozen=vault.frozen_at is not None,
             frozen_at=vault.frozen_at,
             frozen_by=_text(vault.frozen_by),
+            frozen_by_name=None if vault.frozen_by is None else names.get(vault.frozen_by),
+            freeze_reason=vault.freeze_reason,
             unfreeze_asked_at=None if asked_by is None else vault.unfreeze_asked_at,
             unfreeze_asked_by=_text(asked_by),
+            unfreeze_asked_by_name=None if asked_by is None else names.get(asked_by),
             waiting_psbt_ids=_ids(db, vault, *TO_BROADCAST),
             on_network_psbt_ids=_ids(db, vault, Status.BROADCASTING),
         )

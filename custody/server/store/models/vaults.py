@@ -151,6 +151,7 @@ class Vault(Base):
     maker_may_approve: Mapped[bool] = mapped_column(default=True)
     frozen_at: Mapped[datetime | None]
     frozen_by: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
+    freeze_reason: Mapped[str | None]
     # Who asked first that it be unfrozen: another member has to agree.
     unfreeze_asked_at: Mapped[datetime | None]
     unfreeze_asked_by: Mapped[int | None] = mapped_column(ForeignKey("users.id"))

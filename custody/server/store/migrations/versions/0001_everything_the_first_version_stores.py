@@ -672,6 +672,7 @@ def upgrade() -> None:
         sa.Column("maker_may_approve", sa.Boolean(), nullable=False),
         sa.Column("frozen_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("frozen_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("freeze_reason", sa.String(), nullable=True),
         sa.Column("unfreeze_asked_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("unfreeze_asked_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column("next_receive_index", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
