@@ -349,8 +349,8 @@ def _all_settled(journal: Journal) -> bool:
 
 
 def _poor_platform(platform: FakePlatform) -> Callable[[httpx.Request], httpx.Response | None]:
-    """The session's token expires in the middle, then it is out of order for a while;
-    one key it takes for revoked.
+    """The session's token expires in the middle, then it is out of order for a while, and a vault is frozen
+    for a moment; one key it takes for revoked.
     """
 
     def hook(request: httpx.Request) -> httpx.Response | None:
@@ -366,6 +366,8 @@ def _poor_platform(platform: FakePlatform) -> Callable[[httpx.Request], httpx.Re
                 platform.token = "expired"
             elif passing < OUT_OF_ORDER:
                 return problem(503, "BACKEND_UNAVAILABLE")
+            elif passing == OUT_OF_ORDER:
+                return problem(409, "VAULT_FROZEN")
         return None
 
     return hook
