@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, String, and_, cast, exists, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Select, String, cast, exists, func, or_, select, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from custody.schemas import history as wire
@@ -200,7 +200,8 @@ def _pays(one: type[Movement], vault: Vault, addresses: Sequence[str]) -> Column
             ChainCoin.script_pubkey.in_(scripts),
             one.sent_sats == 0,
         ),
-        exists().where(and_(Proposal.id == one.psbt_id, or_(*named))),
+        # Counted, and not asked with EXISTS: for that PostgreSQL looks through all proposals there are.
+        select(func.count()).where(Proposal.id == one.psbt_id, or_(*named)).scalar_subquery() > 0,
     )
 
 
