@@ -131,7 +131,7 @@ def program() -> NoReturn:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("custody"):
             raise
-        hint = "An operator installs it, as the page 'Operating the platform' of the documentation says."
+        hint = "Install it: pipx install 'signerd[desktop,server]'. The page 'Operating the platform' helps."
         sentence = f"the platform's server is not installed here ({error.name} is missing)"
         sys.exit(tell("custody", "not-installed", sentence, hint, Exit.FAILED, as_json="--json" in sys.argv))
     sys.exit(status if isinstance(status, int) else Exit.OK)

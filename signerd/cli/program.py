@@ -10,7 +10,7 @@ from typing import NoReturn
 import click
 
 from signerd.cli.desk import Desk
-from signerd.cli.terminal import Exit, answers, end_with
+from signerd.cli.terminal import Exit, answers, end_with, tell
 
 EPILOGUE = "Exit status: " + ", ".join(
     f"{status.value} {status.name.lower().replace('_', ' ')}" for status in Exit
@@ -55,6 +55,7 @@ MODULES = {
     "vaults": ("accounts", "addresses", "pin", "unpin", "vaults"),
 }
 MODULE_OF = {command: module for module, commands in MODULES.items() for command in commands}
+OURS = ("signerd", "custody", "firmware_bridge", "device_simulators", "multisig")
 # Of commands whose names are Python's own words.
 FUNCTIONS = {"import": "import_answer", "open": "open_page"}
 
@@ -111,4 +112,10 @@ def _run() -> NoReturn:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith(OURS):
+            raise
+        sentence = f"what this command needs is not installed here ({error.name} is missing)"
+        hint = "Install it: pipx install 'signerd[desktop]', or 'signerd[desktop,server]' with a platform."
+        sys.exit(tell("signerd", "not-installed", sentence, hint, Exit.FAILED, as_json="--json" in sys.argv))
     sys.exit(status if isinstance(status, int) else Exit.OK)

@@ -24,6 +24,7 @@ __all__ = [
     "say",
     "status_of",
     "table",
+    "tell",
 ]
 
 

@@ -141,6 +141,18 @@ def test_a_reader_that_goes_away_is_no_crash(tmp_path):
     assert b"Traceback" not in said
 
 
+def test_a_command_says_what_is_not_installed_here():
+    """As with the platform's libraries alone, which bring this program, too."""
+    program = "import sys; sys.modules['mnemonic'] = None\nfrom signerd.cli import main\nmain()"
+    command = [sys.executable, "-c", program, "device", "virtual", "trezor"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert told.returncode == Exit.FAILED
+    assert told.stderr.startswith(
+        "signerd: what this command needs is not installed here (mnemonic is missing)"
+    )
+    assert "signerd[desktop]" in told.stderr
+
+
 # --- output -------------------------------------------------------------------------------------------------
 
 
