@@ -30,6 +30,7 @@ NOT_AGAIN = (
     "firmware_bridge/advisories",
     "firmware_bridge/airgap",
     "firmware_bridge/test_endpoint_runs.py",
+    "firmware_bridge/test_guide.py",
     "firmware_bridge/test_interleavings.py",
     "firmware_bridge/test_worker.py",
     "firmware_bridge/test_idle.py",
@@ -86,6 +87,7 @@ def pytest_report_header() -> str:
     return f"cases and databases drawn by TEST_RUN={RUN}"
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Twice as many as cores: half of the time a test waits for a process, a lock or the disk."""
     return 2 * (os.cpu_count() or 1)
