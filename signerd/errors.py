@@ -365,15 +365,18 @@ class PlatformError(SignerdError):
 
 class PlatformUnreachable(PlatformError):
     """Nothing is known about whether the call had an effect: it may be repeated with the same key
-    and bytes. ``platform_code``: the platform's own, where it refused for a reason that may change.
+    and bytes. ``platform_code`` and ``why``: the platform's own, where it refused for a reason that may
+    change.
     """
 
     code = "platform-unreachable"
     default_hint = "signerd tries again by itself; nothing is lost meanwhile."
 
-    def __init__(self, sentence: str, *, hint: str | None = None, platform_code: str = "") -> None:
+    def __init__(
+        self, sentence: str, *, hint: str | None = None, platform_code: str = "", why: str = ""
+    ) -> None:
         super().__init__(sentence, hint=hint)
-        self.platform_code = platform_code
+        self.platform_code, self.why = platform_code, why
 
 
 class PlatformRefused(PlatformError):

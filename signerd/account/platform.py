@@ -136,15 +136,14 @@ def _same(shape: S) -> S:
 
 def _api_error(error: ApiError) -> PlatformError:
     problem = error.problem
+    sentence = f"the platform cannot take it now: {said(error)}"
     if problem.code in _MAY_CHANGE:
         # Without the trace, which differs each time: what is said again is known by its words.
         why = f"{foreign(problem.detail).rstrip('.')} ({problem.code})."
-        return PlatformUnreachable(
-            f"the platform does not take it for now: {why}", platform_code=problem.code
-        )
+        return PlatformUnreachable(sentence, platform_code=problem.code, why=why)
     is_in_progress = problem.code == ErrorCode.IDEMPOTENCY_IN_PROGRESS
     if problem.status >= 500 or problem.status in _TEMPORARY_STATUSES or is_in_progress:
-        return PlatformUnreachable(f"the platform cannot take it now: {said(error)}")
+        return PlatformUnreachable(sentence)
     return PlatformRefused(said(error), platform_code=problem.code, status=problem.status)
 
 
@@ -340,7 +339,8 @@ class Platform:
             return events.SubmitTurnedDown(error.platform_code, str(error))
         except PlatformUnreachable as error:
             if error.platform_code:
-                return events.SubmitKept(error.platform_code, said(error))
+                sentence = f"the platform does not take it for now: {error.why}"
+                return events.SubmitKept(error.platform_code, sentence)
             return events.SubmitUndelivered(said(error))
         except (PlatformError, SessionError) as error:
             return events.SubmitUndelivered(said(error))
@@ -358,6 +358,11 @@ class Platform:
             answer = await self._sign_psbt(body, effect.idempotency_key)
         except PlatformRefused as error:
             return events.DeclineDelivered(f"The platform did not need it: {said(error)}")
+        except PlatformUnreachable as error:
+            # A no is told once: without it, this signer's signature is missing all the same.
+            return (
+                events.DeclineDelivered(f"The platform did not take it: {error.why}") if error.why else None
+            )
         except (PlatformError, SessionError):
             return None
         return events.DeclineDelivered(_beside(answer))

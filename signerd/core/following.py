@@ -149,7 +149,10 @@ def replaced(record: Record, event: events.Replaced, _around: ReviewContext) -> 
     """
     if record.state not in (State.SIGNED, State.KEPT):
         return Step(record)
-    reason = f"{foreign(event.by)} was proposed in its place before the platform took the signature."
+    reason = (
+        f"{foreign(event.by)} was proposed in its place before the platform said that it took the signature. "
+        "signerd does not submit it again. To pay this all the same, have it proposed anew."
+    )
     gone = replace(record, state=advance(record.state, Move.WITHDRAW), reason=reason)
     facts = {"from": record.state.value, "by": event.by}
     told = Notify(record.psbt_id, Level.ATTENTION, reason)

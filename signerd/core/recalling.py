@@ -16,9 +16,13 @@ from signerd.core.events import Level, Notify, Step, go_on, request_key
 from signerd.core.following import ended
 from signerd.core.places import NEW_POLICY, policy_code, used_by
 from signerd.core.signing import Signing, signing_of
-from signerd.core.states import AT_THE_DEVICE, TABLE, Move
+from signerd.core.states import AT_THE_DEVICE, TABLE, Move, advance
 from signerd.core.values import Record, ReviewContext, Signature, Snapshot
 
+FORGOTTEN = (
+    "You signed it and the platform did not take it. Whether you declined it since the backup is not known: "
+    "signerd does not submit it again. To pay this all the same, have it proposed anew."
+)
 REASON = "You signed it before this machine's memory was restored: the platform shows your signature."
 
 
@@ -46,6 +50,15 @@ def own_signature(snapshot: Snapshot, around: ReviewContext) -> OwnSignature | N
         return OwnSignature(signing, found, tuple(progress.missing))
     except MultisigError:
         return None
+
+
+def forgotten(record: Record) -> Step:
+    """What was kept when the backup was made: the person may have said no since, which no list of the
+    platform's tells for certain, and the platform takes a yes after it.
+    """
+    gone = replace(record, state=advance(record.state, Move.WITHDRAW), reason=FORGOTTEN)
+    told = Notify(record.psbt_id, Level.ATTENTION, FORGOTTEN)
+    return Step(gone, (told,), (Note(gone.state.value, record.psbt_id, {"from": record.state.value}),))
 
 
 def recalled(record: Record, _event: events.Recalled, around: ReviewContext) -> Step:

@@ -266,15 +266,15 @@ class Runner:
     async def _carry(self, psbt_id: str, kind: type[Submit | SubmitDecline]) -> None:
         """Deliver what the record holds, again and again, until the platform has answered.
 
-        What is kept waits before each try, also after a restart: what ended or replaced it meanwhile is heard
-        first.
+        What is kept waits before each try, signed in, also after a restart: what ended or replaced it
+        meanwhile is heard first.
         """
         soon, later = Backoff(self._jitter), Backoff(self._jitter, KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS)
         try:
             while True:
+                await self._signed_in.wait()
                 if self._is_kept(psbt_id):
                     await self._sleep(later.next())
-                await self._signed_in.wait()
                 effect = self._to_deliver(psbt_id, kind)
                 if effect is None or await self._delivered(effect):
                     return

@@ -28,7 +28,7 @@ from signerd.core.events import (
 from signerd.core.following import receive
 from signerd.core.pinned_places import PinnedPlace, called_here, receive_scripts
 from signerd.core.places import NEW_POLICY, policy_code
-from signerd.core.recalling import own_signature
+from signerd.core.recalling import forgotten, own_signature
 from signerd.core.review import Review, review
 from signerd.core.rules.spending import NO_QUORUM
 from signerd.core.signing import PROFILE
@@ -228,6 +228,10 @@ class Journal(KeysAndVaults):
         known = None if snapshot.replaces is None else self._find(snapshot.replaces)
         if known is None or known.state not in (State.SIGNED, State.KEPT):
             return None
+        # The id is the platform's word, and so is the vault: of another's it is no replacement.
+        places = {(each.workspace_id, each.vault_id) for each in (snapshot, known.snapshot)}
+        if len(places) > 1:
+            return None
         waits, signed_at = snapshot.status is ProposalStatus.PENDING, rows.signed_at(self._db, known.psbt_id)
         if not waits and not (signed_at and snapshot.created_at > signed_at):
             return None
@@ -242,14 +246,16 @@ class Journal(KeysAndVaults):
 
     def restore(self, made_at: datetime) -> None:
         """Begin anew with what a backup of that time remembers: its chain goes on with an entry that says so,
-        every approval that no device has answered lapses, and the platform's lists are read from their
-        beginning.
+        every approval that no device has answered lapses, what was kept is withdrawn, and the platform's
+        lists are read from their beginning.
         """
         entries, head = self.head()
         with self._transaction("restored"):
             self.unfollowed.forget_all_heard()
             self._append(restored_note(made_at, entries, head))
             self._judge_anew()
+            for record in self.records((State.KEPT,)):
+                self._stored(record, forgotten(record))
 
     @property
     def restored(self) -> Restored | None:

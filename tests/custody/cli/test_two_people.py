@@ -65,7 +65,7 @@ def test_a_limit_counts_once_another_administrator_has_confirmed_it(ruled, run):
     assert run(EVE, "change", "confirm", change_id[:8], "--yes").exit_code == Exit.USAGE
     done = run(EVE, "change", "confirm", change_id[:8])
     assert done.exit_code == Exit.OK, done.output
-    assert "Limit in BTC: 3" in done.stderr
+    assert "Limit in BTC: now 10.00000000, from then on 3.00000000" in done.stderr
     assert done.stdout == "Confirmed, and done: Change a vault's spending limit.\n"
     assert limit_of(ruled) == "3.00000000"
 

@@ -1,13 +1,13 @@
 """Following one chain: new blocks, reorganisations, deposits, and what they mean for proposals."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from custody.server.chain.backend import ChainBackend, FoundOutput
+from custody.server.chain.backend import ChainBackend
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.domain.ports import Clock
 from custody.server.service.backends import Backends, Market, backend_of
@@ -104,7 +104,7 @@ class Watcher:
             seen = _essence(snapshot)
             if seen == self._seen and not new:
                 return changed
-            raws = self._fetch(backend, snapshot.outputs)
+            snapshot, raws = self._fetch(backend, snapshot)
             blocks = self._blocks(backend, snapshot)
             self._write(known, snapshot, raws, self._finals(backend, snapshot), blocks)
             self._scanned, self._seen, changed = known.scripts, seen, True
@@ -141,21 +141,29 @@ class Watcher:
             return self._scanned
         return frozenset(db.scalars(select(WatchedScript.script_pubkey).where(ours)))
 
-    def _fetch(self, backend: ChainBackend, outputs: tuple[FoundOutput, ...]) -> dict[str, bytes]:
-        """The bytes that are not stored yet, by txid."""
+    def _fetch(self, backend: ChainBackend, snapshot: Snapshot) -> tuple[Snapshot, dict[str, bytes]]:
+        """The bytes that are not stored yet, by txid. What left the mempool meanwhile is left out of the
+        snapshot: who replaces a deposit again and again must not hold up what else is to be read.
+        """
         with self._store.read() as db:
-            missing = self._coins.missing_transactions(db, outputs)
+            missing = self._coins.missing_transactions(db, snapshot.outputs)
         found = {
             each.outpoint.txid: each.raw
-            for each in outputs
+            for each in snapshot.outputs
             if each.raw is not None and each.outpoint.txid in missing
         }
+        mined = {each.outpoint.txid for each in snapshot.outputs if each.height is not None}
+        gone = set()
         for txid in missing - found.keys():
             known = backend.transaction(txid)
-            if known is None:
-                raise ChainUnavailable("A transaction left the backend while it was read.")
-            found[txid] = known.transaction.serialize()
-        return found
+            if known is not None:
+                found[txid] = known.transaction.serialize()
+            elif txid in mined:
+                raise ChainUnavailable("A transaction left the chain while it was read.")
+            else:
+                gone.add(txid)
+        there = tuple(each for each in snapshot.outputs if each.outpoint.txid not in gone)
+        return replace(snapshot, outputs=there), found
 
     def _blocks(self, backend: ChainBackend, snapshot: Snapshot) -> dict[int, Block]:
         """The older blocks of movements that are not stored yet, by height."""

@@ -1,0 +1,94 @@
+"""A signature that the platform refuses for now, where much happens before it is tried again."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from custody.schemas.proposals import ProposalStatus
+from signerd.backup.container import unpack
+from signerd.backup.making import make_backup
+from signerd.backup.restoring import restore
+from signerd.core.states import State
+from signerd.journal.chain import utc_now
+from tests.support.backups import CONFIG
+from tests.support.daemons import approve, daemon_at, hurried_sleep, until, until_state
+from tests.support.desk import snapshot_of, spend
+from tests.support.fake_platform import EMAIL, PASSWORD, problem
+
+pytestmark = pytest.mark.anyio
+
+
+async def kept(daemon):
+    await until_state(daemon, "p-1", State.WAITING_PERSON)
+    await approve(daemon, "p-1")
+    await until_state(daemon, "p-1", State.KEPT)
+
+
+def refuse_signatures(request):
+    if "sign-psbt" in request.url.path and b'"reject"' not in request.content:
+        return problem(409, "VAULT_FROZEN")
+    return None
+
+
+async def no_second_try(seconds):
+    await (asyncio.Event().wait() if seconds in {45.0, 90.0} else hurried_sleep(seconds))
+
+
+async def test_declined_after_the_backup_it_does_not_go_out_once_that_is_restored(
+    prepared, platform, bridge, tmp_path
+):
+    platform.before = refuse_signatures
+    async with daemon_at(prepared, platform, bridge, sleep=no_second_try) as daemon:
+        await kept(daemon)
+        (prepared / "config.toml").write_text(CONFIG)
+        backup = unpack(make_backup(prepared, utc_now())[1])
+        await daemon.reject("p-1", "fraud")
+        await until(lambda: daemon.journal.record("p-1").decline.delivered)
+    platform.before = lambda _request: None
+    assert restore(backup, tmp_path / "new", lambda _file: True)
+    async with daemon_at(tmp_path / "new", platform, bridge) as daemon:
+        await until(lambda: not daemon.journal.behind())
+        record = daemon.journal.record("p-1")
+    assert record.state is State.WITHDRAWN
+    assert "have it proposed anew" in record.reason
+    assert [told["decision"] for told in platform.told()] == ["reject"]
+
+
+async def test_whoever_signs_in_late_hears_of_what_replaced_it_first(prepared, platform, bridge):
+    platform.before = refuse_signatures
+    async with daemon_at(prepared, platform, bridge, sleep=no_second_try) as daemon:
+        await kept(daemon)
+    platform.before = lambda _request: None
+    ended = snapshot_of(spend(fee=2_000), "p-2", replaces="p-1", status=ProposalStatus.REJECTED)
+    platform.proposals["p-2"] = replace(ended, created_at="2100-01-01T00:00:00Z")
+    signs_in = []
+
+    async def sleep(seconds):
+        await (no_second_try if signs_in else hurried_sleep)(seconds)
+
+    async with daemon_at(prepared, platform, bridge, sleep=sleep, sign_in=False) as daemon:
+        for _turn in range(50):
+            await hurried_sleep(45.0)
+        signs_in.append(EMAIL)
+        await daemon.sign_in(EMAIL, PASSWORD)
+        await until_state(daemon, "p-1", State.WITHDRAWN)
+    assert not platform.signatures("p-1")
+
+
+async def test_a_no_that_is_not_taken_either_is_told_once(prepared, platform, bridge):
+    tries = []
+
+    def refuse(request):
+        if "sign-psbt" not in request.url.path:
+            return None
+        tries.append(request)
+        return problem(403, "PERMISSION_DENIED", "Your role does not carry PAYMENT_APPROVE.")
+
+    platform.before = refuse
+    async with daemon_at(prepared, platform, bridge, sleep=no_second_try) as daemon:
+        await kept(daemon)
+        await daemon.reject("p-1", "no more")
+        await until(lambda: daemon.journal.record("p-1").decline.delivered)
+        assert "did not take it: Your role" in daemon.journal.record("p-1").reason
+    assert len(tries) == 2
