@@ -104,10 +104,14 @@ class Watcher:
             seen = _essence(snapshot)
             if seen == self._seen and not new:
                 return changed
-            snapshot, raws = self._fetch(backend, snapshot)
-            blocks = self._blocks(backend, snapshot)
-            self._write(known, snapshot, raws, self._finals(backend, snapshot), blocks)
+            there, raws = self._fetch(backend, snapshot)
+            blocks = self._blocks(backend, there)
+            self._write(known, there, raws, self._finals(backend, there), blocks)
             self._scanned, self._seen, changed = known.scripts, seen, True
+            if there is not snapshot:
+                # What left may be back at the next look, which then differs in nothing.
+                self._seen = None
+                return changed
         raise ChainUnavailable(f"The watched scripts of {self._chain} grow at every look.")
 
     def _tell_stuck(self, reason: str | None) -> None:
@@ -152,16 +156,17 @@ class Watcher:
             for each in snapshot.outputs
             if each.raw is not None and each.outpoint.txid in missing
         }
-        mined = {each.outpoint.txid for each in snapshot.outputs if each.height is not None}
         gone = set()
         for txid in missing - found.keys():
             known = backend.transaction(txid)
-            if known is not None:
-                found[txid] = known.transaction.serialize()
-            elif txid in mined:
-                raise ChainUnavailable("A transaction left the chain while it was read.")
-            else:
+            if known is None:
                 gone.add(txid)
+            else:
+                found[txid] = known.transaction.serialize()
+        if not gone:
+            return snapshot, found
+        if any(each.height is not None and each.outpoint.txid in gone for each in snapshot.outputs):
+            raise ChainUnavailable("A transaction left the chain while it was read.")
         there = tuple(each for each in snapshot.outputs if each.outpoint.txid not in gone)
         return replace(snapshot, outputs=there), found
 

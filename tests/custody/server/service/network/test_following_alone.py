@@ -174,3 +174,25 @@ def test_p36_a_node_that_is_behind_takes_nothing_back(desk: Desk, follow, monkey
     node.height = desk.chain.mine(1)[0].height
     assert look(), "it has caught up"
     assert seen(desk) == (tip + 1, 1)
+
+
+def test_a_deposit_that_leaves_the_mempool_while_it_is_read_holds_nothing_up(desk, monkeypatch):
+    """It may be back at the next look, which shows what the last one showed."""
+    (mined,), whole = desk.deposit(100_000, blocks=1), desk.chain.transaction
+    address = desk.wallets()[0]["receive_address"]
+    leaves = desk.chain.fund(address, Sats(50_000))
+    desk.chain.mine(1, empty=True)
+    monkeypatch.setattr(desk.chain, "transaction", lambda txid: None if txid == leaves else whole(txid))
+    desk.watcher.look()
+    assert (seen(desk), {coin.txid for coin in desk.rows(ChainCoin)}) == (
+        (desk.chain.tip().height, 1),
+        {mined},
+    )
+    monkeypatch.setattr(desk.chain, "transaction", whole)
+    desk.watcher.look()
+    assert {coin.txid for coin in desk.rows(ChainCoin)} == {mined, leaves}
+    desk.chain.fund(address, Sats(60_000))
+    desk.chain.mine(1)
+    monkeypatch.setattr(desk.chain, "transaction", lambda _txid: None)
+    with pytest.raises(ChainUnavailable, match="left the chain"):
+        desk.watcher.look()
