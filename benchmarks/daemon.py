@@ -155,7 +155,7 @@ async def run(root: Path) -> None:
     logs.mkdir()
     programs = Programs(logs)
     demo = stage.Demo(root, programs, auto=True)
-    demo.tell = lambda _text: None  # type: ignore[method-assign,assignment]
+    demo.tell = lambda _text: None  # type: ignore[method-assign,assignment]  # it prints
     try:
         demo.url = stage.free_url()
         await stage.start_platform(demo)

@@ -127,7 +127,7 @@ def slowly_replayed(chain: list[TokenBlock]) -> bytes:
         (each.height, each.block_hash, [(one.txid, one.caller.hex(), one.data) for one in each.transactions])
         for each in chain
     ]
-    state: bytes = independent.replay(plain, BLOBS)[-1][2]  # type: ignore[no-untyped-call]
+    state: bytes = independent.replay(plain, BLOBS)[-1][2]  # type: ignore[no-untyped-call]  # written apart, untyped
     return state
 
 

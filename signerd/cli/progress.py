@@ -41,7 +41,7 @@ def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) 
                     tell(words)
             if line is None or _may_be_its_end(line, psbt_id):
                 view = daemon.proposal(psbt_id)
-                if view.state not in ON_THE_WAY - {KEPT}:
+                if view.state not in MOVING:
                     if view.reason not in {"", said}:
                         tell(view.reason)
                     return view
@@ -52,6 +52,8 @@ def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) 
 
 
 SUBMITTING, SIGNED, WAITING, KEPT = "submitting", "signed", "waiting-for-device", "kept"
+# What is kept may stay so for weeks: its reason is an outcome for now.
+MOVING = ON_THE_WAY - {KEPT}
 
 
 def _words(daemon: "DaemonClient", line: "Happened", tries: int) -> str:
@@ -83,7 +85,7 @@ def _told_to_connect(daemon: "DaemonClient") -> str:
 
 
 def _may_be_its_end(line: "Happened", psbt_id: str) -> bool:
-    return line.subject == psbt_id and line.kind == "state" and line.text not in ON_THE_WAY - {KEPT}
+    return line.subject == psbt_id and line.kind == "state" and line.text not in MOVING
 
 
 def _with_a_look_first(daemon: "DaemonClient", after: int, lines: "Following") -> "Iterator[Happened | None]":

@@ -153,10 +153,15 @@ def replaced(record: Record, event: events.Replaced, _around: ReviewContext) -> 
         f"{foreign(event.by)} was proposed in its place before the platform said that it took the signature. "
         "signerd does not submit it again. To pay this all the same, have it proposed anew."
     )
+    return withdrawn(record, reason, by=event.by)
+
+
+def withdrawn(record: Record, reason: str, **facts: str) -> Step:
+    """What was signed and is not with the platform is not submitted any more, which the person is told."""
     gone = replace(record, state=advance(record.state, Move.WITHDRAW), reason=reason)
-    facts = {"from": record.state.value, "by": event.by}
     told = Notify(record.psbt_id, Level.ATTENTION, reason)
-    return Step(gone, (told,), (Note(gone.state.value, record.psbt_id, facts),))
+    note = Note(gone.state.value, record.psbt_id, {"from": record.state.value, **facts})
+    return Step(gone, (told,), (note,))
 
 
 def is_proof_whole(snapshot: Snapshot) -> bool:

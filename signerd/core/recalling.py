@@ -13,10 +13,10 @@ from multisig import Inspection, MultisigError, Psbt, inspect, progress_of
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.events import Level, Notify, Step, go_on, request_key
-from signerd.core.following import ended
+from signerd.core.following import ended, withdrawn
 from signerd.core.places import NEW_POLICY, policy_code, used_by
 from signerd.core.signing import Signing, signing_of
-from signerd.core.states import AT_THE_DEVICE, TABLE, Move, advance
+from signerd.core.states import AT_THE_DEVICE, TABLE, Move
 from signerd.core.values import Record, ReviewContext, Signature, Snapshot
 
 FORGOTTEN = (
@@ -56,9 +56,7 @@ def forgotten(record: Record) -> Step:
     """What was kept when the backup was made: the person may have said no since, which no list of the
     platform's tells for certain, and the platform takes a yes after it.
     """
-    gone = replace(record, state=advance(record.state, Move.WITHDRAW), reason=FORGOTTEN)
-    told = Notify(record.psbt_id, Level.ATTENTION, FORGOTTEN)
-    return Step(gone, (told,), (Note(gone.state.value, record.psbt_id, {"from": record.state.value}),))
+    return withdrawn(record, FORGOTTEN)
 
 
 def recalled(record: Record, _event: events.Recalled, around: ReviewContext) -> Step:

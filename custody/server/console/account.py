@@ -99,12 +99,8 @@ def authenticator(visit: Visit) -> Response:
 
 def confirm_authenticator(visit: Visit) -> Response:
     confirmed = visit.post("/auth/totp/confirm", code=visit.form.one("code"))
-    places = [
-        entry.workspace_info.uid
-        for organisation in visit.user.organisations_info.organisations
-        for entry in organisation.workspaces.workspaces
-    ]
-    onward = f"/console/w/{places[0]}/" if len(places) == 1 else "/console/"
+    places = visit.places
+    onward = f"{places[0].path}/" if len(places) == 1 else "/console/"
     codes = confirmed.recovery_codes
     return visit.page("account/recovery_codes.html", here="account", codes=codes, onward=onward)
 

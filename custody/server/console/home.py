@@ -16,13 +16,8 @@ FIRST = 10
 
 def workspaces(visit: Visit) -> Response:
     """A person of one workspace is led into it."""
-    places = [
-        (organisation, entry)
-        for organisation in visit.user.organisations_info.organisations
-        for entry in organisation.workspaces.workspaces
-    ]
     invitations = [] if visit.caller.bound_to is not None else visit.get("get-invites-pending")
-    return visit.page("home/workspaces.html", here="home", places=places, invitations=invitations)
+    return visit.page("home/workspaces.html", here="home", places=visit.places, invitations=invitations)
 
 
 def invitation_page(visit: Visit) -> Response:

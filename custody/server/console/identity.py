@@ -80,9 +80,8 @@ def callback(visit: Visit) -> Response:
 def _own_workspace(visit: Visit) -> int:
     """The one that the form names, of those that the person is in. Raises Invalid."""
     wanted = visit.number("workspace_id")
-    for organisation in visit.user.organisations_info.organisations:
-        if any(entry.workspace_info.uid == wanted for entry in organisation.workspaces.workspaces):
-            return wanted
+    if any(place.id == wanted for place in visit.places):
+        return wanted
     raise Invalid.at("/workspace_id", "You are in no such workspace.")
 
 

@@ -100,6 +100,15 @@ class Visit:
         return found
 
     @cached_property
+    def places(self) -> list[Place]:
+        """The workspaces that the person is in."""
+        return [
+            Place(organisation, entry)
+            for organisation in self.user.organisations_info.organisations
+            for entry in organisation.workspaces.workspaces
+        ]
+
+    @cached_property
     def place(self) -> Place | None:
         """The workspace of the path. None where the page is of none. Raises NotFound where the person is no
         member.
@@ -107,10 +116,9 @@ class Visit:
         number = self.request.path_params.get("workspace_id")
         if number is None:
             return None
-        for organisation in self.user.organisations_info.organisations:
-            for entry in organisation.workspaces.workspaces:
-                if entry.workspace_info.uid == number:
-                    return Place(organisation, entry)
+        for place in self.places:
+            if place.id == number:
+                return place
         raise NotFound("You are in no such workspace.")
 
     @property

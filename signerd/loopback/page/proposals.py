@@ -10,7 +10,7 @@ from starlette.responses import Response
 from custody.pages.flow import Picture
 from custody.pages.rendering import Live
 from signerd import shapes
-from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY, is_proof
+from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY, is_proof
 from signerd.core.text import place_words, plain
 from signerd.errors import IllegalEvent, StaleApproval
 from signerd.feed import Line
@@ -100,7 +100,7 @@ def shown(view: ProposalView) -> Shown:
         passed=tuple(c for c in checks if c.outcome == "allow"),
         asked=asked,
         decidable=asked and view.allowed,
-        rejectable=view.state in {*ASKED, "refused", "waiting-for-device", "exported", "kept", "quarantined"},
+        rejectable=view.state in DECLINABLE,
     )
 
 

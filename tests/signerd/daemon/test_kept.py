@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+import httpx
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
@@ -32,6 +33,7 @@ def refuse_signatures(request):
 
 
 async def no_second_try(seconds):
+    """What is kept waits 45 seconds at first: for the whole of a test."""
     await (asyncio.Event().wait() if seconds in {45.0, 90.0} else hurried_sleep(seconds))
 
 
@@ -55,25 +57,46 @@ async def test_declined_after_the_backup_it_does_not_go_out_once_that_is_restore
     assert [told["decision"] for told in platform.told()] == ["reject"]
 
 
-async def test_whoever_signs_in_late_hears_of_what_replaced_it_first(prepared, platform, bridge):
+@pytest.mark.parametrize("signs_in_late", [False, True])
+async def test_what_replaced_it_and_ended_while_signerd_was_off_withdraws_it(
+    prepared, platform, bridge, signs_in_late
+):
+    """The payment is pending again by then, and the platform would take it: nobody asked for that."""
     platform.before = refuse_signatures
     async with daemon_at(prepared, platform, bridge, sleep=no_second_try) as daemon:
         await kept(daemon)
     platform.before = lambda _request: None
     ended = snapshot_of(spend(fee=2_000), "p-2", replaces="p-1", status=ProposalStatus.REJECTED)
     platform.proposals["p-2"] = replace(ended, created_at="2100-01-01T00:00:00Z")
-    signs_in = []
+    signs_in = not signs_in_late
 
     async def sleep(seconds):
         await (no_second_try if signs_in else hurried_sleep)(seconds)
 
-    async with daemon_at(prepared, platform, bridge, sleep=sleep, sign_in=False) as daemon:
-        for _turn in range(50):
-            await hurried_sleep(45.0)
-        signs_in.append(EMAIL)
-        await daemon.sign_in(EMAIL, PASSWORD)
+    async with daemon_at(prepared, platform, bridge, sleep=sleep, sign_in=signs_in) as daemon:
+        if signs_in_late:
+            for _turn in range(50):
+                await hurried_sleep(45.0)
+            signs_in = True
+            await daemon.sign_in(EMAIL, PASSWORD)
         await until_state(daemon, "p-1", State.WITHDRAWN)
-    assert not platform.signatures("p-1")
+        assert "p-2 was proposed in its place" in daemon.journal.record("p-1").reason
+    assert platform.signatures("p-1") == []
+
+
+async def test_a_no_to_it_is_told_at_once_and_what_the_platform_says_to_it(prepared, platform, bridge):
+    def answer(request):
+        if "sign-psbt" not in request.url.path or b'"reject"' not in request.content:
+            return refuse_signatures(request)
+        said = {"psbt_id": "p-1", "status": "PENDING", "collected_signatures": 0, "required_signatures": 2}
+        return httpx.Response(200, json={**said, "detail": "Your decline was recorded before."})
+
+    platform.before = answer
+    async with daemon_at(prepared, platform, bridge, sleep=no_second_try) as daemon:
+        await kept(daemon)
+        await daemon.reject("p-1", "no more")
+        await until(lambda: "recorded before" in daemon.journal.record("p-1").reason)
+        assert daemon.journal.record("p-1").state is State.DECLINED
 
 
 async def test_a_no_that_is_not_taken_either_is_told_once(prepared, platform, bridge):

@@ -1,18 +1,14 @@
 """A platform that fails, lies about what it sent, or says no: nothing is lost, nothing is made twice."""
 
-import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import httpx
 import pytest
 
-from custody.schemas.proposals import ProposalStatus
 from signerd.core.states import State
 from signerd.errors import IllegalEvent
 from tests.support.daemons import approve, daemon_at, hurried_sleep, until, until_state
-from tests.support.desk import snapshot_of, spend
 from tests.support.fake_platform import problem
 
 pytestmark = pytest.mark.anyio
@@ -129,53 +125,6 @@ async def test_what_is_refused_for_now_is_kept_told_once_for_each_sentence_and_g
     kept = [pause for pause in pauses if pause in {45.0, 90.0, 180.0, 360.0, 675.0}]
     assert kept[:5] == [45.0, 90.0, 180.0, 360.0, 675.0]
     assert bridge.asked == 1
-
-
-async def test_a_no_to_what_is_kept_is_told_at_once_and_what_the_platform_says_to_it(
-    prepared, platform, bridge
-):
-    def answer(request: httpx.Request) -> httpx.Response | None:
-        if "sign-psbt" not in request.url.path:
-            return None
-        if b'"reject"' not in request.content:
-            return problem(409, "VAULT_FROZEN")
-        said = {"psbt_id": "p-1", "status": "PENDING", "collected_signatures": 0, "required_signatures": 2}
-        return httpx.Response(200, json={**said, "detail": "Your decline was recorded before."})
-
-    async def sleep(seconds: float) -> None:
-        await (asyncio.Event().wait() if seconds in {45.0, 90.0} else hurried_sleep(seconds))
-
-    platform.before = answer
-    async with daemon_at(prepared, platform, bridge, sleep=sleep) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.KEPT)
-        await daemon.reject("p-1", "no more")
-        await until(lambda: "recorded before" in daemon.journal.record("p-1").reason)
-        assert daemon.journal.record("p-1").state is State.DECLINED
-
-
-async def test_what_replaced_a_kept_signature_and_ended_while_signerd_was_off_withdraws_it(
-    prepared, platform, bridge
-):
-    """The payment is pending again by then, and the platform would take it: nobody asked for that."""
-    platform.before = lambda r: problem(409, "VAULT_FROZEN") if "sign-psbt" in r.url.path else None
-
-    async def sleep(seconds: float) -> None:
-        # What is kept waits half a minute or more: for the whole of this test.
-        await (asyncio.Event().wait() if seconds in {45.0, 90.0} else hurried_sleep(seconds))
-
-    async with daemon_at(prepared, platform, bridge, sleep=sleep) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.KEPT)
-    platform.before = lambda _request: None
-    ended = snapshot_of(spend(fee=2_000), "p-2", replaces="p-1", status=ProposalStatus.REJECTED)
-    platform.proposals["p-2"] = replace(ended, created_at="2100-01-01T00:00:00Z")
-    async with daemon_at(prepared, platform, bridge, sleep=sleep) as daemon:
-        await until_state(daemon, "p-1", State.WITHDRAWN)
-        assert "p-2 was proposed in its place" in daemon.journal.record("p-1").reason
-    assert platform.signatures("p-1") == []
 
 
 async def test_a_payment_that_was_replaced_is_not_submitted_when_it_comes_back(prepared, platform, bridge):

@@ -242,9 +242,10 @@ def _ids_of_exposed(access: WorkspaceAccess, exposed: Collection[str]) -> Select
 
 
 def _most_urgent(access: WorkspaceAccess, exposed: Collection[str]) -> Select[str]:
-    """The ids of as many vaults as a plan has. Part of each statement about them: to name them would take longer than
-    to find them. Whoever pays a vault changes what it holds: neither the cut nor the seats depend on that.
-    """  # noqa: E501
+    """As many vaults as a plan has, by id, in the order of `urgency`. Part of each statement about them: to
+    name them would take longer than to find them. A payment to a vault changes what it holds: neither the
+    cut nor the seats depend on that.
+    """
     lacks = Vault.m - func.count()
     query = _ids_of_exposed(access, exposed).group_by(VaultSigner.vault_id, Vault.m)
     order = case((lacks > 0, lacks), else_=0), VaultSigner.vault_id
