@@ -1,6 +1,7 @@
 """Keys and vaults, proposals and forwards, limits and the address book."""
 
 from dataclasses import dataclass
+from datetime import date
 from http import HTTPStatus
 from typing import Literal, TypedDict, Unpack
 
@@ -80,7 +81,7 @@ class ProposalList:
 class ProposalFilters(TypedDict, total=False):
     """``awaiting_me``: those alone that await the caller's decision; ``after``: the ``following`` of the page
     before. ``search``: words that each has, in its title or the names of whom it pays, as the beginning of an
-    address or an id, or as an amount.
+    address or an id, or as an amount. Days: when they were proposed, inclusive, in UTC.
     """
 
     status: ProposalStatus | None
@@ -90,6 +91,8 @@ class ProposalFilters(TypedDict, total=False):
     vault_id: str | None
     tx_type: Literal["proof"] | None
     search: str | None
+    from_day: date | None
+    to_day: date | None
     newest_first: bool
     etag: str | None
     wait_seconds: int | None
@@ -354,6 +357,8 @@ def proposals_request(core: Core, workspace_id: int, **filters: Unpack[ProposalF
         "vault_id": filters.get("vault_id"),
         "tx_type": filters.get("tx_type"),
         "search": filters.get("search"),
+        "from_day": filters.get("from_day"),
+        "to_day": filters.get("to_day"),
         "order": "newest" if filters.get("newest_first") else None,
         "limit": filters.get("limit"),
     }

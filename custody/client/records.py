@@ -46,11 +46,12 @@ class Page(Generic[Item]):
 
 
 class LogDays(TypedDict, total=False):
-    """Which entries of a log: days are inclusive, in UTC."""
+    """Which entries of a log: days are inclusive, in UTC; ``user_uuid``: what that person did."""
 
     from_day: date | None
     to_day: date | None
     category: str | None
+    user_uuid: int | None
 
 
 class LogCalls:
@@ -174,13 +175,13 @@ class WebhookCalls:
 
 
 def _filter(org_uid: int, workspace_uid: int, days: LogDays) -> dict[str, Any]:
-    first, last = days.get("from_day"), days.get("to_day")
     return {
         "org_uid": org_uid,
         "workspace_uid": workspace_uid,
-        "from_day": first and first.isoformat(),
-        "to_day": last and last.isoformat(),
+        "from_day": days.get("from_day"),
+        "to_day": days.get("to_day"),
         "category": days.get("category"),
+        "user_uuid": days.get("user_uuid"),
     }
 
 

@@ -2,9 +2,11 @@
 them.
 """
 
-from typing import Annotated, Literal
+import re
+from datetime import date
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from custody.schemas.common import (
     MAX_INT64,
@@ -15,7 +17,33 @@ from custody.schemas.common import (
 from custody.schemas.proposals import ProposalStatus
 
 QueryId = Annotated[int, Field(ge=1, le=MAX_INT64)]
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def _day(value: object) -> object:
+    """One form only: a reader of dates takes a number of seconds too, and would search another year in
+    silence.
+    """
+    if isinstance(value, str) and not _DAY.fullmatch(value):
+        raise ValueError("a day is written YYYY-MM-DD, and counts in UTC")
+    return value
+
+
+Day = Annotated[date, BeforeValidator(_day)]
 SearchText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+
+
+class DaysQuery(Request):
+    """Days are inclusive, in UTC."""
+
+    from_day: Day | None = None
+    to_day: Day | None = None
+
+    @model_validator(mode="after")
+    def _days_in_order(self) -> Self:
+        if self.from_day and self.to_day and self.from_day > self.to_day:
+            raise ValueError("from_day is later than to_day: change the two")
+        return self
 
 
 class WorkspaceQuery(Request):
@@ -32,12 +60,13 @@ class ProfileQuery(Request):
 MAX_PROPOSALS = 500
 
 
-class PsbtQuery(Request):
+class PsbtQuery(DaysQuery):
     """``GET /api/v1/psbt``: one by ``psbt_id``, or a workspace's, newest last unless ``order`` says otherwise; ``after`` is the
     last id seen. ``awaiting``: those that the caller has to decide. ``vault_id``: those of that vault. ``search``: those that
     have each of its words in their title or in the address book's name of whom they pay, as the beginning of an address,
     a txid or an id, or as an amount in BTC or satoshis. A search looks at some thousand proposals at a time: with ``Link``
-    it goes on from there, whether it found any. ``tx_type``: proofs of control alone.
+    it goes on from there, whether it found any. ``tx_type``: proofs of control alone. ``from_day``, ``to_day``: when they were
+    proposed, inclusive, in UTC.
     """  # noqa: E501
 
     psbt_id: TextId | None = None

@@ -7,8 +7,10 @@ from starlette.responses import Response
 
 from custody.pages.headers import HEADERS
 from custody.schemas.logs import AuditLogEntry, LogsPage
+from custody.server.console.audit_words import told
 from custody.server.console.table import Row
 from custody.server.console.visit import Visit
+from custody.server.console.words import member_words
 from custody.server.domain.audit import Category
 
 PAGE = 50
@@ -23,6 +25,9 @@ def audit(visit: Visit) -> Response:
         "audit/audit.html",
         here="audit",
         page=page,
+        rows=[(entry, told(entry, page.names).sentence) for entry in page.logs],
+        people=_people(visit, page),
+        person_id=visit.query("user_uuid"),
         is_first=before is None,
         category=visit.query("category"),
         from_day=visit.query("from_day"),
@@ -33,13 +38,28 @@ def audit(visit: Visit) -> Response:
     )
 
 
+def _people(visit: Visit, page: LogsPage) -> list[tuple[str, str]]:
+    """Who may be chosen: the members, for those who may see them, and who acted on this page."""
+    found = {"0": "The platform"}
+    if visit.here.may("MANAGE_USERS"):
+        members = visit.get("get-users-from-workspace", workspace_id=visit.here.id)
+        found |= {str(member.uuid): member_words(member) for member in members}
+    for entry in page.logs:
+        if str(entry.user_uuid) not in found and " " not in entry.user_name:
+            found[str(entry.user_uuid)] = entry.user_name
+    wanted = visit.query("user_uuid")
+    if wanted and wanted not in found:
+        found[wanted] = page.names.get(f"user {wanted}", f"member {wanted}")
+    return sorted(found.items(), key=lambda each: each[1].casefold())
+
+
 _IDS = frozenset({"org_uid", "workspace_uid"})
 
 
 def _wanted(visit: Visit, read: object) -> dict[str, Any]:
     """The filter as the platform takes it."""
     assert callable(read)
-    given = {name: read(name) for name in ("category", "from_day", "to_day")}
+    given = {name: read(name) for name in ("category", "user_uuid", "from_day", "to_day")}
     ids = {"org_uid": visit.here.organisation.org_id, "workspace_uid": visit.here.id}
     return {**ids, **{name: value for name, value in given.items() if value}}
 

@@ -16,7 +16,7 @@ from custody.server.console.vaults import vault_by_id
 from custody.server.console.visit import Visit
 
 PAGE: Final = 50
-FILTERS: Final = ("search", "status", "awaiting", "vault", "after")
+FILTERS: Final = ("search", "status", "awaiting", "vault", "from_day", "to_day", "after")
 # Who may read the address book, and who may propose.
 BOOK_READERS = ("PAYMENT_INIT", "MANAGE_WORKSPACE")
 PROPOSERS = ("MANAGE_WORKSPACE",)
@@ -87,6 +87,8 @@ def _page_of(visit: Visit, wanted: Mapping[str, str]) -> dict[str, Any]:
         "status": wanted.get("status"),
         "awaiting": "me" if "awaiting" in wanted else None,
         "vault_id": wanted.get("vault"),
+        "from_day": wanted.get("from_day"),
+        "to_day": wanted.get("to_day"),
         "after": wanted.get("after"),
     }
     given = {name: value for name, value in asked.items() if value is not None}

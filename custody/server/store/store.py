@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from datetime import time as time_of_day
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -17,10 +19,10 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, Engine, String, column, make_url, select, table
+from sqlalchemy import URL, ColumnElement, Connection, Engine, String, column, make_url, select, table
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown, Outdated
 from custody.server.meters import Meters
@@ -51,6 +53,18 @@ def committed(db: Session) -> None:
     """Runs the calls that were registered with ``after_commit``, in their order."""
     for call in db.info.pop(_AFTERWARDS, ()):
         call()
+
+
+def within_days(
+    column: InstrumentedAttribute[datetime], first: date | None, last: date | None
+) -> tuple[ColumnElement[bool], ...]:
+    """Conditions that a time lies on one of the days, inclusive, in UTC."""
+    found: list[ColumnElement[bool]] = []
+    if first is not None:
+        found.append(column >= datetime.combine(first, time_of_day.min, UTC))
+    if last is not None:
+        found.append(column <= datetime.combine(last, time_of_day.max, UTC))
+    return tuple(found)
 
 
 Value = TypeVar("Value", bound=Any)

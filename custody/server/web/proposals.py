@@ -322,6 +322,8 @@ def _read(call: Call[PsbtQuery]) -> tuple[_Shown, _Seen]:
                 query.order == "newest",
                 query.search,
                 query.tx_type is not None,
+                query.from_day,
+                query.to_day,
             )
             call.note_receipt(db, query.workspace_id)
             return _shown_page(query, proposals.page(db, call.caller, access, wanted)), _seen(

@@ -2,7 +2,6 @@
 
 from base64 import b64encode
 from dataclasses import dataclass
-from datetime import UTC, datetime, time
 from typing import Final
 
 from sqlalchemy import ColumnElement, func, select
@@ -14,7 +13,9 @@ from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import Fault, Invalid, NotFound, NotOrgMember
 from custody.server.domain.export import write_csv
 from custody.server.service.audit.log import AuditLog, chained_rows
+from custody.server.service.audit.names import names_in
 from custody.server.store.models import AuditEvent, Membership, Workspace
+from custody.server.store.store import within_days
 
 # An export is one response: one or two seconds of a core, and some fifteen megabytes, is what one reader may
 # take at a time.
@@ -51,6 +52,7 @@ class Logs:
         shown = rows[: query.page_size]
         return wire.LogsPage(
             logs=[_entry(chained) for chained in shown],
+            names=names_in(db, access, (chained.row for chained in shown)),
             page=query.page,
             page_size=query.page_size,
             total=_count(db, conditions),
@@ -82,12 +84,11 @@ def _conditions(
 ) -> tuple[ColumnElement[bool], ...]:
     _check_organisation(db, caller, access, query.org_uid)
     found = [AuditEvent.chain_id == chain_of(str(access.organisation_id), str(access.workspace_id))]
-    if query.from_day is not None:
-        found.append(AuditEvent.timestamp >= datetime.combine(query.from_day, time.min, UTC))
-    if query.to_day is not None:
-        found.append(AuditEvent.timestamp <= datetime.combine(query.to_day, time.max, UTC))
+    found += within_days(AuditEvent.timestamp, query.from_day, query.to_day)
     if query.category is not None:
         found.append(AuditEvent.category == _category(query.category).value)
+    if query.user_uuid is not None:
+        found.append(AuditEvent.user_uuid == query.user_uuid)
     return tuple(found)
 
 
@@ -126,7 +127,12 @@ def _too_many(count: int, limit: int) -> Invalid:
 
 
 def _described(query: wire.LogFilter) -> str:
-    named = (("from", query.from_day), ("to", query.to_day), ("category", query.category))
+    named = (
+        ("from", query.from_day),
+        ("to", query.to_day),
+        ("category", query.category),
+        ("user", query.user_uuid),
+    )
     return "".join(f", {word} {value}" for word, value in named if value is not None)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 
 from sqlalchemy import ColumnElement, Exists, Select, and_, bindparam, exists, func, or_, select, text, tuple_
 from sqlalchemy.orm import Session
@@ -36,6 +37,7 @@ from custody.server.service.proposals.storing import Terms, record_proposal, sto
 from custody.server.service.requests.changes import Changes, Outdated
 from custody.server.service.stored_vaults import derive_ahead, policy_of, vault_in
 from custody.server.store.models import PROOFS, Decision, Proposal, Vault, VaultSigner, WatchedScript
+from custody.server.store.store import within_days
 from multisig import FeeRate, Network, Sats
 
 # A page costs the same however many proposals a workspace has made.
@@ -58,6 +60,7 @@ class Page:
 class Filter:
     """Which proposals to list. `awaiting`: a user whose decision they wait for; `after`: the last id seen;
     `newest_first`: their order; `search`: words that each has; `proofs`: proofs of control alone.
+    `from_day`, `to_day`: when they were proposed.
     """
 
     status: ProposalStatus | None
@@ -68,6 +71,8 @@ class Filter:
     newest_first: bool = False
     search: str | None = None
     proofs: bool = False
+    from_day: date | None = None
+    to_day: date | None = None
 
 
 @dataclass(frozen=True)
@@ -354,6 +359,7 @@ def _matching(access: WorkspaceAccess, wanted: Filter) -> Select[Proposal]:
         query = query.where(Proposal.vault_id == wanted.vault_id)
     if wanted.proofs:
         query = query.where(text(PROOFS))
+    query = query.where(*within_days(Proposal.created_at, wanted.from_day, wanted.to_day))
     if wanted.awaiting is not None:
         query = query.where(
             Proposal.status == ProposalStatus.PENDING.value,

@@ -31,6 +31,7 @@ class AuditEvent(Base):
         Index(None, "chain_id", "timestamp"),
         # The rows about one thing, in their order, and how many there are.
         Index("ix_audit_events_by_category", "chain_id", "category", "position", "timestamp"),
+        Index("ix_audit_events_by_person", "chain_id", "user_uuid", "position", "category", "timestamp"),
     )
 
     event_uid: Mapped[str] = mapped_column(primary_key=True)

@@ -1,5 +1,7 @@
 """Proposals in the console: the list, one of them, a new payment from the form to the chain, and its end."""
 
+from datetime import timedelta
+
 import pytest
 
 from custody.server.store.models import AddressBookEntry, Proposal
@@ -315,6 +317,7 @@ def test_the_list_filters_and_pages(desk, browse, here, monkeypatch):
     for number in range(3):
         ids.append(made(desk.propose(50_000 + number, description=f"Number {number}")))
         desk.world.clock.advance(seconds=1)
+    day = desk.world.clock().date()
     person = browse("alice").open(here)
     assert [f"Number {n}" in person.words for n in range(3)] == [False, True, True]
     person.open(f"{here}?after={ids[1]}")
@@ -326,6 +329,9 @@ def test_the_list_filters_and_pages(desk, browse, here, monkeypatch):
     assert "Number 2" not in person.open(f"{here}?awaiting=me").words
     assert "No proposal is here." in person.open(f"{here}?status=CONFIRMED").words
     assert "Number 2" in person.open(f"{here}?vault={desk.vault['id']}").words
+    assert "Number 2" in person.open(f"{here}?from_day={day}&to_day={day}").words
+    assert "Number" not in person.open(f"{here}?from_day={day + timedelta(days=1)}").words
+    assert "Number" not in person.open(f"{here}?to_day={day - timedelta(days=1)}").words
     part = person.http.get(f"/console/w/{desk.workspace_id}/parts/proposals?seen=none")
     assert "Number 2" in part.text
     seen = part.text.partition("seen=")[2][:16]

@@ -136,7 +136,9 @@ def a_past(desk: Desk) -> None:
         values = {column.name: getattr(row, column.name) for column in AuditEvent.__table__.columns}
         kinds = [each.value for each in Category]
         at = [(1_000 + n, kinds[n % len(kinds)]) for n in range(800)]
-        more = [{"event_uid": f"{n:032x}", "position": n, "category": kind} for n, kind in at]
+        more = [
+            {"event_uid": f"{n:032x}", "position": n, "category": kind, "user_uuid": n % 9} for n, kind in at
+        ]
         db.execute(insert(AuditEvent), [values | each for each in more])
         entries = [
             {"name": f"Shop {n}", "name_key": f"shop {n}", "address": f"address {n}"} for n in range(800)
@@ -266,9 +268,9 @@ def auditing(db, desk):
     caller = Caller(desk.user_ids["alice"], 1, "alice", "test")
     place = {"org_uid": 1, "workspace_uid": desk.workspace_id, "order": "newest", "page_size": 2}
     logs = desk.world.platform.services.logs
-    for category in ({}, {"category": "VAULTS"}):
-        page = logs.page(db, caller, access, LogsQuery(**place, **category))
-        logs.page(db, caller, access, LogsQuery(**place, **category, cursor=page.next_cursor))
+    for asked in ({}, {"category": "VAULTS"}, {"user_uuid": 3}):
+        page = logs.page(db, caller, access, LogsQuery(**place, **asked))
+        logs.page(db, caller, access, LogsQuery(**place, **asked, cursor=page.next_cursor))
 
 
 def looking_back(db, desk):
@@ -393,7 +395,9 @@ def watching(db, desk):
         ),
         pytest.param(evacuating, ["ix_proposals_open"], id="the plan of an evacuation"),
         pytest.param(searching, ["ix_proposals_by_age"], id="a search"),
-        pytest.param(auditing, ["ix_audit_events_by_category"], id="the audit log"),
+        pytest.param(
+            auditing, ["ix_audit_events_by_category", "ix_audit_events_by_person"], id="the audit log"
+        ),
         pytest.param(
             watching,
             [

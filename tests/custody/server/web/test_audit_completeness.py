@@ -15,6 +15,8 @@ import httpx
 import pytest
 from sqlalchemy import select, update
 
+from custody.schemas.logs import LogsPage
+from custody.server.console.audit_words import told
 from custody.server.domain.purchases import webhook_key
 from custody.server.service.audit.log import verify
 from custody.server.service.secrets import Purpose
@@ -508,3 +510,15 @@ def test_every_change_is_recorded_under_its_trace_id(story: Story) -> None:
     exported = ok(story.admin.get("/api/v1/export-audit-logs", org_uid=1, workspace_uid=1))["csv"]
     said = "\n".join([*told_by(story), exported])
     assert [secret for secret in secrets_of(story) if secret in said] == [], "P49"
+    assert untold(story) == []
+
+
+def untold(story: Story) -> list[str]:
+    """The rows of workspaces for which the console's table has no sentence."""
+    found = []
+    for number in (1, 2):
+        page = LogsPage.model_validate(
+            ok(story.admin.get("/api/v1/get-logs", org_uid=1, workspace_uid=number, page_size=500))
+        )
+        found += [row for row in page.logs if not told(row, page.names).is_known]
+    return [f"{row.action}: {row.description}" for row in found]

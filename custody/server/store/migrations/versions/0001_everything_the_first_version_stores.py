@@ -59,6 +59,11 @@ def upgrade() -> None:
         batch_op.create_index(
             "ix_audit_events_by_category", ["chain_id", "category", "position", "timestamp"], unique=False
         )
+        batch_op.create_index(
+            "ix_audit_events_by_person",
+            ["chain_id", "user_uuid", "position", "category", "timestamp"],
+            unique=False,
+        )
 
     op.create_table(
         "audit_heads",

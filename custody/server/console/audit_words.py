@@ -1,0 +1,368 @@
+"""Rows of the audit log as sentences that a person reads. What is stored stays as it is, and is shown beside them.
+
+One table: for each action how its description is written, and the sentence. In both, ``{vault}`` and the like are the
+parts that change. A sentence that begins with a small letter goes on after the name of who acted.
+"""  # noqa: E501
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from types import MappingProxyType
+from typing import Final
+
+from markupsafe import Markup
+
+from custody.change_words import PERMISSION_WORDS, TITLES
+from custody.schemas.logs import AuditLogEntry
+from custody.schemas.proposals import ProposalStatus
+from custody.server.console.words import cycle_words
+from custody.server.domain.audit import Category
+from custody.text import SHORT_ID, amount, plain
+
+# What a status of a proposal is called where the chain led to it.
+_LED_TO: Final[Mapping[ProposalStatus, str]] = MappingProxyType(
+    {
+        ProposalStatus.BROADCASTING: "on its way",
+        ProposalStatus.CONFIRMED: "confirmed in a block",
+        ProposalStatus.REPLACED: "replaced by another version",
+        ProposalStatus.INVALIDATED: "no longer possible: its coins are gone",
+        ProposalStatus.SIGNED: "signed, and not on the network",
+        ProposalStatus.STALLED: "signed, and not on the network",
+        ProposalStatus.CANCELLED: "cancelled",
+        ProposalStatus.EXPIRED: "expired",
+        ProposalStatus.FAILED: "failed",
+    }
+)
+_INVITATION: Final = "invitation {text} for {email}, with role {role}"
+_PROGRAM: Final = "service account {text} ({name}), {more}"
+_ANY_POLICY: Final = "{btc} BTC a {bounds}, {cycle}; now "
+_OF_MOVEMENT: Final = "{btc2} BTC a movement, {cycle2}"
+_OF_CYCLE: Final = "{btc2} BTC a cycle, {cycle2}"
+_EACH: Final = "from {btc} to {btc2} BTC for each movement"
+_IN_CYCLE: Final = "from {btc} to {btc2} BTC, counted {cycle2}"
+_CREATED: Final = "proposal {proposal} of vault {vault}, "
+_CHANGE: Final = "change {text}, {path}"
+_DECIDED: Final = _CHANGE + ", asked by {name} (user {user})"
+_HOOK: Final = "webhook {short}, {more}"
+
+# By action. The first that fits is taken, so the longer ones stand first.
+_SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
+    {
+        # --- people
+        "WORKSPACE_CREATED": (("workspace {text}, named {name}, on {text2}", "made the workspace {name}"),),
+        "WORKSPACE_UPDATED": (
+            ("named {name}; now {name2}", "renamed the workspace {name} to {name2}"),
+            ("described anew", "changed the workspace's description"),
+        ),
+        "MEMBER_ADDED": (("user {user} with role {role}", "added {user} with the role {role}"),),
+        "MEMBER_ROLE_CHANGED": (
+            ("user {user} from role {role} to role {role2}; {short_of}",
+             "changed the role of {user} from {role} to {role2}; too few signers are left in a vault"),
+            ("user {user} from role {role} to role {role2}",
+             "changed the role of {user} from {role} to {role2}"),
+        ),
+        "MEMBER_REMOVED": (
+            ("user {user} with role {role}; {more}",
+             "removed {user}, who had the role {role}; a vault's signers or programs are concerned"),
+            ("user {user} with role {role}", "removed {user}, who had the role {role}"),
+        ),
+        "MEMBER_LEFT": (("user {user} with role {role}{more}", "left the workspace"),),
+        "INVITATION_SENT": ((_INVITATION, "invited {email} with the role {role}"),),
+        "INVITATION_ACCEPTED": ((_INVITATION, "accepted the invitation, with the role {role}"),),
+        "INVITATION_DECLINED": ((_INVITATION, "declined the invitation of {email}"),),
+        "INVITATION_REVOKED": ((_INVITATION, "took back the invitation of {email}"),),
+        "INVITATION_EXPIRED": ((_INVITATION, "The invitation of {email} expired"),),
+        "ROLE_CREATED": (
+            ("role {text}, named {name}, with {rights}; {btc} BTC a cycle",
+             "made the role {name}, with a limit of {btc} BTC: {rights}"),
+        ),
+        "ROLE_UPDATED": (
+            ("role {role}, named {name}; now {name2}", "renamed the role {name} to {name2}"),
+            ("role {role}, described anew", "changed the description of the role {role}"),
+        ),
+        "ROLE_DELETED": (("role {text}, named {name}", "deleted the role {name}"),),
+        "PERMISSION_ADDED": (("role {role}, {rights}", "gave the role {role} the permission: {rights}"),),
+        "PERMISSION_REMOVED": (
+            ("role {role}, {rights}; {short_of}",
+             "took a permission from the role {role}: {rights}; too few signers are left in a vault"),
+            ("role {role}, {rights}", "took a permission from the role {role}: {rights}"),
+        ),
+        "ROLE_POLICY_REPLACED": (
+            ("role {role}: " + _ANY_POLICY + _OF_CYCLE, "changed the limit of the role {role} " + _IN_CYCLE),
+        ),
+        "IDENTITY_PROVIDER_SET": (
+            ("{text}, client {text2}, {more}", "set the identity provider {text}: {more}"),
+        ),
+        "IDENTITY_PROVIDER_SECRET_SET": (("{text}", "set the secret of the identity provider {text}"),),
+        "IDENTITY_PROVIDER_REMOVED": (("{text}, {more}", "removed the identity provider {text}: {more}"),),
+        "IDENTITY_LINKED": (("user {user} at {text}", "linked their account to {text}"),),
+        "IDENTITY_UNLINKED": (("user {user}", "unlinked the account of {user}"),),
+        "SERVICE_ACCOUNT_CREATED": ((_PROGRAM, "made the program {name}"),),
+        "SERVICE_ACCOUNT_CHANGED": ((_PROGRAM, "changed the program {name}"),),
+        "SERVICE_SECRET_MADE": ((_PROGRAM, "made a new secret of the program {name}: {more}"),),
+        "SERVICE_ACCOUNT_REVOKED": ((_PROGRAM, "revoked the program {name}"),),
+        "SERVICE_ACCOUNT_REFUSED": (
+            ("service account {text}, its secret was used from {text2}",
+             "The secret of a program was used from {text2}, and was refused"),
+        ),
+        "SECOND_PERSON_RULE_SET": (
+            ("off", "turned the rule of the second person off"),
+            ("on, {name} confirms, {text} hours of cooling off",
+             "turned the rule of the second person on: {name} confirms, after {text} hours"),
+        ),
+        "CHANGE_ASKED": ((_CHANGE, "asked a second person: {path}"),),
+        "CHANGE_CONFIRMED": ((_DECIDED, "confirmed what {user} asked for: {path}"),),
+        "CHANGE_DECLINED": ((_DECIDED, "declined what {user} asked for: {path}"),),
+        "CHANGE_EXPIRED": ((_CHANGE, "A change expired that waited for a second person: {path}"),),
+        # --- vaults
+        "VAULT_CREATED": (
+            ("vault {vault}, {text} of {text2}, code {more}",
+             "made the vault {vault}: {text} of {text2} signers approve"),
+        ),
+        "VAULT_POLICY_REPLACED": (
+            ("vault {vault}: " + _ANY_POLICY + _OF_MOVEMENT,
+             "changed the limit of the vault {vault} " + _EACH),
+            ("vault {vault}: " + _ANY_POLICY + _OF_CYCLE,
+             "changed the limit of the vault {vault} " + _IN_CYCLE),
+        ),
+        "VAULT_CONTROLS_REPLACED": (
+            ("vault {vault}, {more}", "changed what bounds the vault {vault}: it {more}"),
+        ),
+        "VAULT_FROZEN": (
+            ("vault {vault}, no reason given", "froze the vault {vault}"),
+            ("vault {vault}, reason: {more}", "froze the vault {vault}: {more}"),
+        ),
+        "VAULT_UNFREEZE_ASKED": (("vault {vault}, {more}", "asked to unfreeze the vault {vault}: {more}"),),
+        "VAULT_UNFREEZE_TAKEN_BACK": (
+            ("vault {vault}, {more}", "took back that the vault {vault} be unfrozen"),
+        ),
+        "VAULT_UNFROZEN": (
+            ("vault {vault}, asked by user {user}", "unfroze the vault {vault}, as {user} had asked"),
+        ),
+        "VAULT_RESCANNED": (
+            ("vault {vault}: {text} addresses", "looked for coins of the vault {vault} at {text} addresses"),
+        ),
+        "VAULTS_EXPOSED": (
+            ("advisory {name} of publisher {text}: vault {vault}, {more}",
+             "The advisory {name} exposes the vault {vault} and others"),
+            ("advisory {name} of publisher {text}: vault {vault}",
+             "The advisory {name} exposes the vault {vault}"),
+        ),
+        "EVACUATION_STARTED": (("evacuation {text}, {text2}, plan {more}", "started to evacuate {text2}"),),
+        "EVACUATION_SWEPT_AGAIN": (("evacuation {text}, vault {vault}", "swept the vault {vault} again"),),
+        "EVACUATION_LEFT": (
+            ("evacuation {text}, vault {vault}: {code}", "The vault {vault} could not be evacuated: {code}"),
+        ),
+        # --- payments
+        "PROPOSAL_CREATED": (
+            (_CREATED + "{sats} sat with the fee, tx {text}, replaces {version}",
+             "proposed a newer version of the proposal {version}, of the vault {vault}: {sats}"),
+            (_CREATED + "{sats} sat with the fee, tx {text}, takes back {version}",
+             "proposed to take back the proposal {version} from the vault {vault}"),
+            (_CREATED + "{sats} sat with the fee, evacuation {text}, tx {text2}",
+             "proposed to move the coins of the vault {vault} away: {sats} with the fee"),
+            (_CREATED + "{sats} sat with the fee, tx {text}",
+             "proposed the payment {proposal} from the vault {vault}: {sats} with the fee"),
+            (_CREATED + "{sats} sat of fee, tx {text}, accelerates {version}",
+             "proposed to pay {sats} from the vault {vault} for the proposal {version} to be mined sooner"),
+            (_CREATED + "a proof that moves nothing, {text}, tx {text2}",
+             "asked for a proof of the vault {vault}: the proposal {proposal}"),
+        ),
+        "FORWARD_PROPOSED": (
+            ("proposal {proposal}: {sats} sat of key {text} into vault {vault}, {text2} sat fee, tx {more}",
+             "proposed to forward {sats} of their own into the vault {vault}"),
+        ),
+        "SIGNATURE_SUBMITTED": (
+            ("proposal {proposal}, key {text}, inputs {more} only",
+             "signed a part of the proposal {proposal}"),
+            ("proposal {proposal}, key {text}", "approved the proposal {proposal}"),
+        ),
+        "SIGNATURE_WITHDRAWN": (
+            ("proposal {proposal}, key {short} is lost{more}",
+             "The approval of the proposal {proposal} by a lost key no longer counts"),
+        ),
+        "PROPOSAL_FINALISED": (
+            ("proposal {proposal}, tx {text}", "gave the last signature of the proposal {proposal}"),
+        ),
+        "PROPOSAL_DECLINED": (("proposal {proposal}", "declined the proposal {proposal}"),),
+        "PROPOSAL_CANCELLED": (
+            ("proposal {proposal}, {text} signatures are out, {more}",
+             "cancelled the proposal {proposal}: {more}"),
+        ),
+        "CANCELLED_COINS_RELEASED": (
+            ("proposal {proposal}, {more}",
+             "The coins of the proposal {proposal}, which was cancelled, are free"),
+            ("proposal {proposal}", "freed the coins of the proposal {proposal}, which was cancelled"),
+        ),
+        "PROPOSAL_EXPIRED": (("proposal {proposal}", "ended the proposal {proposal}, which expired"),),
+        "TRANSACTION_BROADCAST": (
+            ("proposal {proposal}, tx {text}", "sent the proposal {proposal} to the network"),
+        ),
+        "BROADCAST_STALLED": (
+            ("proposal {proposal}, {code}",
+             "could not send the proposal {proposal} to the network yet: {code}"),
+        ),
+        "BROADCAST_REFUSED": (
+            ("proposal {proposal}, {code}", "The network refused the proposal {proposal}: {code}"),
+        ),
+        "PROPOSAL_REPLACED": (
+            ("proposal {proposal}, a newer version is on the network: {version}",
+             "A newer version of the proposal {proposal} is on the network"),
+        ),
+        # --- tokens
+        "TOKEN_CREATED": (
+            ("contract {text}, {name} of vault {vault}, bytecode {text2}, proposal {proposal}, tx {more}",
+             "proposed the token {name} of the vault {vault}"),
+        ),
+        "TOKEN_CALLED": (
+            ("call {text}, {code} of contract {contract} by vault {vault}, proposal {proposal}, tx {more}",
+             "proposed a call of the token {contract} by the vault {vault}: {code}"),
+        ),
+        "CALL_RESUBMITTED": (
+            ("call {text}, proposal {proposal}, tx {more}",
+             "sent the call of the proposal {proposal} to the network again"),
+        ),
+        # --- the rest
+        "ADDRESS_ADDED": (
+            ("entry {text}, {address}, named {name}", "put {name} in the address book: {address}"),
+        ),
+        "ADDRESS_RENAMED": (
+            ("entry {text}, {address}, named {name}",
+             "renamed an entry of the address book to {name}: {address}"),
+        ),
+        "ADDRESS_REMOVED": (
+            ("entry {text}, {address}, named {name}", "took {name} out of the address book: {address}"),
+        ),
+        "WEBHOOK_CREATED": ((_HOOK, "made the webhook {short}, {more}"),),
+        "WEBHOOK_UPDATED": ((_HOOK, "changed the webhook {short}: {more}"),),
+        "WEBHOOK_DELETED": ((_HOOK, "deleted the webhook {short}"),),
+        "WEBHOOK_TESTED": ((_HOOK, "sent a test to the webhook {short}"),),
+        "WEBHOOK_REDELIVERED": ((_HOOK, "had the webhook {short} told of something again"),),
+        "WEBHOOK_DISABLED": ((_HOOK, "The webhook {short} was switched off: {more}"),),
+        "EXPORTED": (("{more}", "exported the audit log: {more}"),),
+    }
+)  # fmt: skip
+_BY_STATUS: Final = MappingProxyType(
+    {
+        f"PROPOSAL_{status.value}": (
+            "proposal {proposal}, {code}",
+            f"found the proposal {{proposal}} {words}",
+        )
+        for status, words in _LED_TO.items()
+    }
+)
+_PART: Final = re.compile(r"{([a-z_]+?)([0-9]?)}")
+# The parts that are ids of records, and the word before such an id.
+_KINDS: Final[Mapping[str, str]] = MappingProxyType(
+    {name: name for name in ("vault", "proposal", "role", "user", "contract")} | {"version": "proposal"}
+)
+_PROGRAM_NAME: Final = re.compile(r"(.+?), service account [0-9]+ \((.*)\)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Told:
+    """A row for people. ``is_known``: the table has a sentence for it."""
+
+    sentence: Markup
+    is_known: bool
+
+
+def told(entry: AuditLogEntry, names: Mapping[str, str]) -> Told:
+    """``names``: by the words that stand in the row (`LogsPage`). Markup escapes each part."""
+    who = who_of(entry, names)
+    for written, sentence in _rows_of(entry.action):
+        found = _pattern(written).fullmatch(entry.description)
+        if found is not None:
+            parts = {each: _words(each, value, names) for each, value in found.groupdict().items()}
+            said = Markup(sentence).format(**parts)  # noqa: S704 - the table's own words
+            return Told(said if sentence[0].isupper() else Markup("{} {}").format(who, said), is_known=True)
+    if entry.category == Category.ACCESS:
+        return Told(_refused(who, entry), is_known=True)
+    stored = Markup("{}, {}: {}").format(who, _of_code(entry.action), plain(entry.description))
+    return Told(stored, is_known=False)
+
+
+def who_of(entry: AuditLogEntry, names: Mapping[str, str]) -> Markup:
+    if program := _PROGRAM_NAME.fullmatch(entry.user_name):
+        return Markup("The program {} of {}").format(_strong(program[2]), _strong(program[1]))
+    if not entry.user_uuid:
+        return Markup("The {}").format(plain(entry.user_name or "platform"))
+    return _strong(names.get(f"user {entry.user_uuid}", entry.user_name))
+
+
+def _rows_of(action: str) -> tuple[tuple[str, str], ...]:
+    led_to = _BY_STATUS.get(action)
+    return _SENTENCES.get(action, ()) + (() if led_to is None else (led_to,))
+
+
+@cache
+def _pattern(written: str) -> re.Pattern[str]:
+    """Each part takes as little as it can, so that a text of a person's stands last."""
+    kept = [re.escape(text) for text in re.split(r"{[a-z_]+[0-9]?}", written)]
+    groups = [f"(?P<{name}{number}>.+?)" for name, number in _PART.findall(written)]
+    found = "".join(text + group for text, group in zip(kept, [*groups, ""], strict=True))
+    return re.compile(found.replace("(?P<more>.+?)", "(?P<more>.*)"), re.DOTALL)
+
+
+def _words(part: str, value: str, names: Mapping[str, str]) -> str:
+    kind = part.rstrip("23456789")
+    if kind in _KINDS:
+        known = names.get(f"{_KINDS[kind]} {value}")
+        nameless = f"member {plain(value)}" if kind == "user" else plain(value)[:SHORT_ID]
+        return _strong(known) if known else nameless
+    write = _WRITTEN.get(kind)
+    return plain(value) if write is None else write(value)
+
+
+def _strong(text: str) -> Markup:
+    return Markup("<b>{}</b>").format(plain(text))
+
+
+def _of_code(code: str) -> str:
+    return plain(code).replace("_", " ").replace("-", " ").lower()
+
+
+def _cycle(text: str) -> str:
+    """As the domain writes it: ``M from day 1``."""
+    found = re.fullmatch(r"([WM]) from day ([1-9][0-9]?)", text)
+    return plain(text) if found is None else cycle_words(found[1], int(found[2]))
+
+
+def _rights(text: str) -> str:
+    held = {name.value: words for name, words in PERMISSION_WORDS.items()}
+    return "; ".join(held.get(each, plain(each)) for each in re.split(r", | and ", text))
+
+
+def _btc(text: str) -> str:
+    return f"{Decimal(text).normalize():f}" if re.fullmatch(r"[0-9]{1,12}\.[0-9]{8}", text) else plain(text)
+
+
+def _sats(text: str) -> str:
+    return amount(int(text)) if re.fullmatch(r"[0-9]{1,16}", text) else plain(text)
+
+
+def _path(text: str) -> str:
+    return TITLES.get(text, _of_code(text.rpartition("/")[2]))
+
+
+_WRITTEN: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
+    {
+        "name": _strong,
+        "email": _strong,
+        "btc": _btc,
+        "sats": _sats,
+        "cycle": _cycle,
+        "rights": _rights,
+        "path": _path,
+        "code": _of_code,
+        "short": lambda text: plain(text)[:SHORT_ID],
+    }
+)
+
+
+def _refused(who: Markup, entry: AuditLogEntry) -> Markup:
+    """``POST /api/v1/update-role``, and why as the error's code."""
+    tried = _path(entry.description.rpartition(" ")[2])
+    return Markup("{} was refused ({}): {}").format(who, _of_code(entry.action), tried)

@@ -1,0 +1,84 @@
+"""What rows of the log name by an id, as it is called now: a row itself stays as it was written."""
+
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from sqlalchemy import Select, exists, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.users import PermissionName
+from custody.server.domain.audit import AuditRow, chain_of
+from custody.server.domain.credentials import WorkspaceAccess
+from custody.server.store.models import (
+    AuditEvent,
+    Contract,
+    Membership,
+    Proposal,
+    Role,
+    User,
+    Vault,
+    full_name,
+)
+
+_ID: Final = re.compile(r"\b(vault|proposal) ([0-9a-f]{32})\b|\b(user|role|contract) ([1-9][0-9]{0,17})\b")
+# Who may read a proposal, its title with it.
+_READERS: Final = frozenset(
+    {
+        PermissionName.VIEW_BALANCES,
+        PermissionName.PAYMENT_INIT,
+        PermissionName.PAYMENT_APPROVE,
+        PermissionName.MANAGE_WORKSPACE,
+    }
+)
+# By the word before the id: of what, and how it is called.
+_NAMED: Final[Mapping[str, tuple[Any, Any, Any]]] = MappingProxyType(
+    {
+        "vault": (Vault, Vault.id, Vault.name),
+        "role": (Role, Role.id, Role.name),
+        "proposal": (Proposal, Proposal.id, Proposal.description),
+        "contract": (Contract, Contract.uid, Contract.ticker),
+    }
+)
+
+
+def names_in(db: Session, access: WorkspaceAccess, rows: Iterable[AuditRow]) -> dict[str, str]:
+    """By the words that stand in the rows, as ``vault 1f…`` or ``user 7``; also of who acted. Of the workspace alone,
+    and what the reader may see; what has no name, or is not there any more, is left out.
+    """  # noqa: E501
+    ids: dict[str, set[str]] = {}
+    for row in rows:
+        ids.setdefault("user", set()).add(str(row.user_uuid))
+        for found in _ID.finditer(row.description):
+            kind, value = found[1] or found[3], found[2] or found[4]
+            ids.setdefault(kind, set()).add(value)
+    if not access.holds_any(_READERS):
+        ids.pop("proposal", None)
+    people = {int(each) for each in ids.pop("user", ())}
+    names = {f"user {number}": name for number, name in _people(db, access, people).items()}
+    for kind, wanted in ids.items():
+        for key, name in db.execute(_names_of(access, kind, wanted)):
+            if name:
+                names[f"{kind} {key}"] = name
+    return names
+
+
+def _names_of(access: WorkspaceAccess, kind: str, wanted: Iterable[str]) -> Select[Any]:
+    model, key, name = _NAMED[kind]
+    typed = [int(each) if kind in {"role", "contract"} else each for each in wanted]
+    return select(key, name).where(key.in_(typed), model.workspace_id == access.workspace_id)
+
+
+def _people(db: Session, access: WorkspaceAccess, wanted: Iterable[int]) -> dict[int, str]:
+    """Members, and those who acted in this log: by the e-mail address that stands there where they gave no name."""  # noqa: E501
+    chain = chain_of(str(access.organisation_id), str(access.workspace_id))
+    is_member = exists().where(Membership.user_id == User.id, Membership.workspace_id == access.workspace_id)
+    has_acted = exists().where(AuditEvent.chain_id == chain, AuditEvent.user_uuid == User.id)
+    query = select(User, is_member, has_acted).where(User.id.in_(wanted))
+    named = {
+        user.id: full_name(user.first_name, user.surname) or (user.email if acted else "")
+        for user, member, acted in db.execute(query)
+        if member or acted
+    }
+    return {number: name for number, name in named.items() if name}
