@@ -51,7 +51,9 @@ LARGER = {
 MAX_CONNECTIONS = 128
 # The longest request line and headers that a program of ours sends are under 1 KiB.
 MAX_HEADER_BYTES = 16 * 1024
-KEEP_ALIVE_SECONDS = 5
+# Between two requests on one connection: longer than the usual pool keeps one (httpx 5 s, aiohttp 15 s), or a
+# request meets the end of its connection.
+KEEP_ALIVE_SECONDS = 65
 # A program of ours sends its request at once; who holds a connection without one keeps others out (L11).
 REQUEST_SECONDS = 10.0
 # What still runs after this waits for a person at a device; the journal has what was decided.
