@@ -114,7 +114,7 @@ class Receipts:
         on_new: Callable[[Record], None] = _ignore,
         on_doubt: Callable[[Doubt | Silence], None] = _ignore,
     ) -> None:
-        # Never changed in its place: whoever asks the platform keeps what was known then.
+        # Never changed in its place: a thread that asks the platform keeps what was known then.
         self._record = known
         self._on_new = on_new
         self._on_doubt = on_doubt

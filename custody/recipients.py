@@ -33,5 +33,5 @@ def _decodes(text: str, chain: Network) -> bool:
 
 
 def seen(text: str) -> str:
-    """Without marks that nobody sees (Unicode's Cf, such as the zero-width space)."""
+    """Without invisible marks (Unicode's Cf, such as the zero-width space)."""
     return "".join(letter for letter in text if unicodedata.category(letter) != "Cf")

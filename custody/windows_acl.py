@@ -33,7 +33,7 @@ def is_open_to_others(sddl: str, user: str) -> bool:
     understood counts as a yes.
     """
     found = _PARTS.fullmatch(sddl)
-    # No list at all lets everybody in; an empty one nobody.
+    # No list at all lets every user in; an empty one none.
     if found is None or "NO_ACCESS_CONTROL" in found["flags"]:
         return True
     return any(_admits(entry, user) for entry in _ENTRY.findall(found["entries"]))

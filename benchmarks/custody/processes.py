@@ -14,6 +14,7 @@ import uvicorn
 from benchmarks.custody.stage import UNLIMITED, Still, quiet
 from custody.schemas.proposals import CreatePsbtRequest
 from custody.server.app import Outside, Platform, open_platform
+from custody.server.connections import IDLE_SECONDS
 from custody.server.domain.credentials import Caller
 from custody.server.listen import Address, bind
 from custody.server.service.requests.changes import Outdated
@@ -63,7 +64,10 @@ def _propose(platform: Platform, caller: Caller, request: CreatePsbtRequest, tri
 
 def _serve(state: str, url: str, pipe: Any) -> None:
     listener = bind(Address("127.0.0.1", 0), behind_proxy=False)
-    config = uvicorn.Config(beside(state, url).asgi, log_config=None, access_log=False, lifespan="off")
+    app = beside(state, url).asgi
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="off", timeout_keep_alive=IDLE_SECONDS
+    )
     pipe.send(listener.getsockname()[1])
     uvicorn.Server(config).run(sockets=[listener])
 

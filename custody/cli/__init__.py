@@ -1,4 +1,4 @@
-"""``custody``: the everyday commands of whoever spends from vaults, over the platform's API. The operators'
+"""``custody``: the everyday commands of people who spend from vaults, over the platform's API. The operators'
 commands are in ``custody.server.cli``, and loaded where one is named.
 """
 

@@ -89,7 +89,7 @@ class Desk:
                 listed = next((one.session_id for one in client.sessions() if one.current), "")
                 kept = self._keep(replace(settings, session_id=listed), client.core.session)
             except (Stop, ClientError):
-                # Nobody would ever use it.
+                # No session would ever use it.
                 with suppress(ClientError):
                     client.logout()
                 raise
@@ -154,7 +154,7 @@ class Desk:
         return answer
 
     def sign_out(self) -> bool:
-        """Here, and at the platform where it can be reached. False where nobody was signed in."""
+        """Here, and at the platform where it can be reached. False where no one was signed in."""
         from custody.client import ClientError
 
         settings = read_settings(self.folder)
@@ -195,7 +195,7 @@ class Desk:
                 yield client
 
     def settings(self) -> Settings:
-        """Raises Stop where nobody is signed in."""
+        """Raises Stop where no one is signed in."""
         settings = read_settings(self.folder)
         if settings is None:
             fail("you are not signed in here", "Run custody login --platform URL.", Exit.SIGNED_OUT)
@@ -287,7 +287,7 @@ def is_handed() -> bool:
 
 
 def is_service() -> bool:
-    """Whether the environment names the account, for a program that nobody signs in."""
+    """Whether the environment names the account, for a program without a person to sign in."""
     return is_program() or bool(os.environ.get("CUSTODY_PASSWORD_FILE"))
 
 

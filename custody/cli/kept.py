@@ -2,7 +2,7 @@
 
 What is secret is kept as ``signerd`` keeps its own (``custody.session_store``); which platform it is for
 stands beside it, readable by its owner alone. A refresh token that two programs use at once would look
-stolen: whoever renews the session holds the folder's lock, and reads what another one has stored before.
+stolen: a program that renews the session holds the folder's lock, and reads what another has stored before.
 """
 
 import json

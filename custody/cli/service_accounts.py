@@ -145,7 +145,7 @@ def secret_command(
 @yes_option
 @json_option
 def revoke_command(desk: Desk, account: str, workspace: str | None, yes: bool, as_json: bool) -> None:
-    """End one at once and for good, whoever made it."""
+    """End one at once and for good, by whichever member it was made."""
     from custody.schemas.service_accounts import ServiceAccountRequest
 
     with desk.client() as client:

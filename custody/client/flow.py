@@ -62,7 +62,7 @@ class Session:
 
     @classmethod
     def of_service_account(cls, secret: str) -> "Session":
-        """A program's: good until the platform says otherwise, and renewed by nobody."""
+        """A program's: good until the platform says otherwise, and never renewed."""
         return cls(sid="", access_token=secret, ends_at=inf)
 
     def is_due(self, now: float) -> bool:

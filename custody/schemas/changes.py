@@ -42,7 +42,7 @@ class ChangeStatus(StrEnum):
 
 
 class SecondPersonRule(Shape):
-    """An organisation's rule. ``role_name``: whoever holds a role of that name in a workspace of the organisation confirms."""  # noqa: E501
+    """An organisation's rule. ``role_name``: a member who holds a role of that name in a workspace of the organisation confirms."""  # noqa: E501
 
     org_id: Int64
     is_on: bool
@@ -85,7 +85,7 @@ class ChangeRequest(Request):
 
 
 class DeclineChangeRequest(ChangeRequest):
-    """``POST /api/v1/decline-change``: by whoever may confirm it, or whoever asked for it."""
+    """``POST /api/v1/decline-change``: by a member who may confirm it, or the one who asked for it."""
 
     reason: Text | None = None
 

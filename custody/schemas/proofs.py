@@ -1,4 +1,4 @@
-"""Proofs of control as files: what a vault signed, for whoever checks it without the platform (BIP-322)."""
+"""Proofs of control as files: what a vault signed, to be checked without the platform (BIP-322)."""
 
 import re
 from typing import Annotated, Final, Literal

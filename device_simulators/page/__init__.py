@@ -1,4 +1,4 @@
-"""A page in the browser with the screens of virtual devices and buttons to press, for whoever runs them.
+"""A page in the browser with the screens of virtual devices and buttons to press, for those who run them.
 
 ``Desk`` is what is on the screens; ``serve.serving`` answers for it on loopback.
 """

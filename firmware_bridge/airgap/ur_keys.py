@@ -142,8 +142,8 @@ def _refuse_private(found: Item) -> None:
     match found:
         case {1: True} | {2: True}:
             raise Unreadable(
-                "This QR code holds a private key. Close it, and show it to no camera again: whoever has it "
-                "can spend."
+                "This QR code holds a private key. Close it, and show it to no camera again: a person who "
+                "has it can spend."
             )
 
 

@@ -220,7 +220,7 @@ def identity_of(psbt: bytes) -> str:
         return "unreadable:" + hashlib.sha256(psbt).hexdigest()
 
 
-# Moves no money of the vault, whoever signs it.
+# Moves no money of the vault, however many sign it.
 NOT_OF_OTHERS = frozenset({TxType.FORWARD, TxType.PROOF})
 # The threshold was met, whatever number of signatures is told.
 COMPLETED = frozenset(

@@ -62,7 +62,7 @@ class DemoDevice:
         note = f": {OF_EVERY_VAULT}" if screen.lines[:1] == UNUSUAL_PATH else ""
         self.stand.about = f"fingerprint {self.fingerprint}{note}"
         if self._asking is not None:
-            # Whoever answered, in the terminal, on the page or the host itself: it is open no more.
+            # Answered in the terminal, on the page or by the host itself: it is open no more.
             self._asking.cancel(screen.ended)
             self._asking = None
         self.desk.show(self.stand, screen)
@@ -81,8 +81,8 @@ class DemoDevice:
 async def start_device(
     programs: Programs, family: str, title: str, listen: str, seed_file: Path, desk: Desk, finger: Finger
 ) -> DemoDevice:
-    """Start a virtual device. ``finger`` answers its prompts, and so does whoever presses on ``desk``, where
-    its stand is to be added.
+    """Start a virtual device. ``finger`` answers its prompts, and so does a person at ``desk``, where its
+    stand is to be added.
     """
     args = ["device", "virtual", family, "--listen", listen, "--network", str(NETWORK)]
     args += ["--seed-file", str(seed_file), "--json"]
@@ -109,7 +109,7 @@ async def press_yes(_title: str, _screen: Screen) -> bool:
 
 
 def a_person_at(terminal: Terminal) -> Finger:
-    """The finger of whoever sits at the terminal."""
+    """The finger of the person at the terminal."""
 
     async def press(title: str, screen: Screen) -> bool:
         left, right = screen.left, screen.yes or "yes"

@@ -102,7 +102,7 @@ class Signer:
             f'label = "{self.device.title}"\n'
             f'[platform]\nurl = "{platform_url}"\n'
             f'[devices]\nusb = false\nendpoints = ["{self.device.endpoint}"]\n'
-            # Whoever sees it for the first time reads for as long as they like.
+            # A person who sees it for the first time reads for as long as they like.
             f"person_minutes = {MAX_PERSON_MINUTES}\n"
             '[secrets]\nstore = "file"\n'
             # Two signers on one machine, beside whatever signerd runs there.

@@ -112,7 +112,7 @@ async def _with_a_person(demo: Demo, story: Coroutine[Any, Any, str]) -> str:
             return telling.result()
         if demo.told:
             return ""
-        raise DemoFailed("nobody is at this terminal: its input has ended. `make demo AUTO=1` needs nobody")
+        raise DemoFailed("this terminal has no person: its input has ended. `make demo AUTO=1` needs none")
     finally:
         for task in (telling, gone):
             task.cancel()

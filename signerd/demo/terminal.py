@@ -103,7 +103,7 @@ class Terminal:
                 if not gives_way:
                     self._urgent -= 1
             if typed is None:
-                # The lock is fair: whoever is urgent stands before us.
+                # The lock is fair: an urgent question stands before ours.
                 continue
             if (answer := answers.get(typed.strip().lower())) is not None:
                 return answer

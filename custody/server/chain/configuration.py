@@ -57,7 +57,7 @@ class ChainSource:
         return self.kind == EMBEDDED
 
 
-# A signet is the chain of whoever runs it (BIP-325), so a private one is no disguise; its addresses read as
+# A signet is the chain of its operator (BIP-325), so a private one is no disguise; its addresses read as
 # those that devices show.
 EMBEDDABLE = (Network.REGTEST, Network.SIGNET)
 EMBEDDED_REGTEST = ChainSource(Network.REGTEST, EMBEDDED, SecretStr(""))

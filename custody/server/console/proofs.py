@@ -48,7 +48,7 @@ def review(visit: Visit) -> Review:
             ("Its confirmed coins", coins),
         ),
         "Ask the signers",
-        "It moves nothing. Whoever has its file learns what it says.",
+        "It moves nothing. Every reader of its file learns what it says.",
     )
 
 

@@ -17,7 +17,7 @@ from custody.server.domain.ports import RandomBytes
 
 ACCESS_LIFETIME = timedelta(minutes=15)
 REFRESH_LIFETIME = timedelta(days=30)
-# Of an identity provider: whoever may not sign in there any more is out on the same day.
+# Of an identity provider: a person who may not sign in there any more is out on the same day.
 BOUND_LIFETIME = timedelta(hours=12)
 # The browser is at the provider's form, perhaps with a second factor there.
 IDENTITY_FLOW_LIFETIME = timedelta(minutes=10)

@@ -204,7 +204,7 @@ def build_asgi(
         },
     )
     app.state.services = services
-    # Whoever serves says so: then every cookie is for https, whatever the proxy tells of itself.
+    # The operator says so: then every cookie is for https, whatever the proxy tells of itself.
     app.state.behind_proxy = False
     # Not include_router: it would make every route again, at the first request.
     app.router.routes.extend(_router().routes)

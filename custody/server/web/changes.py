@@ -80,7 +80,7 @@ def _try_out(call: Call[RequestChangeRequest], target: Endpoint, request: BaseMo
 
 
 def changes(call: Call[ChangesQuery]) -> list[Change]:
-    """The organisation's changes, the newest first: all for whoever may confirm, else the caller's own. Or one, with the plan
+    """The organisation's changes, the newest first: all for a member who may confirm, else the caller's own. Or one, with the plan
     of the evacuation that it would start.
     """  # noqa: E501
     found = call.services.second_person.listed(call.db, call.caller, call.access, call.body.change_id)
@@ -103,12 +103,12 @@ def confirm_change(call: Call[ChangeRequest]) -> AppliedChange:
 
 
 def decline_change(call: Call[DeclineChangeRequest]) -> Change:
-    """Ends a change that waits: by whoever may confirm it, or whoever asked for it."""
+    """Ends a change that waits: by a member who may confirm it, or the one who asked for it."""
     return call.services.second_person.decline(call.db, call.caller, call.access, call.body)
 
 
 def _make(call: Call[Any], db: Session, maker: Caller, target: Endpoint, request: BaseModel) -> Json:
-    """The call of another row, in the name of whoever asked. Its answer as JSON; raises what it raises."""
+    """The call of another row, in the name of the one who asked. Its answer; raises what it raises."""
     workspace_id = getattr(request, target.workspace_field)
     access = call.services.people.enter(db, maker, workspace_id, target.permissions)
     made = replace(

@@ -20,7 +20,7 @@ MAKERS = frozenset({PermissionName.MANAGE_WORKSPACE})
 KEEPERS = frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.MANAGE_USERS})
 
 # What a program may call, where its rights allow it. All else is a person's: signing, people, roles, policy,
-# whatever can need a second person, one's own account and devices. A new row is nobody's program's until it
+# whatever can need a second person, one's own account and devices. A new row is open to no program until it
 # stands here.
 FOR_PROGRAMS: Final = frozenset(
     f"/api/v1/{name}"
@@ -80,7 +80,7 @@ def issue_service_secret(call: Call[IssueServiceSecretRequest]) -> ServiceSecret
 
 
 def revoke_service_account(call: Call[ServiceAccountRequest]) -> ServiceAccount:
-    """Ends it at once and for good, whoever made it."""
+    """Ends it at once and for good, by whichever member it was made."""
     return call.services.service_accounts.revoke(call.db, call.caller, call.access, call.body)
 
 

@@ -59,7 +59,7 @@ class RatesFile:
 
     def _read(self) -> None:
         """Raises BadRates, OSError."""
-        # A pipe would wait for whoever writes it.
+        # A pipe would wait for its writer.
         handle = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as file:
             status = os.fstat(file.fileno())

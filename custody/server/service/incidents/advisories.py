@@ -1,4 +1,4 @@
-"""Taking a publisher's signed list, whoever brings it; telling those whose keys it concerns."""
+"""Taking a publisher's signed list from any caller; telling those whose keys it concerns."""
 
 from collections.abc import Sequence
 from datetime import datetime

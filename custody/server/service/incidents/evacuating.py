@@ -197,7 +197,7 @@ class Evacuating:
     def _cancel_unsigned(
         self, db: Session, caller: Caller, access: WorkspaceAccess, row: EvacuatedVault
     ) -> None:
-        """Proposals that hold coins and whose signatures nobody has, and former evacuations' sweeps that go
+        """Proposals that hold coins and whose signatures no one has, and former evacuations' sweeps that go
         where nothing more is swept: but this evacuation's own.
         """
         for psbt_id in open_in(db, [row.vault_id], self._in_force).get(row.vault_id, Open()).cancels:

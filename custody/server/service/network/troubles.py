@@ -1,5 +1,5 @@
 """What is wrong with a proposal's transaction: found from its coins whenever the chain has changed, and kept
-with it, so that whoever waits for changes is told.
+with it, so that a caller who waits for changes is told.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a change that waits for a second person is about, by name: for whoever decides, who need be no member
+"""What a change that waits for a second person is about, by name: for the one who decides, perhaps no member
 of its workspace.
 """
 

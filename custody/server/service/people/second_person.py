@@ -1,7 +1,7 @@
 """Two people for policy: where an organisation has the rule, one member asks for a change, another confirms.
 
 What is asked for is the request of the existing call, as it was sent. It changes nothing until somebody else,
-who holds a role of the rule's name, confirms it; then the call is made in the name of whoever asked, with
+who holds a role of the rule's name, confirms it; then the call is made in the name of the one who asked, with
 every check as of that moment. The rule itself is changed in the same way.
 """
 
@@ -265,7 +265,7 @@ class SecondPerson:
             raise StateConflict(f"It is cooling off until {ready.isoformat(timespec='seconds')}.")
 
     def confirmed(self, db: Session, caller: Caller, change: PendingChange) -> wire.Change:
-        """After the call was made in the name of whoever asked. Raises LastAdmin."""
+        """After the call was made in the name of the one who asked. Raises LastAdmin."""
         db.flush()
         self.require_two(db, change.organisation_id)
         return self._decided(db, caller, change, ChangeStatus.APPLIED, "CHANGE_CONFIRMED", None)

@@ -55,7 +55,7 @@ class ServiceAccounts:
         access: WorkspaceAccess,
         request: wire.CreateServiceAccountRequest,
     ) -> wire.ServiceAccount:
-        """Without a secret: only its maker gets one, whoever confirms. Raises Invalid, PermissionDenied, StateConflict."""  # noqa: E501
+        """Without a secret: only its maker gets one, not the member who confirms. Raises Invalid, PermissionDenied, StateConflict."""  # noqa: E501
         now = self._clock()
         require_givable(frozenset(request.rights), access.permissions)
         require_end(request.expires_at, now)

@@ -319,7 +319,7 @@ def _searched(
 
 
 def _reader(caller: Caller, access: WorkspaceAccess) -> Reader:
-    """A program signs nothing: it is no signer, whoever its maker is."""
+    """A program signs nothing: it is no signer, even where its maker is one."""
     return Reader(caller.user_id if caller.service is None else 0, access.holds_any(APPROVER))
 
 

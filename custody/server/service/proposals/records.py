@@ -128,7 +128,7 @@ def proposal_records(db: Session, proposals: Sequence[Proposal], reader: Reader)
 
 
 def _gets_signatures(proposal: Proposal, signers: Sequence[Signer], reader: Reader) -> bool:
-    """The platform finalises. Beside it, whoever may sign has a use for what others signed; nobody has one
+    """The platform finalises. Beside it, a signer has a use for what others signed; no one has one
     for the signatures of what has ended, or is being replaced.
     """
     if ProposalStatus(proposal.status) not in TO_FINISH or proposal.replaced_by_id is not None:

@@ -149,8 +149,8 @@ class IdentitySignIn:
             "code_challenge_method": "S256",
         }
         if session is not None:
-            # Whom to link is chosen, and not whoever last used that browser. `max_age` has the token say when
-            # that was (OpenID Connect Core, section 2).
+            # The person chooses whom to link: it is not the last user of that browser. `max_age` has the
+            # token say when that was (OpenID Connect Core, section 2).
             asked |= {"prompt": "login", "max_age": "0"}
         start = published.authorization_endpoint
         return Leaving(f"{start}{'&' if '?' in start else '?'}{urlencode(asked)}", provider.issuer, token)

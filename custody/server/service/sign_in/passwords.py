@@ -76,8 +76,8 @@ def _from(email: str, address: str) -> str:
 
 
 class PasswordCheck:
-    """Wrong passwords of whoever is signed in count apart: a stranger uses none of them up. So do those of
-    the sessions that an organisation's identity provider opened.
+    """Wrong passwords in an open session count apart: a stranger uses none of them up. So do those of the
+    sessions that an organisation's identity provider opened.
     """
 
     def __init__(self, store: Store, passwords: Passwords, failures: AttemptLimit) -> None:

@@ -1,6 +1,6 @@
 """Who a program's secret speaks for, and what it may do at this moment.
 
-A wrong secret counts against where it comes from and against nobody else: whoever guesses keeps no program
+A wrong secret counts against where it comes from and nothing else: an attacker who guesses keeps no program
 out, and a right one is let in from wherever it may be used.
 """
 

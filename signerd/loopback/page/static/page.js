@@ -177,7 +177,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const again = kept && document.getElementById(kept);
     kept = "";
     if (over !== null) sent = null;
-    // Whoever went on elsewhere meanwhile is left there.
+    // A person who went on elsewhere meanwhile is left there.
     if (document.activeElement !== body) return;
     if (over === null) {
       if (again) focus(again);
