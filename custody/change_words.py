@@ -5,6 +5,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
 
+from custody.limit_words import bounds
 from custody.schemas.changes import Change
 from custody.schemas.users import PermissionName
 from custody.text import network_words
@@ -20,9 +21,9 @@ PERMISSION_WORDS: Final[Mapping[PermissionName, str]] = MappingProxyType(
         PermissionName.VIEW_LOGS: "Read the audit log",
     }
 )
-# In BTC.
-_AMOUNTS: Final = frozenset({"transaction_limit", "new_transaction_limit"})
-_CYCLES: Final = {"W": "each week", "M": "each month"}
+# In BTC; and what a limit's sentence tells beside it.
+_AMOUNTS: Final = ("transaction_limit", "new_transaction_limit")
+BESIDE_AMOUNT: Final = frozenset({"cycle_period", "cycle_day", "per_cycle"})
 
 # By the path of the call that waits.
 TITLES: Final[Mapping[str, str]] = MappingProxyType(
@@ -72,10 +73,8 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "permissions": "Permissions",
         "rights": "Rights",
         "networks": "Networks",
-        "transaction_limit": "Limit in BTC",
-        "new_transaction_limit": "Limit in BTC",
-        "cycle_period": "The sum begins anew",
-        "cycle_day": "On day",
+        "transaction_limit": "Limit",
+        "new_transaction_limit": "Limit of each member",
         "only_address_book": "Pay addresses of the book alone",
         "maker_may_approve": "Whoever proposed may approve",
         "invited_email": "E-mail address",
@@ -131,23 +130,35 @@ def facts_of(change: Change) -> list[tuple[str, str]]:
     said = [
         (FIELDS.get(field, field.replace("_", " ")), _beside_now(change, field, value))
         for field, value in change.body.items()
-        if field not in UNSAID
+        if field not in UNSAID and field not in BESIDE_AMOUNT
     ]
     return [("Workspace", f"{change.workspace_name}, on {network_words(change.network)}"), *said]
 
 
 def _beside_now(change: Change, field: str, value: Any) -> str:
     """What would be, beside what is in force, where the change tells that."""
-    words = _words(change, field, value)
+    is_limit = field in _AMOUNTS
+    words = _limit_words(change, change.body) if is_limit else _words(change, field, value)
     if field not in change.in_force:
         return words
-    now = _words(change, field, change.in_force[field])
+    now = _limit_words(change, change.in_force) if is_limit else _words(change, field, change.in_force[field])
     return f"{words}, as now" if words == now else f"now {now}, from then on {words}"
 
 
 def names_nothing(change: Change) -> bool:
     """Whether a record that it names is not there any more."""
     return any(field in _RECORDS and field not in change.names for field in change.body)
+
+
+def _limit_words(change: Change, limit: Mapping[str, Any]) -> str:
+    """The whole limit, of a body or of what is in force: a figure alone does not tell what it bounds."""
+    words = next(f"at most {Decimal(str(limit[field])):.8f} BTC" for field in _AMOUNTS if field in limit)
+    is_vaults = change.path == "/api/v1/update-vault"
+    # A change that does not say leaves it as it is, which is not told of one that is over.
+    per_cycle = limit.get("per_cycle", change.in_force.get("per_cycle")) if is_vaults else True
+    if per_cycle is None:
+        return words
+    return f"{words} {bounds(per_cycle=per_cycle, period=limit['cycle_period'], day=limit['cycle_day'])}"
 
 
 def _words(change: Change, field: str, value: Any) -> str:
@@ -161,16 +172,12 @@ def _words(change: Change, field: str, value: Any) -> str:
         )
     if isinstance(value, list):
         return "; ".join(_words(change, field, each) for each in value) or "none"
-    return _plain_words(field, value)
+    return _plain_words(value)
 
 
-def _plain_words(field: str, value: Any) -> str:
+def _plain_words(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if field in _AMOUNTS:
-        return f"{Decimal(str(value)):.8f}"
-    if field == "cycle_period":
-        return _CYCLES.get(str(value), str(value))
     if value in set(PermissionName):
         return PERMISSION_WORDS[PermissionName(value)]
     return str(value)

@@ -10,7 +10,8 @@ from custody.cli.common import confirm, fail, json_option, yes_option
 from custody.cli.desk import Desk, pass_desk
 from custody.cli.meant import Place, place_of, workspace_option
 from custody.cli.members import role_of
-from custody.cli.vaults import CYCLES, vault_of
+from custody.cli.vaults import CYCLES, per_cycle_option, vault_of
+from custody.limit_words import bounds, until
 from custody.terminal import Exit, answer, aside, say, table
 
 if TYPE_CHECKING:
@@ -22,13 +23,10 @@ if TYPE_CHECKING:
     from custody.schemas.users import RoleDetails
     from custody.schemas.vaults import Vault
 
-_WORDS = {letter: f"a {word}" for word, letter in CYCLES.items()}
-_UNKNOWN = ("not known now", "", "", "", "")
-
 
 @click.group("limit")
 def limit() -> None:
-    """What may be moved, of vaults and of roles."""
+    """What may be paid: from a vault, and by each member who holds a role."""
 
 
 @limit.command("list")
@@ -53,33 +51,38 @@ def list_command(desk: Desk, workspace: str | None, as_json: bool) -> None:
         ]
         answer({"vaults": told, "roles": roles, "own": own})
         return
-    table(("VAULT", "LIMIT", "BOUNDS", "USED", "LEFT", "BEGINS ANEW"), [_of_vault(one) for one in vaults])
+    table(("VAULT", "AT MOST", "LEFT", "UNTIL"), [_of_vault(one) for one in vaults])
     say()
-    table(("ROLE", "LIMIT", "OF EACH MEMBER IN", "MEMBERS"), [_of_role(role) for role in roles])
+    table(("ROLE", "MEMBERS", "EACH MEMBER AT MOST"), [_of_role(role) for role in roles])
     say()
-    say(
-        f"Of your own {own.limit} BTC, {own.used} BTC are used; they begin anew on {own.next_reset:%Y-%m-%d}."
-    )
+    own_words = _words(own.limit, own.cycle_period, own.cycle_day)
+    say(f"You: at most {own_words}. {own.unused} BTC left until {until(own.next_reset)}.")
 
 
 def _of_vault(one: "Vault") -> tuple[str, ...]:
     found = one.detailed_vault_limits
     if found is None:
-        return one.name, *_UNKNOWN
-    bounds = _WORDS.get(found.cycle_period, found.cycle_period) if found.per_cycle else "each movement"
-    sums = (f"{found.used} BTC", f"{found.unused} BTC")
-    return one.name, f"{found.limit} BTC", bounds, *sums, f"{found.next_reset:%Y-%m-%d}"
+        return one.name, "not known now", "", ""
+    left = (f"{found.unused} BTC", until(found.next_reset)) if found.per_cycle else ("", "")
+    return one.name, _of_limits(found), *left
+
+
+def _of_limits(found: "VaultLimits") -> str:
+    return _words(found.limit, found.cycle_period, found.cycle_day, per_cycle=found.per_cycle)
+
+
+def _words(limit: str, period: str, day: int, *, per_cycle: bool = True) -> str:
+    return f"{limit} BTC {bounds(per_cycle=per_cycle, period=period, day=day)}"
 
 
 def _of_role(role: "RoleDetails") -> tuple[str, ...]:
-    if role.transaction_limit is None:
-        return role.name, "not known now", "", str(role.members)
-    return (
-        role.name,
-        f"{role.transaction_limit} BTC",
-        _WORDS.get(role.cycle_period or "", ""),
-        str(role.members),
-    )
+    return role.name, str(role.members), _of_known(role)
+
+
+def _of_known(role: "RoleDetails") -> str:
+    if role.transaction_limit is None or role.cycle_period is None or role.cycle_day is None:
+        return "not known now"
+    return _words(role.transaction_limit, role.cycle_period, role.cycle_day)
 
 
 @limit.command("set")
@@ -87,7 +90,8 @@ def _of_role(role: "RoleDetails") -> tuple[str, ...]:
 @click.argument("new", metavar="AMOUNT", type=Amount())
 @click.option("--vault", help="Of this vault: its id, the beginning of it, or its name.")
 @click.option("--role", help="Of each member who holds this role.")
-@click.option("--cycle", type=click.Choice(tuple(CYCLES)), help="Default: as it is.")
+@per_cycle_option
+@click.option("--cycle", type=click.Choice(tuple(CYCLES)), help="Of a sum. Default: as it is.")
 @click.option(
     "--day",
     type=click.IntRange(1, 31),
@@ -101,20 +105,27 @@ def set_command(
     new: int,
     vault: str | None,
     role: str | None,
+    per_cycle: bool | None,
     cycle: str | None,
     day: int | None,
     workspace: str | None,
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Set the limit of a vault, or of a role."""
+    """Set the limit of a vault, or of a role.
+
+    A vault's is for each payment by itself, or for all payments of a week or month together. A role's is for
+    all payments of each member together.
+    """
     if (vault is None) == (role is None):
         fail("name either a vault or a role", "Like custody limit set 1.5BTC --vault Reserve.", Exit.USAGE)
     change = {"limit": in_btc(new), "cycle_period": CYCLES.get(cycle or ""), "cycle_day": day}
+    if role is not None and per_cycle is False:
+        fail("a role's limit is for all payments together", "Leave --per-payment out.", Exit.USAGE)
     with desk.client() as client:
         place = place_of(client, workspace)
         done = (
-            _set_vault(desk, client, place, vault, change, yes=yes)
+            _set_vault(desk, client, place, vault, change | {"per_cycle": per_cycle}, yes=yes)
             if vault is not None
             else _set_role(desk, client, place, role or "", change, yes=yes)
         )
@@ -137,9 +148,12 @@ def _set_vault(
             "transaction_limit": change["limit"],
             "cycle_period": change["cycle_period"] or now.cycle_period,
             "cycle_day": change["cycle_day"] or now.cycle_day,
+            "per_cycle": now.per_cycle if change["per_cycle"] is None else change["per_cycle"],
         }
     )
-    _ask(desk, f"the vault '{one.name}'", now.limit, request.transaction_limit, yes=yes)
+    cycle = (request.cycle_period, request.cycle_day)
+    after = _words(request.transaction_limit, *cycle, per_cycle=request.per_cycle is True)
+    _ask(desk, f"the vault '{one.name}'", _of_limits(now), after, yes=yes)
     return made_or_asked(
         desk, client, place, "/api/v1/update-vault", request, lambda: client.update_vault(request), yes=yes
     )
@@ -161,7 +175,8 @@ def _set_role(
         }
     )
     whose = f"each of the {found.members} who hold the role {found.name}"
-    _ask(desk, whose, found.transaction_limit or "not known", request.new_transaction_limit, yes=yes)
+    after = _words(request.new_transaction_limit, request.cycle_period, request.cycle_day)
+    _ask(desk, whose, _of_known(found), after, yes=yes)
     return made_or_asked(
         desk,
         client,
@@ -175,6 +190,6 @@ def _set_role(
 
 def _ask(desk: Desk, whose: str, before: str, after: str, *, yes: bool) -> None:
     aside(f"The limit of {whose}:")
-    aside(f"  now  {before} BTC")
-    aside(f"  then {after} BTC")
+    aside(f"  now  at most {before}")
+    aside(f"  then at most {after}")
     confirm(desk.answers, "Set this limit?", yes=yes)

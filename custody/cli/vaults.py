@@ -10,6 +10,7 @@ from custody.cli.common import confirm, fail, json_option, yes_option
 from custody.cli.desk import Desk, pass_desk
 from custody.cli.meant import chosen, place_of, workspace_option
 from custody.cli.members import candidates_of, full_name, people_of
+from custody.limit_words import bounds, until
 from custody.naming import Candidate
 from custody.terminal import Exit, answer, aside, say, table
 from custody.text import amount, network_words
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 
 MAX_SIGNERS = 15
 CYCLES = {"week": "W", "month": "M"}
+per_cycle_option = click.option(
+    "--per-cycle/--per-payment",
+    "per_cycle",
+    default=None,
+    help="A vault's limit is for all payments of a week or month together, or for each payment by itself. "
+    "Default: as it is; of a new vault, for each payment.",
+)
 
 
 def vault_of(client: "Client", workspace_id: int, given: str, *, unseen: bool = False) -> "Vault":
@@ -96,8 +104,9 @@ def _lines(one: "Vault", code: str, people: dict[str, str]) -> list[str]:
     limits = one.detailed_vault_limits
     if limits is None:
         return [*lines, f"  Limit:      {one.limit_error}"]
-    bounds = "the sum of a cycle" if limits.per_cycle else "each movement"
-    return [*lines, f"  Limit:      {limits.limit} BTC for {bounds}; {limits.used} BTC used in this cycle"]
+    words = bounds(per_cycle=limits.per_cycle, period=limits.cycle_period, day=limits.cycle_day)
+    left = f": {limits.unused} BTC left until {until(limits.next_reset)}" if limits.per_cycle else ""
+    return [*lines, f"  Limit:      at most {limits.limit} BTC {words}{left}"]
 
 
 @vault.command("create")
@@ -114,10 +123,9 @@ def _lines(one: "Vault", code: str, people: dict[str, str]) -> list[str]:
     metavar="MEMBER",
     help="E-mail address, name or id; again for each.",
 )
-@click.option("--limit", required=True, type=Amount(), help="Of each movement, like 1.5BTC.")
-@click.option(
-    "--cycle", default="month", type=click.Choice(tuple(CYCLES)), help="Over which is added up what was used."
-)
+@click.option("--limit", required=True, type=Amount(), help="What is paid at most, like 1.5BTC.")
+@per_cycle_option
+@click.option("--cycle", default="month", type=click.Choice(tuple(CYCLES)), help="Of a sum.")
 @click.option(
     "--day", default=1, type=click.IntRange(1, 31), help="When a cycle begins; of a week, 1 is Monday."
 )
@@ -130,6 +138,7 @@ def create_command(
     m: int,
     signers: tuple[str, ...],
     limit: int,
+    per_cycle: bool | None,
     cycle: str,
     day: int,
     workspace: str | None,
@@ -150,6 +159,7 @@ def create_command(
                 "m": m,
                 "signers": [member.uuid for member in members],
                 "transaction_limit": in_btc(limit),
+                "per_cycle": per_cycle is True,
                 "cycle_period": CYCLES[cycle],
                 "cycle_day": day,
             }
@@ -159,7 +169,8 @@ def create_command(
         aside(f"  Any {m} of these {len(members)} can spend from it; that never changes:")
         for member in members:
             aside(f"    {full_name(member)} <{member.email}>")
-        aside(f"  Limit: {amount(limit)} for each movement")
+        words = bounds(per_cycle=request.per_cycle, period=request.cycle_period, day=day)
+        aside(f"  Limit: at most {amount(limit)} {words}")
         confirm(desk.answers, "Create this vault?", yes=yes)
         made = client.create_wallet(request, idempotency_key=uuid4().hex)
         code = client.vault_export(place.workspace_id, made.id).verification_code

@@ -64,13 +64,13 @@ _WORDS: Mapping[ErrorCode, tuple[str, str, str]] = {
         "another signer of the vault",
     ),
     ErrorCode.ROLE_LIMIT_EXCEEDED: (
-        "The payment is above what the maker's role may still propose in this cycle.",
-        "Send less, wait for the next cycle (`figures.next_reset`), or raise the role's limit.",
+        "The payment is above what its maker's role leaves for all their payments of the week or month.",
+        "Send less, wait until the sum begins anew (`figures.next_reset`), or raise the role's limit.",
         ADMINISTRATOR,
     ),
     ErrorCode.VAULT_LIMIT_EXCEEDED: (
-        "The payment is above what the vault's limit still allows.",
-        "Send less, wait for the next cycle, or raise the vault's limit.",
+        "The payment is above the vault's limit: of each payment, or of all of a week or month together.",
+        "Send less, or raise the limit. A sum begins anew at `figures.next_reset`.",
         ADMINISTRATOR,
     ),
     ErrorCode.NOT_IN_ADDRESS_BOOK: (

@@ -4,7 +4,7 @@ strings in BTC.
 
 from typing import Annotated
 
-from pydantic import Field, StrictInt, ValidationInfo, field_validator
+from pydantic import Field, StrictBool, StrictInt, ValidationInfo, field_validator
 
 from custody.schemas.common import (
     Count,
@@ -49,11 +49,14 @@ class UpdateRolePoliciesRequest(CycleFields):
 
 
 class UpdateVaultRequest(CycleFields):
-    """``POST /api/v1/update-vault``: replaces a vault's limit and cycle, and nothing else of it."""
+    """``POST /api/v1/update-vault``: replaces a vault's limit and cycle, and nothing else of it. ``per_cycle``: whether it
+    bounds the sum of a cycle, or each payment; as before where it is not sent.
+    """  # noqa: E501
 
     vault_id: TextId
     workspace_id: IntId
     transaction_limit: DecimalText
+    per_cycle: StrictBool | None = None
 
 
 class RoleQuery(Request):
@@ -97,7 +100,7 @@ class MyLimits(RoleLimit):
 
 class VaultLimits(Shape):
     """``detailed_vault_limits``. ``Limit`` is the maximum of a single movement, and ``Used`` informs; where ``PerCycle``
-    is true, an operator made it the limit of the cycle's sum.
+    is true, it is the limit of the cycle's sum.
     """  # noqa: E501
 
     limit: Label = Field(alias="Limit")

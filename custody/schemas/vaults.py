@@ -33,7 +33,9 @@ MAX_VAULTS = 500
 
 
 class CreateWalletRequest(CycleFields):
-    """``POST /api/v1/create_wallet``. ``signers`` are user ids; ``transaction_limit`` is in BTC."""
+    """``POST /api/v1/create_wallet``. ``signers`` are user ids; ``transaction_limit`` is in BTC, and bounds each payment,
+    or, with ``per_cycle``, the sum of a cycle.
+    """  # noqa: E501
 
     workspace_id: IntId
     name: Name
@@ -43,6 +45,7 @@ class CreateWalletRequest(CycleFields):
         list[IntId], Field(min_length=1, max_length=MAX_SIGNERS, json_schema_extra={"uniqueItems": True})
     ]
     transaction_limit: DecimalText
+    per_cycle: StrictBool = False
 
     @model_validator(mode="after")
     def _consistent(self) -> "CreateWalletRequest":

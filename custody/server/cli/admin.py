@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from custody.cli.common import json_option, own_answers
+from custody.limit_words import bounds
 from custody.server.cli.common import platform_at, refusals, state_option
 from custody.terminal import answer, aside, put, say
 from custody.text import count
@@ -157,8 +158,8 @@ def vault_policy_command(state: Path, vault: str, per_cycle: bool, as_json: bool
     if as_json:
         answer(limits)
         return
-    what = "the sum of a cycle" if limits.per_cycle else "each movement"
-    say(f"The limit of {limits.limit} BTC bounds {what}; {limits.used} BTC are used in this cycle.")
+    words = bounds(per_cycle=limits.per_cycle, period=limits.cycle_period, day=limits.cycle_day)
+    say(f"The vault pays at most {limits.limit} BTC {words}.")
 
 
 @admin.command("rescan")

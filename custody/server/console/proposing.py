@@ -13,16 +13,16 @@ from custody.recipients import typed_address
 from custody.schemas.common import Priority
 from custody.schemas.errors import ErrorCode
 from custody.schemas.history import CoinState
-from custody.schemas.limits import MyLimits
 from custody.schemas.proposals import MAX_COINS, MAX_RECIPIENTS, PsbtPreview
 from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries_of
+from custody.server.console.limits import left_words
 from custody.server.console.money import Money, money_of
 from custody.server.console.proposals import PROPOSERS, labels_of
-from custody.server.console.roles import sats_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.vaults import names_of, vault_by_id, vaults_to_choose
 from custody.server.console.visit import Visit
+from custody.server.console.words import sats_of
 from custody.server.domain.address_book import name_key
 from custody.server.domain.errors import CustodyError, Fault, Invalid, PermissionDenied, StateConflict
 from custody.server.domain.intent import parse_recipient
@@ -100,7 +100,7 @@ def _means(visit: Visit, vault: Vault) -> dict[str, Any]:
     chooses = visit.form.one("back") == "coins" or visit.form.ticked("coin")
     found: dict[str, Any] = {"funds": None, "chooses": chooses, "coins": (), "limits": (), "why_not": ""}
     try:
-        found["limits"] = _limits(visit.get("get-my-limits", **place), vault)
+        found["limits"] = _limits(visit, vault)
         funds = visit.get("max-send", **place, wallet_id=vault.id, recipients=[vault.receive_address])
         if chooses:
             asked_for = {"vault_id": vault.id, "state": CoinState.SPENDABLE, "limit": MAX_COINS}
@@ -110,14 +110,13 @@ def _means(visit: Visit, vault: Vault) -> dict[str, Any]:
     return found | {"funds": funds}
 
 
-def _limits(mine: MyLimits, vault: Vault) -> Sequence[tuple[str, int]]:
-    own = vault.detailed_vault_limits
-    of_role = ("Left of your role's limit, until it begins anew", sats_of(mine.unused))
-    if own is None:
-        return (of_role,)
-    if own.per_cycle:
-        return of_role, ("Left of the vault's limit, until it begins anew", sats_of(own.unused))
-    return of_role, ("The vault's limit for one payment", sats_of(own.limit))
+def _limits(visit: Visit, vault: Vault) -> Sequence[tuple[str, int]]:
+    mine, own = visit.get("get-my-limits", workspace_id=visit.here.id), vault.detailed_vault_limits
+    unused = {"role": sats_of(mine.unused), "vault": 0 if own is None else sats_of(own.unused)}
+    each = (
+        () if own is None or own.per_cycle else (("Most in each payment, fee included", sats_of(own.limit)),)
+    )
+    return (*each, *((words, unused[whose]) for whose, words in left_words(mine, vault)))
 
 
 # --- what was typed, as the API takes it --------------------------------------------------------------------
@@ -225,7 +224,7 @@ def review(visit: Visit) -> Review:
             (f"Back to {vault.name}", shown.change_sats),
             ("Leaves the vault, fee included", shown.movement_sats),
         ),
-        left=left_of(shown, vault),
+        left=left_of(visit, shown, vault),
         pinned=pinned,
     )
 
@@ -238,17 +237,13 @@ def _approvals(visit: Visit, vault: Vault) -> str:
     return f"{vault.m} of {', '.join(signers.values())}"
 
 
-def left_of(shown: PsbtPreview, vault: Vault) -> Sequence[tuple[str, int]]:
+def left_of(visit: Visit, shown: PsbtPreview, vault: Vault) -> Sequence[tuple[str, int]]:
+    """Of the sums that bound payments, after this one."""
     if shown.role_left_sats is None or shown.vault_left_sats is None:
         return ()
-    limits = vault.detailed_vault_limits
-    of_vault = "Your next payment from the vault may take, at most"
-    if limits is not None and limits.per_cycle:
-        of_vault = "Left of the vault's limit, until it begins anew"
-    return (
-        ("Left of your role's limit, until it begins anew", shown.role_left_sats),
-        (of_vault, shown.vault_left_sats),
-    )
+    unused = {"role": shown.role_left_sats, "vault": shown.vault_left_sats}
+    mine = visit.get("get-my-limits", workspace_id=visit.here.id)
+    return [(words, unused[whose]) for whose, words in left_words(mine, vault)]
 
 
 def _looked_at(body: Mapping[str, Any]) -> list[Any]:

@@ -21,6 +21,7 @@ from custody.server.console.words import (
     PURCHASE_WORDS,
     Limit,
     member_words,
+    role_words,
     token_units,
 )
 from custody.text import SHORT_ID, network_words, plain
@@ -72,7 +73,7 @@ TEMPLATES = Templates(
         "call_words": lambda status: CALL_WORDS[CallStatus(status)],
         "function_words": lambda name: FUNCTION_WORDS[Function[name.upper()]],
         "purchase_words": lambda status: PURCHASE_WORDS[status],
-        "limit_bar": Limit,
+        "limit_shown": Limit,
         "member_words": member_words,
         "token_units": token_units,
         "advice_words": lambda advice: ADVICE_WORDS[advice],
@@ -80,6 +81,7 @@ TEMPLATES = Templates(
     },
 )
 
+TEMPLATES.environment.globals["role_words"] = role_words
 # The sections of a workspace: their words, paths, and of which permissions a person needs one.
 _READERS = ("VIEW_BALANCES", "PAYMENT_INIT", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
 TEMPLATES.environment.globals["sections"] = (

@@ -100,7 +100,7 @@ def review(visit: Visit) -> Review:
             ("Fee of this one", shown.fee_sats),
             ("Leaves the vault, fee included", shown.movement_sats),
         ),
-        left=left_of(shown, vault),
+        left=left_of(visit, shown, vault),
         pinned=(shown_mark(*_looked_at(shown)),),
     )
 

@@ -1,42 +1,24 @@
-"""Roles of a workspace: what they carry and how much each member may move; and one's own limits."""
+"""Roles of a workspace: what they carry, and how much each member may propose."""
 
-from decimal import Decimal
+from typing import Any
 
 from starlette.responses import Response
 
 from custody.change_words import PERMISSION_WORDS
-from custody.schemas.limits import MyLimits
 from custody.schemas.users import PermissionName, RoleDetails
+from custody.server.console.limits import role_limit
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
+from custody.server.console.words import role_words
 from custody.server.domain.errors import Invalid, NotFound
-from custody.text import SATS_PER_BTC
-
-CYCLES = (("W", "Every week"), ("M", "Every month"))
-PER_MILLE = 1000
-
-
-def sats_of(text: str) -> int:
-    """Of an amount in BTC that the platform wrote."""
-    return int(Decimal(text) * SATS_PER_BTC)
-
-
-def cycle_words(period: str, day: int) -> str:
-    """When the counters begin anew."""
-    if period == "W":
-        names = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-        return f"each week, from {names[day - 1]}"
-    return f"each month, from day {day}"
 
 
 def roles(visit: Visit) -> Response:
-    return visit.page(
-        "roles/roles.html", here="roles", roles=_roles(visit), sats_of=sats_of, cycle_words=cycle_words
-    )
+    return visit.page("roles/roles.html", here="roles", roles=_roles(visit))
 
 
 def new_role_page(visit: Visit) -> Response:
-    return visit.page("roles/new.html", here="roles", permissions=PERMISSION_WORDS, cycles=CYCLES)
+    return visit.page("roles/new.html", here="roles", permissions=PERMISSION_WORDS)
 
 
 def role_page(visit: Visit) -> Response:
@@ -47,24 +29,6 @@ def role_page(visit: Visit) -> Response:
         role=role,
         held={permission.rule_name for permission in role.perm},
         permissions=PERMISSION_WORDS,
-        cycles=CYCLES,
-        sats_of=sats_of,
-        cycle_words=cycle_words,
-    )
-
-
-def my_limits(visit: Visit) -> Response:
-    found: MyLimits = visit.get("get-my-limits", workspace_id=visit.here.id)
-    limit, used = sats_of(found.limit), sats_of(found.used)
-    return visit.page(
-        "roles/limits.html",
-        here="limits",
-        limits=found,
-        limit_sats=limit,
-        used_sats=used,
-        left_sats=sats_of(found.unused),
-        used_per_mille=min(PER_MILLE, used * PER_MILLE // limit) if limit else 0,
-        cycle=cycle_words(found.cycle_period, found.cycle_day),
     )
 
 
@@ -85,19 +49,8 @@ def _holders(role: RoleDetails) -> str:
     return f"It counts at once, for {role.members} {'member' if role.members == 1 else 'members'}."
 
 
-def _cycle(visit: Visit) -> tuple[str, int]:
-    return visit.form.one("cycle_period"), visit.number("cycle_day")
-
-
-def _limit_facts(visit: Visit, name: str) -> tuple[tuple[str, object], ...]:
-    period, day = _cycle(visit)
-    if period not in dict(CYCLES):
-        raise Invalid.at("/cycle_period", "Choose one of the list.")
-    limit = visit.form.one(name)
-    return (
-        ("Each member may move", f"{limit} BTC"),
-        ("The sum begins anew", cycle_words(period, min(day, 7) if period == "W" else day)),
-    )
+def _role_words(typed: dict[str, Any], name: str) -> str:
+    return role_words(typed[name], typed["cycle_period"], typed["cycle_day"])
 
 
 # --- making, naming, deleting -------------------------------------------------------------------------------
@@ -116,22 +69,19 @@ def review_new(visit: Visit) -> Review:
     facts = (
         ("Name", visit.form.one("name")),
         ("It allows", allowed),
-        *_limit_facts(visit, "transaction_limit"),
+        ("Each member may propose", _role_words(role_limit(visit, "transaction_limit"), "transaction_limit")),
     )
     return Review("Make this role?", facts, "Make the role")
 
 
 def create(visit: Visit) -> Response:
-    period, day = _cycle(visit)
     visit.post(
         "create-role",
         workspace_id=visit.here.id,
         name=visit.form.one("name"),
         description=visit.form.one("description"),
         permissions=_wanted(visit),
-        transaction_limit=visit.form.one("transaction_limit"),
-        cycle_period=period,
-        cycle_day=day,
+        **role_limit(visit, "transaction_limit"),
     )
     return visit.go(f"{visit.here.path}/roles", "The role is there.")
 
@@ -202,24 +152,28 @@ def change_permission(visit: Visit) -> Response:
 
 def review_limit(visit: Visit) -> Review:
     role = _role(visit)
-    before = (("Until now", f"{role.transaction_limit} BTC"),) if role.transaction_limit else ()
+    typed = role_limit(visit, "new_transaction_limit")
+    before = role.limit_error or role_words(
+        role.transaction_limit or "0", role.cycle_period or "M", role.cycle_day or 1
+    )
     return Review(
         "Change this limit?",
-        (("Role", role.name), *before, *_limit_facts(visit, "new_transaction_limit")),
+        (
+            ("Role", role.name),
+            ("Each member may propose until now", before),
+            ("From now on", _role_words(typed, "new_transaction_limit")),
+        ),
         "Change the limit",
         _holders(role),
     )
 
 
 def change_limit(visit: Visit) -> Response:
-    period, day = _cycle(visit)
     visit.post(
         "update-role-policies",
         workspace_id=visit.here.id,
         role_id=visit.path_param("role_id"),
-        new_transaction_limit=visit.form.one("new_transaction_limit"),
-        cycle_period=period,
-        cycle_day=day,
+        **role_limit(visit, "new_transaction_limit"),
     )
     return visit.go(visit.request.url.path.removesuffix("/limit"), "The limit is changed.")
 
@@ -242,5 +196,4 @@ ROWS = (
         steps_up=True,
     ),
     Row("POST", _ONE + "/limit", change_limit, again=role_page, review=review_limit, steps_up=True),
-    Row("GET", "/w/{workspace_id:int}/limits", my_limits),
 )

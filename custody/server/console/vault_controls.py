@@ -5,10 +5,11 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.schemas.vaults import Vault, VaultControls
+from custody.server.console.limits import typed_words, vault_limit
 from custody.server.console.table import Review, Row
-from custody.server.console.vaults import limit_fields, names_of, path_of, vault_here
+from custody.server.console.vaults import names_of, path_of, vault_here
 from custody.server.console.visit import Visit
-from custody.server.console.words import Limit, cycle_words
+from custody.server.console.words import vault_words
 from custody.server.domain.errors import NotFound
 
 
@@ -27,18 +28,17 @@ def _controls(visit: Visit) -> VaultControls:
 
 
 def limits(visit: Visit) -> Response:
-    return _page(visit, "vaults/limits.html", limit=Limit.of(vault_here(visit).detailed_vault_limits))
+    return _page(visit, "vaults/limits.html")
 
 
 def review_limits(visit: Visit) -> Review:
-    shown, typed = vault_here(visit), limit_fields(visit)
-    before = Limit.of(shown.detailed_vault_limits)
-    cycle = cycle_words(typed["cycle_period"], typed["cycle_day"])
+    shown, typed = vault_here(visit), vault_limit(visit)
+    now = shown.detailed_vault_limits
     return Review(
         f"Change the limit of {shown.name}",
         (
-            ("Now", "not known" if before is None else f"{before.limits.limit} BTC, {before.cycle}"),
-            ("From now on", f"{typed['transaction_limit']} BTC, {cycle}"),
+            ("Now", "not known" if now is None else vault_words(now)),
+            ("From now on", typed_words(typed)),
         ),
         "Change the limit",
         "It counts for the next payment. What waits already stays.",
@@ -46,7 +46,7 @@ def review_limits(visit: Visit) -> Review:
 
 
 def change_limits(visit: Visit) -> Response:
-    visit.post("update-vault", **_place(visit), **limit_fields(visit))
+    visit.post("update-vault", **_place(visit), **vault_limit(visit))
     return visit.go(path_of(visit, vault_here(visit)), "The limit is changed.")
 
 

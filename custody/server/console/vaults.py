@@ -11,15 +11,15 @@ from custody.pages.rendering import Live
 from custody.schemas.asset_tokens import TokenBalance
 from custody.schemas.users import Member
 from custody.schemas.vaults import Vault, VaultName
+from custody.server.console.limits import typed_words, vault_limit
 from custody.server.console.table import Review, Row
 from custody.server.console.typed import query_sats, whole
 from custody.server.console.visit import Visit
-from custody.server.console.words import LONGEST_CYCLE, cycle_words, member_words
+from custody.server.console.words import member_words
 from custody.server.domain.errors import CustodyError, Invalid, NotFound
 from custody.server.store.models import full_name
 from custody.text import count
-from multisig import Sats, format_btc, parse_btc
-from multisig.errors import InvalidAmount
+from multisig import Sats, format_btc
 
 PAGE = 25
 # In a list to choose from. Every vault's own page leads to what is done with it, too.
@@ -185,16 +185,14 @@ def new_vault(visit: Visit) -> Response:
 def review_vault(visit: Visit) -> Review:
     form = visit.form
     names = [member_words(each) for each in _signers(visit)]
-    m, limit = whole(visit, "m"), form.one("transaction_limit")
+    m, typed = whole(visit, "m"), vault_limit(visit)
     _require_signers(m, names)
-    cycle = cycle_words(_period(visit), whole(visit, "cycle_day"))
     return Review(
         f"Make the vault {form.one('name')}",
         (
             ("Policy", f"{m} of these {len(names)} sign each payment"),
             *((f"Signer {place}", name) for place, name in enumerate(names, start=1)),
-            ("Most that one payment may move", f"{_btc(limit)} BTC"),
-            ("Counted", cycle),
+            ("Limit", typed_words(typed)),
         ),
         "Make the vault",
         "Policy, signers and name never change. Each signer compares the vault's code with the others and "
@@ -218,32 +216,6 @@ def _require_signers(m: int, names: Sequence[str]) -> None:
         raise Invalid.at("/m", f"{m} signatures cannot be asked of {count(len(names), 'signer', 'signers')}.")
 
 
-def _btc(text: str) -> str:
-    try:
-        return format_btc(parse_btc(text))
-    except InvalidAmount as error:
-        raise Invalid.at("/transaction_limit", str(error)) from error
-
-
-def _period(visit: Visit) -> str:
-    period = visit.form.one("cycle_period")
-    longest = LONGEST_CYCLE.get(period)
-    if longest is None:
-        raise Invalid.at("/cycle_period", "The limit is counted by the week or by the month.")
-    if not 1 <= whole(visit, "cycle_day") <= longest:
-        raise Invalid.at("/cycle_day", "A week has the days 1 (Monday) to 7, a month 1 to 31.")
-    return period
-
-
-def limit_fields(visit: Visit) -> dict[str, Any]:
-    """What was typed of a limit and its cycle, as the API takes it. Raises Invalid."""
-    return {
-        "transaction_limit": _btc(visit.form.one("transaction_limit")),
-        "cycle_period": _period(visit),
-        "cycle_day": whole(visit, "cycle_day"),
-    }
-
-
 def make_vault(visit: Visit) -> Response:
     form = visit.form
     made: Vault = visit.post(
@@ -253,7 +225,7 @@ def make_vault(visit: Visit) -> Response:
         network=visit.here.entry.workspace_info.net,
         m=whole(visit, "m"),
         signers=[each.uuid for each in _signers(visit)],
-        **limit_fields(visit),
+        **vault_limit(visit),
     )
     return visit.go(path_of(visit, made), " ".join(("The vault is made.", *(made.warnings or ()))))
 

@@ -3,18 +3,17 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from custody.limit_words import bounds, until
 from custody.schemas.asset_tokens import CallStatus
+from custody.schemas.common import MAX_SATS
 from custody.schemas.history import CoinState, MovementKind
-from custody.schemas.limits import VaultLimits
+from custody.schemas.limits import MyLimits, VaultLimits
 from custody.schemas.purchases import PurchaseStatus
 from custody.schemas.users import Member
 from custody.text import plain
 from multisig import parse_btc
 from multisig.tokens import Function, format_units, token_amount
 
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-# The last day of a cycle's period.
-LONGEST_CYCLE: Mapping[str, int] = MappingProxyType({"W": len(_WEEKDAYS), "M": 31})
 MOVEMENT_WORDS: Mapping[MovementKind, str] = MappingProxyType(
     {
         MovementKind.DEPOSIT: "Deposit",
@@ -79,24 +78,41 @@ PURCHASE_WORDS: Mapping[PurchaseStatus, str] = MappingProxyType(
 
 
 class Limit:
-    """A vault's limit as a bar. ``per_mille`` of the bar is used."""
+    """A limit in words. Where it bounds a sum, ``per_mille`` of it is used."""
 
-    def __init__(self, limits: VaultLimits) -> None:
-        self.limits = limits
+    def __init__(self, limits: VaultLimits | MyLimits) -> None:
+        self.is_sum = isinstance(limits, MyLimits) or limits.per_cycle
         self.sats, self.used_sats, self.unused_sats = (
-            int(parse_btc(text)) for text in (limits.limit, limits.used, limits.unused)
+            sats_of(text) for text in (limits.limit, limits.used, limits.unused)
         )
         self.per_mille = min(1000, self.used_sats * 1000 // self.sats) if self.sats else 1000
-        self.cycle = cycle_words(limits.cycle_period, limits.cycle_day)
-
-    @classmethod
-    def of(cls, limits: VaultLimits | None) -> "Limit | None":
-        return None if limits is None else cls(limits)
+        self.bounds = bounds(per_cycle=self.is_sum, period=limits.cycle_period, day=limits.cycle_day)
+        self.until = until(limits.next_reset)
+        self.is_everything = is_everything(self.sats)
 
 
-def cycle_words(period: str, day: int) -> str:
-    """``day``: of the week from Monday on, or of the month."""
-    return f"each week from {_WEEKDAYS[day - 1]}" if period == "W" else f"each month from day {day}"
+def sats_of(text: str) -> int:
+    """Of an amount in BTC that the platform wrote."""
+    return int(parse_btc(text))
+
+
+def is_everything(sats: int) -> bool:
+    """The first administrator's: nobody can move more."""
+    return sats >= MAX_SATS
+
+
+def role_words(limit: str, period: str, day: int) -> str:
+    """What each member of a role may propose, of its limit in BTC."""
+    sats = sats_of(limit)
+    if not sats:
+        return "No payment: its limit is 0."
+    if is_everything(sats):
+        return "As much as the vaults' limits allow."
+    return f"At most {limit} BTC {bounds(per_cycle=True, period=period, day=day)}, for each member."
+
+
+def vault_words(limits: VaultLimits) -> str:
+    return f"At most {limits.limit} BTC {Limit(limits).bounds}"
 
 
 def member_words(member: Member) -> str:

@@ -186,6 +186,7 @@ class Vaults:
             limit_sats=limit,
             cycle_period=request.cycle_period,
             cycle_day=request.cycle_day,
+            is_per_cycle=request.per_cycle,
             next_receive_index=0,
             next_change_index=0,
             created_at=now,

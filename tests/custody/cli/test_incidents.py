@@ -35,7 +35,7 @@ STEPS = {
 
 # The commands of each page in their order, and what their answers hold.
 GUIDES = {
-    "limits": ("bounds the sum of a cycle", "bounds each movement"),
+    "limits": ("BTC in all payments of ", "BTC in each payment, "),
     "scale": ("nothing was given up",),
     "purchases": ("A new purchase-webhook secret.",),
     "sign-in": ("signs in with mailed codes now", "A new totp secret."),

@@ -79,6 +79,7 @@ def test_each_command_of_the_page_does_what_it_says(desk, admin, custody, monkey
         "no answer yet",
         "dave@example.org is invited",
         "The limit is 2.00000000 BTC.",
+        "The limit is 8.00000000 BTC.",
         "The limit is 1.50000000 BTC.",
         "No changes wait.",
         "The vault 'Cold reserve' is frozen.\n  It goes on once another person says so",
@@ -95,7 +96,7 @@ def test_each_command_of_the_page_does_what_it_says(desk, admin, custody, monkey
     assert keyring.secret is None
     (made,) = [one for one in admin.proposals(1).items if one.description == "Invoice of May"]
     assert (made.recipients, made.amounts_sats) == ([SHOP], [50_000])
-    assert len(COMMANDS) == 33
+    assert len(COMMANDS) == 34
 
 
 def test_nothing_is_sent_before_a_yes_and_what_is_asked_shows_the_address(desk, admin, service):
@@ -161,7 +162,7 @@ MISTAKES = [
     (["propose", "Treasury", "1BTC", "Acm"], Exit.NOT_DECIDED, "there is no recipient 'Acm'"),
     (["propose", "Treasury", "1BTC", SHOP[:-1]], Exit.NOT_DECIDED, "It is no address either"),
     (["propose", "Treasury", "1BTC", MAINNET], Exit.NOT_DECIDED, "another network"),
-    (["propose", "Treasury", "50BTC", SHOP, "--yes"], Exit.PLATFORM, "the vault's limit is 10.00000000 BTC"),
+    (["propose", "Treasury", "50BTC", SHOP, "--yes"], Exit.PLATFORM, "vault's limit: at most 10.00000000"),
     (["propose", "Treasury", "9BTC", SHOP, "--yes"], Exit.PLATFORM, "fund it first"),
     (["propose", "Treasury", "1BTC", SHOP, "--fee-rate", "fast"], Exit.USAGE, "such as 2.5"),
     (["propose", "Treasury", "1BTC", SHOP, "--description", "x" * 1001, "--yes"], Exit.USAGE,

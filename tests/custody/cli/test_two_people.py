@@ -38,9 +38,9 @@ def ruled(desk: Desk) -> Desk:
     return desk
 
 
-def asked_for(run, limit: str) -> str:
+def asked_for(run, limit: str, *more: str) -> str:
     """The id of a change of the vault's limit that waits."""
-    done = run(ADMIN, "limit", "set", limit, "--vault", "Treasury", "--json")
+    done = run(ADMIN, "limit", "set", limit, "--vault", "Treasury", *more, "--json")
     assert done.exit_code == Exit.OK, done.output
     change = json.loads(done.stdout)
     assert (change["status"], change["path"]) == ("PENDING", "/api/v1/update-vault")
@@ -56,7 +56,7 @@ def test_a_limit_counts_once_another_administrator_has_confirmed_it(ruled, run):
     assert refused.exit_code == Exit.DECLINED
     assert "a second person has to confirm that" in refused.stderr
     assert run(EVE, "change", "list").stdout == "No changes wait.\n"
-    change_id = asked_for(run, "3BTC")
+    change_id = asked_for(run, "3BTC", "--per-cycle")
     assert limit_of(ruled) == "10.00000000"
     assert change_id in run(EVE, "change", "list").stdout
     own = run(ADMIN, "change", "confirm", change_id)
@@ -65,7 +65,10 @@ def test_a_limit_counts_once_another_administrator_has_confirmed_it(ruled, run):
     assert run(EVE, "change", "confirm", change_id[:8], "--yes").exit_code == Exit.USAGE
     done = run(EVE, "change", "confirm", change_id[:8])
     assert done.exit_code == Exit.OK, done.output
-    assert "Limit in BTC: now 10.00000000, from then on 3.00000000" in done.stderr
+    assert (
+        "from then on at most 3.00000000 BTC in all payments of a calendar month (UTC) together"
+        in done.stderr
+    )
     assert done.stdout == "Confirmed, and done: Change a vault's spending limit.\n"
     assert limit_of(ruled) == "3.00000000"
 

@@ -166,10 +166,8 @@ def test_says_what_a_vaults_limit_bounds(tmp_path: Path) -> None:
         db.add(plain_vault("v1"))
     switch = ["admin", "vault-policy", "--state", str(tmp_path), "--vault"]
     answer = custody(*switch, "v1", "--per-cycle")
-    assert (
-        answer.stdout
-        == "The limit of 0.00000000 BTC bounds the sum of a cycle; 0.00000000 BTC are used in this cycle.\n"
-    )
+    words = "in all payments of a week from Monday (UTC) together"
+    assert answer.stdout == f"The vault pays at most 0.00000000 BTC {words}.\n"
     assert json.loads(custody(*switch, "v1", "--per-movement", "--json").stdout)["PerCycle"] is False
     with store.read() as db:
         events = list(db.scalars(select(AuditEvent).where(AuditEvent.action == "VAULT_POLICY_REPLACED")))

@@ -99,13 +99,12 @@ class LimitAdministration:
     def replace_of_vault(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UpdateVaultRequest
     ) -> wire.VaultLimits:
-        """Counts for the next movement; what the limit bounds stays as the operator has set it. Raises
-        NotFound, Invalid.
-        """
+        """Counts for the next movement. Raises NotFound, Invalid."""
         vault = vault_in(db, access, request.vault_id)
         limit = _amount("transaction_limit", request.transaction_limit)
         before = self._policies.of_vaults(db, [vault.id])[vault.id]
-        after = SpendingPolicy(limit, Cycle(request.cycle_period, request.cycle_day), before.is_per_cycle)
+        per_cycle = before.is_per_cycle if request.per_cycle is None else request.per_cycle
+        after = SpendingPolicy(limit, Cycle(request.cycle_period, request.cycle_day), per_cycle)
         return self._replace_of_vault(db, caller, access, vault, before, after)
 
     def bound_cycle(self, db: Session, vault_id: str, *, is_per_cycle: bool) -> wire.VaultLimits:

@@ -15,6 +15,7 @@ from typing import Any, Protocol, cast
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
+from custody.limit_words import bounds, until
 from custody.schemas import limits as wire
 from custody.schemas.common import format_time
 from custody.server.domain.credentials import Caller, WorkspaceAccess
@@ -234,14 +235,16 @@ class Limits:
             usage = token_usage_of_member(db, access.workspace_id, caller.user_id, since, movement)
             if not fits(policy, usage, movement.amount):
                 raise RoleLimitExceeded(
-                    f"{_of_token(movement)} does not fit your role's limit of a cycle, in whole tokens.",
+                    f"{_of_token(movement)} does not fit your role's limit: at most "
+                    f"{in_tokens(policy.limit, movement.decimals)} whole tokens {_bounds(policy)}.",
                     figures=_token_figures(policy, usage, movement),
                 )
         policy = of_token(self._of(db, vault), movement.decimals)
         usage = token_usage_of_vault(db, vault.id, policy.cycle.start(movement.proposed_at), movement)
         if not fits(policy, usage, movement.amount):
             raise VaultLimitExceeded(
-                f"{_of_token(movement)} does not fit the vault's limit, in whole tokens.",
+                f"{_of_token(movement)} does not fit the vault's limit: at most "
+                f"{in_tokens(policy.limit, movement.decimals)} whole tokens {_bounds(policy)}.",
                 figures=_token_figures(policy, usage, movement),
             )
 
@@ -290,8 +293,7 @@ def _require_role(
     usage = usage_of_member(db, access.workspace_id, caller.user_id, since, movement.family_id)
     if not fits(policy, usage, movement.amount):
         raise RoleLimitExceeded(
-            f"The movement of {in_btc(movement.amount)} BTC, fee included, does not fit: your role's limit "
-            f"is {in_btc(policy.limit)} BTC a cycle, of which {in_btc(usage.used)} BTC are used.",
+            _refusal("your role's", policy, usage, movement),
             figures=_figures(policy, usage, movement),
         )
 
@@ -301,12 +303,25 @@ def _require_vault(db: Session, vault: Vault, policy: SpendingPolicy, movement: 
     since = policy.cycle.start(movement.proposed_at)
     usage = usage_of_vault(db, vault.id, since, movement.family_id)
     if not fits(policy, usage, movement.amount):
-        used = f" a cycle, of which {in_btc(usage.used)} BTC are used" if policy.is_per_cycle else ""
         raise VaultLimitExceeded(
-            f"The movement of {in_btc(movement.amount)} BTC, fee included, does not fit: the vault's limit "
-            f"is {in_btc(policy.limit)} BTC{used}.",
+            _refusal("the vault's", policy, usage, movement),
             figures=_figures(policy, usage, movement),
         )
+
+
+def _refusal(whose: str, policy: SpendingPolicy, usage: Usage, movement: Movement) -> str:
+    sentence = (
+        f"The payment of {in_btc(movement.amount)} BTC, fee included, does not fit {whose} limit: at most "
+        f"{in_btc(policy.limit)} BTC {_bounds(policy)}"
+    )
+    if not policy.is_per_cycle:
+        return f"{sentence}."
+    reset = policy.cycle.next_reset(movement.proposed_at)
+    return f"{sentence}, of which {in_btc(usage.used)} BTC are used until {until(reset)}."
+
+
+def _bounds(policy: SpendingPolicy) -> str:
+    return bounds(per_cycle=policy.is_per_cycle, period=policy.cycle.period, day=policy.cycle.day)
 
 
 def _fits_surely(policy: SpendingPolicy, most: int, movement: Movement) -> bool:

@@ -341,8 +341,9 @@ class SecondPerson:
                 return _raises(before, after, Cycle(request.cycle_period, request.cycle_day))
             case UpdateVaultRequest():
                 before = self._policies.of_vaults(db, [request.vault_id])[request.vault_id]
+                is_split = before.is_per_cycle and request.per_cycle is False
                 after = request.transaction_limit
-                return _raises(before, after, Cycle(request.cycle_period, request.cycle_day))
+                return is_split or _raises(before, after, Cycle(request.cycle_period, request.cycle_day))
             case UpdateVaultControlsRequest():
                 vault = db.get_one(Vault, request.vault_id)
                 is_unbound = vault.only_address_book and not request.only_address_book
@@ -405,7 +406,7 @@ class SecondPerson:
                 case "update-vault" if "vault_id" in names:
                     vault_id = body["vault_id"]
                     policy = self._policies.of_vaults(db, [vault_id])[vault_id]
-                    return _limit_fields("transaction_limit", policy)
+                    return _limit_fields("transaction_limit", policy) | {"per_cycle": policy.is_per_cycle}
                 case "update-vault-controls" if "vault_id" in names:
                     vault = db.get_one(Vault, body["vault_id"])
                     only, maker = vault.only_address_book, vault.maker_may_approve

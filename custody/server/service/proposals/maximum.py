@@ -47,7 +47,7 @@ class Most:
             case "transaction":
                 return f"one transaction takes {self.inputs} of the coins"
             case "role-limit":
-                return "with the fee, your role's limit leaves no more in this cycle"
+                return "with the fee, your role's limit on all your payments leaves no more"
             case "vault-limit":
                 return "with the fee, the vault's limit lets no more through"
             case "dust":

@@ -143,7 +143,7 @@ class Vault(Base):
     limit_sats: Mapped[int]
     cycle_period: Mapped[str]
     cycle_day: Mapped[int]
-    # Whether the limit bounds the sum of a cycle, and not just each movement: set by an operator.
+    # Whether the limit bounds the sum of a cycle, and not just each movement.
     is_per_cycle: Mapped[bool] = mapped_column(default=False)
     # It pays the workspace's address book alone.
     only_address_book: Mapped[bool] = mapped_column(default=False)

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import select
 
-from custody.change_words import FIELDS, TITLES, UNSAID
+from custody.change_words import BESIDE_AMOUNT, FIELDS, TITLES, UNSAID
 from custody.server.store.models import PendingChange, User
 from custody.server.web.routes import ENDPOINTS
 from tests.support.custody import SHOP, ok
@@ -46,7 +46,7 @@ def ask(admin, here, name="Payers"):
 def test_every_call_that_can_wait_has_words(row):
     assert row.path in TITLES
     assert row.takes is not None
-    assert set(row.takes.model_fields) - UNSAID <= set(FIELDS)
+    assert set(row.takes.model_fields) - UNSAID - BESIDE_AMOUNT <= set(FIELDS)
 
 
 def test_no_words_are_of_a_call_that_there_is_not():
@@ -59,7 +59,9 @@ def test_a_change_is_asked_for_shown_in_words_and_confirmed_after_cooling(desk, 
     assert (admin.url, "Nothing is changed yet" in admin.words) == (f"{here}/changes", True)
     assert "You asked for it: another member confirms it." in admin.words
     alice.open(f"{here}/changes")
-    assert (alice.facts["Name"], alice.facts["Limit in BTC"]) == ("Payers", "1.00000000")
+    assert alice.facts["Name"] == "Payers"
+    limit = "at most 1.00000000 BTC in all payments of a calendar month (UTC) together"
+    assert alice.facts["Limit"] == limit
     assert (alice.facts["Permissions"], alice.facts["Asked for by"]) == (
         "See balances and payments",
         "admin@example.org",
@@ -171,9 +173,10 @@ def test_a_limit_is_shown_beside_the_one_in_force_and_a_key_with_its_owner(desk,
     limits = {"transaction_limit": "2", "cycle_period": "W", "cycle_day": 1}
     request(desk, "update-vault", desk.workspace_id, vault_id=desk.vault["id"], **limits)
     before = desk.wallets()[0]["detailed_vault_limits"]["Limit"]
-    raised = f"now {before}, from then on 2.00000000"
-    assert alice.open(f"{here}/changes").facts["Limit in BTC"] == raised
-    assert alice.send(f"{here}/changes/confirm").facts["Limit in BTC"] == raised
+    each = "in each payment, however many there are"
+    raised = f"now at most {before} BTC {each}, from then on at most 2.00000000 BTC {each}"
+    assert alice.open(f"{here}/changes").facts["Limit"] == raised
+    assert alice.send(f"{here}/changes/confirm").facts["Limit"] == raised
     key_id = desk.vault["signers"][1]["key_id"]
     request(desk, "revoke-key", desk.workspace_id, key_id=key_id, reason="lost")
     (key,) = ok(desk.signers["bob"].get("/api/v1/keys"))

@@ -35,7 +35,7 @@ def newest(desk):
 def test_a_payment_is_looked_at_made_signed_and_confirmed(desk, browse, here):
     person = looked_at(browse, here, description="Invoice 7")
     assert desk.rows(Proposal) == []
-    for words in ("Where the money goes", "Back to Treasury", "Left of your role's limit", "400,000 sats"):
+    for words in ("Where the money goes", "Back to Treasury", "400,000 sats"):
         assert words in person.words
     assert person.facts["Approvals"] == "2 of alice@example.org, bob@example.org, carol@example.org"
     fee = person.words.partition("Network fee")[2]

@@ -17,10 +17,10 @@ def roles_of(desk):
     return {role["Name"]: role for role in found}
 
 
-def make(person, here, name="Payer", **changes):
+def make(person, here, name="Payer", status=200, **changes):
     typed = {"transaction_limit": "0.5", "cycle_period": "W", "cycle_day": "2", **changes}
     chosen = (("permissions", "PAYMENT_INIT"), ("permissions", "VIEW_BALANCES"))
-    return person.open(f"{here}/new").send(f"{here}/new", name=name, repeated=chosen, **typed)
+    return person.open(f"{here}/new").send(f"{here}/new", name=name, repeated=chosen, status=status, **typed)
 
 
 def test_every_permission_has_words():
@@ -29,8 +29,9 @@ def test_every_permission_has_words():
 
 def test_a_role_is_made_shown_back_and_deleted(desk, browse, here):
     person = make(browse("admin"), here)
-    assert person.facts["Each member may move"] == "0.5 BTC"
-    assert person.facts["The sum begins anew"] == "each week, from Tuesday"
+    assert person.facts["Each member may propose"] == (
+        "At most 0.50000000 BTC in all payments of a week from Tuesday (UTC) together, for each member."
+    )
     assert "Payer" not in roles_of(desk)
     person.confirm(f"{here}/new")
     made = roles_of(desk)["Payer"]
@@ -42,7 +43,7 @@ def test_a_role_is_made_shown_back_and_deleted(desk, browse, here):
 
 
 def test_a_wrong_limit_is_told_beside_its_field_and_what_was_typed_is_kept(browse, here):
-    person = make(browse("admin"), here, transaction_limit="lots").confirm(f"{here}/new", status=422)
+    person = make(browse("admin"), here, status=422, transaction_limit="lots")
     form = person.form(f"{here}/new")
     assert {("name", "Payer"), ("transaction_limit", "lots"), ("permissions", "PAYMENT_INIT")} <= set(
         form.fields
@@ -59,7 +60,10 @@ def test_a_permission_is_added_and_taken_and_a_limit_changed(desk, browse, here)
         person.confirm(f"{one}/permission")
         assert {each["RuleName"] for each in roles_of(desk)["Payer"]["Perm"]} == held
     person.open(one).send(f"{one}/limit", new_transaction_limit="2", cycle_period="M", cycle_day="31")
-    assert person.facts["Until now"] == "0.50000000 BTC"
+    assert (
+        "At most 0.50000000 BTC in all payments of a week"
+        in person.facts["Each member may propose until now"]
+    )
     person.confirm(f"{one}/limit")
     assert roles_of(desk)["Payer"]["TransactionLimit"] == "2.00000000"
     person.open(one).send(f"{one}/name", name="Paymaster").confirm(f"{one}/name")
@@ -74,10 +78,16 @@ def test_the_last_administrators_role_keeps_what_a_workspace_is_run_with(desk, b
     assert "A workspace keeps one member who can manage it" in person.words
 
 
-def test_ones_own_limits_are_a_bar(desk, browse):
+def test_ones_own_limit_is_a_sum_with_what_is_left_of_it(desk, browse, here):
+    role = roles_of(desk)["Administrator"]["RoleId"]
     path = f"/console/w/{desk.workspace_id}/limits"
     person = browse("admin").open(path)
-    (bar,) = person.page.all("svg")
-    assert bar.attributes["aria-label"] == "0.0 percent of your limit is used"
-    assert person.facts["Begins anew"] == "1 Apr 2026, 00:00 UTC"
-    assert "You may move nothing yourself." in browse("alice").open(path).words
+    assert "As much as the vaults' limits allow." in person.words
+    cycle = {"cycle_period": "M", "cycle_day": 1}
+    body = {"workspace_id": desk.workspace_id, "role_id": role, "new_transaction_limit": "2"}
+    ok(desk.admin.post("/api/v1/update-role-policies", body | cycle))
+    (bar,) = person.open(path).page.all("svg")
+    assert bar.attributes["aria-label"] == "0.0 percent of it is used"
+    for words in ("in all payments of a calendar month (UTC) together", "left until 1 April"):
+        assert words in person.words
+    assert "No payment: the limit is 0." in browse("alice").open(path).words

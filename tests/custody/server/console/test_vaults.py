@@ -22,7 +22,7 @@ def test_the_list_shows_balance_policy_and_limit_and_finds_by_name(desk, admin):
     desk.deposit(150_000_000)
     path = f"/console/w/{desk.workspace_id}/vaults"
     admin.open(path)
-    for words in ("Treasury", "2 of 3 sign", "1.50000000 BTC", "regtest", "in one payment"):
+    for words in ("Treasury", "2 of 3 sign", "1.50000000 BTC", "regtest", "in each payment"):
         assert words in admin.words
     assert "Treasury" in admin.open(f"{path}?name=treas").words
     assert "No vault has this in its name." in admin.open(f"{path}?name=other").words
@@ -55,7 +55,8 @@ def test_a_vault_is_made_after_its_signers_were_shown_back(desk, admin):
     ids = [desk.user_ids[name] for name in ("alice", "bob")]
     choices = re.findall(r'name="signers" value="(\d+)"', admin.html)
     assert sorted(choices) == sorted(str(each) for each in desk.user_ids.values())
-    typed = {"name": "Payroll", "transaction_limit": "0.5", "cycle_period": "W", "cycle_day": "1"}
+    typed = {"name": "Payroll", "transaction_limit": "0.5", "per_cycle": "yes"}
+    typed |= {"cycle_period": "W", "cycle_day": "1"}
     signers = tuple(("signers", str(each)) for each in ids)
     admin.send(path, m="3", repeated=signers, **typed, status=422)
     assert "3 signatures cannot be asked of 2 signers." in admin.words
@@ -64,22 +65,34 @@ def test_a_vault_is_made_after_its_signers_were_shown_back(desk, admin):
     admin.send(path, m="1", repeated=hidden, **typed, status=422)
     assert "among the members" in admin.words, "the review would not show a signer whom making it takes"
     admin.send(path, m="1", repeated=signers, **typed)
-    for words in ("1 of these 2 sign", "alice@example.org", "0.50000000 BTC", "each week from Monday"):
+    for words in (
+        "1 of these 2 sign",
+        "alice@example.org",
+        "0.50000000 BTC",
+        "all payments of a week from Monday",
+    ):
         assert words in admin.words
     assert len(desk.wallets()) == 1
     admin.confirm(path)
     assert "The vault is made." in admin.words
     assert "two groups without a member in common" in admin.words
     assert [vault["name"] for vault in desk.wallets() if vault["m"] == 1] == ["Payroll"]
+    assert "0.50000000 BTC 50,000,000 sats left until" in admin.words
 
 
 def test_the_limit_is_changed_with_the_second_factor(desk, admin, base):
     admin.open(f"{base}/limits")
     typed = {"transaction_limit": "0.25", "cycle_period": "M", "cycle_day": "5"}
     admin.send(f"{base}/limits", **typed)
-    assert "each month from day 5" in admin.words
+    assert admin.facts["From now on"] == "At most 0.25000000 BTC in each payment, however many there are"
+    admin.send(f"{base}/limits", back="yes", confirmed="yes").send(f"{base}/limits", per_cycle="yes", **typed)
+    assert admin.facts["Now"] == "At most 10.00000000 BTC in each payment, however many there are"
+    assert admin.facts["From now on"] == (
+        "At most 0.25000000 BTC in all payments of a month from day 5 (UTC) together"
+    )
     admin.confirm(f"{base}/limits")
-    assert desk.wallets()[0]["detailed_vault_limits"]["Limit"] == "0.25000000"
+    shown = desk.wallets()[0]["detailed_vault_limits"]
+    assert (shown["Limit"], shown["PerCycle"]) == ("0.25000000", True)
     admin.open(f"{base}/limits").send(f"{base}/limits", **typed | {"transaction_limit": "a lot"}, status=422)
     assert ("transaction_limit", "a lot") in admin.form(f"{base}/limits").fields
 

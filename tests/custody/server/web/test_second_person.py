@@ -7,7 +7,7 @@ from custody.server.domain.roles import EVERY_PERMISSION, KEPT
 from custody.server.service.people.second_person import change_expiry
 from custody.server.web.changes import _by_path
 from tests.support.custody import SHOP, ok, refused
-from tests.support.platform import As
+from tests.support.platform import As, plain_vault
 from tests.support.staff import add_someone, change_role, remove, remove_permission
 
 NEEDED = "SECOND_PERSON_NEEDED"
@@ -205,11 +205,17 @@ class TestCoolingOff:
 
     def test_p57_what_lets_more_go_waits_and_what_lets_less_go_does_not(self, world, alice, ruled):
         raised = ok(ask(alice, "update-role-policies", **RAISED))
+        with world.platform.services.store.write() as db:
+            vault = plain_vault("v1")
+            vault.is_per_cycle = True
+            db.add(vault)
+        limit = {"vault_id": "v1", "transaction_limit": "0", "cycle_period": "W", "cycle_day": 1}
+        split = ok(ask(alice, "update-vault", **limit, per_cycle=False))
         listed = ok(ask(alice, "add-whitelist-address", name="Shop", address=SHOP))
         off = ok(ask(alice, "update-second-person-rule", is_on=False))
         lower = {"role_id": ADMINISTRATOR, "new_transaction_limit": "1"}
         lowered = ok(ask(alice, "update-role-policies", **RAISED | lower))
-        for change in (raised, listed, off):
+        for change in (raised, split, listed, off):
             problem = refused(decide(ruled, change), 409, "STATE_CONFLICT")
             assert "cooling off until 2026-03-02" in problem["detail"]
         ok(decide(ruled, lowered))

@@ -25,10 +25,10 @@ def set_role(desk, limit: str, period: str = "M", day: int = 1) -> dict:
     return ok(desk.admin.post("/api/v1/update-role-policies", body | cycle))
 
 
-def set_vault(desk, limit: str, period: str = "M", day: int = 1) -> dict:
+def set_vault(desk, limit: str, period: str = "M", day: int = 1, **sent: bool) -> dict:
     body = {"vault_id": desk.vault["id"], "workspace_id": desk.workspace_id, "transaction_limit": limit}
     cycle = {"cycle_period": period, "cycle_day": day}
-    return ok(desk.admin.post("/api/v1/update-vault", body | cycle))
+    return ok(desk.admin.post("/api/v1/update-vault", body | cycle | sent))
 
 
 def bound_cycle(desk, *, is_per_cycle: bool = True) -> None:
@@ -233,6 +233,7 @@ class TestVaults:
             "Limit": "0.50000000", "CyclePeriod": "W", "CycleDay": 3, "Used": "0.00000000",
             "Unused": "0.50000000", "NextReset": "2026-03-04T00:00:00.000Z", "PerCycle": True,
         }  # fmt: skip
+        assert set_vault(rich, "0.5", per_cycle=False)["PerCycle"] is False
 
     def test_the_role_is_asked_first_and_both_apply(self, rich):
         set_vault(rich, "0.001")

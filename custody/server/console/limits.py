@@ -1,0 +1,83 @@
+"""Spending limits: what was typed of one, what it bounds in words, and a member's own."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from starlette.responses import Response
+
+from custody.limit_words import WEEKDAYS, bounds, until
+from custody.schemas.limits import MyLimits
+from custody.schemas.vaults import Vault
+from custody.server.console.table import Row
+from custody.server.console.typed import whole
+from custody.server.console.visit import Visit
+from custody.server.console.words import is_everything, sats_of
+from custody.server.domain.errors import Invalid
+from multisig import InvalidAmount, format_btc, parse_btc
+
+# The last day of a cycle's period.
+_LONGEST = {"W": len(WEEKDAYS), "M": 31}
+
+
+def left_words(mine: MyLimits, vault: Vault) -> Sequence[tuple[str, str]]:
+    """What is left of each sum that bounds the next payment, ``role`` and ``vault``, with its words. Neither where nothing
+    is used up.
+    """  # noqa: E501
+    found = []
+    if not is_everything(sats_of(mine.limit)):
+        found.append(("role", f"Left for all your payments until {until(mine.next_reset)}"))
+    own = vault.detailed_vault_limits
+    if own is not None and own.per_cycle:
+        found.append(("vault", f"Left for all payments of this vault until {until(own.next_reset)}"))
+    return found
+
+
+# --- what was typed -----------------------------------------------------------------------------------------
+
+
+def vault_limit(visit: Visit) -> dict[str, Any]:
+    """As `create_wallet` and `update-vault` take it. Raises Invalid."""
+    return {
+        "transaction_limit": _btc(visit, "transaction_limit"),
+        "per_cycle": visit.form.one("per_cycle") == "yes",
+        **_cycle(visit),
+    }
+
+
+def role_limit(visit: Visit, name: str) -> dict[str, Any]:
+    """As `create-role` and `update-role-policies` take it. Raises Invalid."""
+    return {name: _btc(visit, name), **_cycle(visit)}
+
+
+def _btc(visit: Visit, name: str) -> str:
+    try:
+        return format_btc(parse_btc(visit.form.one(name)))
+    except InvalidAmount as error:
+        raise Invalid.at(f"/{name}", str(error)) from error
+
+
+def _cycle(visit: Visit) -> dict[str, Any]:
+    period, day = visit.form.one("cycle_period"), whole(visit, "cycle_day")
+    longest = _LONGEST.get(period)
+    if longest is None:
+        raise Invalid.at("/cycle_period", "The sum is that of a week or of a month.")
+    if not 1 <= day <= longest:
+        raise Invalid.at("/cycle_day", "A week has the days 1 (Monday) to 7, a month 1 to 31.")
+    return {"cycle_period": period, "cycle_day": day}
+
+
+def typed_words(typed: dict[str, Any]) -> str:
+    """Of a vault's limit."""
+    per_cycle, period, day = typed["per_cycle"], typed["cycle_period"], typed["cycle_day"]
+    return f"At most {typed['transaction_limit']} BTC {bounds(per_cycle=per_cycle, period=period, day=day)}"
+
+
+# --- one's own ----------------------------------------------------------------------------------------------
+
+
+def my_limits(visit: Visit) -> Response:
+    found: MyLimits = visit.get("get-my-limits", workspace_id=visit.here.id)
+    return visit.page("roles/limits.html", here="limits", limits=found)
+
+
+ROWS = (Row("GET", "/w/{workspace_id:int}/limits", my_limits),)
