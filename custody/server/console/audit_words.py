@@ -15,9 +15,9 @@ from typing import Final
 from markupsafe import Markup
 
 from custody.change_words import PERMISSION_WORDS, TITLES
+from custody.limit_words import IN_EACH_PAYMENT, cycle_words
 from custody.schemas.logs import AuditLogEntry
 from custody.schemas.proposals import ProposalStatus
-from custody.server.console.words import cycle_words
 from custody.server.domain.audit import Category
 from custody.text import SHORT_ID, amount, plain
 
@@ -40,8 +40,8 @@ _PROGRAM: Final = "service account {text} ({name}), {more}"
 _ANY_POLICY: Final = "{btc} BTC a {bounds}, {cycle}; now "
 _OF_MOVEMENT: Final = "{btc2} BTC a movement, {cycle2}"
 _OF_CYCLE: Final = "{btc2} BTC a cycle, {cycle2}"
-_EACH: Final = "from {btc} to {btc2} BTC for each movement"
-_IN_CYCLE: Final = "from {btc} to {btc2} BTC, counted {cycle2}"
+_EACH: Final = "from {btc} to {btc2} BTC " + IN_EACH_PAYMENT
+_IN_CYCLE: Final = "from {btc} to {btc2} BTC in all payments of {cycle2} together"
 _CREATED: Final = "proposal {proposal} of vault {vault}, "
 _CHANGE: Final = "change {text}, {path}"
 _DECIDED: Final = _CHANGE + ", asked by {name} (user {user})"
@@ -76,7 +76,7 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
         "INVITATION_EXPIRED": ((_INVITATION, "The invitation of {email} expired"),),
         "ROLE_CREATED": (
             ("role {text}, named {name}, with {rights}; {btc} BTC a cycle",
-             "made the role {name}, with a limit of {btc} BTC: {rights}"),
+             "made the role {name}, whose members pay at most {btc} BTC each in a week or month: {rights}"),
         ),
         "ROLE_UPDATED": (
             ("role {role}, named {name}; now {name2}", "renamed the role {name} to {name2}"),
