@@ -226,6 +226,7 @@ def _wire(
         long_poll_seconds=config.platform.long_poll_seconds,
         sleep=outside.sleep,
     )
+    runner.look_first = follower.look
     keys = KeyWatch(
         journal,
         platform,

@@ -8,9 +8,9 @@ answer.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import count, islice
 from typing import TypeVar
 
 from custody.pace import Backoff
@@ -18,7 +18,8 @@ from signerd.account.others import OthersHeard, TokensLearnt
 from signerd.account.platform import Platform, Sink
 from signerd.account.wire import UNFORESEEN, Listed, Unreadable, Workspace
 from signerd.core.claims import VaultClaim
-from signerd.core.events import Level, Notify, Reconsidered, Step
+from signerd.core.events import Lapsed, Level, Notify, Reconsidered, Step
+from signerd.core.following import LEFT
 from signerd.core.text import said
 from signerd.core.values import Snapshot
 from signerd.errors import (
@@ -26,6 +27,7 @@ from signerd.errors import (
     PlatformError,
     PlatformFloods,
     PlatformRefused,
+    PlatformUnreachable,
     SignedOut,
     SignerdError,
 )
@@ -90,6 +92,10 @@ class Follower:
     sleep: Sleep = asyncio.sleep
     state: PlatformState = field(default_factory=PlatformState)
     _alarmed: set[str] = field(default_factory=set)
+    _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _turns: Iterator[int] = field(default_factory=lambda: count(1))
+    # By workspace: the turn in which the last whole look began, and what came of it.
+    _looked: dict[int, tuple[int, bool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.tokens = TokensLearnt(self.journal, self.platform, self.sink, self._alarm)
@@ -193,6 +199,50 @@ class Follower:
             if workspace.id == workspace_id:
                 with contextlib.suppress(PlatformError, SignedOut):
                     await self.others.hear(workspace)
+
+    async def look(self, psbt_id: str) -> bool:
+        """Before a signature is sent late: hear what came after it. Nothing was heard while the machine slept
+        or the platform was away. Whether the platform has told it.
+
+        The signature is withdrawn where a newer version came, or its person is not in the workspace any more.
+        Raises UnknownProposal.
+        """
+        try:
+            is_member = await self._is_member(self.journal.record(psbt_id).snapshot.workspace_id)
+        except (PlatformError, SignedOut):
+            return False
+        step = self.journal.withdraw_replaced(psbt_id)
+        if step is None and not is_member:
+            step = self.journal.decide(psbt_id, Lapsed(LEFT))
+        self.sink.perform(() if step is None else step.effects)
+        return True
+
+    async def _is_member(self, workspace_id: int) -> bool:
+        """Whether its person is, once all was heard that is new in it; one look serves all who waited for it.
+
+        Raises PlatformError, SignedOut.
+        """
+        asked = next(self._turns)
+        async with self._looking:
+            began, is_member = self._looked.get(workspace_id, (0, False))
+            if began < asked:
+                began = next(self._turns)
+                is_member = await self._hear_all(workspace_id)
+                self._looked[workspace_id] = began, is_member
+            return is_member
+
+    async def _hear_all(self, workspace_id: int) -> bool:
+        seen = (await self.platform.user()).workspaces
+        workspace = next((each for each in seen.items if each.id == workspace_id), None)
+        if workspace is None and seen.unreadable:
+            raise PlatformAnswersWrongly("the platform shows a workspace that cannot be read")
+        goes_on = workspace is not None
+        while workspace is not None and goes_on:
+            heard = await self.others.hear(workspace)
+            if not heard.answered:
+                raise PlatformUnreachable("the platform does not show its whole list")
+            goes_on = heard.more
+        return workspace is not None
 
     async def learn_now(self) -> None:
         """Ask for the vaults of every workspace. Raises leaves of PlatformError, SignedOut."""

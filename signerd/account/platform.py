@@ -344,7 +344,8 @@ class Platform:
             return events.SubmitUndelivered(said(error))
         except (PlatformError, SessionError) as error:
             return events.SubmitUndelivered(said(error))
-        return events.SubmitAccepted(answer.collected_signatures, answer.required_signatures, _beside(answer))
+        counted = answer.collected_signatures, answer.required_signatures
+        return events.SubmitAccepted(*counted, _beside(answer), answer.status)
 
     async def decline(self, effect: SubmitDecline) -> events.DeclineDelivered | None:
         """Tell the person's no; None where it must be told again later. Raises nothing of the platform's."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from custody.schemas.proposals import TxType
+from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import MultisigError, NotFinalisable, Psbt, accept_signatures, inspect, signer_progress
 from signerd.core import events, following
 from signerd.core.audit import Note
@@ -27,9 +27,9 @@ from signerd.core.events import (
     go_on,
     request_key,
 )
-from signerd.core.following import ended, reconsidered
+from signerd.core.following import ANEW, COMPLETED, OVER, ended, reconsidered
 from signerd.core.places import NEW_POLICY, policy_code, used_by
-from signerd.core.recalling import recalled
+from signerd.core.recalling import own_signature, recalled
 from signerd.core.review import Review, review
 from signerd.core.signing import Signing, signing_of
 from signerd.core.states import TABLE, UNDECIDED, Move, State, advance
@@ -257,7 +257,7 @@ NO_LONGER_PENDING = "STATE_CONFLICT"
 KEY_REVOKED = "KEY_REVOKED"
 
 # Where a later poll may have taken the proposal while the answer to our submission was still on its way.
-OVERTAKEN = frozenset({State.BROADCAST, State.CONFIRMED, State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN})
+OVERTAKEN = OVER | {State.BROADCAST, State.CONFIRMED}
 # And the person may have said no to what is kept. That it was taken is their news all the same.
 OVERRULED = OVERTAKEN | {State.DECLINED}
 
@@ -273,12 +273,44 @@ def submit_started(record: Record, _event: events.SubmitStarted, _around: Review
 
 
 def submit_accepted(record: Record, event: events.SubmitAccepted, _around: ReviewContext) -> Step:
-    if record.state in OVERTAKEN:
+    if record.state in (State.BROADCAST, State.CONFIRMED):
         return _late(record, "accepted")
+    said_no = record.state in (*OVER, State.DECLINED)
+    if record.state in OVER and record.snapshot.status is not ProposalStatus.PENDING:
+        told = Notify(record.psbt_id, Level.ALARM, TAKEN_ALL_THE_SAME)
+        late = replace(record, reason=f"{record.reason} {TAKEN_ALL_THE_SAME}")
+        return Step(late, (told,), _late(record, "accepted").notes)
     reason = f"{event.collected} of {event.required} signatures are there. {foreign(event.sentence)}".rstrip()
+    if said_no:
+        reason = f"{TAKEN_ALL_THE_SAME} {reason}"
+    effects = (Notify(record.psbt_id, Level.ALARM, reason),) if said_no else ()
+    if event.sentence and event.status in COMPLETED:
+        # It may say that it took nothing because others completed it: no more is claimed than that.
+        out = replace(record, state=advance(record.state, Move.WENT_OUT), reason=reason)
+        facts = {"from": record.state.value, "platform": event.status.value, "txid": ""}
+        return Step(out, effects, (Note(out.state.value, record.psbt_id, facts),))
     accepted = replace(record, state=advance(record.state, Move.ACCEPTED), reason=reason)
-    facts = {"collected": event.collected, "required": event.required}
-    return go_on(Step(accepted, notes=(Note("submitted", record.psbt_id, facts),)), ended)
+    counted = {"collected": event.collected, "required": event.required}
+    return go_on(Step(accepted, effects, (Note("submitted", record.psbt_id, counted),)), ended)
+
+
+# Of what was on its way when it was declined, withdrawn or ended.
+TAKEN_ALL_THE_SAME = "The platform took your signature all the same: it may be paid."
+
+
+def polled(record: Record, event: events.Polled, around: ReviewContext) -> Step:
+    """As ``following.polled``; of what was declined or withdrawn, what is shown may carry our signature: its
+    acceptance was not heard.
+    """
+    step = following.polled(record, event, around)
+    after = step.record
+    unheard = after.state in (State.DECLINED, State.WITHDRAWN) and after.signature is not None
+    if step == Step(record) or not unheard or after.snapshot.status is not ProposalStatus.PENDING:
+        return step
+    if own_signature(event.snapshot, around) is None:
+        return step
+    told = events.SubmitAccepted(after.snapshot.collected, after.snapshot.required)
+    return go_on(step, lambda known: submit_accepted(known, told, around))
 
 
 def submit_undelivered(record: Record, event: events.SubmitUndelivered, around: ReviewContext) -> Step:
@@ -304,14 +336,18 @@ def submit_kept(record: Record, event: events.SubmitKept, around: ReviewContext)
     return Step(kept, (told, *due_effects(kept, around)), (Note(State.KEPT.value, record.psbt_id, facts),))
 
 
-GOES_AGAIN = "signerd submits it again by itself until it is taken, the proposal ends, or you decline it."
+GOES_AGAIN = (
+    "signerd submits it again by itself for thirty days, unless the proposal ends or you decline it before."
+)
 
 
 def submit_turned_down(record: Record, event: events.SubmitTurnedDown, _around: ReviewContext) -> Step:
     if record.state in OVERRULED:
         return _late(record, event.code)
     reason = f"The platform did not take the signature: {foreign(event.sentence)}"
-    move = Move.WITHDRAW if event.code == NO_LONGER_PENDING else Move.TURNED_DOWN
+    is_over = event.code == NO_LONGER_PENDING
+    move = Move.WITHDRAW if is_over else Move.TURNED_DOWN
+    reason = f"{reason} {ANEW}" if is_over else reason
     refused = replace(record, state=advance(record.state, move), reason=reason)
     facts = {"code": event.code, "sentence": event.sentence}
     told: tuple[Effect, ...] = (Notify(record.psbt_id, Level.ATTENTION, reason),)
@@ -361,11 +397,13 @@ _LAPSED = {
 }
 
 
-def lapsed(record: Record, _event: events.Lapsed, _around: ReviewContext) -> Step:
+def lapsed(record: Record, event: events.Lapsed, _around: ReviewContext) -> Step:
     """Nothing where it is decided. Nothing while a device is being asked either: its answer counts, and this
     is checked again after it.
     """
-    if record.snapshot.brought is None or record.state not in (*UNDECIDED, State.EXPORTED):
+    if record.snapshot.brought is None:
+        return following.lapsed(record, event)
+    if record.state not in (*UNDECIDED, State.EXPORTED):
         return Step(record)
     reason = _LAPSED.get(record.state, "It was not decided in time.")
     gone = replace(record, state=advance(record.state, Move.EXPIRE), approval=None, reason=reason)
@@ -395,7 +433,7 @@ def restarted(record: Record, _event: events.Restarted, _around: ReviewContext) 
 
 HANDLERS: Mapping[type, Callable[[Record, Any, ReviewContext], Step]] = MappingProxyType(
     {
-        events.Polled: following.polled,
+        events.Polled: polled,
         events.Reconsidered: following.reconsidered,
         events.Approved: approved,
         events.Refused: refused,

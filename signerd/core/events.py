@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from custody.schemas.proposals import ProposalStatus
 from multisig import Fingerprint, Policy
 from signerd.core.audit import Note
 from signerd.core.signing import signing_of
@@ -101,13 +102,14 @@ class SubmitStarted:
 
 @dataclass(frozen=True)
 class SubmitAccepted:
-    """The platform holds our signature, or needs it no more. ``sentence``: what it says beside that, if
-    anything.
+    """The platform holds our signature, or needs it no more. ``status``: of the proposal by now, where it
+    says so. ``sentence``: what it says beside that, if anything.
     """
 
     collected: int
     required: int
     sentence: str = ""
+    status: ProposalStatus = ProposalStatus.PENDING
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,9 @@ class Recalled:
 
 @dataclass(frozen=True)
 class Replaced:
-    """The proposal ``by`` was made to replace it, after it was signed: that one may be over by now."""
+    """After the signature, the proposal ``by`` was heard of, which was made to replace it: that one may be
+    over by now.
+    """
 
     by: str
 
@@ -166,7 +170,11 @@ class TakenBack:
 
 @dataclass(frozen=True)
 class Lapsed:
-    """The time is over in which an imported PSBT could be decided about."""
+    """The time is over: in which an imported PSBT could be decided about, a kept signature be submitted, or
+    what ended be followed. ``why`` not in time, where it is something else.
+    """
+
+    why: str = ""
 
 
 Event = (

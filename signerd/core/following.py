@@ -36,6 +36,8 @@ SETTLED_CONFIRMATIONS = 6
 BROUGHT_ENDS = frozenset({State.HANDED_OVER, State.DECLINED, State.EXPIRED, State.WITHDRAWN})
 # The threshold was met by the others: our signature is not wanted any more.
 MET_BY_OTHERS = frozenset({ProposalStatus.SIGNED, ProposalStatus.STALLED})
+# The platform's words that it is over. They do not bind a signature that is out.
+OVER = frozenset({State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN})
 
 
 def receive(snapshot: Snapshot, around: ReviewContext) -> Step:
@@ -139,7 +141,8 @@ def ended(record: Record) -> Step | None:
     is_proven = is_proof_whole(record.snapshot)
     reason = "The platform has the whole proof." if is_proven else f"The platform says {status.value}."
     return Step(
-        replace(record, state=state, reason=reason), notes=(Note(state.value, record.psbt_id, facts),)
+        replace(record, state=state, reason=reason, let_go=False),
+        notes=(Note(state.value, record.psbt_id, facts),),
     )
 
 
@@ -151,9 +154,41 @@ def replaced(record: Record, event: events.Replaced, _around: ReviewContext) -> 
         return Step(record)
     reason = (
         f"{foreign(event.by)} was proposed in its place before the platform said that it took the signature. "
-        "signerd does not submit it again. To pay this all the same, have it proposed anew."
+        f"signerd does not submit it again. {ANEW}"
     )
     return withdrawn(record, reason, by=event.by)
+
+
+# What was withdrawn is not submitted after all (docs/sign/approving.md).
+ANEW = (
+    "To pay this all the same, ask its proposer to cancel it and propose it anew: signerd shows you "
+    "both before you approve the new one."
+)
+LEFT = (
+    "You are not in its workspace any more: signerd does not submit your signature again, which counts as "
+    f"signed here. {ANEW}"
+)
+KEPT_TOO_LONG = (
+    "The platform has not taken your signature since long: signerd does not submit it again. It counts as "
+    f"signed here. {ANEW}"
+)
+LET_GO = (
+    "signerd does not ask the platform about it any more. Your signature exists and counts as signed here, "
+    "for good."
+)
+
+
+def lapsed(record: Record, event: events.Lapsed) -> Step:
+    """Of a proposal of the platform's: what is not with it is not submitted any more, and what ended is not
+    followed any more. For the checks it stays signed.
+    """
+    if record.state in (State.SIGNED, State.KEPT):
+        return withdrawn(record, event.why or KEPT_TOO_LONG)
+    if record.state not in OVER or is_settled(record):
+        return Step(record)
+    gone = replace(record, let_go=True, reason=f"{record.reason} {LET_GO}".strip())
+    told = Notify(record.psbt_id, Level.ATTENTION, LET_GO)
+    return Step(gone, (told,), (Note("let-go", record.psbt_id, {"state": record.state.value}),))
 
 
 def withdrawn(record: Record, reason: str, **facts: str) -> Step:
@@ -207,9 +242,9 @@ def is_settled(record: Record) -> bool:
         return record.state in BROUGHT_ENDS
     if record.state is State.CONFIRMED:
         return is_proof_whole(record.snapshot) or record.snapshot.confirmations >= SETTLED_CONFIRMATIONS
-    ended = record.state in (State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN)
     # A signature that is out, or may be, may confirm whatever was said before.
-    return ended and record.signature is None and record.exported is None
+    may_be_out = record.signature is not None or record.exported is not None
+    return record.state in OVER and (record.let_go or not may_be_out)
 
 
 def identity_of(psbt: bytes) -> str:
@@ -229,6 +264,7 @@ COMPLETED = frozenset(
         ProposalStatus.STALLED,
         ProposalStatus.BROADCASTING,
         ProposalStatus.CONFIRMED,
+        ProposalStatus.PROVEN,
     }
 )
 

@@ -13,15 +13,15 @@ from multisig import Inspection, MultisigError, Psbt, inspect, progress_of
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.events import Level, Notify, Step, go_on, request_key
-from signerd.core.following import ended, withdrawn
+from signerd.core.following import ANEW, ended, withdrawn
 from signerd.core.places import NEW_POLICY, policy_code, used_by
 from signerd.core.signing import Signing, signing_of
 from signerd.core.states import AT_THE_DEVICE, TABLE, Move
 from signerd.core.values import Record, ReviewContext, Signature, Snapshot
 
 FORGOTTEN = (
-    "You signed it and the platform did not take it. Whether you declined it since the backup is not known: "
-    "signerd does not submit it again. To pay this all the same, have it proposed anew."
+    "You signed it before the backup. Whether the platform took the signature since, or you declined it, is "
+    f"not known: signerd does not submit it again. {ANEW}"
 )
 REASON = "You signed it before this machine's memory was restored: the platform shows your signature."
 
@@ -53,8 +53,9 @@ def own_signature(snapshot: Snapshot, around: ReviewContext) -> OwnSignature | N
 
 
 def forgotten(record: Record) -> Step:
-    """What was kept when the backup was made: the person may have said no since, which no list of the
-    platform's tells for certain, and the platform takes a yes after it.
+    """What was signed and not with the platform when the backup was made: it may have been kept since, and
+    the person have said no, which no list of the platform's tells for certain; the platform takes a yes after
+    it.
     """
     return withdrawn(record, FORGOTTEN)
 

@@ -107,6 +107,7 @@ class Record:
     """One proposal's life here. ``identity`` is the txid of the unsigned transaction as first seen.
 
     ``exported``: the PSBT that was given out for a device without a cable. It may be signed ever since.
+    ``let_go``: it ended long ago, and the platform is asked no more what became of the signature.
     """
 
     snapshot: Snapshot
@@ -118,6 +119,7 @@ class Record:
     reason: str = ""
     alarm: str = ""
     exported: bytes | None = field(default=None, repr=False)
+    let_go: bool = False
 
     @property
     def psbt_id(self) -> str:

@@ -43,6 +43,8 @@ DEVICE_PAUSE_SECONDS = 2.0
 LOOK_AGAIN_SECONDS = 5.0
 # Rules about hours and windows count in minutes.
 TIME_PASSES_SECONDS = 60.0
+# What is kept for a month, or followed for three, need not end to the minute.
+OVERDUE_SECONDS = 3_600.0
 # Of what the platform refuses for now. A freeze may last minutes, an advisory weeks; each try costs the
 # platform an entry of its audit log.
 KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS = 60.0, 900.0
@@ -50,7 +52,13 @@ DEVICES = "devices"
 
 
 class Runner:
-    """One loop, one journal. ``run`` ends only by cancellation or by an error that must stop the daemon."""
+    """One loop, one journal. ``run`` ends only by cancellation or by an error that must stop the daemon.
+
+    ``look_first`` is set by who puts it together: it looks at the platform before a signature is sent late,
+    and says whether it could.
+    """
+
+    look_first: Callable[[str], Awaitable[bool]]
 
     def __init__(
         self,
@@ -84,7 +92,7 @@ class Runner:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
-            self.perform(self.journal.restart())
+            self.perform(self.journal.restart(), late=True)
             # The configured limits may be others than those it was judged by.
             self.perform(self.journal.reconsider())
             watch = self._devices.bridge.watch
@@ -92,6 +100,7 @@ class Runner:
             tasks.create_task(self._supervisor.supervise(DEVICES, "Listening to devices", self._hear_devices))
             tasks.create_task(self._match_devices())
             tasks.create_task(self._notice_time())
+            tasks.create_task(self._notice_ends())
 
     async def _notice_time(self) -> None:
         """What a rule refused at night may be allowed in the morning, without any event."""
@@ -104,6 +113,13 @@ class Runner:
                 if self.journal.is_reconsidered(psbt_id):
                     self.perform(self.journal.decide(psbt_id, events.Reconsidered()).effects)
                 await asyncio.sleep(0)
+
+    async def _notice_ends(self) -> None:
+        while True:
+            for psbt_id in self.journal.overdue():
+                self.decide(psbt_id, events.Lapsed())
+                await asyncio.sleep(0)
+            await self._sleep(OVERDUE_SECONDS)
 
     # --- effects --------------------------------------------------------------------------------------------
 
@@ -131,7 +147,8 @@ class Runner:
         elif was is not None and now is None:
             self.feed.add(after.psbt_id, "info", "The platform tells of no trouble with it any more.")
 
-    def perform(self, effects: Iterable[Effect]) -> None:
+    def perform(self, effects: Iterable[Effect], *, late: bool = False) -> None:
+        """``late``: of what was decided before this start."""
         for effect in effects:
             match effect:
                 case AskPerson(psbt_id, screen):
@@ -139,7 +156,7 @@ class Runner:
                 case FindDevice():
                     self._look.set()
                 case Submit() | SubmitDecline():
-                    self._deliver(effect)
+                    self._deliver(effect, late=late)
                 case Notify(psbt_id, level, sentence):
                     self.feed.add(psbt_id, level.value, plain(sentence))
                 case ReadKeys():
@@ -255,29 +272,35 @@ class Runner:
 
     # --- delivery -------------------------------------------------------------------------------------------
 
-    def _deliver(self, effect: Submit | SubmitDecline) -> None:
+    def _deliver(self, effect: Submit | SubmitDecline, *, late: bool) -> None:
         # Before ``run`` there are no tasks: it begins with all that stands in the journal. A no does not wait
         # behind a signature that is kept.
         way = effect.psbt_id, type(effect)
         if self._tasks is None or way in self._on_the_way:
             return
-        self._on_the_way[way] = self._tasks.create_task(self._carry(*way))
+        self._on_the_way[way] = self._tasks.create_task(self._carry(*way, late=late))
 
-    async def _carry(self, psbt_id: str, kind: type[Submit | SubmitDecline]) -> None:
+    async def _carry(self, psbt_id: str, kind: type[Submit | SubmitDecline], *, late: bool) -> None:
         """Deliver what the record holds, again and again, until the platform has answered.
 
-        What is kept waits before each try, signed in, also after a restart: what ended or replaced it
-        meanwhile is heard first.
+        ``late``: time has passed since it was signed. The platform is looked at right before each such try:
+        the pause may have run out while the machine slept. What is kept waits before each try, signed in,
+        also after a restart.
         """
         soon, later = Backoff(self._jitter), Backoff(self._jitter, KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS)
         try:
             while True:
+                late = late or not self._signed_in.is_set()
                 await self._signed_in.wait()
                 if self._is_kept(psbt_id):
                     await self._sleep(later.next())
+                if kind is Submit and late and not await self.look_first(psbt_id):
+                    await self._sleep(soon.next())
+                    continue
                 effect = self._to_deliver(psbt_id, kind)
                 if effect is None or await self._delivered(effect):
                     return
+                late = True
                 if not self._is_kept(psbt_id):
                     await self._sleep(soon.next())
         finally:

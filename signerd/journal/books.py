@@ -193,6 +193,31 @@ def _bytecode(blob: bytes) -> Bytecode:
     return parse_bytecode(blob)
 
 
+@dataclass(frozen=True)
+class VersionBook:
+    """Newer versions of payments that were over when this machine first heard of them. Writes within the
+    journal's transaction only.
+    """
+
+    connection: sqlite3.Connection
+
+    def knows(self, psbt_id: str) -> bool:
+        query = "SELECT 1 FROM newer_versions WHERE psbt_id = ?"
+        return self.connection.execute(query, (psbt_id,)).fetchone() is not None
+
+    def write(self, psbt_id: str, replaces: str, *, after_signature: bool) -> None:
+        values = (psbt_id, replaces, int(after_signature))
+        self.connection.execute("INSERT INTO newer_versions VALUES (?,?,?)", values)
+
+    def after_signature(self, psbt_id: str) -> str | None:
+        """A version of that proposal's which this machine heard of after it had signed; None where there is
+        none.
+        """
+        query = "SELECT psbt_id FROM newer_versions WHERE replaces = ? AND after_signature = 1 LIMIT 1"
+        row = self.connection.execute(query, (psbt_id,)).fetchone()
+        return None if row is None else str(row["psbt_id"])
+
+
 # A rent of eight years. Of more that pay the same the first are compared; a person reads three of them.
 MOST_COMPARED = 100
 

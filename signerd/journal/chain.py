@@ -21,7 +21,7 @@ from signerd.errors import JournalUnwritable
 from signerd.journal import rows
 from signerd.journal.advisories import AdvisoryBook
 from signerd.journal.apps import AppBook, ImportedBook
-from signerd.journal.books import PlaceBook, ScreenBook, SpendingBook, TokenBook, UnfollowedBook
+from signerd.journal.books import PlaceBook, ScreenBook, SpendingBook, TokenBook, UnfollowedBook, VersionBook
 from signerd.journal.keys import KeyBook, VaultBook
 from signerd.journal.quota import QuotaBook
 from signerd.journal.restored import RestoredBook
@@ -57,6 +57,11 @@ Now = Callable[[], datetime]
 
 def _nobody(_before: Record | None, _after: Record) -> None:
     pass
+
+
+def stamp(at: datetime) -> str:
+    """As the chain writes a time of UTC."""
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def utc_now() -> datetime:
@@ -103,6 +108,7 @@ class Chain:
         self.imported = ImportedBook(self._db)
         self.tokens = TokenBook(self._db)
         self.unfollowed = UnfollowedBook(self._db)
+        self.versions = VersionBook(self._db)
         self._quota = QuotaBook(self._db)
         self._restored = RestoredBook(self._db)
 
@@ -180,4 +186,4 @@ class Chain:
         return self._now().astimezone(UTC)
 
     def _stamp(self) -> str:
-        return self.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return stamp(self.now())

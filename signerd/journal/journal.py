@@ -6,7 +6,7 @@ returns.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from custody.schemas.proposals import ProposalStatus
 from multisig import RECEIVE, Vault
@@ -36,6 +36,7 @@ from signerd.core.states import TABLE, UNDECIDED, Move, State
 from signerd.core.values import OwnKey, Pin, Record, ReviewContext, Snapshot, Unfollowed
 from signerd.errors import NotCaughtUp, UnknownProposal
 from signerd.journal import rows
+from signerd.journal.chain import stamp
 from signerd.journal.keys_and_vaults import KeysAndVaults
 from signerd.journal.restored import Restored, caught_up_note, restored_note
 
@@ -46,6 +47,12 @@ INTERRUPTIBLE = tuple(state for state in State if (state, Move.RESTARTED) in TAB
 UNSIGNED = (State.REFUSED, State.WAITING_PERSON, State.WAITING_DEVICE, State.INTERRUPTED)
 # Nothing was decided about it: it is judged anew whenever something changes.
 RECONSIDERED = (State.REFUSED, State.WAITING_PERSON)
+
+
+# Twice as long as a proposal of the platform's waits for its signatures.
+KEPT_DAYS = 30
+# After its end, by the platform's word, a signed proposal is followed for so long.
+FOLLOWED_DAYS = 90
 
 
 class Journal(KeysAndVaults):
@@ -190,6 +197,14 @@ class Journal(KeysAndVaults):
         query = f"{rows.RECORD_COLUMNS} WHERE p.settled = 0 ORDER BY p.rowid"
         return tuple(rows.read_record(row) for row in self._db.execute(query))
 
+    def overdue(self) -> tuple[str, ...]:
+        """What was kept for longer than any proposal waits, and what has been over for so long that it is not
+        followed any more.
+        """
+        now = self.now()
+        kept_before, over_before = (stamp(now - timedelta(days=days)) for days in (KEPT_DAYS, FOLLOWED_DAYS))
+        return rows.overdue(self._db, kept_before=kept_before, over_before=over_before)
+
     def review(self, psbt_id: str) -> Review:
         """What the person is shown now, and the hash to approve it by. Raises UnknownProposal."""
         snapshot = self.record(psbt_id).snapshot
@@ -223,19 +238,38 @@ class Journal(KeysAndVaults):
 
     def replaced(self, snapshot: Snapshot) -> Step | None:
         """Withdraw what this proposal was made to replace, where it is signed and not with the platform; None
-        where there is nothing to withdraw. One that was over before the signature replaces nothing.
+        where there is nothing to withdraw. One that is over replaces what had been signed when this machine
+        first heard of it.
+
+        Raises PlatformFloods: nothing changed.
         """
-        known = None if snapshot.replaces is None else self._find(snapshot.replaces)
-        if known is None or known.state not in (State.SIGNED, State.KEPT):
+        if snapshot.replaces is None:
             return None
+        known = self._find(snapshot.replaces)
         # The id is the platform's word, and so is the vault: of another's it is no replacement.
-        places = {(each.workspace_id, each.vault_id) for each in (snapshot, known.snapshot)}
-        if len(places) > 1:
+        if known is not None and _place(snapshot) != _place(known.snapshot):
             return None
-        waits, signed_at = snapshot.status is ProposalStatus.PENDING, rows.signed_at(self._db, known.psbt_id)
-        if not waits and not (signed_at and snapshot.created_at > signed_at):
-            return None
-        return self.decide(known.psbt_id, Replaced(snapshot.psbt_id))
+        if snapshot.status is not ProposalStatus.PENDING:
+            self._hear_version(snapshot.psbt_id, snapshot.replaces, known)
+            return self.withdraw_replaced(snapshot.replaces)
+        return None if known is None else self._replaced_by(known, snapshot.psbt_id)
+
+    def _hear_version(self, psbt_id: str, replaces: str, known: Record | None) -> None:
+        if self.versions.knows(psbt_id):
+            return
+        self._quota.require_words(known, self.now().timestamp())
+        with self._transaction("Heard"):
+            is_signed = known is not None and known.signature is not None
+            self.versions.write(psbt_id, replaces, after_signature=is_signed)
+
+    def withdraw_replaced(self, psbt_id: str) -> Step | None:
+        """Withdraw what is signed and not with the platform, where a newer version came since and is over."""
+        by, known = self.versions.after_signature(psbt_id), self._find(psbt_id)
+        return None if by is None or known is None else self._replaced_by(known, by)
+
+    def _replaced_by(self, known: Record, by: str) -> Step | None:
+        waits = known.state in (State.SIGNED, State.KEPT)
+        return self.decide(known.psbt_id, Replaced(by)) if waits else None
 
     def hear_anew(self, workspace_id: int) -> None:
         """The workspace's whole list is to be read from its first proposal on."""
@@ -246,15 +280,15 @@ class Journal(KeysAndVaults):
 
     def restore(self, made_at: datetime) -> None:
         """Begin anew with what a backup of that time remembers: its chain goes on with an entry that says so,
-        every approval that no device has answered lapses, what was kept is withdrawn, and the platform's
-        lists are read from their beginning.
+        every approval that no device has answered lapses, what was signed and not with the platform is
+        withdrawn, and the platform's lists are read from their beginning.
         """
         entries, head = self.head()
         with self._transaction("restored"):
             self.unfollowed.forget_all_heard()
             self._append(restored_note(made_at, entries, head))
             self._judge_anew()
-            for record in self.records((State.KEPT,)):
+            for record in self.records((State.SIGNED, State.SUBMITTING, State.KEPT)):
                 self._stored(record, forgotten(record))
 
     @property
@@ -410,6 +444,10 @@ class Journal(KeysAndVaults):
             places=self._places.of(_codes(pin, own_keys)),
             screen=None if pin is None else self._screens.of(pin.own_key.fingerprint),
         )
+
+
+def _place(snapshot: Snapshot) -> tuple[int, str]:
+    return snapshot.workspace_id, snapshot.vault_id
 
 
 def _codes(pin: Pin | None, own_keys: Sequence[OwnKey]) -> tuple[str, ...]:

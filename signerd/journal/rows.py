@@ -39,8 +39,9 @@ def read_record(row: sqlite3.Row) -> Record:
         decline=None if row["decline"] is None else Decline(**json.loads(row["decline"])),
         reason=row["reason"],
         alarm=row["alarm"],
-        # A journal is looked through before it is brought forward, and an older one has no such column.
+        # A journal is looked through before it is brought forward, and an older one has no such columns.
         exported=row["exported"] if "exported" in row.keys() else None,  # noqa: SIM118 - a row is no mapping
+        let_go=bool(row["let_go"]) if "let_go" in row.keys() else False,  # noqa: SIM118
     )
 
 
@@ -66,13 +67,13 @@ def write_record(connection: sqlite3.Connection, record: Record, quorum: str | N
     connection.execute(
         """
         INSERT INTO proposals (psbt_id, workspace_id, vault_id, state, identity, snapshot, psbt, approval,
-          decline, reason, alarm, settled, brought_by, quorum, collected, exported)
-        VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+          decline, reason, alarm, settled, brought_by, quorum, collected, exported, let_go)
+        VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
         ON CONFLICT (psbt_id) DO UPDATE SET
           quorum=excluded.quorum, collected=max(collected, excluded.collected), state=excluded.state,
           identity=excluded.identity, snapshot=excluded.snapshot, psbt=excluded.psbt,
           approval=excluded.approval, decline=excluded.decline, reason=excluded.reason,
-          alarm=excluded.alarm, settled=excluded.settled, exported=excluded.exported
+          alarm=excluded.alarm, settled=excluded.settled, exported=excluded.exported, let_go=excluded.let_go
         """,
         (
             record.psbt_id,
@@ -91,6 +92,7 @@ def write_record(connection: sqlite3.Connection, record: Record, quorum: str | N
             quorum,
             _bounded(record.snapshot.collected),
             record.exported,
+            int(record.let_go),
         ),
     )
 
@@ -214,11 +216,21 @@ def _neighbour(connection: sqlite3.Connection, row: sqlite3.Row) -> Neighbour:
     )
 
 
-def signed_at(connection: sqlite3.Connection, psbt_id: str) -> str | None:
-    """RFC 3339 UTC; None where it was not signed here."""
-    query = "SELECT min(at) FROM audit WHERE kind = 'signed' AND subject = ?"
-    (at,) = connection.execute(query, (psbt_id,)).fetchone()
-    return None if at is None else str(at)
+# Kept since it was signed; over since its last entry.
+_OVERDUE = """
+SELECT p.psbt_id FROM proposals p JOIN audit a ON a.subject = p.psbt_id AND a.kind = 'signed'
+WHERE p.state = 'kept' GROUP BY p.psbt_id HAVING min(a.at) < :kept_before
+UNION ALL
+SELECT p.psbt_id FROM proposals p JOIN audit a ON a.subject = p.psbt_id
+WHERE p.settled = 0 AND p.state IN ('expired', 'superseded', 'withdrawn') AND p.brought_by IS NULL
+GROUP BY p.psbt_id HAVING max(a.at) < :over_before
+"""
+
+
+def overdue(connection: sqlite3.Connection, *, kept_before: str, over_before: str) -> tuple[str, ...]:
+    """The ids of what was kept, and of what has been over, since before these times (RFC 3339 UTC)."""
+    named = {"kept_before": kept_before, "over_before": over_before}
+    return tuple(row["psbt_id"] for row in connection.execute(_OVERDUE, named))
 
 
 def read_coins(connection: sqlite3.Connection, psbt_id: str) -> Iterator[OutPoint]:

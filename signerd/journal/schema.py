@@ -303,6 +303,19 @@ BEGIN SELECT RAISE(ABORT, 'a list of advisories is never forgotten'); END;
 CREATE INDEX audit_of_registrations ON audit (sequence) WHERE kind = 'registered';
 """
 
+# Newer versions of payments that were over when this machine first heard of them: nobody need be asked about
+# them, and one that came after our signature withdraws it. The order in which this machine heard and signed
+# decides, and no clock. `let_go`: of a signed proposal that ended long ago, which is not followed any more.
+_THIRTEENTH = """
+CREATE TABLE newer_versions (
+  psbt_id TEXT PRIMARY KEY,
+  replaces TEXT NOT NULL,
+  after_signature INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX newer_versions_of_signed ON newer_versions (replaces) WHERE after_signature = 1;
+ALTER TABLE proposals ADD COLUMN let_go INTEGER NOT NULL DEFAULT 0;
+"""
+
 MIGRATIONS: tuple[str, ...] = (
     _FIRST,
     _SECOND,
@@ -316,6 +329,7 @@ MIGRATIONS: tuple[str, ...] = (
     _TENTH,
     _ELEVENTH,
     _TWELFTH,
+    _THIRTEENTH,
 )
 
 

@@ -140,6 +140,8 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "undelivered": "The signature was not delivered yet",
         "kept": "The platform does not take the signature for now",
         "turned-down": "The platform did not take the signature",
+        "late-answer": "The platform answered after the end",
+        "let-go": "The platform is not asked about it any more",
         "interrupted": "It was not signed",
         "altered": "The proposal was altered",
         "approval-lapsed": "The approval lapsed",

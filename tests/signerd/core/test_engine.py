@@ -9,7 +9,7 @@ import pytest
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import Psbt, sats
 from signerd.core import events
-from signerd.core.engine import decide
+from signerd.core.engine import TAKEN_ALL_THE_SAME, decide
 from signerd.core.events import (
     AskPerson,
     Effect,
@@ -462,7 +462,51 @@ def test_a_no_to_what_is_kept_stops_it_and_what_was_on_its_way_is_told() -> None
         events.SubmitAccepted(2, 2), events.DeclineDelivered("It has your signature."), start=step.record
     )
     assert (taken.state, due_effects(taken, AROUND)) == (State.SUBMITTED, ())
-    assert taken.reason == "2 of 2 signatures are there. It has your signature."
+    assert taken.reason == f"{TAKEN_ALL_THE_SAME} 2 of 2 signatures are there. It has your signature."
+
+
+@pytest.mark.parametrize("status", ["PENDING", "CANCELLED"])
+@pytest.mark.parametrize(
+    "said_no", [events.Refused("no"), events.Replaced("p-2")], ids=["declined", "replaced"]
+)
+def test_an_acceptance_after_a_no_is_told_where_the_person_looks(said_no: events.Event, status: str) -> None:
+    """Its answer was on its way, or lost: then what the platform shows carries the signature."""
+    over = replace(HONEST, status=ProposalStatus(status))
+    gone = run(said_no, *([events.Polled(over)] if status != "PENDING" else []), start=KEPT)
+    shown = replace(over, psbt=signed_by(ALICE, HONEST), collected=1)
+    for heard in (events.SubmitAccepted(1, 2), events.Polled(shown))[: 2 if status == "PENDING" else 1]:
+        step = decide(gone, heard, AROUND)
+        assert TAKEN_ALL_THE_SAME in step.record.reason
+        assert [effect.level for effect in step.effects if isinstance(effect, Notify)] == [Level.ALARM]
+        assert step.record.state is (State.SUBMITTED if status == "PENDING" else State.WITHDRAWN)
+
+
+def test_what_others_completed_without_the_signature_is_not_said_to_have_it() -> None:
+    said = "The threshold was met without this signature; it was not recorded."
+    for start in (SUBMITTING, KEPT):
+        step = decide(start, events.SubmitAccepted(2, 2, said, ProposalStatus.SIGNED), AROUND)
+        assert (step.record.state, note_kinds(step)) == (State.BROADCAST, ["broadcast"])
+        assert said in step.record.reason
+        ours = decide(SUBMITTING, events.SubmitAccepted(2, 2, status=ProposalStatus.SIGNED), AROUND)
+    assert ours.record.state is State.SUBMITTED
+
+
+def test_what_is_kept_or_followed_for_too_long_ends_and_stays_signed() -> None:
+    ended = run(events.Lapsed(), start=KEPT)
+    assert (ended.state, ended.signature, due_effects(ended, AROUND)) == (
+        State.WITHDRAWN,
+        SIGNED.signature,
+        (),
+    )
+    assert not is_settled(ended)
+    step = decide(ended, events.Lapsed(), AROUND)
+    assert (is_settled(step.record), kinds(step.effects), note_kinds(step)) == (True, [Notify], ["let-go"])
+    assert "counts as signed" in step.record.reason
+    assert decide(step.record, events.Lapsed(), AROUND) == Step(step.record)
+    out = run(events.Polled(replace(HONEST, status=ProposalStatus.BROADCASTING)), start=step.record)
+    assert (out.state, is_settled(out)) == (State.BROADCAST, False)
+    for living in (APPROVED, SIGNING, SUBMITTING, SUBMITTED, out):
+        assert decide(living, events.Lapsed(), AROUND) == Step(living)
 
 
 def test_what_was_replaced_before_the_platform_had_it_is_not_submitted_any_more() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 
 import httpx
 import pytest
@@ -19,6 +20,9 @@ from tests.support.fake_platform import EMAIL, PASSWORD, problem
 
 pytestmark = pytest.mark.anyio
 
+# Proposed in the place of p-1, and rejected.
+ENDED_VERSION = snapshot_of(spend(fee=2_000), "p-2", replaces="p-1", status=ProposalStatus.REJECTED)
+
 
 async def kept(daemon):
     await until_state(daemon, "p-1", State.WAITING_PERSON)
@@ -32,19 +36,30 @@ def refuse_signatures(request):
     return None
 
 
+def signatures_get_lost(request):
+    if "sign-psbt" in request.url.path:
+        raise httpx.ConnectError("away")
+
+
 async def no_second_try(seconds):
     """What is kept waits 45 seconds at first: for the whole of a test."""
     await (asyncio.Event().wait() if seconds in {45.0, 90.0} else hurried_sleep(seconds))
 
 
+@pytest.mark.parametrize("held", [State.SIGNED, State.KEPT])
 async def test_declined_after_the_backup_it_does_not_go_out_once_that_is_restored(
-    prepared, platform, bridge, tmp_path
+    prepared, platform, bridge, tmp_path, held
 ):
-    platform.before = refuse_signatures
+    """Of what the backup holds as signed it is not known either that it was not kept and declined since."""
+    platform.before = refuse_signatures if held is State.KEPT else signatures_get_lost
     async with daemon_at(prepared, platform, bridge, sleep=no_second_try) as daemon:
-        await kept(daemon)
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", held)
         (prepared / "config.toml").write_text(CONFIG)
         backup = unpack(make_backup(prepared, utc_now())[1])
+        platform.before = refuse_signatures
+        await until_state(daemon, "p-1", State.KEPT)
         await daemon.reject("p-1", "fraud")
         await until(lambda: daemon.journal.record("p-1").decline.delivered)
     platform.before = lambda _request: None
@@ -53,7 +68,7 @@ async def test_declined_after_the_backup_it_does_not_go_out_once_that_is_restore
         await until(lambda: not daemon.journal.behind())
         record = daemon.journal.record("p-1")
     assert record.state is State.WITHDRAWN
-    assert "have it proposed anew" in record.reason
+    assert "propose it anew" in record.reason
     assert [told["decision"] for told in platform.told()] == ["reject"]
 
 
@@ -66,8 +81,7 @@ async def test_what_replaced_it_and_ended_while_signerd_was_off_withdraws_it(
     async with daemon_at(prepared, platform, bridge, sleep=no_second_try) as daemon:
         await kept(daemon)
     platform.before = lambda _request: None
-    ended = snapshot_of(spend(fee=2_000), "p-2", replaces="p-1", status=ProposalStatus.REJECTED)
-    platform.proposals["p-2"] = replace(ended, created_at="2100-01-01T00:00:00Z")
+    platform.proposals["p-2"] = ENDED_VERSION
     signs_in = not signs_in_late
 
     async def sleep(seconds):
@@ -75,13 +89,90 @@ async def test_what_replaced_it_and_ended_while_signerd_was_off_withdraws_it(
 
     async with daemon_at(prepared, platform, bridge, sleep=sleep, sign_in=signs_in) as daemon:
         if signs_in_late:
-            for _turn in range(50):
-                await hurried_sleep(45.0)
+            await for_some_turns()
             signs_in = True
             await daemon.sign_in(EMAIL, PASSWORD)
         await until_state(daemon, "p-1", State.WITHDRAWN)
         assert "p-2 was proposed in its place" in daemon.journal.record("p-1").reason
     assert platform.signatures("p-1") == []
+
+
+async def test_after_an_outage_it_looks_at_the_platform_and_then_acts(prepared, platform, bridge):
+    """As after a machine's sleep, which ends each pause at once: nothing else has heard of p-2 by then."""
+    away = True
+
+    def outage(request):
+        if away and request.url.path.startswith("/api"):
+            raise httpx.ConnectError("away")
+        return problem(503, "INTERNAL") if "awaiting" in request.url.params else None
+
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        platform.before = outage
+        await approve(daemon, "p-1")
+        await until(lambda: "no answer" in daemon.journal.record("p-1").reason)
+        platform.proposals["p-2"] = ENDED_VERSION
+        away = False
+        await until_state(daemon, "p-1", State.WITHDRAWN)
+    assert platform.signatures("p-1") == []
+
+
+async def test_a_version_that_was_over_before_the_signature_withdraws_nothing_whatever_the_clocks_say(
+    prepared, platform, bridge
+):
+    platform.proposals["p-2"] = replace(ENDED_VERSION, created_at="2100-01-01T00:00:00Z")
+    platform.before = refuse_signatures
+    async with daemon_at(prepared, platform, bridge, sleep=no_second_try) as daemon:
+        await kept(daemon)
+        daemon.journal.hear_anew(1)
+        await daemon.follower.hear_others_now(1)
+        assert daemon.journal.record("p-1").state is State.KEPT
+        platform.proposals["p-4"] = replace(ENDED_VERSION, psbt_id="p-4", created_at="2000-01-01T00:00:00Z")
+        await daemon.follower.hear_others_now(1)
+        assert daemon.journal.record("p-1").state is State.WITHDRAWN
+
+
+def of_no_workspace(platform, request):
+    if request.url.path != "/api/v1/get-user-info":
+        return None
+    return httpx.Response(200, json=platform._user() | {"OrganisationsInfo": {"Organisations": []}})
+
+
+async def test_who_was_taken_out_of_the_workspace_is_told_and_it_is_tried_no_more(prepared, platform, bridge):
+    platform.before = refuse_signatures
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await kept(daemon)
+        platform.before = lambda request: of_no_workspace(platform, request) or refuse_signatures(request)
+        await until_state(daemon, "p-1", State.WITHDRAWN)
+        record = daemon.journal.record("p-1")
+        assert "not in its workspace any more" in record.reason
+        assert any("not in its workspace" in line.text for line in daemon.feed.since(0, "p-1"))
+    assert record.signature is not None
+
+
+async def for_some_turns():
+    for _turn in range(20):
+        await hurried_sleep(45.0)
+
+
+async def test_what_is_kept_for_a_month_ends_and_what_is_over_for_three_is_not_followed_any_more(
+    prepared, platform, bridge
+):
+    platform.before = refuse_signatures
+    async with daemon_at(prepared, platform, bridge, sleep=no_second_try) as daemon:
+        await kept(daemon)
+        journal = daemon.journal
+        for days, state, is_followed in (
+            (29, State.KEPT, True), (31, State.WITHDRAWN, True), (120, State.WITHDRAWN, True),
+            (122, State.WITHDRAWN, False),
+        ):  # fmt: skip
+            journal._now = lambda days=days: utc_now() + timedelta(days=days)
+            await for_some_turns()
+            assert journal.record("p-1").state is state
+            assert bool(journal.unsettled()) is is_followed
+        platform.proposals["p-3"] = snapshot_of(spend(fee=3_000), "p-3")
+        await until_state(daemon, "p-3", State.WAITING_PERSON)
+        assert (await daemon.proposal("p-3")).to_acknowledge == ("conflict",)
 
 
 async def test_a_no_to_it_is_told_at_once_and_what_the_platform_says_to_it(prepared, platform, bridge):
