@@ -1,6 +1,7 @@
-"""A hundred vaults of two groups of signers, with one exposed key each: from an advisory to the list of exposed vaults,
-and from the exposed keys to sweeps that await approval. A key joins 101 vaults at most, so that one group cannot have a hundred and their replacements.
-"""  # noqa: E501
+"""A hundred vaults of two groups of signers, with one exposed key each: from an advisory to the list of
+exposed vaults, and from the exposed keys to sweeps that await approval. A key joins 101 vaults at most, so
+that one group cannot have a hundred and their replacements.
+"""
 
 import time
 

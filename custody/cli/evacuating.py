@@ -1,6 +1,6 @@
-"""``custody evacuate plan``, ``start``, ``status`` and ``again``: exposed vaults are moved to vaults of other keys
-(docs/operate/incidents.md).
-"""  # noqa: E501
+"""``custody evacuate plan``, ``start``, ``status`` and ``again``: exposed vaults are moved to vaults of other
+keys (docs/operate/incidents.md).
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,6 @@
-"""What the platform's crash harness plays, too: a vault is evacuated, from the request to the sweep that awaits approval."""  # noqa: E501
+"""What the platform's crash harness plays, too: a vault is evacuated, from the request to the sweep that
+awaits approval.
+"""
 
 from pathlib import Path
 

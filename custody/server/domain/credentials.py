@@ -162,7 +162,9 @@ def judge(token: PresentedToken, used_generation: int) -> Verdict:
 
 @dataclass(frozen=True)
 class ServiceCaller:
-    """The program behind a call, the secret that it came with, as its hash, and the address that it came from."""  # noqa: E501
+    """The program behind a call, the secret that it came with, as its hash, and the address that it came
+    from.
+    """
 
     account_id: int
     workspace_id: int

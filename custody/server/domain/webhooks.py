@@ -211,9 +211,9 @@ class WebhookUrl:
 
 
 def read_url(text: str, allowed: Collection[str] = ()) -> WebhookUrl:
-    """``allowed``: hosts that the operator lets us call, in small letters, at any port or as ``host:port`` at that
-    one. Raises BadUrl.
-    """  # noqa: E501
+    """``allowed``: hosts that the operator lets us call, in small letters, at any port or as ``host:port`` at
+    that one. Raises BadUrl.
+    """
     if len(text) > MAX_URL:
         raise BadUrl(f"The URL has at most {MAX_URL} characters.")
     found = _URL.fullmatch(text)

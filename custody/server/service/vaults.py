@@ -99,11 +99,11 @@ class Vaults:
         return made.model_copy(update={"warnings": _warnings(policy)})
 
     def rescan(self, store: Store, vault_id: str, addresses: int) -> None:
-        """The operator's: watches the first ``addresses`` of both branches, so that the next look at the chain finds
-        what was paid beyond the gap. In small turns: deriving takes a while.
+        """The operator's: watches the first ``addresses`` of both branches, so that the next look at the
+        chain finds what was paid beyond the gap. In small turns: deriving takes a while.
 
         Raises NotFound, Invalid.
-        """  # noqa: E501
+        """
         if not 0 < addresses <= MAX_RESCAN:
             raise Invalid(f"A rescan looks at 1 to {MAX_RESCAN} addresses.")
         for count in (*range(RESCAN_TURN, addresses, RESCAN_TURN), addresses):

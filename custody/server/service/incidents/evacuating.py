@@ -152,12 +152,12 @@ class Evacuating:
         return Event.REPLACEMENT_MADE
 
     def _sweep(self, db: Session, caller: Caller, access: WorkspaceAccess, row: EvacuatedVault) -> Event:
-        """All that one transaction takes, to the replacement's first address, which its signers saw on their devices when
-        they pinned it. No limit is asked: two people said yes to this move and to no other.
+        """All that one transaction takes, to the replacement's first address, which its signers saw on their
+        devices when they pinned it. No limit is asked: two people said yes to this move and to no other.
 
-        Raises VaultFrozen (either of the two), LockedFunds, InsufficientFunds, Dust, Invalid, ChainUnavailable;
-        ReplacementUnfit (it is exposed by now, or its signers could not move the coins on).
-        """  # noqa: E501
+        Raises VaultFrozen (either of the two), LockedFunds, InsufficientFunds, Dust, Invalid,
+        ChainUnavailable; ReplacementUnfit (it is exposed by now, or its signers could not move the coins on).
+        """
         old = vault_to_spend(db, access, row.vault_id)
         replacement = db.get_one(Vault, row.replacement_id)
         require_fit(db, replacement, self._in_force)

@@ -86,10 +86,10 @@ class Planned:
 
 @dataclass(frozen=True)
 class Decided:
-    """``vaults``: the most urgent first, in an order that no amount changes, so that pages of it are of one whole.
-    ``further``: exposed ones that are not in it. ``new_keys``: each user and key that stands in replacements
-    and not in the vaults that they replace, and in how many.
-    """  # noqa: E501
+    """``vaults``: the most urgent first, in an order that no amount changes, so that pages of it are of one
+    whole. ``further``: exposed ones that are not in it. ``new_keys``: each user and key that stands in
+    replacements and not in the vaults that they replace, and in how many.
+    """
 
     vaults: tuple[Planned, ...]
     further: int

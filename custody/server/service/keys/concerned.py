@@ -10,9 +10,9 @@ from custody.server.store.models import Key, StoredAdvisory
 
 
 class AdvisoriesInForce:
-    """The advisories in force, by id. ``trusted``: the keys of the publishers that the operator has set, x-only in
-    hex; what any other has said stands no longer.
-    """  # noqa: E501
+    """The advisories in force, by id. ``trusted``: the keys of the publishers that the operator has set,
+    x-only in hex; what any other has said stands no longer.
+    """
 
     def __init__(self, trusted: Collection[str]) -> None:
         self.trusted = trusted
@@ -33,9 +33,9 @@ def concern_of(advisory: Advisory, key: Key) -> Concern:
 
 
 def exposing(advisories: Collection[Advisory], key: Key) -> Advisory | None:
-    """The first that says: stop using this key. What is not known of its device is no reason to leave coins where they
-    are exposed for certain.
-    """  # noqa: E501
+    """The first that says: stop using this key. What is not known of its device is no reason to leave coins
+    where they are exposed for certain.
+    """
     grave = (each for each in advisories if each.severity == "stop-using")
     return next((each for each in grave if concern_of(each, key) is Concern.EXPOSED), None)
 

@@ -125,9 +125,9 @@ def able_to_move(
 def unfit_to_receive(
     db: Session, vault_ids: Collection[str], advisories: Collection[Advisory]
 ) -> dict[str, str]:
-    """Of these replacements, those that get nothing more, and why: they are in an evacuation themselves, one of the
-    advisories exposes a key, too few signers could move on what arrives, or they are frozen.
-    """  # noqa: E501
+    """Of these replacements, those that get nothing more, and why: they are in an evacuation themselves, one
+    of the advisories exposes a key, too few signers could move on what arrives, or they are frozen.
+    """
     if not vault_ids:
         return {}
     able = able_to_move(db, vault_ids)

@@ -157,11 +157,11 @@ def _require_administrator(db: Session, caller: Caller, key: Key, reason: Revoke
 
 
 def _require_second_person(db: Session, served: set[int], agreed_in: int | None) -> None:
-    """A lost key stays lost, and takes its owner's voice from every vault: where an organisation that the key serves has
-    the rule, two take it. The owner alone stops a key at once, and one signer freezes a vault.
+    """A lost key stays lost, and takes its owner's voice from every vault: where an organisation that the key
+    serves has the rule, two take it. The owner alone stops a key at once, and one signer freezes a vault.
 
     Raises SecondPersonNeeded.
-    """  # noqa: E501
+    """
     rules = (
         select(SecondPersonRule)
         .join(Workspace, Workspace.organisation_id == SecondPersonRule.organisation_id)

@@ -55,7 +55,9 @@ class ServiceAccounts:
         access: WorkspaceAccess,
         request: wire.CreateServiceAccountRequest,
     ) -> wire.ServiceAccount:
-        """Without a secret: only its maker gets one, not the member who confirms. Raises Invalid, PermissionDenied, StateConflict."""  # noqa: E501
+        """Without a secret: only its maker gets one, not the member who confirms. Raises Invalid,
+        PermissionDenied, StateConflict.
+        """
         now = self._clock()
         require_givable(frozenset(request.rights), access.permissions)
         require_end(request.expires_at, now)
@@ -87,7 +89,9 @@ class ServiceAccounts:
         access: WorkspaceAccess,
         request: wire.UpdateServiceAccountRequest,
     ) -> wire.ServiceAccount:
-        """By its maker, whose rights it uses. What changes nothing is not recorded. Raises as `create`, and NotFound."""  # noqa: E501
+        """By its maker, whose rights it uses. What changes nothing is not recorded. Raises as `create`, and
+        NotFound.
+        """
         account = self._own_of_maker(db, caller, access, request)
         before = (account.name, _terms(account))
         if request.rights is not None:
@@ -106,9 +110,9 @@ class ServiceAccounts:
     def issue_secret(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.IssueServiceSecretRequest
     ) -> wire.ServiceSecret:
-        """A new secret, for its maker alone. The one before stays good for a while; one from before that ends now. Raises
-        NotFound, PermissionDenied, StateConflict, RateLimited.
-        """  # noqa: E501
+        """A new secret, for its maker alone. The one before stays good for a while; one from before that ends
+        now. Raises NotFound, PermissionDenied, StateConflict, RateLimited.
+        """
         account, now = self._own_of_maker(db, caller, access, request), self._clock()
         self._secrets.take(str(caller.user_id))
         secret = new_secret(account.id, self._random)

@@ -39,9 +39,9 @@ class Proven:
 
 
 class Guesses:
-    """Tries of passwords at sign-in. Each address has its own for an account, so that nobody keeps its owner out; those of
-    all addresses together decide whether the password alone is enough.
-    """  # noqa: E501
+    """Tries of passwords at sign-in. Each address has its own for an account, so that nobody keeps its owner
+    out; those of all addresses together decide whether the password alone is enough.
+    """
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store

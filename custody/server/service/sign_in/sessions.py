@@ -209,9 +209,9 @@ class Sessions:
 
 
 def require_session(db: Session, caller: Caller) -> None:
-    """Raises Unauthenticated where the caller's session was ended after the request was let in. A program has none: it is
-    looked at where it enters its workspace (`People.enter`).
-    """  # noqa: E501
+    """Raises Unauthenticated where the caller's session was ended after the request was let in. A program has
+    none: it is looked at where it enters its workspace (`People.enter`).
+    """
     if caller.service is None and db.scalar(_LIVE, {"session_id": caller.session_id}) is None:
         raise Unauthenticated("The session was ended meanwhile.")
 

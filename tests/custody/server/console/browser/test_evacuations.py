@@ -1,6 +1,6 @@
-"""A flaw becomes known: the advisory, the vaults that it exposes, the plan, a second person's yes, and the sweeps; and
-what an auditor asks for afterwards.
-"""  # noqa: E501
+"""A flaw becomes known: the advisory, the vaults that it exposes, the plan, a second person's yes, and the
+sweeps; and what an auditor asks for afterwards.
+"""
 
 from playwright.sync_api import expect
 from sqlalchemy import update

@@ -1,6 +1,6 @@
-"""Evacuations: two people start one (P89), no limit and no address book opens for more (P90), nothing is swept twice
-(P91; kills: `tests/custody/server/test_crash.py`), and what cannot be moved is named (P92).
-"""  # noqa: E501
+"""Evacuations: two people start one (P89), no limit and no address book opens for more (P90), nothing is
+swept twice (P91; kills: `tests/custody/server/test_crash.py`), and what cannot be moved is named (P92).
+"""
 
 import pytest
 from sqlalchemy import update
@@ -215,7 +215,9 @@ class TestPlan:
         assert "account" in first["cannot"]
 
     def test_whoever_pays_a_vault_changes_no_plan(self, desk, dora, keys):
-        """Three vaults alike, and erin's accounts are enough for two: the amounts do not decide for which, and change no page."""  # noqa: E501
+        """Three vaults alike, and erin's accounts are enough for two: the amounts do not decide for which,
+        and change no page.
+        """
         add_accounts(desk, 6, "alice", "bob", "carol")
         more = [ok(desk.create_vault(name)) for name in ("Petty cash", "Tax")]
         before = plan_of(desk, keys)
