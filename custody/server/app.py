@@ -45,7 +45,6 @@ from custody.server.service.mail.mailer import (
 )
 from custody.server.service.operations.jobs import JobAdministration
 from custody.server.service.operations.readiness import Readiness
-from custody.server.service.operations.regtest import Operator
 from custody.server.service.people.address_book import AddressBook
 from custody.server.service.people.granting import LimitGrants
 from custody.server.service.people.identity_providers import IdentityProviders
@@ -116,7 +115,6 @@ class Platform:
 
     services: Services
     setup: Setup
-    operator: Operator
     jobs: JobAdministration
     background: Background
     rates: RatesFile | None
@@ -161,9 +159,8 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
     background = _background(settings, chains, world, store, audit, changes, mail_jobs)
     rates = None if settings.rates_file is None else RatesFile(settings.rates_file)
     services, setup = _wire(settings, world, store, audit, background, account, rates)
-    operator = Operator(store, world.clock, world.random)
     jobs = JobAdministration(world.clock, audit)
-    return Platform(world.random, services, setup, operator, jobs, background, rates, store.close)
+    return Platform(world.random, services, setup, jobs, background, rates, store.close)
 
 
 def _mailer(settings: Settings, world: Outside) -> Mailer:

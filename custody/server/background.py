@@ -1,7 +1,7 @@
 """What runs beside the requests while a process runs: the ways to the chains, and the workers."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -18,6 +18,7 @@ from custody.server.chain.configuration import ChainSource, OpenBackend, open_ba
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.domain.credentials import new_id
 from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.mining import mining_served
 from custody.server.service.audit.checkpoints import Checkpoints
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
@@ -33,7 +34,6 @@ from custody.server.service.network.broadcast import Broadcaster, Rebroadcast
 from custody.server.service.network.sightings import Sightings
 from custody.server.service.network.watcher import Watcher
 from custody.server.service.operations.jobs import ENDLESS
-from custody.server.service.operations.regtest import FUND, MINE, OperatorTasks
 from custody.server.service.operations.waiting import waiting_for
 from custody.server.service.people.invitations import invitation_expiry
 from custody.server.service.people.second_person import change_expiry
@@ -113,7 +113,11 @@ class Background:
         self._running.append(workers)
         workers.start()
         try:
-            yield
+            with ExitStack() as served:
+                for backend in self.backends.values():
+                    if isinstance(backend, EmbeddedChain):
+                        served.enter_context(mining_served(self.chain_folder, backend))
+                yield
         finally:
             workers.stop()
             self._running.remove(workers)
@@ -230,10 +234,6 @@ class Background:
         """A worker for every other kind of job that this process can do."""
         broadcaster = Broadcaster(self.store, self.backends, self.audit, self.lifecycle, self.in_force)
         handlers: dict[str, Handler] = {BROADCAST: broadcaster, **self.handlers}
-        for backend in self.backends.values():
-            if isinstance(backend, EmbeddedChain):
-                tasks = OperatorTasks(backend)
-                handlers |= {MINE: tasks.mine, FUND: tasks.fund}
         return Outbox(self.store, self.clock, new_id(self.random), handlers, endless=ENDLESS, span=self.span)
 
     def watchers(self) -> list[Watcher]:

@@ -3,6 +3,7 @@ shutdown.
 """
 
 import asyncio
+import fcntl
 import os
 import signal
 import socket
@@ -18,7 +19,6 @@ from starlette.types import ASGIApp
 from custody.interpreter import settle
 from custody.server.connections import IDLE_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, BoundedProtocol
 from custody.server.domain.errors import Misconfigured
-from custody.server.locking import open_lock, try_lock
 
 # Long polls end by themselves within a minute; a shutdown does not wait that long for them.
 SHUTDOWN_SECONDS = 10
@@ -70,14 +70,16 @@ def only_server(state: Path) -> Iterator[None]:
 
     Raises CannotListen.
     """
-    descriptor = open_lock(state)
+    descriptor = os.open(state / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        if not try_lock(descriptor):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
             raise CannotListen(
                 f"Another server is running on {state}, with its embedded chain.",
                 "Stop it first, or use another state folder. Several processes need a node: "
                 "see the page 'Several processes' of the documentation.",
-            )
+            ) from None
         yield
     finally:
         os.close(descriptor)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from custody.server.app import Platform
     from custody.server.domain.errors import CustodyError
     from custody.server.settings import Settings
-    from custody.server.store import Store
 
 # The database's URL is no option: it may hold a password, and every program of a machine sees another's
 # arguments (P49).
@@ -54,20 +53,6 @@ def platform_at(
         yield platform
     finally:
         platform.close()
-
-
-@contextmanager
-def store_at(state: Path) -> "Iterator[Store]":
-    """The database alone, for a command that leaves its work to the server: a third of what the platform
-    takes to load.
-    """
-    from custody.server.store import Store
-
-    store = Store.open(_settings_of(state).database)
-    try:
-        yield store
-    finally:
-        store.close()
 
 
 def _settings_of(state: Path, *, new: bool = False, **changes: Any) -> "Settings":

@@ -6,18 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from custody.cli.common import fail, json_option
-from custody.server.cli.common import platform_at, refusals, state_option, store_at
+from custody.server.cli.common import platform_at, refusals, state_option
 from custody.terminal import Exit, answer, put, say
 
 if TYPE_CHECKING:
     from custody.server.app import Platform
     from custody.server.listen import Address
-    from custody.server.service.operations.regtest import Operator
 
 
 _EMBEDDED = "The embedded chain lives in the one process that answers requests and does the jobs."
@@ -201,8 +200,7 @@ def openapi_command() -> None:
 @json_option
 def mine_command(count: int, state: Path, as_json: bool) -> None:
     """Mine blocks on the embedded chain of the server that runs on this state folder."""
-    with refusals(), _operator_at(state) as operator:
-        mined = operator.mine(count)
+    mined = _ask_chain(state, {"mine": count})
     if as_json:
         answer(mined)
         return
@@ -216,31 +214,33 @@ def mine_command(count: int, state: Path, as_json: bool) -> None:
 @json_option
 def fund_command(address: str, amount_btc: str, state: Path, as_json: bool) -> None:
     """Pay from the embedded chain's own coins. The payment waits for the next block: custody mine 1."""
-    with refusals(), _operator_at(state) as operator:
-        paid = operator.fund(address, amount_btc)
+    paid = _ask_chain(state, {"fund": address, "amount_btc": amount_btc})
     if as_json:
         answer(paid)
         return
     say(paid["txid"])
 
 
-@contextmanager
-def _operator_at(state: Path) -> "Iterator[Operator]":
-    """Refuses at once where no server holds the embedded chain, instead of waiting for an answer."""
-    from secrets import token_bytes
+def _ask_chain(state: Path, question: dict[str, Any]) -> dict[str, Any]:
+    from custody.server.mining import NotServed, Refused, ask
 
-    from custody.server.locking import is_served
-    from custody.server.service.operations.regtest import Operator
-    from custody.server.settings import utc_now
-
-    with store_at(state) as store:
-        if not is_served(state):
-            fail(
-                f"No server with an embedded chain is running on {state}.",
-                "Start custody serve on it; a chain with a node of its own is not ours to mine.",
-                Exit.NOT_RUNNING,
-            )
-        yield Operator(store, utc_now, token_bytes)
+    try:
+        # Settings.chain_folder, without loading the settings.
+        return ask(state / "chain", question)
+    except Refused as error:
+        fail(str(error), "Correct it and run the command again.", Exit.USAGE)
+    except NotServed:
+        fail(
+            f"No server with an embedded chain is running on {state}.",
+            "Start custody serve on it; a chain with a node of its own is not ours to mine.",
+            Exit.NOT_RUNNING,
+        )
+    except OSError as error:
+        fail(
+            f"{state} cannot be used: {error.strerror}.",
+            "Check its name, and that you are the user who runs the server.",
+            Exit.STATE,
+        )
 
 
 def _begin_log(command: str, state: Path) -> None:

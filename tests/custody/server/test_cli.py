@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,8 +16,6 @@ from sqlalchemy import select
 
 from custody.cli.program import app
 from custody.server.listen import only_server
-from custody.server.locking import is_served
-from custody.server.service.operations.regtest import TIMEOUT_SECONDS
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEvent
 from custody.terminal import Exit
@@ -236,17 +233,3 @@ def test_the_embedded_chain_is_one_process_alone(tmp_path: Path, command: list[s
     assert answer.exit_code == Exit.STATE
     assert "The embedded chain lives in the one process" in answer.stderr
     assert "the page 'Several processes'" in answer.stderr
-
-
-@pytest.mark.parametrize(
-    "command", [["mine", "1"], ["fund", "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080", "1"]]
-)
-def test_without_a_server_the_chains_commands_say_so_at_once(tmp_path: Path, command: list[str]) -> None:
-    bootstrap(tmp_path)
-    started = time.monotonic()
-    answer = custody(*command, "--state", str(tmp_path))
-    assert answer.exit_code == Exit.NOT_RUNNING
-    assert "No server with an embedded chain is running" in answer.stderr
-    assert time.monotonic() - started < TIMEOUT_SECONDS / 2
-    with only_server(tmp_path):
-        assert is_served(tmp_path)

@@ -50,9 +50,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Done:
-    """The job is finished. `result` is kept in its payload for the process that asked for it."""
-
-    result: dict[str, Any] | None = None
+    """The job is finished."""
 
 
 @dataclass(frozen=True)
@@ -314,10 +312,8 @@ class Outbox:
         now = self._clock()
         job.lease_owner, job.lease_until, job.failures = None, None, 0
         match verdict:
-            case Done(result):
+            case Done():
                 job.done_at = now
-                if result is not None:
-                    job.payload = {**job.payload, "result": result}
             case Again(reason, after):
                 job.last_error = reason
                 job.run_at = now + (delay_after(job.attempts, str(job.id)) if after is None else after)

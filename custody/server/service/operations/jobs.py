@@ -17,7 +17,6 @@ from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.incidents.evacuations import EVACUATE
-from custody.server.service.operations.regtest import FUND, MINE
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.system import OPERATOR
 from custody.server.store.models import Job
@@ -25,8 +24,6 @@ from custody.server.store.models import Job
 # A signed payment, whose coins are locked, waits as long as it takes for a node that takes it: never given up
 # (P14). Nor is an exposed vault that two people said is moved.
 ENDLESS: Final = frozenset({BROADCAST, EVACUATE})
-# The command that asked has seen the end or given up: there is no second try.
-ONCE: Final = frozenset({MINE, FUND})
 # One page fits a screen, and one command is one transaction.
 MAX_JOBS: Final = 100
 
@@ -150,8 +147,6 @@ class JobAdministration:
         return line
 
     def _revive(self, db: Session, job: Job) -> None:
-        if job.kind in ONCE:
-            raise StateConflict(f"Job {job.id} was asked for by a command that waits for it no more.")
         if job.dead_at is None and job.lease_owner is not None:
             raise StateConflict(f"A worker is about job {job.id} right now.")
         newer = _newer(db, job)

@@ -11,7 +11,6 @@ from sqlalchemy import select
 from custody.server.cli import app
 from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.mail.jobs import MAIL
-from custody.server.service.operations.regtest import MINE
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.settings import utc_now
 from custody.server.store import Store, sqlite_url
@@ -123,9 +122,8 @@ def test_all_of_a_kind_are_tried_again(state: Path, store: Store) -> None:
 
 
 def test_what_must_not_be_tried_again_is_refused(state: Path, store: Store) -> None:
-    """Trying again would mine an extra block or pay twice."""
+    """Trying again would do it twice."""
     cases = {
-        dead(store, MINE): "waits for it no more",
         dead(store, MAIL): "has taken the place",
         add(store, MAIL, lease_owner="one", lease_until=utc_now()): "right now",
         4711: "no open or dead job",

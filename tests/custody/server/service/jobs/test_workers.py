@@ -6,7 +6,6 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import select
 
-from custody.server.domain.errors import ChainUnavailable, Invalid
 from custody.server.service.jobs.outbox import Done, Finish, Outbox, Task, enqueue
 from custody.server.service.jobs.workers import OutboxThreads
 from custody.server.store import Store
@@ -49,15 +48,14 @@ def seen_by_workers(desk, *amounts):
 
 
 def test_the_whole_way_without_a_helping_hand(running):
-    operator = running.world.platform.operator
-    txid = operator.fund(running.vault["address"], "0.005")["txid"]
-    assert operator.mine(6)["height"] == running.chain.tip().height
+    txid = running.chain.fund(running.vault["address"], Sats(500_000))
+    running.chain.mine(6)
     until(running, lambda: running.wallets()[0]["confirmed_sats"] == 500_000)
     assert running.chain.transaction(txid).height is not None
     psbt_id = ok(running.propose(150_000))["psbt_id"]
     running.sign_off(psbt_id)
     until(running, lambda: running.proposal(psbt_id)["status"] == "BROADCASTING")
-    operator.mine(1)
+    running.chain.mine(1)
     until(running, lambda: running.proposal(psbt_id)["status"] == "CONFIRMED")
     (paid,) = running.chain.outputs_to([decode_address(SHOP, Network.REGTEST)])
     assert paid.amount == 150_000
@@ -99,25 +97,6 @@ def test_workers_survive_a_fault_of_ours(running, monkeypatch):
     until(running, lambda: running.proposal(psbt_ids[1])["status"] == "BROADCASTING")
     running.world.clock.advance(seconds=61)
     until(running, lambda: running.proposal(psbt_ids[0])["status"] == "BROADCASTING")
-
-
-def test_an_operators_mistake_is_told_and_done_once(running):
-    operator = running.world.platform.operator
-    height = running.chain.tip().height
-    with pytest.raises(Invalid, match="between 1 and 1000"):
-        operator.mine(5_000)
-    with pytest.raises(Invalid, match="another network"):
-        operator.fund("tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx", "1")
-    with pytest.raises(Invalid, match="decimal"):
-        operator.fund(running.vault["address"], "1e3")
-    assert running.chain.tip().height == height
-
-
-def test_without_a_server_a_command_gives_up_and_leaves_nothing_to_be_done_later(desk):
-    with pytest.raises(ChainUnavailable, match="No server"):
-        desk.world.platform.operator.mine(1, timeout=0.1)
-    assert desk.outbox.run_due() == 0
-    assert desk.chain.tip().height == 0
 
 
 def done(_db: object) -> Done:

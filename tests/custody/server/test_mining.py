@@ -1,0 +1,89 @@
+"""``custody mine`` and ``custody fund``, which ask the server that has the embedded chain."""
+
+import json
+import socket
+import time
+from contextlib import contextmanager
+
+import pytest
+from click.testing import CliRunner
+
+from custody.cli.program import app
+from custody.server.chain.embedded import EmbeddedChain
+from custody.server.mining import mining_served
+from custody.server.settings import Settings
+from custody.terminal import Exit
+from multisig import Network, Sats, decode_address
+from tests.support.regtest import FakeClock, open_address
+
+ADDRESS = open_address(1)
+ELSEWHERE = "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx"
+
+
+@pytest.fixture
+def state(tmp_path):
+    """With a name that no socket's address has room for."""
+    return tmp_path / ("s" * 100) / ("t" * 100)
+
+
+@pytest.fixture
+def chain(state):
+    with served(state) as found:
+        yield found
+
+
+@contextmanager
+def served(state):
+    folder = Settings(state=state).chain_folder
+    with EmbeddedChain(folder, clock=FakeClock()) as chain, mining_served(folder, chain):
+        yield chain
+
+
+def custody(state, *words):
+    return CliRunner().invoke(app, [*words, "--state", str(state)])
+
+
+def test_blocks_are_mined_and_payments_made(chain, state):
+    mined = json.loads(custody(state, "mine", "101", "--json").stdout)
+    assert mined == {"height": 101, "block_hash": chain.tip().hash}
+    paid = custody(state, "fund", ADDRESS, "0.5").stdout.strip()
+    assert custody(state, "mine", "1").stdout == f"Block 102: {chain.tip().hash}\n"
+    (output,) = chain.outputs_to([decode_address(ADDRESS, Network.REGTEST)])
+    assert (output.outpoint.txid, output.amount) == (paid, Sats(50_000_000))
+
+
+@pytest.mark.parametrize(
+    ("address", "btc", "sentence"),
+    [(ELSEWHERE, "1", "another network"), (ADDRESS, "1e3", "decimal"), (ADDRESS, "0.00000001", "dust")],
+)
+def test_a_mistake_is_told_and_nothing_is_done(chain, state, address, btc, sentence):
+    refused = custody(state, "fund", address, btc)
+    assert (refused.exit_code, sentence in refused.stderr) == (Exit.USAGE, True), refused.stderr
+    assert chain.tip().height == 0
+
+
+def test_its_user_alone_may_ask_and_one_who_hangs_up_stops_nobody(chain, state):
+    (path,) = Settings(state=state).chain_folder.glob("*.sock")
+    assert path.stat().st_mode & 0o777 == 0o600
+    with socket.socket(socket.AF_UNIX) as caller, pytest.MonkeyPatch.context() as patched:
+        patched.chdir(path.parent)
+        caller.connect(path.name)
+    assert custody(state, "mine", "1").exit_code == 0
+
+
+def test_without_a_server_a_command_says_so_at_once(state):
+    started = time.monotonic()
+    never = custody(state, "mine", "1")
+    with served(state):
+        pass
+    stopped = custody(state, "fund", ADDRESS, "1")
+    with socket.socket(socket.AF_UNIX) as left, pytest.MonkeyPatch.context() as patched:
+        patched.chdir(Settings(state=state).chain_folder)
+        left.bind("commands.sock")
+    killed = custody(state, "mine", "1")
+    for answer in (never, stopped, killed):
+        assert answer.exit_code == Exit.NOT_RUNNING
+        assert "No server with an embedded chain is running" in answer.stderr
+    assert time.monotonic() - started < 150
+    with served(state):
+        assert custody(state, "mine", "1").exit_code == 0
