@@ -10,15 +10,17 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
-
-import pbk
+from typing import TYPE_CHECKING, Self
 
 from multisig.errors import InvalidTransaction
 from multisig.hashes import sha256d
 from multisig.raw_transactions import read_several
 from multisig.transaction import Transaction, TxOut
 from multisig.units import MAX_MONEY
+
+if TYPE_CHECKING:
+    # A tenth of a second: loaded with the first transaction, for an operator's command reads none.
+    import pbk
 
 # Consensus: a block weighs at most four million units, and so does what it carries.
 MAX_BLOCK_WEIGHT = 4_000_000
@@ -67,6 +69,8 @@ def verify_transaction(transaction: Transaction, spent: Sequence[TxOut]) -> None
     `spent` holds the outputs it spends, in the order of its inputs. Policy (low S, SIGHASH_ALL, fees) is not
     looked at. Raises InvalidSpend.
     """
+    import pbk
+
     _guard(transaction, spent)
     raw = transaction.serialize()
     native = pbk.Transaction(raw)
@@ -90,6 +94,8 @@ def consensus(transaction: Transaction, spent: Sequence[TxOut]) -> str | None:
 def _verify_input(
     native: "pbk.Transaction", precomputed: "pbk.script.PrecomputedTransactionData", index: int, out: TxOut
 ) -> None:
+    import pbk
+
     script = pbk.ScriptPubkey(out.script_pubkey)
     flags = pbk.ScriptVerificationFlags.ALL
     try:
@@ -130,6 +136,8 @@ class Chainstate:
     """
 
     def __init__(self, folder: Path) -> None:
+        import pbk
+
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         self._folder = folder
@@ -145,6 +153,8 @@ class Chainstate:
 
     @staticmethod
     def _note_verdict(verdicts: list[str | None]) -> object:
+        import pbk
+
         def block_checked(_user_data: object, _block: object, state: "pbk.BlockValidationState") -> None:
             valid = state.validation_mode == pbk.ValidationMode.VALID
             verdicts.append(None if valid else state.block_validation_result.name.lower())
@@ -187,6 +197,8 @@ class Chainstate:
         A valid block of a shorter branch is kept and becomes active when its branch outgrows the other.
         Raises InvalidBlock, and the chain is as before.
         """
+        import pbk
+
         manager = self._open()
         if not HEADER_BYTES < len(raw) <= MAX_BLOCK_BYTES:
             raise InvalidBlock("not the size of a block")
@@ -212,6 +224,8 @@ class Chainstate:
 
     @staticmethod
     def _require_parent(manager: "pbk.ChainstateManager", raw: bytes) -> None:
+        import pbk
+
         parent = struct.unpack_from("<4x32s", raw)[0]
         if pbk.BlockHash(parent) not in manager.block_tree_entries:
             raise InvalidBlock("its parent is unknown")

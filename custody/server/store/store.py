@@ -15,11 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 import structlog
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import URL, ColumnElement, Connection, Engine, String, column, make_url, select, table
+from sqlalchemy import URL, ColumnElement, Connection, Engine, String, column, inspect, make_url, select, table
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import InstrumentedAttribute, Session
@@ -269,35 +265,30 @@ def upgrade(connection: Connection) -> None:
     """Runs the missing migrations in the caller's transaction: a failed one leaves nothing behind. Raises
     Newer.
     """
-    found = MigrationContext.configure(connection).get_current_revision()
+    is_new = not inspect(connection).has_table("alembic_version")
+    found = None if is_new else connection.scalar(_REVISION)
     if found is not None and found not in _known():
         raise Newer(found)
     if found != newest():
-        command.upgrade(_config(connection), "head")
+        # A tenth of a second to load, and seldom needed.
+        from alembic import command
+        from alembic.config import Config
+
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
 
 
-@cache
 def newest() -> str:
     """The revision of this program's tables."""
-    head = _scripts().get_current_head()
-    assert head is not None, "the migrations are part of the package"
-    return head
+    return max(_known())
 
 
 @cache
 def _known() -> frozenset[str]:
-    return frozenset(each.revision for each in _scripts().walk_revisions())
-
-
-def _scripts() -> ScriptDirectory:
-    return ScriptDirectory(str(MIGRATIONS))
-
-
-def _config(connection: Connection) -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    return config
+    """A migration's file begins with its revision, and a later one sorts after it."""
+    return frozenset(path.name.partition("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
 
 
 def sqlite_url(path: Path) -> str:

@@ -8,11 +8,12 @@ from threading import Barrier
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect
 
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import Base
-from custody.server.store.store import open_database, upgrade
+from custody.server.store.store import MIGRATIONS, newest, open_database, upgrade
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -30,6 +31,10 @@ def engine(empty: str) -> Iterator[Engine]:
     database = open_database(empty)
     yield database.writing
     database.writing.dispose()
+
+
+def test_the_newest_by_its_files_name_is_alembics() -> None:
+    assert newest() == ScriptDirectory(str(MIGRATIONS)).get_current_head()
 
 
 def test_from_empty_give_exactly_the_models(engine: Engine) -> None:
