@@ -15,7 +15,18 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 import structlog
-from sqlalchemy import URL, ColumnElement, Connection, Engine, String, column, inspect, make_url, select, table
+from sqlalchemy import (
+    URL,
+    ColumnElement,
+    Connection,
+    Engine,
+    String,
+    column,
+    inspect,
+    make_url,
+    select,
+    table,
+)
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import InstrumentedAttribute, Session

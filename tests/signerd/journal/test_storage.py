@@ -40,10 +40,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_it_syncs_fully_and_writes_ahead(folder: Path) -> None:
+def test_it_syncs_fully_writes_ahead_and_keeps_few_pages_in_memory(folder: Path) -> None:
     connection = open_journal(folder, NOW)
     assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
     assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
+    assert connection.execute("PRAGMA cache_size").fetchone()[0] == -256
     connection.close()
 
 
