@@ -15,6 +15,7 @@ from custody.server.console import session
 from custody.server.console.table import SIGN_IN, Row, own_path
 from custody.server.console.visit import Visit, shaped
 from custody.server.domain.errors import Invalid, Unauthenticated
+from custody.server.service.people.invitations import Invitee
 from custody.server.service.sign_in.passkeys import Assertion
 from custody.server.service.sign_in.signin import CodeAwaited, SignedIn
 from custody.server.web.endpoint import address_of
@@ -29,7 +30,10 @@ def sign_in_page(visit: Visit) -> Response:
     """With the organisation's identity provider where its code is given, or was typed last in this browser. Anybody may
     send a link with the code of their own: so the page names the organisation, and the host of its provider.
     """  # noqa: E501
-    target, provider_id = target_of(visit), visit.query("organisation") or visit.form.one("organisation")
+    target, invited = target_of(visit), _invited(visit)
+    if invited is not None and not invited.has_account and visit.problem is None:
+        return visit.go(f"/console/register?next={target}")
+    provider_id = visit.query("organisation") or visit.form.one("organisation")
     provider_id = provider_id or session.held(visit.request, "organisation")
     issuer = visit.services.account.identity.issuer(provider_id) if provider_id else None
     with visit.services.store.read() as db:
@@ -37,31 +41,29 @@ def sign_in_page(visit: Visit) -> Response:
     return visit.page(
         "sign_in.html",
         target=target,
-        is_invited=target.startswith(_INVITATIONS),
-        invited=_invited(visit, target),
+        invited=invited,
         provider_id=provider_id,
         organisation=organisation,
         host=urlsplit(issuer or "").hostname,
     )
 
 
-def _invited(visit: Visit, target: str) -> str:
-    """The address that the invitation of the path was mailed to."""
+def _invited(visit: Visit) -> Invitee | None:
+    """Whom the invitation was mailed to that the person came by, while it is open."""
+    target = target_of(visit)
     if not target.startswith(_INVITATIONS):
-        return ""
+        return None
     with visit.services.store.read() as db:
-        return visit.services.invitations.address_of(db, target.rpartition("/")[2])
+        return visit.services.invitations.invitee(db, target.rpartition("/")[2])
 
 
 def sign_in(visit: Visit) -> Response:
     admit(visit)
-    return _sign_in(visit)
+    return _sign_in(visit, visit.form.one("email"))
 
 
-def _sign_in(visit: Visit) -> Response:
-    taken = shaped(
-        LoginRequest, email=visit.form.one("email"), password=visit.form.one("password"), device=DEVICE
-    )
+def _sign_in(visit: Visit, email: str) -> Response:
+    taken = shaped(LoginRequest, email=email, password=visit.form.one("password"), device=DEVICE)
     result = visit.services.signin.login(taken, address_of(visit.request), trace_id_of(visit.request))
     if isinstance(result, CodeAwaited):
         return _code_page(visit, result.method, result.token_2fa, result.passkey)
@@ -74,12 +76,22 @@ def code_page(visit: Visit) -> Response:
     return _code_page(visit, form.one("method"), form.one("token"), form.one("passkey"))
 
 
-def _code_page(visit: Visit, method: str, token: str, passkey: str) -> Response:
-    return visit.page("code.html", target=target_of(visit), method=method, token=token, passkey=passkey)
+def _code_page(visit: Visit, method: str, token: str, passkey: str, *, is_another: bool = False) -> Response:
+    return visit.page(
+        "code.html",
+        target=target_of(visit),
+        method=method,
+        token=token,
+        passkey=passkey,
+        is_another=is_another,
+    )
 
 
 def code(visit: Visit) -> Response:
     admit(visit)
+    if visit.form.ticked("another_code"):
+        awaited = visit.services.signin.another_code(visit.form.one("token"))
+        return _code_page(visit, awaited.method, awaited.token_2fa, awaited.passkey, is_another=True)
     signin, form, trace_id = visit.services.signin, visit.form, trace_id_of(visit.request)
     if assertion := form.one("assertion"):
         return _signed_in(visit, signin.validate_code(form.one("token"), Assertion(assertion), trace_id))
@@ -102,24 +114,25 @@ def sign_out(visit: Visit) -> Response:
 
 
 def register_page(visit: Visit) -> Response:
-    target = target_of(visit)
-    return visit.page("register.html", target=target, invited=_invited(visit, target))
+    return visit.page("register.html", target=target_of(visit), invited=_invited(visit))
 
 
 def register(visit: Visit) -> Response:
     admit(visit)
     form = visit.form
     _same_twice(visit, "password")
+    invited = _invited(visit)
+    email = form.one("email") if invited is None else invited.email
     taken = shaped(
         RegisterRequest,
-        email=form.one("email"),
+        email=email,
         password=form.one("password"),
         first_name=form.one("first_name") or None,
         surname=form.one("surname") or None,
     )
-    visit.services.account.accounts.register(taken, trace_id_of(visit.request))
+    visit.services.account.accounts.register(taken, trace_id_of(visit.request), is_signing_in=True)
     try:
-        return _sign_in(visit)
+        return _sign_in(visit, email)
     except Unauthenticated:
         # The address has an account, or none may be made: the mail says which. Who
         # registered learns no more here than by signing in.

@@ -4,7 +4,7 @@ back before it acts, the second factor, and where an error is told.
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from http import HTTPStatus
 from itertools import chain
@@ -20,7 +20,7 @@ from starlette.routing import Route
 from custody.pages.headers import HEADERS
 from custody.pages.rendering import FORM, Fields
 from custody.server.console import session
-from custody.server.console.visit import MAX_DIGITS, Visit, WaitsForSecondPerson
+from custody.server.console.visit import MAX_DIGITS, Rehearsed, Visit, WaitsForSecondPerson
 from custody.server.domain.errors import (
     CustodyError,
     Invalid,
@@ -227,6 +227,9 @@ def _before(row: Row, visit: Visit) -> Response | None:
     has_confirmed = review is None or form.ticked("confirmed")
     problem: CustodyError | None = None
     asked = None
+    if review is not None and not has_confirmed and (refused := _needs_second_person(row, visit, review)):
+        visit.problem = refused
+        return _shown_back(visit, review, None)
     if row.steps_up:
         try:
             _prove(visit)
@@ -238,6 +241,23 @@ def _before(row: Row, visit: Visit) -> Response | None:
         return None
     visit.problem = problem
     return _shown_back(visit, review or Review("Confirm that it is you", (), "Go on"), asked)
+
+
+def _needs_second_person(row: Row, visit: Visit, review: Review) -> SecondPersonNeeded | None:
+    """What the call will be refused with, known before the person proves that it is they. A row of a workspace that
+    shows back what was typed changes nothing but by the calls of the API.
+    """  # noqa: E501
+    if visit.place is None or visit.form.ticked("ask_second_person"):
+        return None
+    pinned = {name: (value,) for name, value in review.pinned}
+    rehearsal = replace(visit, form=Fields({**visit.form.values, **pinned}), is_rehearsal=True)
+    try:
+        row.page(rehearsal)
+    except SecondPersonNeeded as error:
+        return error
+    except (CustodyError, Rehearsed):
+        return None
+    return None
 
 
 def _shown_back(visit: Visit, review: Review, asked: Asked | None) -> Response:
@@ -273,9 +293,10 @@ def is_fresh(visit: Visit) -> bool:
 
 
 def _asked(visit: Visit) -> Asked:
-    """A challenge that is open stays: a mistyped code needs no second mail."""
+    """A challenge that is open stays: a mistyped code needs no second mail. The last try closes it."""
     method, token = visit.form.one("step_method"), visit.form.one("step_token")
-    if token and not visit.form.ticked("another_code") and (method in {"email", "totp"}):
+    is_kept = bool(token) and not visit.form.ticked("another_code") and method in {"email", "totp"}
+    if is_kept and visit.services.account.step_up.is_open(visit.caller, token):
         return Asked("totp" if method == "totp" else "email", token, visit.form.one("step_passkey"))
     return visit.services.account.step_up.ask(visit.caller)
 

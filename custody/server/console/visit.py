@@ -24,7 +24,7 @@ from custody.server.console.session import Held, said, say
 from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound
 from custody.server.service.services import Services
-from custody.server.web.endpoint import Call
+from custody.server.web.endpoint import Auth, Call, Endpoint
 from custody.server.web.identity import FOR_UNLINKED, let_in
 from custody.server.web.problems import STATUS, trace_id_of
 from custody.server.web.routes import ENDPOINTS
@@ -49,6 +49,10 @@ class WaitsForSecondPerson(Exception):
     def __init__(self, change: Change) -> None:
         super().__init__(change.change_id)
         self.change = change
+
+
+class Rehearsed(Exception):
+    """A form would change something now (`Visit.is_rehearsal`)."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,9 @@ class Place:
 
 @dataclass
 class Visit:
-    """``form``: what was sent; empty for a page that is only read. ``problem``: why a form was refused."""
+    """``form``: what was sent; empty for a page that is only read. ``problem``: why a form was refused.
+    ``is_rehearsal``: it is led as far as its first change, to learn whether that needs a second person.
+    """
 
     request: Request
     services: Services
@@ -86,6 +92,7 @@ class Visit:
     maybe_caller: Caller | None = None
     held: Held | None = None
     problem: CustodyError | None = None
+    is_rehearsal: bool = False
 
     # --- who and where --------------------------------------------------------------------------------------
 
@@ -192,12 +199,22 @@ class Visit:
         Raises what it refuses with, and WaitsForSecondPerson.
         """
         runner = _RUNNERS["POST", _whole(path)]
+        if self.is_rehearsal and runner.endpoint.is_write:
+            self._rehearse(runner.endpoint)
         if runner.endpoint.needs_second_person and self.form.ticked("ask_second_person"):
             taken = _taken(runner, body)
             wanted = {"path": _whole(path), "body": taken.model_dump(mode="json", exclude_none=True)}
             change: Change = self._call("POST", "request-change", {"workspace_id": self.here.id, **wanted})
             raise WaitsForSecondPerson(change)
         return self._call("POST", path, body, ids, nth)
+
+    def _rehearse(self, endpoint: Endpoint) -> None:
+        """Raises SecondPersonNeeded where the call itself would for a person who may make it, else Rehearsed."""  # noqa: E501
+        needs = endpoint.needs
+        if endpoint.needs_second_person and not isinstance(needs, Auth) and self.here.may(*needs):
+            with self.services.store.read() as db:
+                self.services.second_person.require_off(db, self.here.organisation.org_id, endpoint.path)
+        raise Rehearsed
 
     def _call(
         self,

@@ -108,5 +108,6 @@ def _mail(user: User, items: Sequence[Item]) -> Mail:
         "Something waits for you" if one else f"{len(items)} things wait for you",
         f"{'This waits' if one else 'These wait'} for your signature or confirmation:\n\n{listed}\n\n"
         "Look at them with your own programs: this mail has no link on purpose.\n"
-        "You get no such mail any more after: custody mail --no-waiting\n",
+        "To get no such mail any more, sign in to the console and look under Your account, Mails;\n"
+        "without the console: custody mail --no-waiting\n",
     )

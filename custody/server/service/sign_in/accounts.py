@@ -67,9 +67,10 @@ class Accounts:
             store, clock, "registration", limit=REGISTRATIONS, window=REGISTRATIONS_WINDOW
         )
 
-    def register(self, request: RegisterRequest, trace_id: str) -> None:
+    def register(self, request: RegisterRequest, trace_id: str, *, is_signing_in: bool = False) -> None:
         """Creates an account without an organisation. The answer does not tell whether one existed already,
         or whether the address is invited where it has to be: its owner learns that by mail (P39).
+        ``is_signing_in``: the mail with the code of their first sign-in is the only one that the owner gets.
 
         Raises Invalid, and RateLimited, because every call sends a mail to the address.
         """
@@ -89,7 +90,8 @@ class Accounts:
                     first_name=request.first_name,
                     surname=request.surname,
                 )
-            queue_mail(db, outcome, request.email, {}, now=self._clock())
+            if not (is_signing_in and outcome is Template.WELCOME):
+                queue_mail(db, outcome, request.email, {}, now=self._clock())
             # Recorded whatever comes of it: a commit that writes takes longer than one that does not.
             record_about(self._audit, db, user, _RECORDED[outcome], trace_id)
 

@@ -252,6 +252,20 @@ class SignIn:
         self._challenges.deliver(result)
         return result
 
+    def another_code(self, token_2fa: str) -> CodeAwaited:
+        """A code more for a sign-in whose password was right; the one before stays good for its time. Raises OtpInvalid
+        where no such sign-in waits, RateLimited, MailUnavailable, MailRefused.
+        """  # noqa: E501
+        with self._store.write() as db:
+            waiting = self._challenges.find(db, token_2fa)
+            if waiting is None:
+                raise OtpInvalid("This sign-in has ended: start again.")
+            user, credential = db.get_one(User, waiting.user_id), db.get_one(Credential, waiting.user_id)
+            client = ClientInfo(waiting.device, waiting.location)
+            result = self._challenges.open(db, user, credential, client)
+        self._challenges.deliver(result)
+        return result
+
     def validate_code(self, token_2fa: str, given: str | Assertion, trace_id: str) -> SignedIn:
         """``given``: a code, or a passkey's answer. Raises OtpInvalid, with one text for one that is wrong,
         used, expired or foreign, and RateLimited. Each try counts (P38).

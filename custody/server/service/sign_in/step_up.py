@@ -71,6 +71,11 @@ class StepUp:
         self._challenges.deliver(awaited)
         return Asked("totp" if awaited.method == "totp" else "email", awaited.token_2fa, awaited.passkey)
 
+    def is_open(self, caller: Caller, token: str) -> bool:
+        """Whether a code may still answer that challenge. Raises RateLimited."""
+        with self._store.read() as db:
+            return self._challenges.find(db, token, session_id=caller.session_id) is not None
+
     def prove_by_code(self, caller: Caller, token: str, given: str | Assertion) -> None:
         """Raises Invalid, with one text for a wrong, used, expired or foreign code, and RateLimited."""
         with self._store.write() as db:

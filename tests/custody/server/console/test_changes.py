@@ -35,11 +35,21 @@ def ask(admin, here, name="Payers"):
     """A role with a limit, which needs a second person."""
     admin.open(f"{here}/roles/new").send(
         f"{here}/roles/new", name=name, transaction_limit="1", cycle_period="M", cycle_day="1",
-        repeated=(("permissions", "VIEW_BALANCES"),),
+        repeated=(("permissions", "VIEW_BALANCES"),), status=409,
     )  # fmt: skip
-    admin.confirm(f"{here}/roles/new", status=409)
     assert "In this organisation a second person" in admin.words
+    assert "step_password" not in admin.html
     return admin.send(f"{here}/roles/new", button="ask_second_person")
+
+
+def test_no_code_is_asked_for_before_a_refusal_that_is_known(desk, here, two):
+    admin, _ = two
+    desk.world.clock.advance(minutes=11)
+    ask(admin, here)
+    # What is asked of a second person is a change, too.
+    assert ("step_password" in admin.html, admin.url) == (True, f"{here}/roles/new")
+    admin.confirm(f"{here}/roles/new")
+    assert "Nothing is changed yet" in admin.words
 
 
 @pytest.mark.parametrize("row", SECOND_PERSON, ids=lambda row: row.path.rpartition("/")[2])
@@ -89,7 +99,7 @@ def test_the_rule_is_switched_off_by_two(here, two):
     admin, _ = two
     admin.open(f"{here}/changes")
     rule = f"{here}/changes/rule"
-    admin.post_one(rule, role_name="Administrator", cooling_off_hours="0").confirm(rule, status=409)
+    admin.post_one(rule, role_name="Administrator", cooling_off_hours="0", status=409)
     admin.send(rule, button="ask_second_person")
     assert admin.facts["Switched on"] == "now yes, from then on no"
 

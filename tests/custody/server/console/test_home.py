@@ -1,9 +1,12 @@
 """A person's workspaces, invitations, and a workspace at a glance."""
 
+import pytest
+
 from custody.server.console import home
 from tests.support.asgi import asgi_client
 from tests.support.console import Visitor
 from tests.support.custody import ok
+from tests.support.platform import PASSWORD
 
 
 def test_a_glance_has_funds_and_what_waits(funded, browse):
@@ -23,24 +26,52 @@ def test_of_many_vaults_the_first_are_shown_and_no_sum_is_claimed(desk, browse, 
     assert "confirmed, in" not in page.words
 
 
-def test_an_invitation_is_accepted_where_the_mail_leads(desk, browse):
+@pytest.fixture
+def invite(desk):
+    """Invites an address as a signer; the invitation's id."""
     roles = ok(desk.admin.get("/api/v1/get-roles-and-perms-detailed", workspace_id=desk.workspace_id))
     role = next(each for each in roles if each["Name"] == "Signer")
+    body = {"workspace_context": desk.workspace_id, "org_id": 1, "role_id": role["RoleId"]}
+
+    def invite(email):
+        sent = ok(desk.admin.post("/api/v1/invite-to-workspace", {**body, "invited_email": email}))
+        desk.world.deliver_mail()
+        return sent["invite_id"]
+
+    return invite
+
+
+def test_a_newcomer_registers_where_the_mail_leads_with_one_mail_for_the_code(desk, invite):
+    path = f"/invitations/{invite('new@example.org')}"
+    mails = desk.world.mail
+    with asgi_client(desk.world.platform.asgi) as http:
+        newcomer = Visitor(http).open(path)
+        assert newcomer.url == "/console/register"
+        shown = newcomer.page.by_id("email").attributes
+        assert (shown["value"], "readonly" in shown) == ("new@example.org", True)
+        sent = len(mails.sent)
+        newcomer.send("/console/register", password=PASSWORD, again=PASSWORD, email="thief@example.org")
+        desk.world.deliver_mail()
+        assert [mail.to for mail in mails.sent[sent:]] == ["new@example.org"]
+        first = mails.newest_code()
+        newcomer.send("/console/sign-in/code", button="another_code", otp="")
+        assert "Another code was mailed to you" in newcomer.words
+        if mails.newest_code() != first:
+            newcomer.send("/console/sign-in/code", otp=first, status=401)
+        newcomer.send("/console/sign-in/code", otp=mails.newest_code())
+        newcomer.send(f"/console{path}", button="accept")
+    assert newcomer.url == f"/console/w/{desk.workspace_id}/"
+
+
+def test_who_has_an_account_signs_in_where_the_mail_leads(desk, browse, invite):
     placed = desk.world.organisation("Other", "other@example.org")
     assert placed.workspace_id != desk.workspace_id
-    body = {
-        "invited_email": "other@example.org",
-        "workspace_context": desk.workspace_id,
-        "org_id": 1,
-        "role_id": role["RoleId"],
-    }
-    invite_id = ok(desk.admin.post("/api/v1/invite-to-workspace", body))["invite_id"]
+    invite_id = invite("other@example.org")
     with asgi_client(desk.world.platform.asgi) as http:
         # Who has the mail's link need not type the address that it was sent to.
-        newcomer = Visitor(http).open(f"/invitations/{invite_id}")
-        for page in (newcomer.url, newcomer.link("Register first")):
-            typed = newcomer.open(f"{page}?next=/invitations/{invite_id}" if "?" not in page else page)
-            assert typed.page.by_id("email").attributes["value"] == "other@example.org"
+        invited = Visitor(http).open(f"/invitations/{invite_id}")
+        assert invited.url == "/console/sign-in"
+        assert invited.page.by_id("email").attributes["value"] == "other@example.org"
     person = browse("other").open(f"/invitations/{invite_id}")
     assert "Acme" in person.words
     person.send(f"/console/invitations/{invite_id}", button="accept")

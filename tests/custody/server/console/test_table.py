@@ -93,6 +93,9 @@ def test_a_mailed_code_proves_and_signs_nobody_in(desk, deed, browse):
         wrong = "000000" if code != "000000" else "000001"
         person.send(FORM, step_code=wrong, status=422)
         assert len(desk.world.mail.sent) == sent
+        told = person.page.by_id("step_code-problem").words.strip()
+        assert told == "The code is wrong, was used, or has expired."
+        assert "Correct the fields" not in person.words
         person.send(FORM, step_code=code)
     assert deed.done == ["Ada"]
 
