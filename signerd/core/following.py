@@ -169,8 +169,8 @@ LEFT = (
     f"signed here. {ANEW}"
 )
 KEPT_TOO_LONG = (
-    "The platform has not taken your signature since long: signerd does not submit it again. It counts as "
-    f"signed here. {ANEW}"
+    "The platform has not taken your signature for thirty days: signerd does not submit it again. It counts "
+    f"as signed here. {ANEW}"
 )
 LET_GO = (
     "signerd does not ask the platform about it any more. Your signature exists and counts as signed here, "
