@@ -12,9 +12,9 @@ from custody.text import network_words
 
 PERMISSION_WORDS: Final[Mapping[PermissionName, str]] = MappingProxyType(
     {
-        PermissionName.MANAGE_WORKSPACE: "Manage the workspace, its vaults and tokens",
-        PermissionName.PAYMENT_INIT: "Forward own money, sign, keep the address book",
-        PermissionName.PAYMENT_APPROVE: "Approve, freeze and unfreeze",
+        PermissionName.MANAGE_WORKSPACE: "Propose payments, and manage vaults, tokens and the workspace",
+        PermissionName.PAYMENT_INIT: "Forward one's own money, transfer tokens, keep the address book",
+        PermissionName.PAYMENT_APPROVE: "Approve payments as a signer, freeze and unfreeze vaults",
         PermissionName.VIEW_BALANCES: "See balances and payments",
         PermissionName.MANAGE_ROLE: "Manage roles and their limits",
         PermissionName.MANAGE_USERS: "Invite, move and remove members",

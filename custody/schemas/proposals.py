@@ -206,7 +206,9 @@ class SignPsbtResponse(Shape):
 
 
 class ProposalSigner(Shape):
-    """``name`` as the others know the signer; ``reason`` is what they said when they declined."""
+    """``name`` as the others know the signer; ``reason`` is what they said when they declined. ``may_approve``: whether they
+    are still a member whose role approves, with a key that is not lost; null from a platform that is older.
+    """  # noqa: E501
 
     key_id: Label
     is_signed: bool
@@ -215,6 +217,7 @@ class ProposalSigner(Shape):
     decision: Literal["approve", "reject"] | None = None
     name: Label | None = None
     reason: Prose | None = None
+    may_approve: bool | None = None
 
 
 class DecodedCall(Shape):

@@ -90,6 +90,8 @@ class VaultSigner(Shape):
     user_id: Label = ""
     key_id: Label = ""
     key_state: SignerKeyState | None = Field(default=None, exclude_if=_is_absent)
+    # Whether they are still a member whose role approves; null from a platform that is older.
+    may_approve: bool | None = Field(default=None, exclude_if=_is_absent)
 
 
 class Vault(Shape):

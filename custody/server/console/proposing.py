@@ -9,11 +9,13 @@ from typing import Any, Final, get_args
 
 from starlette.responses import Response
 
+from custody.change_words import PERMISSION_WORDS
 from custody.recipients import typed_address
 from custody.schemas.common import Priority
 from custody.schemas.errors import ErrorCode
 from custody.schemas.history import CoinState
 from custody.schemas.proposals import MAX_COINS, MAX_RECIPIENTS, PsbtPreview
+from custody.schemas.users import PermissionName
 from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries_of
 from custody.server.console.limits import left_words
@@ -64,7 +66,9 @@ class MoneyReview(Review):
 def form_page(visit: Visit) -> Response:
     """With what was typed, where it was sent before."""
     if not visit.here.may(*PROPOSERS):
-        raise PermissionDenied("Only those who manage the workspace propose payments.")
+        raise PermissionDenied(
+            f"Your role lacks the permission: {PERMISSION_WORDS[PermissionName.MANAGE_WORKSPACE]}."
+        )
     wanted = visit.form.one("wallet") or visit.query("vault")
     vaults = vaults_to_choose(visit, wanted)
     chosen = vault_by_id(visit, wanted or vaults[0].id) if vaults else None
@@ -230,10 +234,17 @@ def review(visit: Visit) -> Review:
 
 
 def _approvals(visit: Visit, vault: Vault) -> str:
-    signers = names_of(visit, vault)
+    names = names_of(visit, vault)
+    signers = {
+        each.user_id: names[each.user_id]
+        for each in vault.signers
+        if each.may_approve is not False and each.key_state in (None, "active")
+    }
     controls = visit.get("vault-controls", workspace_id=visit.here.id, vault_id=vault.id)
     if not controls.maker_may_approve:
         signers.pop(str(visit.user.uuid), None)
+    if len(signers) < vault.m:
+        return f"{vault.m} are needed, and so few may approve: {', '.join(signers.values()) or 'nobody'}"
     return f"{vault.m} of {', '.join(signers.values())}"
 
 

@@ -1,5 +1,6 @@
 """Roles of a workspace: what they carry, and how much each member may propose."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import Response
@@ -13,12 +14,47 @@ from custody.server.console.words import role_words
 from custody.server.domain.errors import Invalid, NotFound
 
 
+@dataclass(frozen=True)
+class ReadyRole:
+    """What the form of a new role may begin with. ``limit``: in BTC, empty for one to be typed."""
+
+    name: str
+    description: str
+    permissions: frozenset[PermissionName]
+    limit: str = "0"
+
+
+_P = PermissionName
+READY_ROLES = (
+    ReadyRole(
+        "Treasurer",
+        "Proposes payments, makes vaults and sets their limits, keeps the address book",
+        frozenset({_P.MANAGE_WORKSPACE, _P.PAYMENT_INIT, _P.VIEW_BALANCES}),
+        limit="",
+    ),
+    ReadyRole(
+        "Approver",
+        "Approves payments with a device of their own, freezes vaults",
+        frozenset({_P.PAYMENT_APPROVE, _P.VIEW_BALANCES}),
+    ),
+    ReadyRole(
+        "Auditor",
+        "Sees balances and payments, reads the audit log, changes nothing",
+        frozenset({_P.VIEW_BALANCES, _P.VIEW_LOGS}),
+    ),
+)
+_EMPTY = ReadyRole("", "", frozenset(), limit="")
+
+
 def roles(visit: Visit) -> Response:
     return visit.page("roles/roles.html", here="roles", roles=_roles(visit))
 
 
 def new_role_page(visit: Visit) -> Response:
-    return visit.page("roles/new.html", here="roles", permissions=PERMISSION_WORDS)
+    begun = {each.name: each for each in READY_ROLES}.get(visit.query("as"), _EMPTY)
+    return visit.page(
+        "roles/new.html", here="roles", permissions=PERMISSION_WORDS, ready=READY_ROLES, begun=begun
+    )
 
 
 def role_page(visit: Visit) -> Response:

@@ -23,6 +23,7 @@ from custody.server.domain.errors import (
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.keys import active_key
+from custody.server.service.keys.quorums import MAY_APPROVE
 from custody.server.service.limits.limits import Limits, VaultFigures
 from custody.server.service.stored_vaults import (
     Balance,
@@ -302,15 +303,17 @@ def _limits(
 
 def _signers(db: Session, vault_ids: Iterable[str]) -> dict[str, list[wire.VaultSigner]]:
     query = (
-        select(VaultSigner, User.first_name, User.surname, Key.revoked_reason)
+        select(VaultSigner, User.first_name, User.surname, Key.revoked_reason, MAY_APPROVE)
         .join(User, User.id == VaultSigner.user_id)
+        .join(Vault, Vault.id == VaultSigner.vault_id)
         .join(Key, Key.id == VaultSigner.key_id)
         .where(VaultSigner.vault_id.in_(list(vault_ids)))
         .order_by(VaultSigner.key_index)
     )
     found: dict[str, list[wire.VaultSigner]] = defaultdict(list)
-    for signer, first_name, surname, revoked in db.execute(query):
-        found[signer.vault_id].append(_signer(signer, first_name, surname, revoked))
+    for signer, first_name, surname, revoked, may_approve in db.execute(query):
+        shown = _signer(signer, first_name, surname, revoked)
+        found[signer.vault_id].append(shown.model_copy(update={"may_approve": may_approve}))
     return found
 
 

@@ -22,6 +22,20 @@ _LIVE = Key.status == "active"
 _SUPERSEDED = Key.revoked_reason == "superseded"
 
 
+# Of a signer beside their vault: a member of its workspace whose role lets them approve.
+MAY_APPROVE = (
+    select(Membership.id)
+    .join(RolePermission, RolePermission.role_id == Membership.role_id)
+    .where(
+        Membership.workspace_id == Vault.workspace_id,
+        Membership.user_id == VaultSigner.user_id,
+        RolePermission.permission == PermissionName.PAYMENT_APPROVE.value,
+    )
+    .correlate(Vault, VaultSigner)
+    .exists()
+)
+
+
 def vaults_left_short(
     db: Session,
     *,

@@ -19,6 +19,7 @@ from custody.schemas import proposals as wire
 from custody.schemas.proposals import DecodedCall, ProposalStatus, TroubleKind, TxType
 from custody.server.domain.lifecycle import TO_FINISH
 from custody.server.domain.trouble import advice_for, words_of
+from custody.server.service.keys.quorums import MAY_APPROVE
 from custody.server.service.lifecycle import trouble_of
 from custody.server.service.proposals.families import may_be_replaced
 from custody.server.store.models import (
@@ -54,6 +55,7 @@ class Signer(NamedTuple):
     key_id: str
     user_id: int
     is_lost: bool = False
+    may_approve: bool = True
 
 
 class Reader(NamedTuple):
@@ -173,8 +175,9 @@ def _over_inputs() -> Select[str, int, int]:
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 _COUNTED = _over_inputs()
 _VAULT_SIGNERS = (
-    select(VaultSigner.vault_id, VaultSigner.key_id, VaultSigner.user_id, Key.revoked_reason)
+    select(VaultSigner.vault_id, VaultSigner.key_id, VaultSigner.user_id, Key.revoked_reason, MAY_APPROVE)
     .join(Key, Key.id == VaultSigner.key_id)
+    .join(Vault, Vault.id == VaultSigner.vault_id)
     .where(VaultSigner.vault_id.in_(_IDS))
     .order_by(VaultSigner.vault_id, VaultSigner.key_index)
 )
@@ -190,8 +193,9 @@ _VAULTS = (
 
 def _vault_signers(db: Session, vault_ids: Iterable[str]) -> dict[str, list[Signer]]:
     found: dict[str, list[Signer]] = defaultdict(list)
-    for vault_id, key_id, user_id, revoked in db.execute(_VAULT_SIGNERS, {"ids": list(vault_ids)}):
-        found[vault_id].append(Signer(key_id, user_id, revoked == "lost"))
+    for vault_id, key_id, user_id, revoked, may in db.execute(_VAULT_SIGNERS, {"ids": list(vault_ids)}):
+        is_lost = revoked == "lost"
+        found[vault_id].append(Signer(key_id, user_id, is_lost, may and not is_lost))
     return found
 
 
@@ -226,7 +230,11 @@ def names_of(db: Session, user_ids: Iterable[int]) -> dict[int, str]:
 def _signer(signer: Signer, decision: Decision | None, name: str | None) -> wire.ProposalSigner:
     if decision is None:
         return wire.ProposalSigner(
-            key_id=signer.key_id, is_signed=False, user_id=str(signer.user_id), name=name
+            key_id=signer.key_id,
+            is_signed=False,
+            user_id=str(signer.user_id),
+            name=name,
+            may_approve=signer.may_approve,
         )
     is_signed = decision.decision == "approve" and decision.is_complete
     return wire.ProposalSigner(
@@ -237,6 +245,7 @@ def _signer(signer: Signer, decision: Decision | None, name: str | None) -> wire
         decision=cast("DecisionWord", decision.decision),
         name=name,
         reason=decision.reason,
+        may_approve=signer.may_approve,
     )
 
 

@@ -30,7 +30,7 @@ def test_an_invitation_is_shown_back_sent_and_taken_back(desk, browse, here, rol
     person.send(f"{here}/invite", invited_email="new@example.org", role_id=role_ids["Signer"])
     assert "new@example.org" in person.words
     assert set(person.facts["What it may do"].split("; ")) == {
-        "Approve, freeze and unfreeze",
+        "Approve payments as a signer, freeze and unfreeze vaults",
         "See balances and payments",
     }
     assert ok(desk.admin.get("/api/v1/get-pending-workspace-invites", workspace_id=desk.workspace_id)) == []

@@ -9,6 +9,7 @@ from multisig import Network, Psbt, encode_address
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.profiles import grant
 from tests.support.replacing import finished, made
+from tests.support.staff import remove
 from tests.support.wallets import foreign_script
 
 
@@ -30,6 +31,15 @@ def problems(person):
 
 def newest(desk):
     return max(desk.rows(Proposal), key=lambda row: row.created_at)
+
+
+def test_a_signer_who_has_left_is_not_named(desk, browse, here):
+    ok(remove(desk.admin, desk.user_ids["carol"]))
+    person = looked_at(browse, here)
+    assert person.facts["Approvals"] == "2 of alice@example.org, bob@example.org"
+    person.confirm(f"{here}/new")
+    assert person.facts["Signatures"] == "0 of 2, waits for alice@example.org, bob@example.org"
+    assert "may not approve any more" in person.words
 
 
 def test_a_payment_is_looked_at_made_signed_and_confirmed(desk, browse, here):

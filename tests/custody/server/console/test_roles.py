@@ -42,6 +42,16 @@ def test_a_role_is_made_shown_back_and_deleted(desk, browse, here):
     assert "Payer" not in roles_of(desk)
 
 
+def test_a_role_begins_with_a_ready_made_one_and_is_changed_before_it_is_made(desk, browse, here):
+    person = browse("admin").open(f"{here}/new?as=Auditor")
+    person.send(f"{here}/new", description="Of the year's end")
+    assert person.facts["It allows"] == "See balances and payments; Read the audit log"
+    person.confirm(f"{here}/new")
+    made = roles_of(desk)["Auditor"]
+    assert {each["RuleName"] for each in made["Perm"]} == {"VIEW_BALANCES", "VIEW_LOGS"}
+    assert (made["Description"], made["TransactionLimit"]) == ("Of the year's end", "0.00000000")
+
+
 def test_a_wrong_limit_is_told_beside_its_field_and_what_was_typed_is_kept(browse, here):
     person = make(browse("admin"), here, status=422, transaction_limit="lots")
     form = person.form(f"{here}/new")
