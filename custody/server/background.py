@@ -63,8 +63,9 @@ class Background:
     owner.
 
     ``works``: whether this process has workers, or answers requests alone. ``embedded``: the network that the
-    embedded chain serves here; then this is the only process of its platform. ``hands``: jobs done at once;
-    ``span``: how long a lease lasts.
+    embedded chain serves here; then this is the only process of its platform. ``block_seconds``: how
+    often that mines by itself what waits; None: it does not. ``hands``: jobs done at once; ``span``: how long
+    a lease lasts.
     """
 
     store: Store
@@ -82,6 +83,7 @@ class Background:
     webhook_jobs: WebhookJobs
     works: bool = True
     embedded: Network | None = Network.REGTEST
+    block_seconds: int | None = None
     # The chains beside an embedded one.
     sources: Sequence[ChainSource] = ()
     hands: int = HANDS
@@ -177,7 +179,10 @@ class Background:
         sweeping = self._lead("sweeps")
         renewals = [outbox.renew for outbox in outboxes.values()]
         renewals += [lead.renew for lead in (*(lead for _, lead in (*watched, *indexed)), sweeping)]
+        embedded = [each for each in self.backends.values() if isinstance(each, EmbeddedChain)]
+        mined = embedded if self.block_seconds else []
         return [
+            *(Loop("mining", each.mine_what_waits, float(self.block_seconds or 0)) for each in mined),
             *(serve_outbox(name, outbox, self.hands) for name, outbox in outboxes.items()),
             *(self._follow("watcher", watcher, lead) for watcher, lead in watched),
             *(self._follow("tokens", indexer, lead) for indexer, lead in indexed),

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from signerd.core.states import ASKED
 from signerd.demo.people import NotSigned, Signer
-from signerd.demo.stage import Demo, command_of
+from signerd.demo.stage import BLOCK_SECONDS, Demo, command_of
 from signerd.errors import SignerdError
 
 Made = TypeVar("Made")
@@ -100,9 +100,9 @@ What there is to see, all of it running until you stop it
       {first} audit verify
   the platform's console, as the treasurer: {demo.url}/console/
       {demo.owner.email}, password {demo.owner.password}; the code that is mailed: {demo.mailbox.folder}
-  the platform's API: {demo.url}/openapi.json; money for the vault, and a block to confirm it
+    a payment that is proposed there and approved by two signers is in a block within {BLOCK_SECONDS} seconds
+  the platform's API: {demo.url}/openapi.json; money for the vault, confirmed as soon
       {Path(executable).parent}/custody fund ADDRESS 0.1 --state {demo.platform_state}
-      {Path(executable).parent}/custody mine 1 --state {demo.platform_state}
   {demo.root}/logs has what each program says
   docs/understand/architecture.md has how it fits together; docs/sign/first-steps.md, the way with hardware
 """

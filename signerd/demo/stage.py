@@ -27,6 +27,9 @@ SIGNERS = (("first", "ledger"), ("second", "coldcard"), ("third", "trezor"))
 PORTS = range(20_000, 32_768)
 
 
+BLOCK_SECONDS = 5
+
+
 @dataclass
 class Demo:
     """What the steps hand on. ``auto`` presses every button; otherwise a person does. ``tokens``: also the
@@ -55,7 +58,10 @@ class Demo:
     @property
     def platform_settings(self) -> dict[str, str]:
         """With its address, so that its mails lead to its console."""
-        return {f"CUSTODY_CHAIN_{NETWORK.name}": "embedded", "CUSTODY_PUBLIC_URL": self.url}
+        chain = f"CUSTODY_CHAIN_{NETWORK.name}"
+        settings = {chain: "embedded", "CUSTODY_PUBLIC_URL": self.url}
+        # A person's own payments are confirmed while they look on; the script mines when it wants to.
+        return settings if self.auto else {**settings, f"{chain}_BLOCK_SECONDS": str(BLOCK_SECONDS)}
 
     @property
     def mailbox(self) -> Mailbox:

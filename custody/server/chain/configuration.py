@@ -22,9 +22,10 @@ from multisig.network import Network
 
 PREFIX = "CUSTODY_CHAIN_"
 NODES_OPTIONS = ("COOKIE_FILE", "USER", "PASSWORD", "FIRST_HEIGHT", "ALLOW_HTTP")
-TOKENS_FROM = "TOKENS_FROM"
-OPTIONS = (*NODES_OPTIONS, TOKENS_FROM)
+TOKENS_FROM, BLOCK_SECONDS = "TOKENS_FROM", "BLOCK_SECONDS"
+OPTIONS = (*NODES_OPTIONS, TOKENS_FROM, BLOCK_SECONDS)
 MAX_HEIGHT_DIGITS = 8
+MAX_BLOCK_SECONDS = 3_600
 EMBEDDED, BITCOIND, ESPLORA = "embedded", "bitcoind", "esplora"
 # Bitcoin Core's ports for RPC (chainparamsbase.cpp).
 RPC_PORTS = {Network.MAINNET: 8332, Network.TESTNET4: 48332, Network.SIGNET: 38332, Network.REGTEST: 18443}
@@ -43,6 +44,7 @@ class ChainSource:
     """How one network is reached. `credentials` are a node's; a URL of an explorer may hold a key.
 
     `tokens_from`: the first block that the tokens' index reads; None: the tip when it first looks.
+    `block_seconds`: of an embedded chain, which mines so often where something waits; None: on request alone.
     """
 
     network: Network
@@ -51,6 +53,7 @@ class ChainSource:
     credentials: Credentials | None = field(default=None, repr=False)
     first_height: int = 0
     tokens_from: int | None = None
+    block_seconds: int | None = None
 
     @property
     def is_embedded(self) -> bool:
@@ -108,13 +111,15 @@ def _read_source(network: Network, given: Mapping[str, str]) -> ChainSource | No
         raise ChainMisconfigured(f"{name} begins with bitcoind:, esplora: or is the word embedded.")
     if kind != BITCOIND:
         _require_no_options(name, {option: options[option] for option in NODES_OPTIONS}, "bitcoind:…")
+    if kind != EMBEDDED:
+        _require_no_options(name, {BLOCK_SECONDS: options[BLOCK_SECONDS]}, EMBEDDED)
     if kind in {"", EMBEDDED}:
         _require_no_options(name, {TOKENS_FROM: options[TOKENS_FROM]}, "bitcoind:… or esplora:…")
     match kind:
         case "":
             return None
         case "embedded":
-            return _embedded(network, name, address)
+            return _embedded(network, name, address, options)
         case "esplora":
             return _esplora(network, name, address, options)
         case _:
@@ -127,13 +132,18 @@ def _require_no_options(name: str, options: Mapping[str, str], value: str) -> No
             raise ChainMisconfigured(f"{name}_{option} belongs to {name}={value}, which is not set.")
 
 
-def _embedded(network: Network, name: str, address: str) -> ChainSource:
+def _embedded(network: Network, name: str, address: str, options: Mapping[str, str]) -> ChainSource:
     if network not in EMBEDDABLE or address:
         raise ChainMisconfigured(
             f"{name} cannot be embedded: the embedded chain is regtest or a signet of its own, and has no "
             "address."
         )
-    return ChainSource(network, EMBEDDED, SecretStr(""))
+    seconds = options[BLOCK_SECONDS]
+    if not seconds:
+        return ChainSource(network, EMBEDDED, SecretStr(""))
+    if seconds not in map(str, range(1, MAX_BLOCK_SECONDS + 1)):
+        raise ChainMisconfigured(f"{name}_{BLOCK_SECONDS} is a number from 1 to {MAX_BLOCK_SECONDS}.")
+    return ChainSource(network, EMBEDDED, SecretStr(""), block_seconds=int(seconds))
 
 
 def _esplora(network: Network, name: str, address: str, options: Mapping[str, str]) -> ChainSource:

@@ -30,7 +30,7 @@ def test_every_command_at_the_end_is_there(tmp_path: Path) -> None:
     text = asking._what_there_is(demo)
     assert f"{demo.owner.email}, password {demo.owner.password};" in text
     named = re.findall(r"\b(signerd|custody)(?: --state \S+)? ([a-z]+)", text)
-    assert {name for _, name in named} == {"proposals", "audit", "fund", "mine"}
+    assert {name for _, name in named} == {"proposals", "audit", "fund"}
     assert [(program, name) for program, name in named if name not in COMMANDS[program]] == []
 
 

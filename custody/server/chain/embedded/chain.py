@@ -139,6 +139,12 @@ class EmbeddedChain:
         with self._writing() as store:
             return tuple(self._mine_on_tip(store, empty=empty) for _ in range(count))
 
+    def mine_what_waits(self) -> None:
+        """One block, where something waits for it."""
+        with self._open():
+            if len(self._mempool):
+                self.mine(1)
+
     def fund(self, address: str, amount: Sats) -> str:
         """Pay `amount` to `address` from the chain's own coins, mining what must mature first; returns the
         txid.

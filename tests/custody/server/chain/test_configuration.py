@@ -106,6 +106,8 @@ def test_a_password_crosses_no_network_in_the_clear_unless_somebody_says_so(host
         ({"CUSTODY_CHAIN_TESTNET4": "embedded"}, "embedded chain is regtest or a signet of its own"),
         (dict.fromkeys(("CUSTODY_CHAIN_REGTEST", SIGNET), "embedded"), "One network can be embedded"),
         ({"CUSTODY_CHAIN_REGTEST": "embedded:somewhere"}, "has no address"),
+        ({SIGNET: "embedded", f"{SIGNET}_BLOCK_SECONDS": "0"}, "a number from 1 to 3600"),
+        (NAMED | {f"{MAINNET}_BLOCK_SECONDS": "5"}, "belongs to .*=embedded"),
         ({MAINNET: "http://127.0.0.1:8332"}, "begins with bitcoind:"),
         ({MAINNET: "core:http://127.0.0.1:8332"}, "begins with bitcoind:"),
         ({MAINNET: "bitcoind:http://127.0.0.1:8332"}, "_COOKIE_FILE, or both"),

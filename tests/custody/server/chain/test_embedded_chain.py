@@ -34,6 +34,14 @@ def test_the_number_of_blocks_is_bounded(chain):
             chain.mine(count)
 
 
+def test_a_block_is_mined_where_something_waits_for_it_and_none_where_nothing_does(chain):
+    txid = chain.fund(open_address(1), Sats(100_000))
+    height = chain.tip().height
+    for _ in range(2):
+        chain.mine_what_waits()
+    assert (chain.tip().height, chain.transaction(txid).height) == (height + 1, height + 1)
+
+
 def test_fund_mines_as_much_as_a_large_payment_needs(chain):
     txid = chain.fund(open_address(1), Sats(120 * 100_000_000))
     chain.mine(1)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import select
@@ -59,6 +60,15 @@ def test_the_whole_way_without_a_helping_hand(running):
     until(running, lambda: running.proposal(psbt_id)["status"] == "CONFIRMED")
     (paid,) = running.chain.outputs_to([decode_address(SHOP, Network.REGTEST)])
     assert paid.amount == 150_000
+
+
+def test_the_embedded_chain_mines_what_waits_where_it_is_told_how_often(desk):
+    background = desk.world.platform.background
+    assert "mining" not in {loop.name for loop in background._work()}
+    (mining,) = [loop for loop in replace(background, block_seconds=5)._work() if loop.name == "mining"]
+    txid = desk.chain.fund(desk.vault["address"], Sats(500_000))
+    mining.round()
+    assert (mining.seconds, desk.chain.transaction(txid).height) == (5.0, desk.chain.tip().height)
 
 
 def test_the_last_approval_waits_for_its_broadcast(tmp_path, database):
