@@ -5,11 +5,11 @@ who holds a role of the rule's name, confirms it; then the call is made in the n
 every check as of that moment. The rule itself is changed in the same way.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from pydantic import BaseModel
 from sqlalchemy import Select, and_, distinct, func, or_, select
@@ -83,6 +83,10 @@ START_EVACUATION: Final = "/api/v1/start-evacuation"
 ALWAYS: Final[Mapping[str, PermissionName]] = MappingProxyType(
     {START_EVACUATION: PermissionName.MANAGE_WORKSPACE}
 )
+
+
+# By the id of the role or vault.
+Limits = Mapping[int | str, SpendingPolicy]
 
 
 class SecondPerson:
@@ -220,9 +224,18 @@ class SecondPerson:
         return self._shown(db, change)
 
     def listed(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, change_id: str | None = None
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        change_id: str | None,
+        may_ask: Callable[[str, int], bool],
     ) -> list[wire.Change]:
-        """The organisation's, the newest first, or one: for who may confirm; for anybody else their own."""
+        """The organisation's, the newest first, or one: for who may confirm; for anybody else their own,
+        without what is in force where they may not ask for it any more.
+
+        ``may_ask``: whether the caller may make the call at this path in the workspace.
+        """
         query = select(PendingChange).where(PendingChange.organisation_id == access.organisation_id)
         if change_id is not None:
             query = query.where(PendingChange.id == change_id)
@@ -233,7 +246,13 @@ class SecondPerson:
         elif not confirms_in(db, access.organisation_id, caller.user_id):
             query = query.where(PendingChange.asked_by == caller.user_id)
         query = query.order_by(PendingChange.asked_at.desc(), PendingChange.id).limit(MAX_SHOWN)
-        return [self._shown(db, change) for change in db.scalars(query)]
+        found = list(db.scalars(query))
+        told = [
+            each
+            for each in found
+            if _may_confirm(db, caller, access, each) or may_ask(each.path, each.workspace_id)
+        ]
+        return self._shown_each(db, found, told)
 
     def to_confirm(
         self, db: Session, caller: Caller, access: WorkspaceAccess, change_id: str
@@ -371,54 +390,60 @@ class SecondPerson:
         return is_loosening
 
     def _shown(self, db: Session, change: PendingChange) -> wire.Change:
-        place, status = place_of(db, change.workspace_id), self._status(change)
-        names = names_in(db, change) if status is ChangeStatus.PENDING else {}
-        return wire.Change(
-            change_id=change.id,
-            workspace_id=change.workspace_id,
-            workspace_name=db.get_one(Workspace, change.workspace_id).name,
-            network=cast("ApiNetwork", place.network),
-            path=change.path,
-            body=change.body,
-            names=names,
-            in_force=self._in_place_of(db, change, names) if status is ChangeStatus.PENDING else {},
-            status=status,
-            asked_by=str(change.asked_by),
-            asked_by_name=change.asked_by_name,
-            asked_at=change.asked_at,
-            not_before=change.not_before,
-            expires_at=change.expires_at,
-            decided_by=None if change.decided_by is None else str(change.decided_by),
-            decided_by_name=change.decided_by_name,
-            decided_at=change.decided_at,
-            reason=change.reason,
-        )
+        [shown] = self._shown_each(db, [change], [change])
+        return shown
 
-    def _in_place_of(self, db: Session, change: PendingChange, names: Mapping[str, str]) -> dict[str, Json]:
-        """By the field of its body. Empty for a record that is not there any more, or while the policies are
-        out of reach: it cannot be confirmed then.
+    def _shown_each(
+        self, db: Session, changes: Sequence[PendingChange], told: Sequence[PendingChange]
+    ) -> list[wire.Change]:
+        """``told``: those of which the reader learns what is in force in their place."""
+        waiting = [each for each in changes if self._status(each) is ChangeStatus.PENDING]
+        names = {each.id: names_in(db, each) for each in waiting}
+        told = [each for each in told if each.id in names]
+        limits = self._limits_of(db, told, names)
+        in_force = {each.id: _in_place_of(db, each, names[each.id], limits) for each in told}
+        return [
+            wire.Change(
+                change_id=change.id,
+                workspace_id=change.workspace_id,
+                workspace_name=db.get_one(Workspace, change.workspace_id).name,
+                network=cast("ApiNetwork", place_of(db, change.workspace_id).network),
+                path=change.path,
+                body=change.body,
+                names=names.get(change.id, {}),
+                in_force=in_force.get(change.id, {}),
+                status=self._status(change),
+                asked_by=str(change.asked_by),
+                asked_by_name=change.asked_by_name,
+                asked_at=change.asked_at,
+                not_before=change.not_before,
+                expires_at=change.expires_at,
+                decided_by=None if change.decided_by is None else str(change.decided_by),
+                decided_by_name=change.decided_by_name,
+                decided_at=change.decided_at,
+                reason=change.reason,
+            )
+            for change in changes
+        ]
+
+    def _limits_of(
+        self, db: Session, changes: Iterable[PendingChange], names: Mapping[str, Mapping[str, str]]
+    ) -> Limits:
+        """Of the roles and vaults that are still there: each role once, and all vaults in one question, for
+        the policies may be kept elsewhere. Empty while they are out of reach: nothing about them can be
+        confirmed then.
         """
-        body = change.body
+        wanted: dict[str, set[Any]] = {"role_id": set(), "vault_id": set()}
+        for change in changes:
+            field = _LIMITED.get(change.path)
+            if field is not None and field in names[change.id]:
+                wanted[field].add(change.body[field])
         try:
-            match change.path.rpartition("/")[2]:
-                case "update-role-policies" if "role_id" in names:
-                    return _limit_fields("new_transaction_limit", self._policies.of_role(db, body["role_id"]))
-                case "update-vault" if "vault_id" in names:
-                    vault_id = body["vault_id"]
-                    policy = self._policies.of_vaults(db, [vault_id])[vault_id]
-                    return _limit_fields("transaction_limit", policy) | {"per_cycle": policy.is_per_cycle}
-                case "update-vault-controls" if "vault_id" in names:
-                    vault = db.get_one(Vault, body["vault_id"])
-                    only, maker = vault.only_address_book, vault.maker_may_approve
-                    return {"only_address_book": only, "maker_may_approve": maker}
-                case "update-second-person-rule":
-                    rule = db.get(SecondPersonRule, change.organisation_id)
-                    if rule is not None:
-                        hours = rule.cooling_off_hours
-                        return {"is_on": True, "role_name": rule.role_name, "cooling_off_hours": hours}
+            roles = {role_id: self._policies.of_role(db, role_id) for role_id in wanted["role_id"]}
+            vault_ids = sorted(wanted["vault_id"])
+            return {**roles, **(self._policies.of_vaults(db, vault_ids) if vault_ids else {})}
         except PolicyUnavailable:
-            pass
-        return {}
+            return {}
 
     def _record(
         self,
@@ -431,6 +456,35 @@ class SecondPerson:
     ) -> None:
         told = None if change is None else told_of(change)
         self._audit.record(db, caller, Category.PEOPLE, action, what, access=access, told=told)
+
+
+# By path, the field of whose record the limit is.
+_LIMITED: Final = MappingProxyType(
+    {"/api/v1/update-role-policies": "role_id", "/api/v1/update-vault": "vault_id"}
+)
+
+
+def _in_place_of(
+    db: Session, change: PendingChange, names: Mapping[str, str], limits: Limits
+) -> dict[str, Json]:
+    """By the field of its body. Empty for a record that is not there any more, or without its limit."""
+    body = change.body
+    match change.path.rpartition("/")[2]:
+        case "update-role-policies" if body["role_id"] in limits:
+            return _limit_fields("new_transaction_limit", limits[body["role_id"]])
+        case "update-vault" if body["vault_id"] in limits:
+            policy = limits[body["vault_id"]]
+            return _limit_fields("transaction_limit", policy) | {"per_cycle": policy.is_per_cycle}
+        case "update-vault-controls" if "vault_id" in names:
+            vault = db.get_one(Vault, body["vault_id"])
+            only, maker = vault.only_address_book, vault.maker_may_approve
+            return {"only_address_book": only, "maker_may_approve": maker}
+        case "update-second-person-rule":
+            rule = db.get(SecondPersonRule, change.organisation_id)
+            if rule is not None:
+                hours = rule.cooling_off_hours
+                return {"is_on": True, "role_name": rule.role_name, "cooling_off_hours": hours}
+    return {}
 
 
 def change_expiry(store: Store, clock: Clock, audit: AuditLog) -> Expiry[PendingChange]:
