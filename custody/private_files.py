@@ -1,9 +1,11 @@
-"""Folders and files that their owner alone can read: by owner and mode, on Windows by owner and access list.
+"""Folders and files that their owner alone can read: by owner and mode, on Windows by owner and access list;
+and reading any file up to a bound.
 
 There the standard library makes a folder of mode 0700 for its user and the administrators alone, and what is
 made in it inherits that.
 """
 
+import errno
 import os
 import stat
 import sys
@@ -45,6 +47,15 @@ def folder_fault(path: Path) -> str | None:
     if is_open(path, found):
         return f"{path} is open to other users (mode {stat.S_IMODE(found.st_mode):o})"
     return None
+
+
+def read_bounded(path: Path, most: int) -> bytes:
+    """What a file holds, whoever may read it. Raises OSError: EFBIG where it has more than ``most`` bytes."""
+    with path.open("rb") as file:
+        found = file.read(most + 1)
+    if len(found) > most:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    return found
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -5,6 +5,7 @@ Each mistake is reported with its line. Both files are in the state folder, else
 configuration folder; the configuration may name another place for the rules.
 """
 
+import errno
 import os
 import tomllib
 from collections.abc import Mapping
@@ -30,6 +31,7 @@ from pydantic import (
 
 from custody.client.errors import InsecureUrl
 from custody.client.flow import check_url
+from custody.private_files import read_bounded
 from custody.schemas.common import IntId
 from custody.schemas.faults import fault_words
 from firmware_bridge import Endpoint
@@ -284,11 +286,10 @@ def find_config(state: Path, given: Path | None = None) -> Path:
 def load_config(path: Path) -> Config:
     """Raises ConfigMissing, or ConfigInvalid with the file, the line and what is wrong there."""
     try:
-        content = path.read_bytes()[: MAX_CONFIG_BYTES + 1]
+        content = read_bounded(path, MAX_CONFIG_BYTES)
     except OSError as error:
-        raise ConfigMissing(f"{path} cannot be read: {error.strerror}") from error
-    if len(content) > MAX_CONFIG_BYTES:
-        raise ConfigInvalid(f"{path} is too long for a configuration")
+        kind = ConfigInvalid if error.errno == errno.EFBIG else ConfigMissing
+        raise kind(f"{path} cannot be read: {error.strerror}") from error
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
@@ -329,14 +330,11 @@ def find_rules(config: Config, state: Path) -> Path | None:
 def load_rules(path: Path, network: Network) -> WrittenRules:
     """Raises RulesInvalid: it cannot be read, or with the line and what to write instead."""
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_CONFIG_BYTES + 1)
+        content = read_bounded(path, MAX_CONFIG_BYTES)
     except OSError as error:
         raise RulesInvalid(
             f"{path} cannot be read: {error.strerror}", hint="Name a file that is there."
         ) from error
-    if len(content) > MAX_CONFIG_BYTES:
-        raise RulesInvalid(f"{path} is too long for rules")
     try:
         text = content.decode()
     except UnicodeDecodeError as error:

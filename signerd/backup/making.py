@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from custody._version import __version__
+from custody.private_files import read_bounded
 from signerd.account.config import FILE, MAX_CONFIG_BYTES, RULES_FILE, find_config, find_rules, load_config
 from signerd.backup.container import MAX_JOURNAL_BYTES, REGISTRATIONS, Backup, Manifest, pack
 from signerd.errors import BackupNotMade, JournalCorrupted
@@ -44,13 +45,9 @@ def make_backup(state: Path, now: datetime) -> tuple[Manifest, bytes]:
 
 def _read(path: Path, most: int) -> bytes:
     try:
-        with path.open("rb") as file:
-            content = file.read(most + 1)
+        return read_bounded(path, most)
     except OSError as error:
         raise BackupNotMade(f"{path} cannot be read: {error.strerror}", hint="Look at the file.") from error
-    if len(content) > most:
-        raise BackupNotMade(f"{path} is larger than such a file may be", hint="Look at the file.")
-    return content
 
 
 def _journal(state: Path) -> tuple[bytes, int, bytes]:

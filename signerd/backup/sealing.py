@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from custody.private_files import read_bounded
 from signerd.backup.container import MAX_BYTES
 from signerd.errors import BackupLocked, BackupNotMade, BackupUnreadable, InvalidRequest
 
@@ -65,12 +66,9 @@ def seal_for(content: bytes, recipient: str) -> bytes:
 def read_sealed(path: Path) -> bytes:
     """Raises BackupUnreadable: it cannot be read, or is no file of age."""
     try:
-        with path.open("rb") as file:
-            sealed = file.read(MAX_SEALED_BYTES + 1)
+        sealed = read_bounded(path, MAX_SEALED_BYTES)
     except OSError as error:
         raise BackupUnreadable(f"{path} cannot be read: {error.strerror}") from error
-    if len(sealed) > MAX_SEALED_BYTES:
-        raise BackupUnreadable(f"{path} is larger than any backup")
     if not sealed.startswith(MAGIC):
         raise BackupUnreadable(f"{path} is no encrypted backup")
     return sealed

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from custody.private_files import read_bounded
 from signerd.cli.terminal import Answers
 from signerd.errors import InvalidRequest
 
@@ -54,13 +55,9 @@ class Desk:
 def read_file(path: Path, most: int) -> bytes:
     """Raises InvalidRequest where it cannot be read, or has more than ``most`` bytes."""
     try:
-        with path.open("rb") as file:
-            found = file.read(most + 1)
+        return read_bounded(path, most)
     except OSError as error:
         raise InvalidRequest(f"{path} cannot be read: {error.strerror}", hint="Give another file.") from None
-    if len(found) > most:
-        raise InvalidRequest(f"{path} is larger than any such file", hint="Give another file.")
-    return found
 
 
 pass_desk = click.make_pass_decorator(Desk)

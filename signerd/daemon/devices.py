@@ -3,7 +3,9 @@ core's events.
 """
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -68,6 +70,10 @@ class Place:
 
 # Shown before a vault is pinned: what the errors' own hints speak of.
 FIRST = Place(RECEIVE, 0, FIRST_ADDRESS, None, None)
+
+
+# No person compares an address sooner.
+COMPARING_SECONDS = 2.0
 
 
 class DeviceBridge(Protocol):
@@ -137,8 +143,11 @@ class Devices:
 
     bridge: DeviceBridge
     fault: FaultPoint = no_fault
+    clock: Callable[[], float] = time.monotonic
     on_screen: dict[str, list[OnScreen]] = field(default_factory=dict)
     """By device: the address that it shows, until the person has compared it, and what it shows next."""
+    over: dict[str, float] = field(default_factory=dict)
+    """By device: when it last ceased to show one."""
 
     async def all(self) -> tuple[Device, ...]:
         """Those that are there. Raises DeviceFailed where the library cannot say it."""
@@ -247,6 +256,7 @@ class Devices:
                 raise
         finally:
             asked.remove(shown)
+            self.over[device_id] = self.clock()
             if not asked:
                 del self.on_screen[device_id]
         if shown.another:
@@ -268,6 +278,12 @@ class Devices:
             raise AddressNotShown(
                 "this device shows no address that is to be compared",
                 hint="Have it show the address again, and say so while it does.",
+            )
+        if self.clock() - self.over.get(device_id, -math.inf) < COMPARING_SECONDS:
+            # It was meant for the address before, and strikes no other.
+            raise AddressNotShown(
+                "the device has just gone on to another address",
+                hint="Compare what it shows now: if that differs, say so again.",
             )
         asked[0].another = True
         await self.bridge.cancel(device_id)

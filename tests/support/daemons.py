@@ -9,12 +9,14 @@ from pathlib import Path
 
 import httpx
 
+from custody.pace import Backoff
 from signerd.account.config import Config
 from signerd.app import Outside, open_daemon
 from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.core.values import Limits
 from signerd.daemon.devices import DeviceBridge
+from signerd.daemon.runner import KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS
 from signerd.daemon.service import Daemon
 from signerd.journal import Journal, StateFolder
 from signerd.runtime import FaultPoint, no_fault
@@ -38,6 +40,12 @@ class MemoryStore:
 
     def clear(self) -> None:
         self.kept = None
+
+
+JITTER = 0.5
+# Between the tries of what is kept, as a daemon of ``daemon_at`` makes them.
+_KEPT = Backoff(lambda: JITTER, KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS)
+PAUSES_OF_KEPT = tuple(_KEPT.next() for _try in range(5))
 
 
 def make_config(**changes: object) -> Config:
@@ -84,7 +92,7 @@ async def daemon_at(
         bridge=bridge,
         fault=fault,
         clock=clock,
-        jitter=lambda: 0.5,
+        jitter=lambda: JITTER,
         sleep=sleep,
     )
     kept = MemoryStore() if store is None else store

@@ -64,9 +64,10 @@ class Cancelled(FakeBridge):
         self.gate.set()
 
 
-async def test_s13_of_two_addresses_that_are_asked_for_at_once_the_second_may_differ_as_well():
-    bridge = Cancelled(gate=asyncio.Event())
-    devices, place = Devices(bridge), FIRST
+async def test_s13_of_two_addresses_that_are_asked_for_at_once_a_late_answer_strikes_the_first_alone():
+    """And the second may differ as well: that is said again, once it can have been compared."""
+    bridge, now = Cancelled(gate=asyncio.Event()), 0.0
+    devices, place = Devices(bridge, clock=lambda: now), FIRST
     first, second = (
         asyncio.create_task(devices.show_address("d", VAULT, place, lambda _progress: None)) for _ in range(2)
     )
@@ -74,6 +75,10 @@ async def test_s13_of_two_addresses_that_are_asked_for_at_once_the_second_may_di
     bridge.gate.set()
     with pytest.raises(DeviceFailed):
         await first
+    with pytest.raises(AddressNotShown, match="just gone on to another"):
+        await devices.another_address("d")
+    assert not second.done()
+    now = 2.5
     await devices.another_address("d")
     with pytest.raises(AddressDiffers, match="you say that the device shows another"):
         await second

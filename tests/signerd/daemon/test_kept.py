@@ -14,7 +14,7 @@ from signerd.backup.restoring import restore
 from signerd.core.states import State
 from signerd.journal.chain import utc_now
 from tests.support.backups import CONFIG
-from tests.support.daemons import approve, daemon_at, hurried_sleep, until, until_state
+from tests.support.daemons import PAUSES_OF_KEPT, approve, daemon_at, hurried_sleep, until, until_state
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_platform import EMAIL, PASSWORD, problem
 
@@ -42,8 +42,8 @@ def signatures_get_lost(request):
 
 
 async def no_second_try(seconds):
-    """What is kept waits 45 seconds at first: for the whole of a test."""
-    await (asyncio.Event().wait() if seconds in {45.0, 90.0} else hurried_sleep(seconds))
+    """What is kept waits for the whole of a test."""
+    await (asyncio.Event().wait() if seconds in PAUSES_OF_KEPT else hurried_sleep(seconds))
 
 
 @pytest.mark.parametrize("held", [State.SIGNED, State.KEPT])
@@ -152,7 +152,7 @@ async def test_who_was_taken_out_of_the_workspace_is_told_and_it_is_tried_no_mor
 
 async def for_some_turns():
     for _turn in range(20):
-        await hurried_sleep(45.0)
+        await hurried_sleep(1.0)
 
 
 async def test_what_is_kept_for_a_month_ends_and_what_is_over_for_three_is_not_followed_any_more(

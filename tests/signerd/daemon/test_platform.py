@@ -8,7 +8,7 @@ import pytest
 
 from signerd.core.states import State
 from signerd.errors import IllegalEvent
-from tests.support.daemons import approve, daemon_at, hurried_sleep, until, until_state
+from tests.support.daemons import PAUSES_OF_KEPT, approve, daemon_at, hurried_sleep, until, until_state
 from tests.support.fake_platform import problem
 
 pytestmark = pytest.mark.anyio
@@ -121,9 +121,9 @@ async def test_what_is_refused_for_now_is_kept_told_once_for_each_sentence_and_g
     assert [line.text for line in lines if line.kind == "state"][-3:] == ["submitting", "kept", "submitted"]
     after = [note.kind for note in entries if note.subject == "p-1"]
     assert after[after.index("signed") :] == ["signed", "submitting", *["kept"] * 8, "submitted"]
-    # Half a minute at first and a quarter of an hour at last, at the middle of the jitter.
-    kept = [pause for pause in pauses if pause in {45.0, 90.0, 180.0, 360.0, 675.0}]
-    assert kept[:5] == [45.0, 90.0, 180.0, 360.0, 675.0]
+    kept = [pause for pause in pauses if pause in PAUSES_OF_KEPT]
+    assert kept[: len(PAUSES_OF_KEPT)] == list(PAUSES_OF_KEPT)
+    assert PAUSES_OF_KEPT[-1] == 675.0, "a quarter of an hour at last, at the middle of the jitter"
     assert bridge.asked == 1
 
 
