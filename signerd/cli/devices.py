@@ -1,6 +1,7 @@
 """devices, register; device virtual, demo: virtual signing devices, for trying things out and for tests."""
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,7 @@ import click
 
 from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
 from signerd.cli.naming import device_named
-from signerd.cli.terminal import Exit, answer, aside, say, table
+from signerd.cli.terminal import Exit, answer, aside, say, table, tell
 from signerd.core.states import network_words
 from signerd.errors import NoSuchDevice
 
@@ -312,6 +313,13 @@ def virtual(
 @click.option("--tokens", is_flag=True, help="Then make a token, send some of it, stop it and destroy some.")
 def demo(auto: bool, tokens: bool) -> None:
     """Run the main job end to end on this machine: the platform, three signers, three virtual devices."""
+    if find_spec("sqlalchemy") is None:
+        # Said before anything is started. The Debian package brings no platform.
+        sentence = "the demo starts a platform, and its libraries are not installed here"
+        hint = "Run: pipx install 'signerd[desktop,server]' && ~/.local/bin/signerd demo"
+        raise click.exceptions.Exit(
+            tell("signerd", "not-installed", sentence, hint, Exit.FAILED, as_json=False)
+        )
     # Loading it takes a second or two.
     click.echo("The demo: one payment from a vault of three signers, on this machine alone.")
     from signerd.demo import story

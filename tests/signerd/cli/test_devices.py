@@ -224,3 +224,11 @@ def test_demo_tells_the_story_and_ends_with_its_status(monkeypatch, auto, tokens
     monkeypatch.setattr(story, "main", main)
     assert signerd("demo", *arguments).status == 3
     assert told == [(auto, tokens)]
+
+
+def test_demo_says_before_it_starts_anything_how_to_get_the_platform(monkeypatch):
+    """The Debian package has none."""
+    monkeypatch.setattr(devices, "find_spec", lambda name: None)
+    done = signerd("demo", "--auto")
+    assert (done.status, done.out) == (1, "")
+    assert "Run: pipx install 'signerd[desktop,server]' && ~/.local/bin/signerd demo" in done.err

@@ -56,8 +56,8 @@ class Passwords:
 
 
 def _of_nobody(hasher: PasswordHasher) -> str:
-    """What an unknown account's password is compared with: the same work, and never a match (P39). Written and
-    not hashed: that would take a fifth of a second of each command that opens the platform.
+    """What an unknown account's password is compared with: the same work, and never a match (P39). Written
+    and not hashed: that would take a fifth of a second of each command that opens the platform.
     """
     sizes = hasher.salt_len, hasher.hash_len
     salt, digest = (b64encode(bytes(size)).decode().rstrip("=") for size in sizes)
