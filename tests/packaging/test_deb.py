@@ -189,8 +189,8 @@ def test_it_is_installed_run_upgraded_removed_and_purged(root, package, tmp_path
         "systemctl --user daemon-reload" in json.loads(refused.stderr.splitlines()[-1])["error"]["sentence"]
     )
     assert not (root / f"home/{USER}/.config/systemd").exists()
-    for page in ("signerd", "signerd-hwi"):
-        assert (root / f"usr/share/man/man1/{page}.1.gz").exists()
+    for file in ("man/man1/signerd.1.gz", "man/man1/signerd-hwi.1.gz", "signerd/20-namespaces.conf"):
+        assert (root / "usr/share" / file).exists()
 
     done(root, "apt-get", "remove", "-y", "-q", "signerd")
     assert not (root / "usr/lib/signerd").exists()
