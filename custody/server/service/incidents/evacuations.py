@@ -5,13 +5,13 @@ What is decided is recorded with a job for each vault; `evacuating` acts on it.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final, cast
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, load_only
 
-from custody.advisories import Advisory
 from custody.schemas import evacuations as wire
 from custody.schemas.changes import Change, ChangeStatus
 from custody.schemas.common import Priority
@@ -34,6 +34,7 @@ from custody.server.service.requests.changes import Changes
 from custody.server.service.stored_vaults import Balance, balances_of, policy_of
 from custody.server.service.system import place_of
 from custody.server.store.models import EvacuatedVault, Evacuation, PendingChange, Proposal, Vault
+from custody.server.store.store import chunks
 from custody.text import count
 
 # The kind of job that moves one vault on. Its subject is the evacuation's id and the vault's.
@@ -179,14 +180,28 @@ class Evacuations:
         self._changes.moved(db, access.workspace_id)
 
     def _shown(self, db: Session, evacuations: Sequence[Evacuation]) -> list[wire.Evacuation]:
-        query = select(EvacuatedVault).where(
-            EvacuatedVault.evacuation_id.in_([each.id for each in evacuations])
-        )
+        """Of one workspace, read for all of them together: each may have 500 vaults."""
+        if not evacuations:
+            return []
+        ids = [each.id for each in evacuations]
+        query = select(EvacuatedVault).where(EvacuatedVault.evacuation_id.in_(ids))
         rows: dict[str, list[EvacuatedVault]] = defaultdict(list)
         for row in db.scalars(query.order_by(EvacuatedVault.place)):
             rows[row.evacuation_id].append(row)
-        in_force = self._in_force(db).values()
-        return [_report(db, each, rows[each.id], in_force) for each in evacuations]
+        told = [row for some in rows.values() for row in some]
+        old = {row.vault_id for row in told}
+        swept = _sweeps(db, evacuations)
+        waiting = {
+            row.replacement_id for row in told if any(map(_is_unsent, swept[row.evacuation_id, row.vault_id]))
+        }
+        seen = _Seen(
+            vaults=_vaults(db, old | {row.replacement_id for row in told if row.replacement_id is not None}),
+            balances=balances_of(db, old),
+            swept=swept,
+            unfit=unfit_to_receive(db, cast("set[str]", waiting - {None}), self._in_force(db).values()),
+        )
+        confirmed = _confirmed(db, evacuations[0].workspace_id)
+        return [_report(each, rows[each.id], seen, _change_of(confirmed, each)) for each in evacuations]
 
 
 def _require_something(decided: Decided) -> None:
@@ -203,29 +218,28 @@ def _evacuation(db: Session, access: WorkspaceAccess, evacuation_id: str) -> Eva
     return found
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """What some evacuations are told with. ``swept``: by evacuation and vault, each version of each sweep,
+    the oldest first. ``unfit``: why nothing is approved or sent, by replacement.
+    """
+
+    vaults: Mapping[str, Vault]
+    balances: Mapping[str, Balance]
+    swept: Mapping[tuple[str, str], Sequence[Proposal]]
+    unfit: Mapping[str, str]
+
+
 def _report(
-    db: Session,
-    evacuation: Evacuation,
-    rows: Sequence[EvacuatedVault],
-    in_force: Collection[Advisory],
+    evacuation: Evacuation, rows: Sequence[EvacuatedVault], seen: _Seen, change: PendingChange | None
 ) -> wire.Evacuation:
-    ids = [row.vault_id for row in rows]
-    wanted = {*ids, *(row.replacement_id for row in rows if row.replacement_id is not None)}
-    vaults = {vault.id: vault for vault in db.scalars(select(Vault).where(Vault.id.in_(wanted)))}
-    balances = balances_of(db, ids)
-    swept = _sweeps(db, evacuation)
-    waiting = {row.replacement_id for row in rows if any(map(_is_unsent, swept[row.vault_id]))} - {None}
-    unfit = unfit_to_receive(db, cast("set[str]", waiting), in_force)
-    shown_rows = [
-        _shown_row(row, vaults, balances.get(row.vault_id, Balance()), swept[row.vault_id], unfit)
-        for row in rows
-    ]
+    """``change``: what the second person confirmed."""
+    shown_rows = [_shown_row(row, seen) for row in rows]
     moved = [(row, each) for row, each in zip(rows, shown_rows, strict=True) if each.stage != "left"]
-    change = _change_of(db, evacuation)
     last_seen = [
         sweep.updated_at if each.stage == "confirmed" else None
         for row, each in moved
-        for sweep in swept[row.vault_id]
+        for sweep in seen.swept[row.evacuation_id, row.vault_id]
     ]
     return wire.Evacuation(
         evacuation_id=evacuation.id,
@@ -250,12 +264,42 @@ def _last(moments: Sequence[datetime | None]) -> datetime | None:
     return max(known) if known and len(known) == len(moments) else None
 
 
-def _sweeps(db: Session, evacuation: Evacuation) -> Mapping[str, list[Proposal]]:
-    """By vault, each version of each sweep, the oldest first."""
-    found: dict[str, list[Proposal]] = defaultdict(list)
-    ours = Proposal.workspace_id == evacuation.workspace_id, Proposal.evacuation_id == evacuation.id
-    for proposal in db.scalars(select(Proposal).where(*ours).order_by(Proposal.created_at, Proposal.id)):
-        found[proposal.vault_id].append(proposal)
+def _vaults(db: Session, ids: Collection[str]) -> Mapping[str, Vault]:
+    read = load_only(Vault.name, Vault.address, Vault.descriptor, Vault.chain, raiseload=True)
+    found = (db.scalars(select(Vault).where(Vault.id.in_(some)).options(read)) for some in chunks(ids))
+    return {vault.id: vault for part in found for vault in part}
+
+
+# Not their PSBTs: a sweep of a hundred coins has tens of thousands of bytes.
+_OF_SWEEP = load_only(
+    Proposal.evacuation_id,
+    Proposal.vault_id,
+    Proposal.family_id,
+    Proposal.status,
+    Proposal.replaced_by_id,
+    Proposal.movement_sats,
+    Proposal.fee_sats,
+    Proposal.updated_at,
+    raiseload=True,
+)
+
+
+# They are made after the start, by the clock of another process perhaps.
+CLOCKS_DIFFER: Final = timedelta(days=1)
+
+
+def _sweeps(db: Session, evacuations: Sequence[Evacuation]) -> Mapping[tuple[str, str], list[Proposal]]:
+    """By evacuation and vault, along the index of the workspace's proposals by age."""
+    found: dict[tuple[str, str], list[Proposal]] = defaultdict(list)
+    since = min(each.started_at for each in evacuations) - CLOCKS_DIFFER
+    query = select(Proposal).where(
+        Proposal.workspace_id == evacuations[0].workspace_id,
+        Proposal.created_at >= since,
+        Proposal.evacuation_id.in_([each.id for each in evacuations]),
+    )
+    query = query.options(_OF_SWEEP)
+    for proposal in db.scalars(query.order_by(Proposal.created_at, Proposal.id)):
+        found[proposal.evacuation_id or "", proposal.vault_id].append(proposal)
     return found
 
 
@@ -267,24 +311,18 @@ def _is_unsent(sweep: Proposal) -> bool:
     return _awaits_approval(sweep) or sweep.status in TO_BROADCAST
 
 
-def _shown_row(
-    row: EvacuatedVault,
-    vaults: Mapping[str, Vault],
-    balance: Balance,
-    sweeps: Sequence[Proposal],
-    unfit: Mapping[str, str],
-) -> wire.EvacuatedVault:
-    """``unfit``: why nothing is approved or sent, by replacement."""
-    replacement = None if row.replacement_id is None else vaults[row.replacement_id]
+def _shown_row(row: EvacuatedVault, seen: _Seen) -> wire.EvacuatedVault:
+    replacement = None if row.replacement_id is None else seen.vaults[row.replacement_id]
+    balance, sweeps = seen.balances.get(row.vault_id, Balance()), seen.swept[row.evacuation_id, row.vault_id]
     left = balance.confirmed + balance.unconfirmed - balance.locked
     living = [sweep for sweep in sweeps if _is_living(sweep)]
     arriving = [(sweep, sweep.movement_sats - sweep.fee_sats) for sweep in living]
     state = State(row.state)
-    why = None if replacement is None else unfit.get(replacement.id)
+    why = None if replacement is None else seen.unfit.get(replacement.id)
     can = state in {State.PROPOSED, State.LEFT} and replacement is not None
     return wire.EvacuatedVault(
         vault_id=row.vault_id,
-        vault_name=vaults[row.vault_id].name,
+        vault_name=seen.vaults[row.vault_id].name,
         stage=stage_of(state, _newest(sweeps), left_sats=left),
         reason=row.reason
         if why is None
@@ -326,17 +364,26 @@ def _newest(sweeps: Sequence[Proposal]) -> list[ProposalStatus]:
     return [ProposalStatus(sweep.status) for sweep in families.values()]
 
 
-def _change_of(db: Session, evacuation: Evacuation) -> PendingChange | None:
-    """What the second person confirmed."""
+def _confirmed(db: Session, workspace_id: int) -> Sequence[PendingChange]:
+    """What second persons confirmed, the first decided first."""
     query = select(PendingChange).where(
-        PendingChange.workspace_id == evacuation.workspace_id,
+        PendingChange.workspace_id == workspace_id,
         PendingChange.path == START_EVACUATION,
         PendingChange.status == ChangeStatus.APPLIED.value,
-        PendingChange.asked_by == evacuation.started_by,
-        # It is decided where the evacuation has just been made.
-        PendingChange.decided_at >= evacuation.started_at,
     )
-    query = query.order_by(PendingChange.decided_at)
+    return db.scalars(query.order_by(PendingChange.decided_at)).all()
+
+
+def _change_of(confirmed: Iterable[PendingChange], evacuation: Evacuation) -> PendingChange | None:
+    """It is decided where the evacuation has just been made."""
+    plan, since = (evacuation.started_by, evacuation.plan_hash), evacuation.started_at
     return next(
-        (each for each in db.scalars(query) if each.body.get("plan_hash") == evacuation.plan_hash), None
+        (
+            each
+            for each in confirmed
+            if (each.asked_by, each.body.get("plan_hash")) == plan
+            and each.decided_at is not None
+            and each.decided_at >= since
+        ),
+        None,
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, load_only
 
 from custody.advisories import Advisory, Concern
 from custody.server.domain.errors import NotFound
@@ -55,6 +55,22 @@ class Exposure:
         return is_empty, self.keys_to_spare, -self.amount_sats, self.vault_id
 
 
+# Of thousands of vaults and keys. To read anything else of them raises.
+_READ = (
+    load_only(Vault.workspace_id, Vault.name, Vault.chain, Vault.m, Vault.n, raiseload=True),
+    load_only(
+        Key.user_id,
+        Key.network,
+        Key.created_at,
+        Key.maker,
+        Key.model,
+        Key.firmware,
+        Key.made_on,
+        raiseload=True,
+    ),
+)
+
+
 def exposures(db: Session, organisation_id: int, advisory: Advisory) -> list[Exposure]:
     """The organisation's vaults with at least one exposed key: those first that the exposed keys alone move,
     then by how many keys are missing to that; of those the largest amount first. Evacuated vaults without
@@ -69,6 +85,7 @@ def exposures(db: Session, organisation_id: int, advisory: Advisory) -> list[Exp
         .join(Key, Key.id == VaultSigner.key_id)
         .where(Workspace.organisation_id == organisation_id)
         .order_by(Vault.id, VaultSigner.key_index)
+        .options(*_READ)
     )
     exposed: dict[Vault, tuple[ExposedKey, ...]] = {}
     for vault, signers in groupby(db.execute(places), key=lambda row: row[0]):

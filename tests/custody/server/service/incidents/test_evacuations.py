@@ -13,6 +13,7 @@ from custody.server.service.incidents.evacuations import EVACUATE
 from custody.server.service.jobs.outbox import MAX_FAILURES, Task
 from custody.server.store.models import AdvisoryPublisher, AuditEvent, Key, Proposal, StoredAdvisory
 from tests.custody.server.service.incidents.test_exposure import COLDCARD, know
+from tests.custody.server.service.test_plans import statements
 from tests.support.advisories import entry, trust
 from tests.support.custody import SHOP, ok, refused
 from tests.support.evacuations import (
@@ -279,13 +280,18 @@ class TestWork:
         assert stages(desk) == ["broadcast"]
         assert report(desk)["confirmed_at"] is None
         desk.mine()
-        found = report(desk)
+        with statements(desk.world.platform.services.store) as asked:
+            found = report(desk)
+        assert len(asked) < 30
+        assert not [said for said, _ in asked if "proposals.psbt" in said or "witness_script" in said]
         assert (stages(desk), found["vaults"][0]["left_sats"]) == (["confirmed"], 0)
         assert None not in (found["replaced_at"], found["proposed_at"], found["confirmed_at"])
         assert {each["confirmed_sats"] for each in desk.wallets()} == {0, row["swept_sats"]}
         # What an advisory exposes names it last, and says so.
         add_advisory(desk)
-        new, old = ok(desk.admin.get("/api/v1/exposures", workspace_id=1, advisory_id=7))
+        with statements(desk.world.platform.services.store) as asked:
+            new, old = ok(desk.admin.get("/api/v1/exposures", workspace_id=1, advisory_id=7))
+        assert not [said for said, _ in asked if "descriptor" in said or "xpub" in said]
         assert (old["balance_sats"], old["replacement_name"]) == (0, new["name"])
         assert (new["replacement_name"], old["replaced_at"]) == (None, row["replaced_at"])
 
