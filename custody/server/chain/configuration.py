@@ -8,6 +8,7 @@ docs/operate/chain.md.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
@@ -26,10 +27,21 @@ TOKENS_FROM, BLOCK_SECONDS = "TOKENS_FROM", "BLOCK_SECONDS"
 OPTIONS = (*NODES_OPTIONS, TOKENS_FROM, BLOCK_SECONDS)
 MAX_HEIGHT_DIGITS = 8
 MAX_BLOCK_SECONDS = 3_600
-EMBEDDED, BITCOIND, ESPLORA = "embedded", "bitcoind", "esplora"
 # Bitcoin Core's ports for RPC (chainparamsbase.cpp).
 RPC_PORTS = {Network.MAINNET: 8332, Network.TESTNET4: 48332, Network.SIGNET: 38332, Network.REGTEST: 18443}
 
+
+class Kind(StrEnum):
+    """The first word of a setting. A match over it has no default: mypy names one that misses a kind."""
+
+    EMBEDDED = "embedded"
+    BITCOIND = "bitcoind"
+    ESPLORA = "esplora"
+
+
+# What has a URL, and may index tokens.
+REMOTE = tuple(kind for kind in Kind if kind is not Kind.EMBEDDED)
+REMOTE_WORDS = " or ".join(f"{kind}:…" for kind in REMOTE)
 OpenBackend = EmbeddedChain | CoreBackend | EsploraBackend
 
 
@@ -48,7 +60,7 @@ class ChainSource:
     """
 
     network: Network
-    kind: str
+    kind: Kind
     url: SecretStr
     credentials: Credentials | None = field(default=None, repr=False)
     first_height: int = 0
@@ -57,13 +69,13 @@ class ChainSource:
 
     @property
     def is_embedded(self) -> bool:
-        return self.kind == EMBEDDED
+        return self.kind is Kind.EMBEDDED
 
 
 # A signet is the chain of its operator (BIP-325), so a private one is no disguise; its addresses read as
 # those that devices show.
 EMBEDDABLE = (Network.REGTEST, Network.SIGNET)
-EMBEDDED_REGTEST = ChainSource(Network.REGTEST, EMBEDDED, SecretStr(""))
+EMBEDDED_REGTEST = ChainSource(Network.REGTEST, Kind.EMBEDDED, SecretStr(""))
 
 
 def read_sources(environment: Mapping[str, str]) -> dict[Network, ChainSource]:
@@ -86,12 +98,12 @@ def open_backend(source: ChainSource, *, folder: Path, clock: Callable[[], float
     """
     url = source.url.get_secret_value()
     match source.kind:
-        case "bitcoind":
+        case Kind.BITCOIND:
             assert source.credentials is not None
             return CoreBackend(source.network, url, source.credentials, first_height=source.first_height)
-        case "esplora":
+        case Kind.ESPLORA:
             return EsploraBackend(url, source.network)
-        case _:
+        case Kind.EMBEDDED:
             return EmbeddedChain(folder, clock=clock, network=source.network)
 
 
@@ -106,23 +118,23 @@ def _require_known(given: Mapping[str, str]) -> None:
 def _read_source(network: Network, given: Mapping[str, str]) -> ChainSource | None:
     name = f"{PREFIX}{network.name}"
     options = {option: given.get(f"{name}_{option}", "") for option in OPTIONS}
-    kind, _, address = given.get(name, "").strip().partition(":")
-    if kind not in {"", EMBEDDED, BITCOIND, ESPLORA}:
-        raise ChainMisconfigured(f"{name} begins with bitcoind:, esplora: or is the word embedded.")
-    if kind != BITCOIND:
+    word, _, address = given.get(name, "").strip().partition(":")
+    if word not in {"", *Kind}:
+        raise ChainMisconfigured(f"{name} begins with {REMOTE_WORDS}, or is the word embedded.")
+    if word != Kind.BITCOIND:
         _require_no_options(name, {option: options[option] for option in NODES_OPTIONS}, "bitcoind:…")
-    if kind != EMBEDDED:
-        _require_no_options(name, {BLOCK_SECONDS: options[BLOCK_SECONDS]}, EMBEDDED)
-    if kind in {"", EMBEDDED}:
-        _require_no_options(name, {TOKENS_FROM: options[TOKENS_FROM]}, "bitcoind:… or esplora:…")
-    match kind:
-        case "":
-            return None
-        case "embedded":
+    if word != Kind.EMBEDDED:
+        _require_no_options(name, {BLOCK_SECONDS: options[BLOCK_SECONDS]}, Kind.EMBEDDED)
+    if word not in REMOTE:
+        _require_no_options(name, {TOKENS_FROM: options[TOKENS_FROM]}, REMOTE_WORDS)
+    if not word:
+        return None
+    match Kind(word):
+        case Kind.EMBEDDED:
             return _embedded(network, name, address, options)
-        case "esplora":
+        case Kind.ESPLORA:
             return _esplora(network, name, address, options)
-        case _:
+        case Kind.BITCOIND:
             return _bitcoind(network, name, address, options)
 
 
@@ -140,10 +152,10 @@ def _embedded(network: Network, name: str, address: str, options: Mapping[str, s
         )
     seconds = options[BLOCK_SECONDS]
     if not seconds:
-        return ChainSource(network, EMBEDDED, SecretStr(""))
+        return ChainSource(network, Kind.EMBEDDED, SecretStr(""))
     if seconds not in map(str, range(1, MAX_BLOCK_SECONDS + 1)):
         raise ChainMisconfigured(f"{name}_{BLOCK_SECONDS} is a number from 1 to {MAX_BLOCK_SECONDS}.")
-    return ChainSource(network, EMBEDDED, SecretStr(""), block_seconds=int(seconds))
+    return ChainSource(network, Kind.EMBEDDED, SecretStr(""), block_seconds=int(seconds))
 
 
 def _esplora(network: Network, name: str, address: str, options: Mapping[str, str]) -> ChainSource:
@@ -151,14 +163,16 @@ def _esplora(network: Network, name: str, address: str, options: Mapping[str, st
         EsploraBackend(address, network).close()
     except ValueError as error:
         raise ChainMisconfigured(f"{name}: {error}") from None
-    return ChainSource(network, ESPLORA, SecretStr(address), tokens_from=_height(name, TOKENS_FROM, options))
+    return ChainSource(
+        network, Kind.ESPLORA, SecretStr(address), tokens_from=_height(name, TOKENS_FROM, options)
+    )
 
 
 def _bitcoind(network: Network, name: str, address: str, options: Mapping[str, str]) -> ChainSource:
     url = _rpc_url(network, name, address, allows_http=_is_yes(name, options["ALLOW_HTTP"]))
     return ChainSource(
         network,
-        BITCOIND,
+        Kind.BITCOIND,
         SecretStr(url),
         _credentials(name, options),
         _height(name, "FIRST_HEIGHT", options) or 0,

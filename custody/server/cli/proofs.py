@@ -87,15 +87,21 @@ def _read(path: Path) -> "ProofFile":
 
 
 def _checked(proof: "ProofFile", chain: str) -> Checked:
-    from custody.server.chain.configuration import PREFIX, open_backend, read_sources
+    from custody.server.chain.configuration import (
+        PREFIX,
+        REMOTE,
+        REMOTE_WORDS,
+        open_backend,
+        read_sources,
+    )
     from multisig import Network
 
     network = Network(proof.network)
     name = f"{PREFIX}{network.name}"
     options = {key: value for key, value in os.environ.items() if key.startswith(f"{name}_")}
-    if chain.partition(":")[0] not in {"bitcoind", "esplora"}:
+    if chain.partition(":")[0] not in REMOTE:
         fail(
-            "--chain begins with bitcoind: or esplora:.",
+            f"--chain begins with {REMOTE_WORDS}.",
             "The page 'The chain' of the documentation has examples.",
             Exit.USAGE,
         )

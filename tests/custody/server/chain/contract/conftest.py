@@ -1,16 +1,18 @@
-"""The contract of every chain backend: each test runs once for each rig named here.
+"""The contract of every chain backend: each test runs once for each rig.
 
-A new backend adds its name to RIGS and a fixture ``<name>_rig``; the tests stay as they are.
+A new kind of backend brings a fixture ``<kind>_rig``; the tests stay as they are.
 What a rig is stands in tests/support/chains.py.
 """
 
 import pytest
 
+from custody.server.chain.configuration import Kind
 from tests.support.chains import EmbeddedRig, Rig
 from tests.support.esplora import EsploraRig
 from tests.support.fake_bitcoind import FakeNodeRig
 
-RIGS = ("embedded", "esplora", "mempool_space", "core", "bitcoind")
+# Two kinds have a second rig: an explorer with mempool.space's API, and a fake node.
+RIGS = (*Kind, "mempool_space", "core")
 
 
 @pytest.fixture(params=RIGS)
