@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum, unique
+from functools import cache
 from pathlib import Path
 
 # The first folder with a file of a name wins (udev(7)).
@@ -27,18 +28,12 @@ TELL_UDEV = (
     ),
 )
 _VENDOR = re.compile(r'ATTRS?\{idVendor\}=="([0-9a-f]{4})"')
-# The vendors of these rules, each by its file. A Jade is left out: the chips that it is seen by are in other
-# things too.
-MAKERS = {
-    "d13e": "20-coldcard.rules",
-    "2b24": "20-keepkey.rules",
-    "2c97": "20-ledger.rules",
-    "534c": "20-trezor.rules",
-    "1209": "20-trezor.rules",
-    "03eb": "20-bitbox.rules",
-}
-# What ``1209`` (pid.codes) and ``03eb`` (Atmel) are signing devices with.
-PRODUCTS = {"1209": {"53c0", "53c1"}, "03eb": {"2402", "2403"}}
+# A device's node on the bus. A rule that opens a serial port does not count: the chips by which a Jade is
+# seen are in other things too.
+_ON_BUS = re.compile(
+    r'^SUBSYSTEM=="usb", ATTR\{idVendor\}=="([0-9a-f]{4})"(?:, ATTR\{idProduct\}=="([0-9a-f]{4})")?',
+    re.MULTILINE,
+)
 
 
 @unique
@@ -61,6 +56,13 @@ class RuleFile:
 def ours() -> dict[str, bytes]:
     """The content of each file, by its name."""
     return {file.name: file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.rules"))}
+
+
+@cache
+def _numbers() -> dict[tuple[str, str], str]:
+    """By vendor and product, the file that opens it; an empty product stands for all of the vendor's."""
+    found = ((match, name) for name, content in ours().items() for match in _ON_BUS.findall(content.decode()))
+    return {(vendor, product): name for (vendor, product), name in found}
 
 
 def standings(root: Path) -> tuple[RuleFile, ...]:
@@ -102,10 +104,11 @@ def shut_devices(root: Path) -> list[tuple[Path, str]]:
 def _present(root: Path) -> Iterator[tuple[Path, str]]:
     for place in sorted((root / "sys/bus/usb/devices").glob("*")):
         vendor, product = _word(place / "idVendor"), _word(place / "idProduct")
-        if vendor in MAKERS and product in PRODUCTS.get(vendor, {product}):
+        rule = _numbers().get((vendor, product)) or _numbers().get((vendor, ""))
+        if rule is not None:
             bus, number = _word(place / "busnum"), _word(place / "devnum")
             if bus.isdigit() and number.isdigit():
-                yield root / f"dev/bus/usb/{int(bus):03}/{int(number):03}", MAKERS[vendor]
+                yield root / f"dev/bus/usb/{int(bus):03}/{int(number):03}", rule
 
 
 def _word(path: Path) -> str:
@@ -119,4 +122,5 @@ def _word(path: Path) -> str:
 def some_rule(root: Path) -> bool:
     """Whether any file of this machine names the maker of a signing device: it may be another program's."""
     files = (file for folder in RULE_FOLDERS for file in (root / folder).glob("*.rules"))
-    return any(vendor in MAKERS for file in files for vendor in _VENDOR.findall(_word(file)))
+    makers = {vendor for vendor, _product in _numbers()}
+    return any(vendor in makers for file in files for vendor in _VENDOR.findall(_word(file)))

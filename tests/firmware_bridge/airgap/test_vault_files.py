@@ -349,13 +349,16 @@ def test_as_a_qr_code():
     assert assembler.result.data.decode() == text
 
 
-@pytest.mark.parametrize("family", sorted(set(Family) - {Family.COLDCARD, Family.JADE}))
+READ_CARDS_OR_CODES = {Family.COLDCARD, Family.JADE}
+
+
+@pytest.mark.parametrize("family", sorted(set(Family) - READ_CARDS_OR_CODES))
 def test_makes_that_have_nothing_but_a_cable(family):
     with pytest.raises(Unsupported, match="cable"):
         require_airgap(family)
 
 
-@pytest.mark.parametrize("family", [Family.COLDCARD, Family.JADE])
+@pytest.mark.parametrize("family", sorted(READ_CARDS_OR_CODES))
 def test_makes_that_need_none(family):
     require_airgap(family)
 

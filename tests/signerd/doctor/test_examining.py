@@ -128,8 +128,9 @@ def test_a_device_that_is_not_openable_is_named_with_its_rule(patient, monkeypat
     assert "20-trezor.rules" in found.do
 
 
-def test_something_else_on_usb_is_no_device(patient, monkeypatch):
-    usb(patient, "1209", "0001", mode=0o600)
+@pytest.mark.parametrize("numbers", [("1209", "0001"), ("303a", "4001")], ids=["pid.codes", "a Jade's chip"])
+def test_something_else_on_usb_is_no_device(patient, monkeypatch, numbers):
+    usb(patient, *numbers, mode=0o600)
     rule(patient, 'ATTR{idVendor}=="2c97"')
     monkeypatch.setattr(rules.os, "access", lambda *_: False)
     assert machine.permissions(patient).outcome is Outcome.WELL
