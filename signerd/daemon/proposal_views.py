@@ -22,9 +22,9 @@ from multisig import (
 from multisig.inspection import ProofOfControl
 from multisig.tokens import Bytecode, Call, Payload, format_units, token_words
 from signerd.core.checks.case import Verdict
+from signerd.core.checks.table import CHECKS
 from signerd.core.checks.tokens import ListedAddress
 from signerd.core.review import Review
-from signerd.core.rules.values import RULE_NAMES
 from signerd.core.screens import address_on_screen, on_screen
 from signerd.core.states import State
 from signerd.core.text import amount, count, plain
@@ -73,12 +73,7 @@ ENDED = frozenset(
 )
 
 
-# These speak of other proposals, of other apps' PSBTs, of what was spent and where it came back to: an app is
-# told how they ended, and no more.
-BETWEEN_US = frozenset({"change-index", "conflict", "paid-twice", *RULE_NAMES})
 NOT_TOLD = "What this check found is for the person alone."
-
-
 NO_LABELS: Labels = MappingProxyType({})
 
 
@@ -382,7 +377,7 @@ def _names_any(verdict: Verdict, hides: Callable[[str], bool]) -> bool:
 
 
 def _for_an_app(check: CheckView) -> CheckView:
-    return _not_told(check) if check.name in BETWEEN_US else check
+    return _not_told(check) if CHECKS[check.name].private else check
 
 
 def _not_told(check: CheckView) -> CheckView:

@@ -46,6 +46,7 @@ def test_no_word_that_is_stored_or_relied_on_is_gone_or_another(what):
 
 def test_what_an_approval_is_bound_to_hashes_as_it_did():
     found = review(snapshot_of(spend()), review_context())
+    # Another check, or another sentence, is another digest: put it here, and tell it in CHANGELOG.md.
     assert found.digest == "d946a09734c9a8720801fb00f50efc5605ebbdfca482da5b9a985df84860ebf5"
 
 

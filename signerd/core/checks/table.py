@@ -73,7 +73,8 @@ class Check:
     ``lowered``: what a refusal or a hold becomes where the configuration lowers the check; None: it may not
     be lowered. ``HOLD`` asks the person to name the warning, ``WARN`` only shows it. ``run``: takes the
     ``Case`` before the inspection and the ``InspectedCase`` from it on. None: the review or
-    ``multisig.inspect`` gives the verdict.
+    ``multisig.inspect`` gives the verdict. ``private``: its sentence tells of other proposals or
+    of what was spent. An app is told that it refused, and no more.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Check:
     lowered: str | None = None
     of: frozenset[Kind] = ANY
     run: Callable[[Any], Answer] | None = None
+    private: bool = False
 
     def __post_init__(self) -> None:
         if self.lowered is not None and not UNTOUCHABLE.isdisjoint(self.attacks):
@@ -196,15 +198,15 @@ _ROWS = (
     Check("locktime", ("S30",), AFTER, "It need not wait long before it can be mined.",
           lowered=WARN, of=MOVES, run=locks.locktime),
     Check("change-index", ("S29",), AFTER, "What comes back goes where a restored wallet finds it.",
-          of=COINS, run=payments.change_index),
+          of=COINS, run=payments.change_index, private=True),
     Check("replacement", ("S11",), AFTER,
           "A declared replacement only raises the fee, or takes everything back.",
           of=PROPOSALS - PROOFS, run=neighbours.replacement),
     Check("conflict", ("S25",), AFTER, "No other proposal spends the same coins.",
-          lowered=WARN, of=MOVES, run=neighbours.conflicting),
+          lowered=WARN, of=MOVES, run=neighbours.conflicting, private=True),
     Check("paid-twice", ("S6", "S26"), AFTER,
           "No signed transaction makes the same payment from other coins.",
-          of=COINS, run=neighbours.paid_twice),
+          of=COINS, run=neighbours.paid_twice, private=True),
     Check("token-twice", ("S6",), AFTER,
           "No signed transaction makes the same call or deployment from other coins.",
           of=TOKENS, run=tokens.token_twice),
@@ -227,7 +229,8 @@ def by_name(checks: Iterable[Check]) -> Mapping[str, Check]:
     return MappingProxyType(found)
 
 
-CHECKS = by_name((*_ROWS, *(Check(name, (), Stage.RULES, "A rule of rules.toml.") for name in RULE_NAMES)))
+_RULES = (Check(name, (), Stage.RULES, "A rule of rules.toml.", private=True) for name in RULE_NAMES)
+CHECKS = by_name((*_ROWS, *_RULES))
 LOWERABLE = tuple(sorted(name for name, check in CHECKS.items() if check.lowered is not None))
 # What a review says where no row runs: of a PSBT that cannot be read, and of what the configuration lowers.
 READABLE, LOWERED = "psbt-readable", "lowered"
