@@ -100,6 +100,19 @@ PROGRAMS = {
     "contract-calls/resubmit", "add-to-contract-whitelist", "remove-from-contract-whitelist",
     "redeliver-webhook",
 }  # fmt: skip
+# What changes a workspace and never needs a second person: all else does (P56).
+ALONE = {
+    # What a vault's signers decide, and what stops something.
+    "create-psbt", "preview-psbt", "cancel-psbt", "sign-psbt", "forward-to-vault", "preview-forward",
+    "create-proof", "create-token", "call-contract", "contract-calls/resubmit",
+    "add-to-contract-whitelist", "remove-from-contract-whitelist", "create_wallet", "freeze-vault",
+    "unfreeze-vault", "preview-evacuation", "sweep-again", "take-advisories",
+    # People and programs: fewer of them, one's own, and secrets of what is there.
+    "leave-workspace", "set-default-workspace", "revoke-invite", "unlink-identity", "revoke-service-account",
+    "issue-service-secret", "update-identity-provider-secret",
+    "update-workspace", "redeliver-webhook", "test-webhook",
+    "request-change", "confirm-change", "decline-change",
+}  # fmt: skip
 # The handler asks for all seven.
 OWNERS = {
     f"/api/v1/{name}"

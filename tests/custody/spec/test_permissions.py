@@ -4,6 +4,7 @@ import pytest
 
 from custody.schemas.users import PermissionName
 from custody.server.domain.roles import EVERY_PERMISSION
+from custody.server.web.changes import _by_path
 from custody.server.web.endpoint import Auth, Endpoint
 from custody.server.web.routes import ENDPOINTS
 from tests.custody.spec import contract
@@ -28,6 +29,14 @@ def test_every_row_is_as_it_was_decided(specification: Specification) -> None:
     table = {f"{row.method} {row.path}": _needs(row) for row in ENDPOINTS if row.path not in told}
     decided = {call: needs for needs, calls in contract.WITHOUT_PERMISSION.items() for call in calls}
     assert table == {**contract.PERMISSIONS, **decided}
+
+
+def test_p56_every_write_needs_a_second_person_or_is_decided_not_to() -> None:
+    """``needs_second_person`` in the row; what one person does alone stands in ``contract.ALONE``."""
+    needing = {row.path for row in ENDPOINTS if row.needs_second_person}
+    alone = {row.path for row in ROWS if row.is_write} - needing
+    assert alone == {f"/api/v1/{name}" for name in contract.ALONE}
+    assert needing == set(_by_path()), "changes.py does not read the rows of that module"
 
 
 def _needs(row: Endpoint) -> set[str] | str:
