@@ -1,0 +1,110 @@
+"""What the pages for contributors name is there: files, folders, tests, tables."""
+
+import re
+import subprocess
+import tomllib
+from itertools import filterfalse
+from posixpath import normpath
+
+import pytest
+
+from tests.support.pages import DOCS, ROOT, named, prose
+
+ARCHITECTURE = DOCS / "understand" / "architecture.md"
+PAGES = [ROOT / "CONTRIBUTING.md", ARCHITECTURE, *sorted((DOCS / "build" / "adding").glob("*.md"))]
+# Of what only a machine or a build has, or the person names.
+ELSEWHERE = re.compile(r"^\.cache|^\.venv|^site/|^fuzz/found|^/|\.\./shared|[A-Z]{4}")
+# Of the example that a page adds: the folder is there.
+EXAMPLE = re.compile(r"foo|electrum")
+# Where a page says that its names lie.
+BELOW = re.compile(r"\bbelow `([^`]+)`")
+QUOTED = re.compile(r"`([^`\n]+)`")
+PATH = re.compile(r"\.{0,2}/?[a-z0-9_.-]+/[a-z0-9_./-]*|[a-z0-9_]+\.(?:py|md|toml|yml|json)", re.ASCII)
+CONSTANT = re.compile(r"_?[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)*")
+
+
+def _asked(*arguments: str) -> list[str]:
+    ended = subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    return ended.stdout.splitlines()
+
+
+FILES = _asked("ls-files")
+PLACES = {*FILES, *(file.rsplit("/", depth)[0] for file in FILES for depth in range(1, file.count("/") + 1))}
+NAMES = {place.rsplit("/", 1)[-1] for place in PLACES}
+
+
+def quoted(page):
+    return QUOTED.findall(prose(page))
+
+
+def below(page):
+    inside = ["custody/server", "signerd"] if page == ARCHITECTURE else BELOW.findall(prose(page))
+    return ["", *(f"{folder.strip('/')}/" for folder in inside)]
+
+
+def is_there(path, folders):
+    path = path.strip("/")
+    while EXAMPLE.search(path):
+        path, slash, _name = path.rpartition("/")
+        if not slash:
+            return True
+    return path in NAMES if "/" not in path else any(normpath(folder + path) in PLACES for folder in folders)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_its_files_and_folders_are_there(page):
+    paths = [word for word in quoted(page) if PATH.fullmatch(word) and not ELSEWHERE.search(word)]
+    assert [path for path in paths if not is_there(path, below(page))] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_its_tests_are_there(page):
+    gone = []
+    for word in filterfalse(EXAMPLE.search, quoted(page)):
+        file, _, test = word.removeprefix("../").partition("::")
+        if file.endswith(".py") and test:
+            text = "".join((ROOT / place).read_text() for place in FILES if place.endswith(f"/{file}"))
+            name = re.split(r"[\[…]", test)[0]
+            whole = "" if "…" in test else r"\("
+            gone += [] if re.search(rf"def {name}{whole}", text) else [word]
+    assert gone == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_its_tables_and_constants_are_there(page):
+    names = {word for word in quoted(page) if CONSTANT.fullmatch(word)}
+    found = _asked("grep", "-ohwE", "|".join(names), "--", "*.py", "Makefile") if names else []
+    assert sorted(names - set(found)) == []
+    placed = re.findall(r"`(\w+)` (?:of|in)\s+`([\w/.]+\.py)`", prose(page))
+    gone = [(word, path) for word, path in placed if not is_there(path, below(page))]
+    gone += [(word, path) for word, path in placed if (ROOT / path).exists() and not defines(path, word)]
+    assert gone == []
+
+
+def defines(path, word):
+    return re.search(rf"^ *(?:class |def )?{word}\b", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def _listed(after):
+    """The names in the first column of the table below a heading or a line."""
+    text = ARCHITECTURE.read_text(encoding="utf-8").partition(f"{after}\n")[2]
+    rows = re.search(r"(?:^\|.*\n)+", text, re.MULTILINE)[0].splitlines()[2:]
+    return sorted(name for row in rows for name in QUOTED.findall(row.split("|")[1]))
+
+
+@pytest.mark.parametrize("package", ["multisig", "firmware_bridge", "device_simulators"])
+def test_the_architecture_lists_each_module(package):
+    inside = {file.split("/")[1].removesuffix(".py") for file in FILES if file.startswith(f"{package}/")}
+    assert _listed(f"## {package}") == sorted(name for name in inside if not re.match(r"__|py\.typed", name))
+
+
+@pytest.mark.parametrize(
+    ("after", "name"),
+    [("apart (`make lint`).", "Inside the platform's use cases"), ("## signerd", "Inside signerd")],
+)
+def test_the_architecture_lists_each_layer(after, name):
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (layers,) = (contract["layers"] for contract in contracts if contract["name"] == name)
+    assert _listed(after) == sorted(set(re.findall(r"\w+", " ".join(layers))) - {"__main__"})
