@@ -26,6 +26,7 @@ from signerd.core.values import Limits
 from signerd.errors import BackupUnreadable, ConfigError, FolderNotEmpty, JournalError, SignerdError
 from signerd.journal import Journal
 from signerd.journal.chain import utc_now
+from signerd.journal.journal import UNDELIVERED
 from signerd.journal.rows import audit_head
 from signerd.journal.schema import MIGRATIONS, migrate
 from signerd.journal.storage import (
@@ -49,7 +50,8 @@ class Remembered:
     """What the person compares before it is put in place.
 
     ``pins``: name and verification code of each. ``unclear``: proposals that may have been signed on a
-    device, which is not repeated unasked. ``notes``: what of the configuration is to be put right first.
+    device, which is not repeated unasked. ``undelivered``: signatures that the platform did not have, and
+    which are not submitted. ``notes``: what of the configuration is to be put right first.
     """
 
     network: Network
@@ -61,6 +63,7 @@ class Remembered:
     pins: tuple[tuple[str, str], ...]
     signatures: int
     unclear: int
+    undelivered: int
     notes: tuple[str, ...]
 
 
@@ -125,6 +128,7 @@ def _filled(backup: Backup, folder: Path, now: Callable[[], datetime], fault: Fa
     try:
         with Journal(folder, network=manifest.network, limits=Limits(), now=now, fault=fault) as journal:
             unclear = len(journal.ids([*AT_THE_DEVICE, State.INTERRUPTED]))
+            undelivered = len(journal.ids(UNDELIVERED))
             journal.restore(manifest.made_at)
             pins = tuple((pin.name, pin.vault.verification_code) for pin in journal.pins())
             signatures = journal.figures().signatures
@@ -154,6 +158,7 @@ def _filled(backup: Backup, folder: Path, now: Callable[[], datetime], fault: Fa
         pins,
         signatures,
         unclear,
+        undelivered,
         (_rules_note(backup), *_notes(folder, manifest.network)),
     )
 

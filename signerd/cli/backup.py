@@ -121,6 +121,11 @@ def remembered_text(found: "Remembered", *, by_passphrase: bool) -> str:
             f"! {found.unclear} may have been signed on the device when it was made: none is signed again "
             "unasked."
         )
+    if found.undelivered:
+        lines.append(
+            f"! Signatures that the platform did not have when it was made: {found.undelivered}. None is "
+            "submitted, for you may have declined it since. `signerd proposals --all` shows what is over."
+        )
     if not by_passphrase:
         lines.append(
             "! Anybody can encrypt to a public key: compare the content's fingerprint with the one that "

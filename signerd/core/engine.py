@@ -258,8 +258,9 @@ KEY_REVOKED = "KEY_REVOKED"
 
 # Where a later poll may have taken the proposal while the answer to our submission was still on its way.
 OVERTAKEN = OVER | {State.BROADCAST, State.CONFIRMED}
-# And the person may have said no to what is kept. That it was taken is their news all the same.
-OVERRULED = OVERTAKEN | {State.DECLINED}
+# And the person may have said no to what is kept. That it was taken is their news all the same; what the
+# platform shows may have told that before.
+OVERRULED = OVERTAKEN | {State.DECLINED, State.SUBMITTED}
 
 
 def submit_started(record: Record, _event: events.SubmitStarted, _around: ReviewContext) -> Step:
@@ -273,7 +274,7 @@ def submit_started(record: Record, _event: events.SubmitStarted, _around: Review
 
 
 def submit_accepted(record: Record, event: events.SubmitAccepted, _around: ReviewContext) -> Step:
-    if record.state in (State.BROADCAST, State.CONFIRMED):
+    if record.state in (State.SUBMITTED, State.BROADCAST, State.CONFIRMED):
         return _late(record, "accepted")
     said_no = record.state in (*OVER, State.DECLINED)
     if record.state in OVER and record.snapshot.status is not ProposalStatus.PENDING:

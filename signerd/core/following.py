@@ -184,7 +184,7 @@ def lapsed(record: Record, event: events.Lapsed) -> Step:
     """
     if record.state in (State.SIGNED, State.KEPT):
         return withdrawn(record, event.why or KEPT_TOO_LONG)
-    if record.state not in OVER or is_settled(record):
+    if record.state not in OVER or event.why or is_settled(record):
         return Step(record)
     gone = replace(record, let_go=True, reason=f"{record.reason} {LET_GO}".strip())
     told = Notify(record.psbt_id, Level.ATTENTION, LET_GO)

@@ -8,6 +8,7 @@ tried again, later each time.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from datetime import timedelta
 from typing import TypeVar
 
 from custody.pace import Backoff
@@ -48,6 +49,8 @@ OVERDUE_SECONDS = 3_600.0
 # Of what the platform refuses for now. A freeze may last minutes, an advisory weeks; each try costs the
 # platform an entry of its audit log. No other pause is as long as the first, so that a test can tell it.
 KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS = 96.0, 900.0
+# A person who compares a long list on the screen takes minutes.
+AT_THE_DEVICE_USUALLY = timedelta(minutes=10)
 DEVICES = "devices"
 
 
@@ -123,10 +126,10 @@ class Runner:
 
     # --- effects --------------------------------------------------------------------------------------------
 
-    def decide(self, psbt_id: str, event: events.Event) -> Step:
+    def decide(self, psbt_id: str, event: events.Event, *, late: bool = False) -> Step:
         """Record an event and perform what follows. Raises what the engine and the journal raise."""
         step = self.journal.decide(psbt_id, event)
-        self.perform(step.effects)
+        self.perform(step.effects, late=late)
         return step
 
     def tell(self, before: Record | None, after: Record) -> None:
@@ -148,7 +151,7 @@ class Runner:
             self.feed.add(after.psbt_id, "info", "The platform tells of no trouble with it any more.")
 
     def perform(self, effects: Iterable[Effect], *, late: bool = False) -> None:
-        """``late``: of what was decided before this start."""
+        """``late``: of what was decided before this start, or while the machine may have slept."""
         for effect in effects:
             match effect:
                 case AskPerson(psbt_id, screen):
@@ -236,8 +239,10 @@ class Runner:
             if asked is None:
                 return
             self.feed.add(psbt_id, "progress", "Look at your device.")
+            began = self.journal.now()
             outcome = await self._devices.sign(asked, teller(self.feed, psbt_id))
-            step = self.decide(psbt_id, outcome)
+            # By the clock of the day: the loop's may stand still while the machine sleeps.
+            step = self.decide(psbt_id, outcome, late=self.journal.now() - began > AT_THE_DEVICE_USUALLY)
             if step.record.state is State.WAITING_DEVICE:
                 self.feed.add(psbt_id, "attention", step.record.reason)
                 await self._sleep(DEVICE_PAUSE_SECONDS)

@@ -49,6 +49,8 @@ UNSIGNED = (State.REFUSED, State.WAITING_PERSON, State.WAITING_DEVICE, State.INT
 RECONSIDERED = (State.REFUSED, State.WAITING_PERSON)
 
 
+# Signed, and not with the platform as far as is known.
+UNDELIVERED = (State.SIGNED, State.SUBMITTING, State.KEPT)
 # Twice as long as a proposal of the platform's waits for its signatures.
 KEPT_DAYS = 30
 # After its end, by the platform's word, a signed proposal is followed for so long.
@@ -257,7 +259,8 @@ class Journal(KeysAndVaults):
     def _hear_version(self, psbt_id: str, replaces: str, known: Record | None) -> None:
         if self.versions.knows(psbt_id):
             return
-        self._quota.require_words(known, self.now().timestamp())
+        # Of whatever it replaces: no flood of versions keeps the end of what was decided from being heard.
+        self._quota.require_words(None, self.now().timestamp())
         with self._transaction("Heard"):
             is_signed = known is not None and known.signature is not None
             self.versions.write(psbt_id, replaces, after_signature=is_signed)
@@ -288,7 +291,7 @@ class Journal(KeysAndVaults):
             self.unfollowed.forget_all_heard()
             self._append(restored_note(made_at, entries, head))
             self._judge_anew()
-            for record in self.records((State.SIGNED, State.SUBMITTING, State.KEPT)):
+            for record in self.records(UNDELIVERED):
                 self._stored(record, forgotten(record))
 
     @property

@@ -71,6 +71,7 @@ def test_a_forged_value_draws_no_line_of_the_summary():
         pins=(("Treasury'  AAAA\n  seen      'Treasury", "XXXX"),),
         signatures=3,
         unclear=0,
+        undelivered=0,
         notes=("The platform is x\n  chain     8 entries",),
     )
     text = remembered_text(found, by_passphrase=False)

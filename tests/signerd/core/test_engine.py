@@ -23,7 +23,7 @@ from signerd.core.events import (
     SubmitDecline,
     due_effects,
 )
-from signerd.core.following import is_settled, receive
+from signerd.core.following import LEFT, is_settled, receive
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Imported, Limits, Record, ReviewContext, Snapshot
@@ -479,6 +479,8 @@ def test_an_acceptance_after_a_no_is_told_where_the_person_looks(said_no: events
         assert TAKEN_ALL_THE_SAME in step.record.reason
         assert [effect.level for effect in step.effects if isinstance(effect, Notify)] == [Level.ALARM]
         assert step.record.state is (State.SUBMITTED if status == "PENDING" else State.WITHDRAWN)
+        for late in (events.SubmitAccepted(1, 2), REFUSED_NOW, events.SubmitUndelivered("no")):
+            assert decide(decide(step.record, late, AROUND).record, events.Restarted(), AROUND).notes == ()
 
 
 def test_what_others_completed_without_the_signature_is_not_said_to_have_it() -> None:
@@ -499,6 +501,7 @@ def test_what_is_kept_or_followed_for_too_long_ends_and_stays_signed() -> None:
         (),
     )
     assert not is_settled(ended)
+    assert decide(ended, events.Lapsed(LEFT), AROUND) == Step(ended)
     step = decide(ended, events.Lapsed(), AROUND)
     assert (is_settled(step.record), kinds(step.effects), note_kinds(step)) == (True, [Notify], ["let-go"])
     assert "counts as signed" in step.record.reason

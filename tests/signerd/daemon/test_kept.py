@@ -63,7 +63,7 @@ async def test_declined_after_the_backup_it_does_not_go_out_once_that_is_restore
         await daemon.reject("p-1", "fraud")
         await until(lambda: daemon.journal.record("p-1").decline.delivered)
     platform.before = lambda _request: None
-    assert restore(backup, tmp_path / "new", lambda _file: True)
+    assert restore(backup, tmp_path / "new", lambda found: found.undelivered == 1)
     async with daemon_at(tmp_path / "new", platform, bridge) as daemon:
         await until(lambda: not daemon.journal.behind())
         record = daemon.journal.record("p-1")
@@ -114,6 +114,25 @@ async def test_after_an_outage_it_looks_at_the_platform_and_then_acts(prepared, 
         platform.proposals["p-2"] = ENDED_VERSION
         away = False
         await until_state(daemon, "p-1", State.WITHDRAWN)
+    assert platform.signatures("p-1") == []
+
+
+async def test_what_was_signed_while_the_machine_slept_is_sent_after_a_look_as_well(
+    prepared, platform, bridge
+):
+    """The person has pressed the device's button, and shut the lid: nothing is heard before it is opened."""
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        platform.before = lambda r: problem(503, "INTERNAL") if "awaiting" in r.url.params else None
+
+        def sleep(psbt):
+            daemon.journal._now = lambda: utc_now() + timedelta(hours=8)
+            platform.proposals["p-2"] = ENDED_VERSION
+            return psbt
+
+        bridge.alter = sleep
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.WITHDRAWN, State.SUBMITTED)
     assert platform.signatures("p-1") == []
 
 
