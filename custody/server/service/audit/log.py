@@ -196,15 +196,13 @@ def _gone(marks: Mapping[int, Mark]) -> str:
 def chained_rows(
     db: Session,
     *conditions: ColumnElement[bool],
-    limit: int | None = None,
-    offset: int | None = None,
     newest_first: bool = False,
 ) -> Generator[ChainedRow, None, None]:
     """The rows of one chain in order, a thousand in memory at a time. Close it unless you read it to its
     end.
     """
     order = AuditEvent.position.desc() if newest_first else AuditEvent.position
-    query = select(*_COLUMNS).where(*conditions).order_by(order).limit(limit).offset(offset)
+    query = select(*_COLUMNS).where(*conditions).order_by(order)
     with db.execute(query.execution_options(yield_per=BATCH)) as events:
         for event in events:
             values = event._asdict()

@@ -58,16 +58,17 @@ def names_in(db: Session, access: WorkspaceAccess, rows: Iterable[AuditRow]) -> 
     people = {int(each) for each in ids.pop("user", ())}
     names = {f"user {number}": name for number, name in _people(db, access, people).items()}
     for kind, wanted in ids.items():
-        for key, name in db.execute(_names_of(access, kind, wanted)):
-            if name:
+        for key, name, workspace_id in db.execute(_names_of(kind, wanted)):
+            if name and workspace_id == access.workspace_id:
                 names[f"{kind} {key}"] = name
     return names
 
 
-def _names_of(access: WorkspaceAccess, kind: str, wanted: Iterable[str]) -> Select[Any]:
+def _names_of(kind: str, wanted: Iterable[str]) -> Select[Any]:
+    """By their ids alone: SQLite would look through all that a workspace has."""
     model, key, name = _NAMED[kind]
     typed = [int(each) if kind in {"role", "contract"} else each for each in wanted]
-    return select(key, name).where(key.in_(typed), model.workspace_id == access.workspace_id)
+    return select(key, name, model.workspace_id).where(key.in_(typed))
 
 
 def _people(db: Session, access: WorkspaceAccess, wanted: Iterable[int]) -> dict[int, str]:

@@ -48,7 +48,13 @@ class Logs:
             wanted += (AuditEvent.position < last if is_newest else AuditEvent.position > last,)
         offset = (query.page - 1) * query.page_size
         asked = query.page_size + 1
-        rows = list(chained_rows(db, *wanted, limit=asked, offset=offset, newest_first=is_newest))
+        # Their places first, by an index alone: SQLite would sort all rows of some days, in whole.
+        order = AuditEvent.position.desc() if is_newest else AuditEvent.position
+        places = db.scalars(
+            select(AuditEvent.position).where(*wanted).order_by(order).limit(asked).offset(offset)
+        ).all()
+        chain, *_ = conditions
+        rows = list(chained_rows(db, chain, AuditEvent.position.in_(places), newest_first=is_newest))
         shown = rows[: query.page_size]
         return wire.LogsPage(
             logs=[_entry(chained) for chained in shown],

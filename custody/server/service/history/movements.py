@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, String, cast, exists, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Select, exists, func, or_, select, true, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from custody.schemas import history as wire
@@ -140,7 +140,7 @@ class _Reading:
         window = query.limit(self.left).subquery()
         one = aliased(Movement, window)
         order = [getattr(one, key.key) for key in keys]
-        matching = select(one).where(*self.sought.conditions(one, self.vault))
+        matching = select(one).where(*self.sought.conditions(self.db, one, self.vault))
         found = list(
             self.db.scalars(
                 matching.order_by(*(key.desc() for key in order) if is_newest else order).limit(count)
@@ -167,7 +167,7 @@ class _Sought:
     words: str | None
     named: tuple[str, ...]
 
-    def conditions(self, one: type[Movement], vault: Vault) -> list[ColumnElement[bool]]:
+    def conditions(self, db: Session, one: type[Movement], vault: Vault) -> list[ColumnElement[bool]]:
         at, size = func.coalesce(one.mined_at, one.first_seen_at), func.abs(one.amount_sats)
         found: list[ColumnElement[bool]] = []
         if self.since is not None:
@@ -179,30 +179,35 @@ class _Sought:
         if self.most is not None:
             found.append(size <= self.most)
         if self.address is not None:
-            found.append(_pays(one, vault, [self.address]))
+            found.append(_pays(db, one, vault, [self.address]))
         if self.words is not None:
             title = func.lower(Proposal.description).contains(self.words.lower(), autoescape=True)
             has_title = exists().where(Proposal.id == one.psbt_id, title)
-            found.append(or_(has_title, _pays(one, vault, self.named)) if self.named else has_title)
+            found.append(or_(has_title, _pays(db, one, vault, self.named)) if self.named else has_title)
         return found
 
 
-def _pays(one: type[Movement], vault: Vault, addresses: Sequence[str]) -> ColumnElement[bool]:
+def _pays(db: Session, one: type[Movement], vault: Vault, addresses: Sequence[str]) -> ColumnElement[bool]:
     """It pays one of them: an address of the vault's own, or a recipient of its proposal."""
     scripts = [decode_address(address, Network(vault.chain)) for address in addresses]
-    # Addresses are letters and digits: nothing in them has a meaning to LIKE.
-    named = [cast(Proposal.recipients, String).like(f'%"{address}"%') for address in addresses]
-    return or_(
-        exists().where(
+    is_sqlite = db.get_bind().dialect.name == "sqlite"
+    each = func.json_each if is_sqlite else func.json_array_elements_text
+    recipient = each(Proposal.recipients).table_valued("value").c.value
+    paid = select(func.count()).select_from(Proposal).join(recipient.table, true())
+    own = (
+        select(func.count())
+        .select_from(ChainCoin)
+        .where(
             ChainCoin.chain == vault.chain,
             ChainCoin.txid == one.txid,
             ChainCoin.vault_id == vault.id,
             ChainCoin.script_pubkey.in_(scripts),
             one.sent_sats == 0,
-        ),
-        # Counted, and not asked with EXISTS: for that PostgreSQL looks through all proposals there are.
-        select(func.count()).where(Proposal.id == one.psbt_id, or_(*named)).scalar_subquery() > 0,
+        )
     )
+    paid = paid.where(Proposal.id == one.psbt_id, recipient.in_(addresses))
+    # Counted, and not asked with EXISTS: for that PostgreSQL looks through all coins and proposals there are.
+    return or_(own.scalar_subquery() > 0, paid.scalar_subquery() > 0)
 
 
 def _sought(

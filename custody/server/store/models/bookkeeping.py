@@ -28,7 +28,7 @@ class AuditEvent(Base):
     __tablename__ = "audit_events"
     __table_args__ = (
         UniqueConstraint("chain_id", "position"),
-        Index(None, "chain_id", "timestamp"),
+        Index("ix_audit_events_by_day", "chain_id", "timestamp", "position"),
         # The rows about one thing, in their order, and how many there are.
         Index("ix_audit_events_by_category", "chain_id", "category", "position", "timestamp"),
         Index("ix_audit_events_by_person", "chain_id", "user_uuid", "position", "category", "timestamp"),

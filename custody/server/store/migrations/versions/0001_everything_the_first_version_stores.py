@@ -51,11 +51,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("chain_id", "position", name=op.f("uq_audit_events_chain_id_position")),
     )
     with op.batch_alter_table("audit_events", schema=None) as batch_op:
-        batch_op.create_index(
-            batch_op.f("ix_audit_events_chain_id_audit_events_timestamp"),
-            ["chain_id", "timestamp"],
-            unique=False,
-        )
+        batch_op.create_index("ix_audit_events_by_day", ["chain_id", "timestamp", "position"], unique=False)
         batch_op.create_index(
             "ix_audit_events_by_category", ["chain_id", "category", "position", "timestamp"], unique=False
         )
