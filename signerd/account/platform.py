@@ -13,8 +13,10 @@ from pydantic import BaseModel
 
 from custody.client import ApiError, BadAnswer, Unreachable
 from custody.client import SignedOut as ClientSignedOut
+from custody.client.flow import Core, call, read
 from custody.client.payments import proposals_request
 from custody.client.signing import SigningClient
+from custody.exchange import Plan, Request
 from custody.schemas.advisories import AdvisoryPublisher
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.errors import ErrorCode
@@ -70,6 +72,7 @@ _log = logging.getLogger(__name__)
 PAGE = 200
 
 PROPOSALS, PSBT_ID = "/api/v1/psbt", "psbt_id"
+SIGN = "/api/v1/sign-psbt"
 
 # A thousand proposals of a hundred kilobytes each. What comes after these is read once some of them are over.
 MOST_LISTED_BYTES = 128 * 1024 * 1024
@@ -370,7 +373,17 @@ class Platform:
 
     @translated
     async def _sign_psbt(self, body: SignPsbtRequest, idempotency_key: str) -> SignPsbtResponse:
-        return await self._client.sign_psbt(body, idempotency_key=idempotency_key)
+        """Sent once: the person may say no, or the machine sleep, before another try. The runner
+        looks again before each.
+        """
+        core = self._client.core
+        headers = {"Idempotency-Key": idempotency_key}
+        return await self._client.run(_sent_once(core, core.build("POST", SIGN, body, headers=headers)))
+
+
+def _sent_once(core: Core, request: Request) -> Plan[SignPsbtResponse]:
+    reply = yield from call(core, request, repeatable=False)
+    return read(reply, SignPsbtResponse)
 
 
 def _beside(answer: SignPsbtResponse) -> str:

@@ -136,6 +136,28 @@ async def test_what_was_signed_while_the_machine_slept_is_sent_after_a_look_as_w
     assert platform.signatures("p-1") == []
 
 
+async def test_a_try_is_one_request_and_none_follows_a_no(prepared, platform, bridge):
+    """A platform that is busy answers the first after the person has said no: nothing is sent again."""
+    sent = []
+
+    def busy(request):
+        if "sign-psbt" not in request.url.path or b'"reject"' in request.content:
+            return None
+        sent.append(request)
+        return problem(409, "VAULT_FROZEN") if len(sent) == 1 else problem(503, "INTERNAL")
+
+    platform.before = busy
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await approve(daemon, "p-1")
+        await until(lambda: len(sent) == 2)
+        await daemon.reject("p-1", "fraud")
+        platform.before = lambda _request: None
+        await until(lambda: daemon.journal.record("p-1").decline.delivered)
+        await for_some_turns()
+    assert (platform.signatures("p-1"), len(sent)) == ([], 2)
+
+
 async def test_a_version_that_was_over_before_the_signature_withdraws_nothing_whatever_the_clocks_say(
     prepared, platform, bridge
 ):
