@@ -223,11 +223,7 @@ def review(visit: Visit) -> Review:
         "Propose it",
         money=money_of(shown.psbt_base64, vault, labels_of(visit, shown.recipients)),
         taken_from=vault.name,
-        amounts=(
-            ("Network fee", shown.fee_sats),
-            (f"Back to {vault.name}", shown.change_sats),
-            ("Leaves the vault, fee included", shown.movement_sats),
-        ),
+        amounts=(("Leaves the vault, fee included", shown.movement_sats),),
         left=left_of(visit, shown, vault),
         pinned=pinned,
     )
