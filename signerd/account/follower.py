@@ -8,6 +8,7 @@ answer.
 import asyncio
 import contextlib
 import logging
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count, islice
@@ -18,7 +19,7 @@ from signerd.account.others import OthersHeard, TokensLearnt
 from signerd.account.platform import Platform, Sink
 from signerd.account.wire import UNFORESEEN, Listed, Unreadable, Workspace
 from signerd.core.claims import VaultClaim
-from signerd.core.events import Lapsed, Level, Notify, Reconsidered, Step
+from signerd.core.events import Level, Notify, Reconsidered, Step
 from signerd.core.following import LEFT
 from signerd.core.text import said
 from signerd.core.values import Snapshot
@@ -27,7 +28,6 @@ from signerd.errors import (
     PlatformError,
     PlatformFloods,
     PlatformRefused,
-    PlatformUnreachable,
     SignedOut,
     SignerdError,
 )
@@ -53,6 +53,8 @@ FOLLOWING_ROUND_SECONDS = 20
 LEFT_OUT_SECONDS = 600.0
 PLATFORM, WORKSPACES = "platform", "workspaces"
 LISTED, KNOWN, VAULTS = "proposals of workspace", "known proposals of workspace", "vaults of workspace"
+# For what came after a signature to be heard; a list that is longer is read on where that ended.
+LOOK_SECONDS = 120.0
 TOKENS = "tokens of workspace"
 OTHERS = "what others signed in workspace"
 # Proposals followed one by one in a round, beside the list: a thousand take their turns.
@@ -92,7 +94,9 @@ class Follower:
     sleep: Sleep = asyncio.sleep
     state: PlatformState = field(default_factory=PlatformState)
     _alarmed: set[str] = field(default_factory=set)
-    _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _looking: defaultdict[int, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    # What they were told about that is not submitted while they are not in its workspace.
+    _left: set[str] = field(default_factory=set)
     _turns: Iterator[int] = field(default_factory=lambda: count(1))
     # By workspace: the turn in which the last whole look began, and what came of it.
     _looked: dict[int, tuple[int, bool]] = field(default_factory=dict)
@@ -202,20 +206,25 @@ class Follower:
 
     async def look(self, psbt_id: str) -> bool:
         """Before a signature is sent late: hear what came after it. Nothing was heard while the machine slept
-        or the platform was away. Whether the platform has told it.
+        or the platform was away. Whether it may go: the platform has shown its whole list, of which every
+        entry could be read, and its person is in the workspace.
 
-        The signature is withdrawn where a newer version came, or its person is not in the workspace any more.
-        Raises UnknownProposal.
+        The signature is withdrawn where a newer version came. Raises UnknownProposal.
         """
         try:
-            is_member = await self._is_member(self.journal.record(psbt_id).snapshot.workspace_id)
-        except (PlatformError, SignedOut):
+            async with asyncio.timeout(LOOK_SECONDS):
+                is_member = await self._is_member(self.journal.record(psbt_id).snapshot.workspace_id)
+        except (TimeoutError, PlatformError, SignedOut):
             return False
         step = self.journal.withdraw_replaced(psbt_id)
-        if step is None and not is_member:
-            step = self.journal.decide(psbt_id, Lapsed(LEFT))
-        self.sink.perform(() if step is None else step.effects)
-        return True
+        if step is not None:
+            self.sink.perform(step.effects)
+        elif is_member:
+            self._left.discard(psbt_id)
+        elif psbt_id not in self._left:
+            self._left.add(psbt_id)
+            self.sink.perform((Notify(psbt_id, Level.ATTENTION, LEFT),))
+        return is_member
 
     async def _is_member(self, workspace_id: int) -> bool:
         """Whether its person is, once all was heard that is new in it; one look serves all who waited for it.
@@ -223,7 +232,7 @@ class Follower:
         Raises PlatformError, SignedOut.
         """
         asked = next(self._turns)
-        async with self._looking:
+        async with self._looking[workspace_id]:
             began, is_member = self._looked.get(workspace_id, (0, False))
             if began < asked:
                 began = next(self._turns)
@@ -239,8 +248,9 @@ class Follower:
         goes_on = workspace is not None
         while workspace is not None and goes_on:
             heard = await self.others.hear(workspace)
-            if not heard.answered:
-                raise PlatformUnreachable("the platform does not show its whole list")
+            if heard.left_out:
+                # Any of it may be a newer version.
+                raise PlatformAnswersWrongly("the platform does not show its whole list")
             goes_on = heard.more
         return workspace is not None
 

@@ -108,12 +108,11 @@ ALL = "list (what others signed)"
 @dataclass(frozen=True)
 class Heard:
     """``more``: the list goes on, and is read on at the next round. ``left_out``: what cannot be compared,
-    and why. ``answered``: the platform said something.
+    and why.
     """
 
     more: bool = False
     left_out: tuple[Unreadable, ...] = ()
-    answered: bool = True
 
 
 @dataclass(frozen=True)
@@ -163,15 +162,14 @@ class OthersHeard:
             async with asyncio.timeout(LONGEST_LOOK_SECONDS):
                 return await self._read_on(workspace, codes) if codes else Heard()
         except TimeoutError:
-            return Heard(more=True, answered=False)
+            return Heard(more=True)
         except (PlatformUnreachable, PlatformRefused, PlatformAnswersWrongly, PlatformFloods) as error:
             if isinstance(error, PlatformFloods):
                 self.alarm(error)
             if isinstance(error, PlatformRefused):
                 # The proposal that the list was to go on from may be gone there.
                 self.journal.hear_anew(workspace.id)
-            answered = not isinstance(error, PlatformUnreachable)
-            return Heard(left_out=(Unreadable(ALL, said(error)),), answered=answered)
+            return Heard(left_out=(Unreadable(ALL, said(error)),))
         except SignerdError:
             raise
         except Exception:  # noqa: BLE001 - what breaks our code here must not stop this signer's proposals

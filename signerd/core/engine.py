@@ -398,12 +398,12 @@ _LAPSED = {
 }
 
 
-def lapsed(record: Record, event: events.Lapsed, _around: ReviewContext) -> Step:
+def lapsed(record: Record, _event: events.Lapsed, _around: ReviewContext) -> Step:
     """Nothing where it is decided. Nothing while a device is being asked either: its answer counts, and this
     is checked again after it.
     """
     if record.snapshot.brought is None:
-        return following.lapsed(record, event)
+        return following.lapsed(record)
     if record.state not in (*UNDECIDED, State.EXPORTED):
         return Step(record)
     reason = _LAPSED.get(record.state, "It was not decided in time.")

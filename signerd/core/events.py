@@ -170,11 +170,9 @@ class TakenBack:
 
 @dataclass(frozen=True)
 class Lapsed:
-    """The time is over: in which an imported PSBT could be decided about, a kept signature be submitted, or
-    what ended be followed. ``why`` not in time, where it is something else.
+    """The time is over: in which an imported PSBT could be decided about, a signature be submitted, or what
+    ended be followed.
     """
-
-    why: str = ""
 
 
 Event = (

@@ -165,26 +165,23 @@ ANEW = (
     "both before you approve the new one."
 )
 LEFT = (
-    "You are not in its workspace any more: signerd does not submit your signature again, which counts as "
-    f"signed here. {ANEW}"
+    "You are not in its workspace: signerd does not submit your signature while that is so, and for thirty "
+    "days at most. Decline it if it must not go."
 )
 KEPT_TOO_LONG = (
     "The platform has not taken your signature for thirty days: signerd does not submit it again. It counts "
     f"as signed here. {ANEW}"
 )
-LET_GO = (
-    "signerd does not ask the platform about it any more. Your signature exists and counts as signed here, "
-    "for good."
-)
+LET_GO = "signerd does not ask the platform about it any more. It counts as signed here, for good."
 
 
-def lapsed(record: Record, event: events.Lapsed) -> Step:
+def lapsed(record: Record) -> Step:
     """Of a proposal of the platform's: what is not with it is not submitted any more, and what ended is not
     followed any more. For the checks it stays signed.
     """
     if record.state in (State.SIGNED, State.KEPT):
-        return withdrawn(record, event.why or KEPT_TOO_LONG)
-    if record.state not in OVER or event.why or is_settled(record):
+        return withdrawn(record, KEPT_TOO_LONG)
+    if record.state not in OVER or is_settled(record):
         return Step(record)
     gone = replace(record, let_go=True, reason=f"{record.reason} {LET_GO}".strip())
     told = Notify(record.psbt_id, Level.ATTENTION, LET_GO)

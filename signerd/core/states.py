@@ -127,9 +127,9 @@ TABLE: Mapping[tuple[State, Move], State] = MappingProxyType(
         (S.KEPT, M.KEEP): S.KEPT,
         (S.KEPT, M.ACCEPTED): S.SUBMITTED,
         (S.KEPT, M.TURNED_DOWN): S.QUARANTINED,
-        # It was on its way again when the person said no, or when it was withdrawn here.
-        (S.DECLINED, M.ACCEPTED): S.SUBMITTED,
-        (S.WITHDRAWN, M.ACCEPTED): S.SUBMITTED,
+        # It was on its way when the person said no, when it was withdrawn here, or when the platform showed
+        # it as over.
+        **_rows((S.DECLINED, S.WITHDRAWN, S.EXPIRED, S.SUPERSEDED), M.ACCEPTED, S.SUBMITTED),
         # A restored journal: the platform has our signature, and this machine forgot it.
         **_rows((*UNDECIDED, S.EXPORTED, S.QUARANTINED, S.DECLINED), M.RECALL, S.SUBMITTED),
         # And some of it: it may be signed, and is not complete by what is shown.

@@ -44,21 +44,22 @@ DEVICE_PAUSE_SECONDS = 2.0
 LOOK_AGAIN_SECONDS = 5.0
 # Rules about hours and windows count in minutes.
 TIME_PASSES_SECONDS = 60.0
-# What is kept for a month, or followed for three, need not end to the minute.
-OVERDUE_SECONDS = 3_600.0
+# What is kept for a month, or followed for three, need not end to the hour.
+OVERDUE_SECONDS = 86_400.0
 # Of what the platform refuses for now. A freeze may last minutes, an advisory weeks; each try costs the
 # platform an entry of its audit log. No other pause is as long as the first, so that a test can tell it.
 KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS = 96.0, 900.0
 # A person who compares a long list on the screen takes minutes.
 AT_THE_DEVICE_USUALLY = timedelta(minutes=10)
 DEVICES = "devices"
+UNFITTING = "The platform's answer does not fit what it showed before. Your signature may be used:"
 
 
 class Runner:
     """One loop, one journal. ``run`` ends only by cancellation or by an error that must stop the daemon.
 
     ``look_first`` is set by who puts it together: it looks at the platform before a signature is sent late,
-    and says whether it could.
+    and says whether that may go.
     """
 
     look_first: Callable[[str], Awaitable[bool]]
@@ -335,7 +336,12 @@ class Runner:
         return not isinstance(outcome, events.SubmitUndelivered | events.SubmitKept)
 
     def _record_outcome(self, psbt_id: str, outcome: events.Event) -> None:
-        step = self.journal.decide(psbt_id, outcome)
+        try:
+            step = self.journal.decide(psbt_id, outcome)
+        except IllegalEvent as error:
+            # Whatever the platform showed meanwhile: no answer of its ends the daemon.
+            self.feed.add(psbt_id, events.Level.ALARM.value, f"{UNFITTING} {error}.")
+            return
         # A signature that goes back to *signed* asks to be submitted: this very task does that, after its
         # pause.
         self.perform(effect for effect in step.effects if not isinstance(effect, Submit))

@@ -193,17 +193,29 @@ def _bytecode(blob: bytes) -> Bytecode:
     return parse_bytecode(blob)
 
 
+# Years of fee bumps in a large workspace.
+MOST_VERSIONS = 20_000
+
+
 @dataclass(frozen=True)
 class VersionBook:
-    """Newer versions of payments that were over when this machine first heard of them. Writes within the
-    journal's transaction only.
+    """Newer versions of payments, and whether this machine had signed what they replace when it first heard
+    of them. Writes within the journal's transaction only.
     """
 
     connection: sqlite3.Connection
 
-    def knows(self, psbt_id: str) -> bool:
+    def is_news(self, psbt_id: str, replaces: str, *, after_signature: bool) -> bool:
+        """Whether to write it: the first time counts. Of those that came after a signature one is enough; of
+        others so many are kept. One beyond them is taken for one that came after the signature, and stops it.
+        """
         query = "SELECT 1 FROM newer_versions WHERE psbt_id = ?"
-        return self.connection.execute(query, (psbt_id,)).fetchone() is not None
+        if self.connection.execute(query, (psbt_id,)).fetchone() is not None:
+            return False
+        if after_signature:
+            return self.after_signature(replaces) is None
+        (count,) = self.connection.execute("SELECT count(*) FROM newer_versions").fetchone()
+        return bool(count < MOST_VERSIONS)
 
     def write(self, psbt_id: str, replaces: str, *, after_signature: bool) -> None:
         values = (psbt_id, replaces, int(after_signature))

@@ -242,8 +242,6 @@ class Journal(KeysAndVaults):
         """Withdraw what this proposal was made to replace, where it is signed and not with the platform; None
         where there is nothing to withdraw. One that is over replaces what had been signed when this machine
         first heard of it.
-
-        Raises PlatformFloods: nothing changed.
         """
         if snapshot.replaces is None:
             return None
@@ -251,19 +249,16 @@ class Journal(KeysAndVaults):
         # The id is the platform's word, and so is the vault: of another's it is no replacement.
         if known is not None and _place(snapshot) != _place(known.snapshot):
             return None
-        if snapshot.status is not ProposalStatus.PENDING:
-            self._hear_version(snapshot.psbt_id, snapshot.replaces, known)
+        is_over = snapshot.status is not ProposalStatus.PENDING
+        # What is on its way just now may come back, and this version be over by then.
+        is_signed = known is not None and known.signature is not None
+        version = snapshot.psbt_id, snapshot.replaces
+        if (is_over or is_signed) and self.versions.is_news(*version, after_signature=is_signed):
+            with self._transaction("Heard"):
+                self.versions.write(*version, after_signature=is_signed)
+        if is_over:
             return self.withdraw_replaced(snapshot.replaces)
         return None if known is None else self._replaced_by(known, snapshot.psbt_id)
-
-    def _hear_version(self, psbt_id: str, replaces: str, known: Record | None) -> None:
-        if self.versions.knows(psbt_id):
-            return
-        # Of whatever it replaces: no flood of versions keeps the end of what was decided from being heard.
-        self._quota.require_words(None, self.now().timestamp())
-        with self._transaction("Heard"):
-            is_signed = known is not None and known.signature is not None
-            self.versions.write(psbt_id, replaces, after_signature=is_signed)
 
     def withdraw_replaced(self, psbt_id: str) -> Step | None:
         """Withdraw what is signed and not with the platform, where a newer version came since and is over."""

@@ -216,10 +216,11 @@ def _neighbour(connection: sqlite3.Connection, row: sqlite3.Row) -> Neighbour:
     )
 
 
-# Kept since it was signed; over since its last entry.
+# Not with the platform since it was signed; over since its last entry.
 _OVERDUE = """
 SELECT p.psbt_id FROM proposals p JOIN audit a ON a.subject = p.psbt_id AND a.kind = 'signed'
-WHERE p.state = 'kept' GROUP BY p.psbt_id HAVING min(a.at) < :kept_before
+WHERE p.state IN ('kept', 'signed') AND p.brought_by IS NULL
+GROUP BY p.psbt_id HAVING min(a.at) < :kept_before
 UNION ALL
 SELECT p.psbt_id FROM proposals p JOIN audit a ON a.subject = p.psbt_id
 WHERE p.settled = 0 AND p.state IN ('expired', 'superseded', 'withdrawn') AND p.brought_by IS NULL
@@ -228,7 +229,7 @@ GROUP BY p.psbt_id HAVING max(a.at) < :over_before
 
 
 def overdue(connection: sqlite3.Connection, *, kept_before: str, over_before: str) -> tuple[str, ...]:
-    """The ids of what was kept, and of what has been over, since before these times (RFC 3339 UTC)."""
+    """The ids of what was not taken, and of what has been over, since before these times (RFC 3339 UTC)."""
     named = {"kept_before": kept_before, "over_before": over_before}
     return tuple(row["psbt_id"] for row in connection.execute(_OVERDUE, named))
 

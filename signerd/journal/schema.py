@@ -303,8 +303,8 @@ BEGIN SELECT RAISE(ABORT, 'a list of advisories is never forgotten'); END;
 CREATE INDEX audit_of_registrations ON audit (sequence) WHERE kind = 'registered';
 """
 
-# Newer versions of payments that were over when this machine first heard of them: nobody need be asked about
-# them, and one that came after our signature withdraws it. The order in which this machine heard and signed
+# Newer versions of payments, of which the person need not be asked: one that came after our signature
+# withdraws it. The order in which this machine heard and signed
 # decides, and no clock. `let_go`: of a signed proposal that ended long ago, which is not followed any more.
 _THIRTEENTH = """
 CREATE TABLE newer_versions (

@@ -23,7 +23,7 @@ from signerd.core.events import (
     SubmitDecline,
     due_effects,
 )
-from signerd.core.following import LEFT, is_settled, receive
+from signerd.core.following import is_settled, receive
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Imported, Limits, Record, ReviewContext, Snapshot
@@ -494,6 +494,7 @@ def test_what_others_completed_without_the_signature_is_not_said_to_have_it() ->
 
 
 def test_what_is_kept_or_followed_for_too_long_ends_and_stays_signed() -> None:
+    assert run(events.Lapsed(), start=SIGNED).state is State.WITHDRAWN
     ended = run(events.Lapsed(), start=KEPT)
     assert (ended.state, ended.signature, due_effects(ended, AROUND)) == (
         State.WITHDRAWN,
@@ -501,7 +502,6 @@ def test_what_is_kept_or_followed_for_too_long_ends_and_stays_signed() -> None:
         (),
     )
     assert not is_settled(ended)
-    assert decide(ended, events.Lapsed(LEFT), AROUND) == Step(ended)
     step = decide(ended, events.Lapsed(), AROUND)
     assert (is_settled(step.record), kinds(step.effects), note_kinds(step)) == (True, [Notify], ["let-go"])
     assert "counts as signed" in step.record.reason
@@ -510,6 +510,16 @@ def test_what_is_kept_or_followed_for_too_long_ends_and_stays_signed() -> None:
     assert (out.state, is_settled(out)) == (State.BROADCAST, False)
     for living in (APPROVED, SIGNING, SUBMITTING, SUBMITTED, out):
         assert decide(living, events.Lapsed(), AROUND) == Step(living)
+
+
+@pytest.mark.parametrize("status", ["EXPIRED", "REPLACED", "REJECTED"])
+def test_an_answer_that_comes_once_what_ended_is_pending_again_is_taken(status: str) -> None:
+    over = replace(HONEST, status=ProposalStatus(status))
+    again = run(events.Polled(over), events.Polled(HONEST), start=SUBMITTING)
+    assert again.snapshot.status is ProposalStatus.PENDING
+    step = decide(again, events.SubmitAccepted(1, 2), AROUND)
+    assert (step.record.state, kinds(step.effects)) == (State.SUBMITTED, [Notify])
+    assert TAKEN_ALL_THE_SAME in step.record.reason
 
 
 def test_what_was_replaced_before_the_platform_had_it_is_not_submitted_any_more() -> None:

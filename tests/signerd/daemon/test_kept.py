@@ -1,13 +1,16 @@
 """A signature that the platform refuses for now, where much happens before it is tried again."""
 
 import asyncio
+import json
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 
 import httpx
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
+from signerd.account import follower
 from signerd.backup.container import unpack
 from signerd.backup.making import make_backup
 from signerd.backup.restoring import restore
@@ -179,16 +182,103 @@ def of_no_workspace(platform, request):
     return httpx.Response(200, json=platform._user() | {"OrganisationsInfo": {"Organisations": []}})
 
 
-async def test_who_was_taken_out_of_the_workspace_is_told_and_it_is_tried_no_more(prepared, platform, bridge):
+async def test_who_is_not_in_the_workspace_is_told_and_it_goes_once_they_are_again(
+    prepared, platform, bridge
+):
+    """Removed by mistake, or signed in with another account."""
     platform.before = refuse_signatures
     async with daemon_at(prepared, platform, bridge) as daemon:
         await kept(daemon)
-        platform.before = lambda request: of_no_workspace(platform, request) or refuse_signatures(request)
+        platform.before = lambda request: of_no_workspace(platform, request)
+        told = "You are not in its workspace"
+        await until(lambda: any(told in line.text for line in daemon.feed.since(0, "p-1")))
+        await for_some_turns()
+        assert sum(told in line.text for line in daemon.feed.since(0, "p-1")) == 1
+        assert (daemon.journal.record("p-1").state, platform.signatures("p-1")) == (State.KEPT, [])
+        platform.before = lambda _request: None
+        await until_state(daemon, "p-1", State.SUBMITTED)
+
+
+def unreadable(platform, request):
+    """A status that this signerd does not know."""
+    shown = json.loads(platform._psbt(request).content)
+    named = [each | {"status": "PAUSED"} if each["psbt_id"] == "p-2" else each for each in shown]
+    return httpx.Response(200, json=named)
+
+
+@pytest.mark.parametrize(
+    "whole_list",
+    [
+        lambda _platform, _request: httpx.Response(200, text="<html>maintenance</html>"),
+        lambda _platform, _request: problem(403, "PERMISSION_DENIED"),
+        unreadable,
+    ],
+    ids=["no JSON", "refused", "an entry that cannot be read"],
+)
+async def test_it_waits_until_the_platform_shows_all_that_came_after_it(
+    prepared, platform, bridge, whole_list
+):
+    def before(request):
+        is_list = request.method == "GET" and request.url.path.endswith("/psbt")
+        is_whole = is_list and not {"awaiting", "psbt_id"} & set(request.url.params)
+        return whole_list(platform, request) if is_whole else None
+
+    platform.before = refuse_signatures
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await kept(daemon)
+        platform.before = before
+        platform.proposals["p-2"] = ENDED_VERSION
+        await for_some_turns()
+        assert daemon.journal.record("p-1").state is State.KEPT
+        platform.before = lambda _request: None
         await until_state(daemon, "p-1", State.WITHDRAWN)
-        record = daemon.journal.record("p-1")
-        assert "not in its workspace any more" in record.reason
-        assert any("not in its workspace" in line.text for line in daemon.feed.since(0, "p-1"))
-    assert record.signature is not None
+    assert platform.signatures("p-1") == []
+
+
+async def test_a_list_without_an_end_ends_the_look(prepared, platform, bridge, monkeypatch):
+    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.2)
+    number = count()
+
+    class Endless(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request):
+            await request.aread()
+            await asyncio.sleep(0)
+            if request.url.path.endswith("/psbt") and not {"awaiting", "psbt_id"} & set(request.url.params):
+                return httpx.Response(200, json=[{"psbt_id": f"x-{next(number)}"}])
+            return platform.answer(request)
+
+    platform.before = refuse_signatures
+    async with daemon_at(prepared, platform, bridge, transport=Endless(), sleep=no_second_try) as daemon:
+        await kept(daemon)
+        assert not await daemon.follower.look("p-1")
+
+
+async def test_a_version_that_was_heard_while_it_was_on_its_way_withdraws_it(prepared, platform, bridge):
+    on_its_way, lost = asyncio.Event(), asyncio.Event()
+
+    class Slow(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request):
+            await request.aread()
+            if "sign-psbt" in request.url.path and not lost.is_set():
+                on_its_way.set()
+                await lost.wait()
+                raise httpx.ConnectError("lost")
+            return platform.answer(request)
+
+    async with daemon_at(prepared, platform, bridge, transport=Slow()) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await approve(daemon, "p-1")
+        await on_its_way.wait()
+        platform.proposals["p-2"] = replace(ENDED_VERSION, status=ProposalStatus.PENDING)
+        await until_state(daemon, "p-2", State.WAITING_PERSON)
+        platform.proposals["p-3"] = snapshot_of(spend(n_inputs=3), "p-3")
+        await until_state(daemon, "p-3", State.WAITING_PERSON)
+        await daemon.follower.hear_others_now(1)
+        platform.proposals["p-2"] = ENDED_VERSION
+        await until_state(daemon, "p-2", State.WITHDRAWN)
+        lost.set()
+        await until_state(daemon, "p-1", State.WITHDRAWN, State.SUBMITTED)
+    assert platform.signatures("p-1") == []
 
 
 async def for_some_turns():

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
+from signerd.account import platform as platform_module
 from signerd.core.states import State
 from signerd.core.values import Snapshot
 from signerd.daemon.service import Daemon
@@ -214,16 +215,16 @@ async def test_f_a_journal_that_cannot_be_written_is_no_bad_proposal(prepared, p
 async def test_f_a_mistake_in_the_client_is_that_calls_failure(prepared, platform, bridge, monkeypatch):
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
-        sound = daemon.account.client.sign_psbt
+        sound = platform_module._sent_once
         left = [3]
 
-        async def sometimes(*args: Any, **kwargs: Any) -> object:
+        def sometimes(*args: Any) -> object:
             if left[0]:
                 left[0] -= 1
                 raise ZeroDivisionError("nobody foresaw it")
-            return await sound(*args, **kwargs)
+            return sound(*args)
 
-        monkeypatch.setattr(daemon.account.client, "sign_psbt", sometimes)
+        monkeypatch.setattr(platform_module, "_sent_once", sometimes)
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.SUBMITTED)
         assert left == [0]
