@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from sqlalchemy import Select, and_, distinct, func, or_, select
 from sqlalchemy.orm import Session
 
+from custody.change_words import PERMISSION_WORDS
 from custody.schemas import changes as wire
 from custody.schemas.address_book import AddWhitelistAddressRequest
 from custody.schemas.changes import ChangeStatus, Json
@@ -173,7 +174,8 @@ class SecondPerson:
         rule = db.get(SecondPersonRule, organisation_id)
         if rule is None and path in ALWAYS:
             raise SecondPersonNeeded(
-                f"Whatever the organisation's rule is, another member with {ALWAYS[path]} confirms it."
+                "Whatever the organisation's rule is, another member confirms it, with the permission: "
+                f"{PERMISSION_WORDS[ALWAYS[path]]}."
             )
         if rule is not None:
             raise SecondPersonNeeded(
