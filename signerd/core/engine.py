@@ -81,7 +81,12 @@ def _who(by: str) -> dict[str, str]:
 
 
 def refused(record: Record, event: events.Refused, around: ReviewContext) -> Step:
-    if record.signature is not None and record.state is not State.KEPT:
+    not_taken = record.snapshot.brought is None and record.state in (
+        State.SIGNED,
+        State.SUBMITTING,
+        State.KEPT,
+    )
+    if record.signature is not None and not not_taken:
         raise IllegalEvent("you already signed it: declining now changes nothing")
     reason = f"Declined: {foreign(event.reason)}" if event.reason else "Declined."
     declined = replace(
@@ -98,7 +103,7 @@ def refused(record: Record, event: events.Refused, around: ReviewContext) -> Ste
 
 # Of what was exported, whatever becomes of it here.
 STILL_OUT = "It was exported and may be signed all the same: it counts as signed here."
-SEEN = "You signed it, and the platform has seen the signature: it counts as signed here."
+SEEN = "You had signed it, and the platform may have the signature: it counts as signed here."
 
 
 def _still_out(record: Record) -> str:

@@ -205,10 +205,20 @@ def test_declining_tells_the_platform_once() -> None:
     assert due_effects(delivered, AROUND) == ()
 
 
-@pytest.mark.parametrize("record", [SIGNED, SUBMITTING, SUBMITTED], ids=lambda r: r.state)
-def test_declining_after_signing_is_refused(record: Record) -> None:
+@pytest.mark.parametrize("record", [SIGNED, SUBMITTING], ids=lambda r: r.state)
+def test_what_is_signed_can_be_declined_until_the_platform_has_it(record: Record) -> None:
+    """In an outage nothing else stops it. It counts as signed, and an answer that was on its way is told."""
+    step = decide(record, events.Refused("changed my mind"), AROUND)
+    assert (step.record.state, step.record.signature) == (State.DECLINED, record.signature)
+    assert kinds(step.effects) == [SubmitDecline]
+    assert "counts as signed" in step.record.reason
+    taken = decide(step.record, events.SubmitAccepted(1, 2), AROUND)
+    assert (taken.record.state, kinds(taken.effects)) == (State.SUBMITTED, [Notify])
+
+
+def test_what_the_platform_has_cannot_be_declined() -> None:
     with pytest.raises(IllegalEvent, match="already signed"):
-        decide(record, events.Refused("changed my mind"), AROUND)
+        decide(SUBMITTED, events.Refused("changed my mind"), AROUND)
 
 
 # --- the device ---------------------------------------------------------------------------------------------

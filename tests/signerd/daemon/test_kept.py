@@ -161,6 +161,21 @@ async def test_a_try_is_one_request_and_none_follows_a_no(prepared, platform, br
     assert (platform.signatures("p-1"), len(sent)) == ([], 2)
 
 
+async def test_what_is_signed_can_be_declined_in_an_outage_and_is_not_sent_after_it(
+    prepared, platform, bridge
+):
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        platform.before = signatures_get_lost
+        await approve(daemon, "p-1")
+        await until(lambda: "no answer" in daemon.journal.record("p-1").reason)
+        await daemon.reject("p-1", "fraud")
+        platform.before = lambda _request: None
+        await until(lambda: daemon.journal.record("p-1").decline.delivered)
+        await for_some_turns()
+    assert [told["decision"] for told in platform.told()] == ["reject"]
+
+
 async def test_a_version_that_was_over_before_the_signature_withdraws_nothing_whatever_the_clocks_say(
     prepared, platform, bridge
 ):
