@@ -18,7 +18,7 @@ help:
 	@echo "make types         mypy once more, for Windows and macOS"
 	@echo "make format        ruff's fixes and layout"
 	@echo "make bench         the figures of docs/understand/performance.md; takes minutes"
-	@echo "make fuzz          every door that reads what others wrote, fuzzed for SECONDS=60 each (TARGETS=\"psbt tokens\")"
+	@echo "make fuzz          every parser of untrusted input, fuzzed for SECONDS=60 each (TARGETS=\"psbt tokens\")"
 	@echo "make fuzz-keep     fold what was found into fuzz/corpus/"
 	@echo "make docs          the documents as a site, in site/: open site/index.html, it needs no network"
 	@echo "make lock          resolve every dependency again into lock/"

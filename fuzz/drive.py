@@ -1,7 +1,7 @@
 """The process that fuzzes one target: `python -m fuzz.drive NAME [LIBFUZZER'S ARGUMENTS]`.
 It alone knows atheris.
 
-Only what is imported below is instrumented: the doors, and embit, in which an input may go another way. A
+Only what is imported below is instrumented: the parsers, and embit, in which an input may go another way. A
 target's own requirements are instrumented too, so that the fuzzer sees how near it came.
 """
 

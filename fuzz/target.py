@@ -1,5 +1,5 @@
-"""What a door is, as the fuzzer and the tests see it: a check that raises where a promise is broken,
-and inputs to begin with.
+"""A parser of untrusted input, as the fuzzer and the tests see it: a check that raises where a promise is
+broken, and inputs to begin with.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ Mutator = Callable[[bytes, Random, Change], bytes]
 
 
 class BrokenPromise(AssertionError):
-    """The door let something through that it says it does not."""
+    """The parser let something through that it promises to refuse."""
 
 
 def require(promise: bool, sentence: str) -> None:
@@ -23,11 +23,11 @@ def require(promise: bool, sentence: str) -> None:
 
 @dataclass(frozen=True)
 class Target:
-    """One door.
+    """One parser of untrusted input.
 
-    `check` raises nothing for any bytes as long as the door keeps its promises. `seeds` are sound inputs, of
-    which the corpus was made. `largest` bounds an input: small ones find as much,
-    and many more of them are tried in a minute.
+    `check` raises nothing for any bytes as long as the parser keeps its promises. `seeds` are sound inputs,
+    of which the corpus was made. `largest` bounds an input: small ones find as much, and many more of them
+    are tried in a minute.
     """
 
     name: str

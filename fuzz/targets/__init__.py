@@ -1,6 +1,4 @@
-"""Every door that reads what others wrote, by the name that `make fuzz` and the
-folder of its corpus have for it.
-"""
+"""Every parser of untrusted input, by the name that `make fuzz` and the folder of its corpus have for it."""
 
 from fuzz.target import Target
 from fuzz.targets import codes, key_files, platform, psbt, tokens, worker

@@ -1,4 +1,4 @@
-"""The PSBT door: bytes from a platform or a colleague,
+"""The PSBT parser: bytes from a platform or a colleague,
 up to what a person is shown and which signatures are believed.
 """
 
@@ -65,7 +65,7 @@ def _require_stable(psbt: Psbt) -> None:
 
 
 def _require_second_reader(psbt: Psbt) -> None:
-    """embit sees the same transaction: not in what the door shows it,
+    """embit sees the same transaction: not in what our parser shows it,
     but in bytes of the transaction itself.
     """
     bare = replace(

@@ -23,7 +23,7 @@ _SCRIPT, _BLOB = 0, 1
 
 
 def check(data: bytes) -> None:
-    """The first byte says which door; each has one form for one value,
+    """The first byte says which parser; each has one form for one value,
     and nothing but MultisigError leaves.
     """
     if not data:

@@ -194,7 +194,7 @@ class Notifier:
     sleep: Sleep = asyncio.sleep
 
     async def run(self) -> None:
-        """Until cancelled. Nothing that goes wrong here ends anything."""
+        """Runs until cancelled. An error here never ends the daemon."""
         position = self.feed.last
         while True:
             if not await self.feed.wait(position, None, _QUIET_SECONDS):

@@ -1,5 +1,5 @@
-"""Each target notices when its door breaks a promise:
-a fuzzer whose check cannot fail finds nothing, for ever.
+"""Each target notices when its parser breaks a promise:
+a fuzzer whose check cannot fail never finds anything.
 """
 
 import json

@@ -234,7 +234,7 @@ CHECKS = by_name((*_ROWS, *_RULES))
 LOWERABLE = tuple(sorted(name for name, check in CHECKS.items() if check.lowered is not None))
 # What a review says where no row runs: of a PSBT that cannot be read, and of what the configuration lowers.
 READABLE, LOWERED = "psbt-readable", "lowered"
-# Of what is not of the kind that it is called.
+# The check that refuses a transaction of another kind than the platform calls it.
 KIND = "kind-known"
 
 

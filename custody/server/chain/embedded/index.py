@@ -159,7 +159,7 @@ class CoinIndex:
             self._by_script.setdefault(output.script_pubkey, {})[outpoint] = None
 
     def disconnect_tip(self) -> tuple[Transaction, ...]:
-        """Take the tip back; returns its transactions without the coinbase, which goes for good."""
+        """Take the tip back; returns its transactions without the coinbase, which is deleted."""
         block = self._blocks.pop()
         for transaction in reversed(block.transactions):
             self._remove(transaction)
