@@ -1,7 +1,8 @@
 """Rows of the audit log as sentences that a person reads. What is stored stays as it is, and is shown beside them.
 
 One table: for each action how its description is written, and the sentence. In both, ``{vault}`` and the like are the
-parts that change. A sentence that begins with a small letter goes on after the name of who acted.
+parts that change. A sentence that begins with a small letter goes on after the name of who acted. A name that a person
+chose may hold the table's own words: a row that can be read in two ways is shown as it is stored.
 """  # noqa: E501
 
 import re
@@ -18,6 +19,7 @@ from custody.change_words import PERMISSION_WORDS, TITLES
 from custody.limit_words import IN_EACH_PAYMENT, cycle_words
 from custody.schemas.logs import AuditLogEntry
 from custody.schemas.proposals import ProposalStatus
+from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.text import SHORT_ID, amount, plain
 
@@ -47,7 +49,7 @@ _CHANGE: Final = "change {text}, {path}"
 _DECIDED: Final = _CHANGE + ", asked by {name} (user {user})"
 _HOOK: Final = "webhook {short}, {more}"
 
-# By action. The first that fits is taken, so the longer ones stand first.
+# By action.
 _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
     {
         # --- people
@@ -93,7 +95,7 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
             ("role {role}: " + _ANY_POLICY + _OF_CYCLE, "changed the limit of the role {role} " + _IN_CYCLE),
         ),
         "IDENTITY_PROVIDER_SET": (
-            ("{text}, client {text2}, {more}", "set the identity provider {text}: {more}"),
+            ("{text}, client {name}, {more}", "set the identity provider {text}: {more}"),
         ),
         "IDENTITY_PROVIDER_SECRET_SET": (("{text}", "set the secret of the identity provider {text}"),),
         "IDENTITY_PROVIDER_REMOVED": (("{text}, {more}", "removed the identity provider {text}: {more}"),),
@@ -150,7 +152,7 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
             ("advisory {name} of publisher {text}: vault {vault}",
              "The advisory {name} exposes the vault {vault}"),
         ),
-        "EVACUATION_STARTED": (("evacuation {text}, {text2}, plan {more}", "started to evacuate {text2}"),),
+        "EVACUATION_STARTED": (("evacuation {text}, {more}, plan {text2}", "started to evacuate {more}"),),
         "EVACUATION_SWEPT_AGAIN": (("evacuation {text}, vault {vault}", "swept the vault {vault} again"),),
         "EVACUATION_LEFT": (
             ("evacuation {text}, vault {vault}: {code}", "The vault {vault} could not be evacuated: {code}"),
@@ -167,7 +169,7 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
              "proposed the payment {proposal} from the vault {vault}: {sats} with the fee"),
             (_CREATED + "{sats} sat of fee, tx {text}, accelerates {version}",
              "proposed to pay {sats} from the vault {vault} for the proposal {version} to be mined sooner"),
-            (_CREATED + "a proof that moves nothing, {text}, tx {text2}",
+            (_CREATED + "a proof that moves nothing, {more}, tx {text}",
              "asked for a proof of the vault {vault}: the proposal {proposal}"),
         ),
         "FORWARD_PROPOSED": (
@@ -254,11 +256,27 @@ _BY_STATUS: Final = MappingProxyType(
     }
 )
 _PART: Final = re.compile(r"{([a-z_]+?)([0-9]?)}")
+# How a part is written that is no person's own words: from where it begins it ends at one place only.
+_ID: Final = "[0-9a-f]{32}"
+_NUMBER: Final = "[0-9]{1,19}+"
+_FORMS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("vault", "proposal", "version"), _ID),
+        **dict.fromkeys(("role", "user", "contract", "sats"), _NUMBER),
+        "btc": r"[0-9]{1,12}\.[0-9]{8}",
+        "bounds": "movement|cycle",
+        "cycle": "W from day [1-7]|M from day [1-9][0-9]?",
+        "rights": "nothing|(?:{0})(?:, (?:{0}))*".format("|".join(PermissionName)),
+        "path": "[a-z0-9/-]+",
+        "code": "[A-Za-z0-9_-]+",
+        **dict.fromkeys(("text", "short", "email", "address"), r"\S+"),
+    }
+)
 # The parts that are ids of records, and the word before such an id.
 _KINDS: Final[Mapping[str, str]] = MappingProxyType(
     {name: name for name in ("vault", "proposal", "role", "user", "contract")} | {"version": "proposal"}
 )
-_PROGRAM_NAME: Final = re.compile(r"(.+?), service account [0-9]+ \((.*)\)", re.DOTALL)
+_PROGRAM_NAME: Final = re.compile(r"(\S+), service account [0-9]+ \((.*)\)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -272,12 +290,11 @@ class Told:
 def told(entry: AuditLogEntry, names: Mapping[str, str]) -> Told:
     """``names``: by the words that stand in the row (`LogsPage`). Markup escapes each part."""
     who = who_of(entry, names)
-    for written, sentence in _rows_of(entry.action):
-        found = _pattern(written).fullmatch(entry.description)
-        if found is not None:
-            parts = {each: _words(each, value, names) for each, value in found.groupdict().items()}
-            said = Markup(sentence).format(**parts)  # noqa: S704 - the table's own words
-            return Told(said if sentence[0].isupper() else Markup("{} {}").format(who, said), is_known=True)
+    if (found := _read(entry)) is not None:
+        sentence, read = found
+        parts = {each: _words(each, value, names) for each, value in read}
+        said = Markup(sentence).format(**parts)  # noqa: S704 - the table's own words
+        return Told(said if sentence[0].isupper() else Markup("{} {}").format(who, said), is_known=True)
     if entry.category == Category.ACCESS:
         return Told(_refused(who, entry), is_known=True)
     stored = Markup("{}, {}: {}").format(who, _of_code(entry.action), plain(entry.description))
@@ -297,13 +314,31 @@ def _rows_of(action: str) -> tuple[tuple[str, str], ...]:
     return _SENTENCES.get(action, ()) + (() if led_to is None else (led_to,))
 
 
+def _read(entry: AuditLogEntry) -> tuple[str, tuple[tuple[str, str], ...]] | None:
+    """The sentence and its parts, where the row can be read in one way only."""
+    found = {
+        (sentence, tuple(match.groupdict().items()))
+        for written, sentence in _rows_of(entry.action)
+        for pattern in _patterns(written)
+        if (match := pattern.fullmatch(entry.description)) is not None
+    }
+    return found.pop() if len(found) == 1 else None
+
+
 @cache
-def _pattern(written: str) -> re.Pattern[str]:
-    """Each part takes as little as it can, so that a text of a person's stands last."""
+def _patterns(written: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """A person's words as short as they may be, and as long: any other reading lies between the two."""
     kept = [re.escape(text) for text in re.split(r"{[a-z_]+[0-9]?}", written)]
-    groups = [f"(?P<{name}{number}>.+?)" for name, number in _PART.findall(written)]
-    found = "".join(text + group for text, group in zip(kept, [*groups, ""], strict=True))
-    return re.compile(found.replace("(?P<more>.+?)", "(?P<more>.*)"), re.DOTALL)
+
+    def pattern(few: str) -> re.Pattern[str]:
+        groups = [
+            f"(?P<{name}{number}>{_FORMS.get(name, ('.*' if name == 'more' else '.+') + few)})"
+            for name, number in _PART.findall(written)
+        ]
+        found = "".join(text + group for text, group in zip(kept, [*groups, ""], strict=True))
+        return re.compile(found, re.DOTALL)
+
+    return pattern("?"), pattern("")
 
 
 def _words(part: str, value: str, names: Mapping[str, str]) -> str:
@@ -326,21 +361,21 @@ def _of_code(code: str) -> str:
 
 def _cycle(text: str) -> str:
     """As the domain writes it: ``M from day 1``."""
-    found = re.fullmatch(r"([WM]) from day ([1-9][0-9]?)", text)
-    return plain(text) if found is None else cycle_words(found[1], int(found[2]))
+    period, _, day = text.partition(" from day ")
+    return cycle_words(period, int(day))
 
 
 def _rights(text: str) -> str:
     held = {name.value: words for name, words in PERMISSION_WORDS.items()}
-    return "; ".join(held.get(each, plain(each)) for each in re.split(r", | and ", text))
+    return "; ".join(held.get(each, each) for each in text.split(", "))
 
 
 def _btc(text: str) -> str:
-    return f"{Decimal(text).normalize():f}" if re.fullmatch(r"[0-9]{1,12}\.[0-9]{8}", text) else plain(text)
+    return f"{Decimal(text).normalize():f}"
 
 
 def _sats(text: str) -> str:
-    return amount(int(text)) if re.fullmatch(r"[0-9]{1,16}", text) else plain(text)
+    return amount(int(text))
 
 
 def _path(text: str) -> str:

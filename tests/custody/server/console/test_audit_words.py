@@ -1,0 +1,59 @@
+"""Rows of the log as sentences, where a person chose a name that holds the table's own words."""
+
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import escape
+
+from custody.schemas.logs import AuditLogEntry
+from custody.server.console.audit_words import told
+
+# How rows are written; ``@`` is a name that a person chose.
+WRITTEN: Final = (
+    ("ROLE_CREATED", "role 9, named @, with MANAGE_USERS, PAYMENT_APPROVE; 100.00000000 BTC a cycle"),
+    ("ROLE_UPDATED", "role 9, named @; now @"),
+    ("ROLE_DELETED", "role 9, named @"),
+    ("WORKSPACE_CREATED", "workspace 3, named @, on mainnet"),
+    ("SECOND_PERSON_RULE_SET", "on, @ confirms, 0 hours of cooling off"),
+    ("SERVICE_ACCOUNT_CREATED", "service account 3 (@), may VIEW_LOGS from 10.0.0.0/8 until 2027-01-01"),
+    ("ADDRESS_ADDED", "entry 5, bc1qexample, named @"),
+)  # fmt: skip
+PIECES: Final = (
+    "Clerk", ", with VIEW_LOGS", "; 0.00100000 BTC a cycle", "; 0.001", ", with nothing", "; now ",
+    ", named ", ", on testnet", " confirms, 336 hours of cooling off", "), ", " (", "entry 5, bc1q, named ",
+)  # fmt: skip
+NAMES: Final = st.lists(st.sampled_from(PIECES), min_size=1, max_size=4).map("".join).map(str.strip)
+
+
+def row(action: str, description: str) -> AuditLogEntry:
+    return AuditLogEntry.model_construct(
+        action=action, description=description, category="PEOPLE", user_uuid=7, user_name="ann@example.org"
+    )
+
+
+@given(st.sampled_from(WRITTEN), st.tuples(NAMES, NAMES))
+def test_a_name_is_told_whole_or_the_row_as_it_is_stored(written, names):
+    action, form = written
+    first, *others = form.split("@")
+    description = first + "".join(name + text for name, text in zip(names, others, strict=False))
+    found = told(row(action, description), {})
+    if found.is_known:
+        assert [f"<b>{escape(name)}</b>" in found.sentence for name in names[: len(others)]] == [True] * len(
+            others
+        )
+    else:
+        assert escape(description) in found.sentence
+
+
+@pytest.mark.parametrize(("action", "form"), WRITTEN)
+def test_a_plain_name_has_a_sentence(action, form):
+    assert told(row(action, form.replace("@", "Clerk, with care")), {}).is_known
+
+
+def test_what_a_role_may_do_is_never_hidden_by_its_name():
+    name = "Clerk, with VIEW_LOGS; 0.001"
+    written = f"role 9, named {name}, with MANAGE_WORKSPACE, PAYMENT_INIT; 100.00000000 BTC a cycle"
+    sentence = told(row("ROLE_CREATED", written), {}).sentence
+    assert f"<b>{name}</b>, whose members pay at most 100 BTC" in sentence
