@@ -209,6 +209,8 @@ class TestApprovals:
         desk.approve("bob", psbt_id)
         before = desk.proposal(psbt_id)
         ok(revoke(desk.signers["alice"], key_of(desk, "alice")))
+        # She signs nothing more, and what she signed stands.
+        before["signers"][0]["may_approve"] = False
         assert desk.proposal(psbt_id) == before
 
 

@@ -44,13 +44,13 @@ def test_a_job_is_done_once(store, clock):
 
     def handler(task):
         seen.append((task.subject, task.payload, task.attempts))
-        return lambda _db: Done({"answer": 42})
+        return lambda _db: Done()
 
     assert worker(store, clock, handler).run_due() == 1
     assert worker(store, clock, handler).run_due() == 0
     assert seen == [("a", {"what": "ever"}, 1)]
     (job,) = jobs(store)
-    assert job.payload == {"what": "ever", "result": {"answer": 42}}
+    assert (job.payload, job.done_at) == ({"what": "ever"}, clock())
 
 
 def test_one_open_job_for_each_subject_and_a_new_one_after_it(store, clock):
@@ -92,11 +92,18 @@ def test_a_leased_job_is_nobody_elses_until_the_lease_lapses(store, clock):
 def test_who_lost_the_lease_does_not_write(store, clock, how):
     """Another did the work meanwhile: another worker, or another thread of the same one."""
     add(store, clock)
-    others, seen = {}, []
+    others, seen, written = {}, [], []
+
+    def done(by):
+        def finish(_db):
+            written.append(by)
+            return Done()
+
+        return finish
 
     def slow(_task):
         if seen:
-            return lambda _db: Done({"by": "itself, later"})
+            return done("itself, later")
         seen.append(how)
         match how:
             case "slept":
@@ -107,15 +114,15 @@ def test_who_lost_the_lease_does_not_write(store, clock, how):
             case "gave it back":
                 one.release()
         assert others[how].run_due() == 1
-        return lambda _db: Done({"by": "one"})
+        return done("one")
 
     one = worker(store, clock, slow, "one")
-    two = worker(store, clock, always(Done({"by": "two"})), "two")
+    two = worker(store, clock, lambda _task: done("two"), "two")
     others = {"slept": one, "hung": two, "gave it back": two}
     one.run_due()
     (job,) = jobs(store)
-    assert job.payload["result"] == {"by": "itself, later" if how == "slept" else "two"}
-    assert job.failures == 0
+    assert written == ["itself, later" if how == "slept" else "two"]
+    assert (job.done_at is not None, job.failures) == (True, 0)
 
 
 def test_the_effect_and_the_end_of_the_job_are_one_transaction(store, clock):
@@ -264,11 +271,11 @@ def test_a_heartbeat_keeps_what_takes_longer_than_a_lease(store, clock):
             clock.now += LEASE / 2
             one.renew()
             assert two.run_due() == 0
-        return lambda _db: Done({"by": "one"})
+        return lambda _db: Done()
 
     one = worker(store, clock, slow, "one")
     one.run_due()
-    assert jobs(store)[0].payload["result"] == {"by": "one"}
+    assert jobs(store)[0].done_at is not None
 
 
 def test_several_workers_take_different_jobs(database, store, clock):
