@@ -9,9 +9,11 @@ from custody.pages.headers import HEADERS
 from custody.schemas.logs import AuditLogEntry, LogsPage
 from custody.server.console.audit_words import told
 from custody.server.console.table import Row
+from custody.server.console.typed import require_days_in_order
 from custody.server.console.visit import Visit
 from custody.server.console.words import member_words
 from custody.server.domain.audit import Category
+from custody.server.domain.errors import Invalid
 
 PAGE = 50
 CATEGORIES = {category: category.value.replace("_", " ").capitalize() for category in Category}
@@ -20,7 +22,12 @@ CATEGORIES = {category: category.value.replace("_", " ").capitalize() for catego
 def audit(visit: Visit) -> Response:
     wanted, before = _wanted(visit, visit.query), visit.place_in_list("before")
     cursor = {} if before is None else {"cursor": str(before)}
-    page: LogsPage = visit.get("get-logs", **wanted, **cursor, order="newest", page_size=PAGE)
+    page = LogsPage(logs=[], page=1, page_size=PAGE, total=0, next_cursor=None)
+    try:
+        require_days_in_order(visit)
+        page = visit.get("get-logs", **wanted, **cursor, order="newest", page_size=PAGE)
+    except Invalid as error:
+        visit.problem = error
     return visit.page(
         "audit/audit.html",
         here="audit",

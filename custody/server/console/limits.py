@@ -1,19 +1,21 @@
 """Spending limits: what was typed of one, what it bounds in words, and a member's own."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from starlette.responses import Response
 
 from custody.limit_words import WEEKDAYS, bounds, until
-from custody.schemas.limits import MyLimits
+from custody.schemas.limits import MyLimits, VaultLimits
 from custody.schemas.vaults import Vault
 from custody.server.console.table import Row
 from custody.server.console.typed import whole
 from custody.server.console.visit import Visit
 from custody.server.console.words import is_everything, sats_of
 from custody.server.domain.errors import Invalid
-from multisig import InvalidAmount, format_btc, parse_btc
+from custody.server.domain.limits import cycle_start, unused_of
+from multisig import InvalidAmount, Sats, format_btc, parse_btc
 
 # The last day of a cycle's period.
 _LONGEST = {"W": len(WEEKDAYS), "M": 31}
@@ -70,6 +72,19 @@ def typed_words(typed: dict[str, Any]) -> str:
     """Of a vault's limit."""
     per_cycle, period, day = typed["per_cycle"], typed["cycle_period"], typed["cycle_day"]
     return f"At most {typed['transaction_limit']} BTC {bounds(per_cycle=per_cycle, period=period, day=day)}"
+
+
+def used_words(now: VaultLimits, typed: dict[str, Any]) -> str:
+    """What counts already in the sum that is to be a vault's limit."""
+    period, day = typed["cycle_period"], typed["cycle_day"]
+    if (now.cycle_period, now.cycle_day) != (period, day):
+        return "What was paid since the beginning of that week or month counts."
+    since = cycle_start(now.next_reset - timedelta(days=1), period, day)
+    left = Sats(unused_of(parse_btc(typed["transaction_limit"]), sats_of(now.used)))
+    return (
+        f"{now.used} BTC is used already since {until(since)}: "
+        f"{format_btc(left)} BTC left until {until(now.next_reset)}"
+    )
 
 
 # --- one's own ----------------------------------------------------------------------------------------------

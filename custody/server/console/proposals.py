@@ -12,8 +12,10 @@ from custody.schemas.proposals import Proposal, ProposalStatus, TxType
 from custody.server.console.addresses import entries_of
 from custody.server.console.money import money_of, proof_of
 from custody.server.console.table import Row
+from custody.server.console.typed import require_days_in_order
 from custody.server.console.vaults import vault_by_id
 from custody.server.console.visit import Visit
+from custody.server.domain.errors import Invalid
 
 PAGE: Final = 50
 FILTERS: Final = ("search", "status", "awaiting", "vault", "from_day", "to_day", "after")
@@ -61,14 +63,14 @@ def stages_of(proposal: Proposal) -> tuple[Stage, ...]:
 
 def listing(visit: Visit) -> Response:
     wanted = {name: text for name in FILTERS if (text := visit.query(name).strip())}
-    return visit.page(
-        "proposals/list.html",
-        here="proposals",
-        statuses=[(status.value, status) for status in ProposalStatus],
-        wanted=wanted,
-        live_list=_listed(visit, wanted),
-        **_page_of(visit, wanted),
-    )
+    found: dict[str, Any] = {"live_list": None}
+    try:
+        require_days_in_order(visit)
+        found = {"live_list": _listed(visit, wanted), **_page_of(visit, wanted)}
+    except Invalid as error:
+        visit.problem = error
+    statuses = [(status.value, status) for status in ProposalStatus]
+    return visit.page("proposals/list.html", here="proposals", statuses=statuses, wanted=wanted, **found)
 
 
 def listing_part(visit: Visit) -> Response:
@@ -96,7 +98,13 @@ def _page_of(visit: Visit, wanted: Mapping[str, str]) -> dict[str, Any]:
     kept = {name: value for name, value in wanted.items() if name != "after"}
     newest = urlencode(kept) if "after" in wanted else None
     following = urlencode({**kept, "after": after}) if after else ""
-    return {"proposals": found, "following": following, "newest": newest, "searched": "search" in wanted}
+    return {
+        "proposals": found,
+        "following": following,
+        "newest": newest,
+        "filtered": bool(kept),
+        "searched": "search" in wanted,
+    }
 
 
 # --- one ----------------------------------------------------------------------------------------------------

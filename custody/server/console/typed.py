@@ -36,6 +36,13 @@ def query_day(visit: Visit, name: str) -> datetime | None:
         raise Invalid.at(f"/{name}", "This is no day: write it as 2026-05-01.") from None
 
 
+def require_days_in_order(visit: Visit) -> None:
+    """Of a list's filter, ``from_day`` and ``to_day``, told by the names on the page. Raises Invalid."""
+    first, last = query_day(visit, "from_day"), query_day(visit, "to_day")
+    if first is not None and last is not None and first > last:
+        raise Invalid.at("/from_day", "From is later than To: change one of them.")
+
+
 def raw_units(text: str, decimals: int, name: str) -> int:
     """Of whole tokens: 12.5 with two decimals is 1250. Raises Invalid."""
     found = _TOKENS.fullmatch(text.strip().replace(",", ""))

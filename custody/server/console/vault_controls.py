@@ -5,7 +5,7 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.schemas.vaults import Vault, VaultControls
-from custody.server.console.limits import typed_words, vault_limit
+from custody.server.console.limits import typed_words, used_words, vault_limit
 from custody.server.console.table import Review, Row
 from custody.server.console.vaults import names_of, path_of, vault_here
 from custody.server.console.visit import Visit
@@ -33,15 +33,18 @@ def limits(visit: Visit) -> Response:
 
 def review_limits(visit: Visit) -> Review:
     shown, typed = vault_here(visit), vault_limit(visit)
-    now = shown.detailed_vault_limits
+    now, is_sum = shown.detailed_vault_limits, typed["per_cycle"]
+    used = (("Of this sum", used_words(now, typed)),) if now is not None and is_sum else ()
+    ends = " The limit of each payment ends." if now is not None and is_sum and not now.per_cycle else ""
     return Review(
         f"Change the limit of {shown.name}",
         (
             ("Now", "not known" if now is None else vault_words(now)),
             ("From now on", typed_words(typed)),
+            *used,
         ),
         "Change the limit",
-        "It counts for the next payment. What waits already stays.",
+        f"It counts for the next payment.{ends} What waits already stays.",
     )
 
 

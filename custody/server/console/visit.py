@@ -299,6 +299,8 @@ class Visit:
             "key": trace_id_of(self.request),
             "typed": self.form,
             "problem": self.problem,
+            # That of a value which cannot be taken is for programs: a page tells it at its field.
+            "hint": "" if self.problem is None or isinstance(self.problem, Invalid) else self.problem.hint,
             "said": "",
         }
 

@@ -73,7 +73,10 @@ def test_filters_are_kept_from_page_to_page_and_a_wrong_one_is_told(desk, browse
     assert {"VAULTS" in cells[2] for cells in person.rows} == {True}
     assert ("category", "VAULTS") in person.form(f"{here}/export").fields
     person.open(f"{here}?from_day=2026-03-02&to_day=2026-03-01", 422)
-    assert "later than" in person.words
+    (told,) = [tag.words for tag in person.page.tags if tag.attributes.get("class") == "problem"]
+    assert told == "From is later than To: change one of them."
+    assert person.page.by_id("from_day").attributes["value"] == "2026-03-02"
+    assert "Correct the fields" not in person.words
     assert "Nothing matches." in person.open(f"{here}?from_day=2030-01-01").words
 
 

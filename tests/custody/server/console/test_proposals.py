@@ -334,10 +334,15 @@ def test_the_list_filters_and_pages(desk, browse, here, monkeypatch):
     assert "Number 0" in person.words
     found = person.open(f"{here}?search=number+2")
     assert [f"Number {n}" in found.words for n in range(3)] == [False, False, True]
-    assert "No proposal has all these words." in person.open(f"{here}?search=nothing").words
+    assert "Nothing matches the filter." in person.open(f"{here}?search=nothing").words
     desk.approve("alice", ids[2])
     assert "Number 2" not in person.open(f"{here}?awaiting=me").words
-    assert "No proposal is here." in person.open(f"{here}?status=CONFIRMED").words
+    assert person.open(f"{here}?status=CONFIRMED").link("Show all proposals") == here
+    assert "appears on this page" not in person.words
+    person.open(f"{here}?from_day=2026-03-02&to_day=2026-03-01&search=rent", 422)
+    assert problems(person) == ["From is later than To: change one of them."]
+    assert 'value="rent"' in person.html
+    assert "Correct the fields" not in person.words
     assert "Number 2" in person.open(f"{here}?vault={desk.vault['id']}").words
     assert "Number 2" in person.open(f"{here}?from_day={day}&to_day={day}").words
     assert "Number" not in person.open(f"{here}?from_day={day + timedelta(days=1)}").words
@@ -382,3 +387,14 @@ def test_a_member_forwards_own_money(desk, browse, here):
     proposal = newest(desk)
     assert (proposal.tx_type, proposal.amounts_sats, proposal.fee_sats) == ("forward", [100_000], 700)
     assert "Into Treasury" in person.words
+
+
+def test_who_may_raise_the_vaults_limit_is_led_to_it(desk, browse, here):
+    limit = {"transaction_limit": "0.001", "cycle_period": "M", "cycle_day": 1}
+    where = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    ok(desk.admin.post("/api/v1/update-vault", {**where, **limit}))
+    person = browse("admin").open(f"{here}/new")
+    person.send(f"{here}/new", recipient=SHOP, amount="0.004", status=403)
+    vault = f"/console/w/{desk.workspace_id}/vaults/{desk.vault['id']}"
+    assert person.link("raise the vault's limit") == f"{vault}/limits"
+    assert "ask an administrator" not in person.words

@@ -80,6 +80,22 @@ def test_a_vault_is_made_after_its_signers_were_shown_back(desk, admin):
     assert "0.50000000 BTC 50,000,000 sats left until" in admin.words
 
 
+def test_what_was_paid_counts_in_a_limit_that_becomes_a_sum(desk, admin, base):
+    desk.deposit(150_000_000)
+    ok(desk.propose(13_000_000))
+    used = desk.wallets()[0]["detailed_vault_limits"]["Used"]
+    typed = {"transaction_limit": "0.05", "per_cycle": "yes", "cycle_period": "M"}
+    admin.open(f"{base}/limits").send(f"{base}/limits", **typed, cycle_day="1")
+    month = f"{desk.world.clock():%B}"
+    told = admin.facts["Of this sum"]
+    assert told.startswith(f"{used} BTC is used already since 1 {month}: 0.00000000 BTC left until 1 ")
+    assert "The limit of each payment ends." in admin.words
+    admin.open(f"{base}/limits").send(f"{base}/limits", **typed, cycle_day="5")
+    assert admin.facts["Of this sum"].startswith("What was paid since the beginning of that week or month")
+    admin.open(f"{base}/limits").send(f"{base}/limits", **typed | {"per_cycle": "no"}, cycle_day="1")
+    assert "Of this sum" not in admin.facts
+
+
 def test_the_limit_is_changed_with_the_second_factor(desk, admin, base):
     admin.open(f"{base}/limits")
     typed = {"transaction_limit": "0.25", "cycle_period": "M", "cycle_day": "5"}
