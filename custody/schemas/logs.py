@@ -18,6 +18,7 @@ from custody.schemas.queries import DaysQuery, QueryId
 
 PAGE_SIZE = 50
 MAX_PAGE_SIZE = 500
+MAX_NAMES = 4096
 # Counting pages to here is a hundred million rows; a caller that reads further follows the cursor.
 MAX_PAGE = 1_000_000
 
@@ -91,7 +92,7 @@ class LogsPage(Shape):
     """  # noqa: E501
 
     logs: Many[AuditLogEntry]
-    names: dict[Label, Prose] = Field(default_factory=dict, max_length=4096)
+    names: dict[Label, Prose] = Field(default_factory=dict, max_length=MAX_NAMES)
     page: Count
     page_size: Count
     total: Int64

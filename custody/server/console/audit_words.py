@@ -1,9 +1,11 @@
-"""Rows of the audit log as sentences that a person reads. What is stored stays as it is, and is shown beside them.
+"""Rows of the audit log as sentences that a person reads. What is stored stays as it is, and is shown beside
+them.
 
-One table: for each action how its description is written, and the sentence. In both, ``{vault}`` and the like are the
-parts that change. A sentence that begins with a small letter goes on after the name of who acted. A name that a person
-chose may hold the table's own words: a row that can be read in two ways is shown as it is stored.
-"""  # noqa: E501
+One table: for each action how its description is written, and the sentence. In both, ``{vault}`` and the like
+are the parts that change. A sentence that begins with a small letter goes on after the name of who acted. A
+name that a person chose may hold the table's own words: a row that can be read in two ways is shown as it is
+stored.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -306,7 +308,9 @@ def who_of(entry: AuditLogEntry, names: Mapping[str, str]) -> Markup:
         return Markup("The program {} of {}").format(_strong(program[2]), _strong(program[1]))
     if not entry.user_uuid:
         return Markup("The {}").format(plain(entry.user_name or "platform"))
-    return _strong(names.get(f"user {entry.user_uuid}", entry.user_name))
+    # A member may take another's name at any time: the address stands as it was written.
+    name, address = names.get(f"user {entry.user_uuid}", entry.user_name), entry.user_name
+    return _strong(name if name == address else f"{name} ({address})")
 
 
 def _rows_of(action: str) -> tuple[tuple[str, str], ...]:

@@ -22,9 +22,9 @@ _LONGEST = {"W": len(WEEKDAYS), "M": 31}
 
 
 def left_words(mine: MyLimits, vault: Vault) -> Sequence[tuple[str, str]]:
-    """What is left of each sum that bounds the next payment, ``role`` and ``vault``, with its words. Neither where nothing
-    is used up.
-    """  # noqa: E501
+    """What is left of each sum that bounds the next payment, ``role`` and ``vault``, with its words. Neither
+    where nothing is used up.
+    """
     found = []
     if not is_everything(sats_of(mine.limit)):
         found.append(("role", f"Left for all your payments until {until(mine.next_reset)}"))
@@ -39,9 +39,12 @@ def left_words(mine: MyLimits, vault: Vault) -> Sequence[tuple[str, str]]:
 
 def vault_limit(visit: Visit) -> dict[str, Any]:
     """As `create_wallet` and `update-vault` take it. Raises Invalid."""
+    per_cycle = visit.form.one("per_cycle")
+    if per_cycle not in ("yes", "no"):
+        raise Invalid.at("/per_cycle", "Choose what the limit is for.")
     return {
         "transaction_limit": _btc(visit, "transaction_limit"),
-        "per_cycle": visit.form.one("per_cycle") == "yes",
+        "per_cycle": per_cycle == "yes",
         **_cycle(visit),
     }
 

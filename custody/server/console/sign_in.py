@@ -15,7 +15,6 @@ from custody.server.console import session
 from custody.server.console.table import SIGN_IN, Row, own_path
 from custody.server.console.visit import Visit, shaped
 from custody.server.domain.errors import Invalid, Unauthenticated
-from custody.server.service.people.invitations import Invitee
 from custody.server.service.sign_in.passkeys import Assertion
 from custody.server.service.sign_in.signin import CodeAwaited, SignedIn
 from custody.server.web.endpoint import address_of
@@ -27,11 +26,15 @@ _INVITATIONS = ("/invitations/", "/console/invitations/")
 
 
 def sign_in_page(visit: Visit) -> Response:
-    """With the organisation's identity provider where its code is given, or was typed last in this browser. Anybody may
-    send a link with the code of their own: so the page names the organisation, and the host of its provider.
-    """  # noqa: E501
+    """With the organisation's identity provider where its code is given, or was typed last in this browser.
+    Anybody may send a link with the code of their own: so the page names the organisation, and the host of
+    its provider.
+
+    Who follows an invitation's link is led to registering first, whether or not the address has an account:
+    members see the link's id, and would learn that of any address (P39).
+    """
     target, invited = target_of(visit), _invited(visit)
-    if invited is not None and not invited.has_account and visit.problem is None:
+    if invited is not None and not visit.query("account") and visit.problem is None:
         return visit.go(f"/console/register?next={target}")
     provider_id = visit.query("organisation") or visit.form.one("organisation")
     provider_id = provider_id or session.held(visit.request, "organisation")
@@ -48,13 +51,13 @@ def sign_in_page(visit: Visit) -> Response:
     )
 
 
-def _invited(visit: Visit) -> Invitee | None:
-    """Whom the invitation was mailed to that the person came by, while it is open."""
+def _invited(visit: Visit) -> str | None:
+    """The address that the invitation was mailed to by which the person came, while it is open."""
     target = target_of(visit)
     if not target.startswith(_INVITATIONS):
         return None
     with visit.services.store.read() as db:
-        return visit.services.invitations.invitee(db, target.rpartition("/")[2])
+        return visit.services.invitations.invited_address(db, target.rpartition("/")[2])
 
 
 def sign_in(visit: Visit) -> Response:
@@ -122,7 +125,7 @@ def register(visit: Visit) -> Response:
     form = visit.form
     _same_twice(visit, "password")
     invited = _invited(visit)
-    email = form.one("email") if invited is None else invited.email
+    email = form.one("email") if invited is None else invited
     taken = shaped(
         RegisterRequest,
         email=email,
@@ -137,7 +140,8 @@ def register(visit: Visit) -> Response:
         # The address has an account, or none may be made: the mail says which. Who
         # registered learns no more here than by signing in.
         return visit.go(
-            f"{SIGN_IN}?next={target_of(visit)}", "A mail to this address says how it goes on. Then sign in."
+            f"{SIGN_IN}?account=yes&next={target_of(visit)}",
+            "A mail to this address says how it goes on. Then sign in.",
         )
 
 

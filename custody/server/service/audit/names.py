@@ -1,13 +1,15 @@
 """What rows of the log name by an id, as it is called now: a row itself stays as it was written."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
 
 from sqlalchemy import Select, exists, select
 from sqlalchemy.orm import Session
 
+from custody.schemas.logs import MAX_NAMES
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import AuditRow, chain_of
 from custody.server.domain.credentials import WorkspaceAccess
@@ -43,16 +45,21 @@ _NAMED: Final[Mapping[str, tuple[Any, Any, Any]]] = MappingProxyType(
 )
 
 
-def names_in(db: Session, access: WorkspaceAccess, rows: Iterable[AuditRow]) -> dict[str, str]:
-    """By the words that stand in the rows, as ``vault 1f…`` or ``user 7``; also of who acted. Of the workspace alone,
-    and what the reader may see; what has no name, or is not there any more, is left out.
-    """  # noqa: E501
+def names_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]) -> dict[str, str]:
+    """By the words that stand in the rows, as ``vault 1f…`` or ``user 7``; also of who acted. Of this
+    workspace, and what the reader may see; what has no name, or is not there any more, is left out.
+
+    No more than `MAX_NAMES`, those who acted first: people's own text may hold ids without end.
+    """
+    named = [("user", str(row.user_uuid)) for row in rows]
+    named += [
+        (found[1] or found[3], found[2] or found[4])
+        for row in rows
+        for found in _ID.finditer(row.description)
+    ]
     ids: dict[str, set[str]] = {}
-    for row in rows:
-        ids.setdefault("user", set()).add(str(row.user_uuid))
-        for found in _ID.finditer(row.description):
-            kind, value = found[1] or found[3], found[2] or found[4]
-            ids.setdefault(kind, set()).add(value)
+    for kind, value in islice(dict.fromkeys(named), MAX_NAMES):
+        ids.setdefault(kind, set()).add(value)
     if not access.holds_any(_READERS):
         ids.pop("proposal", None)
     people = {int(each) for each in ids.pop("user", ())}
@@ -72,7 +79,9 @@ def _names_of(kind: str, wanted: Iterable[str]) -> Select[Any]:
 
 
 def _people(db: Session, access: WorkspaceAccess, wanted: Iterable[int]) -> dict[int, str]:
-    """Members, and those who acted in this log: by the e-mail address that stands there where they gave no name."""  # noqa: E501
+    """Members, and those who acted in this log: by the e-mail address that stands there where they gave no
+    name.
+    """
     chain = chain_of(str(access.organisation_id), str(access.workspace_id))
     is_member = exists().where(Membership.user_id == User.id, Membership.workspace_id == access.workspace_id)
     has_acted = exists().where(AuditEvent.chain_id == chain, AuditEvent.user_uuid == User.id)

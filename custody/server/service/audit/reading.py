@@ -58,7 +58,7 @@ class Logs:
         shown = rows[: query.page_size]
         return wire.LogsPage(
             logs=[_entry(chained) for chained in shown],
-            names=names_in(db, access, (chained.row for chained in shown)),
+            names=names_in(db, access, [chained.row for chained in shown]),
             page=query.page,
             page_size=query.page_size,
             total=_count(db, conditions),

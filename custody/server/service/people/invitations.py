@@ -4,11 +4,10 @@ To answer, a user must be signed in with the invited address, and an account's f
 mailed to that address: to register another person's address is not enough.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
 
-from sqlalchemy import ColumnElement, Select, exists, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import invitations as wire
@@ -43,12 +42,6 @@ from custody.server.service.sign_in.accounts import find_user
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.store import Store
 from custody.server.store.models import Invitation, Membership, Organisation, Role, User, Workspace
-
-
-@dataclass(frozen=True)
-class Invitee:
-    email: str
-    has_account: bool
 
 
 class Invitations:
@@ -87,14 +80,9 @@ class Invitations:
         address = db.get_one(User, caller.user_id).email
         return invitation_records(db, self._pending(Invitation.invited_email == address))
 
-    def invitee(self, db: Session, invite_id: str) -> Invitee | None:
-        """For those who have the mail's link; None where no such invitation waits."""
-        has_account = exists().where(User.email == Invitation.invited_email)
-        query = select(Invitation.invited_email, has_account).where(
-            *self._pending(Invitation.id == invite_id)
-        )
-        found = db.execute(query).one_or_none()
-        return None if found is None else Invitee(*found)
+    def invited_address(self, db: Session, invite_id: str) -> str | None:
+        """For those who have the link; None where no such invitation waits."""
+        return db.scalar(select(Invitation.invited_email).where(*self._pending(Invitation.id == invite_id)))
 
     def answer(self, db: Session, caller: Caller, invite_id: str, *, accept: bool) -> wire.Invitation:
         """Accepts or declines, once and for good.

@@ -35,9 +35,11 @@ def test_rows_are_sentences_by_names_and_may_be_of_one_person(desk, browse):
     person = browse("admin").open(f"/console/w/{desk.workspace_id}/audit")
     told = [cells[1] for cells in person.rows]
     assert told[0] == "alice@example.org declined the proposal Rent."
-    assert told[1].startswith("<b>Ada proposed the payment Rent from the vault Treasury: 0.0001")
+    assert told[1].startswith(
+        "<b>Ada (admin@example.org) proposed the payment Rent from the vault Treasury: 0.0001"
+    )
     assert told[2].startswith(
-        "<b>Ada changed the limit of the vault Treasury from 10 to 0.2 BTC in each payment"
+        "<b>Ada (admin@example.org) changed the limit of the vault Treasury from 10 to 0.2 BTC in each"
     )
     alice = desk.user_ids["alice"]
     person.open(f"/console/w/{desk.workspace_id}/audit?user_uuid={alice}&from_day=2026-01-01")

@@ -68,9 +68,12 @@ def test_who_has_an_account_signs_in_where_the_mail_leads(desk, browse, invite):
     assert placed.workspace_id != desk.workspace_id
     invite_id = invite("other@example.org")
     with asgi_client(desk.world.platform.asgi) as http:
-        # Who has the mail's link need not type the address that it was sent to.
+        # As for an address without an account: an inviter sees the link's id, and learns nothing (P39).
         invited = Visitor(http).open(f"/invitations/{invite_id}")
-        assert invited.url == "/console/sign-in"
+        assert invited.url == "/console/register"
+        words = invited.words.replace("other@example.org", "new@example.org")
+        assert words == Visitor(http).open(f"/invitations/{invite('new@example.org')}").words
+        invited.open(f"/console/sign-in?account=yes&next=/console/invitations/{invite_id}")
         assert invited.page.by_id("email").attributes["value"] == "other@example.org"
     person = browse("other").open(f"/invitations/{invite_id}")
     assert "Acme" in person.words
