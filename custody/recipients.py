@@ -6,6 +6,9 @@ from typing import Final
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address
 
 SCHEME: Final = "bitcoin:"
+# Of Base58 (a hash of zeros) and of bech32, on all networks.
+_SHORTEST: Final = 26
+_BEGINNINGS: Final = ("1", "2", "3", "m", "n", *(f"{network.hrp}1" for network in Network))
 
 
 def typed_address(text: str) -> str | None:
@@ -20,6 +23,12 @@ def typed_address(text: str) -> str | None:
     return (
         plain if any(_decodes(each, chain) for each in (plain, plain.lower()) for chain in Network) else None
     )
+
+
+def reads_as_address(text: str) -> bool:
+    """Whether a text that is no address may be meant as one: it is as long, and begins as one does."""
+    plain = "".join(text.split())
+    return len(plain) >= _SHORTEST and plain.isalnum() and plain.lower().startswith(_BEGINNINGS)
 
 
 def _decodes(text: str, chain: Network) -> bool:

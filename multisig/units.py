@@ -30,6 +30,8 @@ def sats(value: int) -> Sats:
 def parse_btc(text: str) -> Sats:
     """Exact satoshi of a decimal amount in bitcoin such as "0.00012345". Raises InvalidAmount."""
     match = _BTC.fullmatch(text)
+    if "," in text:
+        raise InvalidAmount("The amount has a comma. Write it with a point, as in 0.5.")
     if match is None:
         raise InvalidAmount("The amount is not a plain decimal number of bitcoin with at most eight places.")
     whole, fraction = match[1], match[2] or ""

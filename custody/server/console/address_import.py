@@ -12,7 +12,14 @@ from custody.server.console.addresses import COLUMNS, entries
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.visit import Visit, WaitsForSecondPerson
 from custody.server.domain.address_book import canonical_address, name_key, require_name
-from custody.server.domain.errors import CustodyError, Invalid, RateLimited, SecondPersonNeeded
+from custody.server.domain.errors import (
+    CustodyError,
+    Invalid,
+    RateLimited,
+    SecondPersonNeeded,
+    WrongNetworkAddress,
+)
+from custody.text import network_words
 from multisig import Network
 
 # Within what one person may write in a minute.
@@ -56,10 +63,14 @@ def read_lines(visit: Visit) -> list[Line]:
 
 def _rows(text: str) -> list[tuple[int, tuple[str, str]]]:
     """Name and address with their line's number; a head and empty lines are left out."""
+    first = text.lstrip().partition("\n")[0]
+    # As spreadsheets write it where the comma is the decimal one.
+    delimiter = ";" if ";" in first and "," not in first else ","
+    reader = csv.reader(text.splitlines(), strict=True, delimiter=delimiter)
     try:
-        cells = [(number, row) for number, row in enumerate(csv.reader(text.splitlines(), strict=True), 1)]
+        cells = list(enumerate(reader, 1))
     except csv.Error as error:
-        raise Invalid.at("/csv", f"This is no CSV: {error}.") from error
+        raise Invalid.at("/csv", f"Line {reader.line_num} is no CSV: {error}.") from error
     rows = [(number, [cell.strip() for cell in row]) for number, row in cells if any(row)]
     if rows and tuple(cell.lower() for cell in rows[0][1]) == COLUMNS:
         rows = rows[1:]
@@ -108,7 +119,11 @@ def _canonical(address: str, net: str) -> str:
             return canonical_address(address, chain)
         except CustodyError:
             continue
-    return canonical_address(address, chains[-1])
+    try:
+        return canonical_address(address, chains[-1])
+    except WrongNetworkAddress as error:
+        told = f"the address is of another network: this workspace is on {network_words(net)}"
+        raise WrongNetworkAddress(told) from error
 
 
 def review_import(visit: Visit) -> Review:

@@ -10,7 +10,7 @@ from typing import Any, Final, get_args
 from starlette.responses import Response
 
 from custody.change_words import PERMISSION_WORDS
-from custody.recipients import typed_address
+from custody.recipients import reads_as_address, typed_address
 from custody.schemas.common import Priority
 from custody.schemas.errors import ErrorCode
 from custody.schemas.history import CoinState
@@ -28,6 +28,7 @@ from custody.server.console.words import sats_of
 from custody.server.domain.address_book import name_key
 from custody.server.domain.errors import CustodyError, Fault, Invalid, PermissionDenied, StateConflict
 from custody.server.domain.intent import parse_recipient
+from custody.text import plain
 from multisig import MultisigError, parse_btc
 
 MORE_ROWS: Final = 3
@@ -131,7 +132,7 @@ def asked(visit: Visit, vault: Vault) -> dict[str, Any]:
     form, rows = visit.form, typed_rows(visit)
     names = [row.recipient for row in rows if row.recipient and typed_address(row.recipient) is None]
     known = {name_key(each.name): each.address for each in entries_of(visit, "names", names)}
-    recipients = [_recipient(row.recipient, known) for row in rows]
+    recipients = [_recipient(number, row.recipient, known) for number, row in enumerate(rows)]
     body: dict[str, Any] = {
         "workspace_id": visit.here.id,
         "wallet_id": vault.id,
@@ -151,9 +152,13 @@ def asked(visit: Visit, vault: Vault) -> dict[str, Any]:
     return body
 
 
-def _recipient(text: str, names: Mapping[str, str]) -> str:
-    """An address or a link stays one, whatever bears it as a name."""
-    return typed_address(text) or names.get(name_key(text), text)
+def _recipient(number: int, text: str, names: Mapping[str, str]) -> str:
+    """An address or a link stays one, whatever bears it as a name. Raises Invalid."""
+    found = typed_address(text) or names.get(name_key(text))
+    if found is None and text and not reads_as_address(text):
+        words = f"No entry of the address book is called {plain(text)}, and it is no address."
+        raise Invalid.at(f"/recipients/{number}", words)
+    return found or text
 
 
 def _sats(visit: Visit, number: int, row: Pays) -> int:

@@ -7,7 +7,7 @@ from custody.server.console.visit import Visit, number_of
 from custody.server.domain.errors import Invalid
 from multisig import InvalidAmount, parse_btc
 
-_TOKENS = re.compile(r"([0-9]{1,20})(?:\.([0-9]{1,18}))?", re.ASCII)
+_TOKENS = re.compile(r"([0-9]{1,20}|[0-9]{1,3}(?:,[0-9]{3}){1,6})(?:\.([0-9]{1,18}))?", re.ASCII)
 
 
 def whole(visit: Visit, name: str) -> int:
@@ -44,10 +44,12 @@ def require_days_in_order(visit: Visit) -> None:
 
 
 def raw_units(text: str, decimals: int, name: str) -> int:
-    """Of whole tokens: 12.5 with two decimals is 1250. Raises Invalid."""
-    found = _TOKENS.fullmatch(text.strip().replace(",", ""))
+    """Of whole tokens: 12.5 with two decimals is 1250. Commas part thousands alone. Raises Invalid."""
+    found = _TOKENS.fullmatch(text.strip())
     fraction = "" if found is None else found[2] or ""
+    if found is None and "," in text:
+        raise Invalid.at(f"/{name}", "The amount has a comma. Write it with a point, as in 0.5.")
     if found is None or len(fraction) > decimals:
         most = f"at most {decimals} decimals" if decimals else "no decimals"
         raise Invalid.at(f"/{name}", f"This is an amount of tokens with {most}, like 12.")
-    return int(found[1] + fraction.ljust(decimals, "0"))
+    return int(found[1].replace(",", "") + fraction.ljust(decimals, "0"))

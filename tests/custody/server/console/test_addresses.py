@@ -6,8 +6,10 @@ import pytest
 
 from custody.server.console import addresses
 from custody.server.store.models import AddressBookEntry
+from multisig import Network, encode_address
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.platform import START
+from tests.support.wallets import foreign_script
 
 
 @pytest.fixture
@@ -84,9 +86,17 @@ def test_an_import_that_would_do_something_else_by_now_is_looked_at_again(desk, 
     assert book(desk) == {"Shop": SHOP}
 
 
+def test_semicolons_separate_too_and_an_address_of_mainnet_is_told_in_the_pages_words(browse, here):
+    mainnet = encode_address(foreign_script("theirs"), Network.MAINNET)
+    person = browse("admin").open(f"{here}/import")
+    person.send(f"{here}/import", csv=f"name;address\r\nShop, Ltd;{SHOP}\r\nTheirs;{mainnet}")
+    assert [cells[1] for cells in person.rows] == ["Shop, Ltd", "Theirs"]
+    assert "another network: this workspace is on a test network" in person.rows[1][3]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("", "no row"), ("a,b,c", "3 cells"), ('"a', "no CSV"), ("a,b\n" * 251, "251 rows")],
+    [("", "no row"), ("a,b,c", "3 cells"), ('a,b\n"a', "Line 2 is no CSV"), ("a,b\n" * 251, "251 rows")],
 )
 def test_what_is_no_list_of_addresses_is_refused_and_kept(browse, here, text, words):
     person = browse("admin").open(f"{here}/import").send(f"{here}/import", csv=text, status=422)

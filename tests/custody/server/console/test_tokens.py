@@ -38,6 +38,8 @@ def test_a_token_is_made_started_and_called_in_words(desk, tokens, browse, path)
     assert "No token yet." in browse("admin").open(path).words
     admin.send(f"{path}/new", **TYPED | {"max_supply": "5000.505"}, status=422)
     assert "at most 2 decimals" in admin.words
+    admin.send(f"{path}/new", **TYPED | {"total_supply": "12,5"}, status=422)
+    assert "Write it with a point, as in 0.5." in admin.words
     assert ("token_name", "Gold of the House") in admin.form(f"{path}/new").fields
     admin.send(f"{path}/new", **TYPED)
     for words in ("1,000.00 GOLD tokens", "5,000.50 GOLD tokens", desk.vault["address"], "any address"):

@@ -12,7 +12,6 @@ from custody.schemas.logs import AuditLogEntry
 from custody.server.domain.audit import Category, ChainedRow
 from custody.server.domain.credentials import Caller
 from custody.server.domain.export import Seen, find_export_fault, read_csv, write_csv
-from custody.server.service.audit import names
 from custody.server.service.audit import reading as logs
 from custody.server.service.system import place_of
 from custody.server.store.models import RolePermission
@@ -55,15 +54,6 @@ class TestPage:
         assert b64decode(first["prev_hash"]) == bytes(32)
         assert len(b64decode(first["event_hash"])) == 32
         AuditLogEntry.model_validate(first)
-
-    def test_no_text_of_ids_names_more_than_a_page_may_hold(
-        self, world: World, alice: As, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A freeze's reason is a person's own text. Who acted is named first."""
-        append(world, "role 1 role 2 user 1")
-        assert len(ok(alice.get(LOGS, **HERE, page_size=1))["names"]) > 1
-        monkeypatch.setattr(names, "MAX_NAMES", 1)
-        assert list(ok(alice.get(LOGS, **HERE, page_size=1))["names"]) == ["user 1"]
 
     def test_pages_are_fifty_and_say_how_many_there_are(self, world: World, alice: As) -> None:
         before = ok(alice.get(LOGS, **HERE))["total"]
