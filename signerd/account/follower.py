@@ -51,10 +51,10 @@ FOLLOWING_ROUND_SECONDS = 20
 # What was left out of a list is tried again while the list does not change: later each time, and at least so
 # often.
 LEFT_OUT_SECONDS = 600.0
-PLATFORM, WORKSPACES = "platform", "workspaces"
-LISTED, KNOWN, VAULTS = "proposals of workspace", "known proposals of workspace", "vaults of workspace"
 # For what came after a signature to be heard; a list that is longer is read on where that ended.
 LOOK_SECONDS = 120.0
+PLATFORM, WORKSPACES = "platform", "workspaces"
+LISTED, KNOWN, VAULTS = "proposals of workspace", "known proposals of workspace", "vaults of workspace"
 TOKENS = "tokens of workspace"
 OTHERS = "what others signed in workspace"
 # Proposals followed one by one in a round, beside the list: a thousand take their turns.

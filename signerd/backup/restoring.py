@@ -21,12 +21,11 @@ from multisig import MultisigError, Network
 from signerd.account.config import FILE, RULES_FILE, load_config
 from signerd.backup.container import REGISTRATIONS, Backup, fingerprint
 from signerd.backup.last import NAME, note_made
-from signerd.core.states import AT_THE_DEVICE, State
+from signerd.core.states import AT_THE_DEVICE, NOT_TAKEN, State
 from signerd.core.values import Limits
 from signerd.errors import BackupUnreadable, ConfigError, FolderNotEmpty, JournalError, SignerdError
 from signerd.journal import Journal
 from signerd.journal.chain import utc_now
-from signerd.journal.journal import UNDELIVERED
 from signerd.journal.rows import audit_head
 from signerd.journal.schema import MIGRATIONS, migrate
 from signerd.journal.storage import (
@@ -128,7 +127,7 @@ def _filled(backup: Backup, folder: Path, now: Callable[[], datetime], fault: Fa
     try:
         with Journal(folder, network=manifest.network, limits=Limits(), now=now, fault=fault) as journal:
             unclear = len(journal.ids([*AT_THE_DEVICE, State.INTERRUPTED]))
-            undelivered = len(journal.ids(UNDELIVERED))
+            undelivered = len(journal.ids(NOT_TAKEN))
             journal.restore(manifest.made_at)
             pins = tuple((pin.name, pin.vault.verification_code) for pin in journal.pins())
             signatures = journal.figures().signatures

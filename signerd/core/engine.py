@@ -32,7 +32,7 @@ from signerd.core.places import NEW_POLICY, policy_code, used_by
 from signerd.core.recalling import own_signature, recalled
 from signerd.core.review import Review, review
 from signerd.core.signing import Signing, signing_of
-from signerd.core.states import TABLE, UNDECIDED, Move, State, advance
+from signerd.core.states import NOT_TAKEN, TABLE, UNDECIDED, Move, State, advance
 from signerd.core.text import foreign, said
 from signerd.core.values import Approval, Decline, Record, ReviewContext, Signature
 from signerd.errors import AnswerRefused, IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
@@ -81,12 +81,8 @@ def _who(by: str) -> dict[str, str]:
 
 
 def refused(record: Record, event: events.Refused, around: ReviewContext) -> Step:
-    not_taken = record.snapshot.brought is None and record.state in (
-        State.SIGNED,
-        State.SUBMITTING,
-        State.KEPT,
-    )
-    if record.signature is not None and not not_taken:
+    is_on_its_way = record.snapshot.brought is None and record.state in NOT_TAKEN
+    if record.signature is not None and not is_on_its_way:
         raise IllegalEvent("you already signed it: declining now changes nothing")
     reason = f"Declined: {foreign(event.reason)}" if event.reason else "Declined."
     declined = replace(

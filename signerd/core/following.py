@@ -15,7 +15,7 @@ from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.events import Level, Notify, Step, due_effects, go_on
 from signerd.core.review import review
-from signerd.core.states import TABLE, UNDECIDED, Move, State, advance
+from signerd.core.states import TABLE, TO_SUBMIT, UNDECIDED, Move, State, advance
 from signerd.core.text import foreign
 from signerd.core.values import Record, ReviewContext, Snapshot, Unfollowed
 
@@ -150,7 +150,7 @@ def replaced(record: Record, event: events.Replaced, _around: ReviewContext) -> 
     """What is not with the platform yet stays here: others may have ended what replaced it, and then it would
     be submitted unasked.
     """
-    if record.state not in (State.SIGNED, State.KEPT):
+    if record.state not in TO_SUBMIT:
         return Step(record)
     reason = (
         f"{foreign(event.by)} was proposed in its place before the platform said that it took the signature. "
@@ -179,7 +179,7 @@ def lapsed(record: Record) -> Step:
     """Of a proposal of the platform's: what is not with it is not submitted any more, and what ended is not
     followed any more. For the checks it stays signed.
     """
-    if record.state in (State.SIGNED, State.KEPT):
+    if record.state in TO_SUBMIT:
         return withdrawn(record, KEPT_TOO_LONG)
     if record.state not in OVER or is_settled(record):
         return Step(record)

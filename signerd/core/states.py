@@ -84,9 +84,11 @@ AT_THE_DEVICE = (S.SIGNING, S.VERIFYING)
 # are out may confirm whatever was said before, and a reorganisation takes a confirmation back. The platform
 # tells nothing of an imported PSBT that was handed over.
 FOLLOWING = tuple(state for state in State if state not in {*AT_THE_DEVICE, S.HANDED_OVER})
-# The person may still say no, also to what is signed and on its way. After the platform took a signature, a
-# no changes nothing.
-DECLINABLE = (*UNDECIDED[2:], S.EXPORTED, S.SIGNED, S.SUBMITTING, S.KEPT, S.QUARANTINED)
+# Signed, and to be submitted; and with what is on its way, not with the platform as far as is known.
+TO_SUBMIT = (S.SIGNED, S.KEPT)
+NOT_TAKEN = (*TO_SUBMIT, S.SUBMITTING)
+# The person may still say no. After the platform took a signature, a no changes nothing.
+DECLINABLE = (*UNDECIDED[2:], S.EXPORTED, *NOT_TAKEN, S.QUARANTINED)
 
 
 def _rows(states: Iterable[State], move: Move, to: State) -> dict[tuple[State, Move], State]:

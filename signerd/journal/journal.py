@@ -32,7 +32,7 @@ from signerd.core.recalling import forgotten, own_signature
 from signerd.core.review import Review, review
 from signerd.core.rules.spending import NO_QUORUM
 from signerd.core.signing import PROFILE
-from signerd.core.states import TABLE, UNDECIDED, Move, State
+from signerd.core.states import NOT_TAKEN, TABLE, TO_SUBMIT, UNDECIDED, Move, State
 from signerd.core.values import OwnKey, Pin, Record, ReviewContext, Snapshot, Unfollowed
 from signerd.errors import NotCaughtUp, UnknownProposal
 from signerd.journal import rows
@@ -49,8 +49,6 @@ UNSIGNED = (State.REFUSED, State.WAITING_PERSON, State.WAITING_DEVICE, State.INT
 RECONSIDERED = (State.REFUSED, State.WAITING_PERSON)
 
 
-# Signed, and not with the platform as far as is known.
-UNDELIVERED = (State.SIGNED, State.SUBMITTING, State.KEPT)
 # Twice as long as a proposal of the platform's waits for its signatures.
 KEPT_DAYS = 30
 # After its end, by the platform's word, a signed proposal is followed for so long.
@@ -266,8 +264,7 @@ class Journal(KeysAndVaults):
         return None if by is None or known is None else self._replaced_by(known, by)
 
     def _replaced_by(self, known: Record, by: str) -> Step | None:
-        waits = known.state in (State.SIGNED, State.KEPT)
-        return self.decide(known.psbt_id, Replaced(by)) if waits else None
+        return self.decide(known.psbt_id, Replaced(by)) if known.state in TO_SUBMIT else None
 
     def hear_anew(self, workspace_id: int) -> None:
         """The workspace's whole list is to be read from its first proposal on."""
@@ -286,7 +283,7 @@ class Journal(KeysAndVaults):
             self.unfollowed.forget_all_heard()
             self._append(restored_note(made_at, entries, head))
             self._judge_anew()
-            for record in self.records(UNDELIVERED):
+            for record in self.records(NOT_TAKEN):
                 self._stored(record, forgotten(record))
 
     @property

@@ -244,9 +244,9 @@ def _before(row: Row, visit: Visit) -> Response | None:
 
 
 def _needs_second_person(row: Row, visit: Visit, review: Review) -> SecondPersonNeeded | None:
-    """What the call will be refused with, known before the person proves that it is they. A row of a workspace that
-    shows back what was typed changes nothing but by the calls of the API.
-    """  # noqa: E501
+    """What the call will be refused with, known before the person proves that it is they. A row of a
+    workspace that shows back what was typed changes nothing but by the calls of the API.
+    """
     if visit.place is None or visit.form.ticked("ask_second_person"):
         return None
     pinned = {name: (value,) for name, value in review.pinned}

@@ -209,7 +209,7 @@ class Visit:
         return self._call("POST", path, body, ids, nth)
 
     def _rehearse(self, endpoint: Endpoint) -> None:
-        """Raises SecondPersonNeeded where the call itself would for a person who may make it, else Rehearsed."""  # noqa: E501
+        """Raises SecondPersonNeeded where the call would for a person who may make it, else Rehearsed."""
         needs = endpoint.needs
         if endpoint.needs_second_person and not isinstance(needs, Auth) and self.here.may(*needs):
             with self.services.store.read() as db:

@@ -433,9 +433,9 @@ def _fingerprints(db: Session, key_ids: Collection[str]) -> Mapping[str, str]:
 
 @cache
 def _oldest(*, is_sqlite: bool) -> Select[str, str, str, str | None, bool, str | None]:
-    """No more rows than are told: of each vault by the index of its own. One statement plans faster than a union of all;
-    SQLite has no LATERAL, and PostgreSQL asks such an IN for each proposal.
-    """  # noqa: E501
+    """No more rows than are told: of each vault by the index of its own. One statement plans faster than a
+    union of all; SQLite has no LATERAL, and PostgreSQL asks such an IN for each proposal.
+    """
     own = aliased(Proposal)
     oldest = select(own.id).where(own.vault_id == Vault.id, text(OPEN)).order_by(own.created_at, own.id)
     oldest = oldest.limit(bindparam("most")).correlate(Vault)

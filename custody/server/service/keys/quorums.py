@@ -22,18 +22,23 @@ _LIVE = Key.status == "active"
 _SUPERSEDED = Key.revoked_reason == "superseded"
 
 
-# Of a signer beside their vault: a member of its workspace whose role lets them approve.
-MAY_APPROVE = (
-    select(Membership.id)
-    .join(RolePermission, RolePermission.role_id == Membership.role_id)
-    .where(
-        Membership.workspace_id == Vault.workspace_id,
-        Membership.user_id == VaultSigner.user_id,
-        RolePermission.permission == PermissionName.PAYMENT_APPROVE.value,
+def approver(workspace_id: object, user_id: object) -> Select[int]:
+    """The user's id, where they are a member of the workspace whose role lets them approve. Each is a value
+    or a column.
+    """
+    return (
+        select(Membership.user_id)
+        .join(RolePermission, RolePermission.role_id == Membership.role_id)
+        .where(
+            Membership.workspace_id == workspace_id,
+            Membership.user_id == user_id,
+            RolePermission.permission == PermissionName.PAYMENT_APPROVE.value,
+        )
     )
-    .correlate(Vault, VaultSigner)
-    .exists()
-)
+
+
+# Of a signer beside their vault.
+MAY_APPROVE = approver(Vault.workspace_id, VaultSigner.user_id).correlate(Vault, VaultSigner).exists()
 
 
 def vaults_left_short(

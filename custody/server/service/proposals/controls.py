@@ -13,7 +13,6 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import vaults as wire
 from custody.schemas.proposals import ProposalStatus as Status
-from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import StateConflict
@@ -21,12 +20,13 @@ from custody.server.domain.lifecycle import TO_BROADCAST
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
+from custody.server.service.keys.quorums import approver
 from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.proposals.records import names_of
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.requests.changes import Changes
 from custody.server.service.stored_vaults import vault_in
-from custody.server.store.models import Membership, Proposal, RolePermission, Vault, VaultSigner
+from custody.server.store.models import Proposal, Vault, VaultSigner
 
 # How long the first member's word waits for the second's.
 UNFREEZE_LIFETIME: Final = timedelta(hours=24)
@@ -92,16 +92,7 @@ class VaultControls:
         """Who asked, where that still counts: within the day, of a member who still may."""
         if vault.unfreeze_asked_at is None or self._clock() >= vault.unfreeze_asked_at + UNFREEZE_LIFETIME:
             return None
-        may = (
-            select(Membership.user_id)
-            .join(RolePermission, RolePermission.role_id == Membership.role_id)
-            .where(
-                Membership.workspace_id == vault.workspace_id,
-                Membership.user_id == vault.unfreeze_asked_by,
-                RolePermission.permission == PermissionName.PAYMENT_APPROVE.value,
-            )
-        )
-        return db.scalars(may).first()
+        return db.scalars(approver(vault.workspace_id, vault.unfreeze_asked_by)).first()
 
     def _unfreeze(self, db: Session, vault: Vault) -> None:
         vault.frozen_at = vault.frozen_by = vault.freeze_reason = None

@@ -253,9 +253,9 @@ class SignIn:
         return result
 
     def another_code(self, token_2fa: str) -> CodeAwaited:
-        """A code more for a sign-in whose password was right; the one before stays good for its time. Raises OtpInvalid
-        where no such sign-in waits, RateLimited, MailUnavailable, MailRefused.
-        """  # noqa: E501
+        """A code more for a sign-in whose password was right; the one before stays good for its time. Raises
+        OtpInvalid where no such sign-in waits, RateLimited, MailUnavailable, MailRefused.
+        """
         with self._store.write() as db:
             waiting = self._challenges.find(db, token_2fa)
             if waiting is None:
