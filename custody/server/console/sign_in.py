@@ -14,7 +14,7 @@ from custody.schemas.auth import (
 from custody.server.console import session
 from custody.server.console.table import SIGN_IN, Row, own_path
 from custody.server.console.visit import Visit, shaped
-from custody.server.domain.errors import Invalid, Unauthenticated
+from custody.server.domain.errors import Invalid, SignInOver, Unauthenticated
 from custody.server.service.sign_in.passkeys import Assertion
 from custody.server.service.sign_in.signin import CodeAwaited, SignedIn
 from custody.server.web.endpoint import address_of
@@ -74,7 +74,7 @@ def _sign_in(visit: Visit, email: str) -> Response:
 
 
 def code_page(visit: Visit) -> Response:
-    """After a wrong code: the same challenge, as often as it takes one."""
+    """After a wrong code: the same challenge, as often as it takes one; then the way to begin again."""
     form = visit.form
     return _code_page(visit, form.one("method"), form.one("token"), form.one("passkey"))
 
@@ -87,6 +87,7 @@ def _code_page(visit: Visit, method: str, token: str, passkey: str, *, is_anothe
         token=token,
         passkey=passkey,
         is_another=is_another,
+        is_over=isinstance(visit.problem, SignInOver),
     )
 
 

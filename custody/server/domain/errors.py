@@ -1,7 +1,7 @@
 """What the platform refuses, and why.
 
 CustodyError
-├── Unauthenticated · TokenExpired · OtpInvalid · WebhookRefused
+├── Unauthenticated · TokenExpired · OtpInvalid (SignInOver) · WebhookRefused
 ├── PermissionDenied · NotOrgMember · NotASigner · MakerMayNotApprove · KeyIsRevoked · RoleLimitExceeded ·
 │   VaultLimitExceeded · NotInAddressBook
 ├── NotFound
@@ -78,6 +78,12 @@ class TokenExpired(CustodyError):
 class OtpInvalid(CustodyError):
     code = ErrorCode.OTP_INVALID
     hint = "Read the code in the newest mail or on the authenticator, or sign in again to get another."
+
+
+class SignInOver(OtpInvalid):
+    """No code does any more, not even the right one. Told only to a caller who holds the sign-in's token."""
+
+    hint = "Sign in again."
 
 
 class WebhookRefused(CustodyError):

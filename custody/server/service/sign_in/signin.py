@@ -28,6 +28,7 @@ from custody.server.domain.errors import (
     MailUnavailable,
     OtpInvalid,
     RateLimited,
+    SignInOver,
     Unauthenticated,
 )
 from custody.server.domain.ports import Clock, RandomBytes
@@ -137,21 +138,28 @@ class Challenges:
 
         Raises RateLimited where its account has no tries left (P38).
         """
-        challenge = db.scalars(
-            select(OtpChallenge).where(
-                OtpChallenge.token_hash == token_hash(token_2fa),
-                OtpChallenge.session_id.is_not_distinct_from(session_id),
-                OtpChallenge.closed_at.is_(None),
-                OtpChallenge.expires_at > self._clock(),
-            )
-        ).one_or_none()
+        challenge = _stored(db, token_2fa, session_id)
+        if challenge is None or self._why_over(challenge):
+            return None
         # Challenges that a thief collected before the first try bring no tries of their own.
-        if (
-            challenge is not None
-            and self._recent(db, challenge.user_id, session_id)[1] >= OTP_TRIES_PER_WINDOW
-        ):
+        if self._recent(db, challenge.user_id, session_id)[1] >= OTP_TRIES_PER_WINDOW:
             raise _too_many()
         return challenge
+
+    def refusal(self, db: Session, token_2fa: str) -> OtpInvalid:
+        """Why a code did not do. An unknown token reads like a wrong code."""
+        challenge = _stored(db, token_2fa, None)
+        if challenge is not None and (why := self._why_over(challenge)):
+            return SignInOver(f"This sign-in is over: {why}.")
+        return OtpInvalid("The code is wrong, was used, or has expired.")
+
+    def _why_over(self, challenge: OtpChallenge) -> str:
+        """Empty while it is open."""
+        if challenge.closed_at is not None:
+            if challenge.tries >= OTP_TRIES:
+                return "too many wrong codes were given"
+            return "it was used, or the password or the second factor has changed since"
+        return "" if challenge.expires_at > self._clock() else "its time has passed"
 
     def judge(
         self, db: Session, challenge: OtpChallenge, token_2fa: str, given: str | Assertion
@@ -254,12 +262,12 @@ class SignIn:
 
     def another_code(self, token_2fa: str) -> CodeAwaited:
         """A code more for a sign-in whose password was right; the one before stays good for its time. Raises
-        OtpInvalid where no such sign-in waits, RateLimited, MailUnavailable, MailRefused.
+        SignInOver where no such sign-in waits, RateLimited, MailUnavailable, MailRefused.
         """
         with self._store.write() as db:
             waiting = self._challenges.find(db, token_2fa)
             if waiting is None:
-                raise OtpInvalid("This sign-in has ended: start again.")
+                raise SignInOver("This sign-in is over: no other code is mailed for it.")
             user, credential = db.get_one(User, waiting.user_id), db.get_one(Credential, waiting.user_id)
             client = ClientInfo(waiting.device, waiting.location)
             result = self._challenges.open(db, user, credential, client)
@@ -267,8 +275,9 @@ class SignIn:
         return result
 
     def validate_code(self, token_2fa: str, given: str | Assertion, trace_id: str) -> SignedIn:
-        """``given``: a code, or a passkey's answer. Raises OtpInvalid, with one text for one that is wrong,
-        used, expired or foreign, and RateLimited. Each try counts (P38).
+        """``given``: a code, or a passkey's answer. Raises OtpInvalid, with one text for one that is wrong or
+        of another sign-in and for an unknown token; SignInOver by the try that ends the sign-in and after it;
+        RateLimited. Each try counts (P38).
         """
         with self._store.write() as db:
             challenge = self._challenges.find(db, token_2fa)
@@ -278,7 +287,8 @@ class SignIn:
                     client = ClientInfo(challenge.device, challenge.location)
                     return self._finish(db, challenge.user_id, client, trace_id, proof, is_proven=True)
                 record_about(self._audit, db, db.get_one(User, challenge.user_id), "OTP_REFUSED", trace_id)
-        raise OtpInvalid("The code is wrong, was used, or has expired.")
+            refused = self._challenges.refusal(db, token_2fa)
+        raise refused
 
     @contextmanager
     def _proven(
@@ -318,6 +328,14 @@ class SignIn:
         """
         with self._store.write() as db:
             record_about(self._audit, db, user, "SIGN_IN_REFUSED", trace_id)
+
+
+def _stored(db: Session, token_2fa: str, session_id: int | None) -> OtpChallenge | None:
+    query = select(OtpChallenge).where(
+        OtpChallenge.token_hash == token_hash(token_2fa),
+        OtpChallenge.session_id.is_not_distinct_from(session_id),
+    )
+    return db.scalars(query).one_or_none()
 
 
 def _refused() -> Unauthenticated:

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from custody.server.domain.credentials import OTP_TRIES
 from custody.server.service.mail.jobs import TEXTS
 from tests.support.accounts import Phone
 from tests.support.asgi import asgi_client
@@ -44,6 +45,22 @@ def test_a_mailed_code_that_is_wrong_is_asked_for_again(desk, stranger):
     stranger.send("/console/sign-in/code", otp="000000", status=401)
     stranger.send("/console/sign-in/code", otp=desk.world.mail.newest_code())
     assert stranger.url == "/console/"
+
+
+def test_a_sign_in_that_is_over_says_so_and_leads_to_a_new_one(desk, stranger):
+    ok(desk.admin.post("/auth/two-factor", {"method": "email", "password": PASSWORD}))
+    page = f"/console/w/{desk.workspace_id}/"
+    stranger.open(page).send("/console/sign-in", email="admin@example.org", password=PASSWORD)
+    right, last = desk.world.mail.newest_code(), dict(stranger.form("/console/sign-in/code").fields)
+    for _ in range(OTP_TRIES):
+        stranger.send("/console/sign-in/code", otp="000000" if right != "000000" else "000001", status=401)
+    assert "This sign-in is over: too many wrong codes were given." in stranger.words
+    assert "/console/sign-in/code" not in stranger.html
+    assert stranger.link("Sign in again") == f"/console/sign-in?account=yes&next={page}"
+    # By the browser's way back, where the field still is: the right code, and another one, come too late.
+    for typed in ({"otp": right}, {"another_code": "yes"}):
+        late = stranger.http.post("/console/sign-in/code", data=last | typed, headers=SAME_SITE)
+        assert (late.status_code, "This sign-in is over" in late.text) == (401, True)
 
 
 def test_signed_out_is_signed_out(browse):

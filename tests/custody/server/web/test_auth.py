@@ -202,18 +202,22 @@ class TestOneTimeCode:
         )
         again = validate(world, token, code)
         assert (again.status_code, again.json()["code"]) == (401, "OTP_INVALID")
+        assert again.json()["detail"].startswith("This sign-in is over: it was used,")
 
     def test_is_good_for_five_minutes(self, world: World, careful: str) -> None:
         token, code = self.start(world, careful), world.mail.newest_code()
         world.clock.advance(minutes=5)
-        assert validate(world, token, code).status_code == 401
+        late = validate(world, token, code)
+        assert (late.status_code, late.json()["code"]) == (401, "OTP_INVALID")
+        assert late.json()["detail"] == "This sign-in is over: its time has passed. Sign in again."
 
     def test_locks_after_five_tries(self, world: World, careful: str) -> None:
-        """P38: brute force; the right code comes too late."""
+        """P38: brute force; the right code comes too late. The last try says so, and each after it."""
         token, code = self.start(world, careful), world.mail.newest_code()
-        for _ in range(5):
-            assert validate(world, token, self.wrong(code)).status_code == 401
-        assert validate(world, token, code).status_code == 401
+        answers = [validate(world, token, tried) for tried in [self.wrong(code)] * 5 + [code]]
+        assert {answer.status_code for answer in answers} == {401}
+        is_over = [answer.json()["detail"].startswith("This sign-in is over: too many") for answer in answers]
+        assert is_over == [False] * 4 + [True] * 2
 
     def test_parallel_tries_are_all_counted(self, world: World, careful: str) -> None:
         """P38: eight at once are not eight firsts."""
