@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from custody.schemas.evacuations import EvacuationStage
 from custody.schemas.proposals import ProposalStatus
@@ -72,8 +72,7 @@ def stage_of(state: State, sweeps: Collection[ProposalStatus], *, left_sats: int
     return "ended" if stage == "confirmed" and has_ended and left_sats else stage
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A signer of the exposed vault."""
 
     user_id: int
@@ -91,8 +90,7 @@ class Candidate:
     accounts: int
 
 
-@dataclass(frozen=True)
-class Seat:
+class Seat(NamedTuple):
     """A signer of the replacement. ``instead_of``: whose place it was, where that is another member."""
 
     user_id: int

@@ -6,7 +6,7 @@ A unit of work has calls around its commit, many values in one statement, and du
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from datetime import time as time_of_day
@@ -16,13 +16,17 @@ from typing import Any, Final, Self, TypeVar
 
 import structlog
 from sqlalchemy import (
+    JSON,
     URL,
     ColumnElement,
     Connection,
     Engine,
+    Select,
     String,
     column,
+    func,
     inspect,
+    literal,
     make_url,
     select,
     table,
@@ -85,6 +89,12 @@ def chunks(values: Collection[Value]) -> Iterator[list[Value]]:
     ordered = sorted(values)
     for start in range(0, len(ordered), CHUNK):
         yield ordered[start : start + CHUNK]
+
+
+def ids_in(db: Session, ids: Sequence[str]) -> Select[str]:
+    """These ids as a part of statements, for which they are one value however many they are."""
+    each = func.json_each if db.get_bind().dialect.name == "sqlite" else func.json_array_elements_text
+    return select(each(literal(ids, JSON)).table_valued("value").c.value)
 
 
 # A primary key or a unique index: PostgreSQL's manual, Appendix A; https://sqlite.org/rescode.html.

@@ -24,7 +24,7 @@ from custody.server.domain.limits import in_btc
 from custody.server.service.backends import Quote
 from custody.server.service.incidents.exposure import advisory_of
 from custody.server.service.keys.concerned import AdvisoriesInForce, concern_of, exposing
-from custody.server.service.keys.quorums import able_to_move, unfit_to_receive
+from custody.server.service.keys.quorums import keys_that_move, unfit_to_receive
 from custody.server.service.proposals.coins import VaultCoins, kept_for_tokens
 from custody.server.service.proposals.drafting import Drafter, plan_of
 from custody.server.service.proposals.payments import Intent, Payment
@@ -42,11 +42,12 @@ from custody.server.store.models import (
     Vault,
     VaultSigner,
 )
+from custody.server.store.store import ids_in
 from custody.text import count
 from multisig import CHANGE, FeeRate, Sats, TxOut
 
 # "Savings (new)" is a name too.
-LONGEST_BASE = 80
+LONGEST_BASE, _NEW = 80, " (new"
 # Of a vault's open proposals, the oldest: those that a plan reads and counts, and those that it names.
 MOST_READ, MOST_NAMED = 1_000, 100
 
@@ -58,6 +59,7 @@ class Exposed:
     id: str
     name: str
     m: int
+    maker_may_approve: bool
     places: list[Place]
     exposed: int
 
@@ -125,22 +127,21 @@ def decide(
     _require_known(db, access, exposed)
     if request.advisory_id is not None:
         exposed |= _concerned(db, access, request.advisory_id)
-    of_exposed = _ids_of_exposed(access, exposed).distinct().subquery()
-    count_exposed = db.scalar(select(func.count()).select_from(of_exposed)) or 0
-    if not count_exposed:
-        raise Invalid.at("/exposed_keys", "None of these keys stands in a vault of this workspace.")
-    urgent = _most_urgent(access, exposed)
-    vaults = _exposed_vaults(db, urgent, exposed)
-    able, moved = able_to_move(db, urgent, maker_id), _moved_before(db, urgent, in_force)
+    vaults, further = _exposed_vaults(db, access, exposed)
+    urgent = ids_in(db, [vault.id for vault in vaults])
+    able, moved = keys_that_move(db, access.workspace_id), _moved_before(db, urgent, in_force)
     candidates = _candidates(db, access, exposed, in_force)
     _require_substitutes(db, access, request.substitutes, exposed)
     signers = {place.user_id for vault in vaults for place in vault.places}
     people = _people(db, signers | set(request.substitutes.values()))
-    names = set(db.scalars(select(Vault.name).where(Vault.workspace_id == access.workspace_id)))
+    names = _names_of_new(db, access)
     room = Room.of(candidates, (vault.places for vault in vaults if vault.id not in moved))
     planned = []
     for vault in vaults:
-        left = able.get(vault.id, 0)
+        left = sum(
+            place.key_id in able and (vault.maker_may_approve or place.user_id != maker_id)
+            for place in vault.places
+        )
         seats: tuple[Seat, ...] | str
         if vault.id in moved:
             seats = moved[vault.id]
@@ -164,7 +165,7 @@ def decide(
     )
     return Decided(
         tuple(planned),
-        count_exposed - len(vaults),
+        further,
         _hash(access, request, planned),
         exposed,
         candidates,
@@ -222,42 +223,34 @@ def _require_substitutes(
         raise Invalid.at("/substitutes", f"No member of this workspace has the user id {min(strangers)}.")
 
 
-def _ids_of_exposed(access: WorkspaceAccess, exposed: Collection[str]) -> Select[str]:
-    """Of each vault as often as one of these keys stands in it."""
-    return (
-        select(VaultSigner.vault_id)
-        .join(Vault, Vault.id == VaultSigner.vault_id)
-        .where(Vault.workspace_id == access.workspace_id, VaultSigner.key_id.in_(exposed))
-    )
-
-
-def _most_urgent(access: WorkspaceAccess, exposed: Collection[str]) -> Select[str]:
-    """As many vaults as a plan has, by id, in the order of `urgency`. Part of each statement about them: to
-    name them would take longer than to find them. A payment to a vault changes what it holds: neither the
-    cut nor the seats depend on that.
+def _exposed_vaults(
+    db: Session, access: WorkspaceAccess, exposed: Collection[str]
+) -> tuple[list[Exposed], int]:
+    """As many as a plan has, in the order of `urgency`, and how many more there are. A payment to a vault
+    changes what it holds: neither the cut nor the seats depend on that. Raises Invalid where there is none.
     """
     lacks = Vault.m - func.count()
-    query = _ids_of_exposed(access, exposed).group_by(VaultSigner.vault_id, Vault.m)
-    order = case((lacks > 0, lacks), else_=0), VaultSigner.vault_id
-    return query.order_by(*order).limit(wire.MAX_EVACUATED)
-
-
-def _exposed_vaults(db: Session, urgent: Select[str], exposed: Collection[str]) -> list[Exposed]:
-    """In the order of `urgency`."""
     query = (
-        select(Vault.id, Vault.name, Vault.m, VaultSigner.user_id, VaultSigner.key_id)
+        select(Vault.id, Vault.name, Vault.m, Vault.maker_may_approve, func.count(), func.count().over())
         .join(VaultSigner, VaultSigner.vault_id == Vault.id)
-        .where(Vault.id.in_(urgent))
-        .order_by(Vault.id, VaultSigner.key_index)
+        .where(Vault.workspace_id == access.workspace_id, VaultSigner.key_id.in_(exposed))
+        .group_by(Vault.id)
+        .order_by(case((lacks > 0, lacks), else_=0), Vault.id)
+        .limit(wire.MAX_EVACUATED)
     )
-    places: dict[tuple[str, str, int], list[Place]] = defaultdict(list)
-    for vault_id, name, m, user_id, key_id in db.execute(query):
-        places[vault_id, name, m].append(Place(user_id, key_id))
+    rows = db.execute(query).all()
+    if not rows:
+        raise Invalid.at("/exposed_keys", "None of these keys stands in a vault of this workspace.")
+    places: dict[str, list[Place]] = defaultdict(list)
+    signers = select(VaultSigner.vault_id, VaultSigner.user_id, VaultSigner.key_id)
+    signers = signers.where(VaultSigner.vault_id.in_(ids_in(db, [row.id for row in rows])))
+    for vault_id, user_id, key_id in db.execute(signers.order_by(VaultSigner.key_index)):
+        places[vault_id].append(Place(user_id, key_id))
     found = [
-        Exposed(*vault, signers, sum(place.key_id in exposed for place in signers))
-        for vault, signers in places.items()
+        Exposed(vault_id, name, m, maker_may, places[vault_id], exposed_there)
+        for vault_id, name, m, maker_may, exposed_there, _ in rows
     ]
-    return sorted(found, key=lambda each: urgency(each.m, each.exposed, 0, each.id))
+    return found, rows[0][-1] - len(rows)
 
 
 def _candidates(
@@ -302,8 +295,14 @@ def _moved_before(db: Session, vault_ids: Select[str], in_force: Collection[Advi
     }
 
 
+def _names_of_new(db: Session, access: WorkspaceAccess) -> set[str]:
+    """Of the workspace's vaults: those that `_free_name` could give."""
+    names = select(Vault.name).where(Vault.workspace_id == access.workspace_id)
+    return set(db.scalars(names.where(Vault.name.contains(_NEW))))
+
+
 def _free_name(name: str, names: set[str]) -> str:
-    base, number = f"{name[:LONGEST_BASE].rstrip()} (new", 1
+    base, number = f"{name[:LONGEST_BASE].rstrip()}{_NEW}", 1
     while (found := f"{base})" if number == 1 else f"{base} {number})") in names:
         number += 1
     names.add(found)
@@ -431,38 +430,47 @@ def _fingerprints(db: Session, key_ids: Collection[str]) -> Mapping[str, str]:
     return dict(db.execute(select(Key.id, Key.master_fingerprint).where(Key.id.in_(key_ids))).all())
 
 
+_READ_OF_OPEN = (
+    Proposal.id,
+    Proposal.vault_id,
+    Proposal.status,
+    Proposal.profile_key_id,
+    Proposal.withdrawn_signatures,
+    Proposal.evacuation_id,
+    Proposal.created_at,
+)
+
+
 @cache
-def _oldest(*, is_sqlite: bool) -> Select[str, str, str, str | None, bool, str | None]:
+def _oldest(*, is_sqlite: bool) -> Select[str, str, str, str | None, bool | None, str | None]:
     """No more rows than are told: of each vault by the index of its own. One statement plans faster than a
     union of all; SQLite has no LATERAL, and PostgreSQL asks such an IN for each proposal.
     """
-    own = aliased(Proposal)
-    oldest = select(own.id).where(own.vault_id == Vault.id, text(OPEN)).order_by(own.created_at, own.id)
+    own = aliased(Proposal) if is_sqlite else Proposal
+    read = (own.id,) if is_sqlite else _READ_OF_OPEN
+    oldest = select(*read).where(own.vault_id == Vault.id, text(OPEN)).order_by(own.created_at, own.id)
     oldest = oldest.limit(bindparam("most")).correlate(Vault)
+    one = Proposal if is_sqlite else aliased(Proposal, oldest.lateral())
     # As `released_signatures` counts them. PostgreSQL would read all there are for an EXISTS.
-    signature = select(Signature.input_index).where(Signature.proposal_id == Proposal.id).limit(1)
-    is_out = or_(Proposal.withdrawn_signatures > 0, signature.scalar_subquery().is_not(None))
-    told = select(
-        Proposal.vault_id,
-        Proposal.id,
-        Proposal.status,
-        Proposal.profile_key_id,
-        is_out,
-        EvacuatedVault.replacement_id,
-    ).select_from(Vault)
-    if is_sqlite:
-        told = told.join(Proposal, Proposal.id.in_(oldest))
-    else:
-        each = oldest.lateral()
-        told = told.join(each, true()).join(Proposal, Proposal.id == each.c.id)
+    signature = select(Signature.input_index).where(Signature.proposal_id == one.id).limit(1)
+    is_out = or_(one.withdrawn_signatures > 0, signature.scalar_subquery().is_not(None))
     return (
-        told.outerjoin(
+        select(
+            one.vault_id,
+            one.id,
+            one.status,
+            one.profile_key_id,
+            case((one.status == Status.PENDING.value, is_out)),
+            EvacuatedVault.replacement_id,
+        )
+        .select_from(Vault)
+        .join(one, one.id.in_(oldest) if is_sqlite else true())
+        .outerjoin(
             EvacuatedVault,
-            (EvacuatedVault.evacuation_id == Proposal.evacuation_id)
-            & (EvacuatedVault.vault_id == Proposal.vault_id),
+            (EvacuatedVault.evacuation_id == one.evacuation_id) & (EvacuatedVault.vault_id == one.vault_id),
         )
         .where(Vault.id.in_(bindparam("vault_ids", expanding=True)))
-        .order_by(Proposal.created_at, Proposal.id)
+        .order_by(one.created_at, one.id)
     )
 
 

@@ -84,7 +84,7 @@ def require_quorums(db: Session, user_id: int | None, short: Sequence[Vault]) ->
 
 def _left_short(db: Session, lost: ColumnElement[bool], can_sign: ColumnElement[bool]) -> list[Vault]:
     losing = _able(lost & can_sign).distinct()
-    left = dict(db.execute(_counted(_able(~lost & can_sign), losing)).all())
+    left = _counted(db, _able(~lost & can_sign), losing)
     return [
         vault
         for vault in db.scalars(select(Vault).where(Vault.id.in_(losing)))
@@ -129,16 +129,19 @@ def _able(which: ColumnElement[bool]) -> Select[str]:
     )
 
 
-def able_to_move(
-    db: Session, vault_ids: Collection[str] | Select[str], maker_id: int | None = None
-) -> dict[str, int]:
-    """How many signers of each vault can still move its coins to another one; a vault without any is not in
-    it. ``maker_id``: the user who proposes it, and does not count where makers may not approve.
-    """
-    can_sign = _LIVE | _SUPERSEDED
-    if maker_id is not None:
-        can_sign &= Vault.maker_may_approve | (VaultSigner.user_id != maker_id)
-    return dict(db.execute(_counted(_able(can_sign), vault_ids)).all())
+def keys_that_move(db: Session, workspace_id: int) -> set[str]:
+    """The keys with which a workspace's vaults can still move their coins to another one."""
+    query = (
+        select(Key.id)
+        .join(Membership, Membership.user_id == Key.user_id)
+        .join(RolePermission, RolePermission.role_id == Membership.role_id)
+        .where(
+            Membership.workspace_id == workspace_id,
+            RolePermission.permission == PermissionName.PAYMENT_APPROVE.value,
+            _LIVE | _SUPERSEDED,
+        )
+    )
+    return set(db.scalars(query))
 
 
 def unfit_to_receive(
@@ -149,7 +152,7 @@ def unfit_to_receive(
     """
     if not vault_ids:
         return {}
-    able = able_to_move(db, vault_ids)
+    able = _counted(db, _able(_LIVE | _SUPERSEDED), vault_ids)
     found: dict[str, str] = {}
     places = select(Vault, Key).join(VaultSigner, VaultSigner.vault_id == Vault.id)
     places = places.join(Key, Key.id == VaultSigner.key_id).where(Vault.id.in_(vault_ids))
@@ -167,6 +170,8 @@ def unfit_to_receive(
     return found
 
 
-def _counted(able: Select[str], among: Select[str] | Collection[str]) -> Select[str, int]:
+def _counted(db: Session, able: Select[str], among: Select[str] | Collection[str]) -> dict[str, int]:
+    """How many of these signers each vault has; one without any is not in it."""
     able_signers = able.where(VaultSigner.vault_id.in_(among)).subquery()
-    return select(able_signers.c.vault_id, func.count()).group_by(able_signers.c.vault_id)
+    query = select(able_signers.c.vault_id, func.count()).group_by(able_signers.c.vault_id)
+    return dict(db.execute(query).all())

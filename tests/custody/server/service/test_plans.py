@@ -484,3 +484,17 @@ def test_a_search_reads_the_address_book_once(old):
     for plan in searches:
         assert "CORRELATED LIST SUBQUERY" not in plan
         assert not any(word in plan for word in ("Join", "Nested Loop")), plan
+
+
+def test_a_plan_reads_each_open_proposal_once(old):
+    """PostgreSQL by the index of its own; SQLite finds each by its id."""
+    store = old.world.platform.services.store
+    with statements(store) as seen, store.read() as db:
+        evacuating(db, old)
+    opened = [
+        plan
+        for (statement, _), plan in zip(seen, plans(store, seen), strict=True)
+        if "keeps_coins" in statement
+    ]
+    assert opened
+    assert not any("pk_proposals" in plan for plan in opened), "\n".join(opened)
