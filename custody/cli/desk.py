@@ -43,7 +43,7 @@ CODE_TRIES: Final = 3
 
 @dataclass(frozen=True)
 class Outside:
-    """The network and the clock; a test has its own. ``transport``: httpx's."""
+    """The network and the clock; a test has its own. ``transport``: as a client takes it."""
 
     transport: Any = None
     now: Callable[[], float] = time.time

@@ -82,10 +82,10 @@ def whoami_command(desk: Desk, as_json: bool) -> None:
     """The account, its workspaces and its roles; the first workspace is the one that is meant by default."""
     with desk.client() as client:
         if is_program():
-            _tell_program(client.own_service_account(), str(client.core.base_url), as_json=as_json)
+            _tell_program(client.own_service_account(), client.core.base_url, as_json=as_json)
             return
         user, known = client.user_info(), places(client)
-        url = str(client.core.base_url)
+        url = client.core.base_url
     service = is_service()
     if as_json:
         told = {"user_id": user.uuid, "email": user.email, "platform": url, "workspaces": known}

@@ -1,6 +1,4 @@
-"""The platform's SDK: typed calls over httpx; the sync and async clients share one definition of each
-call.
-"""
+"""The platform's SDK: typed calls; the sync and async clients share one definition of each call."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +7,8 @@ from custody.client.flow import Session
 from custody.client.payments import ProposalList
 
 if TYPE_CHECKING:
-    from custody.client.clients import Api, AsyncClient, Client
+    from custody.client.async_client import AsyncClient
+    from custody.client.clients import Api, Client
 
 __all__ = [
     "Api",
@@ -30,6 +29,11 @@ def __getattr__(name: str) -> Any:
     """The clients with all calls, and the shapes of those, come where they are asked for (PEP 562)."""
     if name not in __all__:
         raise AttributeError(f"module {__name__} has no attribute {name}")
+    if name == "AsyncClient":
+        # With httpx.
+        from custody.client.async_client import AsyncClient
+
+        return AsyncClient
     from custody.client import clients
 
     return getattr(clients, name)

@@ -1,8 +1,8 @@
-"""All calls of the platform, as two clients: one that waits and one that awaits."""
+"""All calls of the platform, as a client that waits; ``async_client`` has the one that awaits."""
 
 from custody.client.advisories import AdvisoryCalls
 from custody.client.changes import ChangeCalls
-from custody.client.connection import AwaitingConnection, WaitingConnection
+from custody.client.connection import WaitingConnection
 from custody.client.evacuations import EvacuationCalls
 from custody.client.history import HistoryCalls
 from custody.client.identity import IdentityCalls
@@ -51,7 +51,3 @@ class Api(
 
 class Client(Api, WaitingConnection):
     """The blocking client: see ``WaitingConnection``."""
-
-
-class AsyncClient(Api, AwaitingConnection):
-    """The client for asyncio: see ``AwaitingConnection``."""

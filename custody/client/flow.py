@@ -11,9 +11,8 @@ from http import HTTPStatus
 from math import inf
 from types import MappingProxyType
 from typing import Any, Final, ParamSpec, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urljoin, urlsplit
 
-import httpx
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from custody import exchange
@@ -46,6 +45,10 @@ TRANSFER_SECONDS: Final = 180.0
 RENEW_BEFORE_SECONDS: Final = 60.0
 # RFC 6265, section 4.1.1.
 _CARRIED: Final = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]{0,4000}")
+# Of several cookies joined by commas, which stand nowhere else but in dates.
+_COOKIE: Final = rf"(?:^|,)\s*{REFRESH_COOKIE}\s*=\s*([^;,]*)"
+# RFC 8288, section 3.
+_LINK: Final = re.compile(r'<([^<>]*)>\s*;[^<]*?\brel="?next\b')
 
 
 @dataclass(frozen=True)
@@ -73,13 +76,17 @@ class Session:
 class Core:
     """What a client knows. The clock (seconds) and the jitter (0 to 1) are passed in."""
 
-    base_url: httpx.URL
+    base_url: str
     now: Callable[[], float]
     jitter: Callable[[], float]
     session: Session | None = None
     on_session: Callable[[Session | None], None] = field(default=lambda _session: None)
     # What the platform said of its audit log.
     receipts: Receipts = field(default_factory=Receipts)
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.base_url).hostname or ""
 
     def set_session(self, session: Session | None) -> None:
         self.session = session
@@ -100,11 +107,15 @@ class Core:
         if body is not None:
             content = json.dumps(wire(body)).encode()
             sent["Content-Type"] = "application/json"
-        params = {k: v for k, v in (query or {}).items() if v is not None}
-        url = self.base_url.join(path).copy_merge_params(params)
-        is_local = self.base_url.host in LOOPBACK_HOSTS
+        params = {name: _param(value) for name, value in (query or {}).items() if value is not None}
+        url = urljoin(self.base_url, path) + (f"?{urlencode(params, doseq=True)}" if params else "")
+        is_local = self.host in LOOPBACK_HOSTS
         silence = wait_seconds + (LOCAL_SILENCE_SECONDS if is_local else SILENCE_SECONDS)
-        return Request(method, str(url), silence, silence + TRANSFER_SECONDS, sent, content)
+        return Request(method, url, silence, silence + TRANSFER_SECONDS, sent, content)
+
+
+def _param(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def wire(body: BaseModel) -> dict[str, Any]:
@@ -120,21 +131,28 @@ def wire(body: BaseModel) -> dict[str, Any]:
 _NO_ADDRESS = "this is no address of a platform: write it like https://custody.example"
 
 
-def check_url(url: str) -> httpx.URL:
+def check_url(url: str) -> str:
     """Refuse to send secrets in the clear.
 
     Raises:
         InsecureUrl: for anything but https, or http to this same machine.
     """
+    if any(map(str.isspace, url)):
+        raise InsecureUrl(_NO_ADDRESS)
+    if not url.isascii():
+        raise InsecureUrl("this address is not all ASCII: write its host in the form that begins with xn--")
     try:
-        parts, parsed = urlsplit(url), httpx.URL(url)
-    except (ValueError, httpx.InvalidURL):
+        parts = urlsplit(url)
+        has_port = parts.port != 0
+        # Of no more than 63 characters between two dots: what looks names up fails with others.
+        host = (parts.hostname or "").encode("idna")
+    except ValueError:
         raise InsecureUrl(_NO_ADDRESS) from None
-    if parts.scheme not in {"http", "https"} or not parts.hostname or any(map(str.isspace, url)):
+    if parts.scheme not in {"http", "https"} or not host or not has_port:
         raise InsecureUrl(_NO_ADDRESS)
     if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
         raise InsecureUrl(f"http://{parts.hostname} would send secrets in the clear: write https://")
-    return parsed
+    return url
 
 
 @dataclass(frozen=True)
@@ -228,18 +246,16 @@ def renew(core: Core, *, stale: Session) -> Plan[None]:
         core.set_session(None)
         raise SignedOut("the platform ended the session")
     answer = read(checked(reply), RefreshResponse)
-    refresh_token = refresh_token_of(core, reply) or session.refresh_token
+    refresh_token = refresh_token_of(reply) or session.refresh_token
     core.set_session(Session(answer.sid, answer.token, refresh_token, core.now() + answer.expires_in))
 
 
-def refresh_token_of(core: Core, reply: Reply) -> str:
+def refresh_token_of(reply: Reply) -> str:
     """The cookie; empty where there is none. Raises BadAnswer where no header could carry it back."""
-    request = httpx.Request("POST", core.base_url.join(reply.path))
-    try:
-        cookies = httpx.Response(reply.status, headers=reply.headers, request=request).cookies
-        token = cookies.get(REFRESH_COOKIE) or ""
-    except httpx.CookieConflict:
-        raise BadAnswer(f"{reply.path}: two sessions at once") from None
+    found = set(re.findall(_COOKIE, reply.headers.get("set-cookie", "")))
+    if len(found) > 1:
+        raise BadAnswer(f"{reply.path}: two sessions at once")
+    token = found.pop() if found else ""
     if not _CARRIED.fullmatch(token):
         raise BadAnswer(f"{reply.path}: a session that cannot be sent back")
     return token
@@ -260,7 +276,7 @@ def attempt(core: Core, request: Request, *, repeatable: bool) -> Plan[Reply]:
         return outcome
     if outcome.why is Why.UNFIT:
         raise BadAnswer(str(outcome.cause)) from None
-    raise Unreachable(_NO_ANSWER[outcome.why].format(core.base_url.host)) from outcome.cause
+    raise Unreachable(_NO_ANSWER[outcome.why].format(core.host)) from outcome.cause
 
 
 def checked(reply: Reply) -> Reply:
@@ -293,3 +309,9 @@ def read(reply: Reply, shape: type[Answer] | TypeAdapter[Answer]) -> Answer:
         first = error.errors(include_url=False, include_input=False)[0]
         place = fault_place(first) or "the body"
         raise BadAnswer(f"{reply.path}: {place}: {fault_words(first)}") from None
+
+
+def next_page(reply: Reply) -> str | None:
+    """The address of the page after this one."""
+    found = _LINK.search(reply.headers.get("link", ""))
+    return None if found is None else found[1]

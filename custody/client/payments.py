@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import date
 from http import HTTPStatus
 from typing import Literal, TypedDict, Unpack
+from urllib.parse import parse_qs, urlsplit
 
-import httpx
 from pydantic import TypeAdapter
 
-from custody.client.flow import Core, Sent, call, read, row
+from custody.client.flow import Core, Sent, call, next_page, read, row
 from custody.exchange import Plan, Request, method
 from custody.schemas.address_book import (
     AddWhitelistAddressRequest,
@@ -245,9 +245,8 @@ class ProposalCalls:
         if reply.status == HTTPStatus.NOT_MODIFIED:
             return ProposalList((), etag, not_modified=True)
         items = read(reply, _PROPOSALS)
-        links = httpx.Response(reply.status, headers=reply.headers).links
-        following = httpx.URL(links["next"]["url"]).params.get("after") if "next" in links else None
-        return ProposalList(tuple(items), etag, following=following)
+        after = parse_qs(urlsplit(next_page(reply) or "").query).get("after", [None])
+        return ProposalList(tuple(items), etag, following=after[0])
 
     @row("POST", "/api/v1/sign-psbt", SignPsbtResponse, repeatable=True)
     @staticmethod

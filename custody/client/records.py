@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
-import httpx
 from pydantic import TypeAdapter
 
 from custody.client.errors import BadAnswer
-from custody.client.flow import Core, Sent, call, read, row
+from custody.client.flow import Core, Sent, call, next_page, read, row
 from custody.exchange import Plan, Reply, method
 from custody.schemas.common import LATER, Done, Few
 from custody.schemas.logs import MAX_PAGE_SIZE, AuditLogEntry, ExportedLogs, LogsPage
@@ -201,5 +200,5 @@ def _counted(reply: Reply, items: TypeAdapter[list[Item]]) -> Page[Item]:
     return Page(
         tuple(read_items),
         int(total) if _COUNT.fullmatch(total) else len(read_items),
-        "next" in httpx.Response(reply.status, headers=reply.headers).links,
+        next_page(reply) is not None,
     )

@@ -122,7 +122,7 @@ class SignInAccountCalls:
 def _signed_in(core: Core, reply: Reply) -> LoginResponse:
     answer = read(checked(reply), LoginResponse)
     if not answer.requires_2fa:
-        refresh_token = refresh_token_of(core, reply)
+        refresh_token = refresh_token_of(reply)
         core.set_session(
             Session(answer.sid, answer.token, refresh_token, core.now() + (answer.expires_in or 0))
         )

@@ -1,6 +1,6 @@
 """The calls that a signer's daemon makes: it stays for weeks, and goes without the shapes of the others."""
 
-from custody.client.connection import AwaitingConnection
+from custody.client.awaiting import AwaitingConnection
 from custody.client.payments import KeyCalls, ProposalCalls
 from custody.client.sign_in import SignInCalls
 from custody.client.tokens import TokenCalls

@@ -103,7 +103,7 @@ class RegisterKeyRequest(KeyChallengeRequest):
     label: Name | None = None
     replace: bool = False
     proof: KeyProof | None = None
-    device: KeyDevice = KeyDevice()
+    device: KeyDevice = KeyDevice.model_construct()
 
 
 class RevokeKeyRequest(Request):
@@ -140,7 +140,7 @@ class Key(Shape):
     label: NullString = Field(alias="Label")
     net: ApiNetwork = Field(alias="Net")
     # Ours beside the specification's: why it was revoked, so that a daemon can tell its person.
-    revoked_reason: NullString = Field(default=NullString(valid=False), alias="RevokedReason")
+    revoked_reason: NullString = Field(default=NullString.model_construct(valid=False), alias="RevokedReason")
     # Ours too. Each vault takes one account of each signer: the signer's daemon registers more before they
     # run out. How many registered accounts no vault uses yet, and the number above the highest registered
     # account.
@@ -151,7 +151,7 @@ class Key(Shape):
         default=None, alias="NextVaultAccount"
     )
     # Ours too: what the device said of itself at the registration.
-    device: RegisteredDevice = Field(default=RegisteredDevice(), alias="Device")
+    device: RegisteredDevice = Field(default=RegisteredDevice.model_construct(), alias="Device")
     created_at: Timestamp = Field(alias="CreatedAt")
     updated_at: Timestamp = Field(alias="UpdatedAt")
 

@@ -191,7 +191,7 @@ class Member(Shape):
     surname: NullString = Field(alias="Surname")
     role: Role = Field(alias="Role")
     can_sign: bool
-    last_login: NullTime = Field(default=NullTime.of(None), alias="LastLogin")
+    last_login: NullTime = Field(default=NullTime.model_construct(valid=False), alias="LastLogin")
 
 
 def _is_absent(value: object) -> bool:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from custody.exchange import Request, Waiting
+from custody.plain_http import PlainTransport
 from signerd.asking import DaemonAddress, address_of
 from signerd.client.api import Api
 from signerd.client.events import BROKEN, PATIENCE_SECONDS, Resumption, event, is_news, stream
 from signerd.errors import SignerdError
-from signerd.transport import SocketTransport, Stream
+from signerd.transport import Stream
 
 if TYPE_CHECKING:
     from signerd.shapes import Happened
@@ -32,7 +33,7 @@ class DaemonClient(Api, Waiting[DaemonAddress]):
         """Raises DaemonNotRunning; UnsafeFolder where another user could have made the socket."""
         self.address = address_of(at)
         self.address.require_answering()
-        super().__init__(self.address, SocketTransport(self.address), sleep)
+        super().__init__(self.address, PlainTransport(self.address.connect), sleep)
 
     @classmethod
     def plain(cls, state: Path) -> Self:

@@ -5,12 +5,10 @@ import stat
 from contextlib import closing
 from email.utils import parsedate_to_datetime
 
-import httpx
-
 from custody.exchange import NoAnswer, Reply, Request
 from custody.file_locks import take
+from custody.plain_http import PlainTransport, tls_for
 from custody.private_files import is_open, is_ours
-from custody.transports import WaitingTransport, trust
 from signerd.doctor.finding import Finding, Outcome, Patient, of_error, well
 from signerd.errors import KeyringTimedOut, SecretsError, SignerdError
 from signerd.journal.storage import LOCK
@@ -26,8 +24,8 @@ PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 def _ask(patient: Patient) -> Reply | NoAnswer:
     """As the daemon asks: no proxy, no redirect, the same authorities."""
     platform = patient.config.platform
-    with httpx.Client(verify=trust(platform.ca_file), trust_env=False) as client:
-        return WaitingTransport(client)(Request("GET", platform.url, ANSWER_SECONDS, ANSWER_SECONDS))
+    transport = PlainTransport(tls=tls_for(platform.url, platform.ca_file))
+    return transport(Request("GET", platform.url, ANSWER_SECONDS, ANSWER_SECONDS))
 
 
 def reach(patient: Patient) -> Finding:

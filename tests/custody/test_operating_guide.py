@@ -15,6 +15,7 @@ from custody.server.service.people.setup import NewPerson
 from multisig import Network, Sats
 from tests.support.asgi import asgi_transport
 from tests.support.platform import PASSWORD, World, key_offer, open_world, seed, sign_challenge
+from tests.support.sdk import through
 
 GUIDE = Path(__file__).parents[2] / "docs" / "operate" / "platform.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
@@ -46,7 +47,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 def connect(world: World):
     """A client of the SDK for each person."""
     with ExitStack() as stack:
-        transport = stack.enter_context(asgi_transport(world.platform.asgi))
+        transport = through(stack.enter_context(asgi_transport(world.platform.asgi)))
 
         def new_client() -> Client:
             return stack.enter_context(

@@ -10,10 +10,11 @@ import threading
 import httpx
 import pytest
 
-from custody import deadlines
 from custody.client import AsyncClient, Client, Session, Unreachable, flow
 from custody.exchange import NoAnswer, Outcome, Reply, Request, Why
-from custody.transports import AwaitingTransport, WaitingTransport
+from custody.plain_http import PlainTransport, tls_for
+from custody.transports import AwaitingTransport
+from tests.support.certificates import certificate_for
 
 FOREVER = {
     "nothing": (b"", b""),
@@ -63,14 +64,7 @@ def dripping(first: bytes, drop: bytes):
             over.set()
 
 
-@pytest.fixture(autouse=True)
-def little_grace(monkeypatch):
-    monkeypatch.setattr(deadlines.ExchangeDeadlines.__init__, "__defaults__", (0.1,))
-
-
-def waited(request):
-    with httpx.Client(trust_env=False) as http:
-        return WaitingTransport(http)(request)
+waited = PlainTransport()
 
 
 def awaited(request):
@@ -129,8 +123,8 @@ def test_an_exchange_without_an_end_is_cut_alone():
             assert drip_cut.wait(30)
             line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npaid")
 
-    with listening_for(serve) as url, httpx.Client(trust_env=False) as http:
-        transport = WaitingTransport(http)
+    with listening_for(serve) as url:
+        transport = PlainTransport()
         paid: list[Outcome] = []
         paying = threading.Thread(target=lambda: paid.append(transport(Request("POST", url, 60, 60))))
         paying.start()
@@ -141,3 +135,44 @@ def test_an_exchange_without_an_end_is_cut_alone():
     (answer,) = paid
     assert isinstance(answer, Reply)
     assert answer.content == b"paid"
+
+
+@contextlib.contextmanager
+def over_tls(folder, content: bytes):
+    """The port of a server that answers so, and the certificate to trust."""
+    certificate, context = certificate_for(folder, "localhost")
+
+    def serve(line: socket.socket) -> None:
+        # A client that does not trust it leaves.
+        with line, contextlib.suppress(OSError), context.wrap_socket(line, server_side=True) as secured:
+            secured.recv(65536)
+            secured.sendall(content)
+            secured.recv(65536)
+
+    with listening_for(serve) as url:
+        yield url.replace("http://127.0.0.1", "https://localhost"), certificate
+
+
+@pytest.mark.parametrize(("length", "seconds"), [(4, 60), (5, 0.5)])
+def test_over_tls_an_answer_is_whole_or_none(length, seconds, tmp_path):
+    cookies = b"Set-Cookie: a=1\r\nset-cookie: b=2"
+    answer = b"HTTP/1.1 200 OK\r\n%s\r\nContent-Length: %d\r\n\r\npaid" % (cookies, length)
+    with over_tls(tmp_path, answer) as (url, certificate):
+        outcome = PlainTransport(tls=tls_for(url, certificate))(Request("POST", url, 60, seconds))
+    if length == len(b"paid"):
+        assert isinstance(outcome, Reply)
+        assert (outcome.content, outcome.headers["set-cookie"]) == (b"paid", "a=1, b=2")
+    else:
+        assert isinstance(outcome, NoAnswer)
+        assert outcome.why is Why.ENDLESS
+
+
+def test_a_platform_that_cannot_prove_to_be_itself_is_told_nothing(tmp_path):
+    with over_tls(tmp_path, b"HTTP/1.1 200 OK\r\n\r\n") as (url, certificate):
+        usual = PlainTransport(tls=tls_for(url, None))(Request("GET", url, 60, 60))
+        address = url.replace("localhost", "127.0.0.1")
+        other_name = PlainTransport(tls=tls_for(url, certificate))(Request("GET", address, 60, 60))
+    for outcome in (usual, other_name):
+        assert isinstance(outcome, NoAnswer)
+        assert outcome.why is Why.NO_CONNECTION
+        assert "CERTIFICATE" in str(outcome.cause)

@@ -13,6 +13,7 @@ from custody.cli.desk import Outside
 from custody.cli.program import app
 from tests.support.custody import Desk, open_desk
 from tests.support.platform import PASSWORD
+from tests.support.sdk import through
 
 PLATFORM = "https://custody.example"
 Custody = Callable[..., Result]
@@ -44,7 +45,7 @@ def outside(desk: Desk) -> Outside:
     def now() -> float:
         return desk.world.clock().timestamp()
 
-    return Outside(desk.world.http._transport, now, lambda _seconds: None)
+    return Outside(through(desk.world.http._transport), now, lambda _seconds: None)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from custody.exchange import MAX_ANSWER_VALUES, Body, Unfit
 from custody.schemas.logs import ExportedLogs
 from tests.custody.client.test_clients import FRESH, client
 from tests.support.fake_platform import STAMP
+from tests.support.sdk import through
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "gzip, gzip", "GZIP"])
@@ -130,7 +131,7 @@ def test_f_a_count_of_thousands_of_digits_is_none() -> None:
         return httpx.Response(200, json=[], headers={"x-total-count": "9" * 5_000})
 
     with Client(
-        "https://platform.example", session=Session("sid"), transport=httpx.MockTransport(answer)
+        "https://platform.example", session=Session("sid"), transport=through(httpx.MockTransport(answer))
     ) as platform:
         platform.core.session = FRESH
         platform.core.now = lambda: 1_000.0

@@ -24,6 +24,7 @@ from custody.client.clients import Api
 from custody.schemas.keys import RegisterKeyRequest
 from custody.schemas.proposals import SignPsbtRequest
 from custody.server.web.routes import ENDPOINTS
+from tests.support.sdk import through
 
 PROBLEM = {"title": "No", "status": 403, "detail": "not yours", "code": "PERMISSION_DENIED", "trace_id": "t1"}
 NONE = {"String": "", "Valid": False}
@@ -45,7 +46,7 @@ def client(handler: Handler, session: Session | None = FRESH, **kwargs: object) 
     made = Client(
         "https://platform.example",
         session=session,
-        transport=httpx.MockTransport(handler),
+        transport=through(httpx.MockTransport(handler)),
         now=lambda: 1_000.0,
         sleep=slept.append,
         **kwargs,
@@ -189,7 +190,17 @@ def test_not_modified_is_an_answer():
 
 
 @pytest.mark.parametrize(
-    "url", ["http://platform.example", "ftp://127.0.0.1", "platform.example", "http://127.0.0.1.evil.example"]
+    "url",
+    [
+        "http://platform.example",
+        "ftp://127.0.0.1",
+        "platform.example",
+        "http://127.0.0.1.evil.example",
+        "https://b\u00fccher.example",
+        "https://platform.example:65536",
+        f"https://{'a' * 64}.example",
+        "https://[::1",
+    ],
 )
 def test_secrets_are_never_sent_in_the_clear(url: str):
     with pytest.raises(InsecureUrl):
@@ -199,7 +210,9 @@ def test_secrets_are_never_sent_in_the_clear(url: str):
 @pytest.mark.parametrize(("url", "seconds"), [("https://platform.example", 20), ("http://127.0.0.1:1", 120)])
 def test_a_platform_on_this_machine_may_be_slow_and_one_elsewhere_is_given_up(url: str, seconds: int):
     handler, seen = scripted(httpx.Response(200, json=USER))
-    with Client(url, session=FRESH, transport=httpx.MockTransport(handler), now=lambda: 1_000.0) as platform:
+    with Client(
+        url, session=FRESH, transport=through(httpx.MockTransport(handler)), now=lambda: 1_000.0
+    ) as platform:
         platform.user_info()
     assert seen[0].extensions["timeout"]["read"] == seconds
 

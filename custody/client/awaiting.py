@@ -1,0 +1,45 @@
+"""The clients that await, for asyncio: over httpx."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Self
+
+import httpx
+
+from custody.client.connection import OnSession, make_core
+from custody.client.flow import Core, Session
+from custody.exchange import Awaiting
+from custody.plain_http import trust
+from custody.receipts import Receipts
+from custody.transports import AwaitingTransport
+
+
+class AwaitingConnection(Awaiting[Core]):
+    """Use it as an async context manager. Parameters as ``WaitingConnection``; ``transport`` is httpx's."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        session: Session | None = None,
+        on_session: OnSession | None = None,
+        receipts: Receipts | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        ca_file: Path | None = None,
+        now: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        core = make_core(base_url, now, session, on_session, receipts)
+        self._http = httpx.AsyncClient(transport=transport, verify=trust(ca_file), trust_env=False)
+        super().__init__(core, AwaitingTransport(self._http), sleep)
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.aclose()

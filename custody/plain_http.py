@@ -1,0 +1,136 @@
+"""The standard library as the transport of ``custody.exchange``, for a program that waits.
+
+A command starts anew for each question: httpx alone would be half of what its start takes.
+"""
+
+import http.client
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from custody.deadlines import Deadline
+from custody.exchange import CONNECT_SECONDS, Body, NoAnswer, Outcome, Reply, Request, Unfit, Why
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+PIECE = 1 << 16
+
+
+class Refused(Exception):
+    """No connection: no process listens, or its certificate is not trusted."""
+
+
+TROUBLES = (Refused, TimeoutError, http.client.HTTPException, OSError)
+# A field has the module's name.
+Socket = socket.socket
+Connect = Callable[[str, int], Socket]
+
+
+def over_tcp(host: str, port: int) -> Socket:
+    """Raises OSError."""
+    return socket.create_connection((host, port), CONNECT_SECONDS)
+
+
+def trust(ca_file: Path | None) -> "SSLContext":
+    """Certificates are always verified: against the usual authorities, or a private one alone. Raises OSError
+    for a file that cannot be used.
+    """
+    # Here: a program that asks over a private socket starts without TLS.
+    import ssl
+
+    import certifi
+
+    return ssl.create_default_context(cafile=ca_file or certifi.where())
+
+
+def tls_for(url: str, ca_file: Path | None) -> "SSLContext | None":
+    """None for plain HTTP. Raises as ``trust``."""
+    return trust(ca_file) if urlsplit(url).scheme == "https" else None
+
+
+class Connection(http.client.HTTPConnection):
+    """HTTP over what ``connect`` opens: never through a proxy."""
+
+    def __init__(self, url: str, seconds: float, connect: Connect) -> None:
+        """``seconds``: between two pieces of the answer."""
+        place = urlsplit(url)
+        if place.scheme == "https":
+            self.default_port = http.client.HTTPS_PORT
+        super().__init__(str(place.hostname), place.port, timeout=seconds)
+        self._connect = connect
+
+    def open(self, deadline: Deadline | None = None, tls: "SSLContext | None" = None) -> None:
+        """Raises Refused."""
+        try:
+            self.sock = self._connect(self.host, self.port)
+            if deadline is not None:
+                deadline.watch(self.sock)
+            if tls is not None:
+                self.sock = tls.wrap_socket(self.sock, server_hostname=self.host)
+        except OSError as error:
+            raise Refused(error) from None
+        self.sock.settimeout(self.timeout)
+
+    def ask(self, request: Request) -> http.client.HTTPResponse:
+        """Raises one of ``TROUBLES``."""
+        place = urlsplit(request.url)
+        target = f"{place.path or '/'}?{place.query}" if place.query else place.path or "/"
+        # A server that refuses a body may answer, and close, before it has read all of it.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.request(request.method, target, request.content, dict(request.headers))
+        return self.getresponse()
+
+
+@dataclass(frozen=True)
+class PlainTransport:
+    """Each exchange has a connection of its own. ``tls``: for https."""
+
+    connect: Connect = over_tcp
+    tls: "SSLContext | None" = None
+
+    def __call__(self, request: Request) -> Outcome:
+        with Deadline(request.whole) as deadline:
+            try:
+                with self._answered(request, deadline) as answer:
+                    body = Body(request.path, headers := headers_of(answer))
+                    while piece := answer.read(PIECE):
+                        body.add(piece)
+                    # What http.client leaves to its caller where it reads by pieces.
+                    if deadline.is_over or answer.length:
+                        raise ConnectionError("the answer breaks off")
+                    return Reply(answer.status, headers, body.whole(), request.path)
+            except (*TROUBLES, Unfit) as error:
+                if deadline.is_over:
+                    return NoAnswer(Why.ENDLESS, TimeoutError("The answer has no end."))
+                return no_answer(error)
+
+    @contextmanager
+    def _answered(self, request: Request, deadline: Deadline) -> Iterator[http.client.HTTPResponse]:
+        connection = Connection(request.url, request.silence, self.connect)
+        try:
+            connection.open(deadline, self.tls)
+            yield connection.ask(request)
+        finally:
+            connection.close()
+
+
+def headers_of(answer: http.client.HTTPResponse) -> dict[str, str]:
+    """By their names in lower case; several of one name are joined (RFC 9110, section 5.3)."""
+    return {name.lower(): ", ".join(answer.headers.get_all(name, ())) for name in answer.headers}
+
+
+def no_answer(error: Exception) -> NoAnswer:
+    match error:
+        case Refused():
+            return NoAnswer(Why.NO_CONNECTION, error.args[0])
+        case TimeoutError():
+            return NoAnswer(Why.LATE, error)
+        case Unfit():
+            return NoAnswer(Why.UNFIT, error)
+        case _:
+            return NoAnswer(Why.BROKEN, error)
