@@ -356,97 +356,71 @@ def watching(db, desk):
     coins.missing_transactions(db, seen.outputs)
 
 
-@pytest.mark.parametrize(
-    ("act", "indexes"),
-    [
-        pytest.param(
-            drawing,
-            [
-                "ix_chain_coins_unspent",
-                "ix_chain_coins_moving",
-                "ix_chain_coins_rewards",
-                "ix_proposals_txid_expected",
-            ],
-            id="coins for a send",
-        ),
-        pytest.param(
-            measuring,
-            [
-                "ix_proposals_of_member",
-                "ix_proposals_of_vault",
-            ],
-            id="limits",
-        ),
-        pytest.param(listing(), ["ix_proposals_by_age"], id="a list"),
-        pytest.param(listing(ProposalStatus.PENDING), ["ix_proposals_by_status"], id="a list by status"),
-        pytest.param(listing(awaiting=True), ["ix_proposals_by_status"], id="what awaits me"),
-        pytest.param(listing_proofs, ["ix_proposals_proofs"], id="proofs"),
-        pytest.param(calling, [], id="a call"),
-        pytest.param(listing_coins, ["ix_chain_coins_unspent"], id="coins"),
-        pytest.param(
-            looking_back,
-            ["ix_movements_in_order", "ix_movements_of_kind", "ix_movements_pending"],
-            id="a history",
-        ),
-        pytest.param(
-            records,
-            ["ix_movements_in_order", "ix_chain_coins_moving", "ix_coin_locks_held"],
-            id="vaults",
-        ),
-        pytest.param(evacuating, ["ix_proposals_open"], id="the plan of an evacuation"),
-        pytest.param(searching, ["ix_proposals_by_age"], id="a search"),
-        pytest.param(
-            auditing, ["ix_audit_events_by_category", "ix_audit_events_by_person"], id="the audit log"
-        ),
-        pytest.param(
-            watching,
-            [
-                "ix_proposals_block_height",
-                "ix_proposals_kept",
-                "ix_chain_coins_height",
-                "ix_chain_coins_spent",
-            ],
-            id="a look at the chain",
-        ),
-    ],
-)
-def test_no_statement_reads_the_whole_of_what_grows_and_each_index_is_used(old, act, indexes):
-    store = old.world.platform.services.store
-    with statements(store) as seen, store.read() as db:
-        act(db, old)
-    assert len(seen) > 3
-    found = plans(store, seen)
-    for (statement, _), plan in zip(seen, found, strict=True):
-        assert not whole_tables(plan), f"{statement}\n{plan}"
-    for index in indexes:
-        assert any(index in plan for plan in found), "\n".join(found)
+# What is asked, and the indexes that it is for.
+ASKED = {
+    "coins for a send": (
+        drawing,
+        [
+            "ix_chain_coins_unspent",
+            "ix_chain_coins_moving",
+            "ix_chain_coins_rewards",
+            "ix_proposals_txid_expected",
+        ],
+    ),
+    "limits": (measuring, ["ix_proposals_of_member", "ix_proposals_of_vault"]),
+    "a list": (listing(), ["ix_proposals_by_age"]),
+    "a list by status": (listing(ProposalStatus.PENDING), ["ix_proposals_by_status"]),
+    "what awaits me": (listing(awaiting=True), ["ix_proposals_by_status"]),
+    "proofs": (listing_proofs, ["ix_proposals_proofs"]),
+    "a call": (calling, []),
+    "coins": (listing_coins, ["ix_chain_coins_unspent"]),
+    "a history": (looking_back, ["ix_movements_in_order", "ix_movements_of_kind", "ix_movements_pending"]),
+    "the plan of an evacuation": (evacuating, ["ix_proposals_open"]),
+    "a search": (searching, ["ix_proposals_by_age"]),
+    "the audit log": (auditing, ["ix_audit_events_by_category", "ix_audit_events_by_person"]),
+    "a look at the chain": (
+        watching,
+        ["ix_proposals_block_height", "ix_proposals_kept", "ix_chain_coins_height", "ix_chain_coins_spent"],
+    ),
+    # It lets the time pass.
+    "vaults": (records, ["ix_movements_in_order", "ix_chain_coins_moving", "ix_coin_locks_held"]),
+}
 
 
-def test_what_a_vault_used_is_a_sum_and_a_few_unusual_families(old):
-    """However many wait. PostgreSQL reads such a small table as it is."""
-    store = old.world.platform.services.store
+def asked_by(desk, act) -> list[tuple[str, str]]:
+    """Each statement, with its plan."""
+    store = desk.world.platform.services.store
     with statements(store) as seen, store.read() as db:
-        usage_of_vault(db, old.vault["id"], START)
-    everything, unusual, *_ = plans(store, seen)
+        act(db, desk)
+    return [(said, plan) for (said, _), plan in zip(seen, plans(store, seen), strict=True)]
+
+
+def test_no_statement_reads_the_whole_of_what_grows_and_each_index_is_used(old):
+    for name, (act, indexes) in ASKED.items():
+        found = asked_by(old, act)
+        assert len(found) > 3, name
+        for statement, plan in found:
+            assert not whole_tables(plan), f"{name}: {statement}\n{plan}"
+        for index in indexes:
+            assert any(index in plan for _, plan in found), "\n".join(plan for _, plan in found)
+
+
+def test_a_sum_is_read_as_one_and_what_is_wanted_in_order_is_not_sorted(old):
+    # What a vault used is a sum and a few unusual families, however many wait. PostgreSQL reads such a small
+    # table as it is.
+    (_, everything), (_, unusual), *_ = asked_by(
+        old, lambda db, desk: usage_of_vault(db, desk.vault["id"], START)
+    )
     assert "SEARCH" not in everything or "COVERING INDEX ix_proposals_of_vault" in everything
     assert "SEARCH" not in unusual or "ix_proposals_unusual" in unusual
     assert sorted(UNUSUAL.split("'")[1::2]) == sorted(ENDED), "an index knows no other words"
 
-
-def test_coins_by_amount_are_walked_along_until_there_are_enough(old):
-    """A vault may have any number of them: not even its own are all read, and sorted, for the largest
-    hundred.
-    """
-    store = old.world.platform.services.store
-    with statements(store) as seen, store.read() as db:
-        source = VaultCoins(old.vault["id"], 200)
+    # A vault may have any number of coins: not even its own are all read for the largest hundred.
+    def draw(db, desk):
         for tier in Tier:
-            source.pool(db, tier, a_plan(db, old))
-    pools = [
-        plan
-        for (statement, _), plan in zip(seen, plans(store, seen), strict=True)
-        if "ORDER BY chain_coins.amount_sats" in statement
-    ]
+            VaultCoins(desk.vault["id"], 200).pool(db, tier, a_plan(db, desk))
+
+    pools = [plan for said, plan in asked_by(old, draw) if "ORDER BY chain_coins.amount_sats" in said]
     assert len(pools) == 3 * len(Tier)
     for plan in pools:
         assert "TEMP B-TREE" not in plan
@@ -455,31 +429,14 @@ def test_coins_by_amount_are_walked_along_until_there_are_enough(old):
         expected = re.match(r"Limit +\(cost=\S+ rows=(\d+)", plan)
         assert expected is None or int(expected[1]) in {MAX_INPUTS + 1, MATCHING, SMALL}, plan
 
+    for status in (None, ProposalStatus.PENDING):
+        found = asked_by(old, listing(status))
+        lists = [plan for said, plan in found if "ORDER BY proposals.created_at" in said]
+        assert len(lists) == 2
+        assert not any(word in plan for plan in lists for word in ("TEMP B-TREE", "Sort"))
 
-@pytest.mark.parametrize("status", [None, ProposalStatus.PENDING])
-def test_a_list_is_not_sorted_to_be_shown_in_order(old, status):
-    store = old.world.platform.services.store
-    with statements(store) as seen, store.read() as db:
-        listing(status)(db, old)
-    lists = [
-        plan
-        for (statement, _), plan in zip(seen, plans(store, seen), strict=True)
-        if "ORDER BY proposals.created_at" in statement
-    ]
-    assert len(lists) == 2
-    assert not any(word in plan for plan in lists for word in ("TEMP B-TREE", "Sort"))
-
-
-def test_a_search_reads_the_address_book_once(old):
-    """And not for each proposal, as a join would."""
-    store = old.world.platform.services.store
-    with statements(store) as seen, store.read() as db:
-        searching(db, old)
-    searches = [
-        plan
-        for (statement, _), plan in zip(seen, plans(store, seen), strict=True)
-        if "FROM address_book" in statement
-    ]
+    # A search reads the address book once, and not for each proposal, as a join would.
+    searches = [plan for said, plan in asked_by(old, searching) if "FROM address_book" in said]
     assert searches
     for plan in searches:
         assert "CORRELATED LIST SUBQUERY" not in plan

@@ -88,6 +88,18 @@ class TestRoles:
         assert mine(rich) == (btc(110_000 + 2 * fee), "0.00000000")
 
     def test_p18_splitting_is_blocked_by_the_sum(self, rich):
+        """Another vault is no way round; each member has a limit of their own."""
+        assert mine(rich, rich.signers["alice"]) == ("0.00000000", "0.00000000"), "a role of nothing is read"
+        set_role(rich, "0")
+        refused(rich.propose(1_000), 403, "ROLE_LIMIT_EXCEEDED")
+        # The role is asked first, and the vault's applies too.
+        set_vault(rich, "0.001")
+        set_role(rich, "0.0005")
+        refused(rich.propose(200_000), 403, "ROLE_LIMIT_EXCEEDED")
+        set_role(rich, "1")
+        refused(rich.propose(200_000), 403, "VAULT_LIMIT_EXCEEDED")
+        set_vault(rich, "10")
+
         set_role(rich, "0.001")
         refused(rich.propose(100_001), 403, "ROLE_LIMIT_EXCEEDED")
         assert (mine(rich)[0], rich.wallets()[0]["locked_sats"]) == ("0.00000000", 0), "nothing is reserved"
@@ -95,18 +107,27 @@ class TestRoles:
         for _ in range(3):
             ok(rich.propose(30_000, fee_rate="1"))
         refused(rich.propose(30_000, fee_rate="1"), 403, "ROLE_LIMIT_EXCEEDED")
-
-    def test_p18_another_vault_of_the_workspace_is_no_way_round(self, rich):
-        set_role(rich, "0.001")
-        ok(rich.propose(60_000))
-        rich.vault = ok(rich.create_vault("Second"))
+        first, rich.vault = rich.vault, ok(rich.create_vault("Second"))
         rich.deposit(1_000_000, to=rich.vault["address"])
-        refused(rich.propose(60_000), 403, "ROLE_LIMIT_EXCEEDED")
+        refused(rich.propose(30_000, fee_rate="1"), 403, "ROLE_LIMIT_EXCEEDED")
+
+        rich.vault = first
+        rich.world.member(rich.workspace_id, "deputy@example.org", "Administrator")
+        rich.admin = rich.world.as_user("deputy@example.org")
+        ok(rich.propose(90_000))
+        refused(rich.propose(90_000), 403, "ROLE_LIMIT_EXCEEDED")
 
     def test_p18_another_role_is_no_way_round(self, rich):
-        """What was moved under a former role counts against the limit of the present one."""
+        """What was moved under a former role counts against the limit of the present one; what was moved in
+        another workspace counts there.
+        """
         used = cost(rich, rich.propose(60_000))
+        elsewhere = rich.world.organisation("Rival", "rival@example.org").workspace_id
+        psbt_id = ok(rich.propose(70_000))["psbt_id"]
         services = rich.world.platform.services
+        with services.store.write() as db:
+            db.get_one(Proposal, psbt_id).workspace_id = elsewhere
+        assert mine(rich)[0] == btc(used)
         with services.store.write() as db:
             twin = db.get_one(Role, 1)
             columns = {column.name: getattr(twin, column.name) for column in Role.__table__.columns}
@@ -118,42 +139,24 @@ class TestRoles:
             shown = services.limits.of_caller(db, Caller(1, 1, "admin", "t"), access)
         assert (shown.role_id, shown.used, shown.unused) == (77, btc(used), btc(100_000 - used))
 
-    def test_each_member_has_a_limit_of_their_own(self, rich):
-        set_role(rich, "0.001")
-        ok(rich.propose(90_000))
-        rich.world.member(rich.workspace_id, "deputy@example.org", "Administrator")
-        rich.admin = rich.world.as_user("deputy@example.org")
-        ok(rich.propose(90_000))
-        refused(rich.propose(90_000), 403, "ROLE_LIMIT_EXCEEDED")
-
-    def test_what_was_moved_in_another_workspace_counts_there(self, rich):
-        used = mine(rich)
-        elsewhere = rich.world.organisation("Rival", "rival@example.org").workspace_id
-        psbt_id = ok(rich.propose(60_000))["psbt_id"]
-        with rich.world.platform.services.store.write() as db:
-            db.get_one(Proposal, psbt_id).workspace_id = elsewhere
-        assert mine(rich) == used
-
-    def test_a_role_of_nothing_moves_nothing_but_its_member_reads_that(self, rich):
-        assert mine(rich, rich.signers["alice"]) == ("0.00000000", "0.00000000")
-        set_role(rich, "0")
-        refused(rich.propose(1_000), 403, "ROLE_LIMIT_EXCEEDED")
-
-    def test_p22_lowered_while_pending(self, rich):
-        used = cost(rich, rich.propose(60_000))
+    def test_p22_lowered_while_pending_it_stays_used_through_confirmation(self, rich):
+        """A move to the vault itself counts for its fee alone."""
+        inside = next(v for v in rich.wallets() if v["id"] == rich.vault["id"])["receive_address"]
+        fee = rich.proposal(ok(rich.propose(500_000, recipients=[inside]))["psbt_id"])["fee_sats"]
+        assert mine(rich)[0] == btc(fee)
+        response = rich.propose(60_000)
+        psbt_id, used = ok(response)["psbt_id"], btc(cost(rich, response) + fee)
         answer = set_role(rich, "0.0001")
         assert answer["Limit"] == "0.00010000"
-        assert mine(rich) == (btc(used), "0.00000000")
+        assert mine(rich) == (used, "0.00000000")
         refused(rich.propose(1_000), 403, "ROLE_LIMIT_EXCEEDED")
-        (pending,) = ok(rich.admin.get("/api/v1/psbt", workspace_id=rich.workspace_id))
-        assert pending["status"] == "PENDING"
-        rich.approve("alice", pending["psbt_id"])
-        assert rich.approve("bob", pending["psbt_id"])["status"] == "SIGNED"
-
-    def test_a_move_to_the_vault_itself_counts_for_its_fee_alone(self, rich):
-        inside = next(v for v in rich.wallets() if v["id"] == rich.vault["id"])["receive_address"]
-        created = ok(rich.propose(500_000, recipients=[inside]))
-        assert mine(rich)[0] == btc(rich.proposal(created["psbt_id"])["fee_sats"])
+        assert rich.proposal(psbt_id)["status"] == "PENDING"
+        rich.sign_off(psbt_id)
+        assert rich.proposal(psbt_id)["status"] == "SIGNED"
+        rich.settle()
+        rich.mine()
+        assert rich.proposal(psbt_id)["status"] == "CONFIRMED"
+        assert (mine(rich)[0], vaults_used(rich)) == (used, used)
 
 
 class TestRelease:
@@ -171,23 +174,13 @@ class TestRelease:
         assert mine(rich) == (btc(whole), "0.00000000")
         refused(rich.propose(1_000, fee_rate="2"), 403, "ROLE_LIMIT_EXCEEDED")
         ok(rich.decline("alice", again["psbt_id"]))
-
-    def test_an_expired_one_gives_back(self, rich):
-        psbt_id = ok(rich.propose(60_000))["psbt_id"]
+        set_role(rich, "1")
+        last = ok(rich.propose(60_000))["psbt_id"]
         rich.later(days=14)
         assert mine(rich)[0] != "0.00000000"
         rich.world.platform.background.expiry().run_due()
-        assert rich.proposal(psbt_id)["status"] == "EXPIRED"
+        assert rich.proposal(last)["status"] == "EXPIRED"
         assert (mine(rich)[0], vaults_used(rich)) == ("0.00000000", "0.00000000")
-
-    def test_one_that_left_stays_used_through_confirmation(self, rich):
-        response = rich.propose(60_000)
-        used = btc(cost(rich, response))
-        rich.sign_off(ok(response)["psbt_id"])
-        rich.settle()
-        rich.mine()
-        assert rich.proposal(ok(response)["psbt_id"])["status"] == "CONFIRMED"
-        assert (mine(rich)[0], vaults_used(rich)) == (used, used)
 
     def test_an_ended_one_that_its_signers_took_to_the_network_counts_again(self, rich):
         """Signatures that were handed out stay valid: what left is what counts, whatever its status says."""
@@ -205,42 +198,31 @@ class TestRelease:
 
 
 class TestVaults:
-    def test_by_itself_the_limit_bounds_each_movement_and_used_informs(self, rich):
-        set_vault(rich, "0.001")
-        used = sum(cost(rich, rich.propose(90_000)) for _ in range(3))
-        assert vaults_used(rich) == btc(used)
-        refused(rich.propose(100_000), 403, "VAULT_LIMIT_EXCEEDED")
-
-    def test_p19_per_cycle_it_bounds_the_sum(self, rich):
+    def test_p19_by_itself_the_limit_bounds_each_movement_and_per_cycle_the_sum(self, rich):
         fee = cost(rich, rich.propose(90_000, fee_rate="2")) - 90_000
-        set_vault(rich, btc(150_000 + 2 * fee))
+        set_vault(rich, "0.0012")
+        used = 180_000 + 2 * fee
+        assert cost(rich, rich.propose(90_000, fee_rate="2")) == 90_000 + fee
+        assert vaults_used(rich) == btc(used)
+        refused(rich.propose(120_000), 403, "VAULT_LIMIT_EXCEEDED")
+        bound_cycle(rich)
+        assert set_vault(rich, btc(240_000 + 3 * fee), "W", 3)["PerCycle"] is True, "that stays"
+        (vault,) = rich.wallets()
+        assert vault["detailed_vault_limits"] == {
+            "Limit": btc(240_000 + 3 * fee), "CyclePeriod": "W", "CycleDay": 3, "Used": btc(used),
+            "Unused": btc(60_000 + fee), "NextReset": "2026-03-04T00:00:00.000Z", "PerCycle": True,
+        }  # fmt: skip
+        problem = refused(rich.propose(60_001, fee_rate="2"), 403, "VAULT_LIMIT_EXCEEDED")
+        assert problem["figures"]["used"] == btc(used)
+        assert "used" in problem["detail"]
+        ok(rich.propose(60_000, fee_rate="2"))
+        refused(rich.propose(1_000, fee_rate="2"), 403, "VAULT_LIMIT_EXCEEDED")
+        assert set_vault(rich, btc(240_000 + 3 * fee), per_cycle=False)["PerCycle"] is False
         ok(rich.propose(1_000, fee_rate="2"))
         bound_cycle(rich)
-        problem = refused(rich.propose(59_001, fee_rate="2"), 403, "VAULT_LIMIT_EXCEEDED")
-        assert problem["figures"]["used"] == btc(91_000 + 2 * fee)
-        assert "used" in problem["detail"]
-        set_vault(rich, btc(150_000 + 3 * fee))
-        ok(rich.propose(59_000, fee_rate="2"))
         refused(rich.propose(1_000, fee_rate="2"), 403, "VAULT_LIMIT_EXCEEDED")
         bound_cycle(rich, is_per_cycle=False)
         ok(rich.propose(1_000, fee_rate="2"))
-
-    def test_what_the_limit_bounds_stays_when_the_limit_is_replaced(self, rich):
-        bound_cycle(rich)
-        assert set_vault(rich, "0.5", "W", 3)["PerCycle"] is True
-        (vault,) = rich.wallets()
-        assert vault["detailed_vault_limits"] == {
-            "Limit": "0.50000000", "CyclePeriod": "W", "CycleDay": 3, "Used": "0.00000000",
-            "Unused": "0.50000000", "NextReset": "2026-03-04T00:00:00.000Z", "PerCycle": True,
-        }  # fmt: skip
-        assert set_vault(rich, "0.5", per_cycle=False)["PerCycle"] is False
-
-    def test_the_role_is_asked_first_and_both_apply(self, rich):
-        set_vault(rich, "0.001")
-        set_role(rich, "0.0005")
-        refused(rich.propose(200_000), 403, "ROLE_LIMIT_EXCEEDED")
-        set_role(rich, "1")
-        refused(rich.propose(200_000), 403, "VAULT_LIMIT_EXCEEDED")
 
 
 class TestCycles:
@@ -282,37 +264,24 @@ class TestOutOfReach:
             eight_coins(opened)
             yield opened
 
-    def test_a_vault_says_so_in_the_place_of_its_limits(self, rich, remote):
-        query = {"workspace_id": rich.workspace_id, "vault_id": rich.vault["id"]}
-        remote.is_reachable = False
-        (vault,) = rich.wallets()
-        assert vault["limit_error"] == OUT_OF_REACH
-        assert "detailed_vault_limits" not in vault
-        assert ok(rich.admin.get("/api/v1/get-vault-limits", **query)) == {"limit_error": OUT_OF_REACH}
-        remote.is_reachable = True
-        (vault,) = rich.wallets()
-        assert "limit_error" not in vault
-        assert vault["detailed_vault_limits"] == ok(rich.admin.get("/api/v1/get-vault-limits", **query))
-
-    def test_movements_fail_closed_and_nothing_is_reserved(self, rich, remote):
+    def test_movements_fail_closed_and_nothing_is_answered_changed_or_reserved(self, rich, remote):
+        """A vault says so in the place of its limits."""
+        here, cycle = {"workspace_id": rich.workspace_id}, {"cycle_period": "M", "cycle_day": 1}
+        vault, role = {"vault_id": rich.vault["id"]}, {"role_id": 1}
         pending = ok(rich.propose(10_000))["psbt_id"]
         locked, used = rich.wallets()[0]["locked_sats"], mine(rich)[0]
         remote.is_reachable = False
+        (shown,) = rich.wallets()
+        assert (shown["limit_error"], shown["locked_sats"]) == (OUT_OF_REACH, locked)
+        assert "detailed_vault_limits" not in shown
+        assert ok(rich.admin.get("/api/v1/get-vault-limits", **here, **vault)) == {
+            "limit_error": OUT_OF_REACH
+        }
         answer = rich.propose(10_000)
         assert OUT_OF_REACH in refused(answer, 503, "POLICY_UNAVAILABLE")["detail"]
         assert int(answer.headers["Retry-After"]) > 0
         assert rich.wallets()[0]["locked_sats"] == locked
-        assert len(ok(rich.admin.get("/api/v1/psbt", workspace_id=rich.workspace_id))) == 1
-        rich.sign_off(pending)
-        assert rich.proposal(pending)["status"] == "SIGNED", "it was measured when it was proposed"
-        remote.is_reachable = True
-        assert mine(rich)[0] == used
-        ok(rich.propose(10_000))
-
-    def test_nothing_is_answered_or_changed_unread(self, rich, remote):
-        remote.is_reachable = False
-        here, cycle = {"workspace_id": rich.workspace_id}, {"cycle_period": "M", "cycle_day": 1}
-        vault, role = {"vault_id": rich.vault["id"]}, {"role_id": 1}
+        assert len(ok(rich.admin.get("/api/v1/psbt", **here))) == 1
         for path, query in (
             ("get-my-limits", {}),
             ("get-role-limit", role),
@@ -326,5 +295,14 @@ class TestOutOfReach:
         ):
             answer = rich.admin.post(f"/api/v1/{path}", here | cycle | body)
             refused(answer, 503, "POLICY_UNAVAILABLE")
+        rich.sign_off(pending)
+        assert rich.proposal(pending)["status"] == "SIGNED", "it was measured when it was proposed"
         remote.is_reachable = True
-        assert rich.wallets()[0]["detailed_vault_limits"]["Limit"] == "10.00000000"
+        (shown,) = rich.wallets()
+        assert "limit_error" not in shown
+        assert shown["detailed_vault_limits"]["Limit"] == "10.00000000"
+        assert shown["detailed_vault_limits"] == ok(
+            rich.admin.get("/api/v1/get-vault-limits", **here, **vault)
+        )
+        assert mine(rich)[0] == used
+        ok(rich.propose(10_000))

@@ -19,25 +19,39 @@ from tests.support.replacing import bump, cancel, finished, forget_mempool, made
 
 @pytest.fixture
 def beginning(request: pytest.FixtureRequest) -> Story:
-    return a_deposit if "first" in request.fixturenames else nothing
+    if "pair" in request.fixturenames:
+        return a_bump_on_its_way
+    return a_proposal if "first" in request.fixturenames else nothing
 
 
-def a_deposit(desk: Desk) -> None:
+def a_proposal(desk: Desk) -> None:
     desk.deposit(500_000)
+    made(desk.propose(150_000, fee_rate="2"))
+
+
+def a_bump_on_its_way(desk: Desk) -> None:
+    a_proposal(desk)
+    first = ids(desk)[0]
+    finished(desk, first)
+    desk.world.clock.advance(seconds=1)
+    second = made(bump(desk, first, fee_rate="5"))
+    finished(desk, second)
+    assert status(desk, first, second) == ["REPLACED", "BROADCASTING"]
+
+
+def ids(desk: Desk) -> list[str]:
+    return [each.id for each in sorted(desk.rows(Proposal), key=lambda each: each.created_at)]
 
 
 @pytest.fixture
 def first(desk):
-    return made(desk.propose(150_000, fee_rate="2"))
+    return ids(desk)[0]
 
 
 @pytest.fixture
-def pair(desk, first):
+def pair(desk):
     """The first in the mempool, and the bump that took its place."""
-    finished(desk, first)
-    second = made(bump(desk, first, fee_rate="5"))
-    finished(desk, second)
-    assert status(desk, first, second) == ["REPLACED", "BROADCASTING"]
+    first, second = ids(desk)
     return first, second
 
 
@@ -189,7 +203,7 @@ class TestEndedAndSeenAfterAll:
         assert status(desk, first) == [request.param]
         return first
 
-    def test_in_the_mempool_and_in_a_block(self, desk, ended):
+    def test_in_the_mempool_in_a_block_and_offered_again_after_a_reorganisation(self, desk, ended):
         transaction = signed_outside(desk, ended)
         desk.chain.broadcast(transaction)
         desk.watcher.look()
@@ -199,16 +213,8 @@ class TestEndedAndSeenAfterAll:
         assert set(locks(desk)) == coins(desk, ended)
         desk.mine()
         assert status(desk, ended) == ["CONFIRMED"]
-
-    def test_its_transaction_is_kept_and_offered_again_after_a_reorganisation(self, desk, ended):
-        transaction = signed_outside(desk, ended)
-        desk.chain.mine_block([transaction])
-        desk.watcher.look()
-        assert status(desk, ended) == ["CONFIRMED"]
-        assert final(desk, ended).txid == transaction.txid
-        desk.chain.reorganise(1, 2)
-        forget_mempool(desk)
-        desk.watcher.look()
+        assert final(desk, ended).txid == transaction.txid, "it is kept"
+        forgotten_with_its_block(desk)
         assert status(desk, ended) == ["BROADCASTING"]
         desk.settle()
         desk.mine()
@@ -225,13 +231,18 @@ class TestEndedAndSeenAfterAll:
         assert locks(desk) == dict.fromkeys(coins(desk, ended), ended)
 
 
-def test_a_pending_one_finished_elsewhere_is_offered_again_after_a_reorganisation(desk, first):
-    desk.chain.mine_block([signed_outside(desk, first)])
-    desk.watcher.look()
-    assert status(desk, first) == ["CONFIRMED"]
+def forgotten_with_its_block(desk) -> None:
     desk.chain.reorganise(1, 2)
     forget_mempool(desk)
     desk.watcher.look()
+
+
+def test_a_pending_one_finished_elsewhere_is_offered_again_after_a_reorganisation(desk, first):
+    """Seen in a block first."""
+    desk.chain.mine_block([signed_outside(desk, first)])
+    desk.watcher.look()
+    assert status(desk, first) == ["CONFIRMED"]
+    forgotten_with_its_block(desk)
     desk.settle()
     desk.mine()
     assert status(desk, first) == ["CONFIRMED"]
@@ -242,9 +253,7 @@ def test_a_payment_that_was_taken_back_is_not_revived_by_a_reorganisation(desk, 
     back = made(take_back(desk, first, fee_rate="5"))
     finished(desk, back)
     desk.mine()
-    desk.chain.reorganise(1, 2)
-    forget_mempool(desk)
-    desk.watcher.look()
+    forgotten_with_its_block(desk)
     assert open_jobs(desk) == {back}
     desk.settle()
     desk.mine()

@@ -4,7 +4,8 @@ import pytest
 
 from custody.server.store.models import CoinLock, Proposal
 from multisig import CHANGE, Network, Psbt, Transaction, finalise, inspect
-from tests.support.custody import SHOP, ok, refused, sign
+from tests.support.custody import SHOP, Desk, ok, refused, sign
+from tests.support.prepared import Story
 from tests.support.replacing import (
     accelerate,
     bump,
@@ -19,12 +20,20 @@ from tests.support.replacing import (
 
 
 @pytest.fixture
-def parent(desk):
+def beginning() -> Story:
+    return a_parent
+
+
+def a_parent(desk: Desk) -> None:
     """In the mempool at 2 sat/vB."""
     desk.deposit(500_000)
-    psbt_id = made(desk.propose(150_000, fee_rate="2"))
-    finished(desk, psbt_id)
-    return psbt_id
+    finished(desk, made(desk.propose(150_000, fee_rate="2")))
+
+
+@pytest.fixture
+def parent(desk):
+    (proposal,) = desk.rows(Proposal)
+    return proposal.id
 
 
 def seen(desk, psbt_id):
@@ -54,11 +63,15 @@ def test_it_spends_the_change_back_to_the_vault_and_pays_for_both(desk, parent):
     assert record["psbt_id"] in locks(desk), "a family of its own"
     assert lets_through(desk, child, [parent])
 
-
-def test_both_are_mined_also_after_a_reorganisation_threw_them_back(desk, parent):
-    child = made(accelerate(desk, parent, fee_rate="20"))
+    # Both are offered again where they were evicted, and mined, also after a reorganisation threw them back.
     finished(desk, child)
     assert status(desk, parent, child) == ["BROADCASTING", "BROADCASTING"]
+    forget_mempool(desk)
+    desk.watcher.look()
+    assert status(desk, parent, child) == ["BROADCASTING", "BROADCASTING"]
+    for _ in range(2):
+        desk.settle()
+        desk.world.clock.advance(seconds=61)
     desk.mine()
     assert status(desk, parent, child) == ["CONFIRMED", "CONFIRMED"]
     desk.reorganise(1, 2)
@@ -92,20 +105,18 @@ class TestRefused:
         refused(accelerate(desk, parent, fee_rate="30"), 409, "STATE_CONFLICT")
         assert child in refused(bump(desk, parent, fee_rate="9"), 409, "STATE_CONFLICT")["detail"]
 
-    def test_what_is_not_in_the_mempool(self, desk, parent):
-        waiting = made(desk.propose(50_000, recipients=[SHOP], fee_rate="2"))
-        refused(accelerate(desk, waiting, fee_rate="20"), 409, "STATE_CONFLICT")
-        ok(cancel(desk, waiting))
-        desk.mine()
-        refused(accelerate(desk, parent, fee_rate="20"), 409, "STATE_CONFLICT")
-
-    def test_what_is_being_replaced(self, desk, parent):
+    def test_what_is_being_replaced_or_not_in_the_mempool(self, desk, parent):
         """Its change goes with it, and a child would be lost."""
         newer = made(bump(desk, parent, fee_rate="5"))
         problem = refused(accelerate(desk, parent, fee_rate="20"), 409, "STATE_CONFLICT")
         assert newer in problem["detail"]
         ok(cancel(desk, newer))
-        ok(accelerate(desk, parent, fee_rate="20"))
+        ok(cancel(desk, made(accelerate(desk, parent, fee_rate="20"))))
+        waiting = made(desk.propose(50_000, recipients=[SHOP], fee_rate="2"))
+        refused(accelerate(desk, waiting, fee_rate="20"), 409, "STATE_CONFLICT")
+        ok(cancel(desk, waiting))
+        desk.mine()
+        refused(accelerate(desk, parent, fee_rate="20"), 409, "STATE_CONFLICT")
 
     def test_what_is_replaced_at_the_same_moment(self, desk, parent):
         accelerating = desk.world.platform.services.accelerating
@@ -115,10 +126,10 @@ class TestRefused:
 
 class TestItsLifeHangsOnItsParents:
     @pytest.mark.parametrize("signed", [False, True])
-    def test_it_ends_with_its_parent(self, desk, parent, signed):
+    def test_it_ends_with_its_parent_and_comes_back_with_it(self, desk, parent, signed):
         """Another version of the parent is mined: the change is no more."""
         other = made(bump(desk, parent, fee_rate="9"))
-        rival = signed_elsewhere(desk, other)
+        rival, first = signed_elsewhere(desk, other), final(desk, parent)
         ok(cancel(desk, other))
         child = made(accelerate(desk, parent, fee_rate="20"))
         if signed:
@@ -128,33 +139,14 @@ class TestItsLifeHangsOnItsParents:
         assert status(desk, parent, other, child) == ["INVALIDATED", "CONFIRMED", "INVALIDATED"]
         assert desk.proposal(child)["failure_code"] == "input-gone"
         assert child not in locks(desk)
-
-    def test_and_comes_back_with_it(self, desk, parent):
-        other = made(bump(desk, parent, fee_rate="9"))
-        rival, first = signed_elsewhere(desk, other), final(desk, parent)
-        ok(cancel(desk, other))
-        child = made(accelerate(desk, parent, fee_rate="20"))
-        desk.sign_off(child)
-        desk.chain.mine_block([rival])
-        desk.watcher.look()
+        if not signed:
+            return
         desk.reorganise(1, 2, [first])
         assert status(desk, parent, other) == ["CONFIRMED", "INVALIDATED"]
         assert status(desk, child) == ["BROADCASTING"]
         desk.settle()
         desk.mine()
         assert status(desk, child) == ["CONFIRMED"]
-
-    def test_both_evicted_are_both_offered_again(self, desk, parent):
-        child = made(accelerate(desk, parent, fee_rate="20"))
-        finished(desk, child)
-        forget_mempool(desk)
-        desk.watcher.look()
-        assert status(desk, parent, child) == ["BROADCASTING", "BROADCASTING"]
-        for _ in range(2):
-            desk.settle()
-            desk.world.clock.advance(seconds=61)
-        desk.mine()
-        assert status(desk, parent, child) == ["CONFIRMED", "CONFIRMED"]
 
 
 def signed_elsewhere(desk, psbt_id) -> Transaction:

@@ -4,15 +4,26 @@ from dataclasses import replace
 
 import pytest
 
-from custody.server.store.models import CoinLock
-from tests.support.custody import ok, refused
+from custody.server.store.models import CoinLock, Proposal
+from tests.support.custody import Desk, ok, refused
+from tests.support.prepared import Story
 from tests.support.replacing import bump, cancel, finished, forget_mempool, made, status, take_back
 
 
 @pytest.fixture
-def first(desk):
+def beginning() -> Story:
+    return a_proposal
+
+
+def a_proposal(desk: Desk) -> None:
     desk.deposit(500_000)
-    return made(desk.propose(150_000, fee_rate="2"))
+    made(desk.propose(150_000, fee_rate="2"))
+
+
+@pytest.fixture
+def first(desk):
+    (proposal,) = desk.rows(Proposal)
+    return proposal.id
 
 
 def locked(desk) -> int:
@@ -28,6 +39,12 @@ def audited(desk):
 
 
 def test_nothing_is_out_and_the_coins_are_free(desk, first):
+    refused(cancel(replace(desk, admin=desk.signers["alice"]), first), 403, "PERMISSION_DENIED")
+    desk.world.organisation("Umbrella", "eve@example.com")
+    stranger = replace(desk, admin=desk.world.as_user("eve@example.com"))
+    for workspace_id in (1, 2):
+        refused(cancel(stranger, first, workspace_id=workspace_id), 404, "NOT_FOUND")
+    refused(cancel(desk, "nobody"), 404, "NOT_FOUND")
     answer = ok(cancel(desk, first, reason="the wrong shop"))
     assert (answer["status"], answer["released_signatures"]) == ("CANCELLED", 0)
     assert (answer["coins_kept"], answer["self_spend_offered"]) == (False, False)
@@ -36,9 +53,16 @@ def test_nothing_is_out_and_the_coins_are_free(desk, first):
     assert (record["failure_code"], record["failure_reason"]) == ("cancelled", "the wrong shop")
     assert not record["may_be_replaced"]
     assert audited(desk)[-1] == "PROPOSAL_CANCELLED"
+    desk.sign_off(again := made(desk.propose(150_000)))
+    assert "replaces_psbt_id" in refused(cancel(desk, again), 409, "STATE_CONFLICT")["detail"]
+    desk.settle()
+    desk.mine()
+    assert "replaces_psbt_id" not in refused(cancel(desk, again), 409, "STATE_CONFLICT")["detail"]
+    desk.reject(last := made(desk.propose(150_000)))
+    assert "replaces_psbt_id" not in refused(cancel(desk, last), 409, "STATE_CONFLICT")["detail"]
 
 
-def test_a_signature_is_out_and_the_coins_are_kept(desk, first):
+def test_a_signature_is_out_and_the_coins_are_kept_until_somebody_frees_them(desk, first):
     desk.approve("alice", first)
     answer, size = ok(cancel(desk, first)), len(audited(desk))
     assert ok(cancel(desk, first)) == answer, "again it answers the same and changes nothing"
@@ -51,19 +75,19 @@ def test_a_signature_is_out_and_the_coins_are_kept(desk, first):
     assert desk.proposal(first)["may_be_replaced"]
     refused(desk.propose(10_000), 409, "LOCKED_FUNDS")
     refused(desk.submit("bob", first, desk.signed("bob", first)), 409, "STATE_CONFLICT")
+    freed(desk, first)
+    assert audited(desk)[-1] == "CANCELLED_COINS_RELEASED"
+    # Or at once.
+    second = made(desk.propose(10_000))
+    desk.approve("alice", second)
+    freed(desk, second)
 
 
-@pytest.mark.parametrize("at_once", [False, True])
-def test_the_kept_coins_are_freed_by_whoever_says_so(desk, first, at_once):
-    desk.approve("alice", first)
-    if not at_once:
-        ok(cancel(desk, first))
-    answer = ok(cancel(desk, first, release_coins=True))
+def freed(desk, psbt_id) -> None:
+    answer = ok(cancel(desk, psbt_id, release_coins=True))
     assert (answer["released_signatures"], answer["coins_kept"]) == (1, False)
     assert answer["self_spend_offered"] is False
     assert (locked(desk), used(desk)) == (0, "0.00000000")
-    assert at_once or audited(desk)[-1] == "CANCELLED_COINS_RELEASED"
-    ok(desk.propose(10_000))
 
 
 def test_or_when_it_would_have_expired(desk, first):
@@ -82,11 +106,16 @@ def test_or_when_it_would_have_expired(desk, first):
 
 
 class TestTheSelfSpend:
-    def test_takes_the_kept_coins_back(self, desk, first):
+    def test_takes_the_kept_coins_back_and_where_it_ends_they_are_kept_as_before(self, desk, first):
         desk.approve("alice", first)
         ok(cancel(desk, first))
+        assert "cancel" in refused(bump(desk, first, fee_rate="5"), 409, "STATE_CONFLICT")["detail"]
         back = made(take_back(desk, first, fee_rate="5"))
         assert ok(cancel(desk, first))["self_spend_offered"] is False, "it is there"
+        desk.reject(back)
+        assert status(desk, first, back) == ["CANCELLED", "REJECTED"]
+        assert locked(desk) == 1
+        back = made(take_back(desk, first, fee_rate="6"))
         finished(desk, back)
         assert locked(desk) == 1
         desk.mine()
@@ -94,16 +123,6 @@ class TestTheSelfSpend:
         fee = desk.proposal(back)["fee_sats"]
         assert used(desk) == f"0.{fee:08d}", "what was cancelled can no longer leave"
         assert ok(cancel(desk, first))["coins_kept"] is False
-
-    def test_where_it_ends_the_coins_are_kept_as_before(self, desk, first):
-        desk.approve("alice", first)
-        ok(cancel(desk, first))
-        assert "cancel" in refused(bump(desk, first, fee_rate="5"), 409, "STATE_CONFLICT")["detail"]
-        back = made(take_back(desk, first, fee_rate="5"))
-        desk.reject(back)
-        assert status(desk, first, back) == ["CANCELLED", "REJECTED"]
-        assert locked(desk) == 1
-        ok(take_back(desk, first, fee_rate="6"))
 
     def test_outlives_the_time_of_what_it_takes_back(self, desk, first):
         desk.later(days=10)
@@ -113,29 +132,6 @@ class TestTheSelfSpend:
         desk.world.clock.advance(days=5)
         desk.world.platform.background.expiry().run_due()
         assert locked(desk) == 1
-
-
-@pytest.mark.parametrize("how", ["signed", "rejected", "confirmed"])
-def test_what_no_longer_waits_is_not_cancelled(desk, first, how):
-    if how == "rejected":
-        desk.reject(first)
-    else:
-        desk.sign_off(first)
-    if how == "confirmed":
-        desk.settle()
-        desk.mine()
-    problem = refused(cancel(desk, first), 409, "STATE_CONFLICT")
-    assert ("replaces_psbt_id" in problem["detail"]) is (how == "signed")
-
-
-def test_who_may(desk, first):
-    refused(cancel(replace(desk, admin=desk.signers["alice"]), first), 403, "PERMISSION_DENIED")
-    desk.world.organisation("Umbrella", "eve@example.com")
-    stranger = replace(desk, admin=desk.world.as_user("eve@example.com"))
-    for workspace_id in (1, 2):
-        refused(cancel(stranger, first, workspace_id=workspace_id), 404, "NOT_FOUND")
-    refused(cancel(desk, "nobody"), 404, "NOT_FOUND")
-    ok(cancel(desk, first))
 
 
 def test_a_lost_keys_signature_is_out_though_it_counts_no_more(desk, first):
@@ -154,14 +150,15 @@ class TestWhatIsBeingTakenBack:
     @pytest.fixture
     def pair(self, desk, first):
         desk.sign_off(first)
-        return first, made(take_back(desk, first, fee_rate="5"))
-
-    def test_is_not_sent(self, desk, pair):
-        first, back = pair
+        back = made(take_back(desk, first, fee_rate="5"))
         desk.settle()
         shown = desk.proposal(first)
-        assert (shown["status"], shown["failure_code"]) == ("STALLED", "taken-back")
+        assert (shown["status"], shown["failure_code"]) == ("STALLED", "taken-back"), "it is not sent"
         assert back in shown["failure_reason"]
+        return first, back
+
+    def test_is_replaced(self, desk, pair):
+        first, back = pair
         finished(desk, back)
         assert status(desk, first, back) == ["REPLACED", "BROADCASTING"]
         desk.mine()
@@ -169,7 +166,6 @@ class TestWhatIsBeingTakenBack:
 
     def test_is_sent_where_that_is_given_up(self, desk, pair):
         first, back = pair
-        desk.settle()
         ok(cancel(desk, back))
         desk.world.clock.advance(seconds=61)
         desk.settle()

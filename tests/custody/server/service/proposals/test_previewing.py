@@ -7,7 +7,8 @@ from custody.server.service.proposals.drafting import Drafter
 from custody.server.store.models import CoinLock, Proposal, User
 from multisig import Psbt
 from tests.support.custody import CAFE, SHOP, Desk, ok, refused
-from tests.support.replacing import finished, made
+from tests.support.prepared import Story
+from tests.support.replacing import cancel, finished, made
 
 
 def body_of(desk: Desk, **changes: object) -> dict:
@@ -24,88 +25,74 @@ def spent(psbt_base64: str) -> set[str]:
 
 
 @pytest.fixture
-def rich(desk):
+def beginning() -> Story:
+    return three_coins
+
+
+def three_coins(desk: Desk) -> None:
     desk.deposit(1_000_000, 700_000, 500_000)
+
+
+@pytest.fixture
+def rich(desk):
     return desk
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
+def test_what_was_shown_is_what_is_made_of_the_same_coins(rich):
+    """And the limits are told as they would be after it. Showing it stores nothing and holds no coin."""
+    for asked in (
+        {},
         {"fee_rate": "7"},
         {"priority": "high", "op_return": "Invoice 7"},
         {"recipients": [SHOP, CAFE], "amounts_sats": [900_000, 800_000]},
         {"amounts_sats": None, "fee_rate": "3.5"},
-    ],
-)
-def test_what_was_shown_is_what_is_made_of_the_same_coins(rich, asked):
-    shown = preview(rich, **asked)
-    pinned = {"coins": shown["coins"], "fee_rate": shown["asked_fee_rate"]}
-    asked = {name: value for name, value in asked.items() if name != "priority"}
-    created = ok(rich.admin.post("/api/v1/create-psbt", body_of(rich, **asked | pinned)))
-    record = rich.proposal(created["psbt_id"])
-    for name in ("fee_sats", "fee_rate", "recipients", "amounts_sats"):
-        assert record[name] == shown[name], name
-    assert spent(created["psbt_base64"]) == spent(shown["psbt_base64"]) == set(shown["coins"])
-    outputs = [
-        sorted(output.amount for output in Psbt.parse(each["psbt_base64"]).outputs)
-        for each in (created, shown)
-    ]
-    assert outputs[0] == outputs[1]
+    ):
+        before = rich.rows(Proposal), rich.world.audit_actions("workspace:1")
+        shown = preview(rich, **asked)
+        assert rich.rows(CoinLock) == []
+        assert [each.id for each in rich.rows(Proposal)] == [each.id for each in before[0]]
+        assert rich.world.audit_actions("workspace:1") == before[1]
+        assert shown["movement_sats"] == sum(shown["amounts_sats"]) + shown["fee_sats"]
+        pinned = {"coins": shown["coins"], "fee_rate": shown["asked_fee_rate"]}
+        again = {name: value for name, value in asked.items() if name != "priority"} | pinned
+        created = ok(rich.admin.post("/api/v1/create-psbt", body_of(rich, **again)))
+        record = rich.proposal(created["psbt_id"])
+        for name in ("fee_sats", "fee_rate", "recipients", "amounts_sats"):
+            assert record[name] == shown[name], (name, asked)
+        assert spent(created["psbt_base64"]) == spent(shown["psbt_base64"]) == set(shown["coins"])
+        outputs = [
+            sorted(output.amount for output in Psbt.parse(each["psbt_base64"]).outputs)
+            for each in (created, shown)
+        ]
+        assert outputs[0] == outputs[1]
+        query = {"workspace_id": rich.workspace_id, "wallet_id": rich.vault["id"], "recipients": (SHOP,)}
+        left = ok(rich.admin.get("/api/v1/max-send", **query))
+        for name in ("role_left_sats", "vault_left_sats"):
+            assert left[name] == shown[name], (name, asked)
+        ok(cancel(rich, created["psbt_id"]))
 
 
-def test_it_stores_nothing_and_holds_no_coin(rich):
-    before = rich.world.audit_actions("workspace:1")
-    preview(rich)
-    assert rich.rows(Proposal) == []
-    assert rich.rows(CoinLock) == []
-    assert rich.world.audit_actions("workspace:1") == before
-
-
-def test_the_limits_are_told_as_they_would_be_after_it(rich):
-    shown = preview(rich)
-    assert shown["movement_sats"] == 400_000 + shown["fee_sats"]
-    created = made(
-        rich.admin.post(
-            "/api/v1/create-psbt",
-            body_of(rich, coins=shown["coins"], fee_rate=shown["asked_fee_rate"]),
-        )
-    )
-    query = {"workspace_id": rich.workspace_id, "wallet_id": rich.vault["id"], "recipients": (SHOP,)}
-    left = ok(rich.admin.get("/api/v1/max-send", **query))
-    assert (left["role_left_sats"], left["vault_left_sats"]) == (
-        shown["role_left_sats"],
-        shown["vault_left_sats"],
-    )
-    assert rich.proposal(created)["fee_sats"] == shown["fee_sats"]
-
-
-@pytest.mark.parametrize(
-    ("asked", "status", "code"),
-    [
+def test_it_refuses_what_making_it_would_refuse(rich, monkeypatch):
+    """Limits, the address book and a freeze, too."""
+    for asked, status, code in (
         ({"amounts_sats": [900_000_000]}, 422, "INSUFFICIENT_FUNDS"),
         ({"amounts_sats": [100]}, 422, "DUST"),
         ({"recipients": ["nonsense"]}, 422, "VALIDATION"),
         ({"coins": [f"{'0' * 64}:0"]}, 422, "VALIDATION"),
         ({"replaces_psbt_id": "none"}, 404, "NOT_FOUND"),
-    ],
-)
-def test_it_refuses_what_making_it_would_refuse(rich, asked, status, code):
-    for path in ("preview-psbt", "create-psbt"):
-        refused(rich.admin.post(f"/api/v1/{path}", body_of(rich, **asked)), status, code)
+    ):
+        for path in ("preview-psbt", "create-psbt"):
+            refused(rich.admin.post(f"/api/v1/{path}", body_of(rich, **asked)), status, code)
 
-
-def test_limits_the_address_book_and_a_freeze_refuse_it_too(rich, monkeypatch):
     def searched(*_what):
         raise AssertionError("no coins make a payment fit that is above the limit by itself")
 
     monkeypatch.setattr(Drafter, "cheapest", searched)
     vault = {"workspace_id": rich.workspace_id, "vault_id": rich.vault["id"]}
-    for limit, code in (("0.001", "VAULT_LIMIT_EXCEEDED"), ("10", None)):
-        changed = vault | {"transaction_limit": limit, "cycle_period": "M", "cycle_day": 1}
-        ok(rich.admin.post("/api/v1/update-vault", changed))
-        if code is not None:
-            refused(rich.admin.post("/api/v1/preview-psbt", body_of(rich)), 403, code)
+    cycle = {"cycle_period": "M", "cycle_day": 1}
+    ok(rich.admin.post("/api/v1/update-vault", vault | cycle | {"transaction_limit": "0.001"}))
+    refused(rich.admin.post("/api/v1/preview-psbt", body_of(rich)), 403, "VAULT_LIMIT_EXCEEDED")
+    ok(rich.admin.post("/api/v1/update-vault", vault | cycle | {"transaction_limit": "10"}))
     bound = vault | {"only_address_book": True, "maker_may_approve": True}
     ok(rich.admin.post("/api/v1/update-vault-controls", bound))
     refused(rich.admin.post("/api/v1/preview-psbt", body_of(rich)), 403, "NOT_IN_ADDRESS_BOOK")

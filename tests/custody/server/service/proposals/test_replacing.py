@@ -6,7 +6,8 @@ import pytest
 
 from custody.server.store.models import CoinLock, Proposal
 from multisig import Network, OutPoint, Psbt, Transaction, inspect
-from tests.support.custody import CAFE, SHOP, ok, refused
+from tests.support.custody import CAFE, SHOP, Desk, ok, refused
+from tests.support.prepared import Story, nothing, three_deposits
 from tests.support.profiles import approve_forward, forward, grant, profile_of
 from tests.support.replacing import (
     bump,
@@ -22,9 +23,20 @@ from tests.support.replacing import (
 
 
 @pytest.fixture
-def first(funded):
+def beginning(request: pytest.FixtureRequest) -> Story:
+    return a_proposal if "first" in request.fixturenames else nothing
+
+
+def a_proposal(desk: Desk) -> None:
     """150,000 sat to the shop at 2 sat/vB."""
-    return made(funded.propose(150_000, fee_rate="2", description="rent", op_return="invoice 7"))
+    three_deposits(desk)
+    made(desk.propose(150_000, fee_rate="2", description="rent", op_return="invoice 7"))
+
+
+@pytest.fixture
+def first(funded):
+    (proposal,) = funded.rows(Proposal)
+    return proposal.id
 
 
 def seen(desk, psbt_id):
@@ -65,47 +77,34 @@ class TestABump:
         assert back[0][0].amount - back[1][0].amount == after["fee_sats"] - before["fee_sats"]
         assert seen(funded, second).signals_rbf
 
-    def test_what_is_paid_may_be_repeated_and_nothing_else(self, funded, first):
+    def test_p48_what_is_no_bump_is_refused_with_the_least_that_nodes_would_take(self, funded, first):
+        """What is paid may be repeated, and nothing else; of a family only the newest is replaced."""
         for changes in (
             {"recipients": [SHOP], "amounts_sats": [150_001]},
             {"recipients": [CAFE], "amounts_sats": [150_000]},
             {"recipients": [SHOP, CAFE], "amounts_sats": [150_000, 1_000]},
             {"recipients": [SHOP, SHOP], "amounts_sats": [150_000, 150_000]},
             {"op_return": "invoice 8"},
+            {"fee_rate": "1001"},
+            {"fee_rate": "1e3"},
+            {"wallet_id": ok(funded.create_vault("Other"))["id"]},
         ):
-            refused(bump(funded, first, fee_rate="5", **changes), 422, "VALIDATION")
-        ok(bump(funded, first, fee_rate="5", recipients=[SHOP.upper()], amounts_sats=[150_000]))
-
-    def test_a_rate_that_nodes_would_not_take_is_refused_with_the_least(self, funded, first):
+            refused(bump(funded, first, **{"fee_rate": "5"} | changes), 422, "VALIDATION")
+        refused(bump(funded, "nobody", fee_rate="5"), 404, "NOT_FOUND")
         for fee_rate in ("1", "2", "2.9"):
             (fault,) = refused(bump(funded, first, fee_rate=fee_rate), 422, "VALIDATION")["errors"]
             assert fault["pointer"] == "/fee_rate"
         least = fault["detail"].split("pay ")[1].split(" ")[0]
-        ok(bump(funded, first, fee_rate=least))
-
-    def test_a_priority_that_is_too_low_gives_the_least_that_outbids(self, funded, first):
-        before, after = funded.proposal(first), funded.proposal(made(bump(funded, first, priority="low")))
-        vsize = seen(funded, after["psbt_id"]).vsize
-        assert after["fee_sats"] == before["fee_sats"] + vsize
-
-    def test_p48_an_absurd_rate(self, funded, first):
-        for fee_rate in ("1001", "1e3"):
-            refused(bump(funded, first, fee_rate=fee_rate), 422, "VALIDATION")
-
-    def test_another_vaults_or_nobodys_proposal(self, funded, first):
-        refused(bump(funded, "nobody", fee_rate="5"), 404, "NOT_FOUND")
-        other = ok(funded.create_vault("Other"))
-        refused(bump(funded, first, fee_rate="5", wallet_id=other["id"]), 422, "VALIDATION")
-
-    def test_only_the_newest_may_be_replaced(self, funded, first):
-        second = made(bump(funded, first, fee_rate="5"))
+        ok(cancel(funded, made(bump(funded, first, fee_rate=least))))
+        again = {"recipients": [SHOP.upper()], "amounts_sats": [150_000]}
+        second = made(bump(funded, first, fee_rate="5", **again))
         problem = refused(bump(funded, first, fee_rate="9"), 409, "STATE_CONFLICT")
         assert second in problem["detail"]
         third = made(bump(funded, second, fee_rate="9"))
         assert funded.proposal(first)["replaced_by_psbt_id"] == second
         assert paid(funded, third) == paid(funded, first)
 
-    def test_the_dropped_change_goes_to_the_miner_where_it_is_too_small(self, desk):
+    def test_change_that_is_too_small_goes_to_the_miner_and_more_coins_are_added_where_needed(self, desk):
         desk.deposit(100_000)
         first = made(desk.propose(98_000, fee_rate="2"))
         assert seen(desk, first).change
@@ -113,10 +112,7 @@ class TestABump:
         assert not seen(desk, second).change
         assert seen(desk, second).fee == 2_000
         assert lets_through(desk, second, [first])
-
-    def test_more_coins_are_added_where_the_change_does_not_suffice(self, desk):
-        desk.deposit(100_000)
-        first = made(desk.propose(98_000, fee_rate="2"))
+        ok(cancel(desk, second))
         refused(bump(desk, first, fee_rate="30"), 422, "INSUFFICIENT_FUNDS")
         desk.deposit(50_000, 40_000, blocks=0)
         refused(bump(desk, first, fee_rate="30"), 422, "INSUFFICIENT_FUNDS")
@@ -132,9 +128,29 @@ class TestABump:
         assert len(coins(desk, third)) == 3
         assert set(locked(desk)) == coins(desk, third)
 
-    def test_the_least_fee_is_enough_for_the_network(self, funded, first):
-        txid = finished(funded, first)
+    def test_a_priority_that_is_too_low_gives_the_least_that_outbids_on_the_network_and_at_the_daemon(
+        self, funded, first
+    ):
+        """Signatures are at times a byte smaller, and the rate on the network higher than the estimated one:
+        a finalised one's real size is what is outbid.
+        """
         second = made(bump(funded, first, priority="low"))
+        before, after = funded.proposal(first), funded.proposal(second)
+        assert after["fee_sats"] == before["fee_sats"] + seen(funded, second).vsize
+        assert lets_through(funded, second, [first])
+        (verdict,) = (one for one in judged(funded, second, [first]).verdicts if one.name == "replacement")
+        assert "only the fee changes" in verdict.sentence
+        third = made(bump(funded, second, fee_rate="9"))
+        assert lets_through(funded, third, [first, second])
+        for each in (third, second):
+            ok(cancel(funded, each))
+
+        txid = finished(funded, first)
+        (proposal,) = funded.rows(Proposal, Proposal.id == first)
+        real = Transaction.parse(proposal.final_tx)
+        second = made(bump(funded, first, priority="low"))
+        fee = funded.proposal(second)["fee_sats"]
+        assert fee * real.vsize > before["fee_sats"] * seen(funded, second).vsize
         assert funded.chain.transaction(finished(funded, second)).height is None
         assert funded.chain.transaction(txid) is None
         assert status(funded, first, second) == ["REPLACED", "BROADCASTING"]
@@ -168,14 +184,6 @@ class TestABump:
 class TestTheDaemonLetsItThrough:
     """What a signer's own machine compares: both transactions' bytes, and nothing that we say (S6, S11)."""
 
-    def test_the_least_rise_and_a_bump_of_the_bump_beside_both(self, funded, first):
-        second = made(bump(funded, first, priority="low"))
-        assert lets_through(funded, second, [first])
-        (verdict,) = (one for one in judged(funded, second, [first]).verdicts if one.name == "replacement")
-        assert "only the fee changes" in verdict.sentence
-        third = made(bump(funded, second, fee_rate="9"))
-        assert lets_through(funded, third, [first, second])
-
     def test_a_bump_after_one_that_ended_outbids_that_one_too(self, funded, first):
         """Its signatures may be out, and a daemon does not trust the platform when it
         says that a proposal ended.
@@ -189,21 +197,26 @@ class TestTheDaemonLetsItThrough:
         assert funded.proposal(third)["fee_sats"] > funded.proposal(second)["fee_sats"]
         assert lets_through(funded, third, [first, second])
 
-    def test_a_cancel_and_its_own_bump(self, funded, first):
-        back = made(take_back(funded, first, fee_rate="5"))
-        assert lets_through(funded, back, [first])
-        assert lets_through(funded, made(bump(funded, back, fee_rate="9")), [first, back])
-
 
 class TestASelfSpend:
-    def test_pays_everything_back(self, funded, first):
+    def test_pays_everything_back_and_counts_for_its_fee_alone_and_the_family_once(self, funded, first):
+        before = used(funded)
+        assert before == 150_000 + funded.proposal(first)["fee_sats"]
         finished(funded, first)
+        for changes in ({"recipients": [SHOP], "amounts_sats": [1_000]}, {"op_return": "x"}):
+            refused(take_back(funded, first, **changes), 422, "VALIDATION")
+        refused(funded.propose(1_000, cancel=True), 422, "VALIDATION")
         back = made(take_back(funded, first, fee_rate="5"))
+        assert used(funded) == before
+        assert lets_through(funded, back, [first])
         shown = funded.proposal(back)
         assert paid(funded, back) == []
         assert (shown["recipients"], shown["amounts_sats"], shown["op_return"]) == ([], [], None)
         assert (shown["tx_type"], shown["replaces_psbt_id"]) == ("send", first)
         assert coins(funded, back) == coins(funded, first)
+        again = made(bump(funded, back, fee_rate="9"))
+        assert lets_through(funded, again, [first, back])
+        ok(cancel(funded, again))
         finished(funded, back)
         funded.mine()
         assert status(funded, first, back) == ["INVALIDATED", "CONFIRMED"]
@@ -211,66 +224,47 @@ class TestASelfSpend:
         assert record["failure_code"] == "other-version-confirmed"
         assert back in record["failure_reason"]
         assert funded.wallets()[0]["confirmed_sats"] == 700_000 - shown["fee_sats"]
-
-    def test_pays_nobody_else(self, funded, first):
-        for changes in ({"recipients": [SHOP], "amounts_sats": [1_000]}, {"op_return": "x"}):
-            refused(take_back(funded, first, **changes), 422, "VALIDATION")
-        refused(funded.propose(1_000, cancel=True), 422, "VALIDATION")
+        assert used(funded) == shown["fee_sats"]
 
     def test_is_refused_where_nothing_would_come_back(self, desk):
         desk.deposit(2_000)
         first = made(desk.propose(1_000, fee_rate="1"))
         refused(take_back(desk, first, fee_rate="30"), 422, "INSUFFICIENT_FUNDS")
 
-    def test_counts_for_its_fee_alone_and_the_family_once(self, funded, first):
-        before = used(funded)
-        assert before == 150_000 + funded.proposal(first)["fee_sats"]
-        back = made(take_back(funded, first, fee_rate="5"))
-        assert used(funded) == before
-        finished(funded, back)
-        funded.mine()
-        assert used(funded) == funded.proposal(back)["fee_sats"]
 
-
-class TestOneReservation:
-    def test_p22_the_family_counts_once_for_its_largest(self, funded, first):
-        second = made(bump(funded, first, fee_rate="5"))
-        assert used(funded) == 150_000 + funded.proposal(second)["fee_sats"]
-        ok(cancel(funded, second))
-        assert used(funded) == 150_000 + funded.proposal(first)["fee_sats"]
-        ok(cancel(funded, first))
-        assert used(funded) == 0
-
-    def test_p22_a_bump_is_measured_by_what_it_adds(self, desk):
-        desk.deposit(1_000_000)
-        first = made(desk.propose(400_000, fee_rate="2"))
-        fee = desk.proposal(first)["fee_sats"]
-        body = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
-        limit = {"transaction_limit": f"0.{400_000 + 2 * fee:08d}", "cycle_period": "M", "cycle_day": 1}
-        ok(desk.admin.post("/api/v1/update-vault", body | limit))
-        refused(bump(desk, first, fee_rate="5"), 403, "VAULT_LIMIT_EXCEEDED")
-        ok(bump(desk, first, fee_rate="3.5"))
+def test_p22_a_family_counts_once_for_its_largest_and_a_bump_is_measured_by_what_it_adds(desk):
+    desk.deposit(1_000_000)
+    first = made(desk.propose(400_000, fee_rate="2"))
+    fee = desk.proposal(first)["fee_sats"]
+    body = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    limit = {"transaction_limit": f"0.{400_000 + 2 * fee:08d}", "cycle_period": "M", "cycle_day": 1}
+    ok(desk.admin.post("/api/v1/update-vault", body | limit))
+    refused(bump(desk, first, fee_rate="5"), 403, "VAULT_LIMIT_EXCEEDED")
+    second = made(bump(desk, first, fee_rate="3.5"))
+    assert used(desk) == 400_000 + desk.proposal(second)["fee_sats"]
+    ok(cancel(desk, second))
+    assert used(desk) == 400_000 + fee
+    ok(cancel(desk, first))
+    assert used(desk) == 0
 
 
 class TestLocks:
-    def test_the_familys_coins_stay_locked_while_a_member_lives(self, funded, first):
+    def test_a_bump_that_is_declined_or_expires_does_not_touch_what_is_on_its_way(self, funded, first):
+        """The family's coins stay locked while a member lives."""
         finished(funded, first)
         second = made(bump(funded, first, fee_rate="5"))
         assert set(locked(funded).values()) == {first}
         funded.reject(second)
         assert status(funded, first, second) == ["BROADCASTING", "REJECTED"]
         assert set(locked(funded)) == coins(funded, first)
-
-    def test_an_expired_bump_does_not_touch_what_is_on_its_way(self, funded, first):
-        finished(funded, first)
         funded.later(days=1)
-        second = made(bump(funded, first, fee_rate="5"))
+        third = made(bump(funded, first, fee_rate="6"))
         funded.later(days=15)
         funded.world.platform.background.expiry().run_due()
-        assert status(funded, first, second) == ["BROADCASTING", "EXPIRED"]
+        assert status(funded, first, third) == ["BROADCASTING", "EXPIRED"]
         assert set(locked(funded)) == coins(funded, first)
         assert funded.proposal(first)["replaced_by_psbt_id"] is None
-        ok(bump(funded, first, fee_rate="6"))
+        ok(bump(funded, first, fee_rate="7"))
 
     def test_an_expired_first_one_leaves_its_bump_alone(self, funded, first):
         funded.later(days=10)
@@ -348,13 +342,3 @@ def test_a_version_that_came_and_ended_meanwhile_is_outbid_too(funded, first):
     with meanwhile(funded.world.platform.services.replacing, come_and_go):
         third = made(bump(funded, first, priority="low"))
     assert funded.proposal(third)["fee_sats"] > funded.proposal(ended[0])["fee_sats"]
-
-
-def test_a_finalised_ones_real_size_is_what_is_outbid(funded, first):
-    """Signatures are at times a byte smaller, and the rate on the network higher than the estimated one."""
-    finished(funded, first)
-    (proposal,) = funded.rows(Proposal)
-    real = Transaction.parse(proposal.final_tx)
-    second = funded.proposal(made(bump(funded, first, priority="low")))
-    fee = funded.proposal(first)["fee_sats"]
-    assert second["fee_sats"] * real.vsize > fee * seen(funded, second["psbt_id"]).vsize
