@@ -40,6 +40,8 @@ RESETS_PER_ACCOUNT_WINDOW = timedelta(hours=1)
 # Registrations of one address: each one sends a mail, perhaps to a person who did not ask for it.
 REGISTRATIONS = 5
 REGISTRATIONS_WINDOW = timedelta(hours=1)
+# Until its first sign-in, as long as an invitation waits.
+REGISTRATION_LIFETIME = timedelta(days=7)
 
 # Codes tried to confirm an authenticator: its secret is known to who tries, so this only bounds the work.
 CONFIRMATIONS = 10
