@@ -31,7 +31,7 @@ from tests.attacks.people import ALICE, NAME, VAULT, VAULT_ID, WORKSPACE
 from tests.attacks.recipes.scene import story
 from tests.support.daemons import daemon_at, make_config
 from tests.support.fake_platform import FakePlatform
-from tests.support.served import Served, served
+from tests.support.served import Served, brief_sleep, served
 
 AT_REST = (State.SUBMITTED, State.INTERRUPTED, State.REFUSED, State.QUARANTINED)
 LOOKED_AT = (State.REFUSED, State.WAITING_PERSON)
@@ -230,7 +230,7 @@ def desk_with(
             if VAULT.cosigner_for(seed.fingerprint) is not None:
                 await enrol(bridge, device, VAULT)
             config = make_config(network=str(NETWORK))
-            async with daemon_at(state, hostile, bridge, config=config) as daemon:
+            async with daemon_at(state, hostile, bridge, config=config, sleep=brief_sleep) as daemon:
                 yield daemon
 
     with served(service(), state) as found:

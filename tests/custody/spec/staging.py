@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,11 @@ class Stage:
         self, user: As, row: Endpoint, permission: PermissionName = PermissionName.VIEW_LOGS, **others: object
     ) -> Any:
         """With objects of their own for each call: some calls use them up. ``others`` replace what exists."""
-        body = sample(row, {**self.known(permission), **others}) if row.takes is not None else {}
+        return self.asks_with(self.known(permission), user, row, **others)
+
+    def asks_with(self, known: dict[str, Any], user: As, row: Endpoint, **others: object) -> Any:
+        """With these objects, for a call that is refused and uses nothing up."""
+        body = sample(row, {**known, **others}) if row.takes is not None else {}
         path = row.path.format(**dict.fromkeys(row.path_ids, 1))
         if row.method == "GET":
             return user.get(path, **body)
@@ -88,6 +93,11 @@ class Stage:
             "exposed_keys": [self.desk.vault["signers"][0]["key_id"]],
             "issuer": "https://login.example.org", "client_secret": "secret",
         }  # fmt: skip
+
+    @cached_property
+    def unused(self) -> dict[str, Any]:
+        """What exists, for calls that are refused: they use nothing up."""
+        return self.known()
 
     def _nobody(self) -> tuple[int, int]:
         """A role that carries nothing, and a member who holds it: any member with a permission may
