@@ -69,7 +69,7 @@ def test_each_permission_alone_lets_in(row: Endpoint, stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.path)
-def test_nobody_else_is_let_in(row: Endpoint, stage: Stage) -> None:
+def test_p24_p25_p67_all_others_are_refused(row: Endpoint, stage: Stage) -> None:
     """Who has all the other permissions; P25: every one in another workspace; P24: another tenant finds
     nothing; P67: nor a program beyond its workspace; who has no token is asked no further.
     """
