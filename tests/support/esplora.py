@@ -411,8 +411,18 @@ class EsploraRig(EmbeddedRig):
 
     def __init__(self, folder, *, tests: bool = False) -> None:
         super().__init__(folder)
-        self.explorer = Explorer(lambda: self.chain, tests=tests)
+        self._tests = tests
+        self._connect()
+
+    def _connect(self) -> None:
+        self.explorer = Explorer(lambda: self.chain, tests=self._tests)
         self._backend = EsploraBackend(URL, Network.REGTEST, pace=AT_ONCE, transport=self.explorer)
+
+    def renew(self) -> None:
+        """For another test: an explorer and a backend that know nothing, and an empty mempool."""
+        self._backend.close()
+        self.forget()
+        self._connect()
 
     @property
     def backend(self) -> ChainBackend:

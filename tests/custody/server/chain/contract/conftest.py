@@ -15,35 +15,35 @@ from tests.support.fake_bitcoind import FakeNodeRig
 RIGS = (*Kind, "mempool_space", "core")
 
 
-@pytest.fixture(params=RIGS)
+@pytest.fixture(scope="module", params=RIGS)
 def rig(request: pytest.FixtureRequest) -> Rig:
     return request.getfixturevalue(f"{request.param}_rig")
 
 
-@pytest.fixture
-def embedded_rig(tmp_path):
-    opened = EmbeddedRig(tmp_path / "chain")
+@pytest.fixture(scope="module")
+def embedded_rig(tmp_path_factory):
+    opened = EmbeddedRig(tmp_path_factory.mktemp("chain"))
     yield opened
     opened.close()
 
 
-@pytest.fixture
-def core_rig(tmp_path):
-    opened = FakeNodeRig(tmp_path / "chain")
+@pytest.fixture(scope="module")
+def core_rig(tmp_path_factory):
+    opened = FakeNodeRig(tmp_path_factory.mktemp("chain"))
     yield opened
     opened.close()
 
 
-@pytest.fixture
-def esplora_rig(tmp_path):
-    opened = EsploraRig(tmp_path / "chain")
+@pytest.fixture(scope="module")
+def esplora_rig(tmp_path_factory):
+    opened = EsploraRig(tmp_path_factory.mktemp("chain"))
     yield opened
     opened.close()
 
 
-@pytest.fixture
-def mempool_space_rig(tmp_path):
+@pytest.fixture(scope="module")
+def mempool_space_rig(tmp_path_factory):
     """The same API with mempool.space's test of acceptance."""
-    opened = EsploraRig(tmp_path / "chain", tests=True)
+    opened = EsploraRig(tmp_path_factory.mktemp("chain"), tests=True)
     yield opened
     opened.close()
