@@ -15,9 +15,7 @@ from custody.server.chain.backend import ChainBackend
 from custody.server.chain.configuration import ChainSource
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource
-from custody.server.meters import Meters
 from custody.server.metrics import StoredFigures
-from custody.server.service.audit.checkpoints import Checkpoints
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.audit.reading import Logs
 from custody.server.service.backends import Market, Reachability
@@ -43,7 +41,6 @@ from custody.server.service.mail.mailer import (
     SmtpMailer,
     SmtpServer,
 )
-from custody.server.service.operations.jobs import JobAdministration
 from custody.server.service.operations.readiness import Readiness
 from custody.server.service.people.address_book import AddressBook
 from custody.server.service.people.granting import LimitGrants
@@ -87,6 +84,7 @@ from custody.server.service.webhooks.sending import Resolve, Sender, look_up
 from custody.server.service.webhooks.webhooks import Webhooks
 from custody.server.settings import Settings, utc_now
 from custody.server.store import Store
+from custody.server.stored import Stored, open_stored
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -115,7 +113,6 @@ class Platform:
 
     services: Services
     setup: Setup
-    jobs: JobAdministration
     background: Background
     rates: RatesFile | None
     close: Callable[[], None]
@@ -137,11 +134,10 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
     The chain is opened, and the workers run, as long as the ASGI application's lifespan lasts.
     """
     world, chains = outside or Outside(), settings.chains
-    settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    meters = Meters()
-    store = Store.open(settings.database, meters)
+    stored = open_stored(settings, world.clock, world.random)
+    store, audit, meters = stored.store, stored.audit, stored.store.meters
     meters.registry.register(StoredFigures(store, world.clock))
-    audit, changes = AuditLog(world.clock, world.random), Changes(meters)
+    changes = Changes(meters)
     mailer = CountedMailer(world.mailer or _mailer(settings, world), meters)
     account = wire_sign_in(
         store,
@@ -150,17 +146,16 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
         audit,
         Passwords(world.hasher),
         mailer,
-        Secrets(settings.secrets_path, world.random),
+        stored.secrets,
         Providers(world.clock, Sender(world.resolve, settings.identity_ca_file), settings.identity_hosts),
         may_anybody_register=settings.registration == "open",
         public_url=settings.public_url,
     )
     mail_jobs = MailJobs(mailer, account.mail_makers, settings.public_url)
-    background = _background(settings, chains, world, store, audit, changes, mail_jobs)
+    background = _background(settings, chains, world, stored, changes, mail_jobs)
     rates = None if settings.rates_file is None else RatesFile(settings.rates_file)
     services, setup = _wire(settings, world, store, audit, background, account, rates)
-    jobs = JobAdministration(world.clock, audit)
-    return Platform(world.random, services, setup, jobs, background, rates, store.close)
+    return Platform(world.random, services, setup, background, rates, store.close)
 
 
 def _mailer(settings: Settings, world: Outside) -> Mailer:
@@ -182,25 +177,18 @@ def _background(
     settings: Settings,
     chains: tuple[ChainSource, ...],
     world: Outside,
-    store: Store,
-    audit: AuditLog,
+    stored: Stored,
     changes: Changes,
     mail_jobs: MailJobs,
 ) -> Background:
     backends: dict[str, ChainBackend] = {}
+    store, audit = stored.store, stored.audit
     return Background(
         store=store,
         clock=world.clock,
         random=world.random,
         audit=audit,
-        checkpoints=Checkpoints(
-            store,
-            world.clock,
-            world.random,
-            audit,
-            Secrets(settings.secrets_path, world.random),
-            settings.checkpoint_file or settings.state / "audit-checkpoints.jsonl",
-        ),
+        checkpoints=stored.checkpoints,
         changes=changes,
         lifecycle=Lifecycle(world.clock, changes, WebhookEvents(world.clock, world.random)),
         in_force=AdvisoriesInForce(settings.trusted_publishers),
@@ -212,7 +200,7 @@ def _background(
             store,
             world.clock,
             audit,
-            WebhookSecrets(Secrets(settings.secrets_path, world.random)),
+            WebhookSecrets(stored.secrets),
             Sender(world.resolve, settings.webhook_ca_file),
             settings.webhook_hosts,
         ),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from custody.cli.common import fail, json_option
-from custody.server.cli.common import platform_at, refusals, state_option
+from custody.server.cli.common import refusals, state_option, stored_at
 from custody.terminal import Exit, answer, aside, put, say
 from custody.text import count
 
@@ -72,12 +72,12 @@ def verify_command(
     from custody.receipts import NoReceipts
     from custody.server.service.audit.verification import check_everything
 
-    with refusals(), platform_at(state) as platform:
-        own = platform.background.checkpoints
+    with refusals(), stored_at(state) as stored:
+        own = stored.checkpoints
         files, trusted = _files(own, checkpoints), _trusted(own.public_keys, public_key)
         started = time.perf_counter()
         try:
-            report = check_everything(platform.services.store, files, trusted, receipts or ())
+            report = check_everything(stored.store, files, trusted, receipts or ())
         except NoReceipts as error:
             fail(str(error), "Give a file that the SDK or signerd wrote.")
         seconds = time.perf_counter() - started
@@ -99,8 +99,8 @@ def checkpoint_command(state: Path, as_json: bool) -> None:
     """
     from custody.server.service.audit.checkpoints import CannotCheckpoint
 
-    with refusals(), platform_at(state) as platform:
-        own = platform.background.checkpoints
+    with refusals(), stored_at(state) as stored:
+        own = stored.checkpoints
         try:
             made = own.make()
         except CannotCheckpoint as error:
@@ -122,8 +122,8 @@ def public_key_command(state: Path, as_json: bool) -> None:
     """Print the keys that sign the checkpoints, the one in use first: for --public-key, on another
     machine.
     """
-    with refusals(), platform_at(state) as platform:
-        keys = list(platform.background.checkpoints.public_keys())
+    with refusals(), stored_at(state) as stored:
+        keys = list(stored.checkpoints.public_keys())
     if as_json:
         answer({"public_keys": keys})
         return
@@ -143,7 +143,7 @@ def export_command(state: Path, chain: str) -> None:
     from custody.server.service.audit.log import chained_rows
     from custody.server.store.models import AuditEvent
 
-    with refusals(), platform_at(state) as platform, platform.services.store.read() as db:
+    with refusals(), stored_at(state) as stored, stored.store.read() as db:
         # An empty file would look like a chain in which nothing happened.
         if chain != PLATFORM_CHAIN and not _is_there(db, chain):
             fail(

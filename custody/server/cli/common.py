@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from custody.server.app import Platform
     from custody.server.domain.errors import CustodyError
     from custody.server.settings import Settings
+    from custody.server.stored import Stored
 
 # The database's URL is no option: it may hold a password, and every program of a machine sees another's
 # arguments (P49).
@@ -41,18 +42,35 @@ def platform_at(
     A server writes a log of its own. Only a ``new`` platform is made where there is none: elsewhere a
     mistyped folder would be answered with an empty platform, and its audit log found whole.
     """
-    import structlog
-
     from custody.server.app import open_platform
 
     if not is_server:
-        # What is printed is the answer, and may be for a program: warnings go beside it.
-        structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
+        _warn_aside()
     platform = open_platform(_settings_of(state, new=new, **changes))
     try:
         yield platform
     finally:
         platform.close()
+
+
+@contextmanager
+def stored_at(state: Path) -> "Iterator[Stored]":
+    """As ``platform_at``, without the use cases."""
+    from custody.server.stored import open_stored
+
+    _warn_aside()
+    stored = open_stored(_settings_of(state))
+    try:
+        yield stored
+    finally:
+        stored.store.close()
+
+
+def _warn_aside() -> None:
+    """What is printed is the answer, and may be for a program: warnings go beside it."""
+    import structlog
+
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
 
 
 def _settings_of(state: Path, *, new: bool = False, **changes: Any) -> "Settings":

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from custody.cli.common import fail, json_option
-from custody.server.cli.common import MAX_INT64, plain_values, platform_at, refusals, state_option
+from custody.server.cli.common import MAX_INT64, plain_values, refusals, state_option, stored_at
 from custody.terminal import Exit, answer, say, table
 
 if TYPE_CHECKING:
-    from custody.server.service.operations.jobs import JobLine
+    from custody.server.service.operations.jobs import JobAdministration, JobLine
+    from custody.server.stored import Stored
 
 
 @click.group("jobs", invoke_without_command=True)
@@ -31,9 +32,9 @@ def jobs_command(context: click.Context, state: Path | None, after: int, as_json
 
     if state is None:
         fail("No state folder is named.", "Add --state, or set CUSTODY_STATE.", Exit.USAGE)
-    with refusals(), platform_at(state) as platform, platform.services.store.read() as db:
-        figures = platform.jobs.figures(db)
-        lines = platform.jobs.troubled(db, after=after)
+    with refusals(), stored_at(state) as stored, stored.store.read() as db:
+        jobs = _administration(stored)
+        figures, lines = jobs.figures(db), jobs.troubled(db, after=after)
     if as_json:
         answer(plain_values({"kinds": [asdict(each) for each in figures], "jobs": _plain(lines)}))
         return
@@ -57,8 +58,9 @@ def retry_command(state: Path, job: int | None, kind: str | None, as_json: bool)
             "Like custody admin jobs retry 17, or retry --kind mail.",
             Exit.USAGE,
         )
-    with refusals(), platform_at(state) as platform, platform.services.store.write() as db:
-        lines = [platform.jobs.retry(db, job)] if job else platform.jobs.retry_kind(db, kind or "")
+    with refusals(), stored_at(state) as stored, stored.store.write() as db:
+        jobs = _administration(stored)
+        lines = [jobs.retry(db, job)] if job else jobs.retry_kind(db, kind or "")
     if as_json:
         answer(_plain(lines))
         return
@@ -74,13 +76,19 @@ def retry_command(state: Path, job: int | None, kind: str | None, as_json: bool)
 @json_option
 def discard_command(job: int, state: Path, as_json: bool) -> None:
     """Throw a job away that will never work. The audit log keeps its name."""
-    with refusals(), platform_at(state) as platform, platform.services.store.write() as db:
-        line = platform.jobs.discard(db, job)
+    with refusals(), stored_at(state) as stored, stored.store.write() as db:
+        line = _administration(stored).discard(db, job)
     if as_json:
         (discarded,) = _plain([line])
         answer(discarded)
         return
     say(f"Job {line.id} ({line.kind} of {line.subject}) is discarded.")
+
+
+def _administration(stored: "Stored") -> "JobAdministration":
+    from custody.server.service.operations.jobs import JobAdministration
+
+    return JobAdministration(stored.clock, stored.audit)
 
 
 def _plain(lines: "list[JobLine]") -> Any:

@@ -10,7 +10,7 @@ import click
 
 from custody._version import __version__
 from custody.cli.common import json_option
-from custody.server.cli.common import plain_values, platform_at, refusals, state_option
+from custody.server.cli.common import plain_values, refusals, state_option, stored_at
 from custody.terminal import answer, say
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ def status_command(state: Path, as_json: bool) -> None:
     from custody.server.service.operations.status import read_status
     from custody.server.settings import utc_now
 
-    with refusals(), platform_at(state) as platform:
+    with refusals(), stored_at(state) as stored:
         now = utc_now()
-        status = read_status(platform.services.store, now)
+        status = read_status(stored.store, now)
     if as_json:
         answer({"version": __version__, **plain_values(asdict(status))})
         return

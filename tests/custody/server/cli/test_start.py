@@ -50,16 +50,16 @@ def loaded_by(*words):
 
 
 def test_a_command_loads_as_little_as_it_needs(tmp_path):
-    """The embedded chain's ask the server that has it; one that opens the platform makes no route and no
-    shape of one, and neither migrates what is up to date nor verifies a transaction.
+    """The embedded chain's ask the server that has it; one that reads the database loads no use case, route
+    or chain, and neither migrates what is up to date nor verifies a transaction.
     """
     asked = loaded_by("mine", "1", "--state", str(tmp_path))
     assert "custody.server.mining" in asked
     assert [name for name in HEAVY if name in asked] == []
     Store.open(sqlite_url(tmp_path / "custody.db")).close()
     looked = loaded_by("status", "--state", str(tmp_path))
-    assert "custody.server.app" in looked
-    left_out = ("custody.server.web", "fastapi", "uvicorn", "alembic", "pbk")
+    assert "custody.server.stored" in looked
+    left_out = ("custody.server.app", "custody.server.web", "fastapi", "uvicorn", "httpx", "alembic", "pbk")
     assert [name for name in left_out if name in looked] == []
 
 
