@@ -16,8 +16,9 @@ from custody.server.service.proposals.signing import BROADCAST
 from custody.server.store.models import AuditEvent, Job, Proposal
 from tests.custody.server.service.network.test_troubles import listen, told_of
 from tests.support.backends import Unreliable
-from tests.support.custody import ok, open_desk
+from tests.support.custody import Desk, ok, open_desk
 from tests.support.platform import open_world
+from tests.support.prepared import Story, three_deposits
 from tests.support.replacing import bump, finished, forget_mempool, made, status
 
 
@@ -30,8 +31,25 @@ def node(funded):
 
 
 @pytest.fixture
+def beginning(request: pytest.FixtureRequest) -> Story:
+    return a_sent_one if "sent" in request.fixturenames else a_proposal
+
+
+def a_proposal(desk: Desk) -> None:
+    three_deposits(desk)
+    ok(desk.propose(150_000, fee_rate="2"))
+
+
+def a_sent_one(desk: Desk) -> None:
+    a_proposal(desk)
+    (proposal,) = desk.rows(Proposal)
+    finished(desk, proposal.id)
+
+
+@pytest.fixture
 def psbt_id(funded):
-    return ok(funded.propose(150_000))["psbt_id"]
+    (proposal,) = funded.rows(Proposal)
+    return proposal.id
 
 
 def finalised(desk, psbt_id):
@@ -105,6 +123,9 @@ def test_p13_a_crash_after_the_broadcast_is_a_success(funded, node, psbt_id):
 
 
 def test_p14_the_node_is_down_at_the_threshold_and_comes_back(funded, node, psbt_id):
+    """For how long it is stalled is told, however often it is tried: the alarm for stalled payments measures
+    this, and a try comes each minute.
+    """
     txid = finalised(funded, psbt_id)
     node.down = True
     assert funded.outbox.run_due() == 1
@@ -115,34 +136,30 @@ def test_p14_the_node_is_down_at_the_threshold_and_comes_back(funded, node, psbt
     assert vault["locked_sats"] > 0, "its coins stay locked"
     for _ in range(3):
         funded.world.clock.advance(seconds=61)
-        funded.outbox.run_due()
+        assert funded.outbox.run_due() == 1
+    assert funded.proposal(psbt_id)["updated_at"] == stalled["updated_at"]
     node.down = False
+    # What may heal is tried again.
+    for number, code in enumerate(
+        ("FEE_TOO_LOW", "FEE_TOO_LOW", "FEE_TOO_HIGH", "NON_FINAL", "MISSING_INPUTS")
+    ):
+        words = f"not now, {number}"
+        node.answer = refuse(RefusalCode[code], words)
+        funded.world.clock.advance(seconds=61)
+        funded.outbox.run_due()
+        told = funded.proposal(psbt_id)
+        assert (told["status"], words in told["failure_reason"]) == ("STALLED", True)
+        assert funded.wallets()[0]["locked_sats"] > 0
+        if code == "FEE_TOO_LOW":
+            changed = funded.world.clock.now - timedelta(seconds=61 * number)
+            assert datetime.fromisoformat(told["updated_at"]) == changed, "when the code became another one"
+            assert told["failure_code"] == "fee-too-low"
+    node.answer = None
     funded.world.clock.advance(seconds=61)
     assert funded.outbox.run_due() == 1
     sent = funded.proposal(psbt_id)
     assert (sent["status"], sent["txid"], sent["failure_code"]) == ("BROADCASTING", txid, None)
     assert count(funded, AuditEvent, AuditEvent.action == "BROADCAST_STALLED") == 1
-
-
-def test_for_how_long_it_is_stalled_is_told_however_often_it_is_tried(funded, node, psbt_id):
-    """The alarm for stalled payments measures this, and a try comes each minute."""
-    finalised(funded, psbt_id)
-    node.down = True
-    funded.outbox.run_due()
-    since = funded.proposal(psbt_id)["updated_at"]
-    for _ in range(3):
-        funded.world.clock.advance(seconds=61)
-        assert funded.outbox.run_due() == 1
-    assert funded.proposal(psbt_id)["updated_at"] == since
-    node.down = False
-    for words in ("10 < 20", "10 < 30"):
-        node.answer = refuse(RefusalCode.FEE_TOO_LOW, words)
-        funded.world.clock.advance(seconds=61)
-        funded.outbox.run_due()
-        told = funded.proposal(psbt_id)
-        assert (told["failure_code"], words in told["failure_reason"]) == ("fee-too-low", True)
-    changed = funded.world.clock.now - timedelta(seconds=61)
-    assert datetime.fromisoformat(told["updated_at"]) == changed, "when the code became another one"
 
 
 def test_what_the_node_refuses_for_good_fails_and_frees_the_coins(funded, node, psbt_id):
@@ -154,20 +171,6 @@ def test_what_the_node_refuses_for_good_fails_and_frees_the_coins(funded, node, 
     assert failed["failure_reason"] == "mandatory-script-verify-flag-failed"
     assert funded.wallets()[0]["locked_sats"] == 0
     assert node.broadcasts == []
-
-
-def test_what_may_heal_is_tried_again(funded, node, psbt_id):
-    finalised(funded, psbt_id)
-    for code in ("FEE_TOO_LOW", "FEE_TOO_HIGH", "NON_FINAL", "MISSING_INPUTS"):
-        node.answer = refuse(RefusalCode[code], "not now")
-        funded.outbox.run_due()
-        assert funded.proposal(psbt_id)["status"] == "STALLED"
-        assert funded.wallets()[0]["locked_sats"] > 0
-        funded.world.clock.advance(seconds=61)
-    node.answer = None
-    funded.world.clock.advance(seconds=61)
-    funded.outbox.run_due()
-    assert funded.proposal(psbt_id)["status"] == "BROADCASTING"
 
 
 def test_an_evicted_transaction_is_broadcast_again_at_the_next_block(funded, node, psbt_id, monkeypatch):
@@ -183,9 +186,8 @@ def test_an_evicted_transaction_is_broadcast_again_at_the_next_block(funded, nod
 
 
 @pytest.fixture
-def sent(funded, node):
-    psbt_id = made(funded.propose(150_000, fee_rate="2"))
-    finished(funded, psbt_id)
+def sent(psbt_id):
+    """In the mempool."""
     return psbt_id
 
 
@@ -218,17 +220,17 @@ class TestTheTimer:
         funded.admin = funded.world.as_user("admin@example.org")
         assert status(funded, sent, pending) == ["CONFIRMED", "PENDING"]
 
-    def test_is_not_at_the_same_moment_everywhere(self, funded, sent):
+    def test_is_not_at_the_same_moment_everywhere_and_runs_in_a_server(self, funded, node, sent):
         early, late = timer(funded), timer(funded, JITTER_SECONDS - 1)
+        server = funded.world.platform.background.expiry()
         funded.world.clock.advance(seconds=LEAST.total_seconds())
         assert (early.run_due(), late.run_due()) == (1, 0)
         funded.world.clock.advance(seconds=JITTER_SECONDS)
         assert late.run_due() == 1
-
-    def test_runs_in_a_server(self, funded, sent):
-        sweeps = funded.world.platform.background.expiry()
+        funded.outbox.run_due()
+        assert waiting(funded) == []
         funded.world.clock.advance(seconds=LEAST.total_seconds() + JITTER_SECONDS)
-        sweeps.run_due()
+        server.run_due()
         assert waiting(funded) == [sent]
 
 
@@ -255,8 +257,8 @@ class TestAFeeThatIsTooLowByNow:
         assert funded.proposal(sent)["failure_code"] is None
         assert told_of(funded) == [("troubled", "fee-too-low"), ("trouble_ended", "fee-too-low")]
 
-    def test_it_never_reached_the_network_it_stalls_and_the_bump_goes_instead(self, funded, node):
-        first = made(funded.propose(150_000, fee_rate="2"))
+    def test_it_never_reached_the_network_it_stalls_and_the_bump_goes_instead(self, funded, node, psbt_id):
+        first = psbt_id
         node.answer = refuse(RefusalCode.FEE_TOO_LOW)
         finished(funded, first)
         shown = funded.proposal(first)

@@ -7,15 +7,40 @@ from custody.server.service.proposals.coins import lock_coins
 from custody.server.store.models import ChainTransaction, Proposal
 from multisig import Psbt, Transaction, build_psbt, finalise
 from multisig.builder import CoinToSpend
-from tests.support.custody import SHOP, ok, refused, sign
+from tests.support.custody import SHOP, Desk, ok, refused, sign
+from tests.support.prepared import Story, nothing
 from tests.support.replacing import forget_mempool
 from tests.support.wallets import pay
 
 
 @pytest.fixture
-def psbt_id(desk):
+def beginning(request: pytest.FixtureRequest) -> Story:
+    if "sent" in request.fixturenames:
+        return a_payment_on_its_way
+    return a_proposal if "psbt_id" in request.fixturenames else nothing
+
+
+def a_proposal(desk: Desk) -> None:
     desk.deposit(500_000)
-    return ok(desk.propose(150_000))["psbt_id"]
+    ok(desk.propose(150_000))
+
+
+def a_payment_on_its_way(desk: Desk) -> None:
+    a_proposal(desk)
+    (proposal,) = desk.rows(Proposal)
+    broadcasting(desk, proposal.id)
+
+
+@pytest.fixture
+def psbt_id(desk):
+    (proposal,) = desk.rows(Proposal)
+    return proposal.id
+
+
+@pytest.fixture
+def sent(psbt_id):
+    """In the mempool."""
+    return psbt_id
 
 
 def outside_spend(desk, psbt_id) -> Transaction:
@@ -75,13 +100,18 @@ class TestP36:
         assert (vault["locked_sats"], vault["confirmed_sats"]) == (0, 0)
         refused(desk.submit("alice", psbt_id, desk.signed("alice", psbt_id)), 409, "STATE_CONFLICT")
 
-    def test_a_broadcast_one_loses_to_a_mined_rival(self, desk, psbt_id):
-        broadcasting(desk, psbt_id)
-        desk.chain.mine_block([outside_spend(desk, psbt_id)])
+    def test_a_broadcast_one_loses_to_a_mined_rival_and_lives_again_when_that_is_reorganised_away(
+        self, desk, sent
+    ):
+        txid = desk.proposal(sent)["txid"]
+        desk.chain.mine_block([outside_spend(desk, sent)])
         desk.watcher.look()
-        assert desk.proposal(psbt_id)["status"] == "INVALIDATED"
+        assert desk.proposal(sent)["status"] == "INVALIDATED"
         desk.outbox.run_due()
-        assert desk.proposal(psbt_id)["status"] == "INVALIDATED"
+        assert desk.proposal(sent)["status"] == "INVALIDATED"
+        desk.reorganise(1, 2, [final(desk, sent)])
+        shown = desk.proposal(sent)
+        assert (shown["status"], shown["txid"], shown["failure_code"]) == ("CONFIRMED", txid, None)
 
     def test_a_stalled_one_too_and_its_job_ends(self, desk, psbt_id):
         desk.sign_off(psbt_id)
@@ -95,74 +125,55 @@ class TestP36:
         desk.world.clock.advance(seconds=61)
         assert desk.outbox.run_due() == 0
 
-    def test_when_the_rival_is_reorganised_away_the_signed_one_lives_again(self, desk, psbt_id):
-        broadcasting(desk, psbt_id)
-        txid = desk.proposal(psbt_id)["txid"]
-        desk.chain.mine_block([outside_spend(desk, psbt_id)])
-        desk.watcher.look()
-        assert desk.proposal(psbt_id)["status"] == "INVALIDATED"
-        desk.reorganise(1, 2, [final(desk, psbt_id)])
-        shown = desk.proposal(psbt_id)
-        assert (shown["status"], shown["txid"], shown["failure_code"]) == ("CONFIRMED", txid, None)
-
-    def test_but_not_where_another_proposal_has_its_coin_by_then(self, desk, psbt_id):
-        broadcasting(desk, psbt_id)
-        desk.chain.mine_block([outside_spend(desk, psbt_id)])
+    def test_but_not_where_another_proposal_has_its_coin_by_then(self, desk, sent):
+        desk.chain.mine_block([outside_spend(desk, sent)])
         desk.watcher.look()
         # The rival and its block vanish; ours is not back in the mempool, and a member proposes anew.
         desk.chain.reorganise(1, 2)
         forget_mempool(desk)
-        outpoints = [item.outpoint for item in Psbt.parse(desk.proposal(psbt_id)["psbt_base64"]).inputs]
+        outpoints = [item.outpoint for item in Psbt.parse(desk.proposal(sent)["psbt_base64"]).inputs]
         with desk.world.platform.services.store.write() as db:
             lock_coins(db, "regtest", outpoints, "another")
         desk.watcher.look()
-        assert desk.proposal(psbt_id)["status"] == "INVALIDATED"
+        assert desk.proposal(sent)["status"] == "INVALIDATED"
 
 
 class TestReorganisations:
-    def test_a_confirmed_one_goes_back_to_the_mempool_and_confirms_again(self, desk, psbt_id):
-        confirmed(desk, psbt_id)
+    def test_a_confirmed_one_goes_back_to_the_mempool_and_is_what_the_chain_says_each_time(self, desk, sent):
+        desk.mine()
+        assert desk.proposal(sent)["status"] == "CONFIRMED"
+        # What the platform did by itself is in the audit log.
+        actions = desk.world.audit_actions(f"workspace:{desk.workspace_id}")
+        assert actions[-2:] == ["TRANSACTION_BROADCAST", "PROPOSAL_CONFIRMED"]
+        assert verify(desk.world.platform.services.store) == ()
+
         desk.reorganise(1, 2)
-        shown = desk.proposal(psbt_id)
+        shown = desk.proposal(sent)
         assert (shown["status"], shown["confirmations"], shown["block_hash"]) == ("BROADCASTING", 0, None)
         (block,) = desk.mine()
-        again = desk.proposal(psbt_id)
+        again = desk.proposal(sent)
         assert (again["status"], again["block_hash"]) == ("CONFIRMED", block.hash)
-
-    def test_it_is_mined_in_the_other_branch_too(self, desk, psbt_id):
-        confirmed(desk, psbt_id)
-        before = desk.proposal(psbt_id)
-        branch = desk.chain.reorganise(1, 2, [final(desk, psbt_id)])
+        # It is mined in the other branch too.
+        branch = desk.chain.reorganise(1, 2, [final(desk, sent)])
         desk.watcher.look()
-        after = desk.proposal(psbt_id)
+        after = desk.proposal(sent)
         assert (after["status"], after["block_hash"]) == ("CONFIRMED", branch[0].hash)
-        assert after["block_hash"] != before["block_hash"]
+        assert after["block_hash"] != again["block_hash"]
         assert after["confirmations"] == 2
-
-    def test_a_double_spend_in_the_other_branch_invalidates_it(self, desk, psbt_id):
-        rival = outside_spend(desk, psbt_id)
-        confirmed(desk, psbt_id)
-        desk.reorganise(1, 2, [rival])
-        assert desk.proposal(psbt_id)["status"] == "INVALIDATED"
+        # And double-spent in a third.
+        desk.reorganise(2, 3, [outside_spend(desk, sent)])
+        assert desk.proposal(sent)["status"] == "INVALIDATED"
         assert desk.wallets()[0]["confirmed_sats"] == 0
 
-    def test_unconfirmed_change_that_was_spent_again_survives(self, desk, psbt_id):
+    def test_unconfirmed_change_that_was_spent_again_survives(self, desk, sent):
         """A chain of two of our own, both thrown back and mined again."""
-        broadcasting(desk, psbt_id)
         second = ok(desk.propose(100_000, recipients=[SHOP]))["psbt_id"]
         confirmed(desk, second)
         desk.mine(3)
         desk.reorganise(4, 5)
-        assert [desk.proposal(each)["status"] for each in (psbt_id, second)] == ["BROADCASTING"] * 2
+        assert [desk.proposal(each)["status"] for each in (sent, second)] == ["BROADCASTING"] * 2
         desk.mine()
-        assert [desk.proposal(each)["status"] for each in (psbt_id, second)] == ["CONFIRMED"] * 2
-
-
-def test_what_the_platform_did_by_itself_is_in_the_audit_log(desk, psbt_id):
-    confirmed(desk, psbt_id)
-    actions = desk.world.audit_actions(f"workspace:{desk.workspace_id}")
-    assert actions[-2:] == ["TRANSACTION_BROADCAST", "PROPOSAL_CONFIRMED"]
-    assert verify(desk.world.platform.services.store) == ()
+        assert [desk.proposal(each)["status"] for each in (sent, second)] == ["CONFIRMED"] * 2
 
 
 def test_p36_of_a_deposit_that_never_was_nothing_stays(desk):

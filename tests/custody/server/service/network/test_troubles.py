@@ -10,15 +10,38 @@ from tests.custody.server.service.network.test_sightings import (
     outside_spend,
     signed_outside,
 )
-from tests.support.custody import ok
+from tests.support.custody import Desk, ok
+from tests.support.prepared import Story
 from tests.support.replacing import accelerate, bump, cancel, finished, forget_mempool, made
 from tests.support.webhooks import told
 
 
 @pytest.fixture
-def psbt_id(desk):
+def beginning(request: pytest.FixtureRequest) -> Story:
+    return a_payment_on_its_way if "sent" in request.fixturenames else a_proposal
+
+
+def a_proposal(desk: Desk) -> None:
     desk.deposit(500_000)
-    return made(desk.propose(150_000, fee_rate="1"))
+    made(desk.propose(150_000, fee_rate="1"))
+
+
+def a_payment_on_its_way(desk: Desk) -> None:
+    a_proposal(desk)
+    (proposal,) = desk.rows(Proposal)
+    broadcasting(desk, proposal.id)
+
+
+@pytest.fixture
+def psbt_id(desk):
+    (proposal,) = desk.rows(Proposal)
+    return proposal.id
+
+
+@pytest.fixture
+def sent(psbt_id):
+    """In the mempool."""
+    return psbt_id
 
 
 def trouble(desk, psbt_id):
@@ -90,54 +113,46 @@ def test_p66_a_rival_of_the_workspaces_own_is_named_by_its_proposal(desk, psbt_i
     assert trouble(desk, psbt_id) is None
 
 
-def test_versions_of_one_payment_are_no_trouble(desk, psbt_id):
-    broadcasting(desk, psbt_id)
-    newer = made(bump(desk, psbt_id, fee_rate="9"))
+def test_versions_of_one_payment_are_no_trouble(desk, sent):
+    newer = made(bump(desk, sent, fee_rate="9"))
     desk.watcher.look()
-    assert (trouble(desk, newer), trouble(desk, psbt_id)) == (None, None)
+    assert (trouble(desk, newer), trouble(desk, sent)) == (None, None)
     finished(desk, newer)
     desk.watcher.look()
-    assert (trouble(desk, newer), trouble(desk, psbt_id)) == (None, None)
-    older = final(desk, psbt_id)
+    assert (trouble(desk, newer), trouble(desk, sent)) == (None, None)
+    older = final(desk, sent)
     forget_mempool(desk)
     desk.chain.broadcast(older)
     desk.watcher.look()
     found = trouble(desk, newer)
-    assert (found["kind"], found["psbt_id"]) == ("conflict", psbt_id), (
-        "the mempool has the one that pays less"
-    )
+    assert (found["kind"], found["psbt_id"]) == ("conflict", sent), "the mempool has the one that pays less"
 
 
-def test_what_the_mempool_dropped_is_said_until_it_is_back(desk, psbt_id):
-    broadcasting(desk, psbt_id)
+def test_what_the_mempool_dropped_is_said_until_it_is_back_and_what_is_slow_until_somebody_pays(desk, sent):
     forget_mempool(desk)
     desk.world.clock.advance(minutes=2)
     desk.watcher.look()
-    assert (kind(desk, psbt_id), trouble(desk, psbt_id)["advice"]) == ("not-in-mempool", "resend")
+    assert (kind(desk, sent), trouble(desk, sent)["advice"]) == ("not-in-mempool", "resend")
     desk.settle()
-    assert trouble(desk, psbt_id) is None
-    assert desk.proposal(psbt_id)["status"] == "BROADCASTING"
-
-
-def test_what_waits_long_and_pays_little_is_slow_until_somebody_pays(desk, psbt_id):
-    broadcasting(desk, psbt_id)
+    assert trouble(desk, sent) is None
+    assert desk.proposal(sent)["status"] == "BROADCASTING"
     listen(desk)
     for hours, expected in ((1, None), (2, "slow")):
         desk.later(hours=hours)
         desk.chain.mine(1, empty=True)
         desk.watcher.look()
-        assert kind(desk, psbt_id) == expected
-    found = trouble(desk, psbt_id)
+        assert kind(desk, sent) == expected
+    found = trouble(desk, sent)
     assert found["advice"] == "bump"
     assert found["words"].startswith("It pays 1")
     assert "the chain asks for 2" in found["words"]
-    child = made(accelerate(desk, psbt_id, fee_rate="20"))
+    child = made(accelerate(desk, sent, fee_rate="20"))
     finished(desk, child)
     desk.watcher.look()
-    assert kind(desk, psbt_id) is None
+    assert kind(desk, sent) is None
     desk.mine()
-    assert desk.proposal(psbt_id)["status"] == "CONFIRMED"
-    (row,) = desk.rows(Proposal, Proposal.id == psbt_id)
+    assert desk.proposal(sent)["status"] == "CONFIRMED"
+    (row,) = desk.rows(Proposal, Proposal.id == sent)
     assert (row.trouble, row.trouble_since) == (None, None)
     assert told_of(desk) == [("troubled", "slow"), ("trouble_ended", "slow")]
 
