@@ -52,7 +52,7 @@ def test_p33_a_deployment_from_its_proposal_to_the_chain_and_back(tokens):
     assert deploy.bytecode_hash.hex() == record["bytecode_hash"]
 
 
-def test_the_list_of_a_vault_has_no_bytes(tokens):
+def test_lists_have_no_bytes_and_come_in_pages(tokens):
     first, second = tokens.create(), tokens.create(ticker="SILVER")
     tokens.carry_out(first.psbt_id)
     records = tokens.read("contracts", vault_id=tokens.desk.vault["id"])
@@ -61,43 +61,13 @@ def test_the_list_of_a_vault_has_no_bytes(tokens):
         (second.uid, "PENDING"),
     ]
     assert all(record["bytecode"] is None and record["deployment_hex"] is None for record in records)
-
-
-def test_the_list_of_a_workspace_comes_in_pages(tokens):
-    first, second = tokens.create(), tokens.create(ticker="SILVER")
-    assert [one["contract_uid"] for one in tokens.read("workspace-contracts")] == [first.uid, second.uid]
-    assert [one["contract_uid"] for one in tokens.read("workspace-contracts", limit=1)] == [first.uid]
-    assert [one["contract_uid"] for one in tokens.read("workspace-contracts", after=first.uid)] == [
-        second.uid
-    ]
-
-
-def test_a_record_tells_what_the_token_is_by_now(tokens):
-    token = tokens.create()
-    assert "state" not in tokens.contract(token)
-    tokens.carry_out(token.psbt_id)
-    owner = tokens.desk.vault["address"]
-    told = {"started": False, "paused": False, "whitelist_on": False, "owner_address": owner}
-    assert tokens.contract(token)["state"] == told
-    for function in ("init", "pause", "enable_whitelist"):
-        tokens.carry_out(tokens.call(token, function)[1])
-    told |= {"started": True, "paused": True, "whitelist_on": True}
-    assert tokens.contract(token)["state"] == told
-
-
-def test_calls_are_read_the_newest_first_too(tokens):
-    token = tokens.started()
-    first = tokens.call(token, "pause")[0]
-    asked = {"contract_uid": token.uid, "order": "newest"}
-    oldest = tokens.read("contract-calls", contract_uid=token.uid)
-    newest = tokens.read("contract-calls", **asked)
-    assert newest == oldest[::-1]
-    assert newest[0]["UID"] == first
-    assert tokens.read("contract-calls", **asked, after=first) == newest[1:]
-
-
-def test_the_whitelist_of_one_token_alone(tokens):
-    tokens.create(), (second := tokens.create(ticker="SILVER"))
+    for query, expected in (
+        ({}, [first, second]),
+        ({"limit": 1}, [first]),
+        ({"after": first.uid}, [second]),
+    ):
+        listed = tokens.read("workspace-contracts", **query)
+        assert [one["contract_uid"] for one in listed] == [each.uid for each in expected], query
     (one,) = tokens.read("get-workspace-whitelist", contract_uid=second.uid)["contracts"]
     assert one["symbol"] == "SILVER"
 
@@ -165,7 +135,7 @@ def test_a_mined_call_without_effect_has_failed_and_says_by_which_rule(tokens):
     assert "declined" in call["FailureReason"], "the proposal's reason"
 
 
-def test_calls_come_in_slices(tokens):
+def test_calls_come_in_slices_the_newest_first_too(tokens):
     token = tokens.started()
     for function in ("pause", "unpause", "pause"):
         tokens.call(token, function)
@@ -177,64 +147,67 @@ def test_calls_come_in_slices(tokens):
     rest = tokens.desk.admin.get("/api/v1/contract-calls", **query, after=answer.json()[-1]["UID"])
     assert len(rest.json()) == 1
     assert "Link" not in rest.headers
+    newest = tokens.read("contract-calls", contract_uid=token.uid, order="newest")
+    assert newest == tokens.calls(token)[::-1]
+    after = newest[0]["UID"]
+    assert tokens.read("contract-calls", contract_uid=token.uid, order="newest", after=after) == newest[1:]
     del query["vault_id"]
     refused(tokens.desk.admin.get("/api/v1/contract-calls", **query), 422, "VALIDATION")
 
 
-def test_what_a_vault_holds_and_owns(tokens):
+def test_what_a_vault_holds_and_owns_and_what_the_token_is_by_now(tokens):
+    """The supply is one figure wherever it is told."""
     token = tokens.create()
+    assert "state" not in tokens.contract(token)
+    first = int(tokens.contract(token)["total_supply"])
     tokens.look()
     assert tokens.balances() == []
     tokens.carry_out(token.psbt_id)
+    owner = tokens.desk.vault["address"]
+    told = {"started": False, "paused": False, "whitelist_on": False, "owner_address": owner}
+    assert tokens.contract(token)["state"] == told
     (waiting,) = tokens.balances()
     assert (waiting["balance"], waiting["total_supply"], waiting["owned"]) == ("0", "0", True)
     tokens.carry_out(tokens.call(token, "init")[1])
-    tokens.carry_out(tokens.call(token, "transfer_ownership", to=BOB)[1])
     (held,) = tokens.balances()
-    assert (held["balance"], held["owned"], held["contract_address"]) == ("100000", False, token.txid)
+    assert (held["balance"], held["owned"], held["contract_address"]) == ("100000", True, token.txid)
     assert (held["total_supply"], held["max_supply"], held["contract_uid"]) == ("100000", "500000", token.uid)
 
-
-def test_the_supply_is_one_figure_wherever_it_is_told(tokens):
-    token = tokens.create()
-    first = tokens.contract(token)["total_supply"]
-    tokens.carry_out(token.psbt_id)
-    tokens.carry_out(tokens.call(token, "init")[1])
     tokens.carry_out(tokens.call(token, "mint", 40, token.code.owner_script)[1])
     listed = tokens.read("contracts", vault_id=tokens.desk.vault["id"])
-    told = [each["total_supply"] for each in (tokens.contract(token), *listed, *tokens.balances())]
-    assert told == [str(int(first) + 40)] * 3
+    supplies = [each["total_supply"] for each in (tokens.contract(token), *listed, *tokens.balances())]
+    assert supplies == [str(first + 40)] * 3
     tokens.asking.limit("21000000")
-    tokens.carry_out(tokens.call(token, "burn", int(first) + 40, token.code.owner_script)[1])
-    assert [each["total_supply"] for each in (tokens.contract(token), *tokens.balances())] == ["0", "0"]
+    tokens.carry_out(tokens.call(token, "burn", first + 39, token.code.owner_script)[1])
+    assert [each["total_supply"] for each in (tokens.contract(token), *tokens.balances())] == ["1", "1"]
+    for function in ("pause", "enable_whitelist"):
+        tokens.carry_out(tokens.call(token, function)[1])
+    told |= {"started": True, "paused": True, "whitelist_on": True}
+    assert tokens.contract(token)["state"] == told
+    tokens.carry_out(tokens.call(token, "transfer_ownership", to=BOB)[1])
+    (held,) = tokens.balances()
+    assert (held["balance"], held["owned"]) == ("1", False)
 
 
-def test_an_index_that_is_behind_tells_no_balance_and_no_list(tokens):
+def test_p35_an_index_that_is_behind_or_on_a_branch_that_was_left_tells_no_balance_and_no_list(tokens):
     token = tokens.started()
+    tokens.carry_out(tokens.call(token, "transfer", 40, BOB)[1])
+    held = {"workspace_id": tokens.desk.workspace_id, "vault_id": tokens.desk.vault["id"]}
+    tokens.desk.reorganise(1, 2)
+    answer = tokens.desk.admin.get("/api/v1/get-tokens", **held)
+    assert "another block" in refused(answer, 503, ChainUnavailable.code.value)["detail"]
+    assert "another block" in tokens.read("get-workspace-whitelist")["contracts"][0]["error"]
+    tokens.indexer.look()
+    assert [each["balance"] for each in tokens.balances()] == ["100000"]
+
     tokens.desk.mine(2)
-    answer = tokens.desk.admin.get(
-        "/api/v1/get-tokens", workspace_id=tokens.desk.workspace_id, vault_id=tokens.desk.vault["id"]
-    )
-    refused(answer, 503, ChainUnavailable.code.value)
+    refused(tokens.desk.admin.get("/api/v1/get-tokens", **held), 503, ChainUnavailable.code.value)
     lists = tokens.read("get-workspace-whitelist")
     assert "behind" in lists["contracts"][0]["error"]
     assert lists["contracts"][0]["addresses"] == lists["aggregate"] == []
     assert [each["vault_id"] for each in lists["vault_errors"]] == [tokens.desk.vault["id"]]
     tokens.indexer.look()
     assert tokens.read("get-workspace-whitelist")["contracts"][0]["contract_uid"] == token.uid
-
-
-def test_p35_an_index_on_a_branch_that_the_chain_has_left_tells_no_balance_and_no_list(tokens):
-    token = tokens.started()
-    tokens.carry_out(tokens.call(token, "transfer", 40, BOB)[1])
-    tokens.desk.reorganise(1, 2)
-    answer = tokens.desk.admin.get(
-        "/api/v1/get-tokens", workspace_id=tokens.desk.workspace_id, vault_id=tokens.desk.vault["id"]
-    )
-    assert "another block" in refused(answer, 503, ChainUnavailable.code.value)["detail"]
-    assert "another block" in tokens.read("get-workspace-whitelist")["contracts"][0]["error"]
-    tokens.indexer.look()
-    assert [each["balance"] for each in tokens.balances()] == ["100000"]
 
 
 def test_the_workspaces_lists_have_the_books_names_and_each_address_once(tokens):
@@ -259,8 +232,8 @@ def test_the_workspaces_lists_have_the_books_names_and_each_address_once(tokens)
     assert lists["vault_errors"] == []
 
 
-def stalled(tokens):
-    """A call that is signed while no node can be reached."""
+def test_p15_a_stalled_call_is_sent_again_as_it_was_signed_and_once(tokens):
+    """Signed while no node can be reached; whoever may not manage tokens sends nothing again."""
     token = tokens.started()
     uid, psbt_id = tokens.call(token, "pause")
     backends = tokens.desk.world.platform.background.backends
@@ -270,15 +243,12 @@ def stalled(tokens):
     tokens.desk.outbox.run_due()
     backends.update(away)
     assert tokens.calls(token)[-1]["Status"] == "STALLED"
-    return token, uid, psbt_id
-
-
-def test_p15_a_stalled_call_is_sent_again_as_it_was_signed_and_once(tokens):
-    token, uid, psbt_id = stalled(tokens)
     before = tokens.desk.proposal(psbt_id)["psbt_base64"]
     body = {"call_uid": uid, "workspace_id": tokens.desk.workspace_id}
+    again = "/api/v1/contract-calls/resubmit"
+    refused(tokens.desk.signers["alice"].post(again, body), 403, "PERMISSION_DENIED")
     for _ in range(2):
-        answer = ok(tokens.desk.admin.post("/api/v1/contract-calls/resubmit", body))
+        answer = ok(tokens.desk.admin.post(again, body))
         assert answer["txid"] == tokens.desk.proposal(psbt_id)["txid_expected"]
     with tokens.store.read() as db:
         due = select(Job).where(Job.kind == BROADCAST, Job.subject == psbt_id, Job.done_at.is_(None))
@@ -288,17 +258,10 @@ def test_p15_a_stalled_call_is_sent_again_as_it_was_signed_and_once(tokens):
     assert tokens.calls(token)[-1]["Status"] == "BROADCASTING"
     assert tokens.desk.proposal(psbt_id)["psbt_base64"] == before
     tokens.mine()
-    refused(tokens.desk.admin.post("/api/v1/contract-calls/resubmit", body), 409, "CALL_NOT_STALLED")
+    refused(tokens.desk.admin.post(again, body), 409, "CALL_NOT_STALLED")
     assert tokens.calls(token)[-1]["Status"] == "CONFIRMED"
     actions = tokens.desk.world.audit_actions(f"workspace:{tokens.desk.workspace_id}")
     assert actions.count("CALL_RESUBMITTED") == 2
-
-
-def test_p15_whoever_may_not_manage_sends_nothing_again(tokens):
-    _, uid, _ = stalled(tokens)
-    body = {"call_uid": uid, "workspace_id": tokens.desk.workspace_id}
-    answer = tokens.desk.signers["alice"].post("/api/v1/contract-calls/resubmit", body)
-    refused(answer, 403, "PERMISSION_DENIED")
 
 
 def test_p24_another_tenant_finds_none_of_it(tokens):
