@@ -15,8 +15,9 @@ from custody.server.store.models import AdvisoryPublisher, AuditEvent, Key, Prop
 from tests.custody.server.service.incidents.test_exposure import COLDCARD, know
 from tests.custody.server.service.test_plans import statements
 from tests.support.advisories import entry, trust
-from tests.support.custody import SHOP, ok, refused
+from tests.support.custody import SHOP, Desk, ok, refused
 from tests.support.evacuations import (
+    DORA,
     START,
     add_accounts,
     again,
@@ -31,14 +32,35 @@ from tests.support.evacuations import (
 )
 from tests.support.platform import START as START_TIME
 from tests.support.platform import register_key, seed
+from tests.support.prepared import Story
 from tests.support.staff import change_role, remove
 
 ADMINISTRATOR = 1
 
 
 @pytest.fixture
+def beginning(request: pytest.FixtureRequest) -> Story:
+    return a_sweep if "swept" in request.fixturenames else staff
+
+
+def a_sweep(desk: Desk) -> None:
+    """Two people moved a vault's coins away from Carol's key, and the sweep waits for signatures."""
+    dora = staff(desk)
+    desk.deposit(1_000_000)
+    start(desk, dora, [key_of(desk, "carol")])
+    desk.settle()
+
+
+@pytest.fixture
 def dora(desk):
-    return staff(desk)
+    return desk.world.as_user(DORA)
+
+
+@pytest.fixture
+def swept(desk):
+    """Its row in the report."""
+    (row,) = report(desk)["vaults"]
+    return row
 
 
 @pytest.fixture
@@ -135,18 +157,14 @@ class TestTwoPeople:
         assert plan_of(desk, keys, priority="low")["plan_hash"] != before["plan_hash"]
 
 
-class TestStage:
-    @pytest.mark.parametrize(
-        ("sweeps", "left", "stage"),
-        [
-            ([Status.CONFIRMED, Status.REJECTED], 1, "ended"),
-            ([Status.CONFIRMED, Status.EXPIRED], 1, "ended"),
-            ([Status.CONFIRMED, Status.REJECTED], 0, "confirmed"),
-            ([Status.CONFIRMED], 1, "confirmed"),
-            ([Status.PENDING, Status.REJECTED], 1, "awaiting-approval"),
-        ],
-    )
-    def test_a_sweep_that_ended_is_not_hidden_by_another(self, sweeps, left, stage):
+def test_a_sweep_that_ended_is_not_hidden_by_another():
+    for sweeps, left, stage in (
+        ([Status.CONFIRMED, Status.REJECTED], 1, "ended"),
+        ([Status.CONFIRMED, Status.EXPIRED], 1, "ended"),
+        ([Status.CONFIRMED, Status.REJECTED], 0, "confirmed"),
+        ([Status.CONFIRMED], 1, "confirmed"),
+        ([Status.PENDING, Status.REJECTED], 1, "awaiting-approval"),
+    ):
         assert stage_of(State.PROPOSED, sweeps, left_sats=left) == stage
 
 
@@ -315,10 +333,7 @@ class TestWork:
         assert desk.proposal(psbt_id)["status"] == "CANCELLED"
         assert report(desk)["vaults"][0]["unsigned_sats"] > 1_900_000
 
-    def test_p92_what_comes_later_is_named_and_swept_again(self, desk, dora, keys):
-        desk.deposit(1_000_000)
-        start(desk, dora, keys)
-        desk.settle()
+    def test_p92_what_comes_later_is_named_and_swept_again(self, desk, swept):
         desk.deposit(250_000, to=desk.vault["address"])
         (row,) = report(desk)["vaults"]
         assert (row["left_sats"], row["may_sweep_again"]) == (250_000, True)
@@ -349,11 +364,8 @@ class TestWork:
             "EVACUATION_STARTED", "EVACUATION_LEFT", "EVACUATION_SWEPT_AGAIN",
         ]  # fmt: skip
 
-    def test_a_declined_sweep_has_ended_and_is_made_again(self, desk, dora, keys):
-        desk.deposit(1_000_000)
-        start(desk, dora, keys)
-        desk.settle()
-        desk.reject(report(desk)["vaults"][0]["psbt_ids"][0])
+    def test_a_declined_sweep_has_ended_and_is_made_again(self, desk, swept):
+        desk.reject(swept["psbt_ids"][0])
         assert stages(desk) == ["ended"]
         ok(again(desk, desk.vault["id"]))
         desk.settle()
@@ -390,13 +402,9 @@ class TestWork:
         assert (row["stage"], row["replacement_name"]) == ("awaiting-approval", "Treasury (new 2)")
         assert (desk.proposal(first)["status"], row["unsigned_sats"] > 1_200_000) == ("CANCELLED", True)
 
-    def test_p92_a_replacement_that_is_frozen_or_exposed_by_now_gets_none(self, desk, dora, keys):
+    def test_p92_a_replacement_that_is_frozen_or_exposed_by_now_gets_none(self, desk, keys, swept):
         """By a later advisory, for certain: what is not known of a device stops no sweep."""
-        desk.deposit(1_000_000)
-        start(desk, dora, keys)
-        desk.settle()
-        (row,) = report(desk)["vaults"]
-        (sweep,) = row["psbt_ids"]
+        row, (sweep,) = swept, swept["psbt_ids"]
         signed = desk.signed("alice", sweep)
         here = {"workspace_id": 1, "vault_id": row["replacement_id"]}
         ok(desk.signers["alice"].post("/api/v1/freeze-vault", here))
@@ -430,12 +438,8 @@ class TestWork:
         trust(desk)
         ok(desk.submit("alice", sweep, signed))
 
-    def test_p92_a_new_plan_frees_the_coins_of_a_sweep_that_has_a_signature(self, desk, dora, keys):
-        desk.deposit(1_000_000)
-        start(desk, dora, keys)
-        desk.settle()
-        (row,) = report(desk)["vaults"]
-        (sweep,) = row["psbt_ids"]
+    def test_p92_a_new_plan_frees_the_coins_of_a_sweep_that_has_a_signature(self, desk, dora, keys, swept):
+        row, (sweep,) = swept, swept["psbt_ids"]
         desk.approve("alice", sweep)
         freeze(desk, row["replacement_id"])
         add_accounts(desk, 5, "alice", "bob", "erin")
@@ -448,12 +452,8 @@ class TestWork:
         assert (new["replacement_name"], new["unsigned_sats"]) == ("Treasury (new 2)", row["unsigned_sats"])
         assert desk.proposal(sweep)["status"] == "CANCELLED"
 
-    def test_p92_a_signed_sweep_is_not_sent_to_a_frozen_replacement(self, desk, dora, keys):
-        desk.deposit(1_000_000)
-        start(desk, dora, keys)
-        desk.settle()
-        (row,) = report(desk)["vaults"]
-        (sweep,) = row["psbt_ids"]
+    def test_p92_a_signed_sweep_is_not_sent_to_a_frozen_replacement(self, desk, swept):
+        row, (sweep,) = swept, swept["psbt_ids"]
         desk.sign_off(sweep)
         freeze(desk, row["replacement_id"])
         desk.settle()

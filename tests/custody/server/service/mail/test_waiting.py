@@ -6,14 +6,23 @@ import pytest
 
 from custody.server.service.mail.waiting import GATHER, INTERVAL
 from tests.support.custody import SHOP, Desk, ok
+from tests.support.prepared import Story
 
 ALICE, BOB, CAROL = "alice@example.org", "bob@example.org", "carol@example.org"
 EVERYBODY = [ALICE, BOB, CAROL]
 
 
 @pytest.fixture
-def desk(desk: Desk) -> Desk:
+def beginning() -> Story:
+    return six_coins
+
+
+def six_coins(desk: Desk) -> None:
     desk.deposit(*[100_000] * 6)
+
+
+@pytest.fixture
+def desk(desk: Desk) -> Desk:
     desk.world.mail.sent.clear()
     return desk
 
@@ -42,6 +51,8 @@ def choose(desk: Desk, email: str, **settings: bool) -> dict:
 
 
 def test_p71_many_proposals_are_one_mail_to_each_signer_without_amounts(desk: Desk) -> None:
+    """And none to another tenant's (P24)."""
+    desk.world.organisation("Umbrella", "eve@example.com")
     ids = [propose(desk, 20_001) for _ in range(3)]
     assert mailed(desk) == [], "what comes soon after is in the same mail"
     found = gathered(desk)
@@ -59,6 +70,10 @@ def test_amounts_and_addresses_for_who_chose_them_and_nothing_for_who_wants_none
     assert ok(desk.world.as_user(BOB).get("/api/v1/mail-settings")) == {"waiting": True, "amounts": False}
     assert choose(desk, BOB, amounts=True) == {"waiting": True, "amounts": True}
     choose(desk, ALICE, waiting=False)
+    assert ok(desk.world.as_user(CAROL).get("/api/v1/mail-settings"))["waiting"], "settings are one's own"
+    before = len(desk.world.audit_actions())
+    choose(desk, ALICE, waiting=False)
+    assert "MAIL_SETTINGS_CHANGED" not in desk.world.audit_actions()[before:]
     propose(desk, 20_001)
     bob, carol = gathered(desk)
     assert (bob.to, f"0.00020001 BTC to {SHOP}" in bob.text) == (BOB, True)
@@ -121,18 +136,3 @@ def test_p71_a_worker_that_dies_before_sending_loses_none(desk: Desk) -> None:
     assert len(mailed(desk)) == 2, "one is the dead worker's"
     assert len(mailed(desk, minutes=10)) == 1
     assert mailed(desk, hours=2) == []
-
-
-def test_another_tenants_signer_is_told_nothing(desk: Desk) -> None:
-    """P24."""
-    desk.world.organisation("Umbrella", "eve@example.com")
-    propose(desk)
-    assert [mail.to for mail in gathered(desk)] == EVERYBODY
-
-
-def test_settings_are_ones_own(desk: Desk) -> None:
-    choose(desk, BOB, waiting=False)
-    assert ok(desk.world.as_user(CAROL).get("/api/v1/mail-settings"))["waiting"]
-    before = len(desk.world.audit_actions())
-    choose(desk, BOB, waiting=False)
-    assert "MAIL_SETTINGS_CHANGED" not in desk.world.audit_actions()[before:]

@@ -7,9 +7,11 @@ import pytest
 from custody.server.store.models import Contract, ContractCall, Proposal
 from multisig import RECEIVE, Psbt
 from multisig.tokens.machine import Cell
-from tests.support.custody import SHOP, ok, refused
+from tests.custody.server.service.tokens.conftest import a_coin, a_token
+from tests.support.custody import SHOP, Desk, ok, refused
+from tests.support.prepared import Story, nothing
 from tests.support.replacing import accelerate, bump, cancel, lets_through, made, status, take_back
-from tests.support.token_desk import BOB, BOB_SCRIPT
+from tests.support.token_desk import BOB, BOB_SCRIPT, TokenDesk
 
 
 def psbt_of(tokens, psbt_id) -> Psbt:
@@ -100,12 +102,27 @@ def test_a_self_spend_takes_the_call_back_and_leaves_its_coin_at_the_address(tok
     tokens.check()
 
 
-def waiting_call(tokens) -> tuple[int, str]:
-    """The token, and a transfer that waits in the mempool."""
-    uid = tokens.started()
-    first = made(tokens.call(uid, "transfer", BOB, 40, priority="low"))
-    tokens.finish(first, blocks=0)
-    return uid, first
+def a_waiting_call(desk: Desk) -> None:
+    """A transfer of a token that waits in the mempool."""
+    a_token(desk)
+    tokens = TokenDesk(desk)
+    tokens.look()
+    tokens.finish(made(tokens.call(1, "transfer", BOB, 40, priority="low")), blocks=0)
+
+
+@pytest.fixture
+def beginning(request: pytest.FixtureRequest) -> Story:
+    names = request.fixturenames
+    if "waiting" in names:
+        return a_waiting_call
+    return a_token if "uid" in names else a_coin if "tokens" in names else nothing
+
+
+@pytest.fixture
+def waiting(uid, tokens) -> tuple[int, str]:
+    """The token, and the transfer."""
+    (call,) = tokens.desk.rows(ContractCall, ContractCall.function_name == "transfer")
+    return uid, call.family_id
 
 
 def child_of(tokens, psbt_id, rate) -> str:
@@ -124,8 +141,8 @@ def require_next_call(tokens, uid, *psbt_ids) -> None:
 
 
 @pytest.mark.parametrize("newer", [bump, take_back])
-def test_what_replaces_a_child_leaves_its_change_at_the_address(tokens, newer):
-    uid, first = waiting_call(tokens)
+def test_what_replaces_a_child_leaves_its_change_at_the_address(tokens, waiting, newer):
+    uid, first = waiting
     child = child_of(tokens, first, "20")
     second = made(newer(tokens.desk, child, fee_rate="60"))
     third = made(bump(tokens.desk, second, fee_rate="90"))
@@ -137,8 +154,8 @@ def test_what_replaces_a_child_leaves_its_change_at_the_address(tokens, newer):
     assert tokens.balance(BOB_SCRIPT) == 40
 
 
-def test_a_child_gets_a_child(tokens):
-    uid, first = waiting_call(tokens)
+def test_a_child_gets_a_child(tokens, waiting):
+    uid, first = waiting
     child = child_of(tokens, first, "10")
     second = child_of(tokens, child, "30")
     bumped = made(bump(tokens.desk, second, fee_rate="200"))
@@ -147,8 +164,8 @@ def test_a_child_gets_a_child(tokens):
     require_next_call(tokens, uid, first, child, bumped)
 
 
-def test_what_takes_a_call_back_gets_a_child(tokens):
-    uid, first = waiting_call(tokens)
+def test_what_takes_a_call_back_gets_a_child(tokens, waiting):
+    uid, first = waiting
     back = made(take_back(tokens.desk, first, fee_rate="8"))
     tokens.finish(back, blocks=0)
     child = child_of(tokens, back, "60")
