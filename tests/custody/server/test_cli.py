@@ -84,45 +84,41 @@ def test_from_nothing_to_a_signed_in_member_and_a_graceful_end(tmp_path: Path) -
     assert alice["token"] not in logged
 
 
-def test_the_state_is_the_owners_alone(tmp_path: Path) -> None:
-    bootstrap(tmp_path / "state")
-    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "state").iterdir()}
-    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
-    assert modes["custody.db"] == 0o600
-    assert modes["mail"] == 0o700
-
-
-def test_only_one_server_runs_on_a_state_folder(tmp_path: Path) -> None:
+def test_what_cannot_be_served_is_explained(tmp_path: Path) -> None:
+    """A folder that another server has, an address that others reach, a folder that cannot be, and the
+    embedded chain for several processes.
+    """
     with only_server(tmp_path):
         second = custody("serve", "--state", str(tmp_path), "--listen", "127.0.0.1:0")
     assert second.exit_code == Exit.STATE
     assert "Another server is running" in second.stderr
-
-
-def test_an_address_that_cannot_be_served_on_is_explained(tmp_path: Path) -> None:
     answer = custody("serve", "--state", str(tmp_path), "--listen", "0.0.0.0:0")
     assert answer.exit_code == Exit.STATE
     assert "can be reached from other machines" in answer.stderr
     assert "--behind-proxy" in answer.stderr
+    (tmp_path / "file").touch()
+    refused = custody("serve", "--state", str(tmp_path / "file" / "state"), "--listen", "127.0.0.1:0")
+    assert refused.exit_code == Exit.STATE
+    assert "cannot be used" in refused.output
+    assert "Traceback" not in refused.output
+    for command in (["serve", "--no-workers", "--listen", "127.0.0.1:0"], ["worker"]):
+        answer = custody(*command, "--state", str(tmp_path))
+        assert answer.exit_code == Exit.STATE
+        assert "The embedded chain lives in the one process" in answer.stderr
+        assert "the page 'Several processes'" in answer.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "password", "sentence"),
-    [
+def test_what_cannot_be_bootstrapped_is_explained_and_leaves_nothing(tmp_path: Path) -> None:
+    for arguments, password, sentence in (
         (["--email", "nobody"], PASSWORD, "not an e-mail address"),
         (["--email", "alice@example.org"], "", "at least 8"),
         (["--email", "alice@example.org"], "aaaaaaaaaa", "guessed too easily"),
         (["--email", "alice@example.org", "--organisation", " "], PASSWORD, "organisation's name"),
-    ],
-)
-def test_what_cannot_be_bootstrapped_is_explained(
-    tmp_path: Path, arguments: list[str], password: str, sentence: str
-) -> None:
-    answer = custody(*BOOTSTRAP, "--state", str(tmp_path), *arguments, answer=f"{password}\n")
-    assert answer.exit_code == Exit.USAGE
-    assert sentence in answer.stderr
-    assert custody("admin", "add-member", "--state", str(tmp_path), "--workspace-id", "1", "--email", "b@c.d",
-                   answer=f"{PASSWORD}\n").exit_code == Exit.NOT_DECIDED  # fmt: skip
+    ):
+        answer = custody(*BOOTSTRAP, "--state", str(tmp_path), *arguments, answer=f"{password}\n")
+        assert (answer.exit_code, sentence in answer.stderr) == (Exit.USAGE, True), sentence
+    add = ("admin", "add-member", "--state", str(tmp_path), "--workspace-id", "1", "--email", "b@c.d")
+    assert custody(*add, answer=f"{PASSWORD}\n").exit_code == Exit.NOT_DECIDED
 
 
 def test_a_chain_without_a_backend_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,25 +131,41 @@ def test_a_chain_without_a_backend_is_warned_of(tmp_path: Path, monkeypatch: pyt
     assert "Warning" not in bootstrap(tmp_path / "two", "--chain", "mainnet").stderr
 
 
-def test_the_operator_takes_a_publishers_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As docs/operate/flaws.md says."""
-    bootstrap(tmp_path)
+def test_what_an_operator_does_with_a_platform_that_was_bootstrapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state is the owner's alone; testnet means one thing; advice is for a person at a command line; a
+    publisher's list is taken as docs/operate/flaws.md says; no server starts with rates that it cannot read.
+    """
+    state = tmp_path / "state"
+    assert bootstrap(state).exit_code == 0
+    modes = {path.name: path.stat().st_mode & 0o777 for path in state.iterdir()}
+    assert state.stat().st_mode & 0o777 == 0o700
+    assert (modes["custody.db"], modes["mail"]) == (0o600, 0o700)
+
+    other = bootstrap(state, "--organisation", "B", "--workspace", "M", "--chain", "signet")
+    assert other.exit_code == Exit.NOT_DECIDED
+    assert "testnet means regtest" in other.stderr
+    unknown = custody("admin", "reset-two-factor", "nobody@example.org", "--state", str(state))
+    assert unknown.exit_code == Exit.NOT_DECIDED
+    assert "workspace you name" not in unknown.output
+    assert "--state" in unknown.output
+
     publisher, file = Publisher(), tmp_path / "advisories.json"
     file.write_bytes(publisher.list(1, entry(), expires="9999-01-01T00:00:00Z").line)
-    take = ["admin", "take-advisories", "--state", str(tmp_path), str(file)]
+    take = ["admin", "take-advisories", "--state", str(state), str(file)]
     assert "no publisher" in custody(*take).stderr.lower()
     monkeypatch.setenv("CUSTODY_ADVISORY_KEYS", publisher.root)
     assert custody(*take).stdout == f"Publisher {publisher.root}, serial 1: COLDCARD-2026-07.\n"
 
-
-def test_what_testnet_means_is_one_thing(tmp_path: Path) -> None:
-    assert bootstrap(tmp_path).exit_code == 0
-    other = custody(
-        "admin", "bootstrap", "--state", str(tmp_path), "--organisation", "B", "--workspace", "M", "--chain",
-        "signet", "--email", "alice@example.org",
-    )  # fmt: skip
-    assert other.exit_code == Exit.NOT_DECIDED
-    assert "testnet means regtest" in other.stderr
+    rates = tmp_path / "rates.csv"
+    rates.write_text("date,currency,rate\n2026-05-01,EUR,cheap\n")
+    monkeypatch.setenv("CUSTODY_RATES_FILE", str(rates))
+    assert custody(*take).exit_code == 0, "other commands work"
+    answer = custody("serve", "--state", str(state), "--listen", "127.0.0.1:0")
+    assert answer.exit_code == Exit.STATE
+    assert "line 2: the rate is a number above 0" in answer.stderr
+    assert "2026-05-01,EUR,81234.56" in answer.stderr
 
 
 def test_says_what_a_vaults_limit_bounds(tmp_path: Path) -> None:
@@ -186,14 +198,6 @@ def test_a_mistyped_folder_is_no_platform_whose_log_is_whole(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_advice_is_for_a_person_at_a_command_line(tmp_path: Path) -> None:
-    assert bootstrap(tmp_path).exit_code == 0
-    unknown = custody("admin", "reset-two-factor", "nobody@example.org", "--state", str(tmp_path))
-    assert unknown.exit_code == Exit.NOT_DECIDED
-    assert "workspace you name" not in unknown.output
-    assert "--state" in unknown.output
-
-
 def test_tells_its_version() -> None:
     told = custody("--version")
     assert (told.exit_code, told.output.split()[0]) == (0, "custody")
@@ -203,33 +207,3 @@ def test_prints_the_openapi_document() -> None:
     document = json.loads(custody("openapi").stdout)
     assert document["openapi"].startswith("3.1")
     assert "/auth/login" in document["paths"]
-
-
-def test_a_state_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    refused = custody("serve", "--state", str(tmp_path / "file" / "state"), "--listen", "127.0.0.1:0")
-    assert refused.exit_code == Exit.STATE
-    assert "cannot be used" in refused.output
-    assert "Traceback" not in refused.output
-
-
-def test_a_server_starts_with_no_rates_that_it_cannot_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An operator's other commands do."""
-    rates = tmp_path / "rates.csv"
-    rates.write_text("date,currency,rate\n2026-05-01,EUR,cheap\n")
-    monkeypatch.setenv("CUSTODY_RATES_FILE", str(rates))
-    assert bootstrap(tmp_path).exit_code == 0
-    answer = custody("serve", "--state", str(tmp_path), "--listen", "127.0.0.1:0")
-    assert answer.exit_code == Exit.STATE
-    assert "line 2: the rate is a number above 0" in answer.stderr
-    assert "2026-05-01,EUR,81234.56" in answer.stderr
-
-
-@pytest.mark.parametrize("command", [["serve", "--no-workers", "--listen", "127.0.0.1:0"], ["worker"]])
-def test_the_embedded_chain_is_one_process_alone(tmp_path: Path, command: list[str]) -> None:
-    answer = custody(*command, "--state", str(tmp_path))
-    assert answer.exit_code == Exit.STATE
-    assert "The embedded chain lives in the one process" in answer.stderr
-    assert "the page 'Several processes'" in answer.stderr

@@ -47,13 +47,10 @@ def test_the_record_has_every_field_of_the_specification(desk):
     devices = [desk.devices[name].fingerprint for name in SIGNERS]
     assert [key.fingerprint for key in policy.cosigners] == devices
 
-
-def test_s27_who_makes_a_vault_that_two_separate_groups_can_spend_from_is_warned(desk):
-    weak = ok(desk.create_vault("Weak", m=1))
-    (told,) = weak["warnings"]
+    # S27: whoever makes a vault that two separate groups can spend from is warned; no other vault is.
+    (told,) = ok(desk.create_vault("Weak", m=1))["warnings"]
     assert told.startswith("1 of 3 signers are enough, so that two groups without a member in common")
     assert "With 2 of 3 every two groups share a signer." in told
-    # No warning about an existing vault, or about one in which every two groups share a signer.
     assert not any("warnings" in vault for vault in desk.wallets())
 
 
@@ -122,20 +119,19 @@ def test_requests_that_make_no_sense_take_no_account(desk):
         {"name": "  "},
     ):
         refused(desk.create_vault("Other", **changes), 422, "VALIDATION")
+    # A signer needs an active key.
+    keyless = desk.world.member(desk.workspace_id, "dave@example.org").user_id
+    answer = desk.create_vault("Other", signers=[desk.user_ids["alice"], keyless])
+    assert refused(answer, 422, "VALIDATION")["errors"][0]["pointer"] == "/signers/1"
     refused(desk.create_vault("Treasury"), 409, "STATE_CONFLICT")
     assert len(desk.wallets()) == 1
     second = Vault.from_descriptor(ok(desk.create_vault("Second"))["descriptor"], Network.REGTEST)
     assert [str(key.origin.path) for key in second.cosigners] == ["m/48h/1h/1h/2h"] * 3
 
 
-def test_a_signer_needs_an_active_key(desk):
-    user = desk.world.member(desk.workspace_id, "dave@example.org").user_id
-    problem = refused(desk.create_vault("Other", signers=[desk.user_ids["alice"], user]), 422, "VALIDATION")
-    assert problem["errors"][0]["pointer"] == "/signers/1"
-
-
 class TestDeposits:
     def test_a_deposit_is_seen_unconfirmed_then_confirmed_and_the_address_moves_on(self, desk):
+        """A reorganisation takes it back until it is mined again; looking again finds the same."""
         desk.deposit(100_000, blocks=0)
         (vault,) = desk.wallets()
         assert (vault["confirmed_sats"], vault["unconfirmed_sats"]) == (0, 100_000)
@@ -145,37 +141,29 @@ class TestDeposits:
         desk.mine()
         (vault,) = desk.wallets()
         assert (vault["confirmed_sats"], vault["unconfirmed_sats"]) == (100_000, 0)
-
-    def test_a_deposit_at_the_edge_of_the_gap_moves_the_gap(self, desk):
-        policy = desk.policy
-        desk.deposit(1_000, to=policy.address(0, 19))
-        desk.deposit(2_000, to=policy.address(0, 39))
-        (vault,) = desk.wallets()
-        assert vault["confirmed_sats"] == 3_000
-        assert vault["receive_address"] == policy.address(0, 40)
-
-    def test_deposits_beyond_the_gap_are_found_when_it_gets_there_even_in_older_blocks(self, desk):
-        policy = desk.policy
-        desk.deposit(2_000, to=policy.address(0, 25))
-        assert desk.wallets()[0]["confirmed_sats"] == 0
-        desk.deposit(1_000, to=policy.address(0, 10))
-        assert desk.wallets()[0]["confirmed_sats"] == 3_000
-
-    def test_looking_again_finds_the_same_also_with_a_new_watcher(self, funded):
-        before = funded.wallets()
-        assert funded.watcher.look() is False
-        assert funded.wallets() == before
-        (fresh,) = funded.world.platform.background.watchers()
-        fresh.look()
-        assert funded.wallets() == before
-
-    def test_a_reorganisation_takes_a_deposit_back_until_it_is_mined_again(self, desk):
-        desk.deposit(100_000, blocks=1)
         desk.reorganise(1, 2)
         (vault,) = desk.wallets()
         assert (vault["confirmed_sats"], vault["unconfirmed_sats"]) == (0, 100_000)
         desk.mine()
         assert desk.wallets()[0]["confirmed_sats"] == 100_000
+        before = desk.wallets()
+        assert desk.watcher.look() is False
+        assert desk.wallets() == before
+        (fresh,) = desk.world.platform.background.watchers()
+        fresh.look()
+        assert desk.wallets() == before, "also with a new watcher"
+
+    def test_a_deposit_at_the_edge_of_the_gap_moves_the_gap(self, desk):
+        """What was paid beyond it is found then, even in older blocks."""
+        policy = desk.policy
+        desk.deposit(4_000, to=policy.address(0, 25))
+        assert desk.wallets()[0]["confirmed_sats"] == 0
+        desk.deposit(1_000, to=policy.address(0, 19))
+        assert desk.wallets()[0]["confirmed_sats"] == 5_000
+        desk.deposit(2_000, to=policy.address(0, 45))
+        (vault,) = desk.wallets()
+        assert vault["confirmed_sats"] == 7_000
+        assert vault["receive_address"] == policy.address(0, 46)
 
     def test_a_reorganisation_deeper_than_what_is_remembered(self, funded, monkeypatch):
         monkeypatch.setattr("custody.server.service.network.snapshot.KEPT_BLOCKS", 2)
@@ -196,22 +184,20 @@ def export(desk: Desk, user=None, **query: object):
     return (user or desk.admin).get(PATH, **known, **query)
 
 
-@pytest.mark.parametrize("form", ["descriptor", "bsms"])
-def test_what_is_exported_is_read_back_as_the_same_vault(desk: Desk, form: str) -> None:
-    shown = ok(export(desk, format=form))
-    assert (shown["format"], shown["name"]) == (form, "Treasury")
-    vault = vault_of_file(shown["text"], Network.REGTEST)
-    assert vault == desk.policy
-    assert shown["verification_code"] == vault.verification_code
+def test_what_is_exported_is_read_back_as_the_same_vault(desk: Desk) -> None:
+    for form in ("descriptor", "bsms"):
+        shown = ok(export(desk, format=form))
+        assert (shown["format"], shown["name"]) == (form, "Treasury")
+        vault = vault_of_file(shown["text"], Network.REGTEST)
+        assert vault == desk.policy
+        assert shown["verification_code"] == vault.verification_code
     refused(export(desk, format="paper"), 422, "VALIDATION")
     # The descriptor comes without being asked for by name, and bdk finds the same first address.
     text = ok(export(desk))["text"]
     assert text == desk.vault["descriptor"]
     receive, _ = bdkpython.Descriptor(text, bdkpython.NetworkKind.TEST).to_single_descriptors()
     assert str(receive.derive_address(0, bdkpython.Network.REGTEST)) == desk.vault["address"]
-
-
-def test_the_record_of_bip_129_names_the_first_address(desk: Desk) -> None:
+    # The record of BIP-129 names it.
     version, template, paths, address = ok(export(desk, format="bsms"))["text"].split("\n")
     assert (version, paths, address) == ("BSMS 1.0", "/0/*,/1/*", desk.vault["address"])
     assert template.startswith("wsh(sortedmulti(2,[")
@@ -284,15 +270,12 @@ def test_a_deposit_beyond_the_gap_is_found_by_a_rescan(desk):
     assert vault["receive_address"] == desk.policy.address(RECEIVE, 151)
     assert "VAULT_RESCANNED" in desk.world.audit_actions("workspace:1")
     ok(desk.propose(50_000))
-
-
-def test_a_rescan_is_of_a_vault_that_is_there_and_has_a_bound(desk):
-    vaults, store = desk.world.platform.services.vaults, desk.world.platform.services.store
+    # Of a vault that is there, and with a bound.
     with pytest.raises(NotFound, match="There is no vault"):
-        vaults.rescan(store, "0" * 32, 10)
+        platform.services.vaults.rescan(platform.services.store, "0" * 32, 10)
     for addresses in (0, 10_001):
         with pytest.raises(Invalid, match="1 to 10000"):
-            vaults.rescan(store, desk.vault["id"], addresses)
+            platform.services.vaults.rescan(platform.services.store, desk.vault["id"], addresses)
 
 
 def test_behind_the_last_address_there_is_none(desk):

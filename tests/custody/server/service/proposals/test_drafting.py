@@ -141,8 +141,8 @@ def test_a_signer_is_asked_nothing_about_it_and_it_is_sent(desk):
 
 
 def require_drafted_again(desk: Desk, kind, propose: Propose, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was proposed and ended since it was drafted: it is drafted outside the write lock a few times, then
-    inside it, where no other member can propose.
+    """What was proposed and ended since it was drafted: outside the write lock a few times, then inside it,
+    where no other member can propose.
     """
     services, twins = desk.world.platform.services, []
     drafters = {
