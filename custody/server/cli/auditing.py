@@ -167,8 +167,8 @@ def verify_export_command(
     """Check an exported CSV by itself; with checkpoints and their key, against these too. Needs no
     platform.
     """
+    from custody.server.domain.checkpoints import marks_of, read_file
     from custody.server.domain.export import NotAnExport, Seen, find_export_fault, read_csv
-    from custody.server.service.audit.verification import marks_of, read_file
 
     if bool(checkpoints) != bool(public_key):
         fail(

@@ -9,6 +9,7 @@ without the signature.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar
 
 from coincurve import PrivateKey, PublicKeyXOnly
@@ -147,6 +148,30 @@ def read_into(series: AnySeries, lines: Iterable[bytes], trusted: frozenset[str]
             break
         series.add(checkpoint)
     return series
+
+
+def read_file(path: Path, trusted: frozenset[str]) -> History:
+    """Raises OSError."""
+    with path.open("rb") as file:
+        return read_into(History(), file, trusted)
+
+
+def marks_of(files: Iterable[History]) -> dict[str, dict[int, Mark]]:
+    """By chain and position, the hashes that the rows must have according to all files together."""
+    marks: dict[str, dict[int, Mark]] = {}
+    for history in files:
+        for chain_id, named in history.marks.items():
+            known = marks.setdefault(chain_id, {})
+            for position, mark in named.items():
+                known[position] = agreed(known.get(position), mark)
+    return marks
+
+
+def agreed(one: Mark | None, other: Mark) -> Mark:
+    """Two marks that contradict each other make one that no row meets."""
+    if one is None or one.event_hash == other.event_hash:
+        return other
+    return Mark(b"", f"{one.source} or {other.source}")
 
 
 _NO_CHECKPOINT = "is not a checkpoint as they are written"

@@ -1,6 +1,6 @@
 """Checking the audit log: every chain, the files of checkpoints, and each against the other."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from custody.receipts import read_record
 from custody.server.domain.audit import PLATFORM_CHAIN, Mark
-from custody.server.domain.checkpoints import History, read_into
+from custody.server.domain.checkpoints import History, agreed, marks_of, read_file
 from custody.server.service.audit.checkpoints import SIGNED, parse_record
 from custody.server.service.audit.log import read_through
 from custody.server.store import Store
@@ -59,36 +59,12 @@ def check_everything(
     return Report(read.chains, read.rows, checkpoints, tuple(findings))
 
 
-def marks_of(files: Iterable[History]) -> dict[str, dict[int, Mark]]:
-    """By chain and position, the hashes that the rows must have according to all files together."""
-    marks: dict[str, dict[int, Mark]] = {}
-    for history in files:
-        for chain_id, named in history.marks.items():
-            known = marks.setdefault(chain_id, {})
-            for position, mark in named.items():
-                known[position] = _agreed(known.get(position), mark)
-    return marks
-
-
 def _add_receipts(marks: dict[str, dict[int, Mark]], files: Sequence[Path]) -> None:
     for path in files:
         for receipt in read_record(path).receipts.values():
             mark = Mark(bytes.fromhex(receipt.hash), f"the receipt in {path}")
             known = marks.setdefault(receipt.chain, {})
-            known[receipt.size] = _agreed(known.get(receipt.size), mark)
-
-
-def _agreed(one: Mark | None, other: Mark) -> Mark:
-    """Two marks that contradict each other make one that no row meets."""
-    if one is None or one.event_hash == other.event_hash:
-        return other
-    return Mark(b"", f"{one.source} or {other.source}")
-
-
-def read_file(path: Path, trusted: frozenset[str]) -> History:
-    """Raises OSError."""
-    with path.open("rb") as file:
-        return read_into(History(), file, trusted)
+            known[receipt.size] = agreed(known.get(receipt.size), mark)
 
 
 def _recorded(store: Store) -> dict[str, dict[int, set[str]]]:
