@@ -4,7 +4,9 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from tests.support.advisories import Publisher, entry
 from tests.support.platform import plain_vault
 
 PASSWORD = "correct horse battery"
+START_SECONDS = 300
 BOOTSTRAP = ["admin", "bootstrap", "--organisation", "Acme", "--workspace", "Main", "--chain", "regtest"]
 
 
@@ -56,7 +59,16 @@ def serving(state: Path, *more: str) -> Iterator[tuple[str, subprocess.Popen[str
             server.kill()
 
 
+def poll(url: str, headers: dict[str, str], asked: threading.Event) -> int:
+    """Waits until something changes; the answer's status."""
+    url = f"{url}/api/v1/psbt?workspace_id=1"
+    with httpx.Client(event_hooks={"request": [lambda _request: asked.set()]}, timeout=60) as plain:
+        etag = httpx.get(url, headers=headers).headers["ETag"]
+        return plain.get(url, headers=headers | {"If-None-Match": etag, "Prefer": "wait=50"}).status_code
+
+
 def test_from_nothing_to_a_signed_in_member_and_a_graceful_end(tmp_path: Path) -> None:
+    """A server that is told to stop answers those who wait, and stops."""
     state = tmp_path / "state"
     placed = json.loads(bootstrap(state, "--no-two-factor", "--json").stdout)
     assert placed == {"organisation_id": 1, "workspace_id": 1, "role_id": 1, "user_id": 1}
@@ -75,8 +87,15 @@ def test_from_nothing_to_a_signed_in_member_and_a_graceful_end(tmp_path: Path) -
         bob = httpx.post(f"{url}/auth/login", json={**login, "email": "bob@example.org"}).json()
         assert bob["requires_2FA"] is True
         assert len(list((state / "mail").glob("*.eml"))) == 1
-        server.send_signal(signal.SIGTERM)
-        assert server.wait(timeout=300) == 0
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(poll, url, headers, asked := threading.Event())
+            assert asked.wait(START_SECONDS)
+            # The answer to another request says that the server has taken up the one before.
+            assert httpx.get(f"{url}/api/v1/get-user-info", headers=headers).status_code == 200
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(timeout=START_SECONDS) == 0
+            # A poll that the server had to cut off, after ten seconds, has no answer.
+            assert waiting.result(START_SECONDS) == 304
         logged = server.stderr.read() if server.stderr else ""
     lines = [json.loads(line) for line in logged.splitlines()]
     assert next(line["path"] for line in lines if line["event"] == "request") == "/auth/login"
@@ -203,7 +222,11 @@ def test_tells_its_version() -> None:
     assert (told.exit_code, told.output.split()[0]) == (0, "custody")
 
 
-def test_prints_the_openapi_document() -> None:
+def test_prints_the_openapi_document_and_leaves_the_database_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUSTODY_DATABASE_URL", sqlite_url(tmp_path / "other.db"))
     document = json.loads(custody("openapi").stdout)
     assert document["openapi"].startswith("3.1")
     assert "/auth/login" in document["paths"]
+    assert not (tmp_path / "other.db").exists()

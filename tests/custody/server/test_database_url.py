@@ -7,7 +7,7 @@ from click.testing import CliRunner, Result
 from sqlalchemy import func, select
 
 from custody.server.cli import app
-from custody.server.store import Store, sqlite_url
+from custody.server.store import Store
 from custody.server.store.models import User
 from custody.terminal import Exit
 from tests.support.platform import PASSWORD
@@ -35,12 +35,6 @@ def test_the_commands_work_on_it(tmp_path: Path, database: str) -> None:
     assert custody("audit", "verify", "--state", tmp_path / "state", url=database).exit_code == 0
     assert people(database) == 1
     assert not (tmp_path / "state" / "custody.db").exists()
-
-
-def test_printing_the_openapi_document_leaves_it_alone(tmp_path: Path) -> None:
-    url = sqlite_url(tmp_path / "other.db")
-    assert custody("openapi", url=url).exit_code == 0
-    assert not (tmp_path / "other.db").exists()
 
 
 @pytest.mark.parametrize(
