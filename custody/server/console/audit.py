@@ -16,7 +16,12 @@ from custody.server.domain.audit import Category
 from custody.server.domain.errors import Invalid
 
 PAGE = 50
-CATEGORIES = {category: category.value.replace("_", " ").capitalize() for category in Category}
+# Sign-ins are of no workspace: they are in the platform's own log.
+CATEGORIES = {
+    category: category.value.replace("_", " ").capitalize()
+    for category in Category
+    if category is not Category.SIGN_IN
+}
 
 
 def audit(visit: Visit) -> Response:

@@ -18,10 +18,11 @@ from typing import Final
 from markupsafe import Markup
 
 from custody.change_words import PERMISSION_WORDS, TITLES
-from custody.limit_words import IN_EACH_PAYMENT, cycle_words
+from custody.limit_words import bounds
 from custody.schemas.logs import AuditLogEntry
 from custody.schemas.proposals import ProposalStatus
 from custody.schemas.users import PermissionName
+from custody.server.console.refusal_words import WHY, tried_words
 from custody.server.domain.audit import Category
 from custody.text import SHORT_ID, amount, plain
 
@@ -41,11 +42,7 @@ _LED_TO: Final[Mapping[ProposalStatus, str]] = MappingProxyType(
 )
 _INVITATION: Final = "invitation {text} for {email}, with role {role}"
 _PROGRAM: Final = "service account {text} ({name}), {more}"
-_ANY_POLICY: Final = "{btc} BTC a {bounds}, {cycle}; now "
-_OF_MOVEMENT: Final = "{btc2} BTC a movement, {cycle2}"
-_OF_CYCLE: Final = "{btc2} BTC a cycle, {cycle2}"
-_EACH: Final = "from {btc} to {btc2} BTC " + IN_EACH_PAYMENT
-_IN_CYCLE: Final = "from {btc} to {btc2} BTC in all payments of {cycle2} together"
+_LIMIT: Final = "{limit}; now {limit2}"
 _CREATED: Final = "proposal {proposal} of vault {vault}, "
 _CHANGE: Final = "change {text}, {path}"
 _DECIDED: Final = _CHANGE + ", asked by {name} (user {user})"
@@ -79,8 +76,8 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
         "INVITATION_REVOKED": ((_INVITATION, "took back the invitation of {email}"),),
         "INVITATION_EXPIRED": ((_INVITATION, "The invitation of {email} expired"),),
         "ROLE_CREATED": (
-            ("role {text}, named {name}, with {rights}; {btc} BTC a cycle",
-             "made the role {name}, whose members pay at most {btc} BTC each in a week or month: {rights}"),
+            ("role {text}, named {name}, with {rights}; {limit}",
+             "made the role {name}, whose members each pay at most {limit}: {rights}"),
         ),
         "ROLE_UPDATED": (
             ("role {role}, named {name}; now {name2}", "renamed the role {name} to {name2}"),
@@ -94,7 +91,8 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
             ("role {role}, {rights}", "took a permission from the role {role}: {rights}"),
         ),
         "ROLE_POLICY_REPLACED": (
-            ("role {role}: " + _ANY_POLICY + _OF_CYCLE, "changed the limit of the role {role} " + _IN_CYCLE),
+            ("role {role}: " + _LIMIT,
+             "changed the limit of each member of the role {role} from {limit} to {limit2}"),
         ),
         "IDENTITY_PROVIDER_SET": (
             ("{text}, client {name}, {more}", "set the identity provider {text}: {more}"),
@@ -126,10 +124,7 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
              "made the vault {vault}: {text} of {text2} signers approve"),
         ),
         "VAULT_POLICY_REPLACED": (
-            ("vault {vault}: " + _ANY_POLICY + _OF_MOVEMENT,
-             "changed the limit of the vault {vault} " + _EACH),
-            ("vault {vault}: " + _ANY_POLICY + _OF_CYCLE,
-             "changed the limit of the vault {vault} " + _IN_CYCLE),
+            ("vault {vault}: " + _LIMIT, "changed the limit of the vault {vault} from {limit} to {limit2}"),
         ),
         "VAULT_CONTROLS_REPLACED": (
             ("vault {vault}, {more}", "changed what bounds the vault {vault}: it {more}"),
@@ -265,9 +260,7 @@ _FORMS: Final[Mapping[str, str]] = MappingProxyType(
     {
         **dict.fromkeys(("vault", "proposal", "version"), _ID),
         **dict.fromkeys(("role", "user", "contract", "sats"), _NUMBER),
-        "btc": r"[0-9]{1,12}\.[0-9]{8}",
-        "bounds": "movement|cycle",
-        "cycle": "W from day [1-7]|M from day [1-9][0-9]?",
+        "limit": r"[0-9]{1,12}\.[0-9]{8} BTC a (?:movement|cycle), [WM] from day [1-9][0-9]?",
         "rights": "nothing|(?:{0})(?:, (?:{0}))*".format("|".join(PermissionName)),
         "path": "[a-z0-9/-]+",
         "code": "[A-Za-z0-9_-]+",
@@ -363,19 +356,16 @@ def _of_code(code: str) -> str:
     return plain(code).replace("_", " ").replace("-", " ").lower()
 
 
-def _cycle(text: str) -> str:
-    """As the domain writes it: ``M from day 1``."""
-    period, _, day = text.partition(" from day ")
-    return cycle_words(period, int(day))
+def _limit(text: str) -> str:
+    """As `policy_words` writes it: ``0.50000000 BTC a cycle, M from day 1``."""
+    most, _, _, bound, period, *_, day = text.replace(",", "").split()
+    words = bounds(per_cycle=bound == "cycle", period=period, day=int(day))
+    return f"{Decimal(most).normalize():f} BTC {words}"
 
 
 def _rights(text: str) -> str:
     held = {name.value: words for name, words in PERMISSION_WORDS.items()}
     return "; ".join(held.get(each, each) for each in text.split(", "))
-
-
-def _btc(text: str) -> str:
-    return f"{Decimal(text).normalize():f}"
 
 
 def _sats(text: str) -> str:
@@ -390,9 +380,8 @@ _WRITTEN: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
     {
         "name": _strong,
         "email": _strong,
-        "btc": _btc,
         "sats": _sats,
-        "cycle": _cycle,
+        "limit": _limit,
         "rights": _rights,
         "path": _path,
         "code": _of_code,
@@ -403,5 +392,6 @@ _WRITTEN: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
 
 def _refused(who: Markup, entry: AuditLogEntry) -> Markup:
     """``POST /api/v1/update-role``, and why as the error's code."""
-    tried = _path(entry.description.rpartition(" ")[2])
-    return Markup("{} was refused ({}): {}").format(who, _of_code(entry.action), tried)
+    path = entry.description.rpartition(" ")[2]
+    tried, why = tried_words(path) or _of_code(path), WHY.get(entry.action) or _of_code(entry.action)
+    return Markup("{} tried to {}, and was refused: {}").format(who, tried, why)

@@ -112,6 +112,12 @@ class Usage:
         return self.others + self.held
 
 
+def policy_words(policy: SpendingPolicy) -> str:
+    """As the audit log has it: ``0.50000000 BTC a cycle, M from day 1``."""
+    bounds = "cycle" if policy.is_per_cycle else "movement"
+    return f"{in_btc(policy.limit)} BTC a {bounds}, {policy.cycle}"
+
+
 def fits(policy: SpendingPolicy, usage: Usage, requested: int) -> bool:
     """Equal to the limit passes, one satoshi more does not (P19).
 

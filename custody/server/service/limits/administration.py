@@ -11,7 +11,7 @@ from custody.schemas import limits as wire
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import Invalid, NotFound, PolicyUnavailable
-from custody.server.domain.limits import Cycle, SpendingPolicy, in_btc
+from custody.server.domain.limits import Cycle, SpendingPolicy, policy_words
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.limits import Limits, PolicyStore
@@ -67,7 +67,7 @@ class LimitAdministration:
         role.updated_at = self._clock()
         db.flush()
         shown = self._limits.of_role(db, access.workspace_id, role.id)
-        change = f"role {role.id}: {_words(before)}; now {_words(after)}"
+        change = f"role {role.id}: {policy_words(before)}; now {policy_words(after)}"
         self._audit.record(
             db,
             caller,
@@ -132,7 +132,7 @@ class LimitAdministration:
         vault.updated_at = self._clock()
         db.flush()
         shown = self._limits.of_vaults(db, [vault])[vault.id]
-        change = f"vault {vault.id}: {_words(before)}; now {_words(after)}"
+        change = f"vault {vault.id}: {policy_words(before)}; now {policy_words(after)}"
         self._audit.record(
             db,
             caller,
@@ -150,11 +150,6 @@ def _role(db: Session, access: WorkspaceAccess, role_id: int) -> Role:
     if role is None or role.workspace_id != access.workspace_id:
         raise NotFound("There is no such role in this workspace.")
     return role
-
-
-def _words(policy: SpendingPolicy) -> str:
-    bounds = "cycle" if policy.is_per_cycle else "movement"
-    return f"{in_btc(policy.limit)} BTC a {bounds}, {policy.cycle}"
 
 
 def _amount(field: str, text: str) -> Sats:

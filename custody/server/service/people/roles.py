@@ -17,7 +17,7 @@ from custody.server.domain.address_book import name_key
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import Fault, Invalid, PolicyUnavailable
-from custody.server.domain.limits import in_btc
+from custody.server.domain.limits import Cycle, SpendingPolicy, in_btc, policy_words
 from custody.server.domain.ports import Clock
 from custody.server.domain.roles import (
     MAX_ROLES,
@@ -68,7 +68,8 @@ class Roles:
         role = self._insert(db, access, request, _amount(request.transaction_limit))
         db.add_all(RolePermission(role_id=role.id, permission=name.value) for name in permissions)
         carries = in_words(permissions) or "nothing"
-        what = f"named {role.name}, with {carries}; {in_btc(Sats(role.limit_sats))} BTC a cycle"
+        limit = SpendingPolicy(Sats(role.limit_sats), Cycle(request.cycle_period, request.cycle_day))
+        what = f"named {role.name}, with {carries}; {policy_words(limit)}"
         return self._changed(db, caller, access, "ROLE_CREATED", role, what)
 
     def update(

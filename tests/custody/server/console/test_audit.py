@@ -39,8 +39,10 @@ def test_rows_are_sentences_by_names_and_may_be_of_one_person(desk, browse):
         "<b>Ada (admin@example.org) proposed the payment Rent from the vault Treasury: 0.0001"
     )
     assert told[2].startswith(
-        "<b>Ada (admin@example.org) changed the limit of the vault Treasury from 10 to 0.2 BTC in each"
+        "<b>Ada (admin@example.org) changed the limit of the vault Treasury from 10 BTC in each payment"
     )
+    person.open(person.link("Your own sessions"))
+    assert "Sessions" in person.words
     alice = desk.user_ids["alice"]
     person.open(f"/console/w/{desk.workspace_id}/audit?user_uuid={alice}&from_day=2026-01-01")
     assert {cells[1].split()[0] for cells in person.rows} == {"alice@example.org"}

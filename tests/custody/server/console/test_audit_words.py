@@ -9,10 +9,13 @@ from markupsafe import escape
 
 from custody.schemas.logs import AuditLogEntry
 from custody.server.console.audit_words import told
+from custody.server.web.endpoint import Auth
+from custody.server.web.routes import ENDPOINTS
+from custody.server.web.runner import REFUSALS
 
 # How rows are written; ``@`` is a name that a person chose.
 WRITTEN: Final = (
-    ("ROLE_CREATED", "role 9, named @, with MANAGE_USERS, PAYMENT_APPROVE; 100.00000000 BTC a cycle"),
+    ("ROLE_CREATED", "role 9, named @, with MANAGE_USERS, VIEW_LOGS; 100.00000000 BTC a cycle, M from day 1"),
     ("ROLE_UPDATED", "role 9, named @; now @"),
     ("ROLE_DELETED", "role 9, named @"),
     ("WORKSPACE_CREATED", "workspace 3, named @, on mainnet"),
@@ -21,7 +24,8 @@ WRITTEN: Final = (
     ("ADDRESS_ADDED", "entry 5, bc1qexample, named @"),
 )  # fmt: skip
 PIECES: Final = (
-    "Clerk", ", with VIEW_LOGS", "; 0.00100000 BTC a cycle", "; 0.001", ", with nothing", "; now ",
+    "Clerk", ", with VIEW_LOGS", "; 0.00100000 BTC a cycle, W from day 1", "; 0.001", ", with nothing",
+    "; now ",
     ", named ", ", on testnet", " confirms, 336 hours of cooling off", "), ", " (", "entry 5, bc1q, named ",
 )  # fmt: skip
 NAMES: Final = st.lists(st.sampled_from(PIECES), min_size=1, max_size=4).map("".join).map(str.strip)
@@ -54,6 +58,31 @@ def test_a_plain_name_has_a_sentence(action, form):
 
 def test_what_a_role_may_do_is_never_hidden_by_its_name():
     name = "Clerk, with VIEW_LOGS; 0.001"
-    written = f"role 9, named {name}, with MANAGE_WORKSPACE, PAYMENT_INIT; 100.00000000 BTC a cycle"
+    written = (
+        f"role 9, named {name}, with MANAGE_WORKSPACE, PAYMENT_INIT; 100.00000000 BTC a cycle, M from day 1"
+    )
     sentence = told(row("ROLE_CREATED", written), {}).sentence
-    assert f"<b>{name}</b>, whose members pay at most 100 BTC" in sentence
+    assert f"<b>{name}</b>, whose members each pay at most 100 BTC in all payments of a calendar" in sentence
+
+
+def test_a_limit_is_told_with_what_it_bounds_before_and_after():
+    before, after = "0.05000000 BTC a cycle, M from day 1", "1.00000000 BTC a movement, W from day 2"
+    vault = told(row("VAULT_POLICY_REPLACED", f"vault {'1f' * 16}: {before}; now {after}"), {}).sentence
+    month, each = (
+        "in all payments of a calendar month (UTC) together",
+        "in each payment, however many there are",
+    )
+    assert vault.endswith(f"from 0.05 BTC {month} to 1 BTC {each}")
+    role = told(row("ROLE_POLICY_REPLACED", f"role 3: {before}; now {before}"), {"role 3": "Clerk"}).sentence
+    assert "the limit of each member of the role <b>Clerk</b> from 0.05 BTC" in role
+
+
+def test_each_refusal_within_a_workspace_is_told_in_words():
+    calls = [each for each in ENDPOINTS if not isinstance(each.needs, Auth)]
+    for code in {error.code for error in REFUSALS}:
+        for call in calls:
+            entry = row(code, f"{call.method} {call.path}").model_copy(update={"category": "ACCESS"})
+            tried, why = told(entry, {}).sentence.split(" tried to ")[1].split(", and was refused: ")
+            assert tried != call.path.rpartition("/")[2].replace("-", " ")
+            assert tried not in {"", "contract calls"}
+            assert why != code.replace("_", " ").lower()

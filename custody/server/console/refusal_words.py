@@ -1,0 +1,91 @@
+"""Refusals of the audit log in words: what was tried, by the path of the call, and why not, by the code."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from custody.change_words import TITLES
+from custody.schemas.errors import ErrorCode
+
+
+def tried_words(path: str) -> str:
+    """Goes on after ``tried to``; empty for a call that is not in the table."""
+    title = TITLES.get(path, "")
+    return title[:1].lower() + title[1:] or _TRIED.get(path.removeprefix("/api/v1/"), "")
+
+
+# By the code of the refusal.
+WHY: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        ErrorCode.PERMISSION_DENIED: "they have no permission for it",
+        ErrorCode.NOT_ORG_MEMBER: "they are no member of the organisation",
+        ErrorCode.NOT_A_SIGNER: "they are no signer of the vault, or may not approve what they proposed",
+        ErrorCode.KEY_REVOKED: "their key is revoked",
+        ErrorCode.ROLE_LIMIT_EXCEEDED: "it is above what the limit of their role leaves",
+        ErrorCode.VAULT_LIMIT_EXCEEDED: "it is above the limit of the vault",
+        ErrorCode.NOT_IN_ADDRESS_BOOK: "a recipient is not in the address book",
+    }
+)
+# Calls within a workspace that `TITLES` does not name.
+_TRIED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        name: words
+        for words, names in {
+            "open the workspace": "set-default-workspace",
+            "leave the workspace": "leave-workspace",
+            "change the workspace's name": "update-workspace",
+            "see the members": "get-users-from-workspace",
+            "see the roles": "get-roles-and-perms-detailed",
+            "see the invitations": "get-pending-workspace-invites",
+            "take back an invitation": "revoke-invite",
+            "make a vault": "create_wallet",
+            "see the vaults": "list-wallets vault-names vault-controls vault-keys vault-history vault-coins",
+            "export a vault": "vault-export",
+            "freeze a vault": "freeze-vault",
+            "unfreeze a vault": "unfreeze-vault",
+            "see the limits":
+                "get-role-limit check-user-role-limit get-my-limits get-vault-limits check-vault-limit "
+                "max-send",
+            "see the address book": "get-whitelist-addresses",
+            "propose a payment": "create-psbt",
+            "preview a payment": "preview-psbt",
+            "see the payments": "psbt",
+            "cancel a payment": "cancel-psbt",
+            "approve or decline a payment": "sign-psbt",
+            "forward their own money": "forward-to-vault",
+            "preview a forward of their own money": "preview-forward",
+            "ask for a proof": "create-proof",
+            "see a proof": "proof",
+            "see the tokens":
+                "contract contracts workspace-contracts contract-calls get-tokens token-history "
+                "get-workspace-whitelist",
+            "make a token": "create-token",
+            "call a token": "call-contract",
+            "send the call of a token again": "contract-calls/resubmit",
+            "change who may receive a token": "add-to-contract-whitelist remove-from-contract-whitelist",
+            "read the audit log": "get-logs",
+            "export the audit log": "export-audit-logs",
+            "see the webhooks": "webhooks webhook-deliveries",
+            "have a webhook told of something again": "redeliver-webhook",
+            "test a webhook": "test-webhook",
+            "see the rule of the second person": "second-person-rule",
+            "ask a second person": "request-change",
+            "see what waits for a second person": "changes",
+            "confirm what waits for a second person": "confirm-change",
+            "decline what waits for a second person": "decline-change",
+            "see the programs": "service-accounts",
+            "make a new secret of a program": "issue-service-secret",
+            "revoke a program": "revoke-service-account",
+            "plan an evacuation": "preview-evacuation",
+            "see the evacuations": "evacuations",
+            "sweep a vault again": "sweep-again",
+            "take in advisories": "take-advisories",
+            "see the exposed vaults": "exposures",
+            "see the identity provider": "identity-provider",
+            "set the secret of the identity provider": "update-identity-provider-secret",
+            "see who is linked to the identity provider": "identity-links",
+            "unlink an account": "unlink-identity",
+        }.items()
+        for name in names.split()
+    }
+)  # fmt: skip
