@@ -8,7 +8,7 @@ from starlette.responses import Response
 from custody.change_words import PERMISSION_WORDS
 from custody.schemas.users import PermissionName, RoleDetails
 from custody.server.console.limits import role_limit
-from custody.server.console.table import Review, Row
+from custody.server.console.table import Review, Row, require_in_force, shown_mark
 from custody.server.console.visit import Visit
 from custody.server.console.words import role_words
 from custody.server.domain.errors import Invalid, NotFound
@@ -65,7 +65,14 @@ def role_page(visit: Visit) -> Response:
         role=role,
         held={permission.rule_name for permission in role.perm},
         permissions=PERMISSION_WORDS,
+        in_force_mark=shown_mark(_limit_in_force(role))[1],
     )
+
+
+def _limit_in_force(role: RoleDetails) -> dict[str, Any]:
+    """As `role_limit` of the form."""
+    cycle = {"cycle_period": role.cycle_period, "cycle_day": role.cycle_day}
+    return {"new_transaction_limit": role.transaction_limit, **cycle}
 
 
 def _roles(visit: Visit) -> list[RoleDetails]:
@@ -188,7 +195,8 @@ def change_permission(visit: Visit) -> Response:
 
 def review_limit(visit: Visit) -> Review:
     role = _role(visit)
-    typed = role_limit(visit, "new_transaction_limit")
+    typed, now = role_limit(visit, "new_transaction_limit"), _limit_in_force(role)
+    require_in_force(visit, now, typed)
     before = role.limit_error or role_words(
         role.transaction_limit or "0", role.cycle_period or "M", role.cycle_day or 1
     )
@@ -201,6 +209,7 @@ def review_limit(visit: Visit) -> Review:
         ),
         "Change the limit",
         _holders(role),
+        pinned=(shown_mark(now),),
     )
 
 

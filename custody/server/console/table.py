@@ -82,9 +82,21 @@ def shown_mark(*shown: object) -> tuple[str, str]:
 
 def require_as_shown(visit: Visit, *now: object) -> None:
     """Raises StateConflict."""
-    name, mark = shown_mark(*now)
-    if visit.form.one(name) != mark:
+    if not _is_as_shown(visit, *now):
         raise StateConflict("What you looked at leads to something else by now. Look at it again.")
+
+
+def _is_as_shown(visit: Visit, *now: object) -> bool:
+    name, mark = shown_mark(*now)
+    return visit.form.one(name) == mark
+
+
+def require_in_force(visit: Visit, now: object, wanted: object) -> None:
+    """For a form that shows what is in force (`pinned` of forms.html), beside which the person typed. Sent
+    twice, what is wanted is in force already, and the answer is the first one's. Raises StateConflict.
+    """
+    if now != wanted and not _is_as_shown(visit, now):
+        raise StateConflict("It was changed while you looked at it. Look at what is in force now.")
 
 
 Page = Callable[[Visit], Response]

@@ -5,8 +5,8 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.schemas.vaults import Vault, VaultControls
-from custody.server.console.limits import typed_words, used_words, vault_limit
-from custody.server.console.table import Review, Row
+from custody.server.console.limits import typed_words, used_words, vault_limit, vault_limit_in_force
+from custody.server.console.table import Review, Row, require_in_force, shown_mark
 from custody.server.console.vaults import names_of, path_of, vault_here
 from custody.server.console.visit import Visit
 from custody.server.console.words import vault_words
@@ -28,11 +28,17 @@ def _controls(visit: Visit) -> VaultControls:
 
 
 def limits(visit: Visit) -> Response:
-    return _page(visit, "vaults/limits.html")
+    _, mark = shown_mark(_limit_in_force(visit))
+    return _page(visit, "vaults/limits.html", in_force_mark=mark)
+
+
+def _limit_in_force(visit: Visit) -> dict[str, Any] | None:
+    return vault_limit_in_force(vault_here(visit).detailed_vault_limits)
 
 
 def review_limits(visit: Visit) -> Review:
     shown, typed = vault_here(visit), vault_limit(visit)
+    require_in_force(visit, _limit_in_force(visit), typed)
     now, is_sum = shown.detailed_vault_limits, typed["per_cycle"]
     used = (("Of this sum", used_words(now, typed)),) if now is not None and is_sum else ()
     ends = " The limit of each payment ends." if now is not None and is_sum and not now.per_cycle else ""
@@ -45,6 +51,7 @@ def review_limits(visit: Visit) -> Review:
         ),
         "Change the limit",
         f"It counts for the next payment.{ends} What waits already stays.",
+        pinned=(shown_mark(_limit_in_force(visit)),),
     )
 
 
@@ -54,11 +61,22 @@ def change_limits(visit: Visit) -> Response:
 
 
 def controls(visit: Visit) -> Response:
-    return _page(visit, "vaults/controls.html", controls=_controls(visit))
+    found = _controls(visit)
+    _, mark = shown_mark(_in_force(found))
+    return _page(visit, "vaults/controls.html", controls=found, in_force_mark=mark)
+
+
+def _in_force(found: VaultControls) -> dict[str, bool]:
+    return {"only_address_book": found.only_address_book, "maker_may_approve": found.maker_may_approve}
+
+
+def _ticked(visit: Visit) -> dict[str, Any]:
+    return {name: visit.form.ticked(name) for name in ("only_address_book", "maker_may_approve")}
 
 
 def review_controls(visit: Visit) -> Review:
-    form = visit.form
+    form, now = visit.form, _in_force(_controls(visit))
+    require_in_force(visit, now, _ticked(visit))
     return Review(
         f"Change the controls of {vault_here(visit).name}",
         (
@@ -70,17 +88,12 @@ def review_controls(visit: Visit) -> Review:
         ),
         "Change the controls",
         "They count for the next proposal, and for the next approval of those that wait.",
+        pinned=(shown_mark(now),),
     )
 
 
 def change_controls(visit: Visit) -> Response:
-    form = visit.form
-    visit.post(
-        "update-vault-controls",
-        **_place(visit),
-        only_address_book=form.ticked("only_address_book"),
-        maker_may_approve=form.ticked("maker_may_approve"),
-    )
+    visit.post("update-vault-controls", **_place(visit), **_ticked(visit))
     return visit.go(path_of(visit, vault_here(visit)), "The controls are changed.")
 
 

@@ -76,6 +76,13 @@ def test_a_permission_is_added_and_taken_and_a_limit_changed(desk, browse, here)
     )
     person.confirm(f"{one}/limit")
     assert roles_of(desk)["Payer"]["TransactionLimit"] == "2.00000000"
+    typed = {"new_transaction_limit": "3", "cycle_period": "M", "cycle_day": "31"}
+    person.open(one)
+    role = {"workspace_id": desk.workspace_id, "role_id": roles_of(desk)["Payer"]["RoleId"]}
+    others = {"new_transaction_limit": "1", "cycle_period": "M", "cycle_day": 31}
+    ok(desk.admin.post("/api/v1/update-role-policies", {**role, **others}))
+    person.send(f"{one}/limit", **typed, status=409)
+    assert "It was changed while you looked at it." in person.words
     person.open(one).send(f"{one}/name", name="Paymaster").confirm(f"{one}/name")
     assert "Paymaster" in roles_of(desk)
 

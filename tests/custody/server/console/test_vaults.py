@@ -106,11 +106,46 @@ def test_the_limit_is_changed_with_the_second_factor(desk, admin, base):
     assert admin.facts["From now on"] == (
         "At most 0.25000000 BTC in all payments of a month from day 5 (UTC) together"
     )
+    confirming = admin.html
     admin.confirm(f"{base}/limits")
     shown = desk.wallets()[0]["detailed_vault_limits"]
     assert (shown["Limit"], shown["PerCycle"]) == ("0.25000000", True)
+    # Sent twice, as by a second click, it is no other's change.
+    admin.html = confirming
+    assert "The limit is changed." in admin.confirm(f"{base}/limits").words
     admin.open(f"{base}/limits").send(f"{base}/limits", **typed | {"transaction_limit": "a lot"}, status=422)
     assert ("transaction_limit", "a lot") in admin.form(f"{base}/limits").fields
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["before the review", "after the review"])
+def test_a_limit_that_another_changed_meanwhile_is_looked_at_again(desk, admin, base, is_late):
+    """The person would confirm against another limit than the one beside which they typed."""
+    typed = {"transaction_limit": "9", "per_cycle": "no", "cycle_period": "M", "cycle_day": "1"}
+    admin.open(f"{base}/limits")
+    if is_late:
+        admin.send(f"{base}/limits", **typed)
+    here = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    others = {"transaction_limit": "0.125", "cycle_period": "M", "cycle_day": 1}
+    ok(desk.admin.post("/api/v1/update-vault", {**here, **others}))
+    if is_late:
+        admin.confirm(f"{base}/limits", status=409)
+    else:
+        admin.send(f"{base}/limits", **typed, status=409)
+    assert "It was changed while you looked at it." in admin.words
+    assert ("transaction_limit", "9") in admin.form(f"{base}/limits").fields
+    assert desk.wallets()[0]["detailed_vault_limits"]["Limit"] == "0.12500000"
+    admin.send(f"{base}/limits").confirm(f"{base}/limits")
+    assert desk.wallets()[0]["detailed_vault_limits"]["Limit"] == "9.00000000"
+
+
+def test_controls_that_another_changed_meanwhile_are_looked_at_again(desk, admin, base):
+    """A form sends both of them: it would take the other's change back."""
+    admin.open(f"{base}/controls")
+    here = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    others = {"only_address_book": True, "maker_may_approve": True}
+    ok(desk.admin.post("/api/v1/update-vault-controls", {**here, **others}))
+    admin.send(f"{base}/controls", maker_may_approve="", status=409)
+    assert "It was changed while you looked at it." in admin.words
 
 
 def test_the_controls_are_changed(desk, admin, base):
