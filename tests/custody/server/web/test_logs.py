@@ -12,6 +12,7 @@ from custody.schemas.logs import AuditLogEntry
 from custody.server.domain.audit import Category, ChainedRow
 from custody.server.domain.credentials import Caller
 from custody.server.domain.export import Seen, find_export_fault, read_csv, write_csv
+from custody.server.service.audit import names as audit_names
 from custody.server.service.audit import reading as logs
 from custody.server.service.system import place_of
 from custody.server.store.models import RolePermission
@@ -98,6 +99,19 @@ class TestPage:
         assert found(to_day="2026-03-09") == ["the ninth's last"]
         assert len(found(from_day="2026-03-09", to_day="2026-03-10")) == 2
         assert len(found(from_day="0001-01-01", to_day="9999-12-31")) == 2
+
+    def test_names_are_looked_up_for_so_many_ids_whoever_wrote_them(
+        self, world: World, alice: As, monkeypatch
+    ) -> None:
+        """People's own text may hold ids without end; who acted comes first."""
+        append(world, f"described as {' '.join(f'role {number}' for number in range(90, 2, -1))} role 1")
+        row = {**HERE, "order": "newest", "page_size": 1}
+        assert ok(alice.get(LOGS, **row))["names"] == {
+            "user 1": "alice@example.org",
+            "role 1": "Administrator",
+        }
+        monkeypatch.setattr(audit_names, "MAX_NAMES", 89)
+        assert ok(alice.get(LOGS, **row))["names"] == {"user 1": "alice@example.org"}
 
     def test_what_cannot_be_asked_is_said(self, alice: As) -> None:
         for query, sentence in (
