@@ -19,6 +19,7 @@ from sqlalchemy import delete
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import CoinLock
 from tests.support.examples import drawn
+from tests.support.platform import open_world
 from tests.support.platform_crash import STORIES, Databases, look, play
 
 ROOT = Path(__file__).parents[3]
@@ -65,6 +66,10 @@ def test_whoever_is_killed_everything_ends_confirmed_once(
 
 def test_the_harness_sees_what_is_wrong(root: Path) -> None:
     story = STORIES[0]
+    # What every forked process would do anew: build the routes, answer for the first time.
+    with open_world(root / "first") as world:
+        world.organisation("Acme", "admin@example.org")
+        world.as_user("admin@example.org")
     with Databases(root, None).copy(story) as (state, url):
         for number, turn in enumerate(story.turns):
             if number == 1:

@@ -16,9 +16,8 @@ from custody.server.service.proposals.signing import BROADCAST
 from custody.server.store.models import AuditEvent, Job, Proposal
 from tests.custody.server.service.network.test_troubles import listen, told_of
 from tests.support.backends import Unreliable
-from tests.support.custody import Desk, ok, open_desk
+from tests.support.custody import ok, open_desk
 from tests.support.platform import open_world
-from tests.support.prepared import Story, three_deposits
 from tests.support.replacing import bump, finished, forget_mempool, made, status
 
 
@@ -31,25 +30,8 @@ def node(funded):
 
 
 @pytest.fixture
-def beginning(request: pytest.FixtureRequest) -> Story:
-    return a_sent_one if "sent" in request.fixturenames else a_proposal
-
-
-def a_proposal(desk: Desk) -> None:
-    three_deposits(desk)
-    ok(desk.propose(150_000, fee_rate="2"))
-
-
-def a_sent_one(desk: Desk) -> None:
-    a_proposal(desk)
-    (proposal,) = desk.rows(Proposal)
-    finished(desk, proposal.id)
-
-
-@pytest.fixture
 def psbt_id(funded):
-    (proposal,) = funded.rows(Proposal)
-    return proposal.id
+    return made(funded.propose(150_000, fee_rate="2"))
 
 
 def finalised(desk, psbt_id):
@@ -186,8 +168,9 @@ def test_an_evicted_transaction_is_broadcast_again_at_the_next_block(funded, nod
 
 
 @pytest.fixture
-def sent(psbt_id):
+def sent(funded, node, psbt_id):
     """In the mempool."""
+    finished(funded, psbt_id)
     return psbt_id
 
 

@@ -7,39 +7,21 @@ from custody.server.service.proposals.coins import lock_coins
 from custody.server.store.models import ChainTransaction, Proposal
 from multisig import Psbt, Transaction, build_psbt, finalise
 from multisig.builder import CoinToSpend
-from tests.support.custody import SHOP, Desk, ok, refused, sign
-from tests.support.prepared import Story, nothing
+from tests.support.custody import SHOP, ok, refused, sign
 from tests.support.replacing import forget_mempool
 from tests.support.wallets import pay
 
 
 @pytest.fixture
-def beginning(request: pytest.FixtureRequest) -> Story:
-    if "sent" in request.fixturenames:
-        return a_payment_on_its_way
-    return a_proposal if "psbt_id" in request.fixturenames else nothing
-
-
-def a_proposal(desk: Desk) -> None:
-    desk.deposit(500_000)
-    ok(desk.propose(150_000))
-
-
-def a_payment_on_its_way(desk: Desk) -> None:
-    a_proposal(desk)
-    (proposal,) = desk.rows(Proposal)
-    broadcasting(desk, proposal.id)
-
-
-@pytest.fixture
 def psbt_id(desk):
-    (proposal,) = desk.rows(Proposal)
-    return proposal.id
+    desk.deposit(500_000)
+    return ok(desk.propose(150_000))["psbt_id"]
 
 
 @pytest.fixture
-def sent(psbt_id):
+def sent(desk, psbt_id):
     """In the mempool."""
+    broadcasting(desk, psbt_id)
     return psbt_id
 
 

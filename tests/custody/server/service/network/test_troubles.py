@@ -10,37 +10,21 @@ from tests.custody.server.service.network.test_sightings import (
     outside_spend,
     signed_outside,
 )
-from tests.support.custody import Desk, ok
-from tests.support.prepared import Story
+from tests.support.custody import ok
 from tests.support.replacing import accelerate, bump, cancel, finished, forget_mempool, made
 from tests.support.webhooks import told
 
 
 @pytest.fixture
-def beginning(request: pytest.FixtureRequest) -> Story:
-    return a_payment_on_its_way if "sent" in request.fixturenames else a_proposal
-
-
-def a_proposal(desk: Desk) -> None:
-    desk.deposit(500_000)
-    made(desk.propose(150_000, fee_rate="1"))
-
-
-def a_payment_on_its_way(desk: Desk) -> None:
-    a_proposal(desk)
-    (proposal,) = desk.rows(Proposal)
-    broadcasting(desk, proposal.id)
-
-
-@pytest.fixture
 def psbt_id(desk):
-    (proposal,) = desk.rows(Proposal)
-    return proposal.id
+    desk.deposit(500_000)
+    return made(desk.propose(150_000, fee_rate="1"))
 
 
 @pytest.fixture
-def sent(psbt_id):
+def sent(desk, psbt_id):
     """In the mempool."""
+    broadcasting(desk, psbt_id)
     return psbt_id
 
 
