@@ -39,7 +39,9 @@ def _decode_segwit(text: str, hrp: str, network: Network) -> bytes:
     except bech32.Bech32Error as error:
         raise InvalidAddress(f"This is not a valid address: {error}.") from error
     if hrp != network.hrp:
-        raise WrongNetwork(f"The address is for another network than {network}{_as_there(text, network)}.")
+        raise WrongNetwork(
+            f"The address is for another network than {network}{_regtest_form(text, network)}."
+        )
     script = witness_output(version, program)
     if classify(script) not in _KINDS_IN_USE:
         raise InvalidAddress(
@@ -50,8 +52,8 @@ def _decode_segwit(text: str, hrp: str, network: Network) -> bytes:
     return script
 
 
-def _as_there(text: str, network: Network) -> str:
-    """Devices write regtest's addresses as testnet's: a person may have copied one of those."""
+def _regtest_form(text: str, network: Network) -> str:
+    """A device writes a regtest address as a testnet one: this names the regtest form of such an address."""
     if network is not Network.REGTEST or not text.lower().startswith(Network.TESTNET4.hrp + "1"):
         return ""
     address = encode_address(decode_address(text, Network.TESTNET4), network)

@@ -10,7 +10,7 @@ MAX_CHARACTERS = 128
 
 
 class Base58Error(ValueError):
-    """Not Base58Check. Callers turn it into their own error, which knows what was meant."""
+    """Not Base58Check. The caller raises its own error, which says what the text should have been."""
 
 
 def encode_check(payload: bytes) -> str:

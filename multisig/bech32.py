@@ -26,7 +26,7 @@ class Encoding(IntEnum):
 
 
 class Bech32Error(ValueError):
-    """Not Bech32, or not a segwit address. Callers turn it into their own error."""
+    """Not Bech32, or not a segwit address. The caller raises its own error."""
 
 
 def encode(hrp: str, values: Sequence[int], encoding: Encoding) -> str:
@@ -38,7 +38,7 @@ def encode(hrp: str, values: Sequence[int], encoding: Encoding) -> str:
 
 
 def decode(text: str) -> tuple[str, list[int], Encoding]:
-    """Human-readable part, five-bit values without the checksum, and which of the two it is. Raises
+    """The human-readable part, the five-bit values without the checksum, and the encoding. Raises
     Bech32Error.
     """
     hrp, data = _split(text)

@@ -1,10 +1,10 @@
 """Building a PSBT that every vendor's device accepts (BIP-174, creator and updater).
 
-Each input carries both forms of its coin (a device proves the amount by the whole previous transaction),
-the witness script, and the origins of all keys; each change output its script and origins; the whole the
-account xpubs, by which a Trezor and a Ledger recognise the quorum.
+Each input carries its previous transaction (which proves the amount to a device), the output it spends, the
+witness script and the origins of all keys; each change output carries its script and origins. The account
+xpubs stand in the global map: a Trezor and a Ledger recognise the quorum by them.
 
-Also the size that a spend will have once it is signed.
+This module also computes the size of a spend before it is signed.
 """
 
 from base64 import b64encode
@@ -108,13 +108,13 @@ def built_psbt(
 
 def _check_amounts(coins: Sequence[CoinToSpend], outputs: Sequence[PsbtOutput]) -> None:
     if not outputs:
-        raise InvalidPsbt("The transaction pays nobody: it has no outputs.")
+        raise InvalidPsbt("The transaction has no outputs.")
     if sum(item.amount for item in outputs) > sum(coin.amount for coin in coins):
         raise InvalidPsbt("The outputs are more than the coins hold.")
 
 
 def spent_input(policy: Policy, coin: CoinToSpend, sequence: int) -> PsbtInput:
-    """The input that spends this coin, with all that a device wants to see. Raises InvalidPsbt."""
+    """The input that spends this coin, with every field that devices need. Raises InvalidPsbt."""
     previous, vout = coin.previous_transaction, coin.outpoint.vout
     if previous.txid != coin.outpoint.txid or vout >= len(previous.outputs):
         raise InvalidPsbt(f"The previous transaction given is not that of the coin {coin.outpoint}.")

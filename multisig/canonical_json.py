@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 JsonValue = dict[str, "JsonValue"] | list["JsonValue"] | str | int | bool | None
 
-# RFC 7493 (I-JSON), section 2.2: beyond it a double no longer tells neighbours apart.
+# RFC 7493 (I-JSON), section 2.2: a double represents every whole number up to here exactly.
 MAX_INTEGER = 2**53 - 1
 # Far more than anything hashed here has; without it a hostile text would end in a RecursionError.
 MAX_DEPTH = 32
@@ -20,7 +20,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class JsonError(ValueError):
-    """What has no canonical form, or is not in it. Callers turn it into their own error."""
+    """A value without a canonical form, or a text that is not in it. The caller raises its own error."""
 
 
 def canonical_json(value: JsonValue) -> bytes:

@@ -1,4 +1,4 @@
-"""The one descriptor this platform uses, and its checksum (BIP-380, BIP-383, BIP-389).
+"""The one form of descriptor that is supported, and its checksum (BIP-380, BIP-383, BIP-389).
 
 `wsh(sortedmulti(M,[fingerprint/path]xpub/<0;1>/*,…))#checksum`
 """
@@ -112,7 +112,7 @@ class SortedMulti(ByMember):
 def _read(text: str, network: Network | None, *, strict: bool) -> tuple[int, tuple[OriginKey, ...]]:
     match = _SORTED_MULTI.fullmatch(strip_checksum(text, strict=strict))
     if match is None:
-        raise InvalidDescriptor("Only descriptors of the form wsh(sortedmulti(M,key,…)) are taken.")
+        raise InvalidDescriptor("Only descriptors of the form wsh(sortedmulti(M,key,…)) are supported.")
     expressions = match[2].split(",")
     return int(match[1]), tuple(_parse_key(expression, network) for expression in expressions)
 

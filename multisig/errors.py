@@ -84,7 +84,7 @@ class InvalidToken(MultisigError):
     """Token data or bytecode that is malformed, out of range, or not in its one canonical form."""
 
     code = "invalid-token"
-    hint = "Do not sign it; ask whoever made the transaction to build it again."
+    hint = "Do not sign it; ask the maker of the transaction to build it again."
 
 
 class InvalidPsbt(MultisigError):
@@ -109,8 +109,8 @@ class PsbtMismatch(MultisigError):
 
 
 class BadSignature(MultisigError):
-    """A signature that is malformed, foreign, or does not sign this. `input_index` names the input,
-    if known.
+    """A signature that is malformed, by another key, or over another transaction. `input_index` names the
+    input, if known.
     """
 
     code = "bad-signature"

@@ -112,7 +112,7 @@ class DerivationPath(AsWritten):
 
 
 def _require_child_numbers(indexes: Iterable[int]) -> None:
-    # One loop and no call for each: every key of every coin has a path.
+    # One loop without a call for each number: every key of every coin has a path.
     for index in indexes:
         if type(index) is not int or not 0 <= index <= MAX_CHILD_NUMBER:
             raise InvalidPath("A path's levels are whole numbers from 0 to 2147483647, hardened or not.")
@@ -244,7 +244,7 @@ class ExtendedPublicKey(AsWritten):
         """Its 78 bytes (BIP-32, Serialization format)."""
         return self._bytes
 
-    # Written into every PSBT about its vault.
+    # Cached: every PSBT of its vault contains it.
     @cached_property
     def _bytes(self) -> bytes:
         return b"".join((
@@ -259,7 +259,7 @@ class ExtendedPublicKey(AsWritten):
     def __str__(self) -> str:
         return self._text
 
-    # Written once: a descriptor and all that is said of a vault repeat it.
+    # Cached: descriptors and messages about a vault repeat it.
     @cached_property
     def _text(self) -> str:
         return base58.encode_check(self.serialize())
@@ -270,7 +270,9 @@ def _refuse_version(version: bytes) -> None:
         raise InvalidKey("This is a private key.", hint=_PRIVATE_HINT)
     name = _SLIP132_VERSIONS.get(version)
     if name is not None:
-        raise InvalidKey(f"This extended key is in the {name} form, which is not taken.", hint=_SLIP132_HINT)
+        raise InvalidKey(
+            f"This extended key is in the {name} form, which is not supported.", hint=_SLIP132_HINT
+        )
 
 
 def _require_unhardened(*indexes: int) -> None:
@@ -300,7 +302,7 @@ class OriginKey(AsWritten):
         return self.origin.fingerprint
 
     def require_agreement(self) -> None:
-        """What the extended key says of its own place must be what the origin says (S17). Raises
+        """Check that the extended key's depth, child number and parent agree with its origin (S17). Raises
         InvalidKey.
         """
         path = self.origin.path

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class NetworkKind(StrEnum):
-    """What an extended key can tell apart: all test networks share one form (BIP-32, SLIP-44)."""
+    """The kinds of network that an extended key distinguishes: test networks share one (BIP-32, SLIP-44)."""
 
     MAINNET = "mainnet"
     TESTNET = "testnet"
@@ -49,7 +49,7 @@ class Network(StrEnum):
 
     @property
     def api_name(self) -> str:
-        """The platform's word for it: "mainnet" or "testnet"."""
+        """Its name in the platform's API: "mainnet" or "testnet"."""
         return self.kind.value
 
     @property

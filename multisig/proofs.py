@@ -1,4 +1,4 @@
-"""What can be proven about the coins of a PSBT, without believing a word of it.
+"""What can be proven about the coins of a PSBT, without trusting any of its claims.
 
 An amount is proven by the whole previous transaction, whose hash is in the outpoint (BIP-174;
 CVE-2020-14199). Ownership is proven by deriving the script again from the policy this machine holds
@@ -21,7 +21,7 @@ Derivations = Mapping[bytes, KeyOrigin]
 
 
 class Unproven(Enum):
-    """Why the output that an input spends is not known for certain."""
+    """Why the output that an input spends is not proven."""
 
     MISSING = "previous-transaction-missing"
     MISMATCH = "previous-transaction-mismatch"
@@ -29,20 +29,20 @@ class Unproven(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a script stands in a policy: chain (0 receive, 1 change) and address index."""
+    """The position of a script in a policy: chain (0 receive, 1 change) and address index."""
 
     chain: int
     index: int
 
     @property
     def is_absurd(self) -> bool:
-        """Whether no wallet would ever look for coins there."""
+        """Whether wallets would not look for coins there."""
         return self.chain not in {RECEIVE, CHANGE} or self.index > MAX_INDEX
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OurScript(ByMember):
-    """A script derived from the policy, with all that a PSBT must say about it.
+    """A script derived from the policy, and what a PSBT must contain for it.
 
     `witness_script` is None for a single-signature profile, whose spend reveals a key only.
     """
@@ -87,7 +87,7 @@ def proven_output(item: PsbtInput) -> TxOut | Unproven:
 
 
 class Prover:
-    """Tells what belongs to one policy."""
+    """Recognises the scripts of one policy."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy

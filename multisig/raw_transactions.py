@@ -1,8 +1,7 @@
-"""Transactions as they stand in a block: their ids, what they spend and whom they pay, without an object for
-each part.
+"""The transactions of a block, read without an object for each part: txid, outpoints spent, output scripts.
 
-Who follows a chain looks at every transaction and needs few of them. This reads as strictly as
-`Transaction.parse` does, and refuses what that refuses.
+A chain follower looks at every transaction and parses only a few in full. This is as strict as
+`Transaction.parse`.
 """
 
 from typing import NamedTuple
@@ -38,15 +37,12 @@ class RawTransaction(NamedTuple):
         return self.hash[::-1].hex()
 
     def parse(self) -> Transaction:
-        """The whole of it."""
         return Transaction.parse(self.raw)
 
 
-def read_several(data: bytes) -> tuple[RawTransaction, ...]:
-    """From exactly these bytes, which are their number and then each of them, as a block has them behind its
-    header.
-
-    Raises InvalidTransaction.
+def read_transactions(data: bytes) -> tuple[RawTransaction, ...]:
+    """The transactions of a block. `data` is what follows the header: a count, then each transaction. Raises
+    InvalidTransaction.
     """
     with reading(data, "a list of transactions") as reader:
         number = reader.count(LEAST_TRANSACTION_BYTES)
@@ -66,7 +62,7 @@ def _read(reader: Reader, data: bytes) -> RawTransaction:
     scripts = tuple(_read_script(reader) for _ in range(reader.count(LEAST_OUTPUT_BYTES)))
     end = reader.offset
     if is_segwit:
-        _pass_witnesses(reader, len(spent))
+        _skip_witnesses(reader, len(spent))
     # BIP-141: the txid leaves marker and witnesses out.
     stripped = version + data[body:end] + reader.take(4)
     return RawTransaction(data[start : reader.offset], sha256d(stripped), spent, scripts)
@@ -84,7 +80,7 @@ def _read_script(reader: Reader) -> bytes:
     return reader.sized()
 
 
-def _pass_witnesses(reader: Reader, inputs: int) -> None:
+def _skip_witnesses(reader: Reader, inputs: int) -> None:
     items = 0
     for _ in range(inputs):
         number = reader.count(1)

@@ -1,7 +1,7 @@
 """RIPEMD-160 in Python, for machines whose OpenSSL has switched it off.
 
 Source: Dobbertin, Bosselaers, Preneel, "RIPEMD-160: a strengthened version of RIPEMD" (1996), appendix A.
-Only public keys are hashed with it here, so that timing tells nothing.
+It hashes public keys only, so it need not be constant-time.
 """
 
 import struct

@@ -1,11 +1,11 @@
-"""How values read in logs and in the interpreter: as the field writes them, and bytes as hex."""
+"""`repr` for logs and the interpreter: values in their usual text form, bytes as hex."""
 
 from collections.abc import Mapping
 from dataclasses import fields
 from enum import Enum
 from typing import Any
 
-# A script, a hash and a signature stand whole; a transaction or a bytecode does not.
+# Enough for a script, a hash or a signature; a transaction or a bytecode is cut.
 MOST_BYTES = 80
 MOST_MEMBERS = 20
 
@@ -28,11 +28,11 @@ class ByMember:
     __slots__ = ()
 
     def __repr__(self) -> str:
-        told = (f"{one.name}={_told(getattr(self, one.name))}" for one in fields(self) if one.repr)  # type: ignore[arg-type]
-        return f"{type(self).__name__}({', '.join(told)})"
+        members = (f"{one.name}={_shown(getattr(self, one.name))}" for one in fields(self) if one.repr)  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(members)})"
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     match value:
         case bytes():
             whole = len(value) <= MOST_BYTES
@@ -40,9 +40,9 @@ def _told(value: Any) -> str:
         case str() if isinstance(value, Enum):
             return repr(str(value))
         case tuple():
-            return f"({_joined([_told(one) for one in value])})"
+            return f"({_joined([_shown(one) for one in value])})"
         case Mapping():
-            return f"{{{_joined([f'{_told(name)}: {_told(one)}' for name, one in value.items()])}}}"
+            return f"{{{_joined([f'{_shown(name)}: {_shown(one)}' for name, one in value.items()])}}}"
         case _:
             return repr(value)
 

@@ -82,10 +82,8 @@ class SigningInput(ByMember):
 
 
 class ProvenSpend:
-    """A PSBT whose every input is proven to be a coin of the policy. The proof is made once, for all later
-    steps.
-
-    The PSBT and its proof cannot be exchanged separately: only `accept` gives another PSBT.
+    """A PSBT whose every input is proven to be a coin of the policy. The proof is computed once and used by
+    all later steps; only `accept` changes the PSBT.
     """
 
     __slots__ = ("_inputs", "_policy", "_psbt")
@@ -107,7 +105,7 @@ class ProvenSpend:
             for ours, theirs, signing in zip(self._psbt.inputs, returned.inputs, self._inputs, strict=True)
         }
         spend = object.__new__(ProvenSpend)
-        # Nothing but signatures is new: it is the same transaction, and it spends the same coins.
+        # The transaction and its coins are the same, so the proof still holds.
         spend._psbt = self._psbt.with_signatures(new)
         spend._policy, spend._inputs = self._policy, self._inputs
         return spend
@@ -141,7 +139,7 @@ def signing_inputs(psbt: Psbt, policy: Policy) -> tuple[SigningInput, ...]:
 
 
 def signing_input(index: int, ours: OurScript, amount: Sats, cache: SighashCache) -> SigningInput:
-    """The input that spends a coin of this amount with this script of the policy (BIP-143)."""
+    """The input that spends a coin with this amount and script (BIP-143)."""
     signers = ours.signers
     script_code = ours.witness_script
     if script_code is None:
@@ -164,18 +162,18 @@ def _proven_coin(item: PsbtInput, index: int, prover: Prover) -> tuple[OurScript
 
 
 def claimed_signatures(item: PsbtInput, signing: SigningInput) -> dict[bytes, bytes]:
-    """The signatures an input carries, with those of a finalised input taken apart; none is verified yet.
+    """The signatures of an input, also from the witness of a finalised one; not verified.
 
     Raises BadSignature for a final witness that does not spend this coin.
     """
     if item.final_script_witness is None:
         return dict(item.partial_signatures)
-    return {**_take_apart(item.final_script_witness, signing), **item.partial_signatures}
+    return {**_witness_signatures(item.final_script_witness, signing), **item.partial_signatures}
 
 
-def _take_apart(stack: Sequence[bytes], signing: SigningInput) -> dict[bytes, bytes]:
+def _witness_signatures(stack: Sequence[bytes], signing: SigningInput) -> dict[bytes, bytes]:
     if signing.witness_script is None:
-        return _take_apart_single(stack, signing)
+        return _single_witness_signature(stack, signing)
     if len(stack) < 2 or stack[0] or stack[-1] != signing.witness_script:
         raise BadSignature(
             f"The final witness of input {signing.index} is not for this vault.", signing.index
@@ -183,7 +181,8 @@ def _take_apart(stack: Sequence[bytes], signing: SigningInput) -> dict[bytes, by
     found: dict[bytes, bytes] = {}
     keys = iter(signing.signers)
     for signature in stack[1:-1]:
-        # A multisig script takes signatures in the order of its keys, so the keys passed over are done with.
+        # OP_CHECKMULTISIG takes signatures in the order of the keys, so skipped keys cannot match a later
+        # signature.
         key = next((key for key in keys if signing.is_valid(key, signature)), None)
         if key is None:
             raise BadSignature(
@@ -193,14 +192,14 @@ def _take_apart(stack: Sequence[bytes], signing: SigningInput) -> dict[bytes, by
     return found
 
 
-def _take_apart_single(stack: Sequence[bytes], signing: SigningInput) -> dict[bytes, bytes]:
+def _single_witness_signature(stack: Sequence[bytes], signing: SigningInput) -> dict[bytes, bytes]:
     if len(stack) != 2 or stack[1] not in signing.signers:
         raise BadSignature(f"The final witness of input {signing.index} is not for this key.", signing.index)
     return {stack[1]: stack[0]}
 
 
 def verify_signatures(psbt: Psbt, policy: Policy) -> SignatureReport:
-    """What is signed, and who is missing.
+    """Who has signed each input, and who is missing.
 
     Raises BadSignature with the input's index for any signature that is invalid, foreign, not SIGHASH_ALL,
     high S or not strict DER; PsbtMismatch where an input is not proven to be the policy's.
@@ -232,9 +231,10 @@ def accept_signatures(base: Psbt, returned: Psbt, policy: Policy, signer: Finger
     """`base` with the new signatures of one signer; everything else in `returned` is ignored.
 
     Amounts and scripts come from `base`. With `signer` None, any key of the policy may have signed. A
-    signature that `base` already has is passed over, and so is a second one by the same key. Inputs may be
-    left unsigned. Raises PsbtMismatch for another unsigned transaction; BadSignature with the input's index
-    for any signature that does not verify, ForeignSignature for one by another key. Then nothing is taken.
+    signature that `base` already has is skipped, and so is a second one by the same key. Inputs may be left
+    unsigned. Raises PsbtMismatch for another unsigned transaction; BadSignature with the input's index for
+    any signature that does not verify, ForeignSignature for one by another key. No signature is then
+    accepted.
     """
     return ProvenSpend(base, policy).accept(returned, signer).psbt
 
@@ -257,7 +257,7 @@ def _new_signatures(
             continue
         if signer is not None and signing.signers[key] != signer:
             raise ForeignSignature(
-                f"Input {signing.index} brings a signature by {signing.signers[key]}, not by {signer}.",
+                f"Input {signing.index} has a signature by {signing.signers[key]}, not by {signer}.",
                 signing.index,
             )
         new[key] = signature
@@ -270,7 +270,7 @@ def signer_progress(psbt: Psbt, policy: Policy, signer: Fingerprint) -> SignerPr
 
 
 def progress_of(psbt: Psbt, policy: Policy, signer: Fingerprint) -> SignerProgress:
-    """Which inputs carry a valid signature of this signer, whatever stands beside it.
+    """Which inputs carry a valid signature of this signer; other signatures are ignored.
 
     Raises PsbtMismatch where an input is not proven to be the policy's.
     """
@@ -338,5 +338,5 @@ def _witness(item: PsbtInput, signing: SigningInput, needed: int) -> tuple[bytes
         (key,) = verified.valid
         return (claimed[key], key)
     chosen = [claimed[key] for key in verified.valid][:needed]
-    # The empty item is the one that CHECKMULTISIG takes too many (BIP-147).
+    # CHECKMULTISIG pops one item too many; it must be empty (BIP-147).
     return (b"", *chosen, signing.witness_script)

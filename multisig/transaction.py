@@ -124,7 +124,7 @@ class Transaction(ByMember):
         """The bytes on the wire; without witnesses those that the txid is the hash of."""
         return self._whole if include_witness and self.has_witness else self._stripped
 
-    # Serialised once: encoding a PSBT, ids and sizes use the same bytes.
+    # Cached: encoding a PSBT, ids and sizes use the same bytes.
     @cached_property
     def _whole(self) -> bytes:
         version, middle, locktime = self._stripped[:4], self._stripped[4:-4], self._stripped[-4:]
@@ -176,7 +176,7 @@ def _require_uint32(number: int, what: str) -> None:
 
 @contextmanager
 def reading(data: bytes, what: str) -> Iterator[Reader]:
-    """All of the bytes are read in the block. Raises InvalidTransaction where they are something else."""
+    """A reader whose bytes must all be read in the block. Raises InvalidTransaction for malformed ones."""
     reader = Reader(data)
     try:
         yield reader
@@ -218,8 +218,8 @@ def _serialize_witness(witness: tuple[bytes, ...]) -> bytes:
 
 @dataclass(frozen=True)
 class SighashCache:
-    """Signature hashes of one transaction: what all inputs share is hashed once, so that n inputs cost n
-    (BIP-143).
+    """Signature hashes of one transaction. The parts that all inputs share are hashed once: the cost is
+    linear in the inputs (BIP-143).
     """
 
     transaction: Transaction
@@ -320,9 +320,7 @@ class RelativeLock:
 
 
 def relative_lock(sequence: int, version: int) -> RelativeLock | None:
-    """What an input's sequence asks for in a transaction of this version; None where its coin need
-    not wait.
-    """
+    """The relative lock of an input's sequence (BIP-68); None where it has none."""
     value = sequence & _VALUE
     if version < _FIRST_VERSION or sequence & _DISABLED or not value:
         return None

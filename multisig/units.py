@@ -1,4 +1,4 @@
-"""Amounts in satoshi and fee rates. No float ever touches either."""
+"""Amounts in satoshi and fee rates. Neither is ever a float."""
 
 import re
 from dataclasses import dataclass

@@ -101,16 +101,13 @@ class Vault(ByMember):
         return str(SortedMulti(self.threshold, self.cosigners))
 
     def chain_descriptor(self, chain: int) -> str:
-        """Of the receiving or of the change addresses alone, with checksum: Core before 29 reads no
-        ``<0;1>`` (BIP-389).
-        """
+        """The descriptor of one chain alone, with checksum: Core before 29 reads no ``<0;1>`` (BIP-389)."""
         keys = ",".join(f"{key}/{chain}/*" for key in self.cosigners)
         return with_checksum(f"wsh(sortedmulti({self.threshold},{keys}))")
 
     @cached_property
     def verification_code(self) -> str:
-        """The code that signers compare to know that they mean the same quorum, whatever a platform tells
-        them.
+        """The code by which signers compare their quorum, without trusting a platform.
 
         It does not depend on the cosigners' order. Anyone can compute it: sort the key expressions as text,
         write the descriptor with its checksum, take the first 20 bytes of its SHA-256 in Crockford's base 32,
@@ -222,10 +219,10 @@ def _require_in_bounds(chain: int, index: int) -> None:
 
 def _require_account(key: OriginKey, network: Network, account_path: _AccountPath) -> None:
     key.xpub.require_network(network)
-    # What wallets write where they do not know the device: none could be found by it, and several keys would
-    # share it.
+    # Wallets write 00000000 where they do not know the device: no device has it, and several keys would share
+    # it.
     if not any(bytes(key.fingerprint)):
-        raise InvalidKey("The fingerprint 00000000 names no device.")
+        raise InvalidKey("The fingerprint 00000000 is a placeholder and names no device.")
     path = key.origin.path
     expected = account_path(network, account_of(path))
     if path != expected:
@@ -238,7 +235,7 @@ def _wrong_path(key: OriginKey, network: Network, expected: DerivationPath) -> M
     if path.indexes[:1] + path.indexes[2:] == expected.indexes[:1] + expected.indexes[2:]:
         return WrongNetwork(f"The path {path} is for another network than {network}.")
     return InvalidKey(
-        f"The key of {key.fingerprint} is at {path}, which is no account of this kind.",
+        f"The key of {key.fingerprint} is at {path}, which is not an account of this kind.",
         hint=f"Export the key at a path like {expected}.",
     )
 

@@ -120,7 +120,7 @@ def _quorum_of_input(index: int, item: PsbtInput) -> tuple[int, int]:
     try:
         threshold, keys = parse_multisig_script(item.witness_script)
     except InvalidTransaction as error:
-        raise InvalidPsbt(f"The script of input {index} is no multisig script.") from error
+        raise InvalidPsbt(f"The script of input {index} is not a multisig script.") from error
     return threshold, len(keys)
 
 
@@ -133,7 +133,7 @@ def _require_coin(prover: Prover, index: int, item: PsbtInput) -> None:
     except MultisigError as error:
         raise InvalidPsbt(f"The place of input {index} cannot be derived.") from error
     if ours is None or ours.witness_script != item.witness_script:
-        raise InvalidPsbt(f"Input {index} is no coin of the account keys that the PSBT carries.")
+        raise InvalidPsbt(f"Input {index} is not a coin of the account keys in the PSBT.")
 
 
 def bsms_record(vault: Vault) -> str:

@@ -2,9 +2,7 @@
 
 
 class WireError(ValueError):
-    """Bytes that end too early, or a number not in its one canonical form. Callers turn it into their own
-    error.
-    """
+    """Bytes that end too early, or a number not in its canonical form. The caller raises its own error."""
 
 
 _ONE_BYTE = tuple(number.to_bytes(1) for number in range(0xFD))
@@ -23,7 +21,7 @@ def compact_size(number: int) -> bytes:
 
 def with_length(data: bytes) -> bytes:
     """`data` behind its length."""
-    # Nearly every length is one byte, as where they are read: this spares two calls.
+    # Nearly every length is one byte: this saves two calls.
     length = len(data)
     return _ONE_BYTE[length] + data if length < 0xFD else compact_size(length) + data
 
@@ -66,7 +64,7 @@ class Reader:
 
     def sized(self) -> bytes:
         """Bytes that stand behind their length."""
-        # Nearly every length is one byte, and a PSBT has thousands: this path spares three calls.
+        # Nearly every length is one byte, and a PSBT has thousands of them: this saves three calls.
         data, start = self._data, self.offset + 1
         length = data[start - 1] if start <= self._end else 0xFF
         end = start + length

@@ -1,7 +1,8 @@
 """Signed messages that prove control of an address, and of coins (BIP-322, version 2.0.0).
 
-The signature spends, in a transaction that can never be mined, the only output of another one that holds the
-message and does not exist. What proves funds spends coins beside it.
+Two virtual transactions, which can never be mined, stand for the proof. `to_spend` commits to the message and
+has one output, with the script of the address. `to_sign` spends that output, and in a proof of funds also the
+coins.
 """
 
 from multisig.bip322.devices import PROOF_SIGNING, ProofSigning, may_sign_proof, signing_devices, why_no_proof

@@ -1,5 +1,5 @@
-"""Which devices sign the PSBT of a message (BIP-322), by maker, model and firmware: read from the makers'
-sources, and nothing taken for granted beyond them.
+"""Which devices sign the PSBT of a message (BIP-322), by maker, model and firmware, as the makers' sources
+have it.
 """
 
 import re
@@ -13,11 +13,11 @@ _VERSION: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})", re.A
 
 @dataclass(frozen=True)
 class ProofSigning:
-    """What the models whose name begins with ``model`` do, from firmware ``since`` to ``until`` (a Ledger's:
-    of its Bitcoin app), with the PSBT of a signed message (BIP-322).
+    """How the models whose name begins with ``model`` treat the PSBT of a signed message (BIP-322), from
+    firmware ``since`` to ``until`` (of a Ledger: of its Bitcoin app).
 
-    ``control``: it signs for an address. ``funds``: for coins beside it, on a screen that a person may be
-    asked to approve. ``shows``: what its screen says, or why it does not sign.
+    ``control``: it signs for an address. ``funds``: it also signs for coins, with a screen that a person can
+    check. ``shows``: what its screen says, or why it does not sign.
     """
 
     maker: str
@@ -34,7 +34,7 @@ _NO_EMPTY_DATA: Final = (
     "it cannot make an output that is OP_RETURN and nothing more: it would sign another one"
 )
 
-# A device that no row tells of is not asked.
+# A device without a row is not asked to sign.
 PROOF_SIGNING: Final[tuple[ProofSigning, ...]] = (
     ProofSigning(
         "trezor",
@@ -88,7 +88,7 @@ PROOF_SIGNING: Final[tuple[ProofSigning, ...]] = (
         shows="the whole message, the address, and the sum of the coins",
         source="read: shared/psbt.py, validate_bip322_input0; shared/auth.py (5.5.1, 5.6.0, 5.6.1)",
     ),
-    # Coins beside the address would all be shown as a fee. Nobody learns to say yes to that.
+    # It would show all coins of a proof of funds as a fee: users must not get used to approving that.
     ProofSigning(
         "ledger",
         "Ledger",
@@ -112,7 +112,7 @@ def proof_signing(maker: str, model: str, firmware: str | None) -> ProofSigning 
 
 
 def why_no_proof(maker: str, model: str, firmware: str | None, *, coins: int) -> str:
-    """Why this device signs no message for an address and so many coins, in words; empty where it does."""
+    """Why this device cannot sign a proof with this many coins, in words; empty if it can."""
     known = proof_signing(maker, model, firmware)
     if known is None:
         return "it is not known whether it signs messages of a vault (BIP-322), so it is not asked"
@@ -124,13 +124,15 @@ def why_no_proof(maker: str, model: str, firmware: str | None, *, coins: int) ->
 
 
 def may_sign_proof(maker: str, model: str, firmware: str | None, *, coins: int) -> bool:
-    """Whether it does with this firmware, or with a newer one that is known: it may have been updated."""
+    """Whether this firmware, or a newer one in the table, signs it: the device may have been updated
+    since.
+    """
     version = _numbers(firmware) or (0, 0, 0)
     return any(version <= row.until for row in _rows(maker, model) if _signs(row, coins))
 
 
 def signing_devices(*, coins: int) -> str:
-    """Those that sign for an address and so many coins: ``Coldcard 5.5.1 to 5.6.1, …``."""
+    """The devices that sign a proof with this many coins: ``Coldcard 5.5.1 to 5.6.1, …``."""
     able = (row for row in PROOF_SIGNING if _signs(row, coins))
     return ", ".join(f"{row.model} {_dotted(row.since)} to {_dotted(row.until)}" for row in able)
 

@@ -15,12 +15,12 @@ from multisig.wire import Reader, WireError, compact_size, with_length
 
 # Four characters of base64 carry three bytes; the prefix, and padding.
 MAX_CHARACTERS: Final = MAX_BYTES // 3 * 4 + 16
-# Bitcoin Core relays no heavier transaction (MAX_STANDARD_TX_WEIGHT), of which a byte weighs at least one.
+# Bitcoin Core relays no heavier transaction (MAX_STANDARD_TX_WEIGHT); a byte weighs at least one unit.
 _MAX_FULL_BYTES: Final = 400_000
 
 
 class Variant(StrEnum):
-    """Which form a signature has, by its prefix."""
+    """The form of a signature, named by its prefix."""
 
     SIMPLE = "smp"
     FULL = "ful"
@@ -29,8 +29,8 @@ class Variant(StrEnum):
 
 @dataclass(frozen=True, repr=False)
 class ProofSignature(ByMember):
-    """A signature taken apart: the witness of a simple one, the transaction of a full one, the PSBT of one
-    that proves funds. Nothing of it is verified.
+    """A parsed signature: the witness of a simple one, the transaction of a full one, or the PSBT of a proof
+    of funds. It is not verified.
     """
 
     variant: Variant

@@ -1,4 +1,4 @@
-"""What does this proof say, and of whom? From the bytes of the PSBT and the policy this machine holds."""
+"""Inspects the PSBT of a signed message, from its bytes and the policy that this machine holds."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ from multisig.errors import InvalidMessage
 from multisig.inspection import Finding, FindingCode, Inspection
 from multisig.inspection.inputs import inspect_inputs
 from multisig.inspection.model import ProofOfControl, ProvenCoin, found
-from multisig.inspection.transaction import about_keys
+from multisig.inspection.transaction import inspect_keys
 from multisig.network import Network
 from multisig.proofs import Prover, Unproven, policy_keys, policy_threshold, proven_output
 from multisig.psbt import Psbt
@@ -27,7 +27,7 @@ def inspect_proof(psbt: Psbt, policy: Policy, *, network: Network) -> Inspection
     prover = Prover(policy)
     ins = inspect_inputs(psbt, prover)
     message, wrong = _message(psbt)
-    findings = (*ins.findings, *about_keys(psbt, policy, network), *wrong, *_form(psbt, message))
+    findings = (*ins.findings, *inspect_keys(psbt, policy, network), *wrong, *_form(psbt, message))
     proof = ProofOfControl(message, *_coins(psbt, prover))
     return Inspection(
         network=network,
@@ -50,7 +50,7 @@ def inspect_proof(psbt: Psbt, policy: Policy, *, network: Network) -> Inspection
 
 
 def _coins(psbt: Psbt, prover: Prover) -> tuple[str, tuple[ProvenCoin, ...]]:
-    """The address that speaks, and the coins beside it; nothing where one is not proven to be ours."""
+    """The address that signs, and the coins of a proof of funds; empty where one is not proven to be ours."""
     proven = []
     for item in psbt.inputs:
         output = proven_output(item)

@@ -1,7 +1,8 @@
-"""A proof as a PSBT for the devices of a vault, and the signature that comes of it (BIP-322, "PSBT creator").
+"""A proof as a PSBT for the devices of a vault, and the signature made of the signed PSBT (BIP-322, "PSBT
+creator").
 
-Devices get both forms of every coin, as in a payment: of the first input, the transaction that holds the
-message.
+Every input carries its previous transaction and its output, as in a payment; that of the first input is
+`to_spend`.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from multisig.transaction import OutPoint, Transaction
 from multisig.units import Sats
 from multisig.vault import Policy
 
-# A proof is made of so many coins at most: a device takes seconds for each.
+# A device takes seconds for each coin.
 MAX_COINS = 250
 
 
@@ -56,10 +57,7 @@ def is_proof(psbt: Psbt) -> bool:
 
 
 def finalise_proof(signed: ProvenSpend) -> ProofSignature:
-    """The signature, of the shortest form. It tells neither account keys nor paths.
-
-    Raises NotFinalisable.
-    """
+    """The signature in its shortest form, without account keys and paths. Raises NotFinalisable."""
     final = signed.finalise()
     if len(final.inputs) == 1:
         return ProofSignature(Variant.SIMPLE, final.inputs[0].witness)

@@ -1,7 +1,7 @@
-"""The rules beyond consensus that a signed message keeps (BIP-322, "Verification Process").
+"""The rules that BIP-322 adds to consensus ("Verification Process").
 
-Consensus is judged by an engine first. What is left are encodings, and scripts that walk no path but one. A
-script with an operation that is not followed here is not judged: the proof is then inconclusive.
+A consensus engine has already accepted the input. What remains are encodings and a small interpreter of
+scripts. A script with an operation that the interpreter does not support makes the proof inconclusive.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,12 +19,12 @@ class BrokenRule(Exception):
     """A required rule is broken: the proof is invalid."""
 
 
-class NotFollowed(Exception):
-    """An upgradable rule is broken, or a script is not understood: the proof is inconclusive."""
+class Inconclusive(Exception):
+    """An upgradable rule is broken, or a script is not supported: the proof is inconclusive."""
 
 
 class _Op(IntEnum):
-    """The operations that are followed, beside pushes (Bitcoin Core, script/script.h)."""
+    """The operations that are supported, beside pushes (Bitcoin Core, script/script.h)."""
 
     PUSHDATA1 = 0x4C
     PUSHDATA4 = 0x4E
@@ -64,7 +64,7 @@ Operation = tuple[int, bytes | None]
 
 
 def check_input(tx: Transaction, index: int, spent: TxOut, cache: SighashCache) -> None:
-    """Raises BrokenRule or NotFollowed. Consensus has already accepted the input."""
+    """Raises BrokenRule or Inconclusive. Consensus has already accepted the input."""
     kind, txin = classify(spent.script_pubkey), tx.inputs[index]
     if kind is ScriptKind.P2PKH:
         _key_spend(_pushes(txin.script_sig))
@@ -77,7 +77,7 @@ def check_input(tx: Transaction, index: int, spent: TxOut, cache: SighashCache) 
     elif parse_witness_output(spent.script_pubkey) is not None:
         _witness(tx, index, spent, cache)
     else:
-        raise NotFollowed(f"The script of input {index} is of no known kind.")
+        raise Inconclusive(f"The script of input {index} is of no known kind.")
 
 
 def _witness(tx: Transaction, index: int, spent: TxOut, cache: SighashCache) -> None:
@@ -87,24 +87,24 @@ def _witness(tx: Transaction, index: int, spent: TxOut, cache: SighashCache) -> 
     elif kind is ScriptKind.P2WSH:
         script = stack[-1]
         digest = cache.segwit_v0(index, script, spent.amount)
-        _Path(lambda key, signature: verify_ecdsa(key, digest, signature[:-1])).walk(script, stack[:-1])
+        _Interpreter(lambda key, signature: verify_ecdsa(key, digest, signature[:-1])).run(script, stack[:-1])
     elif kind is ScriptKind.P2TR:
         _taproot(stack)
     else:
-        raise NotFollowed(f"Input {index} has a witness version that has no rules yet.")
+        raise Inconclusive(f"Input {index} has a witness version that has no rules yet.")
 
 
 def _taproot(stack: Sequence[bytes]) -> None:
     if len(stack) > 1 and stack[-1][:1] == bytes((_ANNEX,)):
-        raise NotFollowed("The witness has an annex, which has no rules yet.")
+        raise Inconclusive("The witness has an annex, which has no rules yet.")
     if len(stack) == 1:
         _require_schnorr(stack[0])
         return
     *items, script, control = stack
     if control[0] & 0xFE != _LEAF_VERSION:
-        raise NotFollowed("The script has a leaf version that has no rules yet.")
+        raise Inconclusive("The script has a leaf version that has no rules yet.")
     # Consensus takes no signature there that is not empty and does not verify (BIP-342).
-    _Path(lambda _key, _signature: True, tapscript=True).walk(script, items)
+    _Interpreter(lambda _key, _signature: True, tapscript=True).run(script, items)
 
 
 def _key_spend(stack: Sequence[bytes]) -> None:
@@ -123,7 +123,7 @@ def _legacy_multisig(stack: Sequence[bytes], redeem: bytes) -> None:
         and len(stack) == 1 + _number(operations[0])
     )
     if not plain:
-        raise NotFollowed("The redeem script is not followed.")
+        raise Inconclusive("The redeem script is not supported.")
     for signature in stack[1:]:
         _require_ecdsa(signature)
 
@@ -133,13 +133,13 @@ def _require_ecdsa(signature: bytes) -> None:
     if fault is not None:
         raise BrokenRule(f"A signature is not in the only form allowed: {fault}.")
     if signature[-1] != SIGHASH_ALL:
-        raise BrokenRule("A signature does not cover the whole (sighash is not ALL).")
+        raise BrokenRule("A signature does not cover the whole transaction (sighash is not ALL).")
 
 
 def _require_schnorr(signature: bytes) -> None:
     # 64 bytes are SIGHASH_DEFAULT, which covers as much (BIP-341).
     if len(signature) != 64 and signature[64:] != bytes((SIGHASH_ALL,)):
-        raise BrokenRule("A signature does not cover the whole (sighash is not ALL).")
+        raise BrokenRule("A signature does not cover the whole transaction (sighash is not ALL).")
 
 
 def _pushes(script: bytes) -> list[bytes]:
@@ -199,40 +199,36 @@ def _number(operation: Operation) -> int:
     return code - _Op.ONE + 1 if data is not None and _Op.ONE <= code <= _Op.SIXTEEN else 0
 
 
-def _is_true(item: bytes) -> bool:
-    return any(item[:-1]) or item[-1:] not in {b"", b"\x00", b"\x80"}
-
-
 @dataclass
-class _Path:
-    """The one path that a witness takes through its script. `verify` tells of a key's signature."""
+class _Interpreter:
+    """Runs a witness script. `verify` says whether a signature is the key's."""
 
     verify: Callable[[bytes, bytes], bool]
     tapscript: bool = False
     stack: list[bytes] = field(default_factory=list)
     branches: list[bool] = field(default_factory=list)
 
-    def walk(self, script: bytes, items: Sequence[bytes]) -> None:
+    def run(self, script: bytes, items: Sequence[bytes]) -> None:
         self.stack = list(items)
         try:
-            self._follow(list(operations_of(script)))
+            self._run_operations(list(operations_of(script)))
         except IndexError as error:
-            raise NotFollowed("A script takes more from the stack than is there.") from error
+            raise Inconclusive("A script takes more from the stack than is there.") from error
         if len(self.stack) != 1:
             raise BrokenRule("Something is left on the stack.")
 
-    def _follow(self, operations: Sequence[Operation]) -> None:
+    def _run_operations(self, operations: Sequence[Operation]) -> None:
         for code, data in operations:
             if code in _BRANCHING:
-                self._branch(code)
+                self._run_branch(code)
             elif code == _Op.NOP or not all(self.branches):
                 continue
             elif data is not None:
                 self.stack.append(data)
             else:
-                self._step(code)
+                self._run_operation(code)
 
-    def _branch(self, code: int) -> None:
+    def _run_branch(self, code: int) -> None:
         if code == _Op.ENDIF:
             self.branches.pop()
         elif code == _Op.ELSE:
@@ -245,7 +241,7 @@ class _Path:
                 raise BrokenRule("A branch is chosen by something else than 1 and nothing.")
             self.branches.append((chosen == _TRUE) == (code == _Op.IF))
 
-    def _step(self, code: int) -> None:
+    def _run_operation(self, code: int) -> None:
         match code:
             case _Op.VERIFY | _Op.DROP:
                 self.stack.pop()
@@ -254,27 +250,27 @@ class _Path:
             case _Op.SIZE:
                 self.stack.append(_script_number(len(self.stack[-1])))
             case _Op.EQUAL | _Op.EQUALVERIFY:
-                self._result(self.stack.pop() == self.stack.pop(), verify=code == _Op.EQUALVERIFY)
+                self._push_result(self.stack.pop() == self.stack.pop(), verify=code == _Op.EQUALVERIFY)
             case _Op.SHA256 | _Op.HASH160:
                 hashed = sha256 if code == _Op.SHA256 else hash160
                 self.stack.append(hashed(self.stack.pop()))
             case _Op.CHECKSIG | _Op.CHECKSIGVERIFY:
                 key, signature = self.stack.pop(), self.stack.pop()
-                self._result(self._signed(key, signature), verify=code == _Op.CHECKSIGVERIFY)
+                self._push_result(self._checksig(key, signature), verify=code == _Op.CHECKSIGVERIFY)
             case _Op.CHECKMULTISIG | _Op.CHECKMULTISIGVERIFY if not self.tapscript:
-                self._result(self._several(), verify=code == _Op.CHECKMULTISIGVERIFY)
+                self._push_result(self._checkmultisig(), verify=code == _Op.CHECKMULTISIGVERIFY)
             case _Op.CHECKLOCKTIMEVERIFY | _Op.CHECKSEQUENCEVERIFY:
                 _require_shortest_number(self.stack[-1])
             case _:
-                raise NotFollowed(f"A script has the operation 0x{code:02x}, which is not followed here.")
+                raise Inconclusive(f"A script has the operation 0x{code:02x}, which is not supported here.")
 
-    def _result(self, outcome: bool, *, verify: bool) -> None:
+    def _push_result(self, outcome: bool, *, verify: bool) -> None:
         if not verify:
             self.stack.append(_TRUE if outcome else b"")
 
-    def _signed(self, key: bytes, signature: bytes) -> bool:
+    def _checksig(self, key: bytes, signature: bytes) -> bool:
         if len(key) != (32 if self.tapscript else 33):
-            raise NotFollowed("A script has a key of a kind that is not followed here.")
+            raise Inconclusive("A script has a key of a kind that is not supported here.")
         if not signature:
             return False
         if self.tapscript:
@@ -285,12 +281,12 @@ class _Path:
             raise BrokenRule("A signature that does not verify is not empty.")
         return True
 
-    def _several(self) -> bool:
-        keys = [self.stack.pop() for _ in range(_small(self.stack.pop()))]
-        signatures = [self.stack.pop() for _ in range(_small(self.stack.pop()))]
+    def _checkmultisig(self) -> bool:
+        keys = [self.stack.pop() for _ in range(_count(self.stack.pop()))]
+        signatures = [self.stack.pop() for _ in range(_count(self.stack.pop()))]
         self.stack.pop()
         if any(len(key) != 33 for key in keys):
-            raise NotFollowed("A script has a key of a kind that is not followed here.")
+            raise Inconclusive("A script has a key of a kind that is not supported here.")
         given = [signature for signature in signatures if signature]
         for signature in given:
             _require_ecdsa(signature)
@@ -301,7 +297,7 @@ class _Path:
         return matched
 
 
-def _small(item: bytes) -> int:
+def _count(item: bytes) -> int:
     _require_shortest_number(item)
     return int.from_bytes(item, "little")
 

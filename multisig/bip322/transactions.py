@@ -1,4 +1,4 @@
-"""The message as two transactions, of which neither can be mined (BIP-322, "Full")."""
+"""The two virtual transactions of a signed message; neither can be mined (BIP-322, "Full")."""
 
 import hashlib
 from collections.abc import Sequence
@@ -48,14 +48,15 @@ def require_showable(message: str) -> None:
     """
     wrong = None
     if not _LEAST_SHOWN_CHARACTERS <= len(message) <= MAX_SHOWN_CHARACTERS:
-        wrong = f"it has {len(message)} characters; {_LEAST_SHOWN_CHARACTERS} to {MAX_SHOWN_CHARACTERS} are"
+        bounds = f"{_LEAST_SHOWN_CHARACTERS} to {MAX_SHOWN_CHARACTERS}"
+        wrong = f"it has {len(message)} characters, and may have {bounds}"
     elif not message.isascii() or not message.isprintable():
-        wrong = "it has other characters than printable ASCII; these are"
+        wrong = "it has a character that is not printable ASCII"
     elif message != message.strip() or _TOO_MANY_SPACES in message:
-        wrong = "it begins or ends with a space, or has three together; less are"
+        wrong = "it begins or ends with a space, or has three spaces in a row"
     if wrong is not None:
         raise InvalidMessage(
-            f"A device cannot show this message: {wrong} accepted.",
+            f"A device cannot show this message: {wrong}.",
             hint="Write one line of plain English letters, digits and signs.",
         )
 
@@ -70,15 +71,12 @@ def to_spend(message: str, challenge: bytes) -> Transaction:
 
 
 def to_sign(message: str, challenge: bytes, coins: Sequence[OutPoint] = ()) -> Transaction:
-    """The transaction that is signed, without signatures: it spends the output of `to_spend`, and `coins`.
-
-    It pays nothing to anybody. Raises InvalidMessage.
-    """
+    """The unsigned transaction that spends the output of `to_spend`, and `coins`. Raises InvalidMessage."""
     first = OutPoint(to_spend(message, challenge).txid, 0)
     inputs = tuple(TxIn(outpoint, 0) for outpoint in (first, *coins))
     return Transaction(0, inputs, (burn(),), 0)
 
 
 def burn() -> TxOut:
-    """The only output that a proof has: no amount, and a script that nothing can ever spend."""
+    """The one output of `to_sign`: amount 0, and an OP_RETURN that can never be spent."""
     return TxOut(Sats(0), _OP_RETURN)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from multisig.bip322.encoding import ProofSignature
-from multisig.bip322.rules import BrokenRule, NotFollowed, check_input
+from multisig.bip322.rules import BrokenRule, Inconclusive, check_input
 from multisig.bip322.transactions import burn, message_bytes, to_sign, to_spend
 from multisig.errors import InvalidMessage
 from multisig.psbt import Psbt, PsbtInput
@@ -20,7 +20,7 @@ _VERSIONS = frozenset({0, 2})
 
 
 class State(StrEnum):
-    """The outcome. `INCONCLUSIVE` means that it was not understood: nothing is proven."""
+    """The outcome. `INCONCLUSIVE` means that the script is not supported: nothing is proven."""
 
     VALID = "valid"
     INCONCLUSIVE = "inconclusive"
@@ -29,20 +29,19 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NamedCoin(ByMember):
-    """A coin that a proof of funds spends. Whether it exists and is unspent, only the chain tells.
-
-    `has_transaction`: the signature carries the transaction that made it, so that its amount is what that
-    transaction says.
+    """A coin that a proof of funds spends. Whether it exists and is unspent is for the caller to ask the
+    chain.
     """
 
     outpoint: OutPoint
     output: TxOut
-    has_transaction: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Verdict(ByMember):
-    """`lock_time` (nLockTime) and `age` (nSequence of the first input) mean something only where valid."""
+    """The outcome of a verification. `lock_time` (nLockTime) and `age` (nSequence of the first input) are set
+    if it is valid.
+    """
 
     state: State
     reason: str = ""
@@ -56,10 +55,10 @@ class _Invalid(Exception):
 
 
 def verify_message(message: str, challenge: bytes, signature: str, consensus: Consensus) -> Verdict:
-    """Whether `signature` (text) is that of `message` by the output script `challenge`. Raises nothing for
-    what a signature holds.
+    """Whether `signature` (text) signs `message` for the output script `challenge`. A malformed signature is
+    a verdict, not an exception.
 
-    `consensus` is asked once, before the rules that the BIP requires beside it.
+    `consensus` is called once, before the further rules of the BIP are checked.
     """
     try:
         parsed = ProofSignature.parse(signature)
@@ -69,14 +68,14 @@ def verify_message(message: str, challenge: bytes, signature: str, consensus: Co
         _check_rules(tx, spent)
     except (InvalidMessage, _Invalid, BrokenRule) as error:
         return Verdict(state=State.INVALID, reason=str(error))
-    except NotFollowed as error:
+    except Inconclusive as error:
         return Verdict(state=State.INCONCLUSIVE, reason=str(error))
     return Verdict(state=State.VALID, lock_time=tx.locktime, age=tx.inputs[0].sequence, coins=coins)
 
 
 def _require_consensus(forbidden: str | None) -> None:
     if forbidden is not None:
-        raise _Invalid(f"It is no valid signature of this message by this address: {forbidden}.")
+        raise _Invalid(f"It is not a valid signature of this message by this address: {forbidden}.")
 
 
 def _check_rules(tx: Transaction, spent: Sequence[TxOut]) -> None:
@@ -84,13 +83,13 @@ def _check_rules(tx: Transaction, spent: Sequence[TxOut]) -> None:
     for index, output in enumerate(spent):
         try:
             check_input(tx, index, output, cache)
-        except NotFollowed as error:
+        except Inconclusive as error:
             # A required rule that another input breaks counts for more.
             unknown = unknown or error
     if unknown is not None:
         raise unknown
     if tx.version not in _VERSIONS:
-        raise NotFollowed(f"The transaction has version {tx.version}, which has no rules yet.")
+        raise Inconclusive(f"The transaction has version {tx.version}, which has no rules yet.")
 
 
 def _transaction(
@@ -121,8 +120,8 @@ def _require_form(tx: Transaction, message: str, challenge: bytes) -> None:
 
 
 def _require_agreement(psbt: Psbt, message: str, challenge: bytes) -> None:
-    """What a PSBT says of the message and of its first coin is what they are: two programs that believe
-    different fields see the same.
+    """The PSBT's fields for the message and the first coin must agree: programs that read different fields
+    must see the same proof.
     """
     holder, first = to_spend(message, challenge), psbt.inputs[0]
     if (
@@ -153,17 +152,17 @@ def _coin(psbt: Psbt, index: int) -> NamedCoin:
             raise _Invalid(f"The coin of input {index} is not included.")
         if not _is_segwit(item, stated):
             raise _Invalid(f"The coin of input {index} needs the transaction that made it.")
-        return NamedCoin(item.outpoint, stated, has_transaction=False)
+        return NamedCoin(item.outpoint, stated)
     if previous.txid != item.outpoint.txid or item.outpoint.vout >= len(previous.outputs):
         raise _Invalid(f"The transaction included for input {index} is not the one that made its coin.")
     output = previous.outputs[item.outpoint.vout]
     if item.witness_utxo not in {None, output}:
         raise _Invalid(f"The coin of input {index} is stated otherwise than its transaction has it.")
-    return NamedCoin(item.outpoint, output, has_transaction=True)
+    return NamedCoin(item.outpoint, output)
 
 
 def _earlier(inputs: Sequence[PsbtInput], outpoint: OutPoint) -> Transaction | None:
-    """Of several coins of one transaction only the first needs to bring it."""
+    """Only the first of several coins of one transaction needs to include that transaction."""
     return next((item.non_witness_utxo for item in inputs if item.outpoint.txid == outpoint.txid), None)
 
 

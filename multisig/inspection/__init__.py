@@ -1,7 +1,7 @@
-"""What does this transaction do to this vault?
+"""What a transaction does to a vault, from the bytes of the PSBT and the policy that this machine holds.
 
-`inspect` answers from the bytes of the PSBT and the policy this machine holds. It never raises for what a
-PSBT says, however hostile: what is wrong becomes findings, and one that refuses makes `Inspection.ok` false.
+`inspect` never raises for what a PSBT contains, however hostile. What is wrong becomes findings; one with
+severity REFUSE makes `Inspection.ok` false.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from multisig.inspection.model import (
     Severity,
 )
 from multisig.inspection.outputs import OutputsSeen, inspect_outputs
-from multisig.inspection.transaction import FeeLimits, Totals, inspect_whole, signals_rbf
+from multisig.inspection.transaction import FeeLimits, Totals, inspect_transaction, signals_rbf
 from multisig.network import Network
 from multisig.proofs import Prover, policy_keys, policy_threshold
 from multisig.psbt import Psbt
@@ -53,11 +53,11 @@ _DEFAULT_LIMITS = FeeLimits()
 def inspect(
     psbt: Psbt, policy: Policy, *, network: Network, limits: FeeLimits = _DEFAULT_LIMITS
 ) -> Inspection:
-    """The summary of a PSBT against a policy, on the network that is asked for. Raises nothing of its own."""
+    """Inspect a PSBT against a policy, on the network that the caller expects."""
     prover = Prover(policy)
     ins, outs = inspect_inputs(psbt, prover), inspect_outputs(psbt, prover)
     totals = _totals(psbt, policy, ins)
-    findings = (*ins.findings, *outs.findings, *inspect_whole(psbt, policy, network, totals, limits))
+    findings = (*ins.findings, *outs.findings, *inspect_transaction(psbt, policy, network, totals, limits))
     return Inspection(
         network=network,
         txid=psbt.tx.txid,

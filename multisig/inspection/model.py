@@ -1,4 +1,4 @@
-"""What an inspection says: findings, and what a transaction does to a vault."""
+"""The result of an inspection: findings, and what a transaction does to a vault."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,7 +12,7 @@ from multisig.units import FeeRate, Sats
 
 
 class Severity(StrEnum):
-    """WARN is shown beside the figures; REFUSE must never reach a device."""
+    """WARN is shown to the person; a PSBT with a REFUSE must never reach a device."""
 
     WARN = "warn"
     REFUSE = "refuse"
@@ -160,7 +160,7 @@ class ProofOfControl(ByMember):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Inspection(ByMember):
-    """Every figure comes from the PSBT's bytes and the policy, none from a claim.
+    """What a transaction does. Every figure is proven by the PSBT's bytes and the policy.
 
     Amounts are satoshi; `total_in` counts proven coins only, so `fee` means something only where no finding
     refuses (it may be negative then, never where `ok`). `vsize` is that of the signed transaction, with

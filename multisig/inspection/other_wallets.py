@@ -24,7 +24,8 @@ ADVICE = (
 def other_wallet(
     script_pubkey: bytes, witness_script: bytes | None, derivations: Derivations, prover: Prover
 ) -> str | None:
-    """What it is said to be, in words; None where the key origins do not fit the script, or are false.
+    """What wallet the PSBT claims it for, in words; None where the key origins do not fit the script, or are
+    false.
 
     That the script is of exactly the keys named is proven. That these keys lie at the paths named is proven
     where the paths lead into the policy's own accounts; of any other account of the same devices nothing is

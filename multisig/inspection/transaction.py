@@ -1,4 +1,4 @@
-"""What is wrong with the transaction as a whole: network, quorum, fee, locks."""
+"""Findings about the transaction as a whole: network, quorum, fee, locks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -62,16 +62,16 @@ def signals_rbf(psbt: Psbt) -> bool:
     return any(item.sequence < _LAST_NON_REPLACEABLE for item in psbt.tx.inputs)
 
 
-def inspect_whole(
+def inspect_transaction(
     psbt: Psbt, policy: Policy, network: Network, totals: Totals, limits: FeeLimits
 ) -> Iterator[Finding]:
-    yield from about_keys(psbt, policy, network)
+    yield from inspect_keys(psbt, policy, network)
     if totals.proven:
         yield from _fee(totals, limits)
     yield from _locks(psbt)
 
 
-def about_keys(psbt: Psbt, policy: Policy, network: Network) -> Iterator[Finding]:
+def inspect_keys(psbt: Psbt, policy: Policy, network: Network) -> Iterator[Finding]:
     """What is wrong with the network, the account keys, and coins that are spent twice."""
     yield from _network(psbt, policy, network)
     yield from _xpubs(psbt, policy)

@@ -1,6 +1,6 @@
-"""Partially signed transactions, version 0 (BIP-174), and version 2 (BIP-370) as it comes and goes.
+"""Partially signed transactions: version 0 (BIP-174), and version 2 (BIP-370) at the edges.
 
-embit is known to `embit_reader` alone.
+Only `embit_reader` imports embit.
 
 The package keeps the fields of BIP-174 that a segwit version 0 spend uses. It skips proprietary, unknown and
 taproot fields, so every field that reaches a device was parsed, shown and covered by the approval.

@@ -118,7 +118,7 @@ def _xpubs(globals_: Mapping[bytes, bytes]) -> tuple[tuple[ExtendedPublicKey, Ke
     return tuple(_xpub(key, value) for key, value in sorted(_of_kind(globals_, f.GLOBAL_XPUB).items()))
 
 
-# A vault's account keys stand in every PSBT about it.
+# Cached: every PSBT of a vault has its account keys.
 @lru_cache(maxsize=1024)
 def _xpub(key: bytes, value: bytes) -> tuple[ExtendedPublicKey, KeyOrigin]:
     xpub, origin = ExtendedPublicKey.from_bytes(key), _read_origin(value)
@@ -141,13 +141,13 @@ def _read_derivations(fields: Mapping[bytes, bytes], kind: int) -> dict[bytes, K
     return {key: _read_origin(value) for key, value in _of_kind(fields, kind).items()}
 
 
-# Building, storing, signing and accepting parse the same PSBT again.
+# Cached: building, storing, signing and accepting parse the same PSBT again.
 @lru_cache(maxsize=1024)
 def _read_origin(value: bytes) -> KeyOrigin:
     return KeyOrigin(Fingerprint(value[:4]), _path(value[4:]))
 
 
-# All cosigners of a coin, and often its change, stand at the same path.
+# Cached: all cosigners of a coin, and often its change, have the same path.
 @lru_cache(maxsize=1024)
 def _path(value: bytes) -> DerivationPath:
     return DerivationPath(struct.unpack(f"<{len(value) // 4}I", value))
@@ -190,8 +190,8 @@ def encode_psbt(
 
 
 def encode_skeleton(tx: Transaction, inputs: Sequence[PsbtInput], outputs: Sequence[PsbtOutput]) -> bytes:
-    """What a second reader is shown: the same, without what is proven otherwise and costs the most. That is
-    previous transactions, proven by their hash, and origins and account keys, by deriving from the policy.
+    """The PSBT for the second reader, without the fields that cost most to parse and are proven in other
+    ways: previous transactions (by their hash), origins and account keys (by deriving from the policy).
     """
     parts = [MAGIC, *_global_fields(tx, ()), SEPARATOR]
     for item in inputs:

@@ -44,7 +44,7 @@ class Psbt(ByMember):
     def parse(cls, data: bytes | str, limits: PsbtLimits = DEFAULT_LIMITS) -> "Psbt":
         """Read a PSBT from its bytes, or from base64 text (white space around it is dropped).
 
-        Raises PsbtTooLarge before anything is looked at, else InvalidPsbt for whatever is wrong.
+        Raises PsbtTooLarge before anything is parsed, else InvalidPsbt.
         """
         raw = from_base64(data, limits) if isinstance(data, str) else data
         if len(raw) > limits.max_bytes:

@@ -1,4 +1,4 @@
-"""The second reader: embit must understand our bytes as the same transaction. The only importer of embit.
+"""The second reader: embit must read our bytes as the same transaction. No other module imports embit.
 
 No value is taken from embit 0.8.0. It is an independent parser, much like those in wallets and devices: a
 PSBT that it parses differently is one that another wallet could show differently. It gets our own
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def require_same_reading(data: bytes, tx: Transaction) -> None:
     """Raises InvalidPsbt unless embit parses the bytes, and sees this unsigned transaction in them."""
-    # With the first PSBT: it brings a library for the curve, a megabyte in a daemon that only waits.
+    # Imported with the first PSBT: it loads another curve library, a megabyte in an idle daemon.
     from embit.psbt import PSBT
 
     try:

@@ -1,13 +1,10 @@
-"""The maps of a PSBT: which field each may hold, how long its key data and its value may be, and the limits.
+"""The maps of a PSBT: their fields, the lengths of key data and values, the limits, and the parsed values.
 
-The reader slices bytes and bounds every count first. It refuses what two readers could parse differently: a
-key given twice, a length not in its shortest form, bytes left over.
+The reader checks every count before it uses it. It refuses what two readers could parse differently: a key
+given twice, a length not in its shortest form, bytes left over.
 
-Sources: BIP-174 (version 0), BIP-370 (what belongs to version 2 only), BIP-371 (taproot), BIP-322
-(messages). A type that is not
-listed is unknown: it is skipped, not kept (see `multisig.psbt`).
-
-What one PSBT says about each input and output is kept as values (BIP-174, "Specification").
+Sources: BIP-174 (version 0), BIP-370 (fields of version 2 only), BIP-371 (taproot), BIP-322 (messages). A
+field of an unknown type is skipped and not kept (see `multisig.psbt`).
 """
 
 import sys
@@ -39,7 +36,7 @@ MAX_WITNESS_ITEMS = 101
 
 @dataclass(frozen=True, slots=True)
 class PsbtLimits:
-    """How large a PSBT may be before anything in it is looked at."""
+    """The size that a PSBT may have, checked before it is parsed."""
 
     max_bytes: int = MAX_BYTES
     max_inputs: int = MAX_INPUTS
@@ -165,7 +162,7 @@ OUTPUT_V2_ONLY = frozenset({0x03, 0x04})
 def check_fields(
     fields: Mapping[bytes, bytes], rules: Mapping[int, FieldRule], v2_only: frozenset[int]
 ) -> None:
-    """Raises InvalidPsbt for a field of a wrong length, or of a version that is not ours."""
+    """Raises InvalidPsbt for a field of a wrong length or of version 2."""
     for key, value in fields.items():
         kind = key[0]
         rule = rules.get(kind)
@@ -182,7 +179,7 @@ def check_fields(
 class PsbtInput(ByMember):
     """Claims about one input. Nothing here is proven: `multisig.inspection` says what is.
 
-    Public keys are serialised points of 33 (or, in other people's PSBTs, 65) bytes; partial signatures
+    Public keys are serialised points of 33 (or, in PSBTs of other programs, 65) bytes; partial signatures
     are DER with the sighash byte at the end.
     """
 

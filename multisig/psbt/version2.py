@@ -1,8 +1,8 @@
-"""PSBTs of version 2 (BIP-370), read and written over version 0, which is what is checked and signed.
+"""PSBTs of version 2 (BIP-370), converted from and to version 0, which is what is checked and signed.
 
-A version 2 PSBT holds its transaction in fields. It is built from them here, strictly, and read on as version
-0, with all the refusals of that. Signatures go back into the very maps that came, so that nothing else of
-them is lost: required lock times, taproot and unknown fields.
+A version 2 PSBT has its transaction in fields. It is converted to version 0 and parsed as strictly as any
+other. Signatures are added to the maps as they were received: required lock times, taproot and unknown fields
+are kept.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ OUT_SCRIPT: Final = 0x04
 
 # A lock time from here on is a time, below it a height (BIP-65).
 FIRST_TIME: Final = 500_000_000
-# Inputs and outputs may be added: not once a signature of ours covers all of them (BIP-370, "Signer").
+# Flags that inputs and outputs may be added; cleared by a SIGHASH_ALL signature (BIP-370, "Signer").
 _MODIFIABLE: Final = 0x03
 _FINAL: Final = 0xFFFF_FFFF
 # What a signer or a finaliser adds to an input.
@@ -76,7 +76,7 @@ class _Maps:
 
 @dataclass(frozen=True)
 class ReceivedPsbt:
-    """A PSBT of either version, from outside. ``psbt``: its version 0, which is checked, shown and signed."""
+    """A received PSBT of either version. ``psbt`` is its version 0, which is checked, shown and signed."""
 
     psbt: Psbt
     _maps: _Maps | None = None
@@ -89,7 +89,7 @@ class ReceivedPsbt:
     def parse(cls, data: bytes | str, limits: PsbtLimits = DEFAULT_LIMITS) -> "ReceivedPsbt":
         """Read a PSBT of version 0 or 2 from its bytes, or from base64 text.
 
-        Raises PsbtTooLarge before anything is looked at, else InvalidPsbt for whatever is wrong.
+        Raises PsbtTooLarge before anything is parsed, else InvalidPsbt.
         """
         raw = from_base64(data, limits) if isinstance(data, str) else data
         if len(raw) > limits.max_bytes:
@@ -105,12 +105,13 @@ class ReceivedPsbt:
         return cls(Psbt.parse(raw, limits)) if older is None else cls(Psbt.parse(older, limits), maps)
 
     def answer(self, signed: Psbt) -> bytes:
-        """``signed`` in the version that came: of version 2, what came with the signatures added.
+        """The bytes of ``signed`` in the version that was received; of version 2, the received maps with the
+        signatures added.
 
         Raises InvalidPsbt where it is another transaction.
         """
         if signed.tx != self.psbt.tx:
-            raise InvalidPsbt("What was signed is another transaction.")
+            raise InvalidPsbt("The signed PSBT has another transaction.")
         if self._maps is None:
             return signed.to_bytes()
         signed_maps = _read_maps(Reader(signed.to_bytes()[len(MAGIC) :]), signed)
@@ -126,7 +127,7 @@ class ReceivedPsbt:
 
 
 def to_version_2(psbt: Psbt) -> bytes:
-    """The same PSBT as version 2 (BIP-370). Nothing of its transaction may be changed any more."""
+    """The same PSBT as version 2 (BIP-370), marked as not modifiable."""
     maps = _read_maps(Reader(psbt.to_bytes()[len(MAGIC) :]), psbt)
     tx = psbt.tx
     globals_ = {key: value for key, value in maps.globals_.items() if key[0] != f.GLOBAL_UNSIGNED_TX} | {
@@ -158,7 +159,7 @@ def to_version_2(psbt: Psbt) -> bytes:
 
 
 def _read(raw: bytes, limits: PsbtLimits) -> _Maps | None:
-    """None where it is no PSBT of version 2: then version 0 says what is wrong with it."""
+    """None if it is not a PSBT of version 2: the parser of version 0 then reports what is wrong."""
     reader = Reader(raw)
     if reader.take(min(len(MAGIC), reader.remaining)) != MAGIC:
         return None
@@ -183,7 +184,7 @@ def _read(raw: bytes, limits: PsbtLimits) -> _Maps | None:
 
 
 def _read_maps(reader: Reader, psbt: Psbt) -> _Maps:
-    """Of bytes that we wrote ourselves."""
+    """From bytes that this package wrote."""
     most = f.MAX_FIELDS_PER_MAP
     globals_ = read_map(reader, most)
     inputs = tuple(read_map(reader, most) for _ in psbt.inputs)
@@ -221,14 +222,14 @@ def lock_time(globals_: Mapping[bytes, bytes], inputs: tuple[Map, ...]) -> int:
         height = _number(fields, IN_REQUIRED_HEIGHT_LOCKTIME)
         time = _number(fields, IN_REQUIRED_TIME_LOCKTIME)
         if height is not None and not 0 < height < FIRST_TIME:
-            raise InvalidPsbt("An input requires a lock time by a height that is none.")
+            raise InvalidPsbt("The height that an input requires is out of range.")
         if time is not None and time < FIRST_TIME:
-            raise InvalidPsbt("An input requires a lock time by a time that is none.")
+            raise InvalidPsbt("The time that an input requires is out of range.")
         if height is not None or time is not None:
             required.append((height, time))
     if not required:
         return _number(globals_, GLOBAL_FALLBACK_LOCKTIME) or 0
-    # A height, where every input that asks takes one.
+    # A height is preferred where every input that requires a lock time allows one.
     for kind in (0, 1):
         found = [each[kind] for each in required]
         known = [number for number in found if number is not None]
@@ -266,7 +267,7 @@ def _without(fields: Map, kinds: frozenset[int]) -> Map:
 
 
 def _written(fields: Map) -> bytes:
-    """In the order of the keys, as BIP-174 does not ask and every reader takes."""
+    """Sorted by key. BIP-174 does not require an order."""
     parts = (with_length(key) + with_length(fields[key]) for key in sorted(fields))
     return b"".join(parts) + SEPARATOR
 

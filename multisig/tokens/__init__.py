@@ -1,6 +1,4 @@
-"""CPT-1, tokens anchored to Bitcoin: the bytes in a transaction, the bytecode they commit to, and both in
-words.
-"""
+"""CPT-1, tokens anchored to Bitcoin: payloads, the bytecode that they commit to, and both in words."""
 
 from multisig.tokens.amounts import (
     MAX_DECIMALS,

@@ -1,4 +1,4 @@
-"""Amounts of a token in raw units, and what they are in whole tokens. No float ever touches either."""
+"""Amounts of a token in raw units, and as whole tokens. Neither is ever a float."""
 
 from typing import NewType
 
@@ -53,7 +53,7 @@ def check_supplies(total: int, maximum: int, decimals: int) -> None:
 
 
 def leb128(number: int) -> bytes:
-    """The shortest form of 0 to 2^63 - 1; ValueError outside, which no validated amount is."""
+    """The shortest form of 0 to 2^63 - 1. Raises ValueError outside of it."""
     if not 0 <= number <= MAX_TOKEN_AMOUNT:
         raise ValueError("only numbers from 0 to 2^63 - 1 are written")
     out = bytearray()

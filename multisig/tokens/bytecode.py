@@ -1,4 +1,6 @@
-"""What a deployment commits to by hash: the whole token, as canonical JSON (docs/understand/tokens.md)."""
+"""Bytecode: the description of a token, as canonical JSON, to whose hash a deployment commits
+(docs/understand/tokens.md).
+"""
 
 import itertools
 import re
@@ -26,7 +28,7 @@ _INVALID = "The bytecode is not valid"
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Bytecode(ByMember):
-    """A token from its first day. Supplies are in raw units, scripts are output scripts, `icon` may be empty.
+    """The description of a token. Supplies are in raw units, scripts are output scripts, `icon` may be empty.
 
     `whitelist` is in ascending order of its bytes without repetition: one list, one hash. Raises
     InvalidToken.
@@ -47,7 +49,7 @@ class Bytecode(ByMember):
         if type(self.template_version) is not int or self.template_version != TEMPLATE_VERSION:
             raise InvalidToken(f"The template's version is not {TEMPLATE_VERSION}, the only one known.")
         if not isinstance(self.whitelist_enabled, bool):
-            raise InvalidToken("Whether the whitelist is on is yes or no.")
+            raise InvalidToken("The whitelist is either on or off.")
         check_name(self.name)
         check_ticker(self.ticker)
         check_supplies(self.total_supply, self.max_supply, self.decimals)
@@ -75,8 +77,8 @@ class Bytecode(ByMember):
 
     @property
     def whitelist_hash(self) -> bytes:
-        """SHA-256 of the member `whitelist` as it stands in the blob: one list, one hash, whatever token it
-        is of.
+        """SHA-256 of the member `whitelist` as it is written in the blob; equal lists of different tokens
+        have equal hashes.
         """
         listed = ",".join(f'"{script.hex()}"' for script in self.whitelist)
         return sha256(f"[{listed}]".encode())
@@ -100,7 +102,7 @@ def bytecode_hash(blob: bytes) -> bytes:
 
 
 def parse_bytecode(blob: bytes) -> Bytecode:
-    """The token of a blob from elsewhere. Raises InvalidToken for all but the one canonical form."""
+    """Parse an untrusted blob. Raises InvalidToken for all but the one canonical form."""
     if len(blob) > MAX_BYTECODE_BYTES:
         raise InvalidToken(f"{_INVALID}: it has more than {MAX_BYTECODE_BYTES} bytes.")
     try:
@@ -123,7 +125,7 @@ def parse_bytecode(blob: bytes) -> Bytecode:
 
 
 def check_deployment(deploy: Deploy, bytecode: Bytecode) -> None:
-    """A deployment repeats parts of its bytecode, so that a signer can read them; both must say the same.
+    """Check that a deployment agrees with its bytecode, of which it repeats parts for signers to read.
 
     Raises InvalidToken, which names what differs.
     """
@@ -138,7 +140,7 @@ class _BlobMembers:
 
     def __init__(self, value: JsonValue) -> None:
         if not isinstance(value, dict):
-            raise InvalidToken(f"{_INVALID}: it is no JSON object.")
+            raise InvalidToken(f"{_INVALID}: it is not a JSON object.")
         expected = {field.name for field in fields(Bytecode)}
         missing = sorted(expected - value.keys())
         if missing:

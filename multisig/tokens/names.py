@@ -1,8 +1,8 @@
-"""What a token may be called. The rules are tables of ours and not of Python's Unicode version.
+"""Valid names, tickers and icons of tokens.
 
-Whether a token's bytecode is valid decides balances, so two machines must never disagree about it: 3.11 and
-3.12 know different characters, which is why nothing here asks `unicodedata`. Names that merely look alike are
-not told apart: a token is identified by its contract, never by its name.
+Whether a token's bytecode is valid decides balances, so two machines must never disagree about it. Python
+3.11 and 3.12 have different Unicode tables: these rules have their own and do not use `unicodedata`. Names
+that look alike are allowed: a token is identified by its contract, never by its name.
 """
 
 import re

@@ -1,8 +1,6 @@
-"""The bytes that a token transaction carries: CPT-1, read strictly and written in one way only
-(docs/understand/tokens.md).
+"""The payload of a token transaction: CPT-1 (docs/understand/tokens.md).
 
-Every value is valid once it exists, and every value has exactly one encoding: what decodes encodes to the
-same bytes.
+A value is validated when it is built, and has exactly one encoding: what decodes encodes to the same bytes.
 """
 
 import re
@@ -108,7 +106,7 @@ class Function(IntEnum):
 
     @property
     def wire_name(self) -> str:
-        """The platform's word for it: "transfer_ownership"."""
+        """Its name in the platform's API: "transfer_ownership"."""
         return self.name.lower()
 
     @property
@@ -153,7 +151,7 @@ class Deploy(ByMember):
         if not isinstance(self.bytecode_hash, bytes) or len(self.bytecode_hash) != _HASH_BYTES:
             raise InvalidToken("The hash of a bytecode has 32 bytes.")
         if not isinstance(self.whitelist_enabled, bool):
-            raise InvalidToken("Whether the whitelist is on is yes or no.")
+            raise InvalidToken("The whitelist is either on or off.")
         check_supplies(self.total_supply, self.max_supply, self.decimals)
         check_ticker(self.ticker)
 
@@ -257,7 +255,7 @@ def _read_deploy(reader: Reader) -> Deploy:
 
 
 def _read_ticker(reader: Reader) -> str:
-    # Latin-1 maps every byte, so that the ticker's own rule is the only one that judges.
+    # Latin-1 maps every byte: `check_ticker` then refuses what is not ASCII.
     return reader.take(reader.take(1)[0]).decode("latin-1")
 
 

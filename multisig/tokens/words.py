@@ -1,8 +1,8 @@
 """What a payload says, in words for a person, beside the hex that the device shows.
 
-The sentence holds nothing but our words, plain ASCII tickers, figures and addresses. A token's name may be in
-any script and would reorder the figures beside it, so that it stands alone, as a detail. A ticker may be
-"BTC": the word "tokens" never leaves its side.
+The sentence has only our words, ASCII tickers, figures and addresses. A token's name may be in any script and
+could reorder the figures beside it, so it is a detail of its own. A ticker may be "BTC", so the word "tokens"
+always follows it.
 """
 
 from collections.abc import Iterator
@@ -82,9 +82,7 @@ def _deploy(
 
 
 def listed_addresses(bytecode: Bytecode, network: Network) -> Iterator[str]:
-    """Whom the token lists from the start, each address whole, in the order of the bytecode: up to a
-    thousand.
-    """
+    """The addresses of the initial whitelist, in the order of the bytecode: up to a thousand."""
     return (_address(script, network) for script in bytecode.whitelist)
 
 

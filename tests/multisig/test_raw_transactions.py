@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multisig import InvalidTransaction, Transaction
-from multisig.raw_transactions import RawTransaction, read_several
+from multisig.raw_transactions import RawTransaction, read_transactions
 from multisig.wire import compact_size
 from tests.support.policies import transactions
 
@@ -27,7 +27,7 @@ def as_it_stands(transaction: Transaction) -> RawTransaction:
 @given(st.lists(transactions(), max_size=3), st.data())
 def test_s23_several_are_read_behind_their_number_and_nothing_else(several, data):
     raw = joined(several)
-    found = read_several(raw)
+    found = read_transactions(raw)
     assert found == tuple(map(as_it_stands, several))
     assert [(each.txid, each.parse()) for each in found] == [(each.txid, each) for each in several]
     for other in (
@@ -36,7 +36,7 @@ def test_s23_several_are_read_behind_their_number_and_nothing_else(several, data
         b"\xfe\xff\xff\xff\x00" + raw[1:],
     ):
         with pytest.raises(InvalidTransaction):
-            read_several(other)
+            read_transactions(other)
 
 
 @given(transactions(), st.data())
@@ -50,6 +50,6 @@ def test_s23_whatever_bytes_the_whole_parser_refuses_are_refused_and_no_others(t
         whole = Transaction.parse(bytes(raw))
     except InvalidTransaction:
         with pytest.raises(InvalidTransaction):
-            read_several(b"\x01" + raw)
+            read_transactions(b"\x01" + raw)
     else:
-        assert read_several(b"\x01" + raw) == (as_it_stands(whole),)
+        assert read_transactions(b"\x01" + raw) == (as_it_stands(whole),)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from multisig.errors import InvalidTransaction
 from multisig.hashes import sha256d
-from multisig.raw_transactions import read_several
+from multisig.raw_transactions import read_transactions
 from multisig.transaction import Transaction, TxOut
 from multisig.units import MAX_MONEY
 
@@ -244,6 +244,6 @@ def block_hash(raw: bytes) -> bytes:
 def split_block(raw: bytes) -> tuple[Transaction, ...]:
     """The transactions of a serialised block, coinbase first. Raises InvalidBlock for other bytes."""
     try:
-        return tuple(each.parse() for each in read_several(raw[HEADER_BYTES:]))
+        return tuple(each.parse() for each in read_transactions(raw[HEADER_BYTES:]))
     except InvalidTransaction as error:
         raise InvalidBlock("these bytes are not a block") from error

@@ -9,7 +9,7 @@ from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import InvalidTransaction
 from multisig.hashes import sha256d
 from multisig.network import Network
-from multisig.raw_transactions import RawTransaction, read_several
+from multisig.raw_transactions import RawTransaction, read_transactions
 from multisig.script import parse_op_return
 from multisig.transaction import Transaction
 
@@ -65,7 +65,7 @@ def read_block(raw: bytes, expected: str) -> Block:
         raise ChainUnavailable(f"The chain gives other bytes than those of block {expected}.")
     previous, root = struct.unpack_from("<4x32s32s", raw)
     try:
-        transactions = read_several(raw[HEADER_BYTES:])
+        transactions = read_transactions(raw[HEADER_BYTES:])
     except InvalidTransaction as error:
         raise ChainUnavailable(f"Block {expected} cannot be read.") from error
     if not transactions or unmistakable_root([each.hash for each in transactions]) != root:

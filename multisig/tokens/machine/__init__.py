@@ -1,4 +1,6 @@
-"""What tokens do: the state of every token as a pure function of ordered, confirmed transactions (CPT-1)."""
+"""The token state machine: the state of every token as a pure function of ordered, confirmed transactions
+(CPT-1).
+"""
 
 from multisig.tokens.machine.blocks import (
     BlockOutcome,

@@ -20,7 +20,7 @@ class TokenTransaction:
     """A confirmed transaction that carries data of a token.
 
     `caller`: the output script that its first input spends. `data`: what its one OP_RETURN output pushes;
-    None where it has several such outputs, or one with a value: it claims to be of a token and is not.
+    None where it has several such outputs, or one with a value: such a transaction has no effect.
     """
 
     txid: str
@@ -140,11 +140,11 @@ class _Case:
         token.set(Cell.DEPLOYED, self.height)
         token.set(Cell.BYTECODE, deploy.bytecode_hash)
         if bytecode is not None:
-            self._require_its_own(deploy, bytecode)
-            _begin(token, bytecode)
+            self._require_own_bytecode(deploy, bytecode)
+            _set_initial_cells(token, bytecode)
         return Outcome(self.transaction.txid, deploy, tuple(token.effects()), known=bytecode is not None)
 
-    def _require_its_own(self, deploy: Deploy, bytecode: Bytecode) -> None:
+    def _require_own_bytecode(self, deploy: Deploy, bytecode: Bytecode) -> None:
         try:
             check_deployment(deploy, bytecode)
         except InvalidToken:
@@ -154,7 +154,7 @@ class _Case:
             raise NoEffect(Failure.NOT_THE_FIRST_OWNER)
 
 
-def _begin(token: Writer, bytecode: Bytecode) -> None:
+def _set_initial_cells(token: Writer, bytecode: Bytecode) -> None:
     token.set(Cell.OWNER, bytecode.owner_script)
     token.set(Cell.WHITELIST, int(bytecode.whitelist_enabled))
     for holder in bytecode.whitelist:

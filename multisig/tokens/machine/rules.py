@@ -1,7 +1,7 @@
-"""What each function does, and when it does nothing: one rule for each, in one table ("What
-calls do" in docs/understand/tokens.md).
+"""The rule of each function, in one table ("What calls do" in docs/understand/tokens.md).
 
-A rule reads and writes one token. It raises `NoEffect` with the reason, and then nothing at all has changed.
+A rule reads and writes one token. Where the call has no effect, it raises `NoEffect` with the reason, and
+nothing has changed.
 """
 
 from collections.abc import Callable, Mapping
@@ -94,80 +94,80 @@ class CallContext:
         self.token.set(Cell.BALANCE, balance - amount, holder)
 
 
-def run(turn: CallContext) -> None:
+def run(context: CallContext) -> None:
     """Raises NoEffect."""
-    function, token = turn.call.function, turn.token
-    turn.require(function not in OWNERS or turn.caller == turn.owner, Failure.NOT_THE_OWNER)
+    function, token = context.call.function, context.token
+    context.require(function not in OWNERS or context.caller == context.owner, Failure.NOT_THE_OWNER)
     started = bool(token.number(Cell.STARTED))
-    turn.require(started or function is Function.INIT, Failure.NOT_STARTED)
-    RULES[function](turn)
+    context.require(started or function is Function.INIT, Failure.NOT_STARTED)
+    RULES[function](context)
 
 
-def _init(turn: CallContext) -> None:
-    turn.require(not turn.token.number(Cell.STARTED), Failure.ALREADY_STARTED)
+def _init(context: CallContext) -> None:
+    context.require(not context.token.number(Cell.STARTED), Failure.ALREADY_STARTED)
     # A deployment in the same block has no confirmation yet when this call enters it.
-    turn.require(turn.token.number(Cell.DEPLOYED) < turn.height, Failure.TOO_EARLY)
-    turn.token.set(Cell.STARTED, 1)
-    turn.token.set(Cell.SUPPLY, turn.bytecode.total_supply)
-    turn.add(turn.owner, turn.bytecode.total_supply)
+    context.require(context.token.number(Cell.DEPLOYED) < context.height, Failure.TOO_EARLY)
+    context.token.set(Cell.STARTED, 1)
+    context.token.set(Cell.SUPPLY, context.bytecode.total_supply)
+    context.add(context.owner, context.bytecode.total_supply)
 
 
-def _transfer(turn: CallContext) -> None:
-    turn.require(not turn.token.number(Cell.PAUSED), Failure.PAUSED)
-    turn.require(turn.may_receive(turn.address), Failure.NOT_LISTED)
-    turn.take(turn.caller, turn.amount)
-    turn.add(turn.address, turn.amount)
+def _transfer(context: CallContext) -> None:
+    context.require(not context.token.number(Cell.PAUSED), Failure.PAUSED)
+    context.require(context.may_receive(context.address), Failure.NOT_LISTED)
+    context.take(context.caller, context.amount)
+    context.add(context.address, context.amount)
 
 
-def _mint(turn: CallContext) -> None:
-    supply = turn.token.number(Cell.SUPPLY) + turn.amount
-    turn.require(supply <= turn.bytecode.max_supply, Failure.ABOVE_MAXIMUM)
-    turn.require(turn.may_receive(turn.address), Failure.NOT_LISTED)
-    turn.token.set(Cell.SUPPLY, supply)
-    turn.add(turn.address, turn.amount)
+def _mint(context: CallContext) -> None:
+    supply = context.token.number(Cell.SUPPLY) + context.amount
+    context.require(supply <= context.bytecode.max_supply, Failure.ABOVE_MAXIMUM)
+    context.require(context.may_receive(context.address), Failure.NOT_LISTED)
+    context.token.set(Cell.SUPPLY, supply)
+    context.add(context.address, context.amount)
 
 
-def _burn(turn: CallContext) -> None:
-    turn.require(turn.address == turn.owner, Failure.NOT_THE_OWNERS_ADDRESS)
-    turn.take(turn.owner, turn.amount)
-    turn.token.set(Cell.SUPPLY, turn.token.number(Cell.SUPPLY) - turn.amount)
+def _burn(context: CallContext) -> None:
+    context.require(context.address == context.owner, Failure.NOT_THE_OWNERS_ADDRESS)
+    context.take(context.owner, context.amount)
+    context.token.set(Cell.SUPPLY, context.token.number(Cell.SUPPLY) - context.amount)
 
 
-def _pause(turn: CallContext) -> None:
-    turn.require(not turn.token.number(Cell.PAUSED), Failure.PAUSED)
-    turn.token.set(Cell.PAUSED, 1)
+def _pause(context: CallContext) -> None:
+    context.require(not context.token.number(Cell.PAUSED), Failure.PAUSED)
+    context.token.set(Cell.PAUSED, 1)
 
 
-def _unpause(turn: CallContext) -> None:
-    turn.require(bool(turn.token.number(Cell.PAUSED)), Failure.NOT_PAUSED)
-    turn.token.set(Cell.PAUSED, 0)
+def _unpause(context: CallContext) -> None:
+    context.require(bool(context.token.number(Cell.PAUSED)), Failure.NOT_PAUSED)
+    context.token.set(Cell.PAUSED, 0)
 
 
-def _transfer_ownership(turn: CallContext) -> None:
-    turn.require(turn.address != turn.owner, Failure.ALREADY_THE_OWNER)
-    turn.token.set(Cell.OWNER, turn.address)
+def _transfer_ownership(context: CallContext) -> None:
+    context.require(context.address != context.owner, Failure.ALREADY_THE_OWNER)
+    context.token.set(Cell.OWNER, context.address)
 
 
-def _enable_whitelist(turn: CallContext) -> None:
-    turn.require(not turn.token.number(Cell.WHITELIST), Failure.WHITELIST_ALREADY_ON)
-    turn.token.set(Cell.WHITELIST, 1)
+def _enable_whitelist(context: CallContext) -> None:
+    context.require(not context.token.number(Cell.WHITELIST), Failure.WHITELIST_ALREADY_ON)
+    context.token.set(Cell.WHITELIST, 1)
 
 
-def _disable_whitelist(turn: CallContext) -> None:
-    turn.require(bool(turn.token.number(Cell.WHITELIST)), Failure.WHITELIST_ALREADY_OFF)
-    turn.token.set(Cell.WHITELIST, 0)
+def _disable_whitelist(context: CallContext) -> None:
+    context.require(bool(context.token.number(Cell.WHITELIST)), Failure.WHITELIST_ALREADY_OFF)
+    context.token.set(Cell.WHITELIST, 0)
 
 
-def _add_to_whitelist(turn: CallContext) -> None:
-    turn.require(turn.address != turn.owner, Failure.OWNER_IS_LISTED)
-    turn.require(not turn.token.number(Cell.LISTED, turn.address), Failure.ALREADY_LISTED)
-    turn.token.set(Cell.LISTED, 1, turn.address)
+def _add_to_whitelist(context: CallContext) -> None:
+    context.require(context.address != context.owner, Failure.OWNER_IS_LISTED)
+    context.require(not context.token.number(Cell.LISTED, context.address), Failure.ALREADY_LISTED)
+    context.token.set(Cell.LISTED, 1, context.address)
 
 
-def _remove_from_whitelist(turn: CallContext) -> None:
-    turn.require(turn.address != turn.owner, Failure.OWNER_IS_LISTED)
-    turn.require(bool(turn.token.number(Cell.LISTED, turn.address)), Failure.NOT_LISTED)
-    turn.token.set(Cell.LISTED, 0, turn.address)
+def _remove_from_whitelist(context: CallContext) -> None:
+    context.require(context.address != context.owner, Failure.OWNER_IS_LISTED)
+    context.require(bool(context.token.number(Cell.LISTED, context.address)), Failure.NOT_LISTED)
+    context.token.set(Cell.LISTED, 0, context.address)
 
 
 # Any holder may transfer; every other function is the owner's.

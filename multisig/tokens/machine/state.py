@@ -79,7 +79,7 @@ Key = tuple[str, Cell, bytes]
 
 
 class StateView(Protocol):
-    """Where the rules read."""
+    """The state as the rules read it."""
 
     def get(self, contract_id: str, cell: Cell, holder: bytes = b"") -> Value:
         """What the cell holds; None where it is absent."""
@@ -118,9 +118,7 @@ def _set(cells: dict[Key, int | bytes], effect: Effect) -> None:
 
 @dataclass(slots=True)
 class Overlay:
-    """A state that is read through, with what has changed above it: the effects of a block while it is
-    judged.
-    """
+    """The effects of a block while it is judged, over the state before it."""
 
     below: StateView
     effects: list[Effect] = field(default_factory=list)
