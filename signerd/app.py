@@ -1,4 +1,4 @@
-"""Wiring: from a state folder and a configuration to a daemon that serves. Nothing here decides anything."""
+"""Wiring: makes a running daemon from a state folder and a configuration."""
 
 import asyncio
 import contextlib
@@ -46,12 +46,12 @@ from signerd.journal import Journal
 from signerd.runtime import FaultPoint, no_fault
 
 REGISTRATIONS_FILE = "registrations.json"
-"""The proofs that Ledgers returned for the vaults that they know."""
+"""The registrations of vaults that Ledgers returned."""
 
 
 @dataclass(frozen=True)
 class Outside:
-    """What the daemon does not make itself: clocks, randomness, transports, devices, points of failure."""
+    """Dependencies that are passed in: clocks, randomness, transports, devices, fault points."""
 
     transport: httpx.AsyncBaseTransport | None = None
     bridge: DeviceBridge | None = None
@@ -64,8 +64,8 @@ class Outside:
 
 
 def secret_store(config: Config, state: Path, ask: Passphrase) -> SecretStore:
-    """As configured. The passphrase of a secrets file comes from systemd where it hands one over, else from
-    ``ask``.
+    """As configured. The passphrase of a secrets file comes from systemd's credentials if there is one, else
+    from ``ask``.
     """
     if config.secrets.store == "keyring":
         return KeyringStore(str(state.resolve()), config.secrets.keyring_seconds)
@@ -112,24 +112,25 @@ async def open_daemon(
     outside: Outside | None = None,
     config_file: Path | None = None,
 ) -> AsyncIterator[Daemon]:
-    """A daemon over a held state folder, signed in where it was; its tasks run beside the body.
-    ``config_file``: what ``config`` was read from, to be changed on the page.
+    """A daemon on a locked state folder, with its session restored; its tasks run while the body runs.
+
+    ``config_file``: the file of ``config``, which the page can edit.
 
     Raises leaves of JournalError and SecretsError; RulesInvalid: a daemon does not start without the rules
     that the person wrote.
     """
-    around = outside or Outside()
+    outside = outside or Outside()
     written = rules_of(config, state)
     async with contextlib.AsyncExitStack() as stack:
-        journal = stack.enter_context(open_journal(config, state, around))
+        journal = stack.enter_context(open_journal(config, state, outside))
         journal.rules = written.resolved(journal.pinned_codes())
-        account = make_account(config, store, around)
+        account = make_account(config, store, outside)
         stack.push_async_callback(account.close)
         await account.restore()
-        bridge = around.bridge
+        bridge = outside.bridge
         if bridge is None:
             bridge = await stack.enter_async_context(_bridge(config, state))
-        daemon = _wire(config, state, journal, account, bridge, around)
+        daemon = _wire(config, state, journal, account, bridge, outside)
         daemon.config_file = config_file
         yield await stack.enter_async_context(daemon.running())
 
@@ -152,9 +153,7 @@ def _bridge(config: Config, state: Path) -> Bridge:
 
 
 def _turn(state: Path) -> Turn:
-    """A device that serves another signerd of this person is left to it; none of them is named to other
-    people.
-    """
+    """Lock files by which several daemons of one user share devices; the folder is private to the user."""
     folder = platformdirs.user_cache_path("signerd") / "turns"
     try:
         fault = folder_fault(folder)
@@ -166,15 +165,15 @@ def _turn(state: Path) -> Turn:
     return turns_in(folder, f"the signerd of {state}")
 
 
-# What the platform said of its audit logs. Losing it costs the comparison with what came before.
+# Receipts of the platform's audit logs. Without the file, they cannot be compared with earlier ones.
 RECEIPTS_FILE = "audit-receipts"
 
 
 def receipts_in(path: Path, platform: str, troubles: Troubles) -> Receipts:
-    """What the platform said of its audit logs, compared with what it says: a log that was cut shows here."""
+    """Compares the platform's receipts of its audit logs with earlier ones: reports a log that was cut."""
     doubts: dict[str, str] = {}
 
-    def stand(doubt: Doubt | Silence) -> None:
+    def report(doubt: Doubt | Silence) -> None:
         about = doubt.known.chain if isinstance(doubt, Doubt) else ""
         doubts[about] = (
             f"ALARM: {doubt}. Ask the platform's operator; `custody audit verify --receipts {path}` says "
@@ -182,13 +181,15 @@ def receipts_in(path: Path, platform: str, troubles: Troubles) -> Receipts:
             "If the platform was restored from a backup, or is another one now, remove that file and start "
             "signerd again."
         )
-        troubles.stand("audit log", doubts)
+        troubles.report("audit log", doubts)
 
     try:
-        return Receipts.in_file(path, platform, stand)
+        return Receipts.in_file(path, platform, report)
     except (OSError, NoReceipts) as error:
-        troubles.stand("receipts", {"receipts": f"What the platform said of its audit log is lost: {error}"})
-        return Receipts(on_doubt=stand)
+        troubles.report(
+            "receipts", {"receipts": f"The receipts of the platform's audit log cannot be read: {error}"}
+        )
+        return Receipts(on_doubt=report)
 
 
 def _wire(
@@ -226,7 +227,7 @@ def _wire(
         long_poll_seconds=config.platform.long_poll_seconds,
         sleep=outside.sleep,
     )
-    runner.look_first = follower.look
+    runner.check_before_sending = follower.look
     keys = KeyWatch(
         journal,
         platform,

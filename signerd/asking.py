@@ -1,8 +1,8 @@
-"""What a client asks of the daemon, where, and what it makes of the answer: without I/O, and with the
-standard library.
+"""Requests to the daemon: its address, the request, and errors from the answer, without I/O.
 
-``signerd.client`` and ``signerd.hwi`` share it. The second starts anew for each question, and goes without
-httpx and pydantic: together they cost half a second of a processor.
+Shared by ``signerd.client`` and ``signerd.hwi``. It uses the standard library alone: Core starts
+``signerd-hwi`` for each question, and importing httpx and pydantic would take half a second of processor
+time.
 """
 
 import json
@@ -16,14 +16,14 @@ from typing import Any, Self
 from urllib.parse import urlencode
 
 from custody.exchange import CONNECT_SECONDS, NoAnswer, Outcome, Plan, Reply, Request, Why, exchange
-from signerd.door import Door, introduce
 from signerd.endpoint import HAS_SOCKETS, HOST, IPV4, PREFIX, trusted_socket
 from signerd.errors import DaemonFailed, DaemonNotRunning, InvalidRequest, SignerdError
+from signerd.keyed_port import KeyedPort, authenticate
 from signerd.problems import error_from
 
 # Twice the heartbeat of the daemon's events, and some.
 SILENCE_SECONDS = 35.0
-# Numbers alone: a name is looked up, and what answers may lie.
+# Numeric addresses only: a name would be resolved, and the resolver may lie.
 _ADDRESS = r"http://(?P<host>127\.0\.0\.1|\[::1\]):(?P<port>[0-9]{1,5})/?"
 # A field of the address has the module's name.
 Connection = socket.socket
@@ -33,17 +33,17 @@ MAX_PORT = 65_535
 
 @dataclass(frozen=True)
 class DaemonAddress:
-    """Its private socket or its door, as the person; or TCP on this machine, as an app.
+    """The daemon's private socket or keyed port, for the person; or TCP on this machine, for an app.
 
-    ``url``: up to the host and port. ``socket``, ``door``: None over TCP. ``is_plain``: answers are read
-    without their shapes.
+    ``url``: up to the host and port. ``socket``, ``keyed_port``: None over TCP. ``is_plain``: answers are not
+    parsed into shapes.
     """
 
     url: str
     socket: Path | None = None
     is_plain: bool = False
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    door: Door | None = None
+    keyed_port: KeyedPort | None = None
 
     @classmethod
     def of_folder(cls, state: Path) -> Self:
@@ -51,7 +51,7 @@ class DaemonAddress:
         made (L12).
         """
         if not HAS_SOCKETS:
-            return cls(f"http://{HOST}", door=Door.trusted(state))
+            return cls(f"http://{HOST}", keyed_port=KeyedPort.trusted(state))
         return cls(f"http://{HOST}", trusted_socket(state))
 
     @classmethod
@@ -67,16 +67,16 @@ class DaemonAddress:
         return cls(f"http://{found['host']}:{found['port']}", headers=headers)
 
     def __str__(self) -> str:
-        if self.door is not None:
-            return f"port {self.door.port}"
+        if self.keyed_port is not None:
+            return f"port {self.keyed_port.port}"
         return self.url if self.socket is None else str(self.socket)
 
     def connect(self, host: str, port: int | None) -> "Connection":
         """A connection to the daemon. ``host``, ``port``: of the URL, for TCP. Raises OSError."""
-        if self.door is not None:
-            found = socket.create_connection((IPV4, self.door.port), CONNECT_SECONDS)
+        if self.keyed_port is not None:
+            found = socket.create_connection((IPV4, self.keyed_port.port), CONNECT_SECONDS)
             try:
-                introduce(found, self.door)
+                authenticate(found, self.keyed_port)
             except OSError:
                 found.close()
                 raise
@@ -93,10 +93,10 @@ class DaemonAddress:
         return found
 
     def require_answering(self) -> None:
-        """Raises DaemonNotRunning where no process listens. A dead daemon's socket is told from a live one's
-        at once.
+        """Raises DaemonNotRunning where no process listens. The socket file of a dead daemon is recognised at
+        once.
         """
-        if self.socket is None and self.door is None:
+        if self.socket is None and self.keyed_port is None:
             return
         try:
             self.connect(HOST, None).close()
@@ -129,8 +129,8 @@ def address_of(at: Path | DaemonAddress) -> DaemonAddress:
 
 
 def ask(address: DaemonAddress, request: Request) -> Plan[Reply]:
-    """The daemon's answer. Nothing is sent twice: the daemon is on this machine, and either answers or does
-    not.
+    """The daemon's answer. The request is never repeated: the daemon is on this machine and answers or is
+    down.
 
     Raises:
         DaemonNotRunning, DaemonFailed; the leaf of SignerdError that the daemon answers with.

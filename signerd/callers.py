@@ -1,7 +1,7 @@
-"""Who asks, and what they may: rights are words that a row of the table needs and a caller has.
+"""Callers and their rights. Each call of the loopback needs one right.
 
-The person has all of them, at the command line as on the page; an app has those that the person granted it,
-and never ``PERSON``.
+The person has all rights, at the command line and on the page. An app has those that the person granted,
+never ``PERSON``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from signerd.errors import NotAllowed, NotPaired
 
 @unique
 class Right(StrEnum):
-    """What a row of the table may need."""
+    """A right that a call may need."""
 
     ANYONE = "anyone"
     """Any caller that reaches the interface: asking to be paired."""
@@ -28,10 +28,10 @@ class Right(StrEnum):
     """The person alone: signing in, pins, PINs, who is paired."""
 
 
-# What an app may ask for, in the order of what it costs to grant it wrongly.
+# What an app may ask for, from the least to the most dangerous.
 GRANTABLE = (Right.READ, Right.XPUB, Right.DISPLAY, Right.PROPOSE, Right.APPROVE)
 
-# For the person who grants it: the same at the command line and on the page.
+# Shown to the person who grants it, at the command line and on the page.
 RIGHT_WORDS: Mapping[Right, str] = MappingProxyType(
     {
         Right.READ: "see vaults, proposals, devices and what happens here",
@@ -49,7 +49,7 @@ RIGHT_WORDS: Mapping[Right, str] = MappingProxyType(
 
 
 def granted(rights: Iterable[str]) -> tuple[Right, ...]:
-    """Those that an app may have at all, in the order of what it costs to grant them wrongly."""
+    """Those of ``rights`` that an app may have, from the least to the most dangerous."""
     given = frozenset(rights)
     return tuple(right for right in GRANTABLE if right in given)
 
@@ -70,9 +70,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Caller:
-    """``name``: how the audit chain is told of it. ``app_id``: of a paired app alone; ``origin``: of one that
-    is a site.
-    """
+    """``app_id``: of a paired app; ``origin``: of an app that is a web site."""
 
     kind: Kind
     name: str
@@ -81,15 +79,13 @@ class Caller:
     origin: str | None = None
 
     @property
-    def told(self) -> str:
+    def audit_name(self) -> str:
         """For the audit chain: an app by its name and by its id, which no other app can take."""
         return str(self.kind) if self.app_id is None else f"app {self.app_id} '{self.name}'"
 
     @property
     def shown(self) -> str:
-        """For the person: an app that calls itself 'command line', or the platform, is shown as an app all
-        the same.
-        """
+        """For the person: an app is always shown as an app, whatever its name."""
         return self.name if self.app_id is None else app_words(self.name, self.origin)
 
     def require(self, right: Right) -> None:
@@ -104,7 +100,7 @@ class Caller:
 
 
 def app_words(name: str, origin: str | None) -> str:
-    """What is known of an app, and then what it calls itself: a name that speaks of a site cannot come first
+    """The origin, which is known, before the name, which the app chose and which may pretend to be a site
     (L8).
     """
     return f"the program '{foreign(name)}'" if origin is None else f"the site {origin} ('{foreign(name)}')"

@@ -13,7 +13,7 @@ from custody.private_files import is_open, is_ours
 from signerd.errors import DaemonNotRunning, UnsafeFolder
 
 SOCKET = "signerd.sock"
-# Where there are none, the daemon has a door on a port instead (`signerd.door`).
+# Systems without them use a port and a key instead (`signerd.keyed_port`).
 HAS_SOCKETS = hasattr(socket, "AF_UNIX")
 # The only name by which the daemon is called; an http URL must have one.
 HOST = "signerd"

@@ -101,7 +101,7 @@ class Troubles:
         self._feed = feed
         self._standing: dict[str, dict[str, str]] = {}
 
-    def stand(self, group: str, found: Mapping[str, str]) -> None:
+    def report(self, group: str, found: Mapping[str, str]) -> None:
         """``found``: by what it is about, in a sentence. What is known already is not told again."""
         known = self._standing.pop(group, {})
         fresh = [(subject, sentence) for subject, sentence in found.items() if known.get(subject) != sentence]
@@ -152,9 +152,9 @@ class Supervisor:
                 raise
             except Exception:  # noqa: BLE001 - the border to code that is not ours: whatever it raises, the daemon goes on
                 _log.exception("%s failed in an unforeseen way", what)
-                self.troubles.stand(what, {subject: unforeseen(what)})
+                self.troubles.report(what, {subject: unforeseen(what)})
             else:
-                self.troubles.stand(what, {})
+                self.troubles.report(what, {})
                 return
             await self.sleep(pause.next())
             again = True
@@ -172,7 +172,7 @@ class Supervisor:
     async def _well_after_a_while(self, what: str, pause: Backoff) -> None:
         await self.sleep(STEADY_SECONDS)
         pause.reset()
-        self.troubles.stand(what, {})
+        self.troubles.report(what, {})
 
 
 def unforeseen(what: str) -> str:

@@ -1,8 +1,7 @@
-"""Signed advisories on this machine: taken from a file or the platform, believed by their signature alone,
-and held against the devices of the registered keys.
+"""Signed advisories on this machine: from a file or the platform, verified by their signature alone, and
+compared with the devices of the registered keys.
 
-What a device said of itself at its registration is in the journal's chain. What is not known counts as
-exposed (ADR 32).
+The journal has what each device reported when it was registered. An unknown fact counts as exposed (ADR 32).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -35,8 +34,10 @@ SUBJECT = "advisories"
 
 
 @dataclass(frozen=True)
-class Concerned:
-    """An advisory in force. ``devices``: of this person, with the vaults that hold their keys, in words."""
+class AdvisoryInForce:
+    """An advisory in force. ``devices``: descriptions of this person's devices that it concerns, with their
+    vaults.
+    """
 
     publisher: str
     serial: int
@@ -47,7 +48,7 @@ class Concerned:
 
     @property
     def sentence(self) -> str:
-        """What to tell the person where it concerns them."""
+        """The sentence for a person whom it concerns."""
         kind = "DRILL" if self.advisory.drill else "ADVISORY"
         may = "" if self.concern is Concern.EXPOSED else "may "
         whom = "; ".join(self.devices)
@@ -66,10 +67,10 @@ class Advisories:
     trusted: Collection[str]
     troubles: Troubles
 
-    def take(self, data: bytes) -> tuple[Effect, ...]:
-        """A publisher's newest list, from wherever it came; what the person is told of it.
+    def add(self, data: bytes) -> tuple[Effect, ...]:
+        """Verify and store a publisher's newest list, from any source. Returns notifications for the person.
 
-        Raises AdvisoriesNotTaken: what was held stays.
+        Raises AdvisoriesNotTaken: the stored list is unchanged.
         """
         book = self.journal.advisories
         try:
@@ -88,23 +89,25 @@ class Advisories:
             if each.concern is not Concern.NOT and (each.advisory.id, each.sentence) not in before
         )
 
-    def hear(self, shown: Collection[AdvisoryPublisher]) -> tuple[Effect, ...]:
-        """What the platform shows. A list that is refused stands in the status as long as it is shown."""
+    def add_shown(self, shown: Collection[AdvisoryPublisher]) -> tuple[Effect, ...]:
+        """Add the lists that the platform shows. A refused list is reported in the status while the platform
+        shows it.
+        """
         effects: list[Effect] = []
         refused: dict[str, str] = {}
         for each in shown:
             try:
-                effects += self.take(each.list.encode())
+                effects += self.add(each.list.encode())
             except AdvisoriesNotTaken as error:
                 who = foreign(each.publisher)[:64]
-                refused[who] = f"The platform's advisories of the publisher {who} are not taken: {error}"
-        self.troubles.stand(SUBJECT, refused)
+                refused[who] = f"The platform's advisories of the publisher {who} are refused: {error}"
+        self.troubles.report(SUBJECT, refused)
         return tuple(effects)
 
-    def in_force(self) -> tuple[Concerned, ...]:
-        """All that trusted publishers have in force, in their order."""
+    def in_force(self) -> tuple[AdvisoryInForce, ...]:
+        """Every advisory in force of a trusted publisher."""
         book, now = self.journal.advisories, self.journal.now()
-        lists = [(held.root, told) for held in self._held() if (told := _told(held.line)) is not None]
+        lists = [(held.root, listed) for held in self._held() if (listed := _parsed(held.line)) is not None]
         nothing = KeyFacts(None, None, None, None, f"{now:%Y-%m-%d}")
         known = book.registrations() if lists else {}
         keys = [
@@ -112,16 +115,18 @@ class Advisories:
             for fingerprint, vaults in (self._places().items() if lists else ())
         ]
         return tuple(
-            self._concerned(root, told, each, keys, now) for root, told in lists for each in told.advisories
+            self._concerned(root, listed, each, keys, now)
+            for root, listed in lists
+            for each in listed.advisories
         )
 
     def notes(self) -> Iterator[str]:
-        """For the status: what concerns this person."""
+        """Sentences for the status: advisories that concern this person."""
         for held in self._held():
-            if _told(held.line) is None:
+            if _parsed(held.line) is None:
                 yield (
                     f"The held advisories of the publisher {held.root} cannot be read any more. "
-                    "What to do: ask for its newest list, and take it with `signerd advisory add`."
+                    "What to do: ask for its newest list, and add it with `signerd advisory add`."
                 )
         yield from (each.sentence for each in self.in_force() if each.concern is not Concern.NOT)
 
@@ -131,25 +136,25 @@ class Advisories:
     def _concerned(
         self,
         root: str,
-        told: AdvisoryList,
+        listed: AdvisoryList,
         advisory: Advisory,
         keys: Iterable[tuple[str, KeyFacts, Sequence[str]]],
         now: datetime,
-    ) -> Concerned:
+    ) -> AdvisoryInForce:
         found, worst = [], Concern.NOT
         for fingerprint, facts, vaults in keys:
             concern = self._of(advisory, facts)
             if concern is Concern.NOT:
                 continue
             worst = concern if worst is not Concern.EXPOSED else worst
-            device = facts.model or facts.maker or "a device of which nothing is known"
+            device = facts.model or facts.maker or "an unknown device"
             where = f", in the vault {', '.join(vaults)}" if vaults else ""
             found.append(f"your key {fingerprint} on {foreign(device)}{where}")
-        is_over = moment_of(told.expires) <= now
-        return Concerned(root, told.serial, is_over, advisory, worst, tuple(found))
+        is_over = moment_of(listed.expires) <= now
+        return AdvisoryInForce(root, listed.serial, is_over, advisory, worst, tuple(found))
 
     def _places(self) -> dict[str, list[str]]:
-        """By the device's master fingerprint: the pinned vaults that hold a key of it, in words."""
+        """The names of the pinned vaults that hold a key of each device, by its master fingerprint."""
         places: dict[str, list[str]] = {str(own.key.fingerprint): [] for own in self.journal.own_keys()}
         for pin in self.journal.pins():
             places.setdefault(str(pin.own_key.fingerprint), []).append(f"'{foreign(pin.name)}'")
@@ -162,8 +167,8 @@ class Advisories:
 
 
 @lru_cache(maxsize=32)
-def _told(line: bytes) -> AdvisoryList | None:
-    """A list that was believed once; None where this version knows its form no more."""
+def _parsed(line: bytes) -> AdvisoryList | None:
+    """Parse a stored list; None if this version no longer supports its format."""
     try:
         return read_list(line)
     except MalformedAdvisories:

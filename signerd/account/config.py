@@ -1,4 +1,4 @@
-"""The configuration file ``config.toml`` and the rules file ``rules.toml``: read once, checked whole before
+"""The configuration file ``config.toml`` and the rules file ``rules.toml``: read and validated before
 anything starts.
 
 Each mistake is reported with its line. Both files are in the state folder, else in the desktop's own
@@ -53,7 +53,7 @@ MOST_ADDRESSES = 1_000
 # A label stands in the line of a list.
 LONGEST_LABEL = 40
 FILE = "config.toml"
-# A configuration is far smaller; a device node or a log given by mistake is not.
+# Far more than a configuration needs; refuses a device node or a log that was named by mistake.
 MAX_CONFIG_BYTES = 256 * 1024
 
 
@@ -80,7 +80,7 @@ def _fee(text: str) -> str:
     return text
 
 
-def _whole_path(path: Path) -> Path:
+def _absolute_path(path: Path) -> Path:
     if not path.is_absolute():
         raise ValueError('write the whole path, beginning with "/"')
     return path
@@ -107,13 +107,13 @@ class PlatformSection(_Section):
     long_poll_seconds: Annotated[int, Field(ge=0, le=55)] = 50
 
 
-# A day: a question that is open for longer was forgotten.
+# A question that stays open for more than a day was forgotten.
 MAX_PERSON_MINUTES = 24 * 60
 
 
 class DevicesSection(_Section):
-    """``sandbox`` false: the process of a device keeps everything that this user may do. ``person_minutes``:
-    how long a question stays on a device's screen; the device is then told to take it off.
+    """``sandbox`` false: a device's process keeps all rights of this user. ``person_minutes``: how long a
+    question stays on a device's screen before it is cancelled.
     """
 
     usb: bool = True
@@ -123,8 +123,8 @@ class DevicesSection(_Section):
 
 
 class LimitsSection(_Section):
-    """Fees above these are refused, whatever the platform or the person says. The configuration can only
-    lower them. BTC as text, rates in sat/vB.
+    """Fees above these limits are refused. The configuration can only lower the built-in ones. BTC as text,
+    rates in sat/vB.
 
     Above ``max_fee_percent`` the person is asked instead where ``[checks]`` lowers ``fee-share``.
     """
@@ -136,16 +136,14 @@ class LimitsSection(_Section):
 
 
 class ChecksSection(_Section):
-    """``lowered``: checks that only ask or warn where they would refuse or ask. Every review of a proposal
-    says so.
-    """
+    """``lowered``: checks that ask instead of refusing, or warn instead of asking. Every review says so."""
 
     lowered: tuple[Annotated[str, AfterValidator(_lowerable)], ...] = ()
 
 
 class SecretsSection(_Section):
     """``keyring``: the desktop's own. ``file``: in the state folder, encrypted under a passphrase, which
-    systemd may hand over as the credential ``signerd-passphrase``, or a person types at the start.
+    systemd may pass as the credential ``signerd-passphrase``, or a person types at the start.
     """
 
     store: Literal["keyring", "file"] = "keyring"
@@ -158,9 +156,9 @@ class LoopbackSection(_Section):
     """
 
     tcp: bool = True
-    # Nothing is registered for it at IANA, no other wallet's program listens there (Trezor 21325, BitBox
-    # 8178, Specter 25441, BTCPay Vault 65092, Frame 1248, KeepKey 1646, Electrum 7777, nodes 8332 and up),
-    # and no system gives it away by itself.
+    # Not registered at IANA, outside the ephemeral ranges, and not used by another wallet (Trezor 21325,
+    # BitBox 8178, Specter 25441, BTCPay Vault 65092, Frame 1248, KeepKey 1646, Electrum 7777, nodes 8332 and
+    # up).
     port: Annotated[int, Field(ge=0, le=65_535)] = 17_707
 
     def port_to_serve(self) -> int | None:
@@ -168,10 +166,8 @@ class LoopbackSection(_Section):
 
 
 class NotificationsSection(_Section):
-    """``show``: what the desktop is told. ``plain``: that something waits, and how many; a lock screen shows
-    it to anyone who passes.
-
-    ``details``: also what it is about, in the daemon's words. ``off``: nothing.
+    """``show``: ``plain`` tells the desktop that something waits, and how much: a lock screen shows it to
+    passers-by. ``details`` also says what it is about. ``off``: nothing.
     """
 
     show: Literal["off", "plain", "details"] = "plain"
@@ -182,12 +178,12 @@ class BackupSection(_Section):
     secret key is kept elsewhere.
     """
 
-    folder: Annotated[Path, AfterValidator(_whole_path)] | None = None
+    folder: Annotated[Path, AfterValidator(_absolute_path)] | None = None
     every_days: Annotated[int, Field(ge=1, le=366)] = 7
     recipient: Annotated[str, StringConstraints(pattern=r"^age1[02-9ac-hj-np-z]{58}$")] | None = None
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _require_both(self) -> Self:
         if (self.folder is None) != (self.recipient is None):
             raise ValueError("name both the folder and the recipient, or neither")
         return self
@@ -204,17 +200,17 @@ def _labels(addresses: Mapping[str, str], network: Network) -> dict[bytes, str]:
     for written, address in addresses.items():
         name = written.strip()
         if not 0 < len(name) <= LONGEST_LABEL:
-            raise ValueError(f'"{plain(name)}" has not 1 to {LONGEST_LABEL} characters')
+            raise ValueError(f'"{plain(name)}" must have 1 to {LONGEST_LABEL} characters')
         if plain(name) != name:
-            raise ValueError(f'"{plain(name)}" holds characters that cannot be seen')
+            raise ValueError(f'"{plain(name)}" has invisible characters')
         if name.casefold() in names:
-            raise ValueError(f'"{name}" is there twice: capitals make no other name')
+            raise ValueError(f'"{name}" is there twice: names that differ only in capitals are the same name')
         try:
             script = decode_address(address, network)
         except MultisigError as error:
             raise ValueError(f'"{name}": {error}') from error
         if script in found:
-            raise ValueError(f'"{name}" and "{found[script]}" are one address: give it one name')
+            raise ValueError(f'"{name}" and "{found[script]}" have the same address: keep one of the names')
         names.add(name.casefold())
         found[script] = name
     return found
@@ -223,8 +219,8 @@ def _labels(addresses: Mapping[str, str], network: Network) -> dict[bytes, str]:
 class Config(_Section):
     """``rules``: the rules file, where it is not ``rules.toml`` beside this one; it must then be there.
 
-    ``addresses``: the person's own address book, name to address. A name stands in the title of a proposal
-    that pays its address, which proves nothing less and nothing more.
+    ``addresses``: the person's own address book, name to address. A proposal that pays one of them has the
+    name in its title; no check depends on it.
     """
 
     network: Network
@@ -236,7 +232,7 @@ class Config(_Section):
     loopback: LoopbackSection = LoopbackSection()
     notifications: NotificationsSection = NotificationsSection()
     backup: BackupSection = BackupSection()
-    rules: Annotated[Path, AfterValidator(_whole_path)] | None = None
+    rules: Annotated[Path, AfterValidator(_absolute_path)] | None = None
     label: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "signing device"
     # When the device's key was made; the platform is told when it is registered.
     key_made_on: date | None = None
@@ -246,9 +242,9 @@ class Config(_Section):
 
     @field_validator("addresses")
     @classmethod
-    def _of_this_network(cls, value: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+    def _addresses_of_network(cls, value: dict[str, str], info: ValidationInfo) -> dict[str, str]:
         network = info.data.get("network")
-        # Without a network the configuration is refused for that.
+        # A missing network is reported by its own field.
         if network is not None:
             _labels(value, network)
         return value
@@ -298,7 +294,7 @@ def load_config(path: Path) -> Config:
 
 
 def read_config(path: Path, text: str) -> Config:
-    """What the text says. ``path``: where it stands, for its errors. Raises ConfigInvalid."""
+    """Parse the text of a configuration. ``path`` is named in errors. Raises ConfigInvalid."""
     try:
         return Config.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:

@@ -1,8 +1,7 @@
-"""Following the platform: which workspaces, which vaults, which proposals await this signer, what became of
-the rest.
+"""Following the platform: workspaces, vaults, proposals that await this signer, and the outcome of earlier
+ones.
 
-A long poll where the platform offers one; an ETag everywhere, so that an unchanged list costs an empty
-answer.
+Uses a long poll where the platform supports it, and ETags: an unchanged list costs an empty answer.
 """
 
 import asyncio
@@ -15,7 +14,7 @@ from itertools import count, islice
 from typing import TypeVar
 
 from custody.pace import Backoff
-from signerd.account.others import OthersHeard, TokensLearnt
+from signerd.account.others import OthersProposals, TokenLookup
 from signerd.account.platform import Platform, Sink
 from signerd.account.wire import UNFORESEEN, Listed, Unreadable, Workspace
 from signerd.core.claims import VaultClaim
@@ -42,24 +41,23 @@ E = TypeVar("E")
 R = TypeVar("R")
 Taken = TypeVar("Taken", Step, Learnt)
 
-# A platform without long poll answers at once: it is not asked more often than this.
+# The least time between two rounds, for a platform without long poll, which answers at once.
 SHORTEST_ROUND_SECONDS = 2.0
 # New workspaces and changed vault records are noticed within this time.
 LEARN_EVERY_SECONDS = 60.0
-# While something is followed one by one, which no long poll tells of, a round lasts no longer.
+# The longest round while proposals are polled one by one, of which a long poll does not tell.
 FOLLOWING_ROUND_SECONDS = 20
-# What was left out of a list is tried again while the list does not change: later each time, and at least so
-# often.
+# Entries that could not be read are tried again with a growing pause, of at most this.
 LEFT_OUT_SECONDS = 600.0
-# For what came after a signature to be heard; a list that is longer is read on where that ended.
+# The deadline for reading what came after a signature; a longer list is continued at the next attempt.
 LOOK_SECONDS = 120.0
 PLATFORM, WORKSPACES = "platform", "workspaces"
 LISTED, KNOWN, VAULTS = "proposals of workspace", "known proposals of workspace", "vaults of workspace"
 TOKENS = "tokens of workspace"
 OTHERS = "what others signed in workspace"
-# Proposals followed one by one in a round, beside the list: a thousand take their turns.
+# Proposals polled one by one in a round, in addition to the list; with more, they take turns.
 FOLLOWED_A_ROUND = 20
-# A thousand entries take seconds to judge.
+# Judging a thousand entries takes seconds: other tasks run after this long.
 AT_ONCE_SECONDS = 0.02
 
 
@@ -95,22 +93,22 @@ class Follower:
     state: PlatformState = field(default_factory=PlatformState)
     _alarmed: set[str] = field(default_factory=set)
     _looking: defaultdict[int, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
-    # What they were told about that is not submitted while they are not in its workspace.
+    # Proposals whose signature is not submitted because the person left the workspace; they were told once.
     _left: set[str] = field(default_factory=set)
     _turns: Iterator[int] = field(default_factory=lambda: count(1))
-    # By workspace: the turn in which the last whole look began, and what came of it.
+    # By workspace: the turn in which the last complete reading began, and its result.
     _looked: dict[int, tuple[int, bool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.tokens = TokensLearnt(self.journal, self.platform, self.sink, self._alarm)
-        self.others = OthersHeard(self.journal, self.platform, self._alarm, self._in_turn, self.sink)
+        self.tokens = TokenLookup(self.journal, self.platform, self.sink, self._alarm)
+        self.others = OthersProposals(self.journal, self.platform, self._alarm, self._in_turn, self.sink)
 
     async def run(self) -> None:
         """Keep the list of workspaces, and follow each in a task of its own."""
         tasks: dict[Workspace, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
             while True:
-                await self.patiently(self._learn_workspaces)
+                await self.patiently(self._read_workspaces)
                 for gone in set(tasks) - set(self.state.workspaces):
                     tasks.pop(gone).cancel()
                 for workspace in self.state.workspaces:
@@ -119,7 +117,9 @@ class Follower:
                 await self.sleep(LEARN_EVERY_SECONDS)
 
     async def patiently(self, call: Callable[[], Awaitable[None]]) -> None:
-        """Until it succeeds: wait for a sign-in, and longer each time for a platform that does not answer."""
+        """Repeat `call` until it succeeds. Waits for a sign-in, and with back-off for a platform that does
+        not answer.
+        """
         pause = Backoff(self.jitter)
         while True:
             await self.signed_in.wait()
@@ -145,9 +145,9 @@ class Follower:
     def _trouble(self, sentence: str) -> None:
         self.state.reachable, self.state.trouble = False, sentence
 
-    async def _learn_workspaces(self) -> None:
+    async def _read_workspaces(self) -> None:
         person = await self.platform.user()
-        self.troubles.stand(WORKSPACES, _left_out("workspace", person.workspaces.unreadable))
+        self.troubles.report(WORKSPACES, _left_out("workspace", person.workspaces.unreadable))
         network = self.journal.network.api_name
         self.state.user_id = person.user_id
         self.state.workspaces = tuple(
@@ -173,43 +173,41 @@ class Follower:
                     await self.sleep(rest)
         finally:
             for group in (LISTED, KNOWN, VAULTS, TOKENS, OTHERS):
-                self.troubles.stand(f"{group} {workspace.id}", {})
+                self.troubles.report(f"{group} {workspace.id}", {})
 
     async def _round(self, following: "_Following") -> None:
         workspace, now = following.workspace, self.clock()
         longest = FOLLOWING_ROUND_SECONDS if following.one_by_one else self.long_poll_seconds
         wait = min(self.long_poll_seconds, longest)
-        # Also what would be due before the round is over.
+        # Also if it would become due during this round.
         learns = following.learnt is None or now - following.learnt + wait >= LEARN_EVERY_SECONDS
         if learns:
-            await self.learn_vaults(workspace)
+            await self.read_vaults(workspace)
             following.learnt = now
         listed, etag = await self.platform.awaiting(workspace, following.tag(now), wait)
-        # Before the person is asked about anything new.
-        if learns or listed is not None or following.others_go_on:
-            await self._hear_others(following, listed)
+        # Before the person is asked about a new proposal.
+        if learns or listed is not None or following.others_have_more:
+            await self._read_others(following, listed)
         if listed is not None:
             following.listed = await self._take(following, listed)
-        # Only what was taken is not asked for again.
+        # Kept only now: what failed above is asked for again.
         following.etag = etag
-        following.one_by_one = await self._follow_known(following) or following.others_go_on
+        following.one_by_one = await self._follow_known(following) or following.others_have_more
         self.state.rounds += 1
 
-    async def hear_others_now(self, workspace_id: int) -> None:
-        """Take what others signed in a workspace, as far as the platform tells it now: a vault of it was
-        pinned.
-        """
+    async def read_others_now(self, workspace_id: int) -> None:
+        """Read what others signed in a workspace, after a vault of it was pinned."""
         for workspace in self.state.workspaces:
             if workspace.id == workspace_id:
                 with contextlib.suppress(PlatformError, SignedOut):
-                    await self.others.hear(workspace)
+                    await self.others.read(workspace)
 
     async def look(self, psbt_id: str) -> bool:
-        """Before a signature is sent late: hear what came after it. Nothing was heard while the machine slept
-        or the platform was away. Whether it may go: the platform has shown its whole list, of which every
-        entry could be read, and its person is in the workspace.
+        """Whether a signature that was delayed may still be submitted.
 
-        The signature is withdrawn where a newer version came. Raises UnknownProposal.
+        While the machine slept or the platform was unreachable, a newer version may have been proposed. The
+        whole list is read first. False where an entry of it cannot be read, or where the person is not in the
+        workspace. The signature is withdrawn where there is a newer version. Raises UnknownProposal.
         """
         try:
             async with asyncio.timeout(LOOK_SECONDS):
@@ -227,7 +225,7 @@ class Follower:
         return is_member
 
     async def _is_member(self, workspace_id: int) -> bool:
-        """Whether its person is, once all was heard that is new in it; one look serves all who waited for it.
+        """Whether the person is a member, after reading the whole list; concurrent callers share one reading.
 
         Raises PlatformError, SignedOut.
         """
@@ -236,31 +234,31 @@ class Follower:
             began, is_member = self._looked.get(workspace_id, (0, False))
             if began < asked:
                 began = next(self._turns)
-                is_member = await self._hear_all(workspace_id)
+                is_member = await self._read_all(workspace_id)
                 self._looked[workspace_id] = began, is_member
             return is_member
 
-    async def _hear_all(self, workspace_id: int) -> bool:
+    async def _read_all(self, workspace_id: int) -> bool:
         seen = (await self.platform.user()).workspaces
         workspace = next((each for each in seen.items if each.id == workspace_id), None)
         if workspace is None and seen.unreadable:
             raise PlatformAnswersWrongly("the platform shows a workspace that cannot be read")
         goes_on = workspace is not None
         while workspace is not None and goes_on:
-            heard = await self.others.hear(workspace)
+            heard = await self.others.read(workspace)
             if heard.left_out:
-                # Any of it may be a newer version.
+                # An entry that was left out may be a newer version.
                 raise PlatformAnswersWrongly("the platform does not show its whole list")
             goes_on = heard.more
         return workspace is not None
 
-    async def learn_now(self) -> None:
-        """Ask for the vaults of every workspace. Raises leaves of PlatformError, SignedOut."""
+    async def read_vaults_now(self) -> None:
+        """Read the vaults of every workspace. Raises leaves of PlatformError, SignedOut."""
         for workspace in self.state.workspaces:
-            await self.learn_vaults(workspace)
+            await self.read_vaults(workspace)
 
-    async def learn_vaults(self, workspace: Workspace) -> None:
-        """Take the platform's word about the vaults; what waits is judged anew where it changed."""
+    async def read_vaults(self, workspace: Workspace) -> None:
+        """Record what the platform says about the vaults; proposals are judged again where it changed."""
         listed = await self.platform.vaults(workspace)
         learnt = await self._in_turn(self._learn, listed.items)
         failed = (found for found in learnt if isinstance(found, Unreadable))
@@ -272,14 +270,14 @@ class Follower:
         return self._taken(claim.vault_id, lambda: self.journal.learn(claim))
 
     def _reconsider(self, psbt_id: str) -> Unreadable | None:
-        # Other requests are served between two of them.
+        # Other tasks ran since the ids were listed.
         if not self.journal.is_reconsidered(psbt_id):
             return None
         found = self._taken(psbt_id, lambda: self.journal.decide(psbt_id, Reconsidered()))
         return found if isinstance(found, Unreadable) else None
 
     async def _in_turn(self, take: Callable[[E], R], entries: Iterable[E]) -> list[R]:
-        """Each of many entries; other requests to the daemon are served in between."""
+        """Apply `take` to each entry; the event loop serves other tasks in between."""
         found, began = [], self.clock()
         for entry in entries:
             if self.clock() - began >= AT_ONCE_SECONDS:
@@ -289,13 +287,15 @@ class Follower:
         return found
 
     async def _take(self, following: "_Following", listed: Listed[Snapshot]) -> set[str]:
-        """Every proposal of the list by itself; the ids that the list named, also of what is left out."""
+        """Record every proposal of the list. Returns all ids that it named, also of entries that could not be
+        read.
+        """
         workspace = following.workspace
         known = {claim.vault_id for claim in self.journal.claims()}
         if any(snapshot.vault_id not in known for snapshot in listed.items):
-            await self.learn_vaults(workspace)
-        unproven = await self.tokens.learn(workspace, listed.items)
-        self.troubles.stand(f"{TOKENS} {workspace.id}", unproven)
+            await self.read_vaults(workspace)
+        unproven = await self.tokens.look_up(workspace, listed.items)
+        self.troubles.report(f"{TOKENS} {workspace.id}", unproven)
         failed = await self._in_turn(self._poll, listed.items)
         left_out = (*listed.unreadable, *(found for found in failed if found is not None))
         self._tell(LISTED, workspace, left_out)
@@ -307,7 +307,7 @@ class Follower:
         return found if isinstance(found, Unreadable) else None
 
     def _taken(self, name: str, take: Callable[[], Taken]) -> Taken | Unreadable:
-        """Record and judge an entry. An unforeseen error is that entry's failure; nothing is recorded."""
+        """Record and judge an entry. An unforeseen error fails that entry only; nothing is recorded."""
         try:
             found = take()
             self.sink.perform(found.effects)
@@ -322,7 +322,7 @@ class Follower:
         return found
 
     def _alarm(self, error: PlatformFloods) -> None:
-        """Once for each kind: what is left out stands in the status for as long as it is."""
+        """Notify once for each kind; the status reports what is left out for as long as it is."""
         sentence = f"ALARM: the platform floods this machine: {said(error)} {error.hint}"
         if sentence not in self._alarmed:
             self._alarmed.add(sentence)
@@ -330,21 +330,21 @@ class Follower:
 
     def _tell(self, group: str, workspace: Workspace, left_out: Iterable[Unreadable]) -> None:
         what = "vault" if group == VAULTS else "proposal"
-        self.troubles.stand(f"{group} {workspace.id}", _left_out(what, left_out))
+        self.troubles.report(f"{group} {workspace.id}", _left_out(what, left_out))
 
-    async def _hear_others(self, following: "_Following", listed: Listed[Snapshot] | None) -> None:
-        """Take what others signed without us (S27)."""
-        heard = await self.others.hear(following.workspace)
-        following.others_go_on = heard.more
-        # A proposal that awaits us and is left out is reported as one.
+    async def _read_others(self, following: "_Following", listed: Listed[Snapshot] | None) -> None:
+        """Record what others signed without us (S27)."""
+        heard = await self.others.read(following.workspace)
+        following.others_have_more = heard.more
+        # An unreadable proposal that awaits us is reported once, by the other list.
         told = following.listed | {one.name for one in (() if listed is None else listed.unreadable)}
         self._tell(OTHERS, following.workspace, (one for one in heard.left_out if one.name not in told))
 
     async def _follow_known(self, following: "_Following") -> bool:
-        """What became of those that no longer await us, a few at a time, each in its turn; whether there are
+        """Poll proposals that no longer await us, a few in each round, in turn. Returns whether there are
         any.
         """
-        workspace, stumbled = following.workspace, following.stumbled
+        workspace, failed_ids = following.workspace, following.failed_ids
         open_ones = [
             record.psbt_id
             for record in self.journal.unsettled()
@@ -352,29 +352,29 @@ class Follower:
         ]
         after = [psbt_id for psbt_id in open_ones if psbt_id > following.turn]
         before = [psbt_id for psbt_id in open_ones if psbt_id <= following.turn]
-        for gone in stumbled.keys() - set(open_ones):
-            del stumbled[gone]
+        for gone in failed_ids.keys() - set(open_ones):
+            del failed_ids[gone]
         for psbt_id in islice((*sorted(after), *sorted(before)), FOLLOWED_A_ROUND):
             following.turn = psbt_id
             found = await self._ask_about(psbt_id, workspace)
             if found is None:
-                stumbled.pop(psbt_id, None)
+                failed_ids.pop(psbt_id, None)
             else:
-                stumbled[psbt_id] = found
-        self._tell(KNOWN, workspace, stumbled.values())
+                failed_ids[psbt_id] = found
+        self._tell(KNOWN, workspace, failed_ids.values())
         return bool(open_ones)
 
     async def _ask_about(self, psbt_id: str, workspace: Workspace) -> Unreadable | None:
         try:
             return self._poll(await self.platform.proposal(psbt_id, workspace))
         except PlatformRefused:
-            return None  # It is gone there, or we may no longer see it: what is known of it stays.
+            return None  # The platform no longer has it or shows it: the record stays.
         except PlatformAnswersWrongly as error:
             return Unreadable(psbt_id, said(error))
 
 
 def _is_of(snapshot: Snapshot, workspace: Workspace) -> bool:
-    """The platform knows nothing of an imported PSBT and is not told anything, not even its id."""
+    """Imported PSBTs are never mentioned to the platform, not even by their id."""
     return snapshot.workspace_id == workspace.id and snapshot.brought is None
 
 
@@ -384,10 +384,8 @@ def _left_out(what: str, found: Iterable[Unreadable]) -> dict[str, str]:
 
 @dataclass
 class _Following:
-    """How far one workspace is followed. ``listed``: the ids in the list that ``etag`` is of.
-
-    ``turn``: the last that was asked for one by one. ``stumbled``: of those whose last answer could not be
-    taken.
+    """The progress of following one workspace. ``listed``: the ids in the list of ``etag``. ``turn``: the
+    last that was polled one by one. ``failed_ids``: those whose last answer could not be recorded.
     """
 
     workspace: Workspace
@@ -395,16 +393,14 @@ class _Following:
     etag: str | None = None
     listed: set[str] = field(default_factory=set)
     turn: str = ""
-    stumbled: dict[str, Unreadable] = field(default_factory=dict)
+    failed_ids: dict[str, Unreadable] = field(default_factory=dict)
     learnt: float | None = None
     one_by_one: bool = False
-    others_go_on: bool = False
+    others_have_more: bool = False
     again_at: float | None = None
 
     def tag(self, now: float) -> str | None:
-        """None where the whole list is to be read again: something of it was left out, and a while has
-        passed.
-        """
+        """None where the whole list has to be read again, for entries that were left out before."""
         return None if self.again_at is not None and now >= self.again_at else self.etag
 
     def leaves_out(self, anything: bool, now: float) -> None:

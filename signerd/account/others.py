@@ -1,10 +1,9 @@
-"""What the daemon reads from the platform beside this signer's own proposals: their tokens, and proposals of
-others.
+"""What else is read from the platform: the tokens of proposals, and proposals that others signed.
 
-A token is looked up before its proposal is judged, so that the person is first shown it in the token's own
-decimals; it is kept only where bytes prove it. Proposals that this machine never followed are kept for
-comparing, and the person is not asked about them (S27). When a look-up fails, this signer's proposals are
-judged all the same; a token's is refused until it is proven.
+A token is looked up before its proposal is judged, so that amounts are shown in its decimals; it is stored
+only if its bytes prove it. Proposals that this machine never followed are stored for comparison, and the
+person is not asked about them (S27). Where a look-up fails, proposals are judged all the same; a token's is
+refused until it is proven.
 """
 
 import asyncio
@@ -29,10 +28,9 @@ from signerd.errors import (
 )
 from signerd.journal import Journal
 
-# A round learns so many; a platform that shows a thousand unknown tokens does not keep the other proposals
-# waiting.
+# The most look-ups in a round: a thousand unknown tokens must not delay the other proposals.
 MOST_A_ROUND = 20
-# All of them together: a proposal that waits for the person must not wait for a slow answer about a token.
+# For all look-ups together: a proposal must not wait for slow answers about tokens.
 LONGEST_TOKENS_SECONDS = 20.0
 
 
@@ -40,28 +38,29 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass
-class TokensLearnt:
+class TokenLookup:
     journal: Journal
     platform: Platform
     sink: Sink
     alarm: Callable[[PlatformFloods], None]
 
-    async def learn(self, workspace: Workspace, snapshots: Iterable[Snapshot]) -> dict[str, str]:
-        """Prove and keep the tokens that are not known yet; by proposal, why one could not be. Raises
+    async def look_up(self, workspace: Workspace, snapshots: Iterable[Snapshot]) -> dict[str, str]:
+        """Prove and store unknown tokens. Returns by proposal why its token is not proven. Raises
         SignedOut.
         """
         wanted = self._unknown(snapshots)
         unproven = {
-            snapshot.psbt_id: _told(snapshot, "it is asked for in its turn.") for _p, snapshot in wanted
+            snapshot.psbt_id: _unproven_text(snapshot, "it waits for a later round.")
+            for _p, snapshot in wanted
         }
         try:
             async with asyncio.timeout(LONGEST_TOKENS_SECONDS):
                 for payload, snapshot in wanted[:MOST_A_ROUND]:
-                    why = await self._learn(workspace, payload, snapshot)
+                    why = await self._look_up_one(workspace, payload, snapshot)
                     if why is None:
                         del unproven[snapshot.psbt_id]
                     else:
-                        unproven[snapshot.psbt_id] = _told(snapshot, why)
+                        unproven[snapshot.psbt_id] = _unproven_text(snapshot, why)
         except TimeoutError:
             pass
         return unproven
@@ -74,11 +73,11 @@ class TokensLearnt:
             if payload is not None and self.journal.tokens.bytecode(payload) is None
         ]
 
-    async def _learn(self, workspace: Workspace, payload: Payload, snapshot: Snapshot) -> str | None:
+    async def _look_up_one(self, workspace: Workspace, payload: Payload, snapshot: Snapshot) -> str | None:
         if self.journal.tokens.bytecode(payload) is not None:
-            return None  # Another proposal of this round is about it, too.
+            return None  # Looked up for another proposal of this round.
         if snapshot.contract_uid is None:
-            return "the platform does not say which token of its own it means."
+            return "the platform does not name the token."
         try:
             published = await self.platform.published(workspace, snapshot.contract_uid)
             self.sink.perform(self.journal.learn_token(payload, published))
@@ -94,21 +93,21 @@ class TokensLearnt:
         return None
 
 
-def _told(snapshot: Snapshot, why: str) -> str:
+def _unproven_text(snapshot: Snapshot, why: str) -> str:
     return f"The token of the platform's proposal {snapshot.psbt_id} is not proven: {why}"
 
 
-# A proposal that waits for the person must not wait for slow answers about others.
+# A proposal that awaits the person must not wait for slow answers about others.
 LONGEST_LOOK_SECONDS = 20.0
-# Named of one list, over all rounds that it takes; that there are any is what counts.
+# The most unreadable entries kept of one list: that there are any is what counts.
 MOST_LEFT_OUT = 100
 ALL = "list (what others signed)"
 
 
 @dataclass(frozen=True)
-class Heard:
-    """``more``: the list goes on, and is read on at the next round. ``left_out``: what cannot be compared,
-    and why.
+class OthersRead:
+    """``more``: the list goes on in the next round. ``left_out``: entries that cannot be compared, and
+    why.
     """
 
     more: bool = False
@@ -117,8 +116,8 @@ class Heard:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A proposal of the list. ``signed``: with its quorum, where it is to be kept. ``waits``: it may yet be
-    signed.
+    """A proposal of the list. ``signed``: what to store of it, with its vault's code. ``waits``: it may yet
+    be signed.
     """
 
     psbt_id: str
@@ -128,8 +127,8 @@ class _Seen:
 
 @dataclass(frozen=True)
 class _Place:
-    """A list was read to ``after`` for the vaults of these ``codes``. ``waits``: one before it may yet be
-    signed. ``left_out``: what before it could not be read.
+    """How far a list was read, for the vaults of these ``codes``. ``waits``: a proposal before ``after`` may
+    yet be signed. ``left_out``: entries before it that could not be read.
     """
 
     codes: frozenset[str]
@@ -139,19 +138,19 @@ class _Place:
 
 
 @dataclass
-class OthersHeard:
-    """``in_turn`` looks at each of many, and lets others be served meanwhile."""
+class OthersProposals:
+    """``in_turn`` applies a function to many snapshots and lets other tasks run in between."""
 
     journal: Journal
     platform: Platform
     alarm: Callable[[PlatformFloods], None]
     in_turn: Callable[[Callable[[Snapshot], _Seen], Iterable[Snapshot]], Awaitable[list[_Seen]]]
     sink: Sink
-    # Where the last look at a list was broken off, by workspace.
+    # Where the last reading of a list stopped, by workspace.
     places: dict[int, _Place] = field(default_factory=dict)
 
-    async def hear(self, workspace: Workspace) -> Heard:
-        """Read the whole list of a workspace on from where the last look ended, up to a bound.
+    async def read(self, workspace: Workspace) -> OthersRead:
+        """Read the list of a workspace from where the last reading ended, up to a bound.
 
         Raises SignedOut; leaves of JournalError.
         """
@@ -160,23 +159,23 @@ class OthersHeard:
         )
         try:
             async with asyncio.timeout(LONGEST_LOOK_SECONDS):
-                return await self._read_on(workspace, codes) if codes else Heard()
+                return await self._read_on(workspace, codes) if codes else OthersRead()
         except TimeoutError:
-            return Heard(more=True)
+            return OthersRead(more=True)
         except (PlatformUnreachable, PlatformRefused, PlatformAnswersWrongly, PlatformFloods) as error:
             if isinstance(error, PlatformFloods):
                 self.alarm(error)
             if isinstance(error, PlatformRefused):
-                # The proposal that the list was to go on from may be gone there.
+                # The platform may no longer have the proposal after which the list was to continue.
                 self.journal.hear_anew(workspace.id)
-            return Heard(left_out=(Unreadable(ALL, said(error)),))
+            return OthersRead(left_out=(Unreadable(ALL, said(error)),))
         except SignerdError:
             raise
         except Exception:  # noqa: BLE001 - what breaks our code here must not stop this signer's proposals
             _log.exception("the whole list of workspace %s could not be read", workspace.id)
-            return Heard(left_out=(Unreadable(ALL, UNFORESEEN),))
+            return OthersRead(left_out=(Unreadable(ALL, UNFORESEEN),))
 
-    async def _read_on(self, workspace: Workspace, codes: frozenset[str]) -> Heard:
+    async def _read_on(self, workspace: Workspace, codes: frozenset[str]) -> OthersRead:
         after, waits = self.journal.unfollowed.heard_until(workspace.id, codes), False
         left_out: tuple[Unreadable, ...] = ()
         place = self.places.pop(workspace.id, None)
@@ -186,24 +185,24 @@ class OthersHeard:
         while count < MOST_LISTED and size < MOST_LISTED_BYTES:
             page = await self.platform.everyones(workspace, after)
             left_out = (*left_out, *page.listed.unreadable)[:MOST_LEFT_OUT]
-            # After a restore, what cannot be read may carry our signature: the next look begins before it.
+            # After a restore, an unreadable entry may carry our signature: the next reading begins before it.
             waits = waits or (bool(left_out) and workspace.id in self.journal.behind())
             waits = await self._take(workspace, codes, page.listed.items, waits=waits)
             if page.last is None or page.last == after:
-                # To the end: the next look begins again where nothing need be looked at twice.
+                # The end: the next reading begins at the first proposal that may still change.
                 self.places.pop(workspace.id, None)
                 if not left_out:
                     self.journal.caught_up(workspace.id, codes)
-                return Heard(left_out=left_out)
+                return OthersRead(left_out=left_out)
             count, size, after = count + page.count, size + page.size, page.last
             self.places[workspace.id] = _Place(codes, after, waits, left_out)
-        return Heard(more=True, left_out=left_out)
+        return OthersRead(more=True, left_out=left_out)
 
     async def _take(
         self, workspace: Workspace, codes: frozenset[str], page: Sequence[Snapshot], *, waits: bool
     ) -> bool:
-        """Keep what others signed. Whether any so far may yet be signed: then it is looked at again, with all
-        behind it.
+        """Store what others signed. Returns whether a proposal so far may yet be signed: the next reading
+        then begins there.
         """
         found, until = [], None
         look = self._recall if workspace.id in self.journal.behind() else self._look_at
@@ -217,7 +216,7 @@ class OthersHeard:
         return waits
 
     def _recall(self, snapshot: Snapshot) -> _Seen:
-        """After a restore: what carries our signature is ours, whatever this journal remembers of it."""
+        """After a restore: record what carries our signature, even where this journal does not have it."""
         step = self.journal.recall(snapshot)
         if step is not None:
             self.sink.perform(step.effects)

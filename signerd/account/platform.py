@@ -1,5 +1,5 @@
-"""The platform as the daemon uses it: the core's values in and out, and failures that say whether to try
-again.
+"""The platform as the daemon uses it: takes and returns the core's values, and raises errors that say whether
+to try again.
 """
 
 import base64
@@ -74,20 +74,20 @@ PAGE = 200
 PROPOSALS, PSBT_ID = "/api/v1/psbt", "psbt_id"
 SIGN = "/api/v1/sign-psbt"
 
-# A thousand proposals of a hundred kilobytes each. What comes after these is read once some of them are over.
+# A thousand proposals of a hundred kilobytes each. Later ones are read once earlier ones have ended.
 MOST_LISTED_BYTES = 128 * 1024 * 1024
 
-# Of a vault with more calls than this the newest are not shown.
+# The newest calls of a vault with more calls than this are not shown.
 MOST_CALL_PAGES = 50
 
 # Answers that say nothing about the request itself: it may be repeated unchanged.
 _TEMPORARY_STATUSES = frozenset({401, 408, 425, 429})
 
-# Said of what may change while the proposal waits: the caller's rights, a freeze, an advisory against the
-# vault swept to, the address book, limits, which also begin anew; who may approve (NOT_A_SIGNER is said to
-# a payment's maker, and to another account than the key's). The signature stays ready. Not of KEY_REVOKED,
-# which is for good, nor of STATE_CONFLICT: a proposal that was replaced may come back, and must not be
-# submitted then unasked.
+# Refusals whose cause may change while the proposal waits: the caller's rights, a freeze, an advisory against
+# the vault swept to, the address book, limits (whose period ends), who may approve (NOT_A_SIGNER also means a
+# payment's maker, or another account than the key's). The signature stays ready. Not KEY_REVOKED, which is
+# final, nor STATE_CONFLICT: a replaced proposal may come back, and must not be submitted then without asking
+# the person.
 _MAY_CHANGE = frozenset(
     {
         ErrorCode.PERMISSION_DENIED,
@@ -123,8 +123,7 @@ def translated(
         except SignerdError:
             raise
         except Exception as error:
-            # A mistake in the client is this call's failure; what follows the platform and delivers to it
-            # goes on.
+            # A bug in the client fails this call; following the platform goes on.
             _log.exception("asking the platform failed in an unforeseen way: %s", call.__name__)
             raise PlatformAnswersWrongly(unforeseen("Asking the platform")) from error
         platform.fault(f"platform:after:{call.__name__}")
@@ -133,15 +132,15 @@ def translated(
     return inner
 
 
-def _same(shape: S) -> S:
+def _unchanged(shape: S) -> S:
     return shape
 
 
 def _api_error(error: ApiError) -> PlatformError:
     problem = error.problem
-    sentence = f"the platform cannot take it now: {said(error)}"
+    sentence = f"the platform cannot do it now: {said(error)}"
     if problem.code in _MAY_CHANGE:
-        # Without the trace, which differs each time: what is said again is known by its words.
+        # Without the trace, which differs each time: repeated sentences must be equal.
         why = f"{foreign(problem.detail).rstrip('.')} ({problem.code})."
         return PlatformUnreachable(sentence, platform_code=problem.code, why=why)
     is_in_progress = problem.code == ErrorCode.IDEMPOTENCY_IN_PROGRESS
@@ -152,7 +151,7 @@ def _api_error(error: ApiError) -> PlatformError:
 
 @dataclass(frozen=True)
 class Page:
-    """``last``: the id to go on after; None where no page comes behind it. ``size``: bytes."""
+    """``last``: the id after which the next page begins; None on the last page. ``size``: bytes."""
 
     listed: Listed[Snapshot]
     last: str | None
@@ -183,7 +182,7 @@ class Platform:
     async def _listed(
         self, path: str, query: dict[str, Any], id_of: str, shape: type[S], make: Callable[[S], T]
     ) -> Listed[T]:
-        """A list that comes in one answer, up to its bound."""
+        """A list without pages, up to its bound."""
         core = self._client.core
         page = await self._client.run(entries(core, core.build("GET", path, query=query)))
         found = () if page is None else page.items
@@ -196,8 +195,8 @@ class Platform:
     ) -> tuple[Listed[Snapshot] | None, str | None]:
         """All proposals that await this signer; None where the list is still the one of ``etag``.
 
-        The tag is that of a single page: with more than one there is none, and the next call asks for all
-        again.
+        The tag covers one page: with more pages there is none, and the next call asks for all again.
+
         """
         wait = wait_seconds if etag else None
         page = await self._page(workspace, etag=etag, wait_seconds=wait)
@@ -208,7 +207,7 @@ class Platform:
         tag, count, size = page.etag if len(page.items) < PAGE else None, len(page.items), page.size
         after = last_id(page.items, PSBT_ID)
         known: set[str | None] = set()
-        # A page that ends where another ended would come for ever: the platform passes over ``after``.
+        # A repeated last id means that the platform ignores ``after``: stop, or it would go on for ever.
         while len(page.items) >= PAGE and after not in {None, *known}:
             if count >= MOST_LISTED or size >= MOST_LISTED_BYTES:
                 return listed + Listed(unreadable=(TOO_LONG,)), None
@@ -224,7 +223,7 @@ class Platform:
 
     @translated
     async def everyones(self, workspace: Workspace, after: str | None) -> Page:
-        """A page of all proposals of the workspace, the oldest first, whichever signers they await."""
+        """A page of all proposals of the workspace, the oldest first, also those that await other signers."""
         page = await self._page(workspace, awaiting_me=False, after=after)
         if page is None:
             raise BadAnswer(f"{PROPOSALS}: it says that a page has not changed, which was not asked")
@@ -260,14 +259,14 @@ class Platform:
 
     @translated
     async def published(self, workspace: Workspace, contract_uid: int) -> Published:
-        """What the platform publishes of a token; nothing of it is proven yet."""
+        """What the platform publishes of a token; not proven yet."""
         return published_of(await self._client.contract(workspace.id, contract_uid))
 
     @translated
     async def vault(self, workspace: Workspace, vault_id: str) -> Vault:
-        """Raises PlatformAnswersWrongly where it lists none of this id that can be read."""
+        """Raises PlatformAnswersWrongly where its list has no readable vault with this id."""
         query = {"workspace_id": workspace.id}
-        listed = await self._listed("/api/v1/list-wallets", query, "id", Vault, _same)
+        listed = await self._listed("/api/v1/list-wallets", query, "id", Vault, _unchanged)
         for found in listed.items:
             if found.id == vault_id:
                 return found
@@ -276,19 +275,19 @@ class Platform:
     @translated
     async def token_balances(self, workspace: Workspace, vault_id: str) -> Listed[TokenBalance]:
         query = {"workspace_id": workspace.id, "vault_id": vault_id}
-        return await self._listed("/api/v1/get-tokens", query, "contract_uid", TokenBalance, _same)
+        return await self._listed("/api/v1/get-tokens", query, "contract_uid", TokenBalance, _unchanged)
 
     @translated
     async def token_calls(self, workspace: Workspace, vault_id: str) -> Listed[ContractCall]:
-        """Oldest first: those of the last page, and of as many before it as a page has."""
+        """The last page of calls and the page before it, oldest first."""
         found: Listed[ContractCall] = Listed()
         after: int | None = None
         for _ in range(MOST_CALL_PAGES):
             query = {"workspace_id": workspace.id, "vault_id": vault_id, "after": after, "limit": PAGE}
-            page = await self._listed("/api/v1/contract-calls", query, "UID", ContractCall, _same)
+            page = await self._listed("/api/v1/contract-calls", query, "UID", ContractCall, _unchanged)
             found = Listed((*found.items[-PAGE:], *page.items), (*found.unreadable, *page.unreadable))
             last = max((shown.uid for shown in page.items), default=after)
-            # A platform that passes over ``after`` would give the same page for ever.
+            # A platform that ignores ``after`` would return the same page for ever.
             if (
                 len(page.items) + len(page.unreadable) < PAGE
                 or last == after
@@ -302,7 +301,7 @@ class Platform:
     async def movements(
         self, workspace: Workspace, vault_id: str, query: dict[str, str | int | None]
     ) -> HistoryPage:
-        """A page of what came into a vault and left it; ``query``: as ``vault-history`` takes it."""
+        """A page of a vault's movements; ``query``: the parameters of ``vault-history``."""
         core = self._client.core
         asked = {"workspace_id": workspace.id, "vault_id": vault_id, **query}
         request = core.build("GET", "/api/v1/vault-history", query=asked)
@@ -310,13 +309,13 @@ class Platform:
 
     @translated
     async def keys(self) -> list[Key]:
-        """Those that can be read: one of a kind that this version does not know is left out."""
-        return list((await self._listed("/api/v1/keys", {}, "ID", Key, _same)).items)
+        """The readable keys: one of a kind that this version does not know is left out."""
+        return list((await self._listed("/api/v1/keys", {}, "ID", Key, _unchanged)).items)
 
     @translated
     async def advisories(self) -> list[AdvisoryPublisher]:
         """The newest list of each publisher that the platform trusts. One that cannot be read is left out."""
-        found = await self._listed("/api/v1/advisories", {}, "publisher", AdvisoryPublisher, _same)
+        found = await self._listed("/api/v1/advisories", {}, "publisher", AdvisoryPublisher, _unchanged)
         return list(found.items)
 
     @translated
@@ -328,7 +327,7 @@ class Platform:
         return await self._client.register_key(body, idempotency_key=idempotency_key)
 
     async def submit(self, effect: Submit) -> events.Event:
-        """Send the stored signature; what the platform says to it, as an event. Raises nothing of the
+        """Send the stored signature. Returns the platform's answer as an event; raises no error of the
         platform's.
         """
         body = SignPsbtRequest(
@@ -342,16 +341,18 @@ class Platform:
             return events.SubmitTurnedDown(error.platform_code, str(error))
         except PlatformUnreachable as error:
             if error.platform_code:
-                sentence = f"the platform does not take it for now: {error.why}"
+                sentence = f"the platform does not accept it for now: {error.why}"
                 return events.SubmitKept(error.platform_code, sentence)
             return events.SubmitUndelivered(said(error))
         except (PlatformError, SessionError) as error:
             return events.SubmitUndelivered(said(error))
         counted = answer.collected_signatures, answer.required_signatures
-        return events.SubmitAccepted(*counted, _beside(answer), answer.status)
+        return events.SubmitAccepted(*counted, _remark(answer), answer.status)
 
     async def decline(self, effect: SubmitDecline) -> events.DeclineDelivered | None:
-        """Tell the person's no; None where it must be told again later. Raises nothing of the platform's."""
+        """Send the person's decline; None where it has to be sent again later. Raises no error of the
+        platform's.
+        """
         body = SignPsbtRequest(
             psbt_id=effect.psbt_id,
             workspace_id=effect.workspace_id,
@@ -363,18 +364,18 @@ class Platform:
         except PlatformRefused as error:
             return events.DeclineDelivered(f"The platform did not need it: {said(error)}")
         except PlatformUnreachable as error:
-            # A no is told once: without it, this signer's signature is missing all the same.
+            # Not sent again: this signer's signature is missing all the same.
             return (
-                events.DeclineDelivered(f"The platform did not take it: {error.why}") if error.why else None
+                events.DeclineDelivered(f"The platform did not accept it: {error.why}") if error.why else None
             )
         except (PlatformError, SessionError):
             return None
-        return events.DeclineDelivered(_beside(answer))
+        return events.DeclineDelivered(_remark(answer))
 
     @translated
     async def _sign_psbt(self, body: SignPsbtRequest, idempotency_key: str) -> SignPsbtResponse:
-        """Sent once: the person may say no, or the machine sleep, before another try. The runner
-        looks again before each.
+        """Sent once: before another try the person may decline, or the machine sleep. The runner checks again
+        before each try.
         """
         core = self._client.core
         headers = {"Idempotency-Key": idempotency_key}
@@ -386,6 +387,6 @@ def _sent_once(core: Core, request: Request) -> Plan[SignPsbtResponse]:
     return read(reply, SignPsbtResponse)
 
 
-def _beside(answer: SignPsbtResponse) -> str:
-    """As where the threshold was met without this signature, or a no comes behind one."""
+def _remark(answer: SignPsbtResponse) -> str:
+    """The platform's remark, for instance that the threshold was already met."""
     return f"The platform says: {plain(answer.detail)}" if answer.detail else ""

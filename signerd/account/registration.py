@@ -1,7 +1,6 @@
-"""The device's keys at the platform: read from the device, shown, proven, registered once, and read again
-from time to time.
+"""Registering the device's keys at the platform, and watching the registration.
 
-Two steps. ``offer`` reads the keys and says what would be registered; the person compares the fingerprint.
+Two steps. ``offer`` reads the keys and shows what would be registered; the person compares the fingerprint.
 ``register`` takes the offer's digest, has the device sign the platform's challenge, and registers exactly
 what was offered.
 
@@ -62,12 +61,12 @@ from signerd.errors import (
 from signerd.feed import Troubles, unforeseen
 from signerd.journal import Journal
 
-# What the challenge is signed at, below the key that is registered: Trezor forbids the bare account path.
+# The path of the challenge's signature, below the registered key: Trezor refuses the account path itself.
 PROOF_BELOW = "0/0"
 PROOF_INDEXES = (0, 0)
 
-# What the device signs names its account and keys, and the platform forgets it after ten minutes.
-AGAIN_HINT = "Register again, and answer the device within ten minutes: what it signs is good for so long."
+# The challenge names the account and keys; the platform forgets it after ten minutes.
+AGAIN_HINT = "Register again, and answer on the device within ten minutes: then the challenge expires."
 REPLACE_HINT = (
     "Another device is registered. Where this one is to take its place, lost or not: `signerd register "
     "--replace`."
@@ -97,22 +96,22 @@ class Offer:
         return self.base.origin.path / PROOF_BELOW
 
     def require_proof(self, text: str, signature: bytes) -> None:
-        """The key that is registered signed this text, as the platform will look at it. Raises
+        """Check that the key to be registered signed this text, as the platform will check it. Raises
         AnswerRefused.
         """
         try:
             signer = recover_message_key(text, signature)
         except InvalidMessage as error:
-            raise AnswerRefused(f"this is no signature of a message: {said(error)}") from error
+            raise AnswerRefused(f"this is not a signature of a message: {said(error)}") from error
         if signer != self.base.xpub.derive_public_key(*PROOF_INDEXES):
             raise AnswerRefused(
                 f"this is not a signature of the challenge by the key at {self.proof_path}",
-                hint="Sign the whole line, as it is, at this very path.",
+                hint="Sign the whole line, unchanged, at this path.",
             )
 
     @property
     def digest(self) -> str:
-        """What the person's yes is bound to."""
+        """What the person's confirmation is bound to."""
         shown = [str(self.network), *(str(key) for key in (*self.vault_keys, self.profile))]
         return hashlib.sha256(b"signerd-offer-v1" + canonical(shown)).hexdigest()
 
@@ -126,7 +125,7 @@ class Offer:
 
 
 async def read_offer(network: Network, accounts: int, read_keys: ReadKeys) -> Offer:
-    """Ask the device for its keys, in one conversation; ``accounts``: so many from 0 on. Raises what
+    """Ask the device for the keys of the first ``accounts`` accounts, and of the profile. Raises what
     ``read_keys`` raises.
     """
     paths = [multisig_account_path(network, account) for account in range(accounts)]
@@ -146,7 +145,8 @@ async def register(
     journal: Journal,
     device: KeyDevice,
 ) -> tuple[Key, tuple[Effect, ...]]:
-    """Prove possession on the device and register what was offered; what follows for the proposals that wait.
+    """Prove possession on the device and register what was offered. Returns the key, and effects on
+    proposals.
 
     Raises:
         RegistrationStale: the device gave other keys than those that were shown. PlatformAnswersWrongly: the
@@ -210,8 +210,8 @@ async def register_proven(
 
 
 async def _already_ours(error: PlatformRefused, offer: Offer, platform: Platform) -> Key:
-    """A registration that was cut off before it was written down here is taken up; another active
-    key is not.
+    """The key of a registration that was interrupted before it was recorded here. Raises ``error`` for
+    another active key.
     """
     if error.platform_code == ErrorCode.KEY_ALREADY_ACTIVE:
         for key in await platform.keys():
@@ -242,9 +242,8 @@ def _request(offer: Offer) -> KeyChallengeRequest:
 
 
 def require_challenge(text: str, offer: Offer, user_id: int) -> None:
-    """A device signs no text here but a challenge for exactly these keys, this person and this network.
-
-    Raises PlatformAnswersWrongly.
+    """Check that the text is a challenge for exactly these keys, this person and this network, before a
+    device signs it. Raises PlatformAnswersWrongly.
     """
     try:
         line = ChallengeLine.parse(text)
@@ -281,9 +280,8 @@ class KeyWatch:
     troubles: Troubles
     sleep: Sleep = asyncio.sleep
     every: float = KEYS_EVERY_SECONDS
-    # Read with the keys where the person trusts a publisher.
+    # Read together with the keys where the person trusts a publisher.
     advisories: Advisories | None = None
-    reads: int = field(default=0, init=False)
     _listed: tuple[Key, ...] = field(default=(), init=False)
 
     async def run(self) -> None:
@@ -301,7 +299,7 @@ class KeyWatch:
                 raise
             except Exception:  # noqa: BLE001 - an answer that breaks our code must not end the reading
                 _log.exception("reading the registered keys failed in an unforeseen way")
-                self.troubles.stand(KEYS, {REGISTRATION: unforeseen("Reading your keys at the platform")})
+                self.troubles.report(KEYS, {REGISTRATION: unforeseen("Reading your keys at the platform")})
                 await self.sleep(pause.next())
                 continue
             pause.reset()
@@ -311,23 +309,22 @@ class KeyWatch:
         """Raises leaves of PlatformError, SignedOut."""
         network = self.journal.network.api_name
         self._listed = tuple(key for key in await self.platform.keys() if key.net == network)
-        self.reads += 1
         if self.advisories is not None and self.advisories.trusted:
             with contextlib.suppress(PlatformRefused):  # An older platform has no advisories.
-                self.sink.perform(self.advisories.hear(await self.platform.advisories()))
+                self.sink.perform(self.advisories.add_shown(await self.platform.advisories()))
         key_id, base = self.journal.keys.platform_key_id(), self._base()
         if key_id is None or base is None:
-            self.troubles.stand(KEYS, {})
+            self.troubles.report(KEYS, {})
             return
         told = revocation_of(base, key_id, [listed_key(key) for key in self._listed], self.now())
         if told is not None:
             self.sink.perform(self.journal.revoke(told))
         advice = None if told else self.accounts_of(base.key.fingerprint).advice
-        self.troubles.stand(KEYS, {} if advice is None else {REGISTRATION: advice})
+        self.troubles.report(KEYS, {} if advice is None else {REGISTRATION: advice})
 
     def accounts_of(self, fingerprint: Fingerprint) -> Accounts:
-        """The vault accounts of the device with this fingerprint: here, and at the platform when it was last
-        read.
+        """The vault accounts of the device with this fingerprint: here, and at the platform at the last
+        reading.
         """
         known = sum(
             own.purpose == "vault" and own.key.fingerprint == fingerprint for own in self.journal.own_keys()
@@ -340,11 +337,11 @@ class KeyWatch:
     def _tell(self, error: PlatformError | SignedOut) -> None:
         """The status already reports a platform that gives no answer, and a missing sign-in."""
         if isinstance(error, PlatformRefused | PlatformAnswersWrongly):
-            sentence = f"How your key stands at the platform cannot be read: {said(error)}"
-            self.troubles.stand(KEYS, {REGISTRATION: sentence})
+            sentence = f"The status of your key at the platform cannot be read: {said(error)}"
+            self.troubles.report(KEYS, {REGISTRATION: sentence})
 
     def _base(self) -> OwnKey | None:
-        """The account whose key the platform's list names."""
+        """Account 0, whose key the platform lists."""
         registered = (own for own in self.journal.own_keys() if own.purpose == "vault" and own.account == 0)
         return next(registered, None)
 
@@ -357,7 +354,7 @@ class KeyWatch:
 
 
 def listed_key(shape: Key) -> ListedKey:
-    """An absent text matches no key."""
+    """As the core compares it; an absent text becomes an empty one, which matches no key."""
     fingerprint = shape.master_fingerprint.value or ""
     reason = shape.revoked_reason.value or ""
     return ListedKey(shape.id, shape.xpub.value or "", fingerprint, shape.status == "active", reason)

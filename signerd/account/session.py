@@ -1,8 +1,8 @@
-"""Being signed in: who, since when, and what renews it, kept by the secret store across restarts.
+"""The session with the platform: signing in and out, and storing the session across restarts.
 
-The client renews the access token by itself; every new refresh token comes through ``_changed`` and is stored
-behind the call that renewed it. A kill in between costs nothing: the platform keeps the previous refresh
-token valid until its successor is first used.
+The client renews the access token by itself. Every new refresh token comes through ``_changed`` and is stored
+after the call that renewed it. If the process is killed in between, the previous refresh token is still
+valid: the platform accepts it until its successor is first used.
 """
 
 import asyncio
@@ -40,9 +40,9 @@ class OtpNeeded:
 
 
 class Account:
-    """One account at one platform. ``client`` is signed in once ``restore`` or ``login`` said so.
+    """One account at one platform. ``client`` is signed in after ``restore`` or ``login`` returned true.
 
-    ``keep`` must run as a task while the account is used: it stores what is renewed.
+    ``keep`` must run as a task while the account is used: it stores renewed sessions.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Account:
 
     @property
     def mode(self) -> str:
-        """How the session's secret is kept."""
+        """How the session's secret is stored."""
         return self._store.mode
 
     @property
@@ -82,9 +82,9 @@ class Account:
         return self._email if self.signed_in.is_set() else None
 
     async def restore(self) -> bool:
-        """Go on with the stored session, if there is one for this platform. Raises leaves of SecretsError."""
+        """Resume the stored session, if there is one for this platform. Raises leaves of SecretsError."""
         stored = _read(await asyncio.to_thread(self._store.load))
-        # A refresh token never goes to another address than the one that gave it.
+        # A refresh token is only sent to the address that issued it.
         if stored is None or stored["url"] != self._url:
             return False
         self._email = stored["email"]
@@ -93,7 +93,7 @@ class Account:
         return True
 
     async def login(self, email: str, password: str) -> bool:
-        """Sign in. False: a one-time code is wanted, go on with ``confirm``.
+        """Sign in. False: the platform wants a one-time code; call ``confirm`` next.
 
         Raises:
             SignInFailed, PlatformUnreachable, PlatformAnswersWrongly; leaves of SecretsError.
@@ -110,13 +110,13 @@ class Account:
         ``login``.
         """
         if self._otp is None:
-            raise SignInFailed("no sign-in waits for a code", hint="Start again with `signerd login`.")
+            raise SignInFailed("no sign-in is waiting for a code", hint="Start again with `signerd login`.")
         waiting = self._otp
         await self._ask(self.client.otp_validate(waiting.token_2fa, otp))
         await self._finish(waiting.email)
 
     async def logout(self) -> None:
-        """End the session here, and at the platform where it can be reached."""
+        """End the session here, and at the platform if it can be reached."""
         with contextlib.suppress(ClientError):
             await self.client.logout()
         await self._save()
@@ -124,7 +124,7 @@ class Account:
     async def keep(self) -> None:
         """Store every renewed session, until cancelled.
 
-        A keyring that is locked for a while costs nothing but a word in the status: it is tried again.
+        A locked keyring is reported in the status and tried again.
         """
         while True:
             await self._unsaved.wait()
@@ -136,7 +136,7 @@ class Account:
                 await self._sleep(SAVE_AGAIN_SECONDS)
 
     async def close(self) -> None:
-        """Store what is not stored yet, and let the connections go."""
+        """Store an unsaved session, and close the connections."""
         try:
             if self._unsaved.is_set():
                 await self._save()
@@ -157,14 +157,14 @@ class Account:
 
     async def _save(self) -> None:
         async with self._saving:
-            # Another call may have stored it meanwhile, and each store starts programs.
+            # Another call may have stored it meanwhile; storing may start a program of the keyring.
             if not self._unsaved.is_set():
                 return
             self._unsaved.clear()
             try:
                 await asyncio.to_thread(self._store_session)
             except Exception:
-                # Whatever it was: what is not stored is tried again.
+                # Tried again by ``keep``.
                 self._unsaved.set()
                 raise
 

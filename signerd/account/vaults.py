@@ -1,7 +1,8 @@
-"""Pinning: the person compares a vault with the other signers, and from then on this machine knows it (S16).
+"""Pinning: the person compares a vault's code with the other signers, and this machine stores the vault
+(S16).
 
-Never in the same step as a spend: a proposal of a vault that is not pinned is refused until the person pins
-it, and neither pinning nor unpinning approves anything. ``signerd.daemon.vaults`` has the device's part.
+Pinning is never part of a spend: a proposal of a vault that is not pinned is refused, and neither pinning nor
+unpinning approves anything. ``signerd.daemon.vaults`` has the steps on the device.
 """
 
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ from signerd.journal.keys import AtDevice
 
 
 class Source(StrEnum):
-    """Where the person has the quorum from. Whatever it is, the platform's record must say the same."""
+    """The source of the quorum. The platform's record must agree with it."""
 
     RECORD = "record"
     FILE = "file"
@@ -56,7 +57,7 @@ SOURCE_WORDS = {
 
 @dataclass(frozen=True)
 class Quorum:
-    """What the person gives: the vault, and where it is from."""
+    """A vault that the person gives, and its source."""
 
     vault: Vault
     source: Source
@@ -64,13 +65,13 @@ class Quorum:
 
 @dataclass(frozen=True)
 class SeenVault:
-    """A vault as this machine reads it: as it was pinned, else as the platform shows it.
+    """A vault as it was pinned, or else as the platform shows it.
 
-    ``fault`` says why it cannot be pinned or used; ``vault`` is None where its descriptor cannot be read.
-    ``changes``: in what the platform has shown a pinned vault otherwise, while the person has not looked.
-    ``renamed``: what the platform calls a pinned vault now, where that is another name. ``of_others``: it is
-    not pinned, and all that stands in the way is that no key of ours is in it: nothing is to be done here.
-    ``left``: it was made with a former key of ours, and the person has unpinned it.
+    ``fault``: why it cannot be pinned or used. ``vault``: None where its descriptor cannot be read.
+    ``changes``: how the platform has shown a pinned vault differently, until the person has looked.
+    ``renamed``: the platform's name for a pinned vault, if it is another one. ``of_others``: it cannot be
+    pinned only because none of our keys is in it. ``left``: it was made with a former key of ours, and the
+    person has unpinned it.
     """
 
     vault_id: str
@@ -105,8 +106,8 @@ def seen_vault(journal: Journal, vault_id: str) -> SeenVault:
     return _seen(journal, claim)
 
 
-def pinnable(journal: Journal, vault_id: str, brought: Quorum | None = None) -> Pin:
-    """What pinning would pin, before a code is typed. A pinned vault that did not change is itself.
+def pinnable(journal: Journal, vault_id: str, given: Quorum | None = None) -> Pin:
+    """The pin that pinning would record. For a pinned vault that did not change, its pin.
 
     Raises:
         UnknownVault, VaultDiffers, NoRegisteredKey, NotOurVault, AccountReused: it cannot be pinned.
@@ -116,8 +117,8 @@ def pinnable(journal: Journal, vault_id: str, brought: Quorum | None = None) -> 
         _require_usable(journal, seen)
     vault = seen.vault
     assert vault is not None, "its absence is a fault"
-    if brought is not None and not same_quorum(vault, brought.vault):
-        raise _disagreement(vault, brought)
+    if given is not None and not same_quorum(vault, given.vault):
+        raise _disagreement(vault, given)
     pinned = journal.pin(vault_id)
     if pinned is not None:
         return pinned
@@ -127,23 +128,22 @@ def pinnable(journal: Journal, vault_id: str, brought: Quorum | None = None) -> 
 
 def require_code(vault: Vault, code: str) -> None:
     """Raises WrongCode."""
-    if _letters(code) != _letters(vault.verification_code):
+    if _normalised_code(code) != _normalised_code(vault.verification_code):
         raise WrongCode("the code is not the code of this vault")
 
 
 def pin(journal: Journal, wanted: Pin, source: Source, at_device: AtDevice, *, by_eye: bool = False) -> Pin:
-    """Record a pin that was checked, whose code was typed, and about which the device was asked. Again is the
-    same again. ``by_eye``: that the device shows the address is the person's word.
+    """Record a pin after the code was typed and the device was asked. Idempotent.
 
-    What the platform says may have changed while a person was at the device: everything is looked at once
-    more.
+    Everything is checked again: what the platform says may have changed meanwhile. ``by_eye``: the person
+    says that the device shows the address.
 
     Raises:
         As ``pinnable``: nothing was changed.
     """
     again = pinnable(journal, wanted.vault_id, Quorum(wanted.vault, source))
     if journal.pin(wanted.vault_id) is not None:
-        _remember(journal, wanted.vault_id, at_device)
+        _record_at_device(journal, wanted.vault_id, at_device)
         return again
     own = _own_key(journal, again.vault)
     facts = {
@@ -165,7 +165,7 @@ def _shown_words(at_device: AtDevice, *, by_eye: bool) -> str:
 
 
 def unpin(journal: Journal, vault_id: str, code: str) -> tuple[Effect, ...]:
-    """Forget a pinned vault; the person types the code under which it was pinned.
+    """Remove a pin. The person types the vault's code.
 
     Raises:
         UnknownVault, NotPinned, WrongCode: nothing was changed.
@@ -183,7 +183,7 @@ def unpin(journal: Journal, vault_id: str, code: str) -> tuple[Effect, ...]:
     return journal.unpin(vault_id, Note("unpinned", vault_id, facts))
 
 
-def _remember(journal: Journal, vault_id: str, at_device: AtDevice) -> None:
+def _record_at_device(journal: Journal, vault_id: str, at_device: AtDevice) -> None:
     known = journal.at_device(vault_id)
     both = AtDevice(
         known.enrolled or at_device.enrolled,
@@ -195,7 +195,7 @@ def _remember(journal: Journal, vault_id: str, at_device: AtDevice) -> None:
 
 
 def _require_usable(journal: Journal, seen: SeenVault) -> None:
-    """Raises the error that the vault's fault stands for."""
+    """Raises the error for the vault's fault."""
     if seen.vault is not None and not seen.changes and seen.own is None:
         _own_key(journal, seen.vault)
     hint = None
@@ -208,16 +208,18 @@ def _require_usable(journal: Journal, seen: SeenVault) -> None:
 
 
 def _own_key(journal: Journal, vault: Vault) -> OwnKey:
-    """Our exact key at its exact account, which no other pinned vault uses (S15)."""
+    """Our exact key at its exact account, which no other pinned vault uses (S15). Raises leaves of
+    VaultError.
+    """
     known = journal.own_keys()
     if not known:
         raise NoRegisteredKey("no device of yours is registered, so no vault can be known to hold its key")
     forged = _impostor(journal, vault)
     if forged is not None:
         raise NotOurVault(
-            f"ALARM: a key of the vault bears your device's fingerprint {forged.fingerprint} at "
+            f"ALARM: a key of the vault has your device's fingerprint {forged.fingerprint} at "
             f"{forged.origin.path}, "
-            "and is no key that your device gave: somebody put another in its place"
+            "but your device did not export it: someone replaced your key"
         )
     own = own_key_of(vault, known)
     former = former_key_of(vault, journal.keys.former())
@@ -233,13 +235,13 @@ def _own_key(journal: Journal, vault: Vault) -> OwnKey:
     return own
 
 
-def _disagreement(vault: Vault, brought: Quorum) -> VaultDiffers:
-    """Both sides are shown, because the person has to find out which is wrong."""
-    words = SOURCE_WORDS[brought.source]
-    told = " ".join(differences(brought.vault, vault)) or "They are of different networks."
+def _disagreement(vault: Vault, given: Quorum) -> VaultDiffers:
+    """Shows both sides: the person has to find out which is wrong."""
+    words = SOURCE_WORDS[given.source]
+    found = " ".join(differences(given.vault, vault)) or "They are of different networks."
     return VaultDiffers(
-        f"{words} and the platform's record are not the same vault. {told} "
-        f"What {words} says: {_figures(brought.vault)}. What the record says: {_figures(vault)}"
+        f"{words} and the platform's record are not the same vault. {found} "
+        f"What {words} says: {_figures(given.vault)}. What the record says: {_figures(vault)}"
     )
 
 
@@ -286,7 +288,7 @@ def _has_left(journal: Journal, claim: VaultClaim, vault: Vault, fault: str | No
 
 
 def _seen_pinned(journal: Journal, claim: VaultClaim, pinned: Pin) -> SeenVault:
-    told, at_device = journal.vault_changes(claim.vault_id), journal.at_device(claim.vault_id)
+    found, at_device = journal.vault_changes(claim.vault_id), journal.at_device(claim.vault_id)
     own_keys = journal.own_keys()
     return SeenVault(
         claim.vault_id,
@@ -296,17 +298,17 @@ def _seen_pinned(journal: Journal, claim: VaultClaim, pinned: Pin) -> SeenVault:
         own_key_of(pinned.vault, own_keys),
         pinned=True,
         enrolled=at_device.enrolled,
-        fault=fault_of_pinned(pinned.vault, told, own_keys, journal.keys.former()),
+        fault=fault_of_pinned(pinned.vault, found, own_keys, journal.keys.former()),
         address_shown=at_device.address_shown,
-        changes=told,
+        changes=found,
         renamed=claim.name if claim.name != pinned.name else None,
     )
 
 
 def _fault(journal: Journal, claim: VaultClaim, vault: Vault, own: OwnKey | None) -> str | None:
-    told = contradictions(claim, vault)
-    if told:
-        return f"The platform's record contradicts its own descriptor. {' '.join(told)}"
+    found = contradictions(claim, vault)
+    if found:
+        return f"The platform's record contradicts its own descriptor. {' '.join(found)}"
     if own is not None:
         return None
     if _impostor(journal, vault) is not None:
@@ -315,10 +317,10 @@ def _fault(journal: Journal, claim: VaultClaim, vault: Vault, own: OwnKey | None
 
 
 def _impostor(journal: Journal, vault: Vault) -> OriginKey | None:
-    """A former device's fingerprint on a key that it never gave is a lie as well."""
+    """A key with the fingerprint of our device, or of a former one, that the device did not export."""
     return impostor(vault, (*journal.own_keys(), *(former.own for former in journal.keys.former())))
 
 
-def _letters(code: str) -> str:
-    """A code as it is compared: people leave out the dashes and type small letters."""
+def _normalised_code(code: str) -> str:
+    """For comparison: people leave out the dashes and type small letters."""
     return "".join(code.split()).replace("-", "").upper()

@@ -1,9 +1,8 @@
 """From the platform's shapes to the core's values.
 
-A list is read entry by entry and up to a bound: an entry that cannot be read is left out by its name and
-hides no other. So a newer platform, or one bad record, does not silence everything else. The signed-in person
-and the workspaces are read leniently, because everything else depends on them; roles and permissions are not
-read at all.
+A list is parsed entry by entry, up to a bound. An entry that cannot be parsed is left out and reported by its
+id, so one bad record, or a newer platform, does not hide the other entries. Of the signed-in person only the
+id and the workspaces are read: everything else depends on them.
 """
 
 import base64
@@ -53,7 +52,7 @@ _MAX_DEPLOYMENT_HEX = 2 * 400_000
 
 
 def known_id(text: str) -> str:
-    """An id as the platform promises them; another one would not come back from a call that names it.
+    """Check an id against the form that the platform's API gives ids.
 
     Raises:
         PlatformAnswersWrongly.
@@ -62,7 +61,7 @@ def known_id(text: str) -> str:
         return _ID.validate_python(text)
     except ValidationError:
         shown = foreign(text)[:80]
-        raise PlatformAnswersWrongly(f"the platform gives an id that is none: {shown!r}") from None
+        raise PlatformAnswersWrongly(f"the platform gives a malformed id: {shown!r}") from None
 
 
 def snapshot_of(shape: Proposal, workspace: Workspace) -> Snapshot:
@@ -95,18 +94,18 @@ def snapshot_of(shape: Proposal, workspace: Workspace) -> Snapshot:
     )
 
 
-def _trouble(told: ProposalTrouble) -> Trouble:
-    return Trouble(told.kind, told.advice, told.words, moment_of(told.since), told.txid, told.psbt_id)
+def _trouble(shape: ProposalTrouble) -> Trouble:
+    return Trouble(shape.kind, shape.advice, shape.words, moment_of(shape.since), shape.txid, shape.psbt_id)
 
 
 def moment_of(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _claim(told: DecodedCall | None) -> TokenClaim | None:
-    if told is None:
+def _claim(shape: DecodedCall | None) -> TokenClaim | None:
+    if shape is None:
         return None
-    members = told.model_dump(exclude_none=True, exclude={"words"})
+    members = shape.model_dump(exclude_none=True, exclude={"words"})
     return TokenClaim(tuple((name, _word(value)) for name, value in sorted(members.items())))
 
 
@@ -115,7 +114,7 @@ def _word(value: str | int | bool) -> str:
 
 
 def published_of(shape: Contract) -> Published:
-    """Raises PlatformAnswersWrongly where it shows none, or more than there may be."""
+    """Raises PlatformAnswersWrongly where the bytecode is missing, or larger than allowed."""
     if shape.bytecode is None:
         raise PlatformAnswersWrongly("the platform does not show the token's bytecode")
     deployment = shape.deployment_hex
@@ -124,7 +123,7 @@ def published_of(shape: Contract) -> Published:
     try:
         raw = None if deployment is None else bytes.fromhex(deployment)
     except ValueError:
-        raise PlatformAnswersWrongly("the platform shows a deployment that is no hex") from None
+        raise PlatformAnswersWrongly("the platform shows a deployment that is not hex") from None
     return Published(shape.bytecode.encode(), raw)
 
 
@@ -132,7 +131,7 @@ def _psbt_bytes(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        # Kept as it came: the review refuses it with the parser's reason.
+        # Kept as received: the review refuses it with the parser's reason.
         return text.encode()
 
 
@@ -147,17 +146,17 @@ T = TypeVar("T")
 S = TypeVar("S", bound=BaseModel)
 _log = logging.getLogger(__name__)
 
-# Entries of one list. A workspace has a hundred vaults and a thousand pending proposals at most; the oldest
-# come first.
+# The most entries read of one list. A workspace has at most a hundred vaults and a thousand pending
+# proposals.
 MOST_LISTED = 2_000
-# No number of 64 bits has more characters, and Python refuses to read one of thousands of digits.
+# Enough for 64 bits. Python refuses to convert thousands of digits.
 _LONGEST_NUMBER = 25
-UNFORESEEN = "taking it failed unexpectedly: signerd's own messages say how."
+UNFORESEEN = "recording it failed unexpectedly: see signerd's log."
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """An entry that is left out: ``name`` is its id, or its place where it has none."""
+    """An entry that was left out: ``name`` is its id, or its position if it has none."""
 
     name: str
     why: str
@@ -177,7 +176,7 @@ TOO_LONG = Unreadable("the rest", f"the list has more than {MOST_LISTED:,} entri
 
 @dataclass(frozen=True)
 class Entries:
-    """As they came: anything that JSON can say. ``size``: bytes of the answer."""
+    """The unparsed entries of a list. ``size``: bytes of the answer."""
 
     items: tuple[object, ...]
     etag: str | None
@@ -185,17 +184,17 @@ class Entries:
 
 
 def entries(core: Core, request: Request) -> Plan[Entries | None]:
-    """A list that is not looked into; None where it is still the one of the request's ``If-None-Match``.
+    """The unparsed entries of a list; None where it still matches the request's ``If-None-Match``.
 
-    Raises what the client raises; BadAnswer where it is no list.
+    Raises what the client raises; BadAnswer where it is not a list.
     """
     reply = yield from call(core, request, repeatable=True)
     etag = reply.headers.get("etag", request.headers.get("If-None-Match"))
     if reply.status == HTTPStatus.NOT_MODIFIED:
         return None
-    found = loosely(reply)
+    found = lenient_json(reply)
     if not isinstance(found, list):
-        raise BadAnswer(f"{request.path}: the body is no list")
+        raise BadAnswer(f"{request.path}: the body is not a list")
     return Entries(tuple(found), etag, len(reply.content))
 
 
@@ -211,48 +210,49 @@ _NEXT: TypeAdapter[str | None] = TypeAdapter(CursorText | None)
 
 
 def history_page(core: Core, request: Request, most: int) -> Plan[HistoryPage]:
-    """Up to ``most`` movements, read entry by entry. Raises what the client raises; BadAnswer where it is no
-    such page.
+    """Up to ``most`` movements, parsed one by one. Raises what the client raises; BadAnswer for a malformed
+    page.
     """
     reply = yield from call(core, request, repeatable=True)
-    found = loosely(reply)
+    found = lenient_json(reply)
     if not isinstance(found, dict) or not isinstance(found.get("movements"), list):
-        raise BadAnswer(f"{request.path}: the body is no page of movements")
+        raise BadAnswer(f"{request.path}: the body is not a page of movements")
     try:
         following = _NEXT.validate_python(found.get("next_cursor"))
     except ValidationError:
-        raise BadAnswer(f"{request.path}: it names a next page that is none") from None
-    listed = read_each(found["movements"][:most], "txid", VaultMovement, lambda told: told)
+        raise BadAnswer(f"{request.path}: its next_cursor is malformed") from None
+    listed = read_each(found["movements"][:most], "txid", VaultMovement, lambda shape: shape)
     return HistoryPage(listed, following)
 
 
-def loosely(reply: Reply) -> Any:
-    """The JSON of an answer, whatever stands in it. Raises BadAnswer where it is none.
+def lenient_json(reply: Reply) -> Any:
+    """The JSON of an answer. Raises BadAnswer where it is not JSON.
 
-    Half a character and a number of a thousand digits are some entry's fault, and not the list's.
+    A lone surrogate and a number of a thousand digits are accepted here: they make their entry invalid, not
+    the list.
     """
     try:
-        return json.loads(reply.content, parse_int=_whole)
+        return json.loads(reply.content, parse_int=_bounded_int)
     except (ValueError, RecursionError) as error:
-        raise BadAnswer(f"{reply.path}: no JSON ({type(error).__name__})") from None
+        raise BadAnswer(f"{reply.path}: not JSON ({type(error).__name__})") from None
 
 
-def _whole(text: str) -> int | float:
-    """What is longer than any field takes is a number that none takes."""
+def _bounded_int(text: str) -> int | float:
+    """Infinity, which no field accepts, in place of a number with too many digits."""
     return int(text) if len(text) <= _LONGEST_NUMBER else float("inf")
 
 
 def read_each(
     found: Iterable[object], id_of: str, shape: type[S], make: Callable[[S], T], *, before: int = 0
 ) -> Listed[T]:
-    """``make`` of each entry; left out where it is not of the shape, or where taking it fails in any way.
+    """``make`` of each entry. An entry that is malformed, or for which ``make`` raises, is left out.
 
-    ``before``: how many came before these, for the name of one without an id.
+    ``before``: the number of earlier entries, to name one without an id by its position.
     """
     items, unreadable = [], []
     for number, entry in enumerate(found, start=before + 1):
         try:
-            # As JSON again: what counts as a text or a number is the same as where the client reads it.
+            # Validated as JSON, in pydantic's JSON mode, as the client does.
             items.append(make(shape.model_validate_json(json.dumps(entry))))
         except Exception as error:  # noqa: BLE001 - an entry that breaks our code must not stop the others
             name = entry.get(id_of) if isinstance(entry, dict) else None
@@ -277,13 +277,13 @@ def _why(error: Exception) -> str:
     if isinstance(error, PlatformAnswersWrongly):
         return said(error)
     if not isinstance(error, ValidationError):
-        _log.error("an entry of the platform's could not be taken", exc_info=error)
+        _log.error("an entry of the platform's could not be read", exc_info=error)
         return UNFORESEEN
     first = error.errors(include_url=False, include_input=False)[0]
     return plain(f"{fault_place(first) or 'the entry'} {fault_words(first)}.")
 
 
-# Each is followed by a task of its own, with a request that waits.
+# Each workspace has a task of its own, with a long poll.
 MOST_WORKSPACES = 100
 _UUID: TypeAdapter[int] = TypeAdapter(Int64)
 
@@ -297,14 +297,14 @@ class Person:
 def read_person(core: Core) -> Plan[Person]:
     """Raises what the client raises; BadAnswer without an id."""
     reply = yield from call(core, core.build("GET", "/api/v1/get-user-info"), repeatable=True)
-    found = loosely(reply)
+    found = lenient_json(reply)
     try:
         user_id = _UUID.validate_python(found.get("UUID") if isinstance(found, dict) else None, strict=True)
     except ValidationError:
-        raise BadAnswer("/api/v1/get-user-info: UUID: it is no number of a user") from None
+        raise BadAnswer("/api/v1/get-user-info: UUID: it is not a user's number") from None
     infos = list(islice(_infos(found), MOST_WORKSPACES + 1))
     listed = read_each(infos[:MOST_WORKSPACES], "uid", WorkspaceInfo, _workspace)
-    # One id is one workspace, under the first name that it has.
+    # Of workspaces with the same id the first counts.
     once = {workspace.id: workspace for workspace in reversed(listed.items)}
     more = (_TOO_MANY,) if len(infos) > MOST_WORKSPACES else ()
     return Person(user_id, Listed(tuple(reversed(once.values())), (*listed.unreadable, *more)))
@@ -322,7 +322,7 @@ def _infos(user: object) -> Iterator[object]:
 
 
 def _each(value: object, outer: str, inner: str) -> list[object]:
-    """The list within; where it is none, one entry that nothing can be read from, so that it is told."""
+    """The inner list; where it is malformed, one unreadable entry, so that it is reported."""
     within = value.get(outer) if isinstance(value, dict) else None
     found = within.get(inner) if isinstance(within, dict) else None
     return found if isinstance(found, list) else [None]

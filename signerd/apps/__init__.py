@@ -1,4 +1,4 @@
-"""Letting apps in: what they ask, what the person answers, and the tokens that come of it (ADR 19)."""
+"""Pairing apps: requests, the person's answers, and bearer tokens (ADR 19)."""
 
 from signerd.apps.paired import PairedApps
 

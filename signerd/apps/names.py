@@ -1,4 +1,6 @@
-"""How an app is known: its name, its origin, and its token by its hash, from memory at every request."""
+"""An app's name, its origin, and its bearer token, which is looked up by its hash in memory at every
+request.
+"""
 
 import asyncio
 import contextlib
@@ -16,12 +18,11 @@ from signerd.errors import InvalidRequest, NotPaired
 from signerd.journal import Journal
 from signerd.journal.apps import App
 
-# As much as stands on a line beside what it asks for.
+# Fits on one line with the rights that it asks for.
 LONGEST_NAME = 40
-# The person is told who brought a payment by this name alone.
+# The person knows the importer of a payment by this name alone.
 OURS = frozenset({TERMINAL.name, PAGE.name, "signerd"})
-# Letters, symbols and marks that show nothing: fillers of Hangul, Khmer and Braille, and what only varies a
-# glyph before it.
+# Characters without a visible glyph: fillers of Hangul, Khmer and Braille, and variation selectors.
 _UNSEEN = frozenset(
     "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u034f" + "".join(map(chr, range(0xFE00, 0xFE10)))
 )
@@ -45,7 +46,7 @@ def clean_name(text: str) -> str:
     if not any(char.isalnum() for char in name):
         raise InvalidRequest("an app's name needs a letter or a digit")
     if folded(name) in OURS:
-        raise InvalidRequest(f"'{name}' is what signerd calls the person's own doing")
+        raise InvalidRequest(f"'{name}' is reserved: signerd uses it for the person's own actions")
     if len(name) > LONGEST_NAME:
         raise InvalidRequest(f"an app's name may have {LONGEST_NAME} characters at most")
     return name
@@ -60,7 +61,7 @@ _PARTS = re.compile(
     r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[^\[\]:/?#@\\\s]+)(?::(?P<port>[0-9]{1,5}))?/?"
 )
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-# A name of which the last part is a number is an address to a browser, in whatever spelling.
+# Browsers read a host as an IPv4 address if its last label is a number.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _HERE = re.compile(r"http://(?:(?:.+\.)?localhost|127\.[0-9.]+|\[::1\])(?::[0-9]+)?")
 
@@ -90,7 +91,7 @@ def exact_origin(text: str) -> str:
 
 
 def warning_of(origin: str | None) -> str | None:
-    """What the person should know before letting it in; None where there is nothing."""
+    """A warning for the person before the origin is let in; None where none is needed."""
     if origin is None or origin.startswith("https://"):
         return None
     if _HERE.fullmatch(origin):
@@ -105,9 +106,9 @@ def _host(text: str) -> str:
         if _NUMBER.fullmatch(text.rpartition(".")[2]):
             return str(IPv4Address(text))
     except AddressValueError:
-        raise _refused(f"{text} is no address as a browser writes it") from None
+        raise _refused(f"{text} is not an IP address as a browser writes it") from None
     if len(text) > LONGEST_HOST or not all(_LABEL.fullmatch(label) for label in text.split(".")):
-        raise _refused(f"{text} is no host: every origin is let in by its own whole name")
+        raise _refused(f"{text} is not a host name: wildcards are not supported")
     return text
 
 
@@ -115,14 +116,14 @@ def _refused(sentence: str) -> InvalidRequest:
     return InvalidRequest(sentence, hint=_HINT)
 
 
-# So that what leaks into a log or a repository is known for what it is.
+# A recognisable prefix, so that scanners find a token that leaked into a log or a repository.
 PREFIX = "signerd_"
-# The wall clock may be set, and a machine may sleep: an app's end is looked at again after this long.
+# The wall clock may be set, and a machine may sleep: expiry is checked again after this long.
 LOOK_AGAIN_SECONDS = 60.0
 
 
 def token_hash(token: str) -> bytes:
-    """What is kept of a token: with 256 random bits in it, a plain hash cannot be turned back."""
+    """What is stored of a token. It has 256 random bits, so a plain hash is enough."""
     return sha256(token.encode(errors="replace")).digest()
 
 
@@ -132,8 +133,8 @@ class _Known:
     caller: Caller
 
 
-class Tokens:
-    """One loop uses it."""
+class AppTokens:
+    """Not thread-safe: used by one event loop."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -143,7 +144,7 @@ class Tokens:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read anew what the journal holds; what is over wakes those that wait for its end."""
+        """Read the journal again, and wake the waiters of apps that ended."""
         live = (app for app in self._journal.apps.all() if app.revoked is None)
         self._known = {app.token_hash: _Known(app, _caller(app)) for app in live}
         self._let_in = dict(self._journal.apps.origins())
@@ -152,11 +153,11 @@ class Tokens:
             self._ended.pop(app_id).set()
 
     def caller(self, token: str, origin: str | None) -> Caller:
-        """Raises NotPaired: nothing in it tells the finder of a token why it is worth nothing (L13)."""
+        """Raises NotPaired, with one message for unknown, expired and revoked tokens (L13)."""
         hashed, now = token_hash(token), self._journal.now()
         known = self._known.get(hashed)
         if known is None or known.app.origin != origin or now >= known.app.expires:
-            raise NotPaired("this is no paired app's token, or it is over")
+            raise NotPaired("this is not a valid token of a paired app, or it has ended")
         self._note_use(hashed, known, now)
         return known.caller
 
@@ -169,12 +170,12 @@ class Tokens:
         return tuple(known.app for known in self._known.values() if now < known.app.expires)
 
     def let_in_now(self) -> dict[str, datetime]:
-        """Until when the pages of which origins may ask."""
+        """The origins whose pages may ask to be paired now, and until when."""
         now = self._journal.now()
         return {origin: until for origin, until in self._let_in.items() if now < until}
 
     async def gone(self, app_id: str) -> None:
-        """Returns when the app is revoked, or over by the wall clock."""
+        """Returns when the app is revoked, or expired by the wall clock."""
         while (left := self._seconds_left(app_id)) > 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(left, LOOK_AGAIN_SECONDS)):
@@ -185,7 +186,7 @@ class Tokens:
         return 0.0 if found is None else (found.expires - self._journal.now()).total_seconds()
 
     def _note_use(self, hashed: bytes, known: _Known, now: datetime) -> None:
-        """Once a day: which days an app was at work is worth a line, each of its requests is not."""
+        """Record the last day of use, once a day."""
         if known.app.used is not None and now.date() <= known.app.used:
             return
         self._journal.apps.use(known.app, now.date())
@@ -193,6 +194,6 @@ class Tokens:
 
 
 def _caller(app: App) -> Caller:
-    # A right that this version does not know is none.
+    # Rights that this version does not know are dropped.
     rights = frozenset({Right.ANYONE, *granted(app.rights)})
     return Caller(Kind.APP, app.name, rights, app.app_id, app.origin)

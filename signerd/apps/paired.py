@@ -1,4 +1,4 @@
-"""The use cases of pairing: each change is recorded, and then told. A method that raises has
+"""The use cases of pairing. Each change is recorded first and then announced; a method that raises has
 changed nothing.
 """
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from hmac import compare_digest
 
-from signerd.apps.names import PREFIX, Tokens, clean_name, exact_origin, folded, token_hash, warning_of
+from signerd.apps.names import PREFIX, AppTokens, clean_name, exact_origin, folded, token_hash, warning_of
 from signerd.apps.requests import LIFE_SECONDS, Answer, Clock, Entropy, PairingRequest, Requests, Stage
 from signerd.callers import Caller, Kind, app_words, granted
 from signerd.errors import InvalidRequest, NameTaken, NotAllowed, NotPaired, UnknownApp, WrongPairingCode
@@ -67,40 +67,40 @@ def stamp(at: datetime) -> str:
     return at.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-# What the feed calls all of this.
+# The feed's subject for pairing.
 PAIRING = "pairing"
 
 
 class PairedApps:
-    """One loop uses it. ``clock``: monotonic seconds. ``entropy(n)``: n random bytes."""
+    """Not thread-safe: used by one event loop. ``clock``: monotonic seconds. ``entropy(n)``: n random
+    bytes.
+    """
 
     def __init__(self, journal: Journal, feed: Feed, clock: Clock, entropy: Entropy) -> None:
         self._journal = journal
         self._feed = feed
         self._entropy = entropy
         self._requests = Requests(clock, entropy)
-        self._tokens = Tokens(journal)
+        self._tokens = AppTokens(journal)
 
     # --- for the gates --------------------------------------------------------------------------------------
 
     def caller(self, token: str, origin: str | None) -> Caller:
-        """Whose token this is. ``origin``: the request's ``Origin``, to the byte; None where it has none.
+        """The caller with this token. ``origin``: the exact ``Origin`` header of the request, or None.
 
-        Raises NotPaired, in the same words for a token that is unknown, over, or another origin's (L13).
+        Raises NotPaired, with one message for a token that is unknown, ended, or of another origin (L13).
         """
         return self._tokens.caller(token, origin)
 
     def origins(self) -> AbstractSet[str]:
-        """Those that may send requests from a browser now: let in by the person, with an open request, or
-        with a live app.
+        """The origins that may send requests now: let in by the person, with an open request, or with a live
+        app.
         """
-        # An app that asked while the site was let in may hear the answer.
+        # An app that asked while its site was let in may fetch the answer.
         return self._tokens.origins() | self._requests.origins()
 
     async def gone(self, app_id: str) -> None:
-        """Returns as soon as the app may ask nothing any more: revoked, or over. What it left open ends with
-        it.
-        """
+        """Returns as soon as the app is revoked or expired: its open requests are then cut."""
         await self._tokens.gone(app_id)
 
     # --- for an app -----------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ class PairedApps:
         return Pairing(id=asked.pairing_id, secret=_text(secret), code=asked.code, seconds=int(LIFE_SECONDS))
 
     async def collect(self, pairing_id: str, secret: str) -> Collected:
-        """The person's answer; a token once. Raises UnknownPairing, also for another secret."""
+        """The person's answer, and once the token. Raises UnknownPairing, also for a wrong secret."""
         asked = self._requests.to_collect(pairing_id, _bytes(secret))
         if asked.stage is Stage.WAITING:
             return Collected(state="waiting")
@@ -130,7 +130,7 @@ class PairedApps:
             self._requests.forget(asked)
             return Collected(state="refused")
         token = PREFIX + _text(self._entropy(32))
-        app = self._granted(asked, token)
+        app = self._new_app(asked, token)
         self._journal.apps.pair(app)
         self._requests.forget(asked)
         self._tokens.refresh()
@@ -138,9 +138,9 @@ class PairedApps:
         return collected(app, token)
 
     async def me(self, caller: Caller) -> Me:
-        """Raises NotPaired for a stranger."""
+        """Raises NotPaired for an unauthenticated caller."""
         if caller.kind is Kind.STRANGER:
-            raise NotPaired("you were not let in")
+            raise NotPaired("this caller is not paired")
         app = None if caller.app_id is None else self._app(caller.app_id)
         return Me(
             kind=caller.kind.value,
@@ -155,7 +155,7 @@ class PairedApps:
     # --- for the person: requests ---------------------------------------------------------------------------
 
     async def open_requests(self) -> tuple[OpenPairing, ...]:
-        """Those that wait for the person, and those that were accepted and not collected yet."""
+        """Requests that await the person, and accepted ones that were not collected yet."""
         return tuple(self._view(asked) for asked in self._requests.open())
 
     async def accept(
@@ -178,7 +178,7 @@ class PairedApps:
         return self._view(accepted)
 
     async def refuse(self, pairing_id: str) -> OpenPairing:
-        """Also one that was accepted, until the app has collected its token. Raises UnknownPairing."""
+        """Refuse a request, also an accepted one until its token is collected. Raises UnknownPairing."""
         asked = self._requests.to_answer(pairing_id, Answer.NO)
         self._journal.note(answer_note("app-refused", pairing_id, asked.name, asked.origin, asked.rights))
         self._tell("info", f"'{asked.name}' was refused.")
@@ -192,7 +192,7 @@ class PairedApps:
         return tuple(app_view(app, now) for app in self._journal.apps.all())
 
     async def revoke(self, app_id: str) -> AppView:
-        """Its token is worth nothing from now on. Raises UnknownApp; one that is revoked already stays so."""
+        """Invalidate the app's token. Raises UnknownApp; idempotent."""
         app = self._app(app_id)
         if app.revoked is None:
             self._journal.apps.revoke(app, self._now())
@@ -204,7 +204,7 @@ class PairedApps:
         return tuple(self._origin(origin) for origin in sorted(self._tokens.origins()))
 
     async def let_in(self, origin: str, minutes: int) -> OriginView:
-        """The origin's pages may ask for so long. Raises InvalidRequest for what is no exact origin."""
+        """Let the origin's pages ask for this many minutes. Raises InvalidRequest for a malformed origin."""
         exact = exact_origin(origin)
         self._journal.apps.let_in(exact, self._now() + timedelta(minutes=minutes))
         self._tokens.refresh()
@@ -212,7 +212,7 @@ class PairedApps:
         return self._origin(exact)
 
     async def shut_out(self, origin: str) -> OriginView:
-        """Its pages may not ask any more, and its apps are revoked. Raises InvalidRequest."""
+        """Revoke the origin's permission to ask, and its apps. Raises InvalidRequest."""
         exact = exact_origin(origin)
         self._journal.apps.shut_out(exact, self._now())
         self._requests.drop(exact)
@@ -223,13 +223,13 @@ class PairedApps:
     # --- inside ---------------------------------------------------------------------------------------------
 
     def _require_new(self, name: str, origin: str | None) -> None:
-        """L8: of two apps of one name the person could not say which one asks. Raises NameTaken."""
+        """L8: the person could not distinguish two apps of the same name. Raises NameTaken."""
         taken = (app for app in self._tokens.live() if folded(app.name) == folded(name))
         if any(origin is None or app.origin != origin for app in taken):
             raise NameTaken(f"an app '{name}' is paired already")
 
     def _require_code(self, asked: PairingRequest, code: str) -> None:
-        """Raises WrongPairingCode; the third time the request is over, and the app is told that it was
+        """Raises WrongPairingCode. The third wrong code ends the request: the app hears that it was
         refused.
         """
         typed = code.replace(" ", "").encode()
@@ -243,7 +243,7 @@ class PairedApps:
         self._tell("attention", f"'{asked.name}' was refused: its code was given wrongly too often.")
         raise WrongPairingCode("this is not the code that it shows: the request is over")
 
-    def _granted(self, asked: PairingRequest, token: str) -> App:
+    def _new_app(self, asked: PairingRequest, token: str) -> App:
         now = self._now()
         return App(
             app_id=self._entropy(16).hex(),

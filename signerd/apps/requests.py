@@ -1,6 +1,4 @@
-"""Requests to be paired, from the question to the answer: in memory, for minutes, and few of them
-(L6, L7).
-"""
+"""Requests to be paired: in memory, for minutes, and few of them (L6, L7)."""
 
 from collections import deque
 from collections.abc import Callable
@@ -12,15 +10,15 @@ from hmac import compare_digest
 from signerd.apps.names import folded
 from signerd.errors import AlreadyAsking, NameTaken, TooManyPairings, UnknownPairing
 
-# The person has to look at two places and type six digits; what is forgotten is over soon.
+# Long enough to look at two places and type six digits.
 LIFE_SECONDS = 120.0
-# More than a person answers side by side; requests without a purpose fill a page with no more than these.
+# More than a person answers at once, and few enough to keep the page readable.
 MAX_OPEN = 3
-# A prompt each ten seconds is already a nuisance.
+# More would be a nuisance.
 MAX_PER_MINUTE = 6
-# One refused or mistyped, one again, and one more.
+# Enough to try again after a refusal or a mistyped code.
 MAX_PER_ASKER_AND_MINUTE = 3
-# Of a million codes: who guesses has three in a million.
+# Guessing succeeds with a chance of three in a million.
 MAX_TRIES = 3
 MINUTE = 60.0
 
@@ -42,8 +40,8 @@ class Answer(StrEnum):
     MISTYPED_TOO_OFTEN = "mistyped-too-often"
 
 
-# A yes can be taken back while nothing came of it. From every other stage nothing leads on: a request goes
-# when it is collected or over.
+# An acceptance can be withdrawn until the token is collected. The other stages are final; the request is
+# removed when it is collected or expires.
 TABLE = {
     (Stage.WAITING, Answer.YES): Stage.ACCEPTED,
     (Stage.WAITING, Answer.NO): Stage.REFUSED,
@@ -70,14 +68,14 @@ class PairingRequest:
 
     @property
     def asker(self) -> str:
-        """Which requests count as the same app's: the origin, where a browser vouches for it, else all that
-        uses the name.
-        """
+        """What identifies the asking app: its origin, which the browser states, or else its name."""
         return f"program {folded(self.name)}" if self.origin is None else self.origin
 
 
 class Requests:
-    """One loop uses it. ``clock`` is monotonic, in seconds; ``entropy(n)`` gives n random bytes."""
+    """Not thread-safe: used by one event loop. ``clock`` is monotonic, in seconds; ``entropy(n)`` gives n
+    random bytes.
+    """
 
     def __init__(self, clock: Clock, entropy: Entropy) -> None:
         self._clock = clock
@@ -88,9 +86,9 @@ class Requests:
     def ask(self, name: str, rights: frozenset[str], origin: str | None) -> tuple[PairingRequest, bytes]:
         """A new request and its secret. Raises AlreadyAsking, NameTaken, TooManyPairings.
 
-        It takes the place of the one that waits from the same site, whose page was loaded again, unless it
-        asks for more: the person may be answering what they read of the first. A program's does not: another
-        program could use its name.
+        It replaces a waiting request of the same origin, whose page was reloaded, unless it asks for more
+        rights: the person may be answering the first. A program's request is not replaced: another program
+        could use its name.
         """
         secret = self._entropy(32)
         asked = PairingRequest(
@@ -113,28 +111,28 @@ class Requests:
         return asked, secret
 
     def waiting(self) -> tuple[PairingRequest, ...]:
-        """Those that the person has not answered, the oldest first."""
-        self._forget_what_is_over()
+        """Requests that the person has not answered, the oldest first."""
+        self._drop_expired()
         return tuple(asked for asked in self._kept.values() if asked.stage is Stage.WAITING)
 
     def open(self) -> tuple[PairingRequest, ...]:
-        """Those out of which a token may still come, the oldest first: also accepted ones that were not
-        collected yet.
+        """Requests that may still yield a token, the oldest first: also accepted ones that were not collected
+        yet.
         """
-        self._forget_what_is_over()
+        self._drop_expired()
         return tuple(asked for asked in self._kept.values() if asked.stage is not Stage.REFUSED)
 
     def to_answer(self, pairing_id: str, given: Answer) -> PairingRequest:
-        """Raises UnknownPairing, also for one that cannot be answered so any more."""
-        self._forget_what_is_over()
+        """Raises UnknownPairing, also for a request that can no longer get this answer."""
+        self._drop_expired()
         found = self._kept.get(pairing_id)
         if found is None or (found.stage, given) not in TABLE:
             raise _unknown()
         return found
 
     def to_collect(self, pairing_id: str, secret: bytes) -> PairingRequest:
-        """Raises UnknownPairing, in the same words for an unknown id and another secret."""
-        self._forget_what_is_over()
+        """Raises UnknownPairing, with one message for an unknown id and a wrong secret."""
+        self._drop_expired()
         found = self._kept.get(pairing_id)
         if found is None or not compare_digest(found.secret_hash, sha256(secret).digest()):
             raise _unknown()
@@ -149,7 +147,7 @@ class Requests:
     def answer(
         self, asked: PairingRequest, given: Answer, *, granted: frozenset[str] = frozenset(), days: int = 0
     ) -> PairingRequest:
-        """The app has its time anew, to hear it."""
+        """Record the answer; the app gets the full time again to fetch it."""
         stage, until = TABLE[asked.stage, given], self._clock() + LIFE_SECONDS
         answered = replace(asked, stage=stage, granted=granted, days=days, until=until)
         self._kept[asked.pairing_id] = answered
@@ -159,12 +157,12 @@ class Requests:
         del self._kept[asked.pairing_id]
 
     def drop(self, origin: str) -> None:
-        """Everything this origin asked for, answered or not."""
+        """Remove all requests of this origin."""
         self._kept = {key: asked for key, asked in self._kept.items() if asked.origin != origin}
 
     def origins(self) -> set[str]:
-        """Those of the requests that are not over."""
-        self._forget_what_is_over()
+        """The origins of live requests."""
+        self._drop_expired()
         return {asked.origin for asked in self._kept.values() if asked.origin is not None}
 
     def seconds_left(self, asked: PairingRequest) -> int:
@@ -185,13 +183,13 @@ class Requests:
             raise TooManyPairings(f"apps asked {MAX_PER_MINUTE} times within a minute")
 
     def _require_new(self, asked: PairingRequest) -> None:
-        """L8: a site may ask again under its name, which no other app can use. Raises NameTaken."""
+        """L8: only the same site may ask again under a name. Raises NameTaken."""
         kept = (one for one in self._kept.values() if one.stage is not Stage.REFUSED)
         taken = (one for one in kept if folded(one.name) == folded(asked.name))
         if any(asked.origin is None or one.origin != asked.origin for one in taken):
             raise NameTaken(f"an app '{asked.name}' asks already")
 
-    def _forget_what_is_over(self) -> None:
+    def _drop_expired(self) -> None:
         now = self._clock()
         self._kept = {key: asked for key, asked in self._kept.items() if asked.until > now}
 

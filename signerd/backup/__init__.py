@@ -1,1 +1,1 @@
-"""What this machine remembers, in one encrypted file, and a state folder made from it again (ADR 26)."""
+"""Encrypted backups of the state folder, and restoring them (ADR 26)."""

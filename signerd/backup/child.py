@@ -1,7 +1,7 @@
 """A scheduled backup, in a process of its own: ``STATE FOLDER RECIPIENT``.
 
-The libraries and the copy would stay in the daemon's memory. Exit status 0: it was made; else the last line
-of standard error says why not.
+A process of its own, so that the libraries and the copy do not stay in the daemon's memory. Exit status 0: it
+was made; else the last line of standard error says why not.
 """
 
 import sys

@@ -1,8 +1,7 @@
-"""What is inside a backup once it is decrypted: a tar of a few files with known names, each bounded.
+"""The decrypted content of a backup: a tar of a few files with known names and bounded sizes.
 
-``age --decrypt FILE | tar --list`` shows it without signerd. That it could be decrypted does not make it
-true: anybody who knows a public key can encrypt to it. So every size and name is checked before anything is
-used.
+``age --decrypt FILE | tar --list`` shows it without signerd. Decryption does not authenticate it: anyone can
+encrypt to a public key. Every size and name is checked before it is used.
 """
 
 import hashlib
@@ -26,8 +25,7 @@ from signerd.journal.storage import JOURNAL
 FORMAT: Final = 1
 MANIFEST = "backup.json"
 REGISTRATIONS = "registrations.json"
-# Ten times the journal of a busy decade: 20 proposals of 10 kB on each working day. All of it is in memory
-# once.
+# Ten times the journal of a busy decade: 20 proposals of 10 kB on each working day. It is held in memory.
 MAX_JOURNAL_BYTES = 1024 * 1024 * 1024
 LIMITS: Mapping[str, int] = {
     MANIFEST: 64 * 1024,
@@ -36,7 +34,7 @@ LIMITS: Mapping[str, int] = {
     RULES_FILE: MAX_CONFIG_BYTES,
     REGISTRATIONS: 1024 * 1024,
 }
-# Of each file the blocks of its header, and the padding of its end and of the whole.
+# With each file's header blocks and padding, and the padding of the archive.
 MAX_BYTES = sum(LIMITS.values()) + len(LIMITS) * 4 * tarfile.BLOCKSIZE + tarfile.RECORDSIZE
 
 _Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -71,7 +69,7 @@ class Backup:
 
 
 def fingerprint(backup: Backup) -> str:
-    """Of everything in it, as 64 hexadecimal digits: equal where, and only where, all of it is the same."""
+    """A SHA-256 over the whole content, as 64 hexadecimal digits."""
     contents = {MANIFEST: backup.manifest.model_dump_json().encode(), **backup.files}
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
     return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()
@@ -96,13 +94,13 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes, made_at: datetime) -> Non
 
 
 def unpack(content: bytes) -> Backup:
-    """Raises BackupUnreadable: it is no backup, or of a later version, or holds what none may hold."""
+    """Raises BackupUnreadable for anything but a backup of a known format."""
     try:
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
             found = dict(_file(tar, member) for member in _members(tar))
     except (tarfile.TarError, ValueError, RecursionError) as error:
-        # The library follows a header about the next header by a call within a call.
-        raise BackupUnreadable(f"this is no backup of signerd: {error}") from None
+        # RecursionError: tarfile parses extended headers recursively.
+        raise BackupUnreadable(f"this is not a backup of signerd: {error}") from None
     missing = {MANIFEST, JOURNAL, FILE} - found.keys()
     if missing:
         raise BackupUnreadable(f"the backup has no {', '.join(sorted(missing))}")
@@ -111,12 +109,12 @@ def unpack(content: bytes) -> Backup:
 
 
 def _members(tar: tarfile.TarFile) -> list[tarfile.TarInfo]:
-    """Never more than there may be: the rest is not read."""
+    """Raises ValueError at the first member that is not allowed."""
     known: dict[str, tarfile.TarInfo] = {}
     for member in tar:
-        # A sparse file says of itself how large it is.
+        # A sparse file states its own size.
         if not member.isreg() or member.issparse() or member.name not in LIMITS:
-            raise ValueError("it has a file that belongs to no backup")
+            raise ValueError("it has a file that does not belong to a backup")
         if member.name in known or member.size > LIMITS[member.name]:
             raise ValueError(f"{member.name} is there twice, or larger than it may be")
         known[member.name] = member
@@ -127,7 +125,7 @@ def _file(tar: tarfile.TarFile, member: tarfile.TarInfo) -> tuple[str, bytes]:
     opened = tar.extractfile(member)
     data = b"" if opened is None else opened.read(member.size + 1)
     if len(data) != member.size:
-        raise ValueError(f"{member.name} is not whole")
+        raise ValueError(f"{member.name} is truncated")
     return member.name, data
 
 

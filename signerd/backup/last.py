@@ -10,7 +10,7 @@ from signerd.account.config import BackupSection
 
 NAME = "backup.last"
 _MAX_BYTES = 4096
-# Without a schedule of the person's own.
+# The reminder's interval without a schedule.
 USUAL_DAYS = 30
 
 
@@ -20,7 +20,7 @@ def note_made(state: Path, made_at: datetime) -> None:
 
 
 def last_made(state: Path) -> datetime | None:
-    """None where none was made, or the note of it cannot be read."""
+    """None where none was made, or the file cannot be read."""
     try:
         with (state / NAME).open("rb") as file:
             found = datetime.fromisoformat(json.loads(file.read(_MAX_BYTES))["made_at"])
@@ -30,13 +30,13 @@ def last_made(state: Path) -> datetime | None:
 
 
 def reminders(state: Path, section: BackupSection, now: datetime, *, pinned: bool) -> Iterator[str]:
-    """What the person is told: nothing while no vault is pinned, for there is little to lose yet."""
+    """Reminders for the status; none while no vault is pinned."""
     made, days = last_made(state), section.every_days if section.scheduled else USUAL_DAYS
     if not pinned:
         return
     if made is None:
         yield (
-            "There is no backup of what this machine remembers: run `signerd backup FILE`, or set [backup] "
+            "There is no backup of signerd's state: run `signerd backup FILE`, or set [backup] "
             "in the configuration."
         )
     elif now.astimezone(UTC) - made > timedelta(days=days + 1):
@@ -44,7 +44,7 @@ def reminders(state: Path, section: BackupSection, now: datetime, *, pinned: boo
 
 
 def is_due(state: Path, section: BackupSection, now: datetime) -> bool:
-    """Whether the schedule asks for one. A clock that was set back asks for one, too."""
+    """Whether the schedule asks for a backup; also after the clock was set back."""
     made = last_made(state)
     if made is None:
         return True

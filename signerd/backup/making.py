@@ -1,8 +1,8 @@
-"""Making a backup: a copy of the journal without what lets anything in, and the files beside it.
+"""Making a backup: a copy of the journal without credentials, the configuration, rules and registrations.
 
-The journal is only read, beside a daemon that writes it. What is left out: paired apps' tokens, the origins
-that may ask, and the session with the platform, which is not in the journal. An app is paired again on the
-new machine, and the person signs in there.
+The journal is only read, also while a daemon writes it. Left out are paired apps' tokens, the origins that
+may ask, and the session with the platform: on the new machine, apps are paired again, and the person signs
+in.
 """
 
 import sqlite3
@@ -18,15 +18,15 @@ from signerd.errors import BackupNotMade, JournalCorrupted
 from signerd.journal.rows import audit_head
 from signerd.journal.storage import JOURNAL, fault_of, open_to_read
 
-# Each lets a program or a web page in. The oldest journals have no such table.
+# Tables of credentials. The oldest journals do not have them.
 _LEFT_OUT = ("apps", "origins")
 
 
 def make_backup(state: Path, now: datetime) -> tuple[Manifest, bytes]:
-    """What it holds, and its bytes before they are encrypted.
+    """The manifest, and the bytes to encrypt.
 
-    Raises JournalCorrupted: a damaged journal replaces no good backup. JournalUnwritable, leaves of
-    ConfigError, BackupNotMade.
+    Raises JournalCorrupted: a damaged journal is not backed up. JournalUnwritable, leaves of ConfigError,
+    BackupNotMade.
     """
     path = find_config(state)
     config = load_config(path)
@@ -51,7 +51,7 @@ def _read(path: Path, most: int) -> bytes:
 
 
 def _journal(state: Path) -> tuple[bytes, int, bytes]:
-    """The copy, how long its chain is, and its last hash."""
+    """The copy, the length of its audit chain, and its last hash."""
     with closing(open_to_read(state)) as source, closing(sqlite3.connect(":memory:")) as copy:
         pages, size = (source.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
         if pages * size > MAX_JOURNAL_BYTES:
@@ -61,14 +61,14 @@ def _journal(state: Path) -> tuple[bytes, int, bytes]:
         fault = fault_of(copy)
         if fault is not None:
             raise JournalCorrupted(f"the journal is damaged ({fault}), and no backup was made of it")
-        _leave_out(copy)
+        _delete_credentials(copy)
         entries, head = audit_head(copy)
         return copy.serialize(), entries, head
 
 
-def _leave_out(copy: sqlite3.Connection) -> None:
+def _delete_credentials(copy: sqlite3.Connection) -> None:
     for table in _LEFT_OUT:
         if copy.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone():
             copy.execute(f"DELETE FROM {table}")  # noqa: S608 - names of ours
-    # What was deleted still stands in free pages.
+    # Deleted rows are still in free pages.
     copy.execute("VACUUM")

@@ -1,7 +1,7 @@
-"""A state folder from a backup: made beside its place, checked whole, and put there in one step.
+"""Restoring a state folder from a backup: written to a temporary folder, checked, then renamed into place.
 
-A process that is killed leaves an empty folder or a whole one. Nothing of a backup is used before its size,
-its tables, its chain and its records were checked.
+A killed process leaves an empty folder or a complete one. Sizes, tables, the chain and the records are
+checked before anything is used.
 """
 
 import os
@@ -39,18 +39,18 @@ from signerd.journal.storage import (
 from signerd.runtime import FaultPoint, no_fault
 
 BESIDE = ".restoring"
-# What begins the names of all that is written there, with SQLite's own beside the journal.
+# Prefixes of the files written there; SQLite adds files beside the journal.
 _WRITTEN = (FILE, RULES_FILE, REGISTRATIONS, JOURNAL, BORN, LOCK, NAME)
 _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
 
 
 @dataclass(frozen=True)
-class Remembered:
-    """What the person compares before it is put in place.
+class BackupSummary:
+    """What the person checks before the restore.
 
     ``pins``: name and verification code of each. ``unclear``: proposals that may have been signed on a
-    device, which is not repeated unasked. ``undelivered``: signatures that the platform did not have, and
-    which are not submitted. ``notes``: what of the configuration is to be put right first.
+    device; the device is not asked again by itself. ``undelivered``: signatures that the platform did not
+    have; they are not submitted. ``notes``: remarks about the configuration.
     """
 
     network: Network
@@ -69,23 +69,24 @@ class Remembered:
 def restore(
     backup: Backup,
     state: Path,
-    accept: Callable[[Remembered], bool],
+    accept: Callable[[BackupSummary], bool],
     *,
     now: Callable[[], datetime] = utc_now,
     fault: FaultPoint = no_fault,
 ) -> bool:
-    """Put it at ``state``, which is not there yet or empty, once ``accept`` says yes; False where it says no.
+    """Restore to ``state``, which must be missing or empty, if ``accept`` returns true. Returns whether it
+    did.
 
-    Raises FolderNotEmpty, BackupUnreadable, leaves of JournalError: nothing is there then.
+    Raises FolderNotEmpty, BackupUnreadable, leaves of JournalError; ``state`` is then unchanged.
     """
     _require_empty(state)
     beside = state.with_name(state.name + BESIDE)
     _require_ours(beside)
-    # What an attempt left that was killed.
+    # Left by an attempt that was killed.
     shutil.rmtree(beside, ignore_errors=True)
     make_private(beside)
     try:
-        remembered = _filled(backup, beside, now, fault)
+        remembered = _fill(backup, beside, now, fault)
         if not accept(remembered):
             return False
         fault("restore:before:placed")
@@ -97,27 +98,28 @@ def restore(
 
 
 def _require_empty(state: Path) -> None:
-    """Raises FolderNotEmpty: what is there is not overwritten."""
+    """Raises FolderNotEmpty: existing files are not overwritten."""
     if state.is_symlink() or (state.exists() and not state.is_dir()):
-        raise FolderNotEmpty(f"{state} is no folder, or is a link to one")
+        raise FolderNotEmpty(f"{state} is not a folder, or is a link to one")
     found = sorted(entry.name for entry in state.iterdir() if entry.name != LOCK) if state.exists() else []
     if found:
         raise FolderNotEmpty(f"{state} is in use: it has {', '.join(found[:3])}")
 
 
 def _require_ours(beside: Path) -> None:
-    """Raises FolderNotEmpty: it has what no attempt to restore leaves there, and is not removed."""
+    """Raises FolderNotEmpty if the temporary folder has files that a restore does not write."""
     if beside.is_symlink() or (beside.exists() and not beside.is_dir()):
-        raise FolderNotEmpty(f"{beside} is no folder", hint="Move it away: it is needed for a moment.")
+        raise FolderNotEmpty(f"{beside} is not a folder", hint="Move it away: signerd needs this name.")
     names = [entry.name for entry in beside.iterdir()] if beside.exists() else []
     strange = sorted(name for name in names if not name.startswith(_WRITTEN))
     if strange:
         raise FolderNotEmpty(
-            f"{beside} has {', '.join(strange[:3])}", hint="Move it away: it is needed for a moment."
+            f"{beside} has {', '.join(strange[:3])}",
+            hint="Move it away: signerd needs this name.",
         )
 
 
-def _filled(backup: Backup, folder: Path, now: Callable[[], datetime], fault: FaultPoint) -> Remembered:
+def _fill(backup: Backup, folder: Path, now: Callable[[], datetime], fault: FaultPoint) -> BackupSummary:
     manifest = backup.manifest
     for name in (FILE, RULES_FILE, REGISTRATIONS, JOURNAL):
         if name in backup.files:
@@ -145,9 +147,9 @@ def _filled(backup: Backup, folder: Path, now: Callable[[], datetime], fault: Fa
     ) as error:
         raise BackupUnreadable(f"the journal in the backup cannot be read: {error}") from error
     if not all(_is_name(name) for name, _code in pins):
-        raise BackupUnreadable("a vault in the backup has a name that is no line of text")
+        raise BackupUnreadable("a vault in the backup has a name that is not one line of text")
     note_made(folder, manifest.made_at)
-    return Remembered(
+    return BackupSummary(
         manifest.network,
         manifest.made_at,
         manifest.signerd,
@@ -163,7 +165,7 @@ def _filled(backup: Backup, folder: Path, now: Callable[[], datetime], fault: Fa
 
 
 def _is_name(name: str) -> bool:
-    """As the platform may give them: one line."""
+    """Whether the platform's API allows the name: one line."""
     try:
         return TypeAdapter(Name).validate_python(name) == name
     except ValidationError:
@@ -178,11 +180,11 @@ def _rules_note(backup: Backup) -> str:
 
 
 def _notes(folder: Path, network: Network) -> Iterator[str]:
-    """A configuration of another machine may name what is not here."""
+    """Remarks about a configuration that was made on another machine."""
     try:
         config = load_config(folder / FILE)
     except ConfigError as error:
-        yield f"The configuration has to be put right before signerd starts: {error}"
+        yield f"The configuration has to be corrected before signerd starts: {error}"
         return
     if config.network is not network:
         raise BackupUnreadable(f"the configuration in the backup is for {config.network}, not {network}")
@@ -200,7 +202,7 @@ def _notes(folder: Path, network: Network) -> Iterator[str]:
 
 
 def _require_sound(path: Path, entries: int, head: str) -> None:
-    """Its tables are those of a journal and nothing else, and its chain and records are whole.
+    """Check that it has exactly the tables of a journal, and that its chain and records are intact.
 
     Raises BackupUnreadable.
     """
@@ -214,11 +216,11 @@ def _require_sound(path: Path, entries: int, head: str) -> None:
     except (sqlite3.DatabaseError, SignerdError) as error:
         raise BackupUnreadable(f"the journal in the backup cannot be read: {error}") from error
     if why is not None:
-        raise BackupUnreadable(f"the journal in the backup is not whole: {why}")
+        raise BackupUnreadable(f"the journal in the backup is damaged: {why}")
 
 
 def _why_no_journal(journal: sqlite3.Connection) -> str | None:
-    """A trigger or a view that is none of ours could say anything of what is stored."""
+    """Why the schema is not a journal's: a foreign trigger or view could falsify what is read."""
     version = int(journal.execute("PRAGMA user_version").fetchone()[0])
     if not 0 < version <= len(MIGRATIONS):
         return f"it is of version {version}, and this signerd knows up to {len(MIGRATIONS)}"
@@ -230,7 +232,7 @@ def _why_no_journal(journal: sqlite3.Connection) -> str | None:
 
 
 def _put(beside: Path, state: Path) -> None:
-    """rename(2) takes the place of an empty folder at once, and of no other."""
+    """rename(2) replaces an empty folder atomically, and only an empty one."""
     state.parent.mkdir(parents=True, exist_ok=True)
     try:
         if state.exists():
@@ -242,6 +244,6 @@ def _put(beside: Path, state: Path) -> None:
     except OSError as error:
         raise FolderNotEmpty(
             f"{state} cannot be put in place: {os.strerror(error.errno or 0)}",
-            hint="It must be an empty folder that you own, or not be there, and no mount point.",
+            hint="It must be missing, or an empty folder that you own and not a mount point.",
         ) from error
     sync_folder(state.parent)

@@ -1,4 +1,4 @@
-"""Scheduled backups while the daemon runs: looked at each hour, made by a child, and told where one fails."""
+"""Scheduled backups while the daemon runs: checked each hour, made by a child process, failures reported."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from signerd.core.text import plain
 from signerd.feed import Troubles
 
 LOOK_EVERY_SECONDS = 3600.0
-# A journal of a gigabyte on a slow disk.
+# Enough for a journal of a gigabyte on a slow disk.
 CHILD_SECONDS = 1800.0
 GROUP = "backup"
 _CHILD = "signerd.backup.child"
@@ -25,7 +25,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Schedule:
-    """``make``: makes one, and says why it could not."""
+    """``make`` makes a backup; it returns why it could not, or None."""
 
     state: Path
     section: BackupSection
@@ -40,7 +40,7 @@ class Schedule:
             if is_due(self.state, self.section, self.now()):
                 fault = await self.make()
                 told = {} if fault is None else {GROUP: f"The scheduled backup could not be made: {fault}"}
-                self.troubles.stand(GROUP, told)
+                self.troubles.report(GROUP, told)
             await self.sleep(LOOK_EVERY_SECONDS)
 
 
@@ -60,7 +60,7 @@ async def made_by_child(state: Path, section: BackupSection, seconds: float = CH
         async with asyncio.timeout(seconds):
             _out, said = await child.communicate()
     except TimeoutError:
-        return f"it was not done in {seconds:.0f} seconds"
+        return f"it took more than {seconds:.0f} seconds"
     finally:
         if child.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -76,7 +76,7 @@ async def made_by_child(state: Path, section: BackupSection, seconds: float = CH
 async def backing_up(
     state: Path, section: BackupSection, troubles: Troubles, now: Callable[[], datetime]
 ) -> AsyncIterator[None]:
-    """Beside the body, where the configuration asks for it."""
+    """Run the schedule during the body, if the configuration has one."""
     if not section.scheduled:
         yield
         return

@@ -1,7 +1,7 @@
 """Encryption in the age format (https://age-encryption.org/v1), by the Rust implementation.
 
-With a passphrase, only who knows it can have made the file. To a public key, anybody can: the person compares
-what it holds before it is restored.
+Encryption under a passphrase authenticates the file; encryption to a public key does not: the person checks
+the content before it is restored.
 """
 
 import re
@@ -14,15 +14,15 @@ from signerd.backup.container import MAX_BYTES
 from signerd.errors import BackupLocked, BackupNotMade, BackupUnreadable, InvalidRequest
 
 MAGIC = b"age-encryption.org/v1\n"
-# Of a file for a passphrase there is one stanza, of this type (age-encryption.org/v1, "The scrypt recipient
+# A file under a passphrase has exactly one stanza, of this type (age-encryption.org/v1, "The scrypt recipient
 # type").
 _SCRYPT = b"-> scrypt "
 _STANZA = re.compile(re.escape(MAGIC) + rb"-> scrypt [A-Za-z0-9+/]{22} ([0-9]{1,2})\n")
-# What age itself takes is 18, a second's work on a good machine; so much is chosen where a try says so.
+# age itself uses 18, a second's work on a fast machine. The library measures, and may choose less on a busy
+# one.
 ENOUGH_WORK, MORE_TRIES = 16, 4
-# The library refuses more than sixteen times the work of a second, by how long a try of a millisecond takes:
-# a busy
-# machine is asked again. It has one exception for everything.
+# The library estimates the machine's speed in a millisecond, and refuses work that would then take more than
+# 16 seconds: on a busy machine it is tried again. It has one exception type for every failure.
 _TOO_MUCH_WORK = "Excessive work parameter"
 BUSY_SECONDS = 20.0
 # The header, and sixteen bytes for each of 64 KiB.
@@ -32,7 +32,9 @@ _SECRET_KEY = "AGE-SECRET-KEY-"  # noqa: S105 - what such a key begins with
 
 
 def seal_with(content: bytes, passphrase: str) -> bytes:
-    """The library chooses the work by how long a first try takes: on a busy machine it chooses too little."""
+    """Encrypt under a passphrase. The library measures the machine to choose the work factor: where a busy
+    machine made it too low, it is tried again.
+    """
     from pyrage import passphrase as by_passphrase
 
     sealed = bytes(by_passphrase.encrypt(content, passphrase))
@@ -44,33 +46,33 @@ def seal_with(content: bytes, passphrase: str) -> bytes:
 
 
 def work_of(sealed: bytes) -> int:
-    """The scrypt cost of a file for a passphrase, as a power of two; 0 where it is none."""
+    """The scrypt cost of a file under a passphrase, as a power of two; 0 for other files."""
     found = _STANZA.match(sealed)
     return 0 if found is None else int(found[1])
 
 
 def seal_for(content: bytes, recipient: str) -> bytes:
-    """``recipient``: a public key, ``age1…``. Raises BackupNotMade where it is none."""
+    """``recipient``: a public key, ``age1…``. Raises BackupNotMade where it is malformed."""
     from pyrage import RecipientError, encrypt, x25519
 
     try:
         key = x25519.Recipient.from_str(recipient)
     except RecipientError as error:
         raise BackupNotMade(
-            f"'{recipient}' is no public key of age: {error}",
+            f"'{recipient}' is not a public key of age: {error}",
             hint="Make one with `age-keygen`; its public key begins with age1.",
         ) from None
     return bytes(encrypt(content, [key]))
 
 
 def read_sealed(path: Path) -> bytes:
-    """Raises BackupUnreadable: it cannot be read, or is no file of age."""
+    """Raises BackupUnreadable: it cannot be read, or is not an age file."""
     try:
         sealed = read_bounded(path, MAX_SEALED_BYTES)
     except OSError as error:
         raise BackupUnreadable(f"{path} cannot be read: {error.strerror}") from error
     if not sealed.startswith(MAGIC):
-        raise BackupUnreadable(f"{path} is no encrypted backup")
+        raise BackupUnreadable(f"{path} is not an encrypted backup")
     return sealed
 
 
@@ -79,7 +81,7 @@ def wants_passphrase(sealed: bytes) -> bool:
 
 
 def open_with(sealed: bytes, passphrase: str, clock: Callable[[], float] = time.monotonic) -> bytes:
-    """Raises BackupLocked: another passphrase, a cut or changed file, or a machine that is too slow."""
+    """Raises BackupLocked: a wrong passphrase, a truncated or changed file, or a machine that is too slow."""
     from pyrage import DecryptError
     from pyrage import passphrase as by_passphrase
 
@@ -100,7 +102,7 @@ def open_with(sealed: bytes, passphrase: str, clock: Callable[[], float] = time.
 
 
 def open_by(sealed: bytes, key_file: Path) -> bytes:
-    """By the secret keys in a file that ``age-keygen`` writes.
+    """Decrypt with the secret keys in a file of ``age-keygen``.
 
     Raises InvalidRequest: the file has none. BackupLocked: none of them opens it, or it was cut or changed.
     """

@@ -1,4 +1,4 @@
-"""A backup as a file, on a disk."""
+"""Writing a backup to a file."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,9 +14,9 @@ from signerd.journal.storage import write_new
 def back_up(
     state: Path, file: Path, now: datetime, *, passphrase: str | None = None, recipient: str | None = None
 ) -> tuple[Manifest, str]:
-    """Write a backup, whole or not at all, readable by its owner only. Another file is never replaced.
+    """Write a backup atomically, readable by its owner only. An existing file is never replaced.
 
-    Returns what it says of itself, and the fingerprint of its whole content. Raises leaves of BackupError,
+    Returns the manifest and the fingerprint of the content. Raises leaves of BackupError,
     ConfigError and JournalError.
     """
     if file.exists():
@@ -36,12 +36,12 @@ def back_up(
         note_made(state, manifest.made_at)
     except OSError as error:
         raise BackupNotMade(
-            f"{file} is written, but {state} cannot take the note of it: {error.strerror}",
+            f"{file} is written, but {state} cannot be written: {error.strerror}",
             hint="The backup is good. Look at the disk of the state folder.",
         ) from error
     return manifest, fingerprint(unpack(content))
 
 
 def file_name(now: datetime) -> str:
-    """Of a scheduled backup."""
+    """The name of a scheduled backup."""
     return f"signerd-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}.age"

@@ -1,5 +1,5 @@
-"""The command line: a thin layer over ``signerd.client``, quick to start because a command imports what it
-needs.
+"""The command line: a thin layer over ``signerd.client``. A command imports only what it needs, so that it
+starts quickly.
 """
 
 from typing import NoReturn

@@ -1,4 +1,6 @@
-"""login, logout: through the daemon where it runs, else directly on the held state folder."""
+"""login, logout: through the daemon if it runs, else directly on the state folder, which is locked
+meanwhile.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,12 +20,12 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-# As multisig.Network has them, here so that the command line need not load it; a test compares them.
+# The values of multisig.Network, without importing it; a test compares them.
 NETWORKS = ("mainnet", "testnet4", "signet", "regtest")
 STORES = ("keyring", "file")
 
 
-# Two typing errors; then the person starts anew.
+# Two typing errors are allowed.
 TRIES = 3
 
 _SETTINGS = (
@@ -40,7 +42,9 @@ _SETTINGS = (
 
 
 def settings(command: F) -> F:
-    """What the first sign-in writes down, and a later one must agree with."""
+    """The options that the first sign-in writes to the configuration, and that a later one must agree
+    with.
+    """
     for option in reversed(_SETTINGS):
         command = option(command)
     return command
@@ -86,10 +90,11 @@ def configured(
     label: str | None,
     secrets: str | None,
 ) -> "tuple[Config | None, Callable[[], None]]":
-    """The configuration to sign in with (None: the one that stands), and what writes it down after that.
+    """The configuration to sign in with (None: the existing one), and a function that writes it after the
+    sign-in.
 
     Raises:
-        As ``foreground.config_for``: one that stands says something else.
+        As ``foreground.config_for``: an existing configuration differs.
     """
     if platform is None and not (network or device or label or secrets):
         return None, lambda: None
@@ -108,24 +113,24 @@ def signed_in(desk: Desk, config: "Config | None") -> "SignedIn":
 
 def _through_daemon(desk: Desk) -> "SignedIn":
     with desk.daemon() as daemon:
-        done = _known(desk.answers, daemon.sign_in)
-        return _confirmed(desk.answers, daemon.confirm_sign_in) if done.code_needed else done
+        done = _with_password(desk.answers, daemon.sign_in)
+        return _with_code(desk.answers, daemon.confirm_sign_in) if done.code_needed else done
 
 
-def _known(answers: Answers, sign_in: Callable[[str, str], T]) -> T:
-    """Which of the two was wrong, no platform says: both are asked for again."""
-    return _tried(
+def _with_password(answers: Answers, sign_in: Callable[[str, str], T]) -> T:
+    """Platforms do not say which of the two was wrong: both are asked for again."""
+    return _retrying(
         lambda: sign_in(answers.line(EMAIL).strip(), answers.secret(PASSWORD)), "Once more, with both:"
     )
 
 
-def _confirmed(answers: Answers, confirm: Callable[[str], T]) -> T:
-    """A wrong code is asked for again: the password was right."""
-    return _tried(lambda: confirm(answers.line(CODE).strip()), "Once more, with the code alone:")
+def _with_code(answers: Answers, confirm: Callable[[str], T]) -> T:
+    """After a wrong code only the code is asked for again."""
+    return _retrying(lambda: confirm(answers.line(CODE).strip()), "Once more, with the code alone:")
 
 
-def _tried(attempt: Callable[[], T], again: str) -> T:
-    """Raises SignInFailed, and AnswerMissing where there was none at all."""
+def _retrying(attempt: Callable[[], T], again: str) -> T:
+    """Raises SignInFailed, or AnswerMissing where the first answer is missing."""
     failed: SignInFailed | None = None
     for _slip in range(TRIES):
         if failed is not None:
@@ -138,12 +143,12 @@ def _tried(attempt: Callable[[], T], again: str) -> T:
             if failed is None:
                 raise
             break
-    assert failed is not None, "each try ends so"
+    assert failed is not None, "the loop ends with an error"
     raise failed
 
 
 def _directly(desk: Desk, config: "Config | None") -> "SignedIn":
-    """Questions are asked while no loop runs: Ctrl-C ends them at once."""
+    """No event loop runs while the person is asked, so Ctrl-C works at once."""
     import asyncio
 
     from signerd.account.config import find_config, load_config
@@ -158,12 +163,12 @@ def _directly(desk: Desk, config: "Config | None") -> "SignedIn":
         store = opened_store(config, desk.state, desk.answers)
         account = make_account(config, store, Outside())
         try:
-            if not _known(desk.answers, lambda *given: runner.run(account.login(*given))):
-                _confirmed(desk.answers, lambda code: runner.run(account.confirm(code)))
+            if not _with_password(desk.answers, lambda *given: runner.run(account.login(*given))):
+                _with_code(desk.answers, lambda code: runner.run(account.confirm(code)))
             done = SignedIn(email=account.email or "", code_needed=False, secrets=account.mode)
         finally:
             runner.run(account.close())
-        # A sign-in that fails makes no journal: a backup can still be restored here.
+        # Opened only after success: a backup can still be restored where a sign-in failed.
         with open_journal(config, desk.state, Outside()) as journal:
             journal.note(Note("signed-in", done.email))
     return done
@@ -177,14 +182,14 @@ def logout(desk: Desk, as_json: bool) -> None:
         with desk.daemon() as daemon:
             daemon.sign_out()
     else:
-        _leave(desk)
+        _sign_out_directly(desk)
     if as_json:
         answer({"signed_in": False})
     else:
         say("Signed out.")
 
 
-def _leave(desk: Desk) -> None:
+def _sign_out_directly(desk: Desk) -> None:
     import asyncio
 
     from signerd.account.config import find_config, load_config

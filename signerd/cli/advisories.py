@@ -22,14 +22,14 @@ def advisory() -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @json_option
 def add(desk: Desk, file: Path, as_json: bool) -> None:
-    """Take a publisher's signed list. Its signature alone is believed."""
+    """Add a publisher's signed list. Only its signature is trusted."""
     from signerd.errors import InvalidRequest
     from signerd.shapes.calls import MAX_LIST_TEXT
 
     try:
         text = read_file(file, MAX_LIST_TEXT).decode()
     except UnicodeDecodeError:
-        raise InvalidRequest(f"{file} is no text", hint="Name the publisher's file.") from None
+        raise InvalidRequest(f"{file} is not text", hint="Name the publisher's file.") from None
     with desk.daemon() as daemon:
         found = daemon.take_advisories(text)
     _tell(found, as_json=as_json)

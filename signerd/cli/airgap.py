@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     from signerd.client import DaemonClient
     from signerd.shapes import ProposalView, PsbtVersion
 
-# As the daemon's states have it: the yes stands, and no device was asked.
+# The daemon's states in which a proposal is approved and no device was asked.
 EXPORTED: Final = "exported"
 APPROVED: Final = frozenset({"waiting-for-device", EXPORTED})
-# Side of a QR code in modules by version, and what it holds at level L in capitals and digits (ISO/IEC
-# 18004).
+# QR versions, and the capitals and digits that each holds at level L (ISO/IEC 18004).
 _CAPACITY: Final = {5: 154, 10: 395, 15: 758, 20: 1249, 27: 2132}
 AGAIN: Final = "It is recorded as exported: the same command again gives the same bytes."
 # Four light modules on each side.
@@ -73,7 +72,7 @@ def export(
     from base64 import b64decode
 
     if out is not None and not (out if out.is_dir() else out.parent).is_dir():
-        raise InvalidRequest(f"{out.parent} is no folder", hint="Nothing was asked.")
+        raise InvalidRequest(f"{out.parent} is not a folder", hint="Nothing was asked.")
     with desk.daemon() as daemon:
         view = proposal_named(daemon, psbt_id, unseen=yes)
         psbt_id = view.psbt_id
@@ -102,8 +101,10 @@ def export(
 
 
 def written(content: bytes, name: str, out: Path, hint: str) -> Path:
-    """A new file ``out``, or one of this ``name`` in the folder ``out``, flushed to the card; never over
-    another file. Raises InvalidRequest, with ``hint``.
+    """Write a new file ``out``, or ``name`` in the folder ``out``, flushed to the card. Never replaces
+    another file.
+
+    Raises InvalidRequest, with ``hint``.
     """
     from firmware_bridge.airgap import card
     from firmware_bridge.errors import BridgeError
@@ -207,7 +208,7 @@ def _approve_anew(
 
 
 def _answer_of(file: str) -> bytes:
-    """A PSBT's bytes. Raises InvalidRequest; what it holds is judged by the daemon."""
+    """A PSBT's bytes. Raises InvalidRequest; the daemon judges the content."""
     from firmware_bridge.airgap import card, codes, handoff
     from firmware_bridge.errors import BridgeError
 

@@ -1,5 +1,5 @@
-"""register --file, pin --enrolment-file: a device without a cable gives its keys, proves them, and learns of
-a vault.
+"""register --file, pin --enrolment-file: registering a device without a cable, and enrolling a vault on
+it.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from signerd.client import DaemonClient
     from signerd.shapes import Compared, Registered
 
-# As the daemon bounds each.
+# The daemon's bound.
 MAX_EXPORT_BYTES = 16 * 1024
 NOTHING_ASKED = "Nothing was registered."
 
@@ -56,7 +56,7 @@ def register_files(
 def compared_on_device(
     desk: Desk, daemon: "DaemonClient", vault_id: str, out: Path, form: str, tell: "Tell"
 ) -> "Compared":
-    """Write the vault's file for the device, and ask what it shows then."""
+    """Write the vault's file for the device, and ask which address it shows."""
     found = daemon.enrolment(vault_id, form)
     path = written(found.text.encode(), found.file_name, out, "Nothing was pinned.")
     tell(
@@ -76,4 +76,4 @@ def _text(file: Path) -> str:
     try:
         return read_file(file, MAX_EXPORT_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InvalidRequest(f"{file} is no text", hint="Give the file that the device wrote.") from None
+        raise InvalidRequest(f"{file} is not text", hint="Give the file that the device wrote.") from None

@@ -1,7 +1,4 @@
-"""pair, apps, open: other programs of the person, and the page.
-
-No secret goes through a command line or an address (L10).
-"""
+"""pair, apps, open: apps, and the page. No secret is put on a command line or into a URL (L10)."""
 
 import contextlib
 import html
@@ -35,7 +32,7 @@ PROGRAM = "a program of this machine"
 
 
 def pairing_text(asked: "OpenPairing", rights: Collection[str], days: int) -> str:
-    """Without its code: the person types what the app shows, so that a wrong app cannot be waved through."""
+    """The request without its code: the person has to type the code that the app shows."""
     from signerd.callers import rights_words
 
     taken = [right for right in asked.rights if right not in rights]
@@ -64,7 +61,7 @@ def app_row(app: "AppView") -> tuple[str, ...]:
     )
 
 
-# As long as a request lasts: a person who needs longer to find the app's button starts the command again.
+# As long as a request lasts.
 WAIT_SECONDS = 120.0
 PAIRING = "pairing"
 QUESTION = "Type the six digits that the app shows, or 'no' to refuse it"
@@ -98,8 +95,8 @@ def pair(
     """Let an app in: see what it asks for, take rights away, and type the code that it shows."""
     tell = aside if as_json else say
     with desk.daemon() as daemon:
-        asked = _asked(daemon, pairing_id, origin, tell, accepted=refuse and pairing_id is not None)
-        rights = _left(asked, only)
+        asked = _requested(daemon, pairing_id, origin, tell, accepted=refuse and pairing_id is not None)
+        rights = _rights_to_grant(asked, only)
         tell(pairing_text(asked, rights, days))
         typed = "no" if refuse else _code(desk, code)
         declined = typed.strip().lower() in NO
@@ -110,7 +107,7 @@ def pair(
     if as_json:
         answer(answered)
     else:
-        say("Refused." if declined else f"Accepted: the app may fetch its token now. {_take_back(asked)}")
+        say("Refused." if declined else f"Accepted: the app may fetch its token now. {_withdrawal(asked)}")
     raise click.exceptions.Exit(Exit.DECLINED if declined and not refuse else Exit.OK)
 
 
@@ -118,11 +115,11 @@ def _code(desk: Desk, given: str | None) -> str:
     return desk.answers.line(QUESTION) if given is None else given
 
 
-def _take_back(asked: "OpenPairing") -> str:
+def _withdrawal(asked: "OpenPairing") -> str:
     return f"Until it has, `signerd pair {asked.id} --refuse` takes it back."
 
 
-def _asked(
+def _requested(
     daemon: "DaemonClient", pairing_id: str | None, origin: str | None, tell: "Tell", *, accepted: bool
 ) -> "OpenPairing":
     after = daemon.status().position
@@ -133,10 +130,10 @@ def _asked(
     found = _found(daemon, pairing_id, exact, accepted=accepted)
     if found is None and pairing_id is not None:
         raise UnknownPairing(f"no request '{pairing_id}' is open")
-    return found or _awaited(daemon, exact, after, tell)
+    return found or _wait_for_request(daemon, exact, after, tell)
 
 
-def _awaited(daemon: "DaemonClient", origin: str | None, after: int, tell: "Tell") -> "OpenPairing":
+def _wait_for_request(daemon: "DaemonClient", origin: str | None, after: int, tell: "Tell") -> "OpenPairing":
     """Raises UnknownPairing where no app asks in time, DaemonNotRunning where signerd stops."""
     ends = time.monotonic() + WAIT_SECONDS
     tell("Waiting for an app to ask, two minutes at most. Ctrl-C ends it.")
@@ -170,8 +167,8 @@ def _found(
     return found[0] if found else None
 
 
-def _left(asked: "OpenPairing", only: str | None) -> tuple[str, ...]:
-    """What is granted of what was asked for. Raises InvalidRequest."""
+def _rights_to_grant(asked: "OpenPairing", only: str | None) -> tuple[str, ...]:
+    """The rights to grant of those that were asked for. Raises InvalidRequest."""
     if only is None:
         return asked.rights
     named = {word.strip() for word in only.split(",")}
@@ -207,7 +204,7 @@ def apps(context: click.Context, ended: bool, as_json: bool) -> None:
     for one in () if as_json else coming:
         say(
             f"'{one.name}' ({one.origin or PROGRAM}) was let in and has not fetched its token. "
-            f"{_take_back(one)}"
+            f"{_withdrawal(one)}"
         )
 
 
@@ -239,7 +236,7 @@ def shut_out(desk: Desk, origin: str, as_json: bool) -> None:
         say(f"{shut.origin} is shut out, and no app of it is paired any more.")
 
 
-# It posts itself; where scripts are off, the button does.
+# Submits itself by a script, or by its button.
 _FORM = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">
 <title>signerd</title></head>
@@ -285,7 +282,7 @@ def _entry_words(entry: "PageEntry") -> str:
 def _open(daemon: "DaemonClient", state: Path) -> None:
     from signerd.loopback.page.entering import SUBJECT
 
-    # Before there is a code: nothing that happens is missed.
+    # Subscribed before the code exists, so that no event is missed.
     with daemon.follow(subject=SUBJECT) as lines:
         entry = daemon.enter_page()
         with _form_file(_folder(state), entry) as path:
@@ -300,7 +297,7 @@ def _open(daemon: "DaemonClient", state: Path) -> None:
 
 
 def _entered(lines: "Following", seconds: float) -> bool:
-    """Whether a browser entered while the code is good: the file is not needed longer."""
+    """Wait until a browser entered, while the code is valid. The file is removed afterwards."""
     over = threading.Timer(seconds, lines.stop)
     over.start()
     try:
@@ -311,7 +308,7 @@ def _entered(lines: "Following", seconds: float) -> bool:
 
 @contextlib.contextmanager
 def _form_file(folder: Path, entry: "PageEntry") -> Iterator[Path]:
-    """With the code in it, readable by this user alone; its name cannot be guessed."""
+    """A file with the code, readable by this user only; its name cannot be guessed."""
     path = folder / f"signerd-open-{secrets.token_hex(8)}.html"
     action = html.escape(f"{entry.url}enter", quote=True)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, PRIVATE_FILE)
@@ -324,9 +321,7 @@ def _form_file(folder: Path, entry: "PageEntry") -> Iterator[Path]:
 
 
 def _folder(state: Path) -> Path:
-    """Memory where the system has a folder in it for this user alone; else the state folder, which is
-    private.
-    """
+    """The user's private runtime folder, which is in memory; else the state folder."""
     given = os.environ.get("XDG_RUNTIME_DIR", "")
     with contextlib.suppress(OSError):
         found = Path(given).lstat()

@@ -12,7 +12,7 @@ from signerd.core.states import network_words
 from signerd.core.text import count, plain
 
 if TYPE_CHECKING:
-    from signerd.backup.restoring import Remembered
+    from signerd.backup.restoring import BackupSummary
 
 CAREFUL = """\
 What was decided after that is unknown here. Stop the signerd that this backup is from for good: two of one
@@ -40,7 +40,7 @@ def backup(desk: Desk, file: Path, recipient: str | None, as_json: bool) -> None
     if lexists(file):
         raise BackupNotMade(f"{file} is there already", hint="Nothing was asked and nothing was overwritten.")
     if not file.parent.is_dir():
-        raise BackupNotMade(f"{file.parent} is no folder", hint="Nothing was asked.")
+        raise BackupNotMade(f"{file.parent} is not a folder", hint="Nothing was asked.")
     passphrase = None
     if recipient is None:
         passphrase = desk.answers.secret("Choose a passphrase for the backup", fresh=True)
@@ -70,7 +70,7 @@ def backup(desk: Desk, file: Path, recipient: str | None, as_json: bool) -> None
 def restore(desk: Desk, file: Path, identity: Path | None, yes: bool, as_json: bool) -> None:
     """Make the state folder from a backup. There must be none yet, or an empty one."""
     from signerd.backup.container import fingerprint, unpack
-    from signerd.backup.restoring import restore as put_back
+    from signerd.backup.restoring import restore as restore_backup
     from signerd.backup.sealing import open_by, open_with, read_sealed, wants_passphrase
     from signerd.errors import InvalidRequest
 
@@ -86,11 +86,11 @@ def restore(desk: Desk, file: Path, identity: Path | None, yes: bool, as_json: b
         content = open_by(sealed, identity)
     found = unpack(content)
 
-    def accept(remembered: "Remembered") -> bool:
-        tell(remembered_text(remembered, by_passphrase=identity is None))
+    def accept(found: "BackupSummary") -> bool:
+        tell(backup_summary_text(found, by_passphrase=identity is None))
         return yes or desk.answers.yes("Restore it?")
 
-    if not put_back(found, desk.state, accept):
+    if not restore_backup(found, desk.state, accept):
         raise click.exceptions.Exit(Exit.DECLINED)
     if as_json:
         answer(
@@ -105,16 +105,16 @@ def restore(desk: Desk, file: Path, identity: Path | None, yes: bool, as_json: b
     say(f"Restored to {desk.state}. Run `{named} login`, then `{named} run`; pair apps again.")
 
 
-def remembered_text(found: "Remembered", *, by_passphrase: bool) -> str:
-    """What the person compares before it is put in place."""
+def backup_summary_text(found: "BackupSummary", *, by_passphrase: bool) -> str:
+    """What the person checks before the restore."""
     lines = [
-        f"Backup of {found.made_at:%Y-%m-%d %H:%M} UTC by signerd {_line(found.signerd)}",
+        f"Backup of {found.made_at:%Y-%m-%d %H:%M} UTC by signerd {_one_line(found.signerd)}",
         f"  content   {found.fingerprint}",
         f"  network   {network_words(str(found.network))}",
         f"  chain     {count(found.entries, 'entry', 'entries')}, head {found.head}",
         f"  signed    {found.signatures}",
-        *(f"  pinned    '{_line(name)}'  {code}" for name, code in found.pins),
-        *(f"! {_line(note)}" for note in found.notes),
+        *(f"  pinned    '{_one_line(name)}'  {code}" for name, code in found.pins),
+        *(f"! {_one_line(note)}" for note in found.notes),
     ]
     if found.unclear:
         lines.append(
@@ -128,13 +128,13 @@ def remembered_text(found: "Remembered", *, by_passphrase: bool) -> str:
         )
     if not by_passphrase:
         lines.append(
-            "! Anybody can encrypt to a public key: compare the content's fingerprint with the one that "
+            "! Anyone can encrypt to a public key: compare the content's fingerprint with the one that "
             "you wrote down, and "
             "the codes with the other signers or your emergency kit."
         )
     return "\n".join((*lines, CAREFUL))
 
 
-def _line(text: str) -> str:
-    """What a backup says cannot end its line and begin another."""
+def _one_line(text: str) -> str:
+    """Text from a backup, on one line: it must not be able to start another one."""
     return plain(" ".join(text.split()))

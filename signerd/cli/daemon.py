@@ -25,7 +25,7 @@ def run(desk: Desk, as_json: bool) -> None:
     """Run the daemon in the foreground until Ctrl-C or SIGTERM."""
     from signerd.runtime import COMMAND_LINES, leave_out
 
-    # The daemon stays for weeks: it goes without what only a command line of httpx would use.
+    # Modules that only httpx's command line uses are not loaded: the daemon runs for weeks.
     leave_out(COMMAND_LINES)
     from signerd.cli.foreground import run_daemon
 
@@ -158,7 +158,7 @@ def begin_anew(desk: Desk, yes: bool, as_json: bool) -> None:
 
 
 def _from_journal(state: Path) -> "AuditReport":
-    """Without a daemon: only read, so that a damaged journal stays where it is."""
+    """Without a daemon. Opened read-only, so that a damaged journal is not set aside."""
     from contextlib import closing
 
     from signerd.journal.storage import fault_of, open_to_read
@@ -170,8 +170,8 @@ def _from_journal(state: Path) -> "AuditReport":
 
 
 def _chain(journal: "Connection") -> "AuditReport":
-    """What the chain says of itself; of one that cannot be read, nothing: the journal's own fault stands
-    then.
+    """The report of the chain; an empty one where it cannot be read: the caller reports the journal's
+    fault.
     """
     from sqlite3 import DatabaseError
 
@@ -186,7 +186,7 @@ def _chain(journal: "Connection") -> "AuditReport":
 
 
 THIS_PROGRAM = "signerd"
-# As click reads it from the environment.
+# The variable that click's completion reads.
 VARIABLE = "_SIGNERD_COMPLETE"
 
 

@@ -57,7 +57,7 @@ def bundle(desk: Desk, out: Path | None, yes: bool, as_json: bool) -> None:
 
 
 def _asked(desk: Desk) -> "tuple[Status | None, tuple[DeviceView, ...]]":
-    """Of a daemon that runs."""
+    """From the daemon; nothing if it does not run."""
     from signerd.errors import SignerdError
 
     try:

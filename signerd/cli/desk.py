@@ -1,4 +1,4 @@
-"""What every command starts from: the state folder, how questions are answered, and the daemon."""
+"""The context of every command: the state folder, how questions are answered, and the daemon."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ class Desk:
     def state(self) -> Path:
         if self.given is not None:
             return self.given
-        # Named as the folder of the configuration, without loading what that needs.
+        # The same name as in signerd.account.config, which is slow to import.
         from platformdirs import user_state_path
 
         return user_state_path("signerd")

@@ -30,7 +30,7 @@ REPLACING = (
     "was made with:\n"
     "  of those that hold the former device's key nothing is signed here any more. Have their coins moved on."
 )
-# A severity that a newer daemon knows is a known flaw here.
+# A severity that this version does not know is shown as a known flaw.
 _STOP, _FLAW = "STOP USING IT", "KNOWN FLAW"
 _WORDS = {"stop-using": _STOP}
 
@@ -88,11 +88,11 @@ def unlock(desk: Desk, device: str | None, on_device: bool, as_json: bool) -> No
 @json_option
 def identify(desk: Desk, device: str | None, as_json: bool) -> None:
     """Have a device show something harmless, so that you see which one it is."""
-    from signerd.cli.progress import told
+    from signerd.cli.progress import reporting
 
     with desk.daemon() as daemon:
         chosen = _chosen(daemon.devices(), device, READY)
-        with told(daemon, chosen.id, aside if as_json else say):
+        with reporting(daemon, chosen.id, aside if as_json else say):
             daemon.identify_device(chosen.id)
     if as_json:
         answer({"device_id": chosen.id, "shown": True})
@@ -154,7 +154,7 @@ def _row(device: "DeviceView") -> tuple[str, ...]:
 
 
 def _flaws(device: "DeviceView") -> str | None:
-    """By name; `register` tells them whole. The worst comes first."""
+    """The flaws by name, the worst first; `register` shows them in full."""
     if not device.advisories:
         return None
     names = ", ".join(flaw.id for flaw in device.advisories)
@@ -194,7 +194,7 @@ def register(
     With --file they are those that a device without a cable exported, and it signs a text to prove them.
     """
     from signerd.cli.airgap_setup import exports_of, register_files
-    from signerd.cli.progress import told
+    from signerd.cli.progress import reporting
 
     tell = aside if as_json else say
     exports = exports_of(files)
@@ -214,7 +214,7 @@ def register(
                 desk, daemon, exports, preview.digest, challenge_file, tell, replace=replace
             )
         else:
-            with told(daemon, REGISTRATION, tell):
+            with reporting(daemon, REGISTRATION, tell):
                 registered = daemon.register(preview.device_id, preview.digest, replace=replace)
     if as_json:
         answer(registered)
@@ -236,7 +236,7 @@ def _text(preview: "RegistrationPreview") -> str:
 
 
 def _warnings(preview: "RegistrationPreview") -> list[str]:
-    """Last, so that they stand right above the question (S20, S22)."""
+    """Shown last, right above the question (S20, S22)."""
     lines: list[str] = []
     for flaw in preview.advisories:
         lines += [
@@ -251,7 +251,7 @@ def _warnings(preview: "RegistrationPreview") -> list[str]:
 
 FAMILIES = ("trezor", "coldcard", "ledger")
 DECISIONS = ("approve", "refuse")
-# Never mainnet: a virtual device keeps its seed on the machine that it is to guard against.
+# Never mainnet: a virtual device has its seed on this machine.
 TEST_NETWORKS = ("testnet4", "signet", "regtest")
 
 
@@ -314,7 +314,7 @@ def virtual(
 def demo(auto: bool, tokens: bool) -> None:
     """Run the main job end to end on this machine: the platform, three signers, three virtual devices."""
     if find_spec("sqlalchemy") is None:
-        # Said before anything is started. The Debian package brings no platform.
+        # Checked before anything is started. The Debian package has no platform.
         sentence = "the demo starts a platform, and its libraries are not installed here"
         hint = "Run: pipx install 'signerd[desktop,server]' && ~/.local/bin/signerd demo"
         raise click.exceptions.Exit(

@@ -1,4 +1,4 @@
-"""explain: what a code means that an error, a check, a program or the platform shows."""
+"""explain: the meaning of an error code, a check, a device's outcome or the platform's code."""
 
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ def explain(code: str, as_json: bool) -> None:
 
 
 def _found(code: str) -> "Explained":
-    # What is explained knows devices and checks: no other command loads them for it.
+    # Imported here: the table loads devices and checks, which are slow to import.
     from signerd.cli.explained import table
 
     known = table()

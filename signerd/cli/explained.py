@@ -1,7 +1,7 @@
 """What each code means, in one table: for ``signerd explain`` and for docs/sign/codes.md.
 
-The codes are those of errors, of checks, of devices' outcomes and of the platform. What to do about an error
-or an outcome is its hint. What a check asserts stands in the table of checks, and what the platform means in
+It has the codes of errors, checks, devices' outcomes and the platform. The advice for an error or an outcome
+is its hint. The meaning of a check is in the table of checks; that of the platform's codes in
 custody.schemas.explained.
 """
 
@@ -23,8 +23,8 @@ ERROR, CHECK, DEVICE, PLATFORM = "error", "check", "device outcome", "the platfo
 
 @dataclass(frozen=True)
 class Explained:
-    """``exit_status``: what a command ends with on this error; None where it ends no command by itself.
-    ``who``: can do what the advice says; None where it is the reader.
+    """``exit_status``: of a command that ends with this error; None for other codes. ``who``: the person who
+    can follow the advice; None where it is the reader.
     """
 
     code: str
@@ -35,7 +35,7 @@ class Explained:
     who: str | None = None
 
 
-# What each error means; its own sentence, with the names in it, is shown when it happens.
+# The general meaning of each error. The error itself has a more specific sentence.
 _ERRORS: Mapping[str, str] = MappingProxyType(
     {
         "account-reused": "Another pinned vault uses the same account of your device.",
@@ -47,10 +47,10 @@ _ERRORS: Mapping[str, str] = MappingProxyType(
         "already-proposed": "The PSBT is the transaction of a proposal on the platform. Nothing was stored.",
         "already-running": "Another signerd works on this state folder.",
         "answer-missing": "The command needs an answer, and no terminal can ask for it.",
-        "answer-refused": "The file is no sound answer of your device to this transaction.",
+        "answer-refused": "The file is not a valid answer of your device to this transaction.",
         "backup-locked": "The passphrase or the key file does not open the backup.",
         "backup-not-made": "The backup could not be written.",
-        "backup-unreadable": "The file is no backup, or it is damaged.",
+        "backup-unreadable": "The file is not a backup, or it is damaged.",
         "config-invalid": "The configuration has a mistake. The error names the line.",
         "config-missing": "The configuration names no platform yet.",
         "daemon-failed": "The daemon failed in a way that has no name of its own.",

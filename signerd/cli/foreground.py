@@ -1,6 +1,6 @@
-"""The daemon in the foreground: its configuration, written and found, its secret store, opened, and its log.
+"""The daemon in the foreground: its configuration, secret store and log.
 
-It stays for weeks, so this imports nothing of the command line but what it prints with.
+It runs for weeks, so this imports as little of the command line as possible.
 """
 
 import asyncio
@@ -34,9 +34,9 @@ from signerd.loopback.serve import serving
 from signerd.notifying.notifier import notifying
 from signerd.service.supervised import Supervisor
 
-# Told of what happens: the subject, the kind of line, the text.
+# Called with the subject, the kind of line and the text.
 Log = Callable[[str, str, str], None]
-# A feed is never silent for so long that this matters; a wait must have an end.
+# Every wait has an end; the feed is never silent for this long.
 _QUIET_SECONDS = 3600.0
 
 
@@ -52,8 +52,8 @@ def run_daemon(state: Path, answers: Answers, *, as_json: bool) -> None:
 def _end_by_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         if sys.platform == "win32":
-            # Its loops know no signals.
-            signal.signal(number, lambda *_told: loop.call_soon_threadsafe(stop.set))
+            # Event loops on Windows do not support signal handlers.
+            signal.signal(number, lambda *_args: loop.call_soon_threadsafe(stop.set))
         else:
             loop.add_signal_handler(number, stop.set)
 
@@ -120,7 +120,7 @@ _OF_ALL = (
 
 @dataclass(frozen=True)
 class Setup:
-    """What ``login`` and ``setup`` are told. What is None was not given."""
+    """The options of ``login`` and ``setup``; None for one that was not given."""
 
     platform: str | None
     network: str | None = None
@@ -129,7 +129,7 @@ class Setup:
     secrets: str | None = None
 
     def text(self) -> str:
-        """As ``config.toml`` says it. Raises ConfigMissing where no platform was given."""
+        """The text of ``config.toml``. Raises ConfigMissing where no platform was given."""
         if self.platform is None:
             raise ConfigMissing("there is no configuration yet, and no --platform was given")
         lines = [f"network = {_quoted(self.network or 'mainnet')}"]
@@ -143,7 +143,7 @@ class Setup:
         return "\n".join(lines) + "\n"
 
     def require_same(self, known: Config, path: Path, state: Path) -> None:
-        """Raises AlreadyConfigured: the configuration that stands there says something else."""
+        """Raises AlreadyConfigured where the existing configuration differs."""
         of_platform = self.platform in {None, known.platform.url}
         if not of_platform or self.network not in {None, str(known.network)}:
             raise AlreadyConfigured(
@@ -163,30 +163,29 @@ class Setup:
 
 
 def config_for(state: Path, setup: Setup) -> tuple[Config, Callable[[], None]]:
-    """The configuration to sign in with, and what writes it down where there is none yet: after the
-    first success, so that a mistyped address leaves nothing to mend.
+    """The configuration to sign in with, and a function that writes it if there is none yet: after the first
+    success, so that a mistyped address is not stored.
 
-    A daemon that runs has the one that stands, in the state folder or in the user's: another platform would
-    be given the password, and the new file would hide it.
+    An existing configuration must agree: a running daemon uses it, and would send the password to its
+    platform.
 
-    Raises:
-        ConfigInvalid: a value cannot be. AlreadyConfigured: there is one that says something else; so may
-        the writing, where one was made meanwhile. Leaves of JournalError: the folder cannot be used.
+    Raises: ConfigInvalid: a value is invalid. AlreadyConfigured: an existing one differs; also raised by the
+    function, if one was made meanwhile. Leaves of JournalError: the folder cannot be used.
     """
     make_private(state)
-    known = _standing(state, setup)
+    known = _existing(state, setup)
     if known is not None:
         return known, lambda: None
     path, text = state / FILE, setup.text()
 
     def write() -> None:
-        if _standing(state, setup) is None:
+        if _existing(state, setup) is None:
             write_private(path, text.encode())
 
     return _proposed(text), write
 
 
-# Under which option a mistake of the file-to-be was given.
+# The option by which each section is set, for error messages.
 _OPTIONS = {
     "devices": "--device",
     "label": "--label",
@@ -208,8 +207,8 @@ def _proposed(text: str) -> Config:
         ) from None
 
 
-def _standing(state: Path, setup: Setup) -> Config | None:
-    """What the daemon of this folder reads; None where there is none. Raises as ``config_for``."""
+def _existing(state: Path, setup: Setup) -> Config | None:
+    """The existing configuration; None where there is none. Raises as ``config_for``."""
     try:
         path = find_config(state)
     except ConfigMissing:
@@ -220,7 +219,7 @@ def _standing(state: Path, setup: Setup) -> Config | None:
 
 
 def require_endpoints(config: Config, state: Path, endpoints: Sequence[str]) -> None:
-    """Refuse a device that the configuration does not name: it would not be looked for.
+    """Refuse a device that the configuration does not name: the daemon would not look for it.
 
     Raises:
         AlreadyConfigured: with what it names instead.
@@ -237,17 +236,15 @@ def require_endpoints(config: Config, state: Path, endpoints: Sequence[str]) -> 
 
 
 def _quoted(text: str) -> str:
-    """A JSON string that is not forced into ASCII is a TOML basic string, but for the one control
-    character.
-    """
+    """A TOML basic string. JSON's strings are the same except for U+007F."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def opened_store(config: Config, state: Path, answers: Answers) -> SecretStore:
-    """As configured. Raises SecretsLocked where a passphrase is wrong, AnswerMissing where the
-    person gives none.
+    """The configured secret store. Raises SecretsLocked for a wrong passphrase, AnswerMissing for a missing
+    one.
     """
-    if config.secrets.store != "file" or _handed_over():
+    if config.secrets.store != "file" or _has_credential():
         return secret_store(config, state, lambda: None)
     fresh = not (state / SECRETS_FILE).exists()
     question = "Choose a passphrase for the secrets file" if fresh else "Passphrase of the secrets file"
@@ -257,5 +254,5 @@ def opened_store(config: Config, state: Path, answers: Answers) -> SecretStore:
     return store
 
 
-def _handed_over() -> bool:
+def _has_credential() -> bool:
     return credential_passphrase(os.environ.get("CREDENTIALS_DIRECTORY")) is not None

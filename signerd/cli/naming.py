@@ -1,8 +1,8 @@
 """What a person may type where a command takes an id: the id, the beginning of it, or a name.
 
-Names are labels. Most of them the platform chose, or a device, or an app: a name only finds an id, which is
-said before anything is done, and it lowers no check. An id that is whole always means itself, whatever
-bears its letters as a name.
+Names are untrusted labels, chosen by the platform, a device or an app. A name only finds an id, which is
+printed before anything is done; no check depends on it. A complete id always means itself, even if something
+else has it as a name.
 """
 
 import contextlib
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from signerd.core.values import Pin
     from signerd.shapes import DeviceView, ProposalLine, ProposalView, VaultView
 
-# What may be an id; as the platform and this daemon make them, whole: nothing has to be looked up.
+# The form of an id, and of those that the platform and this daemon make.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 _WHOLE = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
 def named(given: str, candidates: Iterable[Candidate], kind: str) -> Candidate | None:
-    """The one that is meant; None where none is. Raises InvalidRequest where several could be."""
+    """The candidate that is meant, or None. Raises InvalidRequest where several match."""
     try:
         return naming.named(given, candidates, kind)
     except naming.Ambiguous as error:
         raise InvalidRequest(str(error), hint=error.hint) from None
 
 
-def _said(given: str, found: Candidate, kind: str) -> str:
-    """The id; where it was not typed whole, it is said first."""
+def _print_id(given: str, found: Candidate, kind: str) -> str:
+    """The id, printed first where it was not typed in full."""
     if given != found.id:
         aside(f"'{given}' is the {kind} {found.id}: {found.words}")
     return found.id
@@ -44,11 +44,11 @@ def _said(given: str, found: Candidate, kind: str) -> str:
 
 
 def proposal_named(daemon: "DaemonClient", given: str, *, unseen: bool = False) -> "ProposalView":
-    """Of those that are open first, else of those that have ended. A name is the person's own of somebody
-    whom it pays.
+    """An open proposal, or else an ended one. A name is one of the person's own address book, of an address
+    that it pays.
 
-    ``unseen``: nobody looks at what is shown (``--yes``), so that the id must be whole: the platform makes
-    the ids, and may make one that begins alike.
+    ``unseen``: the person is not asked (``--yes``), so the id must be complete: the platform chooses the ids,
+    and could choose one with the same beginning.
 
     Raises:
         InvalidRequest, UnknownProposal.
@@ -70,11 +70,13 @@ def proposal_named(daemon: "DaemonClient", given: str, *, unseen: bool = False) 
             "with --yes a proposal is named by its whole id: you are not asked about what was found",
             hint=f"'{given}' is {found.id}: {found.words}",
         )
-    return daemon.proposal(_said(given, found, "proposal"))
+    return daemon.proposal(_print_id(given, found, "proposal"))
 
 
 def _require_no_label(daemon: "DaemonClient", given: str) -> None:
-    """The platform makes the ids: one may read as the person's own name of a payee. Raises InvalidRequest."""
+    """Refuse an id that equals a name of the address book: the platform chooses the ids. Raises
+    InvalidRequest.
+    """
     if not _WHOLE.fullmatch(given) and any(
         given.casefold() == label.casefold() for line in daemon.proposals() for label in line.labels
     ):
@@ -96,17 +98,17 @@ def vault_named(daemon: "DaemonClient", given: str) -> "VaultView":
     """By its id, its verification code, or the name that it was pinned under or that the platform gives it.
 
     Raises:
-        InvalidRequest (two vaults bear the name: their codes tell them apart), UnknownVault.
+        InvalidRequest (two vaults have the name; their codes differ), UnknownVault.
     """
     found = {vault.vault_id: vault for vault in daemon.vaults()}
     one = named(given, map(_of_vault, found.values()), "vault")
     if one is None:
         raise UnknownVault(f"the platform has shown no vault '{given}'")
-    return found[_said(given, one, "vault")]
+    return found[_print_id(given, one, "vault")]
 
 
 def vault_id(daemon: "DaemonClient", given: str) -> str:
-    """The same, where no more than the id is needed."""
+    """The id alone; a complete one is not looked up."""
     return given if _WHOLE.fullmatch(given) else vault_named(daemon, given).vault_id
 
 
@@ -120,7 +122,7 @@ def pin_named(pins: Iterable["Pin"], given: str) -> "Pin":
     )
     if one is None:
         raise NotPinned(f"no vault '{given}' is pinned here")
-    return found[_said(given, one, "vault")]
+    return found[_print_id(given, one, "vault")]
 
 
 def _of_vault(vault: "VaultView") -> Candidate:
@@ -144,7 +146,7 @@ def device_named(found: Iterable["DeviceView"], given: str) -> "DeviceView":
     one = named(given, map(_of_device, devices.values()), "device")
     if one is None:
         raise NoSuchDevice(f"there is no device '{given}'")
-    return devices[_said(given, one, "device")]
+    return devices[_print_id(given, one, "device")]
 
 
 def _of_device(device: "DeviceView") -> Candidate:
@@ -160,4 +162,4 @@ def app_id(daemon: "DaemonClient", given: str) -> str:
     one = named(given, candidates, "app")
     if one is None:
         raise UnknownApp(f"no app '{given}' is paired")
-    return _said(given, one, "app")
+    return _print_id(given, one, "app")

@@ -1,6 +1,4 @@
-"""The program: its commands, its global options, and the one place where an error becomes words
-and a status.
-"""
+"""The program: its commands, its global options, and how errors become messages and exit statuses."""
 
 import sys
 from importlib import import_module
@@ -25,7 +23,7 @@ def _say_version(context: click.Context, _parameter: click.Parameter, wanted: bo
         context.exit()
 
 
-# What the page and the platform call it, and people type.
+# Words of the page and the platform that people type.
 OTHER_WORDS = {
     "decline": "reject",
     "history": "movements",
@@ -33,7 +31,7 @@ OTHER_WORDS = {
 }
 
 
-# By module, so that a command loads its own alone.
+# By module: running a command imports only its own module.
 MODULES = {
     "account": ("login", "logout"),
     "advisories": ("advisory",),
@@ -56,7 +54,7 @@ MODULES = {
 }
 MODULE_OF = {command: module for module, commands in MODULES.items() for command in commands}
 OURS = ("signerd", "custody", "firmware_bridge", "device_simulators", "multisig")
-# Of commands whose names are Python's own words.
+# Functions of commands whose names are reserved in Python.
 FUNCTIONS = {"import": "import_answer", "open": "open_page"}
 
 
@@ -76,7 +74,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """In the place of click's guess by the spelling."""
+        """Suggests the right command for other words."""
         meant = OTHER_WORDS.get(args[0])
         if meant is not None:
             ctx.fail(f"There is no command '{args[0]}': it is `signerd {meant}`.")
@@ -104,7 +102,7 @@ def program() -> NoReturn:
 
 
 def _run() -> NoReturn:
-    """Not click's own ending, which makes Ctrl-C and every other failure one status."""
+    """Without click's standalone mode, which gives Ctrl-C and other failures the same status."""
     try:
         status = app.main(prog_name="signerd", standalone_mode=False)
     except click.Abort:

@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 
 Tell = Callable[[str], None]
 
-# What was said a moment ago is on its way through a socket of this machine.
+# How long events that the daemon has already sent may take to arrive.
 _PATIENCE_SECONDS = 5.0
 
 
 def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) -> "ProposalView":
-    """Tell what happens to an approved proposal until it has its outcome, or is kept; the proposal then.
+    """Print what happens to an approved proposal until it has its outcome, or is kept. Returns the proposal.
 
-    A line only says when to look: what counts is the proposal's state. Raises DaemonNotRunning where signerd
+    An event only says when to look again; the proposal's state decides. Raises DaemonNotRunning where signerd
     stops.
     """
     said, tries = "", 0
     with daemon.follow(after=after) as lines:
-        for line in _with_a_look_first(daemon, after, lines):
+        for line in _events_after(daemon, after, lines):
             if line is not None and line.subject == psbt_id and line.kind != "ask":
                 tries += line.kind == "state" and line.text == SUBMITTING
                 words = _words(daemon, line, tries)
-                # Some devices ask for the same screen twice.
+                # Some devices show the same screen twice.
                 if words and words != said:
                     said = words
                     tell(words)
-            if line is None or _may_be_its_end(line, psbt_id):
+            if line is None or _may_end(line, psbt_id):
                 view = daemon.proposal(psbt_id)
                 if view.state not in MOVING:
                     if view.reason not in {"", said}:
@@ -52,20 +52,20 @@ def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) 
 
 
 SUBMITTING, SIGNED, WAITING, KEPT = "submitting", "signed", "waiting-for-device", "kept"
-# What is kept may stay so for weeks: its reason is an outcome for now.
+# A kept signature may stay so for weeks: that is an outcome for now.
 MOVING = ON_THE_WAY - {KEPT}
 
 
 def _words(daemon: "DaemonClient", line: "Happened", tries: int) -> str:
-    """``tries``: how often it was on its way to the platform. From the first that failed on it is tried again
-    and again, which is told once. Empty: there is nothing new.
+    """The sentence for an event, or an empty one. ``tries``: attempts to submit so far; repeated attempts are
+    reported once.
     """
     if line.kind != "state":
         return line.text
     if line.text == KEPT:
-        return ""  # Its reason says it all, and what happens next.
+        return ""  # The reason is printed instead.
     if line.text == WAITING:
-        return _told_to_connect(daemon)
+        return _waiting_text(daemon)
     if line.text == SIGNED and tries == 1:
         view = daemon.proposal(line.subject)
         why = view.reason or state_words(line.text)
@@ -73,8 +73,8 @@ def _words(daemon: "DaemonClient", line: "Happened", tries: int) -> str:
     return "" if line.text in {SUBMITTING, SIGNED} and tries > 1 else state_words(line.text)
 
 
-def _told_to_connect(daemon: "DaemonClient") -> str:
-    """With what to do, where the registered device is not there."""
+def _waiting_text(daemon: "DaemonClient") -> str:
+    """The state, and what to do where the registered device is not connected."""
     words, ours = state_words(WAITING), daemon.status().fingerprint
     there = daemon.devices()
     if ours is None or any(device.fingerprint == ours for device in there):
@@ -84,20 +84,22 @@ def _told_to_connect(daemon: "DaemonClient") -> str:
     return f"{words}. {do} It is asked as soon as it is ready; Ctrl-C leaves the approval as it is."
 
 
-def _may_be_its_end(line: "Happened", psbt_id: str) -> bool:
+def _may_end(line: "Happened", psbt_id: str) -> bool:
     return line.subject == psbt_id and line.kind == "state" and line.text not in MOVING
 
 
-def _with_a_look_first(daemon: "DaemonClient", after: int, lines: "Following") -> "Iterator[Happened | None]":
-    """None says: look. Where nothing was said since ``after``, the outcome may have been there before."""
+def _events_after(daemon: "DaemonClient", after: int, lines: "Following") -> "Iterator[Happened | None]":
+    """The events, after one None where there was none since ``after``: the outcome may have been there
+    before.
+    """
     if daemon.status().position == after:
         yield None
     yield from lines
 
 
 @contextlib.contextmanager
-def told(daemon: "DaemonClient", subject: str, tell: Tell) -> Iterator[None]:
-    """Tell what happens to ``subject`` beside the body, which waits for the daemon's answer."""
+def reporting(daemon: "DaemonClient", subject: str, tell: Tell) -> Iterator[None]:
+    """Print events about ``subject`` while the body waits for the daemon's answer."""
     start = daemon.status().position
     with daemon.follow(after=start) as lines:
         listener = _Listener(lines, subject, tell, start)
@@ -105,53 +107,57 @@ def told(daemon: "DaemonClient", subject: str, tell: Tell) -> Iterator[None]:
         try:
             yield
         finally:
-            # Where the daemon has gone, the body has met that too and reports it.
+            # If the daemon stopped, the body has failed as well and reports it.
             with contextlib.suppress(SignerdError):
-                listener.hear_up_to(daemon.status().position)
+                listener.wait_until(daemon.status().position)
             lines.stop()
             listener.join(_PATIENCE_SECONDS)
 
 
 class _Listener(threading.Thread):
-    """Follows everything, so as to know when it has heard all there was; tells what concerns its subject."""
+    """Prints the events of its subject. It reads all events, to know when it has caught up with a
+    position.
+    """
 
     def __init__(self, lines: "Following", subject: str, tell: Tell, start: int) -> None:
         super().__init__(name="progress", daemon=True)
         self._lines = lines
         self._subject = subject
         self._tell = tell
-        self._heard = start
+        self._position = start
         self._news = threading.Condition()
 
     def run(self) -> None:
         with contextlib.suppress(SignerdError):
             for line in self._lines:
                 if line is not None:
-                    self._hear(line)
+                    self._handle(line)
 
-    def _hear(self, line: "Happened") -> None:
+    def _handle(self, line: "Happened") -> None:
         if line.subject == self._subject and line.kind != "state":
             self._tell(line.text)
         with self._news:
-            self._heard = line.number
+            self._position = line.number
             self._news.notify_all()
 
-    def hear_up_to(self, position: int) -> None:
+    def wait_until(self, position: int) -> None:
         with self._news:
-            self._news.wait_for(lambda: self._heard >= position, _PATIENCE_SECONDS)
+            self._news.wait_for(lambda: self._position >= position, _PATIENCE_SECONDS)
 
 
 WORD: Final = "another"
 OFFER: Final = f"If your device shows another address and no button on it means no, type '{WORD}' here."
-# How long after the end of the showing the terminal is still listened to.
+# How often the listener checks whether it has to end.
 _POLL_SECONDS: Final = 0.2
 
 
 @contextlib.contextmanager
-def may_say_another(
+def accepting_other_address(
     daemon: "Callable[[], DaemonClient]", tell: Tell, *, at: TextIO | None = None
 ) -> Iterator[None]:
-    """While the body waits for the device. Without a terminal it only waits."""
+    """Let the person type that the device shows another address, while the body waits. Does nothing without a
+    terminal.
+    """
     terminal = sys.stdin if at is None else at
     if not terminal.isatty():
         yield
@@ -208,7 +214,7 @@ Compare the fingerprint.
   Nothing at all is the wallet without a passphrase.
 """
 PLACES = re.compile(r"[1-9]{1,50}")
-# Two typing errors; then the person starts anew.
+# Two typing errors are allowed.
 TRIES = 3
 
 
@@ -239,7 +245,7 @@ def _next(
 
 
 def _answer(question: "QuestionView", answers: "Answers", tell: Tell) -> str | None:
-    """None: left to the device, or no. Raises AnswerMissing."""
+    """The answer; None for no, or to answer on the device. Raises AnswerMissing."""
     match question.kind:
         case "pin":
             tell(MATRIX)

@@ -97,8 +97,8 @@ def decided(
     wait: bool,
     yes: bool,
 ) -> "ProposalView":
-    """Show it, ask, and wait for the device; how it stands then. Raises click.exceptions.Exit where the
-    person says no.
+    """Show it, ask, and wait for the device. Returns the proposal afterwards. Raises click.exceptions.Exit
+    where the person declines.
     """
     tell(proposal_text(view) + "\n")
     position = daemon.status().position
@@ -117,7 +117,9 @@ def approved(
     yes: bool,
     question: str = "Sign this",
 ) -> None:
-    """Ask about what was shown, and record the yes. Raises click.exceptions.Exit where the person says no."""
+    """Ask about what was shown, and record the approval. Raises click.exceptions.Exit where the person
+    declines.
+    """
     named = _acknowledged(desk, view, acknowledged, ask=not yes)
     if not yes and not desk.answers.yes(f"{question} on {network_words(view.network)}?"):
         tell("Nothing was approved.")
@@ -126,9 +128,7 @@ def approved(
 
 
 def _already_approved(view: "ProposalView") -> bool:
-    """Whether there is nothing left to ask. Raises IllegalEvent, RefusedByChecks where asking would be in
-    vain.
-    """
+    """Whether it is approved already. Raises IllegalEvent, RefusedByChecks where it cannot be approved."""
     if view.state in ON_THE_WAY:
         return True
     if view.state in ASKED and view.allowed:
@@ -191,7 +191,7 @@ def reject(desk: Desk, psbt_id: str, reason: str, as_json: bool) -> None:
 
 STANDARD = "-"
 MAGIC = b"psbt\xff"
-# The same in base64, but for the bits that the next byte shares.
+# The magic bytes in base64, without the last character, which depends on the next byte.
 MAGIC_TEXT = b"cHNidP"
 
 
@@ -233,7 +233,7 @@ def sign(
     as_json: bool,
 ) -> None:
     """Show what a PSBT does, ask, have it signed on the device, and write it. It is sent nowhere."""
-    # What was written to a pipe cannot be asked for an answer.
+    # Standard input is the PSBT, so no answer can be read from it.
     if file == STANDARD and not yes:
         raise AnswerMissing(
             "a PSBT from standard input leaves no input for your answer",
@@ -242,7 +242,7 @@ def sign(
     if out is not None and lexists(out):
         raise InvalidRequest(f"{out} is there already", hint="Nothing was asked and nothing was overwritten.")
     if out is not None and not out.parent.is_dir():
-        raise InvalidRequest(f"{out.parent} is no folder", hint="Nothing was asked.")
+        raise InvalidRequest(f"{out.parent} is not a folder", hint="Nothing was asked.")
     psbt = _read_psbt(file)
     with desk.daemon() as daemon:
         brought, final = daemon.bring_psbt(psbt), None
@@ -254,11 +254,11 @@ def sign(
         brought = daemon.brought_psbt(brought.psbt_id, psbt_version)
         if brought.signed_psbt is None and final is not None:
             raise click.exceptions.Exit(status_of(final))
-    _hand_out(brought, out, as_json=as_json)
+    _write_signed(brought, out, as_json=as_json)
 
 
-def _hand_out(brought: "BroughtView", out: Path | None, *, as_json: bool) -> None:
-    assert brought.signed_psbt is not None, "only what is signed is handed out"
+def _write_signed(brought: "BroughtView", out: Path | None, *, as_json: bool) -> None:
+    assert brought.signed_psbt is not None, "only a signed PSBT is written"
     if out is not None:
         _write(out, brought.signed_psbt)
     if as_json:
@@ -272,7 +272,7 @@ def _hand_out(brought: "BroughtView", out: Path | None, *, as_json: bool) -> Non
 
 
 def _write(out: Path, psbt: str) -> None:
-    """Never over another file, though it came to be while the person was at the device."""
+    """Never replaces another file, also not one that was made meanwhile."""
     try:
         with out.open("x") as file:
             file.write(psbt + "\n")
@@ -284,7 +284,7 @@ def _write(out: Path, psbt: str) -> None:
 
 
 def _read_psbt(file: str) -> str:
-    """As base64 in one line. Raises InvalidRequest; what it holds is judged by the daemon."""
+    """As base64 in one line. Raises InvalidRequest; the daemon judges the content."""
     from base64 import b64encode
 
     from signerd.shapes.calls import MAX_PSBT_BODY
@@ -296,11 +296,11 @@ def _read_psbt(file: str) -> str:
         raise InvalidRequest("standard input is larger than any PSBT that is read here")
     if raw.startswith(MAGIC):
         return b64encode(raw).decode("ascii")
-    # As programs and mails break it.
+    # Programs and mails break lines.
     text = b"".join(raw.split())
     if not text.startswith(MAGIC_TEXT) or not text.isascii():
         raise InvalidRequest(
-            f"{file} holds no PSBT, neither binary nor base64",
+            f"{file} is not a PSBT, neither binary nor base64",
             hint="Export it from your wallet as a PSBT (BIP-174 or BIP-370).",
         )
     return text.decode("ascii")

@@ -26,7 +26,7 @@ def receive(desk: Desk, vault_id: str, show: bool, as_json: bool) -> None:
 
     Have your device show it before you give it to anyone.
     """
-    from signerd.cli.progress import may_say_another, told
+    from signerd.cli.progress import accepting_other_address, reporting
 
     tell = aside if as_json else say
     with desk.daemon() as daemon:
@@ -37,7 +37,7 @@ def receive(desk: Desk, vault_id: str, show: bool, as_json: bool) -> None:
             if sys.stdout.isatty():
                 _draw(funds.fresh.address)
         if show:
-            with told(daemon, whose, tell), may_say_another(desk.daemon, tell):
+            with reporting(daemon, whose, tell), accepting_other_address(desk.daemon, tell):
                 daemon.show_vault_address(whose, index=funds.fresh.index, chain=funds.fresh.chain)
     if as_json:
         answer(funds)
@@ -60,7 +60,7 @@ def receive_text(funds: "VaultFunds") -> str:
 
 
 def _draw(address: str) -> None:
-    # Few need what draws codes.
+    # Imported here: most commands do not draw codes.
     from firmware_bridge.airgap import Picture, draw
 
     put(draw(address, Picture.TERMINAL).decode())

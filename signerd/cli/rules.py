@@ -1,4 +1,4 @@
-"""rules show, rules test: from the files alone, whether a daemon runs or not. Nothing is changed."""
+"""rules show, rules test: read the files directly, without a daemon, and change nothing."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class RuleView:
     """``vault_id``: as the file names it; None: for all vaults together. ``codes``: the verification codes of
-    the vaults that it bears on. ``name`` is that of the verdict in a proposal.
+    the vaults that it applies to. ``name``: as a proposal's verdicts show it.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""service: signerd started with the desktop, by the system's own manager of services."""
+"""service: start signerd with the desktop, by the system's service manager."""
 
 import os
 import sys
@@ -39,21 +39,21 @@ def install(desk: Desk, as_json: bool) -> None:
     login`.
     """
     from signerd.account.config import find_config, load_config
-    from signerd.cli.system import asked, require
+    from signerd.cli.system import require, run_command
 
     kept = load_config(find_config(desk.state)).secrets.store
     made = _service(desk)
-    _require_none_by_hand(desk, made)
+    _require_not_started_by_hand(desk, made)
     for path, content in made.files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         aside(f"Written: {path}")
     if kept == "file":
-        # Said before: the start below fails where it was not handed over yet.
+        # Said before the start, which fails where the passphrase is not a credential yet.
         aside("! It has no terminal to ask for the passphrase of the secrets file in.")
         aside(f"  {HAND_OVER if made.manager == 'systemd' else KEYRING}")
     for command in made.before:
-        asked(command)
+        run_command(command)
     require(made.install)
     _say(made, f"{made.manager} starts signerd now, and at each sign-in.", as_json=as_json)
 
@@ -66,7 +66,7 @@ def start(desk: Desk, as_json: bool) -> None:
     from signerd.cli.system import require
 
     made = _installed(desk)
-    _require_none_by_hand(desk, made)
+    _require_not_started_by_hand(desk, made)
     require(made.start)
     _say(made, "Started.", as_json=as_json)
 
@@ -88,10 +88,10 @@ def stop(desk: Desk, as_json: bool) -> None:
 @json_option
 def status(desk: Desk, as_json: bool) -> None:
     """Say whether it is installed and runs. Exit status 3 where it does not run."""
-    from signerd.cli.system import asked
+    from signerd.cli.system import run_command
 
     made = _service(desk)
-    installed, running = made.marker.exists(), made.running(asked(made.ask))
+    installed, running = made.marker.exists(), made.running(run_command(made.ask))
     there = "installed" if installed else "not installed"
     _say(made, f"{made.manager}: {there}, {'runs' if running else 'does not run'}.", as_json=as_json)
     raise click.exceptions.Exit(Exit.OK if running else Exit.NOT_RUNNING)
@@ -114,7 +114,7 @@ def uninstall(desk: Desk, as_json: bool) -> None:
 
 
 def _user() -> int:
-    """The number by which launchd knows this user; nothing on Windows."""
+    """The user's id, for launchd; 0 on Windows."""
     if sys.platform == "win32":
         return 0
     return os.getuid()
@@ -131,7 +131,7 @@ def _service(desk: Desk) -> "Service":
     place = Place(
         command=this_command(),
         state=desk.state,
-        # Of this variable the manager may know nothing.
+        # The service manager may not have this variable.
         own_state=desk.given is not None or "XDG_STATE_HOME" in os.environ,
         home=home,
         config=Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config"),
@@ -154,12 +154,14 @@ def _installed(desk: Desk) -> "Service":
     return made
 
 
-def _require_none_by_hand(desk: Desk, made: "Service") -> None:
-    """Raises AlreadyRunning: the system's manager would take its socket away from it."""
-    from signerd.cli.system import asked
+def _require_not_started_by_hand(desk: Desk, made: "Service") -> None:
+    """Raises AlreadyRunning where a daemon was started by hand: the service manager would take over its
+    socket.
+    """
+    from signerd.cli.system import run_command
     from signerd.errors import AlreadyRunning
 
-    if desk.running() and not made.running(asked(made.ask)):
+    if desk.running() and not made.running(run_command(made.ask)):
         raise AlreadyRunning("a signerd that was started by hand runs", hint="Stop that one first.")
 
 
@@ -171,13 +173,13 @@ def _say(made: "Service", words: str, *, as_json: bool) -> None:
 
 
 def _answer(made: "Service") -> None:
-    from signerd.cli.system import asked
+    from signerd.cli.system import run_command
 
     answer(
         {
             "manager": made.manager,
             "installed": made.marker.exists(),
-            "running": made.running(asked(made.ask)),
+            "running": made.running(run_command(made.ask)),
             "files": [str(path) for path in made.files],
         }
     )

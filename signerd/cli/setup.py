@@ -1,7 +1,7 @@
-"""setup: what signing in needs is looked at first, then the person is asked; and what comes next.
+"""setup: check what signing in needs, sign in, and say what comes next.
 
-A password that is typed and then lost to a locked keyring, or a device that cannot be opened on the day of
-the first payment, is found here.
+It finds a locked keyring before a password is typed, and a device without permissions before the first
+payment.
 """
 
 import os
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from signerd.doctor.finding import Finding
 
 PLATFORM = "Address of the platform (https://…)"
-# In the doctor's words; trouble with one of them ends the setup, with this status.
+# The doctor's checks that must pass, and the exit status where one does not.
 NEEDED = {
     "libraries": Exit.DEVICE,
     "permissions": Exit.DEVICE,
@@ -56,7 +56,7 @@ def setup(
     found = _examined(desk, config)
     for name, finding in found.items():
         tell(finding_text(name, finding))
-    status = _in_the_way(found)
+    status = _first_trouble(found)
     if status is not None:
         tell("\nMend what is marked TROUBLE, then run `signerd setup` again. Nothing was asked.")
         raise click.exceptions.Exit(status)
@@ -88,8 +88,8 @@ def _examined(desk: Desk, config: "Config | None") -> "Mapping[str, Finding]":
     return examine(patient, checks, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
 
 
-def _in_the_way(found: "Mapping[str, Finding]") -> Exit | None:
-    """The status of the first trouble. What could not be looked at is none."""
+def _first_trouble(found: "Mapping[str, Finding]") -> Exit | None:
+    """The status of the first trouble. A check that could not be run does not count."""
     return next((NEEDED[name] for name, finding in found.items() if finding.outcome == "trouble"), None)
 
 

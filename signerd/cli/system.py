@@ -1,4 +1,4 @@
-"""Programs of the system's own, as systemctl: run to their end, with what they say."""
+"""Running programs of the system, such as systemctl, and their output."""
 
 import subprocess
 from collections.abc import Iterable
@@ -10,8 +10,8 @@ from signerd.service.manager import Answer, Command
 SECONDS = 180.0
 
 
-def asked(command: Command) -> Answer:
-    """Raises SystemToolFailed where it cannot be run, or does not end."""
+def run_command(command: Command) -> Answer:
+    """Run a command. Raises SystemToolFailed where it cannot be run, or does not end in time."""
     words = " ".join(command)
     try:
         ended = subprocess.run(  # noqa: S603 - by a name of ours
@@ -35,9 +35,9 @@ def asked(command: Command) -> Answer:
 
 
 def require(commands: Iterable[Command]) -> None:
-    """Raises SystemToolFailed with what the first of them says that fails."""
+    """Run commands in order. Raises SystemToolFailed with the output of the first that fails."""
     for command in commands:
-        ended = asked(command)
+        ended = run_command(command)
         if ended.status:
             told = f": {ended.output}" if ended.output else ""
             raise SystemToolFailed(f"`{' '.join(command)}` ended with status {ended.status}{told}")

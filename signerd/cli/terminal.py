@@ -1,4 +1,4 @@
-"""What the command line says and asks (``custody.terminal``), with signerd's errors and their statuses."""
+"""The command line's output and questions (``custody.terminal``), with signerd's errors and exit statuses."""
 
 import os
 import sys
@@ -32,7 +32,7 @@ def answers() -> Answers:
     return terminal.answers(AnswerMissing)
 
 
-# By family, or by leaf where one differs from its family; the most derived one counts.
+# By base class, or by leaf where it differs; the most derived class counts.
 STATUSES: Mapping[type[e.SignerdError], Exit] = MappingProxyType(
     {
         e.DecisionError: Exit.NOT_DECIDED,
@@ -64,18 +64,18 @@ def status_of(error: e.SignerdError | type[e.SignerdError]) -> Exit:
 
 
 def fail(error: SignerdError, *, as_json: bool) -> Exit:
-    """Tell what is wrong and what to do, on standard error; the status to end with."""
+    """Print the error and its hint on standard error. Returns the exit status."""
     return tell("signerd", error.code, str(error), error.hint, status_of(error), as_json=as_json)
 
 
 def end_with(work: Callable[[], object]) -> NoReturn:
-    """Do it and end the process, with the status that belongs to how it went."""
+    """Run ``work`` and end the process with the matching exit status."""
     try:
         work()
     except SignerdError as error:
         sys.exit(fail(error, as_json="--json" in sys.argv[1:]))
     except (EOFError, KeyboardInterrupt):
-        # Behind the terminal's ^C.
+        # A new line after the terminal's ^C.
         put("", err=True)
         sys.exit(Exit.INTERRUPTED)
     except BrokenPipeError:

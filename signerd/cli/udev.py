@@ -1,4 +1,4 @@
-"""udev: what lets a person open a signing device on Linux."""
+"""udev: rules that let the user open a signing device on Linux."""
 
 import os
 import shlex
@@ -102,7 +102,7 @@ def _say_what(wanted: list[str]) -> None:
 
 
 def _sudo() -> str:
-    """With the whole path: sudo looks in other folders than the person's shell."""
+    """With the absolute path: sudo has another PATH than the user's shell."""
     from signerd.service.manager import this_command
 
     return shlex.join(("sudo", *this_command(), "udev", "install"))

@@ -30,7 +30,7 @@ SOURCES = {"record": "the platform's record", "file": "your file", "psbt": "the 
 
 
 def vault_text(vault: "VaultView") -> str:
-    """Everything that `signerd vaults` says about one vault."""
+    """One vault as `signerd vaults` shows it."""
     return "\n".join((_head(vault), f"  {_standing(vault)}", *_figures(vault), *_alarms(vault)))
 
 
@@ -168,13 +168,13 @@ def pin(
     --enrolment-file, and you say what address it shows. Pinning approves no proposal.
     """
     from signerd.cli.airgap_setup import compared_on_device
-    from signerd.cli.progress import may_say_another, told
+    from signerd.cli.progress import accepting_other_address, reporting
 
     tell = aside if as_json else say
     with desk.daemon() as daemon:
         shown = vault_named(daemon, vault_id)
         vault_id = shown.vault_id
-        brought = _brought(from_file, from_psbt, shown.network)
+        brought = _given_quorum(from_file, from_psbt, shown.network)
         preview = daemon.preview_pin(vault_id, brought)
         tell(preview_text(preview))
         if code is None:
@@ -183,7 +183,7 @@ def pin(
             seen = compared_on_device(desk, daemon, vault_id, enrolment_file, enrolment_form, tell)
             pinned = daemon.pin(vault_id, code, brought, airgapped=seen)
         else:
-            with told(daemon, vault_id, tell), may_say_another(desk.daemon, tell):
+            with reporting(daemon, vault_id, tell), accepting_other_address(desk.daemon, tell):
                 pinned = daemon.pin(vault_id, code, brought, without_device_address=without_device_address)
     if as_json:
         answer(pinned)
@@ -213,11 +213,8 @@ def unpin(desk: Desk, vault_id: str, code: str | None, as_json: bool) -> None:
         say(f"Not pinned any more.\n{vault_text(left)}")
 
 
-def _brought(file: Path | None, psbt: Path | None, network: str) -> "BroughtQuorum | None":
-    """The vault that the person has from elsewhere, proven whole where it is read.
-
-    Raises InvalidRequest.
-    """
+def _given_quorum(file: Path | None, psbt: Path | None, network: str) -> "BroughtQuorum | None":
+    """The vault from the file or PSBT that the person gives. Raises InvalidRequest."""
     from multisig import MultisigError, Network, ReceivedPsbt, vault_of_file, vault_of_psbt
     from signerd.shapes import BroughtQuorum
 
@@ -243,11 +240,11 @@ def _text(data: bytes) -> str:
     try:
         return data.decode("ascii")
     except UnicodeDecodeError as error:
-        raise InvalidRequest("the file is no text", hint="A PSBT is given with --psbt.") from error
+        raise InvalidRequest("the file is not text", hint="A PSBT is given with --psbt.") from error
 
 
 OF_PROFILE = "profile"
-# As the daemon bounds it.
+# The daemon's bound.
 MAX_SHOWN = 1_000_000
 
 
@@ -272,7 +269,7 @@ def addresses(
 
     With --show your device shows the address as well, and the two are compared.
     """
-    from signerd.cli.progress import may_say_another, told
+    from signerd.cli.progress import accepting_other_address, reporting
 
     chain, tell = int(change), aside if as_json else say
     with desk.daemon() as daemon:
@@ -281,7 +278,7 @@ def addresses(
             page = _page(daemon, whose, chain, start, count)
             answer(page) if as_json else say(_page_text(page))
             return
-        with told(daemon, _subject(daemon, whose), tell), may_say_another(desk.daemon, tell):
+        with reporting(daemon, _subject(daemon, whose), tell), accepting_other_address(desk.daemon, tell):
             shown = _shown(daemon, whose, chain, show)
     answer(shown) if as_json else say(_shown_text(shown))
 
@@ -299,7 +296,7 @@ def _shown(daemon: "DaemonClient", whose: str, chain: int, index: int) -> "Addre
 
 
 def _subject(daemon: "DaemonClient", whose: str) -> str:
-    """Under what the feed tells of it: the vault, or the device that holds the registered key."""
+    """The feed's subject: the vault, or the device that holds the registered key."""
     if whose != OF_PROFILE:
         return whose
     registered = daemon.status().fingerprint

@@ -124,7 +124,7 @@ def _translated(address: DaemonAddress) -> Iterator[None]:
 
 # No proxy from the environment, no redirect: a request goes to the daemon or nowhere.
 def _async_connection(address: DaemonAddress) -> httpx.AsyncClient:
-    if address.door is not None:
+    if address.keyed_port is not None:
         raise NotOnThisSystem(
             "there is no Unix socket here, and this client knows no other way to the person's side",
             hint="Use DaemonClient, or AsyncDaemonClient.at(url, token) as a paired app.",

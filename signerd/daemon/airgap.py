@@ -65,7 +65,7 @@ class Airgap:
 
         # What no device would take must not be recorded as given out.
         request = self._request_of(self.journal.record(psbt_id))
-        event = events.Exported(by.told, sha256(request).hexdigest())
+        event = events.Exported(by.audit_name, sha256(request).hexdigest())
         given = self.runner.decide_to_export(psbt_id, event)
         if given is None:
             raise StaleApproval("the proposal changed after you approved it")
@@ -94,7 +94,9 @@ class Airgap:
                 return self.line(record)
             try:
                 self._verify(record, raw)
-                return self.line(self.runner.decide(record.psbt_id, events.Answered(raw, by.told)).record)
+                return self.line(
+                    self.runner.decide(record.psbt_id, events.Answered(raw, by.audit_name)).record
+                )
             except DecisionError as error:
                 refusal = error
         assert refusal is not None, "there is at least one"

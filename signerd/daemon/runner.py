@@ -58,11 +58,11 @@ UNFITTING = "The platform's answer does not fit what it showed before. Your sign
 class Runner:
     """One loop, one journal. ``run`` ends only by cancellation or by an error that must stop the daemon.
 
-    ``look_first`` is set by who puts it together: it looks at the platform before a signature is sent late,
-    and says whether that may go.
+    ``check_before_sending`` is set by who puts it together: it looks at the platform before a signature is
+    sent late, and says whether that may go.
     """
 
-    look_first: Callable[[str], Awaitable[bool]]
+    check_before_sending: Callable[[str], Awaitable[bool]]
 
     def __init__(
         self,
@@ -192,10 +192,10 @@ class Runner:
                 for record in waiting:
                     await self._offer(record.psbt_id)
             except DeviceError as error:
-                self._troubles.stand(DEVICES, {DEVICES: said(error)})
+                self._troubles.report(DEVICES, {DEVICES: said(error)})
                 await self._sleep(pause.next())
                 continue
-            self._troubles.stand(DEVICES, {})
+            self._troubles.report(DEVICES, {})
             pause.reset()
             try:
                 # What comes to wait for a device is told: until then no task need wake.
@@ -300,7 +300,7 @@ class Runner:
                 await self._signed_in.wait()
                 if self._is_kept(psbt_id):
                     await self._sleep(later.next())
-                if kind is Submit and late and not await self.look_first(psbt_id):
+                if kind is Submit and late and not await self.check_before_sending(psbt_id):
                     await self._sleep(soon.next())
                     continue
                 effect = self._to_deliver(psbt_id, kind)

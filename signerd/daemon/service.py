@@ -285,7 +285,7 @@ class Daemon:
             NotAllowed: an app imported it, and only the person decides about it.
         """
         self.imported.require_decider(psbt_id, by)
-        step = self.runner.decide(psbt_id, events.Approved(digest, acknowledged, by.told))
+        step = self.runner.decide(psbt_id, events.Approved(digest, acknowledged, by.audit_name))
         return self._line(step.record, by)
 
     async def reject(self, psbt_id: str, reason: str = "", by: Caller = TERMINAL) -> ProposalLine:
@@ -295,7 +295,9 @@ class Daemon:
             UnknownProposal, IllegalEvent, NotAllowed: nothing changed.
         """
         self.imported.require_decider(psbt_id, by)
-        return self._line(self.runner.decide(psbt_id, events.Refused(plain(reason), by.told)).record, by)
+        return self._line(
+            self.runner.decide(psbt_id, events.Refused(plain(reason), by.audit_name)).record, by
+        )
 
     # --- signing in -----------------------------------------------------------------------------------------
 
@@ -388,7 +390,7 @@ class Daemon:
         if self.follower.state.reachable and not (sparing and lately):
             self._looked = self.follower.clock()
             with contextlib.suppress(PlatformError, SignedOut):
-                await self.follower.learn_now()
+                await self.follower.read_vaults_now()
         return tuple(vault_view(seen, self.journal.network) for seen in seen_vaults(self.journal))
 
     async def preview_pin(self, vault_id: str, brought: BroughtQuorum | None = None) -> PinPreview:
@@ -420,7 +422,7 @@ class Daemon:
         )
         try:
             if self.account.signed_in.is_set() and self.follower.state.reachable:
-                await self.follower.hear_others_now(seen.workspace_id)
+                await self.follower.read_others_now(seen.workspace_id)
         finally:
             self.runner.perform(effects)
         return vault_view(seen, self.journal.network)
@@ -438,7 +440,7 @@ class Daemon:
 
     async def take_advisories(self, data: bytes) -> tuple[SignedAdvisory, ...]:
         """Raises AdvisoriesNotTaken."""
-        self.runner.perform(self.advisories.take(data))
+        self.runner.perform(self.advisories.add(data))
         return await self.list_advisories()
 
     async def list_advisories(self) -> tuple[SignedAdvisory, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from firmware_bridge import Advisory, Device, DeviceState, has_anti_exfil, known_flaws
 from firmware_bridge.advisories import firmware_known
 from multisig import RECEIVE, Network, OriginKey, Vault
-from signerd.account.advisories import Concerned
+from signerd.account.advisories import AdvisoryInForce
 from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault, Source
 from signerd.core.audit import GENESIS, Entry, first_fault
@@ -219,7 +219,7 @@ def audit_report(entries: Sequence[Entry]) -> AuditReport:
     return AuditReport(entries=len(entries), head=head.hex(), at=at, fault=fault)
 
 
-def advisory_view(found: Concerned) -> SignedAdvisory:
+def advisory_view(found: AdvisoryInForce) -> SignedAdvisory:
     told = found.advisory
     return SignedAdvisory(
         name=told.id,

@@ -24,12 +24,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from custody.phrases import phrase_of
 from signerd.callers import Right
 from signerd.daemon.service import Daemon
-from signerd.door import DOOR, Door, Doorkeeper, Strange
 from signerd.endpoint import ANSWERS, HAS_SOCKETS, PREFIX, socket_path
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError, SocketUnusable
+from signerd.keyed_port import KEYED_PORT_FILE, Handshake, KeyedPort, WrongKey
 from signerd.loopback.access.gates import Gate, PortGate, Rates, SocketGate
 from signerd.loopback.access.guard import Guard, Refused
-from signerd.loopback.access.listening import listening_ports, private_door, private_socket
+from signerd.loopback.access.listening import listening_ports, private_keyed_port, private_socket
 from signerd.loopback.access.peers import Whose, peer_uid
 from signerd.loopback.access.sessions import Sessions
 from signerd.loopback.binding import JSON, Called, bind
@@ -80,15 +80,15 @@ async def serving(
     clock: Callable[[], float] = seconds_awake_or_not,
     work: Callable[[], float] = time.thread_time,
     sessions: Sessions | None = None,
-    by_door: bool = not HAS_SOCKETS,
+    by_keyed_port: bool = not HAS_SOCKETS,
 ) -> AsyncIterator[Path]:
     """Answer while the body runs; at its end every stream is ended and every answer is finished.
 
-    The caller holds the state folder. Yields the socket's path, or the file of the door. ``port``: of TCP, 0
-    for any free one, None for none; where it cannot be served, the socket is, and ``service.page_address``
-    says why. ``handed``: the private socket where the service manager opened it. ``work``: the processor
-    seconds of the calling thread, by which apps pay. ``sessions``: of the page; None: new ones. ``by_door``:
-    a door in the place of the socket.
+    The caller holds the state folder. Yields the socket's path, or the file of the keyed_port. ``port``: of
+    TCP, 0 for any free one, None for none; where it cannot be served, the socket is, and
+    ``service.page_address`` says why. ``handed``: the private socket where the service manager opened it.
+    ``work``: the processor seconds of the calling thread, by which apps pay. ``sessions``: of the page; None:
+    new ones. ``by_keyed_port``: a keyed_port in the place of the socket.
 
     Raises:
         UnsafeFolder, SocketUnusable: as ``private_socket``.
@@ -98,9 +98,9 @@ async def serving(
     app = make_app(service, streams, seated)
     with contextlib.ExitStack() as stack:
         gate_of_person = SocketGate(service.apps, rates)
-        if by_door:
-            private, door = stack.enter_context(private_door(state))
-            config = _config(app, gate_of_person, partial(DoorProtocol, door=door))
+        if by_keyed_port:
+            private, keyed_port = stack.enter_context(private_keyed_port(state))
+            config = _config(app, gate_of_person, partial(KeyedPortProtocol, keyed_port=keyed_port))
         else:
             private = stack.enter_context(private_socket(state, handed))
             config = _config(app, gate_of_person, _of_owner(_of_the_socket))
@@ -113,7 +113,7 @@ async def serving(
                 gate = PortGate(found.port, service.apps, seated, rates)
                 servers.append(_Server(_config(app, gate, _of_owner(found.whose)), found.sockets))
         async with _answering(servers, streams):
-            yield state / DOOR if by_door else socket_path(state)
+            yield state / KEYED_PORT_FILE if by_keyed_port else socket_path(state)
 
 
 @contextlib.asynccontextmanager
@@ -138,7 +138,7 @@ def _of_the_socket(connection: Any) -> int | None:
 
 def _of_owner(whose: Whose) -> Any:
     if sys.platform == "win32":
-        raise SocketUnusable("users have no numbers here: the door alone is served")
+        raise SocketUnusable("this system has no numeric user ids: only the keyed port is served")
     return partial(OwnerProtocol, owner=os.getuid(), whose=whose)
 
 
@@ -251,18 +251,18 @@ class OwnerProtocol(PromptProtocol):
             super().connection_lost(exc)
 
 
-class DoorProtocol(PromptProtocol):
-    """HTTP for who knows the key of the door: until that is proven, no byte of it is read."""
+class KeyedPortProtocol(PromptProtocol):
+    """HTTP on the keyed port: no byte of it is parsed before the caller has proven that it knows the key."""
 
-    def __init__(self, *args: Any, door: Door, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, keyed_port: KeyedPort, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._keeper = Doorkeeper(door)
+        self._handshake = Handshake(keyed_port)
 
     def data_received(self, data: bytes) -> None:
-        if not self._keeper.is_open:
+        if not self._handshake.is_open:
             try:
-                answer, data = self._keeper.take(data)
-            except Strange:
+                answer, data = self._handshake.receive(data)
+            except WrongKey:
                 self.transport.abort()
                 return
             if answer:
@@ -280,8 +280,8 @@ async def interface() -> Response:
 
 @cache
 def _described() -> bytes:
-    """Made when a person who writes a program first asks, in some tenths of a second, and kept: any caller
-    may ask again and again (L11).
+    """Built at the first request, in some tenths of a second, and cached: callers may repeat the request
+    (L11).
     """
     from signerd.loopback.description import describe
 

@@ -129,16 +129,16 @@ async def test_troubles_are_told_once_while_they_last_and_anew_when_they_come_ba
     feed = Feed()
     troubles = Troubles(feed)
     for found in ({"p-1": "Bad."}, {"p-1": "Bad."}, {}, {"p-1": "Bad."}):
-        troubles.stand("proposals", found)
+        troubles.report("proposals", found)
     assert [line.text for line in feed.since(0, "p-1")] == ["Bad.", "Bad."]
     assert troubles.sentences() == ("Bad.",)
-    troubles.stand("devices", {"devices": "Gone."})
+    troubles.report("devices", {"devices": "Gone."})
     assert troubles.sentences() == ("Bad.", "Gone.")
 
 
 async def test_a_flood_of_troubles_is_counted() -> None:
     feed = Feed()
     troubles = Troubles(feed)
-    troubles.stand("proposals", {f"p-{n}": f"Bad {n}." for n in range(1_000)})
+    troubles.report("proposals", {f"p-{n}": f"Bad {n}." for n in range(1_000)})
     assert len(feed.since(0)) == len(troubles.sentences()) == MOST_TOLD + 1
     assert troubles.sentences()[-1] == f"And {1_000 - MOST_TOLD} more of this kind."

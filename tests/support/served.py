@@ -162,7 +162,7 @@ def served_daemon(
     *,
     prepared: bool = True,
     port: int | None = None,
-    by_door: bool = False,
+    by_keyed_port: bool = False,
     **given: Any,
 ) -> Iterator[Served]:
     """A real daemon: signed in, its device registered and its vault pinned where ``prepared``."""
@@ -171,5 +171,5 @@ def served_daemon(
         prepare(state)
     given.setdefault("sleep", brief_sleep)
     daemon: AbstractAsyncContextManager[Daemon] = daemon_at(state, outer.platform, outer.bridge, **given)
-    with served(daemon, state, port=port, by_door=by_door) as found:
+    with served(daemon, state, port=port, by_keyed_port=by_keyed_port) as found:
         yield found

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from custody.private_files import PRIVATE_FILE
-from signerd.door import Door
 from signerd.endpoint import IPV4, require_own_socket, socket_path, taken_by
 from signerd.errors import SocketUnusable, UnsafeFolder
 from signerd.journal.storage import make_private
+from signerd.keyed_port import KeyedPort
 from signerd.loopback.access.peers import Whose, teller
 
 # sockaddr_un's sun_path is 108 bytes on Linux and 104 on macOS, with its closing zero.
@@ -41,7 +41,7 @@ def private_socket(state: Path, handed: socket.socket | None = None) -> Iterator
             cannot be made here, or another one was handed over.
     """
     if sys.platform == "win32":
-        raise SocketUnusable("there are no such sockets here: the daemon has a door")
+        raise SocketUnusable("this system has no Unix sockets: the daemon uses a keyed port")
     make_private(state)
     path = socket_path(state)
     if handed is not None:
@@ -77,7 +77,7 @@ def private_socket(state: Path, handed: socket.socket | None = None) -> Iterator
 def _require_ours(handed: socket.socket, path: Path) -> None:
     """Raises UnsafeFolder, SocketUnusable."""
     if sys.platform == "win32":
-        raise SocketUnusable("there are no such sockets here: the daemon has a door")
+        raise SocketUnusable("this system has no Unix sockets: the daemon uses a keyed port")
     kind = (handed.family, handed.type)
     listens = kind == (socket.AF_UNIX, socket.SOCK_STREAM) and handed.getsockopt(
         socket.SOL_SOCKET, socket.SO_ACCEPTCONN
@@ -121,7 +121,7 @@ def _is_listened_to(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def private_door(state: Path) -> Iterator[tuple[socket.socket, Door]]:
+def private_keyed_port(state: Path) -> Iterator[tuple[socket.socket, KeyedPort]]:
     """A port that the system chooses, and the file in the private state folder by which the person's programs
     find it; removed at the end.
 
@@ -132,12 +132,12 @@ def private_door(state: Path) -> Iterator[tuple[socket.socket, Door]]:
     with contextlib.ExitStack() as stack:
         try:
             listening = stack.enter_context(_bound(socket.AF_INET, IPV4, 0))
-            door = Door.fresh(listening.getsockname()[1])
-            path = door.write(state)
+            keyed_port = KeyedPort.fresh(listening.getsockname()[1])
+            path = keyed_port.write(state)
         except OSError as error:
-            raise SocketUnusable(f"no door can be made for {state}: {error.strerror}") from error
+            raise SocketUnusable(f"no port can be opened for {state}: {error.strerror}") from error
         stack.callback(path.unlink, missing_ok=True)
-        yield listening, door
+        yield listening, keyed_port
 
 
 IPV6 = "::1"

@@ -124,7 +124,7 @@ async def test_what_the_platform_shows_is_judged_like_a_file(journal):
     forged = PUBLISHER.list(2, entry()).signed(secret(9), bytes(32))
     stranger = Publisher([secret(9)])
     assert mine.hear([shown(forged), shown(stranger.list(1, entry()), stranger.root)]) == ()
-    assert sum("are not taken" in sentence for sentence in mine.troubles.sentences()) == 2
+    assert sum("are refused" in sentence for sentence in mine.troubles.sentences()) == 2
     assert len(mine.hear([shown(PUBLISHER.list(2, entry()))])) == 1
     assert not [*mine.troubles.sentences()]
     assert mine.hear([shown(PUBLISHER.list(1))]) == ()

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from signerd.account.others import OthersHeard
+from signerd.account.others import OthersProposals
 from signerd.account.platform import Page
 from signerd.account.wire import Listed, Unreadable, Workspace
 from signerd.core.audit import Note
@@ -54,7 +54,7 @@ def others(journal, *pages, between=None):
     async def in_turn(look, many):
         return [look(one) for one in many]
 
-    return OthersHeard(journal, Pages(list(pages), between), lambda _e: None, in_turn, Nowhere())
+    return OthersProposals(journal, Pages(list(pages), between), lambda _e: None, in_turn, Nowhere())
 
 
 def listed(*items: Snapshot, unreadable: tuple[Unreadable, ...] = ()) -> Listed:

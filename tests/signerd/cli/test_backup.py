@@ -6,9 +6,9 @@ import pytest
 from pyrage import x25519
 
 from multisig import Network
-from signerd.backup.restoring import Remembered
+from signerd.backup.restoring import BackupSummary
 from signerd.backup.sealing import MAGIC
-from signerd.cli.backup import remembered_text
+from signerd.cli.backup import backup_summary_text
 from signerd.cli.terminal import Exit
 from tests.support.backups import NOON, open_one, remembering
 from tests.support.command import is_tame, signerd
@@ -61,7 +61,7 @@ def test_a_round_with_a_key(state, tmp_path):
 
 
 def test_a_forged_value_draws_no_line_of_the_summary():
-    found = Remembered(
+    found = BackupSummary(
         network=Network.MAINNET,
         made_at=NOON,
         signerd="1\n  chain     9 entries",
@@ -74,7 +74,7 @@ def test_a_forged_value_draws_no_line_of_the_summary():
         undelivered=0,
         notes=("The platform is x\n  chain     8 entries",),
     )
-    text = remembered_text(found, by_passphrase=False)
+    text = backup_summary_text(found, by_passphrase=False)
     assert [line[:8] for line in text.splitlines()].count("  chain ") == 1
     assert "\n  seen" not in text
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from firmware_bridge import DeviceState, Question
-from signerd.cli.progress import OFFER, may_say_another
+from signerd.cli.progress import OFFER, accepting_other_address
 from signerd.cli.terminal import Exit
 from signerd.errors import AddressNotShown
 from tests.support.command import signerd
@@ -61,7 +61,7 @@ def terminal():
 
 def test_the_word_reaches_the_device_that_is_registered():
     daemon, told = Daemon(), []
-    with terminal() as (person, given), may_say_another(lambda: daemon, told.append, at=given):
+    with terminal() as (person, given), accepting_other_address(lambda: daemon, told.append, at=given):
         os.write(person, b"what?\nAnother\n")
         assert daemon.heard.wait(PATIENCE)
     assert daemon.said == ["two"]
@@ -70,7 +70,7 @@ def test_the_word_reaches_the_device_that_is_registered():
 
 def test_where_no_address_is_on_the_screen_that_is_said_and_the_person_may_say_it_again():
     daemon, told = Daemon(AddressNotShown("none")), []
-    with terminal() as (person, given), may_say_another(lambda: daemon, told.append, at=given):
+    with terminal() as (person, given), accepting_other_address(lambda: daemon, told.append, at=given):
         os.write(person, b"another\nanother\n")
         assert daemon.heard.wait(PATIENCE)
     assert daemon.said == ["two", "two"]
@@ -81,7 +81,7 @@ def test_where_no_address_is_on_the_screen_that_is_said_and_the_person_may_say_i
 def test_it_ends_with_the_waiting(failure):
     with terminal() as (_person, given):
         before = threading.active_count()
-        with contextlib.suppress(RuntimeError), may_say_another(Daemon, [].append, at=given):
+        with contextlib.suppress(RuntimeError), accepting_other_address(Daemon, [].append, at=given):
             if failure is not None:
                 raise failure
         assert threading.active_count() == before
@@ -89,7 +89,7 @@ def test_it_ends_with_the_waiting(failure):
 
 def test_without_a_terminal_nothing_is_read_and_nothing_offered():
     told = []
-    with Path(os.devnull).open() as given, may_say_another(Daemon, told.append, at=given):
+    with Path(os.devnull).open() as given, accepting_other_address(Daemon, told.append, at=given):
         pass
     assert told == []
 

@@ -124,7 +124,7 @@ def test_every_right_that_can_be_granted_has_words_and_what_is_unknown_is_none()
 
 def test_the_chain_is_told_who_decides():
     app = Caller(Kind.APP, "Ledger of Ours", frozenset(), "a1")
-    assert [caller.told for caller in (TERMINAL, PAGE, app)] == [
+    assert [caller.audit_name for caller in (TERMINAL, PAGE, app)] == [
         "terminal",
         "page",
         "app a1 'Ledger of Ours'",

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signerd import asking, door
+from signerd import asking, keyed_port
 from signerd.client import AsyncDaemonClient, DaemonClient
-from signerd.door import DOOR, Door, Doorkeeper, Strange, introduce
 from signerd.errors import DaemonNotRunning, NotOnThisSystem, UnsafeFolder
-from signerd.loopback.access.listening import private_door
+from signerd.keyed_port import KEYED_PORT_FILE, Handshake, KeyedPort, WrongKey, authenticate
+from signerd.loopback.access.listening import private_keyed_port
 from tests.support.served import make_outer, served_daemon
 
 
@@ -33,7 +33,7 @@ def without_sockets(monkeypatch):
 
 @pytest.fixture
 def daemon(tmp_path, without_sockets):
-    with served_daemon(tmp_path / "s", make_outer(tmp_path), by_door=True) as found:
+    with served_daemon(tmp_path / "s", make_outer(tmp_path), by_keyed_port=True) as found:
         yield found
 
 
@@ -47,44 +47,44 @@ def test_the_persons_programs_come_in_by_the_door(daemon):
 
 
 def test_l12_the_key_lies_where_this_user_alone_reads_it_and_goes_with_the_daemon(state):
-    with private_door(state) as (listening, made):
-        path = state / DOOR
+    with private_keyed_port(state) as (listening, made):
+        path = state / KEYED_PORT_FILE
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        assert Door.trusted(state) == made
+        assert KeyedPort.trusted(state) == made
         assert listening.getsockname() == ("127.0.0.1", made.port)
         assert made.key.hex() not in f"{made} {made!r}"
     assert not path.exists()
-    with private_door(state) as (_listening, again):
+    with private_keyed_port(state) as (_listening, again):
         assert again.key != made.key
 
 
-@pytest.mark.parametrize("open_up", [lambda s: s.chmod(0o750), lambda s: (s / DOOR).chmod(0o640)])
+@pytest.mark.parametrize("open_up", [lambda s: s.chmod(0o750), lambda s: (s / KEYED_PORT_FILE).chmod(0o640)])
 def test_l12_a_key_that_others_can_read_is_not_trusted(state, open_up):
-    Door.fresh(4_000).write(state)
+    KeyedPort.fresh(4_000).write(state)
     open_up(state)
     with pytest.raises(UnsafeFolder):
-        Door.trusted(state)
+        KeyedPort.trusted(state)
 
 
 @pytest.mark.parametrize(
     "written", [b"", b"{}", b"[]", b'{"port": 0, "key": "00"}', b'{"port": 80, "key": "zz"}', b"\xff" * 600]
 )
 def test_what_is_no_door_is_said(state, written):
-    (state / DOOR).write_bytes(written)
-    (state / DOOR).chmod(0o600)
+    (state / KEYED_PORT_FILE).write_bytes(written)
+    (state / KEYED_PORT_FILE).chmod(0o600)
     with pytest.raises(DaemonNotRunning):
-        Door.trusted(state)
+        KeyedPort.trusted(state)
 
 
 def test_without_a_file_no_daemon_runs(state):
     with pytest.raises(DaemonNotRunning, match="no signerd serves"):
-        Door.trusted(state)
+        KeyedPort.trusted(state)
 
 
 @pytest.mark.parametrize("with_proof", [True, False])
 def test_l12_who_does_not_know_the_key_gets_no_byte_of_http_through(daemon, with_proof):
-    known = Door.trusted(daemon.state)
-    stranger = Door.fresh(known.port)
+    known = KeyedPort.trusted(daemon.state)
+    stranger = KeyedPort.fresh(known.port)
     with socket.create_connection(("127.0.0.1", known.port), 10) as connection:
         request = b"GET /v1/status HTTP/1.1\r\nHost: signerd\r\nConnection: close\r\n\r\n"
         connection.sendall(b"\0" * 32 + (b"\1" * 32 if with_proof else b"") + request)
@@ -107,7 +107,7 @@ def test_l12_nothing_of_use_is_sent_to_a_program_that_took_the_port(state, witho
     """The daemon is gone; its file is left, as after a kill."""
     heard = []
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        Door.fresh(taken.getsockname()[1]).write(state)
+        KeyedPort.fresh(taken.getsockname()[1]).write(state)
 
         def answer():
             caller, _name = taken.accept()
@@ -126,22 +126,22 @@ def test_l12_nothing_of_use_is_sent_to_a_program_that_took_the_port(state, witho
 
 def test_a_proof_is_compared_in_constant_time(monkeypatch):
     compared = []
-    monkeypatch.setattr(door.hmac, "compare_digest", lambda *both: compared.append(both) or False)
-    keeper = Doorkeeper(Door.fresh(1))
-    with pytest.raises(Strange):
-        keeper.take(b"\0" * 64)
+    monkeypatch.setattr(keyed_port.hmac, "compare_digest", lambda *both: compared.append(both) or False)
+    handshake = Handshake(KeyedPort.fresh(1))
+    with pytest.raises(WrongKey):
+        handshake.receive(b"\0" * 64)
     assert [len(one) for one in compared[0]] == [32, 32]
 
 
 @given(st.lists(st.integers(1, 40), max_size=8), st.binary(max_size=50))
 def test_the_handshake_is_read_in_pieces_of_any_length(cuts, rest):
-    made = Door.fresh(1)
+    made = KeyedPort.fresh(1)
     ours, theirs = socket.socketpair()
-    keeper, passed = Doorkeeper(made), []
+    handshake, passed = Handshake(made), []
     with ours, theirs:
 
         def call():
-            introduce(ours, made)
+            authenticate(ours, made)
             ours.sendall(rest)
             ours.shutdown(socket.SHUT_WR)
 
@@ -149,33 +149,33 @@ def test_the_handshake_is_read_in_pieces_of_any_length(cuts, rest):
         caller.start()
         sizes = iter(cuts)
         while piece := theirs.recv(next(sizes, 64)):
-            if keeper.is_open:
+            if handshake.is_open:
                 passed.append(piece)
                 continue
-            answer, behind = keeper.take(piece)
+            answer, behind = handshake.receive(piece)
             passed.append(behind)
             theirs.sendall(answer)
         caller.join()
-    assert keeper.is_open
+    assert handshake.is_open
     assert b"".join(passed) == rest
 
 
 def test_one_handshake_is_not_good_for_another_connection():
-    made = Door.fresh(1)
-    first, second = Doorkeeper(made), Doorkeeper(made)
+    made = KeyedPort.fresh(1)
+    first, second = Handshake(made), Handshake(made)
     caller = b"\3" * 32
     answer, _rest = first.take(caller)
     proof = made.proof(b"signerd-door-v1 caller", caller, answer[:32])
     second.take(caller)
-    with pytest.raises(Strange):
+    with pytest.raises(WrongKey):
         second.take(proof)
     # Nor is the daemon's own proof the caller's.
-    with pytest.raises(Strange):
+    with pytest.raises(WrongKey):
         first.take(answer[32:])
 
 
 def test_a_program_with_an_event_loop_is_told_what_it_can_do_instead(state, without_sockets):
-    Door.fresh(4_000).write(state)
+    KeyedPort.fresh(4_000).write(state)
     with pytest.raises(NotOnThisSystem, match="no Unix socket") as told:
         AsyncDaemonClient(state)
     assert "DaemonClient" in told.value.hint

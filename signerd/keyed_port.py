@@ -1,9 +1,9 @@
-"""Where there are no Unix sockets, as on Windows: a port of this machine behind a key, which lies in a file
-that this user alone can read.
+"""Where there are no Unix sockets, as on Windows: a port on loopback and a shared key, in a file that only
+this user can read.
 
 The key never travels. On each connection, before HTTP, the caller sends 32 random bytes; the daemon answers
 with 32 of its own and a proof that it knows the key; the caller then proves the same. A program that took the
-port of a daemon that is gone learns nothing (L12), and one of another user gets no byte of HTTP through.
+port of a stopped daemon learns nothing (L12), and a program of another user cannot send HTTP.
 """
 
 import hashlib
@@ -18,14 +18,14 @@ from typing import Final, Self
 from custody.private_files import is_open, is_ours, write_private
 from signerd.errors import DaemonNotRunning, UnsafeFolder
 
-DOOR: Final = "signerd.door"
+KEYED_PORT_FILE: Final = "signerd.port"
 _BYTES: Final = 32
 _MAX_FILE: Final = 512
 _MAX_PORT: Final = 65_535
 _DAEMON, _CALLER = b"signerd-door-v1 daemon", b"signerd-door-v1 caller"
 
 
-class Strange(ConnectionError):
+class WrongKey(ConnectionError):
     """The other side does not know the key."""
 
     def __init__(self) -> None:
@@ -33,29 +33,29 @@ class Strange(ConnectionError):
 
 
 @dataclass(frozen=True)
-class Door:
+class KeyedPort:
     port: int
     key: bytes = field(repr=False)
 
     @classmethod
     def fresh(cls, port: int) -> Self:
-        """With a key that no door had before."""
+        """With a new random key."""
         return cls(port, secrets.token_bytes(_BYTES))
 
     def write(self, state: Path) -> Path:
         """In the private state folder. Raises OSError."""
-        path = state / DOOR
+        path = state / KEYED_PORT_FILE
         write_private(path, json.dumps({"port": self.port, "key": self.key.hex()}).encode())
         return path
 
     @classmethod
     def trusted(cls, state: Path) -> Self:
-        """The door of the daemon that this user started.
+        """The port and key of the daemon that this user started.
 
         Raises:
             DaemonNotRunning: there is none. UnsafeFolder: another user could have written it, or read it.
         """
-        path = state / DOOR
+        path = state / KEYED_PORT_FILE
         try:
             for one in (state, path):
                 found = one.lstat()
@@ -74,27 +74,29 @@ class Door:
             told = json.loads(raw)
             found = cls(int(told["port"]), bytes.fromhex(told["key"]))
         except (ValueError, TypeError, KeyError):
-            raise DaemonNotRunning("what the daemon wrote about its door cannot be read") from None
+            raise DaemonNotRunning(f"the daemon's file {KEYED_PORT_FILE} cannot be read") from None
         if not 0 < found.port <= _MAX_PORT or len(found.key) != _BYTES:
-            raise DaemonNotRunning("what the daemon wrote about its door cannot be read")
+            raise DaemonNotRunning(f"the daemon's file {KEYED_PORT_FILE} cannot be read")
         return found
 
     def proof(self, whose: bytes, caller: bytes, daemon: bytes) -> bytes:
         return hmac.digest(self.key, whose + caller + daemon, hashlib.sha256)
 
 
-class Doorkeeper:
+class Handshake:
     """The daemon's side of one connection, without I/O."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, keyed_port: KeyedPort) -> None:
+        self._door = keyed_port
         self._own = secrets.token_bytes(_BYTES)
         self._theirs = b""
         self._read = bytearray()
         self.is_open = False
 
-    def take(self, data: bytes) -> tuple[bytes, bytes]:
-        """What to answer, and what came behind the proof. Raises Strange: end the connection."""
+    def receive(self, data: bytes) -> tuple[bytes, bytes]:
+        """The bytes to send, and the bytes of HTTP received after the proof. Raises WrongKey: close the
+        connection.
+        """
         self._read += data
         answer = b""
         if not self._theirs and len(self._read) >= _BYTES:
@@ -105,15 +107,15 @@ class Doorkeeper:
             return answer, b""
         expected = self._door.proof(_CALLER, self._theirs, self._own)
         if not hmac.compare_digest(bytes(self._read[:_BYTES]), expected):
-            raise Strange
+            raise WrongKey
         self.is_open = True
         rest, self._read = bytes(self._read[_BYTES:]), bytearray()
         return answer, rest
 
 
-def introduce(connection: socket.socket, door: Door) -> None:
-    """The caller's side, on a connection that waits. Raises OSError; Strange where it is not our daemon: it
-    was sent nothing of use.
+def authenticate(connection: socket.socket, keyed_port: KeyedPort) -> None:
+    """The caller's side, on a blocking socket. Raises OSError; WrongKey where it is not our daemon, which has
+    then received nothing secret.
     """
     own = secrets.token_bytes(_BYTES)
     connection.sendall(own)
@@ -121,9 +123,9 @@ def introduce(connection: socket.socket, door: Door) -> None:
     while len(answer) < 2 * _BYTES:
         piece = connection.recv(2 * _BYTES - len(answer))
         if not piece:
-            raise Strange
+            raise WrongKey
         answer += piece
     theirs, proof = answer[:_BYTES], answer[_BYTES:]
-    if not hmac.compare_digest(proof, door.proof(_DAEMON, own, theirs)):
-        raise Strange
-    connection.sendall(door.proof(_CALLER, own, theirs))
+    if not hmac.compare_digest(proof, keyed_port.proof(_DAEMON, own, theirs)):
+        raise WrongKey
+    connection.sendall(keyed_port.proof(_CALLER, own, theirs))
