@@ -34,7 +34,7 @@ from signerd.account.secrets import (
 from signerd.account.session import Account
 from signerd.apps import PairedApps
 from signerd.core.values import Record
-from signerd.daemon.device_actions import Handling, Prompts, Questions, Unlocking
+from signerd.daemon.device_actions import DeviceActions, Prompts, Questions, Unlocking
 from signerd.daemon.devices import DeviceBridge, Devices
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.runner import Runner
@@ -262,7 +262,7 @@ def _wire(
         follower,
         keys,
         Unlocking(devices, feed, questions),
-        Handling(journal, devices, feed, prompts),
+        DeviceActions(journal, devices, feed, prompts),
         Addresses(journal, devices, feed, prompts),
         PairedApps(journal, feed, outside.clock, outside.entropy),
         imported,

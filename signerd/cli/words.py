@@ -30,7 +30,7 @@ _MARKS = {"allow": "ok     ", "warn": "WARNING", "refuse": "REFUSED"}
 
 
 def proposals_text(lines: "Sequence[ProposalLine]") -> str:
-    """A list, a few lines for each; the network on top. The ids are as short as tells them apart."""
+    """A list, a few lines for each; the network on top. Ids are shortened as far as they stay distinct."""
     short = short_ids([line.psbt_id for line in lines])
     networks = dict.fromkeys(network_words(line.network) for line in lines)
     blocks = [_listed_proposal(line, short[line.psbt_id]) for line in lines]
@@ -67,7 +67,7 @@ def _trouble(line: "ProposalLine") -> list[str]:
 
 
 def _said_of(line: "ProposalLine") -> str:
-    """What the platform alone says of it."""
+    """What only the platform says of it."""
     memo = f', "{line.memo}"' if line.memo else ""
     return f"the platform says: by {line.proposed_by}{_when(line)}{memo}"
 
@@ -81,7 +81,7 @@ def _moment(at: str) -> str:
 
 
 def proposal_text(view: "ProposalView") -> str:
-    """All that an approval is bound to, and what the platform says beside it, marked as such."""
+    """Everything that an approval is bound to, and what the platform says, marked as such."""
     blocks = [_head(view), _money(view), check_lines(view.checks), _claims(view), _verdict(view)]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
@@ -96,11 +96,11 @@ def _head(view: "ProposalView") -> list[str]:
     ]
     if view.brought_by:
         lines.append(f"  Not the platform's: imported by {view.brought_by}")
-    # A forward goes into a vault; what was brought and is from the profile has nothing to do with one.
+    # A forward goes into a vault; an imported PSBT from the profile does not concern one.
     lines.append(
         f"  From:  {PROFILE}" if view.brought_by and view.from_profile else f"  Vault: {vault}{code}"
     )
-    # Only where the check has found out that it is so: what the platform says of it stands at the end.
+    # Only where the check has proven the replacement; what the platform says of it stands at the end.
     lines += [
         f"  {c.sentence}" for c in view.checks if c.name == REPLACEMENT and "replaced_fee_sats" in c.figures
     ]
@@ -116,7 +116,7 @@ def _money(view: "ProposalView") -> list[str]:
 
 
 def money_lines(money: "MoneyView | None", whose: str) -> list[str]:
-    """``whose`` money it is: what comes back comes back there."""
+    """``whose``: the owner of the coins, to whom the change goes."""
     if money is None:
         return ["Where the money goes: NOT KNOWN. The transaction was not judged; the checks say why."]
     if money.proof is not None:
@@ -150,7 +150,7 @@ def _proof_lines(proof: "ProofView", txid: str) -> list[str]:
 
 
 def _elsewhere(screen: str | None, address: str | None) -> list[str]:
-    """What a device writes stands first."""
+    """The address as other programs write it, where the device writes it differently."""
     return [] if screen == address else [f"         {address} elsewhere: {WHY_ELSEWHERE}"]
 
 
@@ -165,7 +165,7 @@ def _data(output: "DataView") -> list[str]:
 
 
 def _token(token: "TokenView") -> list[str]:
-    """What the device prints of the hex stands on a line of its own, to be compared digit for digit."""
+    """The hex that the device shows is on a line of its own, to be compared digit by digit."""
     rows = (*token.details, ("token", _token_name(token)), ("on the device", _on_screen(token)))
     return [
         f"         A token's data: {token.sentence}",
@@ -182,7 +182,7 @@ def _on_screen(token: "TokenView") -> str:
 
 
 def _listed(token: "TokenView") -> list[str]:
-    """Each line bears its number, so that the end of a long list is not taken for all of it."""
+    """Lines are numbered, so that the end of a long list is not mistaken for all of it."""
     if not token.listed:
         return []
     total = len(token.listed)
@@ -232,7 +232,7 @@ def _claims(view: "ProposalView") -> list[str]:
 def _verdict(view: "ProposalView | PsbtReview") -> list[str]:
     if not view.allowed:
         return ["It cannot be approved: a check refuses it."]
-    # An imported PSBT that is only looked at has no state: nothing was decided about it.
+    # An imported PSBT that is only inspected has no state.
     if view.to_acknowledge and getattr(view, "state", "received") in _UNDECIDED:
         return [f"It is held until you name these warnings: {', '.join(view.to_acknowledge)}"]
     return []

@@ -1,5 +1,4 @@
-"""The daemon, for another program of the same person: its interface as typed calls, sync and async from one
-description.
+"""A client of the daemon for programs of the same person: typed calls, sync and async from one description.
 
 ::
 
@@ -28,7 +27,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The clients that await, with httpx, are imported where they are asked for (PEP 562)."""
+    """Import the async clients, which need httpx, on first use (PEP 562)."""
     if name not in __all__:
         raise AttributeError(f"module {__name__} has no attribute {name}")
     from signerd.client import awaiting

@@ -1,5 +1,5 @@
-"""Every call, described once: which of its arguments goes where. ``DaemonClient`` and ``AsyncDaemonClient``
-inherit these.
+"""Every call, described once: where each argument goes. ``DaemonClient`` and ``AsyncDaemonClient`` inherit
+them.
 """
 
 from collections.abc import Collection
@@ -49,13 +49,13 @@ class Api(PairingCalls):
     @row(calls.IDENTIFY_DEVICE)
     @staticmethod
     def identify_device(device_id: str) -> CallArguments:
-        """Have it show itself."""
+        """Have it show something harmless."""
         return CallArguments({"device_id": device_id})
 
     @row(calls.CANCEL_DEVICE)
     @staticmethod
     def cancel_device(device_id: str) -> CallArguments:
-        """Give up what runs on it."""
+        """Cancel the operation that runs on it."""
         return CallArguments({"device_id": device_id})
 
     @row(calls.ANOTHER_ADDRESS)
@@ -84,13 +84,13 @@ class Api(PairingCalls):
     @row(calls.PREVIEW_AIRGAPPED)
     @staticmethod
     def preview_airgapped(exports: Collection[str]) -> CallArguments:
-        """What the files of a device without a cable would register."""
+        """The keys in the exported files of a device without a cable, before they are registered."""
         return CallArguments(body={"exports": list(exports)})
 
     @row(calls.CHALLENGE_AIRGAPPED)
     @staticmethod
     def challenge_airgapped(exports: Collection[str], digest: str) -> CallArguments:
-        """What it signs, within ten minutes."""
+        """The text that the device has to sign within ten minutes."""
         return CallArguments(body={"exports": list(exports), "digest": digest})
 
     @row(calls.REGISTER_AIRGAPPED)
@@ -107,9 +107,7 @@ class Api(PairingCalls):
     @row(calls.START_UNLOCKING)
     @staticmethod
     def start_unlocking(device_id: str) -> CallArguments:
-        """Begin, or join what has begun. Answer what the step asks, and ask for the next one while the device
-        works.
-        """
+        """Begin, or join. Answer the step's question, and ask for the next step while the device works."""
         return CallArguments({"device_id": device_id})
 
     @row(calls.UNLOCKING_STEP)
@@ -125,7 +123,7 @@ class Api(PairingCalls):
     @row(calls.ANSWER_QUESTION)
     @staticmethod
     def answer_question(question_id: str, answer: str | None) -> CallArguments:
-        """None leaves it to the device where that can be, and else gives up."""
+        """None: answer on the device where it supports that, or else cancel."""
         return CallArguments({"question_id": question_id}, body={"answer": answer})
 
     # --- vaults and their pins ------------------------------------------------------------------------------
@@ -165,9 +163,7 @@ class Api(PairingCalls):
     @row(calls.PREVIEW_PIN)
     @staticmethod
     def preview_pin(vault_id: str, brought: "shapes.BroughtQuorum | None" = None) -> CallArguments:
-        """What to compare before pinning; a vault brought from elsewhere must be the one in the platform's
-        record.
-        """
+        """What to compare before pinning. A vault in ``brought`` must be the one in the platform's record."""
         return CallArguments({"vault_id": vault_id}, body={"brought": _dumped(brought)})
 
     @row(calls.PIN)
@@ -254,7 +250,7 @@ class Api(PairingCalls):
     @row(calls.APPROVE)
     @staticmethod
     def approve(psbt_id: str, digest: str, acknowledged: Collection[str] = ()) -> CallArguments:
-        """Say yes to what ``proposal`` showed under this digest, naming the warnings that were read."""
+        """Approve what ``proposal`` showed with this digest, naming the acknowledged warnings."""
         return CallArguments(
             {"psbt_id": psbt_id}, body={"digest": digest, "acknowledged": sorted(acknowledged)}
         )
@@ -279,7 +275,7 @@ class Api(PairingCalls):
         """What such a device signed, in base64; the transaction says which proposal it answers."""
         return CallArguments(body={"psbt": psbt})
 
-    # --- pSBTs that a program brings: looked at, asked about, fetched signed --------------------------------
+    # --- imported PSBTs: inspect, import, fetch the signed one ---------------------------------------------
 
     @row(calls.INSPECT_PSBT)
     @staticmethod
@@ -290,7 +286,7 @@ class Api(PairingCalls):
     @row(calls.BRING_PSBT)
     @staticmethod
     def bring_psbt(psbt: str) -> CallArguments:
-        """Ask the person to sign it; the same transaction again is the same one again."""
+        """Import it, to be signed once the person approves. Idempotent for the same transaction."""
         return CallArguments(body={"psbt": psbt})
 
     @row(calls.BROUGHT_PSBTS)
@@ -301,13 +297,13 @@ class Api(PairingCalls):
     @row(calls.BROUGHT_PSBT)
     @staticmethod
     def brought_psbt(psbt_id: str, version: "shapes.PsbtVersion | None" = None) -> CallArguments:
-        """How it stands, and the signed PSBT once it is there. ``version``: "2" for a PSBT of BIP-370."""
+        """Its state, and the signed PSBT once it exists. ``version``: "2" for a PSBT of BIP-370."""
         return CallArguments({"psbt_id": psbt_id}, query={"version": version})
 
     @row(calls.WITHDRAW_PSBT)
     @staticmethod
     def withdraw_psbt(psbt_id: str) -> CallArguments:
-        """Take back what this program brought, where no decision was made about it."""
+        """Withdraw what this program imported, if it was not decided yet."""
         return CallArguments({"psbt_id": psbt_id})
 
     # --- pairing: for an app and for the person; the apps that are paired, and the sites that may ask -------
@@ -347,7 +343,7 @@ class Api(PairingCalls):
     @row(calls.ME)
     @staticmethod
     def me() -> CallArguments:
-        """Who asks, with which rights, and until when."""
+        """The caller, its rights, and until when they last."""
         return CallArguments()
 
     @row(calls.APPS)
@@ -370,7 +366,7 @@ class Api(PairingCalls):
     @row(calls.LET_IN)
     @staticmethod
     def let_in(origin: str, minutes: int = calls.LET_IN_MINUTES) -> CallArguments:
-        """Its pages may ask to be paired for so long."""
+        """Its pages may ask to be paired for this many minutes."""
         return CallArguments(body={"origin": origin, "minutes": minutes})
 
     @row(calls.SHUT_OUT)
@@ -379,7 +375,7 @@ class Api(PairingCalls):
         """Its pages may not ask any more, and its apps are revoked."""
         return CallArguments(query={"origin": origin})
 
-    # --- what this machine was told to do -------------------------------------------------------------------
+    # --- settings of this machine -------------------------------------------------------------------------
 
     @row(calls.SETTINGS)
     @staticmethod
@@ -412,17 +408,15 @@ class Api(PairingCalls):
         search: str | None = None,
         limit: int | None = None,
     ) -> CallArguments:
-        """The newest first, from below ``before`` where given; with ``after`` in the chain's order from
-        there.
-        """
+        """The newest first, below ``before`` if given; with ``after`` in the chain's order from there."""
         return CallArguments(query={"after": after, "before": before, "search": search, "limit": limit})
 
-    # --- the way to the page --------------------------------------------------------------------------------
+    # --- opening the page -----------------------------------------------------------------------------------
 
     @row(calls.ENTER_PAGE)
     @staticmethod
     def enter_page() -> CallArguments:
-        """A code to enter the page with, good once and for half a minute. Over the private socket alone."""
+        """A code to open the page with, valid once and for half a minute. Over the private socket only."""
         return CallArguments()
 
     # --- figures --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The daemon's calls, for a program with an event loop; and its events."""
+"""The async client: the daemon's calls and events."""
 
 import asyncio
 import contextlib
@@ -51,35 +51,37 @@ class AsyncDaemonClient(Api, Awaiting[DaemonAddress]):
         return AsyncFollowing(self.address, stream(self.address, subject, after=after))
 
     async def changes(self, subject: str, *, patience: float = PATIENCE_SECONDS) -> AsyncIterator[None]:
-        """When to look how ``subject`` stands, for ever: as ``DaemonClient.changes``."""
-        async with contextlib.aclosing(self._heard(subject, Resumption(None, patience))) as heard:
-            async for _line in heard:
+        """As ``DaemonClient.changes``."""
+        async with contextlib.aclosing(self._events(subject, Resumption(None, patience))) as events:
+            async for _line in events:
                 yield None
 
     async def events(
         self, *, after: int | None = None, subject: str | None = None, patience: float = PATIENCE_SECONDS
     ) -> AsyncIterator[Happened]:
-        """What happens, for ever: as ``DaemonClient.events``."""
-        async with contextlib.aclosing(self._heard(subject, Resumption(after, patience))) as heard:
-            async for line in heard:
+        """As ``DaemonClient.events``."""
+        async with contextlib.aclosing(self._events(subject, Resumption(after, patience))) as events:
+            async for line in events:
                 if line is not None:
                     yield line
 
-    async def _heard(self, subject: str | None, place: "Resumption") -> AsyncGenerator[Happened | None, None]:
-        """Each line, and None where a stream begins."""
+    async def _events(
+        self, subject: str | None, resumption: "Resumption"
+    ) -> AsyncGenerator[Happened | None, None]:
+        """Each event, and None where a stream begins."""
         while True:
             trouble: SignerdError | None = None
             try:
-                asked = stream(self.address, subject, resumed=place)
+                asked = stream(self.address, subject, resumed=resumption)
                 async with AsyncFollowing(self.address, asked) as lines:
                     yield None
                     async for line in lines:
-                        place.hear(line)
+                        resumption.received(line)
                         if line is not None:
                             yield line
             except BROKEN as error:
                 trouble = error
-            await self._sleep(place.pause(trouble))
+            await self._sleep(resumption.pause(trouble))
 
 
 class AsyncFollowing:
@@ -122,11 +124,11 @@ def _translated(address: DaemonAddress) -> Iterator[None]:
         raise failure(address, no_answer(error)) from None
 
 
-# No proxy from the environment, no redirect: a request goes to the daemon or nowhere.
+# No proxy from the environment and no redirects: a request goes to the daemon only.
 def _async_connection(address: DaemonAddress) -> httpx.AsyncClient:
     if address.keyed_port is not None:
         raise NotOnThisSystem(
-            "there is no Unix socket here, and this client knows no other way to the person's side",
+            "this system has no Unix sockets, and this client does not support the keyed port",
             hint="Use DaemonClient, or AsyncDaemonClient.at(url, token) as a paired app.",
         )
     uds = None if address.socket is None else str(address.socket)

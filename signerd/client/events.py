@@ -1,6 +1,4 @@
-"""The daemon's events, for both clients: the request, what a line tells, and where a reader that lost the
-stream goes on.
-"""
+"""The daemon's events, for both clients: the request, parsing, and resuming a broken stream."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -15,20 +13,20 @@ from signerd.shapes import calls
 if TYPE_CHECKING:
     from signerd.shapes import Happened
 
-# A daemon that is started anew asks its keyring and its devices first.
+# A starting daemon opens its keyring and its devices first.
 PATIENCE_SECONDS: Final = 300.0
 FIRST_PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 15.0
 _DATA: Final = "data: "
-# A stream that ended so is taken up again.
+# Errors after which a stream is resumed.
 BROKEN: Final = (DaemonNotRunning, DaemonFailed)
 
 
 @dataclass
 class Resumption:
-    """Where a reader is, and how long it waits for a daemon that has gone.
+    """The position of a reader, and how long it waits for a daemon that stopped.
 
-    ``position``: the number of the last line that was read; None: from now on.
+    ``position``: the number of the last event that was read; None: from now on.
     """
 
     position: int | None
@@ -38,14 +36,14 @@ class Resumption:
     )
     _waited: float = 0.0
 
-    def hear(self, line: "Happened | None") -> None:
+    def received(self, line: "Happened | None") -> None:
         self._backoff.reset()
         self._waited = 0.0
         if line is not None:
             self.position = line.number
 
     def pause(self, trouble: SignerdError | None) -> float:
-        """Seconds until the next try. Raises ``trouble`` where patience is at its end."""
+        """Seconds until the next try. Raises ``trouble`` after ``patience`` seconds."""
         if self._waited >= self.patience:
             raise trouble or DaemonNotRunning("signerd stopped, and was not started again")
         pause = min(self._backoff.next(), self.patience - self._waited)
@@ -67,21 +65,21 @@ def stream(
 
 
 def is_news(line: str) -> bool:
-    """Whether ``event`` has anything to say of it."""
+    """Whether ``event`` parses this line."""
     return line.startswith((_DATA, ":"))
 
 
 def event(line: str, *, is_plain: bool) -> "Happened | None":
-    """What a line tells; None for one that only says that the daemon is there. Raises DaemonFailed."""
+    """The event of a line; None for a heartbeat. Raises DaemonFailed."""
     if not line.startswith(_DATA):
         return None
-    told = line.removeprefix(_DATA)
+    content = line.removeprefix(_DATA)
     try:
         if is_plain:
-            return plain.parse(told)  # type: ignore[no-any-return]  # its fields are the shape's
+            return plain.parse(content)  # type: ignore[no-any-return]  # its fields are the shape's
         from signerd.shapes import Happened
 
         # pydantic's errors are ValueErrors.
-        return Happened.model_validate_json(told)
+        return Happened.model_validate_json(content)
     except ValueError:
         raise DaemonFailed("a line of the daemon's events makes no sense") from None

@@ -1,5 +1,5 @@
-"""How a call of the daemon's table is sent and its answer read, without I/O (see ``custody.exchange``); and
-pairing, which takes several: ask, show the code, wait for the person, keep what was granted (ADR 19).
+"""Sending a call and reading its answer, without I/O (see ``custody.exchange``); and pairing, which takes
+several calls: ask, show the code, wait for the person, store the token (ADR 19).
 """
 
 import os
@@ -25,9 +25,9 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class CallArguments:
-    """What a call puts into its row: ids for the path, the query (None is left out), the body as JSON.
+    """The arguments of a call: ids for the path, the query (None is left out), the body as JSON.
 
-    A body may hold a password or a PIN, and stays out of ``repr``.
+    A body may hold a password or a PIN, so it is not in ``repr``.
     """
 
     path: Mapping[str, str] = field(default_factory=dict)
@@ -36,11 +36,11 @@ class CallArguments:
 
 
 def row(call: Call[R]) -> Callable[[Callable[P, CallArguments]], method[DaemonAddress, P, R]]:
-    """A call that is one row of the table: the function says what of its arguments goes where."""
+    """A method for a call of the table; the decorated function says where its arguments go."""
 
     def described(given: Callable[P, CallArguments]) -> method[DaemonAddress, P, R]:
         def plan(address: DaemonAddress, /, *args: P.args, **kwargs: P.kwargs) -> Plan[R]:
-            return (yield from _called(address, call, given(*args, **kwargs)))
+            return (yield from _call(address, call, given(*args, **kwargs)))
 
         plan.__doc__ = given.__doc__
         return method(plan, given, call)
@@ -48,19 +48,19 @@ def row(call: Call[R]) -> Callable[[Callable[P, CallArguments]], method[DaemonAd
     return described
 
 
-def _called(address: DaemonAddress, call: Call[R], given: CallArguments) -> Plan[R]:
-    return read(address, (yield from ask(address, to_send(address, call, given))), call)
+def _call(address: DaemonAddress, call: Call[R], given: CallArguments) -> Plan[R]:
+    return read(address, (yield from ask(address, request_of(address, call, given))), call)
 
 
-def to_send(address: DaemonAddress, call: Call[Any], given: CallArguments) -> Request:
-    """Raises InvalidRequest for an id that could lead elsewhere than its row."""
+def request_of(address: DaemonAddress, call: Call[Any], given: CallArguments) -> Request:
+    """Raises InvalidRequest for an id that could change the path."""
     path = call.path.format_map({name: segment(text) for name, text in given.path.items()})
     query = {name: value for name, value in given.query.items() if value is not None}
     return address.request(call.method, path, call.seconds, query=query, body=given.body)
 
 
 def read(address: DaemonAddress, reply: Reply, call: Call[R]) -> R:
-    """The answer in its shape; ``text``: as it is. Raises DaemonFailed where it makes no sense."""
+    """Parse the answer. Raises DaemonFailed where it is malformed."""
     try:
         if call.answer is calls.nothing:
             return None  # type: ignore[return-value]  # the shape was None's
@@ -81,14 +81,14 @@ def read(address: DaemonAddress, reply: Reply, call: Call[R]) -> R:
         raise DaemonFailed(f"the daemon's answer to {call.path} makes no sense") from None
 
 
-# A person looks for the page and compares six digits: a second more is not noticed.
+# The person compares six digits meanwhile: a second more is not noticed.
 ASK_AGAIN_SECONDS = 1.0
 PRIVATE_FILE = 0o600
 
 
 @dataclass(frozen=True)
 class Granted:
-    """``rights``: what the person left of those that were asked for. ``expires``: RFC 3339, UTC."""
+    """``rights``: those that the person granted. ``expires``: RFC 3339, UTC."""
 
     token: str = field(repr=False)
     app_id: str
@@ -106,17 +106,16 @@ class PairingCalls:
         show: Callable[[str, int], None],
         store: Path | None = None,
     ) -> Plan[Granted]:
-        """Ask to be paired, and wait for the person's answer. ``show`` gets the code to show and how long it
-        is good, in seconds.
+        """Ask to be paired, and wait for the person's answer. ``show`` gets the code and the
+        seconds for which it is valid.
 
-        ``store``: a file for the token, which no other user can read (0600); what stood there is replaced.
+        ``store``: a file for the token, readable by this user only (0600); it is replaced.
 
-        Raises:
-            NotAllowed: the person said no. UnknownPairing: no answer came in time. UnsafeFolder: the token
-            cannot be stored; the app is paired then, and can be revoked. Those of ``ask_pairing`` beside.
+        Raises: NotAllowed: the person refused. UnknownPairing: no answer came in time. UnsafeFolder: the
+        token cannot be stored; the app is paired then, and can be revoked. And as ``ask_pairing``.
         """
         body = {"name": name, "rights": sorted(rights)}
-        asked = yield from _called(address, calls.ASK_PAIRING, CallArguments(body=body))
+        asked = yield from _call(address, calls.ASK_PAIRING, CallArguments(body=body))
         show(asked.code, asked.seconds)
         granted = yield from _answer(address, asked)
         if store is not None:
@@ -125,12 +124,12 @@ class PairingCalls:
 
 
 def _answer(address: DaemonAddress, asked: "shapes.Pairing") -> Plan[Granted]:
-    """The daemon forgets a request in time, and says so: this ends."""
+    """Poll for the answer. It ends: the daemon expires the request."""
     given = CallArguments({"pairing_id": asked.id}, body={"secret": asked.secret})
     while True:
-        found = yield from _called(address, calls.COLLECT_PAIRING, given)
+        found = yield from _call(address, calls.COLLECT_PAIRING, given)
         if found.state == "refused":
-            raise NotAllowed("the person did not let this app in")
+            raise NotAllowed("the person refused to pair this app")
         if found.state == "accepted":
             return _granted(found)
         yield Wait(ASK_AGAIN_SECONDS)
@@ -141,7 +140,7 @@ def _granted(found: "shapes.Collected") -> Granted:
 
 
 def store_token(path: Path, token: str) -> None:
-    """Whole or not at all, and never readable by others, not even for a moment. Raises UnsafeFolder."""
+    """Write atomically, never readable by others, not even for a moment. Raises UnsafeFolder."""
     beside = path.with_name(f".{path.name}.new")
     try:
         beside.unlink(missing_ok=True)

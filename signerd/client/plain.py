@@ -1,7 +1,6 @@
-"""An answer of the daemon's as it came, without its shape: for a program that only prints it, and starts anew
-for each question.
+"""Answers of the daemon without validation, for the command line.
 
-Shapes are pydantic's classes: to load it and to make them takes longer than all the rest of a command.
+Importing pydantic and building the shapes takes longer than the rest of a command.
 """
 
 import json
@@ -11,13 +10,13 @@ from signerd.errors import DaemonFailed
 
 
 class Values:
-    """An object of JSON: an attribute for each of its fields, as the shape has them. Lists stay lists."""
+    """A JSON object with its fields as attributes, as its shape would have them."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
         self._fields = fields
 
     def __getattr__(self, name: str) -> Any:
-        """Raises DaemonFailed for a field that the answer has not."""
+        """Raises DaemonFailed for a missing field."""
         try:
             return self._fields[name]
         except KeyError:
@@ -46,5 +45,5 @@ def parse(content: bytes | str) -> Any:
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if not isinstance(found, Values | list):
-        raise ValueError("neither an object nor a list")  # noqa: TRY004 - as what is no JSON
+        raise ValueError("neither an object nor a list")  # noqa: TRY004 - as for text that is not JSON
     return found

@@ -1,7 +1,4 @@
-"""The daemon's calls, for a program that waits; and its events.
-
-Such a program starts without an event loop and without httpx.
-"""
+"""The blocking client: the daemon's calls and events, without an event loop and without httpx."""
 
 import contextlib
 import time
@@ -37,8 +34,10 @@ class DaemonClient(Api, Waiting[DaemonAddress]):
 
     @classmethod
     def plain(cls, state: Path) -> Self:
-        """The person's, for a program that starts anew for each question: an answer has the attributes of its
-        shape, and was not checked against it. Raises as the constructor.
+        """The person's client for short commands: answers have the attributes of their shapes and are not
+        validated.
+
+        Raises as the constructor.
         """
         return cls(replace(DaemonAddress.of_folder(state), is_plain=True))
 
@@ -56,7 +55,7 @@ class DaemonClient(Api, Waiting[DaemonAddress]):
         self.close()
 
     def close(self) -> None:
-        """Nothing is held between two calls."""
+        """Does nothing: there is no connection between calls."""
 
     def follow(self, *, after: int | None = None, subject: str | None = None) -> "Following":
         """What happens after the position ``after`` (None: from now on). Use the answer as a
@@ -65,50 +64,51 @@ class DaemonClient(Api, Waiting[DaemonAddress]):
         return Following(self.address, stream(self.address, subject, after=after))
 
     def changes(self, subject: str, *, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
-        """When to look how ``subject`` stands, for ever: now, after each event about it, and when the daemon
-        is back.
+        """Yields whenever the state of ``subject`` may have changed: now, after each event, and when the
+        daemon is back.
 
-        What happened before a restart is in no event: a program that looks only at these misses nothing.
+        Events from before a restart are lost; a program that looks each time this yields misses nothing.
         Raises as ``events``.
         """
-        with contextlib.closing(self._heard(subject, Resumption(None, patience))) as heard:
-            for _line in heard:
+        with contextlib.closing(self._events(subject, Resumption(None, patience))) as events:
+            for _line in events:
                 yield None
 
     def events(
         self, *, after: int | None = None, subject: str | None = None, patience: float = PATIENCE_SECONDS
     ) -> "Iterator[Happened]":
-        """What happens, for ever: a stream that breaks off is taken up where it was.
+        """Events, without end: a broken stream is resumed where it was.
 
-        Raises, as the daemon answers; DaemonNotRunning or DaemonFailed where it was away for ``patience``
-        seconds.
+        Raises what the daemon answers with; DaemonNotRunning or DaemonFailed where it was away for
+        ``patience`` seconds.
         """
-        with contextlib.closing(self._heard(subject, Resumption(after, patience))) as heard:
-            for line in heard:
+        with contextlib.closing(self._events(subject, Resumption(after, patience))) as events:
+            for line in events:
                 if line is not None:
                     yield line
 
-    def _heard(self, subject: str | None, place: "Resumption") -> "Generator[Happened | None, None, None]":
-        """Each line, and None where a stream begins."""
+    def _events(
+        self, subject: str | None, resumption: "Resumption"
+    ) -> "Generator[Happened | None, None, None]":
+        """Each event, and None where a stream begins."""
         while True:
             trouble: SignerdError | None = None
             try:
-                with Following(self.address, stream(self.address, subject, resumed=place)) as lines:
+                with Following(self.address, stream(self.address, subject, resumed=resumption)) as lines:
                     yield None
                     for line in lines:
-                        place.hear(line)
+                        resumption.received(line)
                         if line is not None:
                             yield line
             except BROKEN as error:
                 trouble = error
-            self._sleep(place.pause(trouble))
+            self._sleep(resumption.pause(trouble))
 
 
 class Following:
-    """An open stream on a connection of its own: iterate it in any one thread, ``stop`` it from any other.
+    """An open stream of events on its own connection: iterate it in one thread, ``stop`` it from another.
 
-    Yields each line as it happens, and None now and then while nothing does. Ends when the daemon ends it.
-    Raises as DaemonClient does.
+    Yields each event, and None as a heartbeat. Ends when the daemon ends it. Raises as DaemonClient does.
     """
 
     def __init__(self, address: DaemonAddress, request: Request) -> None:

@@ -1,1 +1,1 @@
-"""What decides: pure values and functions. No socket, no clock, no database, no randomness."""
+"""The decisions, as pure values and functions: no socket, clock, database or randomness."""

@@ -13,9 +13,7 @@ GENESIS = bytes(32)
 
 @dataclass(frozen=True)
 class Note:
-    """Something that was decided or happened, not yet in the chain. ``facts``: text, whole numbers, lists of
-    them.
-    """
+    """An entry that is not in the chain yet. ``facts``: text, whole numbers, and lists of them."""
 
     kind: str
     subject: str
@@ -24,9 +22,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of the chain. ``at`` is RFC 3339 UTC, the machine's word: the order is the chain's, not the
-    clock's.
-    """
+    """A row of the chain. ``at`` is RFC 3339 UTC by the machine's clock; the chain gives the order."""
 
     sequence: int
     at: str
@@ -52,10 +48,9 @@ def link(sequence: int, at: str, note: Note, previous: bytes) -> Entry:
 def first_fault(
     entries: Iterable[Entry], after: int = 0, previous: bytes = GENESIS
 ) -> tuple[int, str] | None:
-    """The place of the first entry that is not what the chain says, and why; None where all are whole.
+    """The number of the first entry that breaks the chain, and why; None where the chain is intact.
 
-    ``after`` and ``previous``: the place and the hash of the entry before the first of them, where that is
-    known to be whole.
+    ``after`` and ``previous``: number and hash of a verified entry before the first one.
     """
     expected = after + 1
     for entry in entries:

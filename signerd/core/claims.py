@@ -1,4 +1,4 @@
-"""The platform's word about a vault, and in what it differs from what was pinned (S16)."""
+"""What the platform says about a vault, and how it differs from the pinned one (S16)."""
 
 import hashlib
 from dataclasses import dataclass
@@ -8,8 +8,7 @@ from signerd.core.keys import made_with_former
 from signerd.core.text import canonical, count, foreign, said
 from signerd.core.values import FormerKey, OwnKey, Pin
 
-# An address has at most 90 characters, a bech32 text's bound (BIP-173); what is longer is cut where it is
-# shown.
+# BIP-173's bound; a longer text is cut where it is shown.
 _LONGEST_ADDRESS = 90
 
 NO_KEY_OF_OURS = "None of its keys is a registered key of your device."
@@ -17,7 +16,7 @@ NO_KEY_OF_OURS = "None of its keys is a registered key of your device."
 
 @dataclass(frozen=True)
 class VaultClaim:
-    """What the platform says about a vault. None stands for what it was not asked for yet."""
+    """What the platform says about a vault; None for a field that it has not shown."""
 
     vault_id: str
     workspace_id: int
@@ -29,7 +28,7 @@ class VaultClaim:
 
 
 def contradictions(claim: VaultClaim, vault: Vault) -> tuple[str, ...]:
-    """In what the record's own figures differ from ``vault``: its descriptor's, or the pinned one."""
+    """How the record's figures differ from ``vault``: that of its descriptor, or the pinned one."""
     ours = vault.address(RECEIVE, 0)
     told = (
         _figure("signatures needed", claim.threshold, vault.threshold),
@@ -50,9 +49,7 @@ def _address(text: str | None) -> str:
 
 
 def changes(pin: Pin, claim: VaultClaim) -> tuple[str, ...]:
-    """A sentence for each part that is not as it was pinned; none where all is. A name is a label, and no
-    part.
-    """
+    """A sentence for each difference from the pinned vault. A name is only a label and does not count."""
     pinned, found = pin.vault, []
     if claim.workspace_id != pin.workspace_id:
         found.append(f"It was pinned in workspace {pin.workspace_id}, and is shown in {claim.workspace_id}.")
@@ -66,9 +63,7 @@ def changes(pin: Pin, claim: VaultClaim) -> tuple[str, ...]:
 
 
 def differences(known: Vault, shown: Vault) -> tuple[str, ...]:
-    """What a person is told of two quorums that should be one. None where they are: the order of keys means
-    nothing.
-    """
+    """Sentences for the differences of two quorums. The order of keys does not count."""
     found = []
     if known.threshold != shown.threshold:
         found.append(f"It needs {count(shown.threshold, 'signature', 'signatures')}, not {known.threshold}.")
@@ -92,9 +87,7 @@ def _gone(key: OriginKey, shown: Vault) -> str:
 
 
 def fingerprint_of_change(claim: VaultClaim, network: Network) -> str:
-    """Equal for two records that say the same of the vault, whatever they call it and in which order the keys
-    stand.
-    """
+    """A hash of the record without the name and the order of keys."""
     try:
         quorum = Vault.from_descriptor(claim.descriptor, network).verification_code
     except MultisigError:
@@ -104,14 +97,14 @@ def fingerprint_of_change(claim: VaultClaim, network: Network) -> str:
 
 
 def impostor(vault: Vault, own_keys: tuple[OwnKey, ...]) -> OriginKey | None:
-    """A cosigner that bears the fingerprint of our device and is no key that the device gave (S15)."""
+    """A cosigner with our device's fingerprint whose key our device did not export (S15)."""
     known = {own.key for own in own_keys}
     labels = {own.key.fingerprint for own in own_keys}
     return next((key for key in vault.cosigners if key.fingerprint in labels and key not in known), None)
 
 
 def same_quorum(one: Vault, other: Vault) -> bool:
-    """The same network, threshold and keys; the order in which they are listed means nothing (BIP-67)."""
+    """Whether network, threshold and keys are equal; the order of keys does not count (BIP-67)."""
     return (one.network, one.threshold, frozenset(one.cosigners)) == (
         other.network,
         other.threshold,
@@ -126,13 +119,13 @@ def own_key_of(vault: Vault, own_keys: tuple[OwnKey, ...]) -> OwnKey | None:
 
 
 def former_key_of(vault: Vault, former_keys: tuple[FormerKey, ...]) -> FormerKey | None:
-    """The same of the keys whose devices were replaced."""
+    """As ``own_key_of``, for keys whose devices were replaced."""
     own = own_key_of(vault, tuple(former.own for former in former_keys))
     return next((former for former in former_keys if former.own == own), None)
 
 
 def without_our_key(vault: Vault, former_keys: tuple[FormerKey, ...]) -> str:
-    """What is said of a vault none of whose keys is a registered one of ours."""
+    """The sentence for a vault without a registered key of ours."""
     former = former_key_of(vault, former_keys)
     return NO_KEY_OF_OURS if former is None else made_with_former(former)
 
@@ -143,9 +136,7 @@ def fault_of_pinned(
     own_keys: tuple[OwnKey, ...],
     former_keys: tuple[FormerKey, ...],
 ) -> str | None:
-    """Why nothing is to be sent to a pinned vault. ``told``: the changes that the person has not
-    looked at.
-    """
+    """Why a pinned vault must not be used. ``told``: the changes that the person has not looked at."""
     if told:
         return (
             f"ALARM: the platform has shown another vault than the one that was pinned here. {' '.join(told)}"

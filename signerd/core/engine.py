@@ -1,8 +1,8 @@
-"""(record, event) → new record, effects to perform, notes for the audit chain.
+"""The engine: (record, event) → new record, effects to perform, notes for the audit chain.
 
-In order: the person's decision, the device's answer, the submission to the platform, the end of an imported
-PSBT, and the table of all handlers. Pure: the journal calls it inside the transaction that stores the result;
-the runner performs the effects after that.
+Pure. The journal calls it inside the transaction that stores the result; the runner then performs the
+effects. The handlers are for the person's decision, the device's answer, the submission, and the end of an
+imported PSBT.
 """
 
 import hashlib
@@ -17,15 +17,15 @@ from signerd.core import events, following
 from signerd.core.audit import Note
 from signerd.core.events import (
     Effect,
-    GiveOut,
+    ExportPsbt,
     Level,
     Notify,
     ReadKeys,
     SignOnDevice,
     Step,
     due_effects,
-    go_on,
     request_key,
+    then_step,
 )
 from signerd.core.following import ANEW, COMPLETED, OVER, ended, reconsidered
 from signerd.core.places import NEW_POLICY, policy_code, used_by
@@ -38,18 +38,20 @@ from signerd.core.values import Approval, Decline, Record, ReviewContext, Signat
 from signerd.errors import AnswerRefused, IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
 
 
-def approved(record: Record, event: events.Approved, around: ReviewContext) -> Step:
+def approved(record: Record, event: events.Approved, context: ReviewContext) -> Step:
     state = advance(record.state, Move.APPROVE)
-    found = review(record.snapshot, around)
+    found = review(record.snapshot, context)
     require_assent(found, Approval(event.digest, event.acknowledged))
     approval = Approval(event.digest, event.acknowledged & found.to_acknowledge)
     approved = replace(record, state=state, approval=approval, reason="")
     note = Note("approved", record.psbt_id, {**_shown(found, approval), **_who(event.by)})
-    return Step(approved, due_effects(approved, around), (note,))
+    return Step(approved, due_effects(approved, context), (note,))
 
 
 def require_assent(found: Review, approval: Approval) -> None:
-    """The yes was to what is shown now, nothing in it refuses, and every warning that holds it was named."""
+    """Check that the approval is for what is shown now, that no check refuses, and that every warning is
+    named.
+    """
     if approval.digest != found.digest:
         raise StaleApproval("what you approved is not what the proposal shows now")
     if not found.allowed:
@@ -61,8 +63,8 @@ def require_assent(found: Review, approval: Approval) -> None:
 
 
 def _shown(found: Review, approval: Approval) -> dict[str, Any]:
-    """``payments``: what the vault pays, which the rules count. What a forward pays to the vault is no such
-    thing.
+    """``payments``: what the vault pays, which the rules count; a forward's payment to the vault does not
+    count.
     """
     assert found.inspection is not None
     paid = [[p.script_pubkey.hex(), int(p.amount)] for p in found.inspection.payments]
@@ -80,7 +82,7 @@ def _who(by: str) -> dict[str, str]:
     return {"by": by} if by else {}
 
 
-def refused(record: Record, event: events.Refused, around: ReviewContext) -> Step:
+def refused(record: Record, event: events.Refused, context: ReviewContext) -> Step:
     is_on_its_way = record.snapshot.brought is None and record.state in NOT_TAKEN
     if record.signature is not None and not is_on_its_way:
         raise IllegalEvent("you already signed it: declining now changes nothing")
@@ -89,64 +91,63 @@ def refused(record: Record, event: events.Refused, around: ReviewContext) -> Ste
         record,
         state=advance(record.state, Move.DECLINE),
         approval=None,
-        # The platform knows nothing of an imported PSBT, so it is not told.
+        # The platform is not told about an imported PSBT.
         decline=Decline(event.reason, delivered=record.snapshot.brought is not None),
-        reason=" ".join(filter(None, (reason, _still_out(record)))),
+        reason=" ".join(filter(None, (reason, _exported_note(record)))),
     )
     note = Note("declined", record.psbt_id, {"reason": event.reason, **_who(event.by)})
-    return Step(declined, due_effects(declined, around), (note,))
+    return Step(declined, due_effects(declined, context), (note,))
 
 
-# Of what was exported, whatever becomes of it here.
+# The reason for an exported proposal that has ended here.
 STILL_OUT = "It was exported and may be signed all the same: it counts as signed here."
 SEEN = "You had signed it, and the platform may have the signature: it counts as signed here."
 
 
-def _still_out(record: Record) -> str:
+def _exported_note(record: Record) -> str:
     if record.signature is not None:
         return SEEN
     return "" if record.exported is None else STILL_OUT
 
 
-def device_found(record: Record, event: events.DeviceFound, around: ReviewContext) -> Step:
-    """The last look before the device is asked: the approval must still be to what would be shown now."""
+def device_found(record: Record, event: events.DeviceFound, context: ReviewContext) -> Step:
+    """Checks the approval a last time before the device is asked."""
     state = advance(record.state, Move.ASK_DEVICE)
     try:
-        signing, approval = _last_look(record, around)
+        signing, approval = _require_valid_approval(record, context)
     except (StaleApproval, RefusedByChecks, NeedsAcknowledgement):
-        return _asked_again(record, around)
+        return _approval_lapsed(record, context)
     at_device, fingerprint = replace(record, state=state), signing.key.origin.fingerprint
     effect = SignOnDevice(record.psbt_id, record.snapshot.psbt, signing.policy, fingerprint, event.device)
     facts = {"device": event.device, "digest": approval.digest, "fingerprint": str(fingerprint)}
     return Step(at_device, (effect,), (Note("device-asked", record.psbt_id, facts),))
 
 
-def _last_look(record: Record, around: ReviewContext) -> tuple[Signing, Approval]:
-    """What signs it, and the approval, where that is still to what would be shown now.
-
-    Raises as ``require_assent``.
+def _require_valid_approval(record: Record, context: ReviewContext) -> tuple[Signing, Approval]:
+    """The key and policy to sign with, and the approval, if it is still valid. Raises as
+    ``require_assent``.
     """
-    signing = signing_of(record.snapshot, around)
+    signing = signing_of(record.snapshot, context)
     if record.approval is None or record.signature is not None or signing is None:
         raise StaleApproval("what you approved is not what the proposal shows now")
-    require_assent(review(record.snapshot, around), record.approval)
+    require_assent(review(record.snapshot, context), record.approval)
     return signing, record.approval
 
 
-def exported(record: Record, event: events.Exported, around: ReviewContext) -> Step:
-    """As a device is asked. From here on it may be signed, and nothing takes that back.
+def exported(record: Record, event: events.Exported, context: ReviewContext) -> Step:
+    """As for a connected device. From here on it may be signed, which cannot be reverted.
 
-    Given out again it is the same bytes: the look raises where they should stay here.
+    A repeated export gives the same bytes; it raises where the approval is no longer valid.
     """
     state, again = advance(record.state, Move.EXPORT), record.exported is not None
     try:
-        signing, approval = _last_look(record, around)
+        signing, approval = _require_valid_approval(record, context)
     except (StaleApproval, RefusedByChecks, NeedsAcknowledgement):
         if again:
             raise
-        return _asked_again(record, around)
+        return _approval_lapsed(record, context)
     psbt = record.snapshot.psbt if record.exported is None else record.exported
-    effect = GiveOut(record.psbt_id, psbt, signing.policy)
+    effect = ExportPsbt(record.psbt_id, psbt, signing.policy)
     facts = {
         "digest": approval.digest,
         "fingerprint": str(signing.key.origin.fingerprint),
@@ -158,62 +159,60 @@ def exported(record: Record, event: events.Exported, around: ReviewContext) -> S
     return Step(replace(record, state=state, exported=psbt), (effect,), notes)
 
 
-def answered(record: Record, event: events.Answered, around: ReviewContext) -> Step:
+def answered(record: Record, event: events.Answered, context: ReviewContext) -> Step:
     """S19: as ``device_returned``, against the bytes that were exported.
 
-    Raises what ``require_assent`` raises, and AnswerRefused: nothing has changed, and another file may be
-    brought. Days may lie between: a payment that was signed meanwhile, or a vault that changed, must stop
-    this one before it leaves.
+    Raises what ``require_assent`` raises, and AnswerRefused; nothing has changed, and another file may be
+    imported. Days may have passed: a payment that was signed meanwhile, or a changed vault, must stop this
+    one.
     """
     state = advance(record.state, Move.ANSWERED)
-    signing, _approval = _last_look(record, around)
-    assert record.exported is not None, "the table leads here from *exported* only"
+    signing, _approval = _require_valid_approval(record, context)
+    assert record.exported is not None, "only from the state *exported*"
     try:
-        signed = _with_verified_signatures(record.exported, event.psbt, signing)
+        signed = _verified(record.exported, event.psbt, signing)
     except MultisigError as error:
         raise AnswerRefused(said(error)) from error
-    return _signed(replace(record, state=state), signed, signing, around, event.by)
+    return _signed(replace(record, state=state), signed, signing, context, event.by)
 
 
-def _asked_again(record: Record, around: ReviewContext) -> Step:
+def _approval_lapsed(record: Record, context: ReviewContext) -> Step:
     sentence = "The proposal changed after you approved it: look at it again."
     note = Note("approval-lapsed", record.psbt_id)
-    again = reconsidered(record, events.Reconsidered(), around)
+    again = reconsidered(record, events.Reconsidered(), context)
     told = Notify(record.psbt_id, Level.ATTENTION, sentence)
     return Step(again.record, (*again.effects, told), (note, *again.notes))
 
 
-def device_returned(record: Record, event: events.DeviceReturned, around: ReviewContext) -> Step:
-    """S19: only signatures are taken from what came back, each is verified, and every input must
-    have ours.
-    """
+def device_returned(record: Record, event: events.DeviceReturned, context: ReviewContext) -> Step:
+    """S19: only verified signatures are used of the returned PSBT, and every input must have ours."""
     verifying = replace(record, state=advance(record.state, Move.DEVICE_RETURNED))
-    signing = signing_of(record.snapshot, around)
-    if signing is None or (around.pin is None and not record.snapshot.is_of_profile):
+    signing = signing_of(record.snapshot, context)
+    if signing is None or (context.pin is None and not record.snapshot.is_of_profile):
         return _verify_failed(verifying, "the vault is no longer pinned.")
     try:
-        signed = _with_verified_signatures(record.snapshot.psbt, event.psbt, signing)
+        signed = _verified(record.snapshot.psbt, event.psbt, signing)
     except MultisigError as error:
         return _verify_failed(verifying, said(error))
     verified = replace(verifying, state=advance(verifying.state, Move.VERIFIED))
-    return _signed(verified, signed, signing, around)
+    return _signed(verified, signed, signing, context)
 
 
-def _signed(verified: Record, signed: bytes, signing: Signing, around: ReviewContext, by: str = "") -> Step:
+def _signed(verified: Record, signed: bytes, signing: Signing, context: ReviewContext, by: str = "") -> Step:
     psbt_id = verified.psbt_id
     signature = Signature(signed, request_key("submit", psbt_id, signed))
     stored = replace(verified, signature=signature, reason="")
     facts = {
         "idempotency_key": signature.idempotency_key,
         "psbt_sha256": hashlib.sha256(signed).hexdigest(),
-        **_places(signed, signing, around),
+        **_places(signed, signing, context),
         **_who(by),
     }
-    step = Step(stored, due_effects(stored, around), (Note("signed", psbt_id, facts),))
-    return go_on(step, lambda r: handed_over(r) or ended(r))
+    step = Step(stored, due_effects(stored, context), (Note("signed", psbt_id, facts),))
+    return then_step(step, lambda r: ready_for_importer(r) or ended(r))
 
 
-def _with_verified_signatures(asked: bytes, returned: bytes, signing: Signing) -> bytes:
+def _verified(asked: bytes, returned: bytes, signing: Signing) -> bytes:
     policy, fingerprint = signing.policy, signing.key.origin.fingerprint
     signed = accept_signatures(Psbt.parse(asked), Psbt.parse(returned), policy, fingerprint)
     missing = signer_progress(signed, policy, fingerprint).missing
@@ -222,11 +221,11 @@ def _with_verified_signatures(asked: bytes, returned: bytes, signing: Signing) -
     return signed.to_bytes()
 
 
-def _places(signed: bytes, signing: Signing, around: ReviewContext) -> dict[str, Any]:
-    """S29: the addresses that are known to be used from now on."""
+def _places(signed: bytes, signing: Signing, context: ReviewContext) -> dict[str, Any]:
+    """S29: the addresses that are now known to be used."""
     code = policy_code(signing.policy)
-    inspection = inspect(Psbt.parse(signed), signing.policy, network=around.network)
-    return {"places": used_by(inspection, around.places.get(code, NEW_POLICY)), "policy": code}
+    inspection = inspect(Psbt.parse(signed), signing.policy, network=context.network)
+    return {"places": used_by(inspection, context.places.get(code, NEW_POLICY)), "policy": code}
 
 
 def _verify_failed(verifying: Record, why: str) -> Step:
@@ -236,31 +235,30 @@ def _verify_failed(verifying: Record, why: str) -> Step:
     )
     told = Notify(verifying.psbt_id, Level.ALARM, reason)
     step = Step(failed, (told,), (Note("verify-failed", verifying.psbt_id, {"why": why}),))
-    return go_on(step, ended)
+    return then_step(step, ended)
 
 
 def device_failed(record: Record, event: events.DeviceFailed, _around: ReviewContext) -> Step:
     facts = {"asked": event.asked, "code": event.code, "sentence": event.sentence}
     if not event.asked:
         waiting = replace(record, state=advance(record.state, Move.DEVICE_NOT_READY), reason=event.sentence)
-        return go_on(Step(waiting, notes=(Note("device-not-ready", record.psbt_id, facts),)), ended)
+        return then_step(Step(waiting, notes=(Note("device-not-ready", record.psbt_id, facts),)), ended)
     interrupted = replace(
         record, state=advance(record.state, Move.DEVICE_FAILED), approval=None, reason=event.sentence
     )
     told = Notify(record.psbt_id, Level.ATTENTION, event.sentence)
-    return go_on(Step(interrupted, (told,), (Note("interrupted", record.psbt_id, facts),)), ended)
+    return then_step(Step(interrupted, (told,), (Note("interrupted", record.psbt_id, facts),)), ended)
 
 
-# The platform's word for "no longer pending, or replaced": the next poll tells what became of it.
+# The platform's code for "no longer pending, or replaced"; the next poll has its outcome.
 NO_LONGER_PENDING = "STATE_CONFLICT"
 
-# Its word about the key, not about the proposal: what else it says of our keys is read at once.
+# About the key, not the proposal: our keys are read again at once.
 KEY_REVOKED = "KEY_REVOKED"
 
-# Where a later poll may have taken the proposal while the answer to our submission was still on its way.
+# States that a poll may have reached while our submission was under way.
 OVERTAKEN = OVER | {State.BROADCAST, State.CONFIRMED}
-# And the person may have said no to what is kept. That it was taken is their news all the same; what the
-# platform shows may have told that before.
+# Also declined by the person while it was kept, or shown by the platform as submitted.
 OVERRULED = OVERTAKEN | {State.DECLINED, State.SUBMITTED}
 
 
@@ -287,46 +285,46 @@ def submit_accepted(record: Record, event: events.SubmitAccepted, _around: Revie
         reason = f"{TAKEN_ALL_THE_SAME} {reason}"
     effects = (Notify(record.psbt_id, Level.ALARM, reason),) if said_no else ()
     if event.sentence and event.status in COMPLETED:
-        # It may say that it took nothing because others completed it: no more is claimed than that.
+        # Others may have completed it without our signature.
         out = replace(record, state=advance(record.state, Move.WENT_OUT), reason=reason)
         facts = {"from": record.state.value, "platform": event.status.value, "txid": ""}
         return Step(out, effects, (Note(out.state.value, record.psbt_id, facts),))
     accepted = replace(record, state=advance(record.state, Move.ACCEPTED), reason=reason)
     counted = {"collected": event.collected, "required": event.required}
-    return go_on(Step(accepted, effects, (Note("submitted", record.psbt_id, counted),)), ended)
+    return then_step(Step(accepted, effects, (Note("submitted", record.psbt_id, counted),)), ended)
 
 
-# Of what was on its way when it was declined, withdrawn or ended.
+# The reason for what was declined, withdrawn or ended while it was being submitted.
 TAKEN_ALL_THE_SAME = "The platform took your signature all the same: it may be paid."
 
 
-def polled(record: Record, event: events.Polled, around: ReviewContext) -> Step:
-    """As ``following.polled``; of what was declined or withdrawn, what is shown may carry our signature: its
-    acceptance was not heard.
+def polled(record: Record, event: events.Polled, context: ReviewContext) -> Step:
+    """As ``following.polled``. A declined or withdrawn proposal may be shown with our signature: the answer
+    to its submission was lost.
     """
-    step = following.polled(record, event, around)
+    step = following.polled(record, event, context)
     after = step.record
     unheard = after.state in (State.DECLINED, State.WITHDRAWN) and after.signature is not None
     if step == Step(record) or not unheard or after.snapshot.status is not ProposalStatus.PENDING:
         return step
-    if own_signature(event.snapshot, around) is None:
+    if own_signature(event.snapshot, context) is None:
         return step
     told = events.SubmitAccepted(after.snapshot.collected, after.snapshot.required)
-    return go_on(step, lambda known: submit_accepted(known, told, around))
+    return then_step(step, lambda known: submit_accepted(known, told, context))
 
 
-def submit_undelivered(record: Record, event: events.SubmitUndelivered, around: ReviewContext) -> Step:
+def submit_undelivered(record: Record, event: events.SubmitUndelivered, context: ReviewContext) -> Step:
     if record.state in OVERRULED:
         return _late(record, "undelivered")
     if record.state is State.KEPT:
         return Step(record)
     waiting = replace(record, state=advance(record.state, Move.UNDELIVERED), reason=event.sentence)
     note = Note("undelivered", record.psbt_id, {"sentence": event.sentence})
-    return Step(waiting, due_effects(waiting, around), (note,))
+    return Step(waiting, due_effects(waiting, context), (note,))
 
 
-def submit_kept(record: Record, event: events.SubmitKept, around: ReviewContext) -> Step:
-    """Told and noted once for each sentence, however often it is tried."""
+def submit_kept(record: Record, event: events.SubmitKept, context: ReviewContext) -> Step:
+    """Notified and recorded once for each sentence."""
     if record.state in OVERRULED:
         return _late(record, event.code)
     reason = f"Signed and kept: {foreign(event.sentence)} {GOES_AGAIN}"
@@ -335,7 +333,7 @@ def submit_kept(record: Record, event: events.SubmitKept, around: ReviewContext)
         return Step(record)
     facts = {"code": event.code, "sentence": event.sentence}
     told = Notify(record.psbt_id, Level.ATTENTION, reason)
-    return Step(kept, (told, *due_effects(kept, around)), (Note(State.KEPT.value, record.psbt_id, facts),))
+    return Step(kept, (told, *due_effects(kept, context)), (Note(State.KEPT.value, record.psbt_id, facts),))
 
 
 GOES_AGAIN = (
@@ -355,11 +353,11 @@ def submit_turned_down(record: Record, event: events.SubmitTurnedDown, _around: 
     told: tuple[Effect, ...] = (Notify(record.psbt_id, Level.ATTENTION, reason),)
     if event.code == KEY_REVOKED:
         told = (*told, ReadKeys())
-    return go_on(Step(refused, told, (Note("turned-down", record.psbt_id, facts),)), ended)
+    return then_step(Step(refused, told, (Note("turned-down", record.psbt_id, facts),)), ended)
 
 
 def _late(record: Record, answer: str) -> Step:
-    """The platform's later word already stands: the answer is noted and changes nothing."""
+    """A later poll was recorded already: the answer is noted and changes nothing."""
     return Step(record, notes=(Note("late-answer", record.psbt_id, {"answer": answer}),))
 
 
@@ -372,9 +370,9 @@ def decline_delivered(record: Record, event: events.DeclineDelivered, _around: R
     return Step(delivered, told, (Note("decline-delivered", record.psbt_id, {"sentence": event.sentence}),))
 
 
-def handed_over(record: Record) -> Step | None:
-    """An imported PSBT is not submitted: its signature is ready for the app or person that imported it. None
-    for a proposal.
+def ready_for_importer(record: Record) -> Step | None:
+    """The step for an imported PSBT, which is not submitted but ready for its importer. None for a
+    proposal.
     """
     if record.snapshot.brought is None:
         return None
@@ -384,7 +382,7 @@ def handed_over(record: Record) -> Step | None:
 
 
 def taken_back(record: Record, _event: events.TakenBack, _around: ReviewContext) -> Step:
-    """Raises IllegalEvent where a device is asked, or it is decided: a signature cannot be taken back."""
+    """The importer withdraws it. Raises IllegalEvent where it is decided, or a device is being asked."""
     if record.snapshot.brought is None or record.state not in UNDECIDED:
         raise IllegalEvent(f"what is {record.state} cannot be taken back")
     by = record.snapshot.brought.by
@@ -400,9 +398,7 @@ _LAPSED = {
 
 
 def lapsed(record: Record, _event: events.Lapsed, _around: ReviewContext) -> Step:
-    """Nothing where it is decided. Nothing while a device is being asked either: its answer counts, and this
-    is checked again after it.
-    """
+    """Does nothing where it is decided, or while a device is being asked: it is checked again afterwards."""
     if record.snapshot.brought is None:
         return following.lapsed(record)
     if record.state not in (*UNDECIDED, State.EXPORTED):
@@ -412,14 +408,14 @@ def lapsed(record: Record, _event: events.Lapsed, _around: ReviewContext) -> Ste
     return Step(gone, notes=(Note("lapsed", record.psbt_id),))
 
 
-def decide(record: Record, event: events.Event, around: ReviewContext) -> Step:
+def decide(record: Record, event: events.Event, context: ReviewContext) -> Step:
     """Apply one event.
 
     Raises:
         IllegalEvent, StaleApproval, RefusedByChecks, NeedsAcknowledgement, AnswerRefused: nothing has
         changed.
     """
-    return HANDLERS[type(event)](record, event, around)
+    return HANDLERS[type(event)](record, event, context)
 
 
 def restarted(record: Record, _event: events.Restarted, _around: ReviewContext) -> Step:
@@ -430,7 +426,7 @@ def restarted(record: Record, _event: events.Restarted, _around: ReviewContext) 
     anew = replace(record, state=state)
     if state is State.INTERRUPTED:
         anew = replace(anew, approval=None, reason="signerd stopped while your device was being asked.")
-    return go_on(Step(anew, notes=(Note("restarted", record.psbt_id, facts),)), ended)
+    return then_step(Step(anew, notes=(Note("restarted", record.psbt_id, facts),)), ended)
 
 
 HANDLERS: Mapping[type, Callable[[Record, Any, ReviewContext], Step]] = MappingProxyType(

@@ -1,8 +1,6 @@
-"""What goes into the engine and comes out of it: events, the effects to perform, and the step that a decision
-makes.
+"""The engine's input and output: events, effects and steps.
 
-Events are what can happen to a proposal: frozen values that the runner and the person feed to the engine.
-Effects are what the core asks of the outside: the runner performs them after they are recorded.
+Events are what can happen to a proposal. Effects are what the runner performs after the step is recorded.
 """
 
 import hashlib
@@ -21,21 +19,21 @@ from signerd.core.values import Record, ReviewContext, Snapshot
 
 @dataclass(frozen=True)
 class Polled:
-    """The platform's word, new or again."""
+    """The platform's current state of the proposal."""
 
     snapshot: Snapshot
 
 
 @dataclass(frozen=True)
 class Reconsidered:
-    """A pin, a registered key or a limit changed: judge it anew."""
+    """A pin, a registered key or a limit changed: review it again."""
 
 
 @dataclass(frozen=True)
 class Approved:
-    """The person's yes to exactly what ``digest`` covers, naming the warnings that hold it.
+    """The person's approval of exactly what ``digest`` covers, with the acknowledged warnings.
 
-    ``by``: where it was said, or which app said it; nothing where that is not known.
+    ``by``: the interface or app that it came from; empty if unknown.
     """
 
     digest: str
@@ -45,7 +43,7 @@ class Approved:
 
 @dataclass(frozen=True)
 class Refused:
-    """The person's no. ``reason`` goes to the platform; ``by``: as ``Approved``."""
+    """The person declines. ``reason`` goes to the platform; ``by``: as ``Approved``."""
 
     reason: str
     by: str = ""
@@ -60,9 +58,9 @@ class DeviceFound:
 
 @dataclass(frozen=True)
 class Exported:
-    """The person takes the PSBT to a device without a cable. ``by``: as ``Approved``.
+    """The person exports the PSBT for a device without a cable. ``by``: as ``Approved``.
 
-    ``request_sha256``: of the bytes that leave, which is the PSBT without what a device does not need.
+    ``request_sha256``: of the exported bytes, which leave out what a device does not need.
     """
 
     by: str = ""
@@ -71,7 +69,7 @@ class Exported:
 
 @dataclass(frozen=True)
 class Answered:
-    """What such a device wrote, as it was brought. The bytes are not believed yet."""
+    """The imported answer of such a device; not verified yet."""
 
     psbt: bytes = field(repr=False)
     by: str = ""
@@ -79,16 +77,14 @@ class Answered:
 
 @dataclass(frozen=True)
 class DeviceReturned:
-    """The device gave signatures. The bytes are not believed yet."""
+    """The device returned signatures; not verified yet."""
 
     psbt: bytes
 
 
 @dataclass(frozen=True)
 class DeviceFailed:
-    """No signature came. ``asked``: the person may have been shown something; else the device was just not
-    ready.
-    """
+    """No signature. ``asked``: the device may have shown something; else it was only not ready."""
 
     code: str
     sentence: str
@@ -97,13 +93,13 @@ class DeviceFailed:
 
 @dataclass(frozen=True)
 class SubmitStarted:
-    """The stored bytes are about to leave."""
+    """The stored signature is about to be sent."""
 
 
 @dataclass(frozen=True)
 class SubmitAccepted:
-    """The platform holds our signature, or needs it no more. ``status``: of the proposal by now, where it
-    says so. ``sentence``: what it says beside that, if anything.
+    """The platform has our signature, or no longer needs it. ``status``: the proposal's, if given.
+    ``sentence``: its remark, if any.
     """
 
     collected: int
@@ -114,14 +110,14 @@ class SubmitAccepted:
 
 @dataclass(frozen=True)
 class SubmitUndelivered:
-    """No answer, or one that says to try again. The platform may hold the signature all the same."""
+    """No answer, or one that says to try again. The platform may have the signature."""
 
     sentence: str
 
 
 @dataclass(frozen=True)
 class SubmitKept:
-    """A no for now: what it hangs on may change, and the same signature be taken then."""
+    """A temporary refusal: its cause may change, and the same signature may be accepted then."""
 
     code: str
     sentence: str
@@ -129,7 +125,7 @@ class SubmitKept:
 
 @dataclass(frozen=True)
 class SubmitTurnedDown:
-    """A final no from the platform."""
+    """A final refusal by the platform."""
 
     code: str
     sentence: str
@@ -137,28 +133,24 @@ class SubmitTurnedDown:
 
 @dataclass(frozen=True)
 class DeclineDelivered:
-    """The platform has answered the person's no. ``sentence``: what it says beside that, if anything: that
-    it needs it no more, or has their signature.
-    """
+    """The platform has answered the decline. ``sentence``: its remark, if any."""
 
     sentence: str = ""
 
 
 @dataclass(frozen=True)
 class Restarted:
-    """The daemon starts, and does not know how far an effect went."""
+    """The daemon started again; effects may have been interrupted."""
 
 
 @dataclass(frozen=True)
 class Recalled:
-    """The journal was restored: what the platform shows of the proposal may carry a signature of ours."""
+    """The journal was restored, and the platform's PSBT may have a signature of ours."""
 
 
 @dataclass(frozen=True)
 class Replaced:
-    """After the signature, the proposal ``by`` was heard of, which was made to replace it: that one may be
-    over by now.
-    """
+    """The proposal ``by`` was made to replace this one after it was signed; ``by`` may have ended."""
 
     by: str
 
@@ -170,9 +162,7 @@ class TakenBack:
 
 @dataclass(frozen=True)
 class Lapsed:
-    """The time is over: in which an imported PSBT could be decided about, a signature be submitted, or what
-    ended be followed.
-    """
+    """A deadline passed: to decide about an imported PSBT, to submit a signature, or to follow what ended."""
 
 
 Event = (
@@ -201,9 +191,7 @@ Event = (
 
 @dataclass(frozen=True)
 class AskPerson:
-    """Show the proposal and wait for a yes or a no. ``screen``: what the device will not show, in words; else
-    empty.
-    """
+    """Ask the person to approve or decline. ``screen``: what the device will not show, in words, or empty."""
 
     psbt_id: str
     screen: str = ""
@@ -229,8 +217,8 @@ class SignOnDevice:
 
 
 @dataclass(frozen=True)
-class GiveOut:
-    """Let the person have this PSBT. Performed only once *exported* is recorded; safe to repeat."""
+class ExportPsbt:
+    """Export this PSBT. Performed after *exported* is recorded; safe to repeat."""
 
     psbt_id: str
     psbt: bytes = field(repr=False)
@@ -249,7 +237,7 @@ class Submit:
 
 @dataclass(frozen=True)
 class SubmitDecline:
-    """Tell the platform of the person's no; safe to repeat."""
+    """Send the person's decline; safe to repeat."""
 
     psbt_id: str
     workspace_id: int
@@ -262,13 +250,13 @@ class Level(StrEnum):
     ALARM = "alarm"
 
 
-# What is told about no proposal and no vault.
+# The subject of notifications about the registration.
 REGISTRATION = "registration"
 
 
 @dataclass(frozen=True)
 class Notify:
-    """Tell the person something that needs no answer: about a proposal, a vault, or the registration."""
+    """Notify the person: about a proposal, a vault, or the registration."""
 
     psbt_id: str
     level: Level
@@ -277,25 +265,23 @@ class Notify:
 
 @dataclass(frozen=True)
 class ReadKeys:
-    """The platform spoke of our key as revoked: read what it says of our keys, now."""
+    """The platform reported our key as revoked: read our keys now."""
 
 
-Effect = AskPerson | FindDevice | SignOnDevice | GiveOut | Submit | SubmitDecline | Notify | ReadKeys
+Effect = AskPerson | FindDevice | SignOnDevice | ExportPsbt | Submit | SubmitDecline | Notify | ReadKeys
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a decision changes. The same record and no notes mean that nothing happened."""
+    """The result of a decision. The same record and no notes mean that nothing happened."""
 
     record: Record
     effects: tuple[Effect, ...] = ()
     notes: tuple[Note, ...] = ()
 
 
-def go_on(step: Step, then: Callable[[Record], Step | None]) -> Step:
-    """Go on from a step's record; where the second step moves on, the first one's standing
-    effects are void.
-    """
+def then_step(step: Step, then: Callable[[Record], Step | None]) -> Step:
+    """Apply a second step. Of the first one's effects only notifications are kept."""
     following = then(step.record)
     if following is None:
         return step
@@ -303,14 +289,14 @@ def go_on(step: Step, then: Callable[[Record], Step | None]) -> Step:
     return Step(following.record, lasting + following.effects, step.notes + following.notes)
 
 
-def due_effects(record: Record, around: ReviewContext) -> tuple[Effect, ...]:
-    """What the record's state asks of the outside, now and again after every restart."""
+def due_effects(record: Record, context: ReviewContext) -> tuple[Effect, ...]:
+    """The effects of the record's state, also after a restart."""
     snapshot = record.snapshot
     match record.state:
         case State.WAITING_PERSON | State.INTERRUPTED:
-            return (AskPerson(record.psbt_id, _not_on_screen(snapshot, around)),)
+            return (AskPerson(record.psbt_id, _not_on_screen(snapshot, context)),)
         case State.WAITING_DEVICE:
-            signing = signing_of(snapshot, around)
+            signing = signing_of(snapshot, context)
             return () if signing is None else (FindDevice(record.psbt_id, signing.key.origin.fingerprint),)
         case State.SIGNED | State.KEPT if record.signature is not None:
             stored = record.signature
@@ -323,14 +309,14 @@ def due_effects(record: Record, around: ReviewContext) -> tuple[Effect, ...]:
             return ()
 
 
-def _not_on_screen(snapshot: Snapshot, around: ReviewContext) -> str:
+def _not_on_screen(snapshot: Snapshot, context: ReviewContext) -> str:
     payload = payload_of_bytes(snapshot.psbt) if snapshot.is_of_token else None
-    if payload is None or not hidden_parts(payload, around.screen):
+    if payload is None or not hidden_parts(payload, context.screen):
         return ""
-    return screen_words(payload, around.screen)
+    return screen_words(payload, context.screen)
 
 
 def request_key(purpose: str, psbt_id: str, content: bytes) -> str:
-    """The same bytes for the same proposal always travel under the same Idempotency-Key."""
+    """The Idempotency-Key of these bytes for this proposal."""
     digest = hashlib.sha256(content).digest()
     return hashlib.sha256(f"signerd/{purpose}/{psbt_id}/".encode() + digest).hexdigest()

@@ -1,8 +1,8 @@
-"""When one transaction takes another's place: what of it counts, and in what two of them differ (S6, S11).
+"""Replacements: the figures that are compared, and the differences of two transactions (S6, S11).
 
-A family is a transaction, its fee bumps, and theirs. No list of it is kept, because such a list would rest on
-what proposals say of themselves. Each of two transactions is compared with the other, by its proven figures.
-Two that share a coin exclude each other; two that do not, do not, whatever they both replace.
+A family is a transaction, its fee bumps, and theirs. No list of its members is kept: it would rest on claims
+of the proposals. Pairs of transactions are compared by their proven figures. Only two that share a coin
+exclude each other, whatever they both replace.
 """
 
 from collections import Counter
@@ -24,16 +24,13 @@ from multisig import (
 from signerd.core.text import amount
 
 Payments = Counter[tuple[bytes, int]]
-# BIP-125, rule 4: a replacement pays for its own way too. Nodes ask for this many sat/kvB at most (Bitcoin
-# Core before 30).
+# BIP-125, rule 4: a replacement also pays for its own relay, at most this rate (Bitcoin Core before 30).
 INCREMENTAL_RELAY = FeeRate(1_000)
 
 
 @dataclass(frozen=True)
 class Figures:
-    """``payments``: every output that is not proven to come back, with how often it is there. ``fee`` in
-    satoshis.
-    """
+    """``payments``: counts of the outputs that are not proven change. ``fee`` in satoshis."""
 
     outpoints: frozenset[OutPoint]
     payments: Payments
@@ -60,8 +57,8 @@ def figures_of(inspection: Inspection) -> Figures:
 
 
 def read_figures(psbt: bytes, policy: Policy) -> Figures | None:
-    """None where it cannot be read, or not every coin of it is proven to be the policy's: its fee is not
-    known then.
+    """None where the PSBT is malformed, or a coin is not proven to be the policy's: the fee is then
+    unknown.
     """
     try:
         inspection = inspect(Psbt.parse(psbt), policy, network=policy.network, limits=FeeLimits())
@@ -72,7 +69,7 @@ def read_figures(psbt: bytes, policy: Policy) -> Figures | None:
 
 
 def outbids(second: Figures, first: Figures) -> bool:
-    """BIP-125, rules 3 and 4, as a node reads them that knows of these two only."""
+    """Whether ``second`` may replace ``first`` by BIP-125, rules 3 and 4."""
     return (
         second.fee * 1000 >= first.fee * 1000 + second.vsize * INCREMENTAL_RELAY.sat_per_kvb
         and _rate_rises(first, second)
@@ -80,8 +77,8 @@ def outbids(second: Figures, first: Figures) -> bool:
 
 
 def differences(first: Figures, second: Figures, network: Network) -> tuple[str, ...]:
-    """In what the second does more than raise the first's fee. None: it is a fee bump, paid by what comes
-    back to us.
+    """Sentences for what the second does beyond raising the fee; none for a fee bump that is paid from the
+    change.
     """
     return (*_of_payments(first, second, network), *_of_coins(first, second), *_of_fee(first, second))
 

@@ -1,8 +1,7 @@
-"""The platform's word about a proposal, and what this machine makes of it.
+"""Following the platform's state of a proposal.
 
-At the end: proposals of a pinned vault that never awaited this machine while it was running. What others
-signed of them is a warning (S27), and the person is not asked about them. The platform can hide such a
-proposal or its signatures; nothing it says about one makes a check pass.
+Also proposals of a pinned vault that never awaited this machine: what others signed is a warning (S27), and
+the person is not asked about them. The platform can hide them; no check passes because of them.
 """
 
 import hashlib
@@ -13,7 +12,7 @@ from custody.schemas.vaults import MAX_SIGNERS
 from multisig import MultisigError, Psbt
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.events import Level, Notify, Step, due_effects, go_on
+from signerd.core.events import Level, Notify, Step, due_effects, then_step
 from signerd.core.review import review
 from signerd.core.states import TABLE, TO_SUBMIT, UNDECIDED, Move, State, advance
 from signerd.core.text import foreign
@@ -30,22 +29,22 @@ ENDS = {
     ProposalStatus.INVALIDATED: Move.WITHDRAW,
     ProposalStatus.FAILED: Move.WITHDRAW,
 }
-# After six confirmations a reorganisation that undoes one would be news everywhere.
+# Deeper reorganisations are not expected.
 SETTLED_CONFIRMATIONS = 6
-# The states after which nothing more is learnt of an imported PSBT.
+# The final states of an imported PSBT.
 BROUGHT_ENDS = frozenset({State.HANDED_OVER, State.DECLINED, State.EXPIRED, State.WITHDRAWN})
-# The threshold was met by the others: our signature is not wanted any more.
+# Others met the threshold: our signature is no longer needed.
 MET_BY_OTHERS = frozenset({ProposalStatus.SIGNED, ProposalStatus.STALLED})
-# The platform's words that it is over. They do not bind a signature that is out.
+# The platform says that it ended. A signature that was submitted may still confirm.
 OVER = frozenset({State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN})
 
 
-def receive(snapshot: Snapshot, around: ReviewContext) -> Step:
-    """A proposal seen for the first time: judged at once."""
+def receive(snapshot: Snapshot, context: ReviewContext) -> Step:
+    """A proposal that is seen for the first time is reviewed at once."""
     record = Record(snapshot, State.RECEIVED, identity_of(snapshot.psbt))
     facts = {"transaction": record.identity, "vault": snapshot.vault_id, **_importer(snapshot)}
     first = Note("received", snapshot.psbt_id, facts)
-    return go_on(Step(record, notes=(first,)), lambda r: ended(r) or judged(r, around))
+    return then_step(Step(record, notes=(first,)), lambda r: ended(r) or judged(r, context))
 
 
 def _importer(snapshot: Snapshot) -> dict[str, str]:
@@ -53,26 +52,26 @@ def _importer(snapshot: Snapshot) -> dict[str, str]:
     return {} if brought is None else {"app": brought.app_id or "", "brought_by": brought.by}
 
 
-def polled(record: Record, event: events.Polled, around: ReviewContext) -> Step:
-    # The platform knows nothing of an imported PSBT: what it shows under that id is something else.
+def polled(record: Record, event: events.Polled, context: ReviewContext) -> Step:
+    # The platform does not have imported PSBTs: what it shows under that id is another proposal.
     if event.snapshot == record.snapshot or record.snapshot.brought is not None:
         return Step(record)
-    if _belongs_elsewhere(record, event.snapshot) or identity_of(event.snapshot.psbt) != record.identity:
+    if _moved(record, event.snapshot) or identity_of(event.snapshot.psbt) != record.identity:
         return _altered(record, event.snapshot)
     updated = replace(record, snapshot=event.snapshot)
     at_its_end = ended(updated)
     if at_its_end is not None:
         return at_its_end
-    if record.state in (State.REFUSED, State.WAITING_PERSON) and _reads_differently(record, updated, around):
-        return reconsidered(updated, events.Reconsidered(), around)
+    if record.state in (State.REFUSED, State.WAITING_PERSON) and _shows_other_review(
+        record, updated, context
+    ):
+        return reconsidered(updated, events.Reconsidered(), context)
     return Step(updated)
 
 
-def _belongs_elsewhere(record: Record, snapshot: Snapshot) -> bool:
-    """A proposal never moves: its vault says which others it is compared with, and where its signature goes.
-
-    Nor does it become a forward, or cease to be one: that says whose coins it spends, and which of our keys
-    signs.
+def _moved(record: Record, snapshot: Snapshot) -> bool:
+    """Whether vault, workspace or kind changed. They decide which proposals it is compared with, where its
+    signature is sent, and which of our keys signs.
     """
     known = record.snapshot
     return (snapshot.vault_id, snapshot.workspace_id, snapshot.kind) != (
@@ -82,15 +81,15 @@ def _belongs_elsewhere(record: Record, snapshot: Snapshot) -> bool:
     )
 
 
-def _reads_differently(old: Record, new: Record, around: ReviewContext) -> bool:
-    return review(old.snapshot, around).digest != review(new.snapshot, around).digest
+def _shows_other_review(old: Record, new: Record, context: ReviewContext) -> bool:
+    return review(old.snapshot, context).digest != review(new.snapshot, context).digest
 
 
 def _altered(record: Record, snapshot: Snapshot) -> Step:
-    """S24: under one id there is one transaction of one vault. Another one is never signed, and never
-    silently followed.
+    """S24: an id stands for one transaction of one vault. Another one is never signed, and raises an
+    alarm.
     """
-    # What was signed stays as it was signed; only the platform's word about its end is taken.
+    # Only the platform's status is updated; the PSBT and the rest stay as they were.
     known = record.snapshot
     kept_snapshot = replace(
         snapshot,
@@ -100,7 +99,7 @@ def _altered(record: Record, snapshot: Snapshot) -> Step:
         kind=known.kind,
     )
     kept = replace(record, snapshot=kept_snapshot)
-    moved = _belongs_elsewhere(record, snapshot)
+    moved = _moved(record, snapshot)
     what = (
         "this proposal in another vault or workspace, or as another kind"
         if moved
@@ -123,15 +122,15 @@ def _altered(record: Record, snapshot: Snapshot) -> Step:
         state = advance(record.state, Move.ALTERED)
         alarmed = replace(alarmed, state=state, reason=alarm, approval=None)
         return Step(alarmed, (told,), (note,))
-    return go_on(Step(alarmed, (told,), (note,)), ended)
+    return then_step(Step(alarmed, (told,), (note,)), ended)
 
 
 def ended(record: Record) -> Step | None:
-    """The platform says that the proposal has come to an end, or further; None where it says nothing new."""
+    """The step where the platform says that the proposal ended or advanced; None where nothing is new."""
     status = record.snapshot.status
     move = ENDS.get(status)
     if status is ProposalStatus.PROVEN and not is_proof_whole(record.snapshot):
-        move = None  # Said of a payment it says nothing: that one is mined, or it is not.
+        move = None  # Meaningless for a payment.
     if status in MET_BY_OTHERS and record.state in (*UNDECIDED, State.EXPORTED, State.KEPT):
         move = Move.WENT_OUT
     if move is None or (record.state, move) not in TABLE:
@@ -147,8 +146,8 @@ def ended(record: Record) -> Step | None:
 
 
 def replaced(record: Record, event: events.Replaced, _around: ReviewContext) -> Step:
-    """What is not with the platform yet stays here: others may have ended what replaced it, and then it would
-    be submitted unasked.
+    """A signature that the platform does not have is withdrawn: if the replacement ended, it must not be
+    submitted without asking.
     """
     if record.state not in TO_SUBMIT:
         return Step(record)
@@ -159,7 +158,7 @@ def replaced(record: Record, event: events.Replaced, _around: ReviewContext) -> 
     return withdrawn(record, reason, by=event.by)
 
 
-# What was withdrawn is not submitted after all (docs/sign/approving.md).
+# A withdrawn signature is never submitted (docs/sign/approving.md).
 ANEW = (
     "To pay this all the same, ask its proposer to cancel it and propose it anew: signerd shows you "
     "both before you approve the new one."
@@ -176,8 +175,8 @@ LET_GO = "signerd does not ask the platform about it any more. It counts as sign
 
 
 def lapsed(record: Record) -> Step:
-    """Of a proposal of the platform's: what is not with it is not submitted any more, and what ended is not
-    followed any more. For the checks it stays signed.
+    """The deadline of a proposal passed: its signature is no longer submitted, or it is no longer followed.
+    For the checks it stays signed.
     """
     if record.state in TO_SUBMIT:
         return withdrawn(record, KEPT_TOO_LONG)
@@ -189,7 +188,7 @@ def lapsed(record: Record) -> Step:
 
 
 def withdrawn(record: Record, reason: str, **facts: str) -> Step:
-    """What was signed and is not with the platform is not submitted any more, which the person is told."""
+    """Withdraw a signature that the platform does not have, and notify the person."""
     gone = replace(record, state=advance(record.state, Move.WITHDRAW), reason=reason)
     told = Notify(record.psbt_id, Level.ATTENTION, reason)
     note = Note(gone.state.value, record.psbt_id, {"from": record.state.value, **facts})
@@ -200,8 +199,8 @@ def is_proof_whole(snapshot: Snapshot) -> bool:
     return (snapshot.kind, snapshot.status) == (TxType.PROOF, ProposalStatus.PROVEN)
 
 
-def judged(record: Record, around: ReviewContext) -> Step:
-    found = review(record.snapshot, around)
+def judged(record: Record, context: ReviewContext) -> Step:
+    found = review(record.snapshot, context)
     note = Note(
         "judged", record.psbt_id, {"digest": found.digest, "refusals": [v.name for v in found.refusals]}
     )
@@ -210,51 +209,49 @@ def judged(record: Record, around: ReviewContext) -> Step:
         state = advance(state, Move.INSPECT)
     if found.allowed:
         waiting = replace(record, state=advance(state, Move.ALLOW), reason="")
-        return Step(waiting, due_effects(waiting, around), (note,))
+        return Step(waiting, due_effects(waiting, context), (note,))
     reason = " ".join(verdict.sentence for verdict in found.refusals)
     refused = replace(record, state=advance(state, Move.REFUSE), reason=reason)
     return Step(refused, (Notify(record.psbt_id, Level.ATTENTION, _refusal(record, reason)),), (note,))
 
 
 def _refusal(record: Record, reason: str) -> str:
-    """An app reads what is told of the PSBT that it imported; the person's rules and other signed proposals
-    are not told to it.
-    """
+    """The reason for the importer: an app does not see the person's rules or other proposals."""
     brought = record.snapshot.brought
     told = brought is None or brought.app_id is None
     return f"Refused: {reason}" if told else "Refused by a check or by your rules: look at it for the reason."
 
 
-def reconsidered(record: Record, _event: events.Reconsidered, around: ReviewContext) -> Step:
+def reconsidered(record: Record, _event: events.Reconsidered, context: ReviewContext) -> Step:
     if (record.state, Move.RECONSIDER) not in TABLE:
         return Step(record)
-    again = judged(replace(record, state=advance(record.state, Move.RECONSIDER), approval=None), around)
-    # Judged as before: the person is not asked or told a second time.
+    again = judged(replace(record, state=advance(record.state, Move.RECONSIDER), approval=None), context)
+    # Same result: the person is not asked or notified again.
     return Step(record) if again.record == record else again
 
 
 def is_settled(record: Record) -> bool:
-    """Nothing is left to do here, and nothing that the platform could still say about it matters."""
+    """Whether it is final here, whatever the platform may still say."""
     if record.snapshot.brought is not None:
         return record.state in BROUGHT_ENDS
     if record.state is State.CONFIRMED:
         return is_proof_whole(record.snapshot) or record.snapshot.confirmations >= SETTLED_CONFIRMATIONS
-    # A signature that is out, or may be, may confirm whatever was said before.
+    # A signature that may have been sent may still confirm.
     may_be_out = record.signature is not None or record.exported is not None
     return record.state in OVER and (record.let_go or not may_be_out)
 
 
 def identity_of(psbt: bytes) -> str:
-    """What a proposal is about, whatever signatures gather in it: its unsigned transaction's id."""
+    """The id of the unsigned transaction, whatever signatures the PSBT has."""
     try:
         return Psbt.parse(psbt).tx.txid
     except MultisigError:
         return "unreadable:" + hashlib.sha256(psbt).hexdigest()
 
 
-# Moves no money of the vault, however many sign it.
+# Kinds that move no money of the vault.
 NOT_OF_OTHERS = frozenset({TxType.FORWARD, TxType.PROOF})
-# The threshold was met, whatever number of signatures is told.
+# The threshold was met.
 COMPLETED = frozenset(
     {
         ProposalStatus.SIGNED,
@@ -267,8 +264,8 @@ COMPLETED = frozenset(
 
 
 def unfollowed_of(snapshot: Snapshot) -> Unfollowed | None:
-    """None where it has no signature by the platform's word, moves no money of the vault, or has a PSBT that
-    cannot be read.
+    """What to store of a proposal that others signed. None where the platform shows no signature, where it
+    moves no money of the vault, or where its PSBT is malformed.
     """
     signed = snapshot.collected > 0 or snapshot.status in COMPLETED
     if not signed or snapshot.kind in NOT_OF_OTHERS:
@@ -282,5 +279,5 @@ def unfollowed_of(snapshot: Snapshot) -> Unfollowed | None:
 
 
 def may_yet_be_signed(snapshot: Snapshot) -> bool:
-    """Whether to look at it again: it is pending, and does not await this signer or is not recorded yet."""
+    """Whether it has to be looked at again: it is pending."""
     return snapshot.status is ProposalStatus.PENDING and snapshot.kind not in NOT_OF_OTHERS

@@ -1,12 +1,12 @@
 """The signer's keys at the platform: how many accounts are registered, and whether the platform calls the key
 revoked.
 
-Each vault takes one BIP-48 account of each signer. Accounts are hardened, so the platform cannot derive the
-next one: the device gives it, and its person approves once for many. The platform's figures are not proven. A
-wrong one asks for too many keys or for too few; it never changes what is signed.
+Each vault uses one BIP-48 account of each signer. Accounts are hardened, so the platform cannot derive the
+next one: the device exports many at once. The platform's figures are not proven; a wrong one only asks for
+too many or too few keys.
 
-Its word about a revocation is not proven either. It can stop a signature, and it is shown; it removes nothing
-that is known here, and a later word of the platform does not lift it: the person registers a device again.
+A revocation is not proven either. It stops signatures and is shown; it removes nothing here, and the platform
+cannot lift it: the person registers a device again.
 """
 
 from collections.abc import Iterable
@@ -18,9 +18,9 @@ from custody.schemas.keys import MAX_ACCOUNT
 from signerd.core.text import foreign
 from signerd.core.values import FormerKey, OwnKey
 
-# The platform's contract: the first eight, more later.
+# The platform's API: the first eight, more later.
 FIRST_ACCOUNTS = 8
-# One approval registers keys for so many more vaults; the person is asked while keys for two vaults are left.
+# The accounts that one approval adds, and the number of free accounts at which the person is asked.
 MORE_ACCOUNTS = 32
 FEW_ACCOUNTS = 2
 ALL_ACCOUNTS = MAX_ACCOUNT + 1
@@ -28,8 +28,8 @@ ALL_ACCOUNTS = MAX_ACCOUNT + 1
 
 @dataclass(frozen=True)
 class Accounts:
-    """``known``: how many accounts from 0 on this machine has; ``following``: the number above the highest
-    one that the platform has; ``free``: how many of those no vault uses. The platform may tell neither.
+    """``known``: accounts that this machine has, from 0 on; ``following``: the number after the platform's
+    highest; ``free``: those that no vault uses, or None where the platform does not say.
     """
 
     known: int = 0
@@ -42,19 +42,19 @@ class Accounts:
 
     @property
     def run_out(self) -> bool:
-        """Few are free, and there are more paths."""
+        """Whether few accounts are free and more can be registered."""
         return self.free is not None and self.free <= FEW_ACCOUNTS and self.registered < ALL_ACCOUNTS
 
     @property
     def wanted(self) -> int:
-        """How many, from 0 on, a registration offers now."""
+        """How many accounts, from 0 on, a registration offers now."""
         if self.run_out:
             return min(self.registered + MORE_ACCOUNTS, ALL_ACCOUNTS)
         return max(self.registered, FIRST_ACCOUNTS)
 
     @property
     def advice(self) -> str | None:
-        """What the person has to do, and why; the same sentence until it is done."""
+        """What the person has to do; None where nothing."""
         if self.run_out:
             return (
                 "The keys of your device for new vaults run out: each vault takes one. Connect it and run "
@@ -79,13 +79,13 @@ class ListedKey:
     xpub: str
     fingerprint: str
     active: bool
-    # The platform's own word for why it was revoked; another platform may not say.
+    # The platform's reason for a revocation, if it gives one.
     reason: str = ""
 
 
-class Why(StrEnum):
-    """As far as the platform's list of keys tells; where it gives no reason, another active key is taken for
-    one.
+class RevocationReason(StrEnum):
+    """The reason of a revocation. Where the platform gives none, another active key means that it was
+    replaced.
     """
 
     REPLACED = "replaced"
@@ -95,13 +95,13 @@ class Why(StrEnum):
 
 @dataclass(frozen=True)
 class Revocation:
-    """The platform's word that the key registered from here is revoked. ``successor``: whose fingerprint took
-    its place.
+    """The platform says that the key registered here is revoked. ``successor``: the fingerprint that replaced
+    it.
     """
 
     key_id: str
     fingerprint: str
-    why: Why
+    why: RevocationReason
     told: datetime
     successor: str = ""
 
@@ -122,9 +122,9 @@ class Revocation:
 
     @property
     def _how(self) -> str:
-        if self.why is Why.LOST:
+        if self.why is RevocationReason.LOST:
             return "was marked lost there"
-        if self.why is Why.REVOKED:
+        if self.why is RevocationReason.REVOKED:
             return "was revoked there, as it is when a device is marked lost"
         another = f"the device {self.successor}" if self.successor else "another device"
         return f"was replaced by {another} from another desktop"
@@ -133,9 +133,9 @@ class Revocation:
 def revocation_of(
     registered: OwnKey, key_id: str, listed: Iterable[ListedKey], now: datetime
 ) -> Revocation | None:
-    """What the list says against our registered key; None where it says nothing, or does not name it.
+    """The revocation of our registered key in the platform's list, or None.
 
-    The same key under another id, registered from another desktop, is the same key.
+    The same key under another id, registered from another desktop, counts as active.
     """
     known = tuple(listed)
     if any(key.active and key.xpub == str(registered.key.xpub) for key in known):
@@ -144,13 +144,19 @@ def revocation_of(
     if ours is None:
         return None
     others = [key.fingerprint for key in known if key.active]
-    why = Why.LOST if ours.reason == Why.LOST else Why.REPLACED if others else Why.REVOKED
+    why = (
+        RevocationReason.LOST
+        if ours.reason == RevocationReason.LOST
+        else RevocationReason.REPLACED
+        if others
+        else RevocationReason.REVOKED
+    )
     successor = foreign(others[0])[:_LABEL_LENGTH] if others else ""
     return Revocation(key_id, str(registered.key.fingerprint), why, now, successor)
 
 
 def made_with_former(former: FormerKey) -> str:
-    """Why nothing of a vault is signed whose only key of ours is a former one, and what to do about it."""
+    """Why a vault with only a former key of ours is not signed for, and what to do."""
     when = "" if former.replaced is None else f" on {_day(former.replaced)}"
     return (
         f"This vault was made with your former key {former.own.key.fingerprint}, of a device of yours that "

@@ -1,4 +1,4 @@
-"""What a change of the rules or limits lets pass that was stopped or asked about before."""
+"""What a change of the rules or limits no longer stops or asks about."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ from signerd.core.values import Limits
 
 
 def looser_rules(old: Rules, new: Rules, network: Network) -> tuple[str, ...]:
-    """The old rules that no new one holds to as much, each in words."""
+    """A sentence for each old rule that no new rule covers."""
     gone = (rule for rule in old.rules if not any(_covers(other, rule) for other in new.rules))
     return tuple(f"It holds no more as it did: {rule_words(rule, network)}." for rule in gone)
 
@@ -32,7 +32,7 @@ def _stops_as_much(new: Rule, old: Rule) -> bool:
         case (AbovePerTransaction(now), AbovePerTransaction(before)):
             return now <= before
         case (AboveWithin(period, now), AboveWithin(same, before)) if period is same:
-            # What one vault spends alone is less than what all spend together.
+            # One vault alone spends at most what all spend together.
             return now <= before
         case (AboveFeeRate(now), AboveFeeRate(before)):
             return now <= before

@@ -1,4 +1,4 @@
-"""Addresses of vaults that are pinned here, as a person is told them where a payment goes to one."""
+"""Recognises payments to addresses of pinned vaults."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -9,14 +9,14 @@ from multisig import MAX_INDEX, RECEIVE, Vault
 from signerd.core.text import bounded, place_words
 from signerd.core.values import Pin
 
-# An address is recognised so far below and beyond the last one that is known to be used.
-LOOKED_AROUND = 100
+# How many addresses below and above the next unused one are recognised.
+RECOGNISED_ADDRESSES = 100
 
 
 @dataclass(frozen=True)
 class PinnedPlace:
-    """A receive address of a pinned vault. ``called``: as of ``called_here``. ``fault``: why nothing is to be
-    sent there.
+    """A receive address of a pinned vault. ``called``: as of ``called_here``. ``fault``: why not to pay to
+    it.
     """
 
     called: str
@@ -32,8 +32,8 @@ class PinnedPlace:
 
 
 def called_here(pins: Iterable[Pin]) -> dict[str, str]:
-    """What each pinned vault is called in a sentence, by its code: the platform chose its name, so the code's
-    first group stands beside it, and the whole code where two bear one name.
+    """A label for each pinned vault, by its code. The platform chose the name, so the label also has the
+    code's first group, or the whole code where two vaults have the same name.
     """
     names = {pin.vault.verification_code: bounded(pin.name) for pin in pins}
     bearers = Counter(name.casefold() for name in names.values())
@@ -45,8 +45,10 @@ def called_here(pins: Iterable[Pin]) -> dict[str, str]:
 
 @lru_cache(maxsize=128)
 def receive_scripts(vault: Vault, following: int) -> Mapping[bytes, int]:
-    """The index of each receive address by its script: ``LOOKED_AROUND`` below ``following``, as many from it
-    on.
+    """The index of each receive address by its script: ``RECOGNISED_ADDRESSES`` below ``following`` and as
+    many above.
     """
-    indexes = range(max(0, following - LOOKED_AROUND), min(following + LOOKED_AROUND, MAX_INDEX + 1))
+    indexes = range(
+        max(0, following - RECOGNISED_ADDRESSES), min(following + RECOGNISED_ADDRESSES, MAX_INDEX + 1)
+    )
     return {vault.script_pubkey(RECEIVE, index): index for index in indexes}

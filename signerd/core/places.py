@@ -1,29 +1,24 @@
-"""Which of a policy's addresses are known to be used, and which lie too far from them to be found again
-(S29).
+"""The addresses of a policy that are known to be used, and the gap limit (S29).
 
-A wallet that restores a policy derives addresses in order and stops after a gap of unused ones. Money that
-comes back beyond the gap belongs to the quorum, which does not find it; the platform, which knows the index,
-can ask for a ransom.
+A wallet that restores a policy derives addresses in order and stops after a gap of unused ones. It would not
+find change beyond the gap; the platform, which knows the index, could ask for a ransom.
 
-Known are the addresses to which transactions signed on this machine paid, and the coins that the transaction
-itself spends. A coin counts only where it lies within the gap itself: who knows the descriptor can pay dust
-to any address of the vault.
+Known are the addresses to which transactions signed on this machine paid, and those of the coins that a
+transaction spends. A coin counts only within the gap: anyone who knows the descriptor can pay dust to any
+address.
 """
 
 from collections.abc import Iterable
 
 from multisig import CHANGE, RECEIVE, Inspection, Policy, Vault
 
-# A wallet with this gap limit finds every coin of the policy. Forwards are held to the same; the platform's
-# watcher has 20.
+# A wallet with this gap limit finds every coin. Forwards use the same limit; the platform's watcher has 20.
 GAP = 1_000
 
 Span = tuple[int, int]
 """The first and the last of known addresses that lie no further apart than the gap."""
 Spans = tuple[Span, ...]
-"""In order. Several, and not one highest index: an address far away, once approved, vouches for no address
-below it.
-"""
+"""In order. Not just the highest index: an approved address far away does not make those below it known."""
 Places = tuple[Spans, Spans]
 """Of the receive chain (0) and the change chain (1)."""
 
@@ -34,7 +29,7 @@ CHAINS = (RECEIVE, CHANGE)
 
 
 def merged(spans: Iterable[Span]) -> Spans:
-    """In order; those that lie no further apart than the gap as one."""
+    """Sorted; spans no further apart than the gap are joined."""
     found: list[Span] = []
     for first, last in sorted(spans):
         if found and first <= found[-1][1] + GAP:
@@ -58,7 +53,7 @@ def last_below(spans: Spans, index: int) -> int | None:
 
 
 def with_coins(known: Places, inspection: Inspection) -> Places:
-    """With the coins that are spent, as far as a wallet finds them from what is known."""
+    """``known`` with the spent coins, as far as a wallet with the gap limit finds them."""
     receive, change = (_reaching(known[chain], _spent_from(inspection, chain)) for chain in CHAINS)
     return receive, change
 
@@ -76,11 +71,10 @@ def _reaching(spans: Spans, indexes: Iterable[int]) -> Spans:
 
 
 def used_by(inspection: Inspection, known: Places) -> Places:
-    """What is known once this transaction is signed, beside ``known``.
+    """The addresses that become known when this transaction is signed.
 
-    What only its coins reach is not: a coin whose transaction was never sent proves no address used, and
-    makes no transaction that is mined, but what is known from it would stay. A held address is, for the
-    person approved it.
+    Addresses that are near only because of its coins do not count: a coin may be of a transaction that was
+    never sent. An address beyond the gap counts, because the person acknowledged it.
     """
     near = with_coins(known, inspection)
     receive, change = (
@@ -109,5 +103,5 @@ def _counts(index: int, known: Spans, near: Spans) -> bool:
 
 
 def policy_code(policy: Policy) -> str:
-    """What a policy's places are kept under: a quorum has one code, whatever a platform calls the vault."""
+    """The key under which a policy's places are stored; it does not depend on the platform's names."""
     return policy.verification_code if isinstance(policy, Vault) else str(policy.key)

@@ -1,7 +1,7 @@
-"""What a journal that was restored from a backup has forgotten: signatures that were made after the backup.
+"""Signatures that were made after the backup from which the journal was restored.
 
-The platform's proposals carry them. One that verifies by our key counts as made here, for every check and
-limit. The platform can leave signatures out of what it shows: what it hides, no restored journal can know
+The platform's proposals have them. A signature that verifies by our key counts as made here, for every check
+and limit. The platform can hide signatures, and a restored journal cannot know of those
 (docs/sign/backup.md).
 """
 
@@ -12,7 +12,7 @@ from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import Inspection, MultisigError, Psbt, inspect, progress_of
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.events import Level, Notify, Step, go_on, request_key
+from signerd.core.events import Level, Notify, Step, request_key, then_step
 from signerd.core.following import ANEW, ended, withdrawn
 from signerd.core.places import NEW_POLICY, policy_code, used_by
 from signerd.core.signing import Signing, signing_of
@@ -28,56 +28,54 @@ REASON = "You signed it before this machine's memory was restored: the platform 
 
 @dataclass(frozen=True)
 class OwnSignature:
-    """A verified signature of ours in what the platform shows. ``missing``: the inputs without one."""
+    """A verified signature of ours in the platform's PSBT. ``missing``: the inputs without one."""
 
     signing: Signing
     inspection: Inspection
     missing: tuple[int, ...]
 
 
-def own_signature(snapshot: Snapshot, around: ReviewContext) -> OwnSignature | None:
-    """None where no input has one, or what is shown cannot be verified as a spend of the pinned vault."""
-    signing = signing_of(snapshot, around)
+def own_signature(snapshot: Snapshot, context: ReviewContext) -> OwnSignature | None:
+    """None where no input has one, or where the PSBT is not proven to spend the pinned vault."""
+    signing = signing_of(snapshot, context)
     if signing is None:
         return None
     try:
         psbt = Psbt.parse(snapshot.psbt)
-        # Judged by itself: another key's bad signature beside ours must not hide it.
+        # Another key's bad signature must not hide ours.
         progress = progress_of(psbt, signing.policy, signing.key.origin.fingerprint)
         if not progress.signed:
             return None
-        found = inspect(psbt, signing.policy, network=around.network)
+        found = inspect(psbt, signing.policy, network=context.network)
         return OwnSignature(signing, found, tuple(progress.missing))
     except MultisigError:
         return None
 
 
 def forgotten(record: Record) -> Step:
-    """What was signed and not with the platform when the backup was made: it may have been kept since, and
-    the person have said no, which no list of the platform's tells for certain; the platform takes a yes after
-    it.
+    """A signature that the platform did not have when the backup was made is withdrawn: the person may have
+    declined since, and the platform would still accept the signature.
     """
     return withdrawn(record, FORGOTTEN)
 
 
-def recalled(record: Record, _event: events.Recalled, around: ReviewContext) -> Step:
-    """Take a signature of ours that this journal does not hold as made here; nothing where there is none.
+def recalled(record: Record, _event: events.Recalled, context: ReviewContext) -> Step:
+    """Record a signature of ours that the journal does not have.
 
-    One of some inputs alone counts for every check and limit, too: the platform may hide the others. What
-    lacks is not signed here any more, for whether it was cannot be told. Such a proposal is put aside, and
-    not called delivered.
+    Signatures of only some inputs count as well: the platform may hide the others. Such a proposal is
+    quarantined: the missing inputs may have been signed, so they are not signed again.
     """
-    found = own_signature(record.snapshot, around)
+    found = own_signature(record.snapshot, context)
     if found is None or record.signature is not None or record.state in AT_THE_DEVICE:
         return Step(record)
     psbt_id, psbt = record.psbt_id, record.snapshot.psbt
     signature = Signature(psbt, request_key("submit", psbt_id, psbt))
     lacks = found.missing and record.snapshot.status is ProposalStatus.PENDING
     state = TABLE.get((record.state, Move.RECALL_PART if lacks else Move.RECALL), record.state)
-    reason = f"{REASON} {_lacking(found.missing)}" if lacks else REASON
+    reason = f"{REASON} {_missing_text(found.missing)}" if lacks else REASON
     known = replace(record, state=state, signature=signature, approval=None, reason=reason)
     code = policy_code(found.signing.policy)
-    places = used_by(found.inspection, around.places.get(code, NEW_POLICY))
+    places = used_by(found.inspection, context.places.get(code, NEW_POLICY))
     notes = (
         Note(
             "recalled", psbt_id, {"from": record.state.value, "payments": _payments(record.snapshot, found)}
@@ -93,16 +91,16 @@ def recalled(record: Record, _event: events.Recalled, around: ReviewContext) -> 
             },
         ),
     )
-    return go_on(Step(known, (Notify(psbt_id, Level.ATTENTION, reason),), notes), ended)
+    return then_step(Step(known, (Notify(psbt_id, Level.ATTENTION, reason),), notes), ended)
 
 
-def _lacking(inputs: tuple[int, ...]) -> str:
+def _missing_text(inputs: tuple[int, ...]) -> str:
     told = ", ".join(map(str, inputs))
     return f"It shows none for inputs {told}, which are not signed here any more: have it proposed anew."
 
 
 def _payments(snapshot: Snapshot, found: OwnSignature) -> list[list[object]]:
-    """As an approval notes them: what a forward pays to the vault is no payment of the vault's."""
+    """As in the note of an approval; a forward's payment to the vault does not count."""
     if snapshot.kind is TxType.FORWARD:
         return []
     return [[paid.script_pubkey.hex(), int(paid.amount)] for paid in found.inspection.payments]

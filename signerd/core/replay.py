@@ -1,7 +1,7 @@
-"""What rules would have said of past proposals, each at the moment when it was decided.
+"""Replaying past proposals under other rules, each at the time of its decision.
 
-What they would have refused was then never signed, so that it does not count in the windows after it; where
-they would have asked, the person is taken to have said what they said.
+A proposal that they refuse counts as not signed in later windows. Where they ask, the person's decision
+stays.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from signerd.core.rules.values import Rules
 
 
 class Decision(StrEnum):
-    """What became of a proposal here."""
+    """The outcome of a proposal here."""
 
     SIGNED = "signed"
     APPROVED = "approved"
@@ -27,7 +27,7 @@ class Decision(StrEnum):
 
 
 class Answer(StrEnum):
-    """What the rules would have said."""
+    """The result under the replayed rules."""
 
     PASS = "pass"  # noqa: S105 - no password
     ASK = "ask"
@@ -37,8 +37,8 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True)
 class Decided:
-    """The entry of the chain by which it was decided; for a signed one, that by which its device
-    was asked, or it was exported.
+    """The chain's entry of the decision; for a signed proposal, that of asking the device or of the
+    export.
     """
 
     psbt_id: str
@@ -49,7 +49,7 @@ class Decided:
 
 @dataclass(frozen=True)
 class Replayed:
-    """``paid``: satoshis to others, None where the proposal cannot be judged here. ``verdicts``: of every
+    """``paid``: satoshis to others, None where the proposal cannot be reviewed. ``verdicts``: of every
     rule.
     """
 
@@ -110,7 +110,7 @@ def replay(
     """
     ledger, taken, stopped, lines = Ledger(), 0, set[str](), []
     for decided in decisions(entries):
-        # What stands before the decision is what was known when it was taken.
+        # Only earlier entries were known at the decision.
         ledger.take(entries[taken : decided.sequence - 1])
         taken = decided.sequence - 1
         signed = (item for item in ledger.asked() if item.psbt_id not in stopped)
@@ -133,8 +133,8 @@ def _replayed(
     vault_id = vaults.get(decided.psbt_id, "")
     if case is None:
         return Replayed(decided, vault_id, None, ())
-    around = replace(case.around, rules=rules, spent=spent, moment=Moment(decided.at, latest))
-    return Replayed(decided, vault_id, case.paid, judge(replace(case, around=around)))
+    context = replace(case.context, rules=rules, spent=spent, moment=Moment(decided.at, latest))
+    return Replayed(decided, vault_id, case.paid, judge(replace(case, context=context)))
 
 
 def _spent(item: AskedSpend, cases: Mapping[str, InspectedCase], quorums: Mapping[str, str | None]) -> Spent:

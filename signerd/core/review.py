@@ -1,4 +1,4 @@
-"""What the person is shown about one proposal, and the hash that an approval of it is bound to."""
+"""The review of a proposal, and the digest to which an approval is bound."""
 
 import hashlib
 from dataclasses import dataclass
@@ -17,18 +17,17 @@ from signerd.core.tokens import Screen
 from signerd.core.values import Pin, ReviewContext, Snapshot
 
 DOMAIN = b"signerd-review-v1"
-# The inspection's own ceilings stand above whatever is configured; the fee's share is told once, by
-# ``fee-share``.
+# The hard limits of the inspection; ``fee-share`` alone reports the fee's share.
 HARD_LIMITS = FeeLimits(warn_share_percent=100)
 
 
 @dataclass(frozen=True)
 class Review:
-    """Every figure comes from the PSBT's bytes and the pinned vault (S13); the rest is marked as the
-    platform's.
+    """Figures come from the PSBT's bytes and the pinned vault (S13); the platform's claims are marked as
+    such.
 
-    ``token``: that of its payload, where bytes have proven it. ``listed``: all whom a deployment of it lists
-    from the start. ``screen``: that of the signer's device, as far as this machine knows it.
+    ``token``: the proven token of its payload. ``listed``: the initial whitelist of a deployment. ``screen``:
+    that of the signer's device, if known.
     """
 
     snapshot: Snapshot
@@ -46,7 +45,7 @@ class Review:
 
     @property
     def allowed(self) -> bool:
-        """Nothing refuses, and the transaction was inspected: an absent inspection allows nothing."""
+        """Whether no check refuses, and the transaction was inspected."""
         return self.inspection is not None and not self.refusals
 
     @property
@@ -54,37 +53,37 @@ class Review:
         return frozenset(verdict.name for verdict in self.verdicts if verdict.acknowledge)
 
 
-def review(snapshot: Snapshot, around: ReviewContext) -> Review:
-    """Judge a proposal. Never raises for what the platform sent: what cannot be read is refused with the
+def review(snapshot: Snapshot, context: ReviewContext) -> Review:
+    """Review a proposal. Never raises for what the platform sent: malformed data is refused with the
     reason.
     """
     try:
         psbt = Psbt.parse(snapshot.psbt)
     except MultisigError as error:
         unreadable = refuse(f"The PSBT cannot be read: {said(error)}", code=error.code)
-        return _sealed(snapshot, around, None, (unreadable.under(READABLE),))
-    verdicts = run(Stage.BEFORE, case_of(snapshot, psbt, around))
-    signing = signing_of(snapshot, around)
-    # What is called a message and is a payment, or the other way round, is refused, and shown as what it is.
+        return _with_digest(snapshot, context, None, (unreadable.under(READABLE),))
+    verdicts = run(Stage.BEFORE, case_of(snapshot, psbt, context))
+    signing = signing_of(snapshot, context)
+    # A message that is called a payment, or the reverse, is refused, but inspected as what it is.
     other = KIND if is_mislabelled(snapshot, psbt) else None
     if signing is None or any(v.outcome is Outcome.REFUSE and v.name != other for v in verdicts):
-        return _sealed(snapshot, around, None, verdicts)
-    assert around.pin is not None or snapshot.is_of_profile, "a vault that is not pinned is refused above"
+        return _with_digest(snapshot, context, None, verdicts)
+    assert context.pin is not None or snapshot.is_of_profile, "a vault that is not pinned is refused above"
     if kind_of(snapshot, psbt) in PROOFS:
-        inspection = inspect_proof(psbt, signing.policy, network=around.network)
+        inspection = inspect_proof(psbt, signing.policy, network=context.network)
     else:
-        inspection = inspect(psbt, signing.policy, network=around.network, limits=HARD_LIMITS)
-    inspected = InspectedCase(snapshot, psbt, around, around.pin, inspection, signing)
+        inspection = inspect(psbt, signing.policy, network=context.network, limits=HARD_LIMITS)
+    inspected = InspectedCase(snapshot, psbt, context, context.pin, inspection, signing)
     verdicts += (*run(Stage.INSPECTION, inspected), *_findings(inspection))
     verdicts += (*run(Stage.AFTER, inspected), *judge(inspected))
     if inspection.proof is not None and not inspection.ok:
-        # It has a message's form, and may be a payment all the same: no figure of it is shown.
-        return _sealed(snapshot, around, None, verdicts)
-    return _sealed(snapshot, around, inspection, verdicts)
+        # It may be a payment after all: no figures are shown.
+        return _with_digest(snapshot, context, None, verdicts)
+    return _with_digest(snapshot, context, inspection, verdicts)
 
 
 def _findings(inspection: Inspection) -> tuple[Verdict, ...]:
-    """S1–S5, S8–S10, S17: what the bytes themselves show, under the finding's own stable code."""
+    """S1–S5, S8–S10, S17: the inspection's findings, under their codes."""
     return tuple(
         (refuse if finding.severity is Severity.REFUSE else warn)(
             finding.sentence, subject=finding.subject
@@ -93,17 +92,15 @@ def _findings(inspection: Inspection) -> tuple[Verdict, ...]:
     )
 
 
-def _sealed(
-    snapshot: Snapshot, around: ReviewContext, inspection: Inspection | None, judged: tuple[Verdict, ...]
+def _with_digest(
+    snapshot: Snapshot, context: ReviewContext, inspection: Inspection | None, judged: tuple[Verdict, ...]
 ) -> Review:
-    """S24: the hash covers the transaction, the vault, the words of every check and what the
-    platform added.
-    """
-    pin, verdicts, payload = around.pin, lower(judged, around.lowered), _payload(inspection)
-    # In its own decimals, and never in those of a token that the payload is not of.
-    token = None if payload is None else token_of_payload(payload, around.token)
+    """S24: the digest covers the transaction, the vault, every verdict and the platform's additions."""
+    pin, verdicts, payload = context.pin, lower(judged, context.lowered), _payload(inspection)
+    # None where the payload is not of the known token: its decimals must not be used.
+    token = None if payload is None else token_of_payload(payload, context.token)
     deployed = token if isinstance(payload, Deploy) else None
-    listed = () if deployed is None else listed_at_first(deployed, around)
+    listed = () if deployed is None else listed_at_first(deployed, context)
     shown = {
         "created_by": plain(snapshot.created_by),
         "description": plain(snapshot.description),
@@ -118,10 +115,10 @@ def _sealed(
         **({"listed": [[one.address, one.name] for one in listed]} if listed else {}),
     }
     digest = hashlib.sha256(DOMAIN + canonical(shown)).hexdigest()
-    return Review(snapshot, pin, inspection, verdicts, digest, token, listed, around.screen)
+    return Review(snapshot, pin, inspection, verdicts, digest, token, listed, context.screen)
 
 
 def _payload(inspection: Inspection | None) -> Payload | None:
-    """The first; what carries a second one is refused."""
+    """The first payload; a transaction with a second one is refused."""
     output = None if inspection is None else inspection.token_output
     return None if output is None else output.token

@@ -1,7 +1,7 @@
-"""How a device writes an address: where a person compares with a device, that very text stands first.
+"""Addresses as devices write them. Where a person compares with a device, that form comes first.
 
-The form of the network itself stands second, with the reason (``text.as_compared``). "Nearly the same" beside
-"confirm only what is the same" would train a person to overlook what an attack looks like.
+The network's own form comes second, with the reason (``text.as_compared``). A person who gets used to
+addresses that are nearly the same would overlook an attack.
 """
 
 from multisig import Network, decode_address, encode_address
@@ -16,5 +16,5 @@ def on_screen(script: bytes, network: Network) -> str | None:
 
 
 def address_on_screen(address: str, network: Network) -> str:
-    """The same of an address of ``network``. Raises MultisigError where it is none."""
+    """The device's form of an address of ``network``. Raises MultisigError for a malformed one."""
     return on_screen(decode_address(address, network), network) or address

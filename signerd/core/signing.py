@@ -1,9 +1,9 @@
 """Whose coins a proposal spends, and with which of our keys: the pinned vault's, or the member's own
 profile's.
 
-The platform knows nothing of an imported PSBT, so its coins are looked up here among the pins and the
-profiles. It then goes through the same states and checks as a proposal, with two more differences: only the
-person is told of its end, and its signature is handed over instead of submitted.
+The policy of an imported PSBT is looked up here, among the pins and the profiles. It then goes through the
+same states and checks as a proposal, except that its end is not reported to the platform, and its signature
+is handed to the importer instead of submitted.
 """
 
 from collections.abc import Iterable
@@ -19,44 +19,40 @@ PROFILE = "profile"
 
 @dataclass(frozen=True)
 class Signing:
-    """``key``: that of ours which signs."""
+    """``key``: our key that signs."""
 
     policy: Policy
     key: OriginKey
 
 
-def signing_of(snapshot: Snapshot, around: ReviewContext) -> Signing | None:
-    """None where the vault is not pinned, or what is said to be from a profile is from none of ours."""
+def signing_of(snapshot: Snapshot, context: ReviewContext) -> Signing | None:
+    """None where the vault is not pinned, or the profile is not one of ours."""
     if snapshot.kind is TxType.FORWARD or snapshot.is_of_profile:
-        return _profile_of(snapshot, around)
-    pin = around.pin
+        return _profile_of(snapshot, context)
+    pin = context.pin
     return None if pin is None else Signing(pin.vault, pin.own_key)
 
 
-def _profile_of(snapshot: Snapshot, around: ReviewContext) -> Signing | None:
-    """The registered profile that the coins are said to be of; where they say nothing, there is none.
-
-    Which of ours it is, is all that is taken from what the PSBT says: whether the coins are its, is proven
-    later.
+def _profile_of(snapshot: Snapshot, context: ReviewContext) -> Signing | None:
+    """The registered profile that the coins claim, or None. The claim only selects it; the inspection proves
+    the coins.
     """
     try:
         said = [item.derivations for item in Psbt.parse(snapshot.psbt).inputs]
     except MultisigError:
         return None
-    for own in around.own_keys:
-        if own.purpose == PROFILE and own.key.xpub.kind is around.network.kind:
-            profile = Profile(around.network, own.key)
+    for own in context.own_keys:
+        if own.purpose == PROFILE and own.key.xpub.kind is context.network.kind:
+            profile = Profile(context.network, own.key)
             prover = Prover(profile)
             if any(prover.claimed_places(derivations) for derivations in said):
                 return Signing(profile, own.key)
     return None
 
 
-# How long the person is asked. The platform's proposals live for days because others sign as well; an app
-# that imports a PSBT waits for the answer, and chose the fee for now.
+# How long an imported PSBT may be approved: the app waits for the answer, and its fee is for now.
 LIVES_SECONDS = 24 * 3600
-# Values that no vault and no workspace has: the platform's ids have at least one character, and count from
-# one.
+# Never used by the platform: its vault ids are not empty, and its workspace ids begin at one.
 NO_VAULT, NO_WORKSPACE = "", 0
 
 
@@ -68,14 +64,18 @@ def imported_snapshot(
     own_keys: Iterable[OwnKey],
     network: Network,
 ) -> Snapshot:
-    """What is known of an imported PSBT: its bytes, and whose coins it seems to spend. Nothing is proven."""
+    """The snapshot of an imported PSBT: its bytes, and the vault that it claims to spend from. Nothing is
+    proven.
+    """
     try:
         psbt = ReceivedPsbt.parse(raw).psbt
     except MultisigError:
-        # Kept as it came: the review refuses it with the parser's reason.
+        # Kept as received: the review refuses it with the parser's reason.
         return _snapshot(psbt_id, raw, brought, None, network)
-    # Written anew: nothing opaque that was in it is kept here, or given to a device.
-    return _snapshot(psbt_id, psbt.to_bytes(), brought, _purse(psbt, pins, own_keys, network), network)
+    # Serialised again: unknown fields are neither kept nor sent to a device.
+    return _snapshot(
+        psbt_id, psbt.to_bytes(), brought, _claimed_vault(psbt, pins, own_keys, network), network
+    )
 
 
 def _snapshot(psbt_id: str, psbt: bytes, brought: Imported, pin: Pin | None, network: Network) -> Snapshot:
@@ -100,13 +100,13 @@ def _snapshot(psbt_id: str, psbt: bytes, brought: Imported, pin: Pin | None, net
     )
 
 
-def _purse(psbt: Psbt, pins: Iterable[Pin], own_keys: Iterable[OwnKey], network: Network) -> Pin | None:
-    """The pinned vault that most of the coins claim to belong to; None where that is the profile, or none is
-    known.
+def _claimed_vault(
+    psbt: Psbt, pins: Iterable[Pin], own_keys: Iterable[OwnKey], network: Network
+) -> Pin | None:
+    """The pinned vault that most of the coins claim; None for the profile, or for none.
 
-    The claim only selects the vault to judge by; the inspection proves that every coin belongs to it. One
-    account's key may be in many vaults, and then the claim fits all of them: the first coin's script tells
-    them apart.
+    The claim only selects the vault; the inspection proves the coins. Where one account's key is in several
+    vaults, the claim fits all of them, and the first coin's script decides.
     """
     best: tuple[tuple[int, bool], Pin | None] = (_claim(psbt, _profiles(own_keys, network)), None)
     for pin in pins:
@@ -122,14 +122,14 @@ def _profiles(own_keys: Iterable[OwnKey], network: Network) -> tuple[Policy, ...
 
 
 def _claim(psbt: Psbt, policies: Iterable[Policy]) -> tuple[int, bool]:
-    """How many of the inputs are said to be of one of these, and whether the first one is."""
+    """How many inputs claim one of these policies, and whether the first is proven."""
     provers = tuple(Prover(policy) for policy in policies)
     said = sum(any(prover.claimed_places(item.derivations) for prover in provers) for item in psbt.inputs)
     return said, any(_proves_first(prover, psbt) for prover in provers)
 
 
 def _proves_first(prover: Prover, psbt: Psbt) -> bool:
-    """One coin is enough to choose by, and costs one derivation for each vault."""
+    """Whether the first coin is proven: one derivation for each vault."""
     first = psbt.inputs[0]
     spent = proven_output(first)
     return (

@@ -1,10 +1,9 @@
-"""The life of one proposal as this signer sees it: one table, (state, event) → state; and the states in
-words.
+"""The states of a proposal on this machine: one table, (state, move) → state; and their sentences.
 
-There is no way from a state in which a signature may exist (signing and later) back to *waiting for the
-person* except through *interrupted*, which only a device that returned nothing leads to. From *signed* on
-there is no way to *signing* at all: one proposal, one stored signature. What was *exported* for a device
-without a cable may be signed for good: it never goes back to the person or to a device.
+A state in which a signature may exist (signing and later) never leads back to *waiting for the person* except
+through *interrupted*, when a device returned nothing. *signed* and later never lead to *signing*: there is
+one stored signature for each proposal. What was *exported* for a device without a cable may be signed: it
+never goes back to the person or to another device.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,7 +39,7 @@ class State(StrEnum):
 
 
 class Move(StrEnum):
-    """What happened, as the table knows it. The events that carry the details are in ``events``."""
+    """The inputs of the table. The events with the details are in ``events``."""
 
     INSPECT = "inspect"
     ALLOW = "allow"
@@ -76,18 +75,17 @@ class Move(StrEnum):
 S = State
 M = Move
 
-# Before any device was asked: what the platform says may still change everything.
+# Before a device was asked: the platform's state may still change everything.
 UNDECIDED = (S.RECEIVED, S.INSPECTED, S.REFUSED, S.WAITING_PERSON, S.WAITING_DEVICE, S.INTERRUPTED)
-# While a device works the platform's word waits: the record takes it up when the device has answered.
+# While a device is being asked, the platform's state is applied only after its answer.
 AT_THE_DEVICE = (S.SIGNING, S.VERIFYING)
-# Where the platform's word about the proposal's end moves us. Ends are soft: a transaction whose signatures
-# are out may confirm whatever was said before, and a reorganisation takes a confirmation back. The platform
-# tells nothing of an imported PSBT that was handed over.
+# States in which the platform's status is followed. Ends are not final: a signed transaction may confirm
+# later, and a reorganisation may undo a confirmation.
 FOLLOWING = tuple(state for state in State if state not in {*AT_THE_DEVICE, S.HANDED_OVER})
-# Signed, and to be submitted; and with what is on its way, not with the platform as far as is known.
+# Signed and to be submitted; and, with SUBMITTING, signed and not known to be with the platform.
 TO_SUBMIT = (S.SIGNED, S.KEPT)
 NOT_TAKEN = (*TO_SUBMIT, S.SUBMITTING)
-# The person may still say no. After the platform took a signature, a no changes nothing.
+# The person may still decline. After the platform has the signature, declining has no effect.
 DECLINABLE = (*UNDECIDED[2:], S.EXPORTED, *NOT_TAKEN, S.QUARANTINED)
 
 
@@ -107,7 +105,7 @@ TABLE: Mapping[tuple[State, Move], State] = MappingProxyType(
         (S.INTERRUPTED, M.APPROVE): S.WAITING_DEVICE,
         **_rows(DECLINABLE, M.DECLINE, S.DECLINED),
         (S.WAITING_DEVICE, M.EXPORT): S.EXPORTED,
-        # The same bytes once more; and the person's yes to what it shows now, days after they were given out.
+        # A repeated export; and a new approval of what has changed since the export.
         (S.EXPORTED, M.EXPORT): S.EXPORTED,
         (S.EXPORTED, M.APPROVE): S.EXPORTED,
         (S.EXPORTED, M.ANSWERED): S.SIGNED,
@@ -125,17 +123,16 @@ TABLE: Mapping[tuple[State, Move], State] = MappingProxyType(
         (S.SUBMITTING, M.UNDELIVERED): S.SIGNED,
         (S.SUBMITTING, M.TURNED_DOWN): S.QUARANTINED,
         (S.SUBMITTING, M.RESTARTED): S.SIGNED,
-        # What is kept may be submitted at any time: each further try changes nothing until its answer does.
+        # A kept signature may be submitted at any time; only a new answer changes the state.
         (S.SUBMITTING, M.KEEP): S.KEPT,
         (S.KEPT, M.KEEP): S.KEPT,
         (S.KEPT, M.ACCEPTED): S.SUBMITTED,
         (S.KEPT, M.TURNED_DOWN): S.QUARANTINED,
-        # It was on its way when the person said no, when it was withdrawn here, or when the platform showed
-        # it as over.
+        # It was being submitted when it was declined, withdrawn or shown as ended.
         **_rows((S.DECLINED, S.WITHDRAWN, S.EXPIRED, S.SUPERSEDED), M.ACCEPTED, S.SUBMITTED),
-        # A restored journal: the platform has our signature, and this machine forgot it.
+        # A restored journal: the platform has our signature, which the journal does not.
         **_rows((*UNDECIDED, S.EXPORTED, S.QUARANTINED, S.DECLINED), M.RECALL, S.SUBMITTED),
-        # And some of it: it may be signed, and is not complete by what is shown.
+        # The same with signatures of some inputs only.
         **_rows((*UNDECIDED, S.EXPORTED, S.DECLINED), M.RECALL_PART, S.QUARANTINED),
         **_rows(FOLLOWING, M.WENT_OUT, S.BROADCAST),
         **_rows(FOLLOWING, M.CONFIRM, S.CONFIRMED),
@@ -145,7 +142,7 @@ TABLE: Mapping[tuple[State, Move], State] = MappingProxyType(
     }
 )
 
-# States in which a signature of ours may be out of this machine's hands and may yet confirm.
+# States in which our signature may have left this machine, and the transaction may confirm.
 DECIDED_YES = frozenset(
     {S.EXPORTED, S.SIGNED, S.HANDED_OVER, S.SUBMITTING, S.KEPT, S.SUBMITTED, S.BROADCAST, S.CONFIRMED}
 )
@@ -159,7 +156,7 @@ def advance(state: State, move: Move) -> State:
     return after
 
 
-# By State's values. What the person reads beside the reason.
+# Sentences for the person, by State's values.
 STATES = {
     "received": "received",
     "inspected": "inspected",
@@ -183,8 +180,7 @@ STATES = {
     "superseded": "replaced by another proposal",
     "withdrawn": "withdrawn",
 }
-# The states in which the person is asked; those on the way from a yes to the platform; those in which it has
-# arrived.
+# The states in which the person is asked; those between the approval and the platform; those after it.
 ASKED = frozenset({"waiting-for-person", "interrupted"})
 ON_THE_WAY = frozenset(
     {"waiting-for-device", "exported", "signing", "verifying", "signed", "submitting", "kept"}
@@ -192,7 +188,7 @@ ON_THE_WAY = frozenset(
 DELIVERED = frozenset({"submitted", "handed-over", "broadcast", "confirmed"})
 
 
-# What a transaction is to a vault, by the platform's kinds; another kind is told as it is.
+# Labels for the platform's kinds of movements; an unknown kind is shown as it is.
 MOVEMENTS = {
     "deposit": "Deposit",
     "forward": "Forward into the vault",
@@ -214,7 +210,7 @@ def network_words(network: str) -> str:
 
 
 class Line(Protocol):
-    """Of a proposal. Both are None where it could not be judged."""
+    """A proposal's line. Both are None where it could not be reviewed."""
 
     @property
     def paid_sats(self) -> int | None: ...
@@ -223,7 +219,7 @@ class Line(Protocol):
 
 
 def is_proof(line: Line) -> bool:
-    """The bytes prove that it is a message (BIP-322): it moves no money, and pays no fee."""
+    """Whether it is proven to be a message (BIP-322), which moves no money and pays no fee."""
     return line.paid_sats is not None and line.fee_sats is None
 
 

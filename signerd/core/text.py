@@ -1,4 +1,4 @@
-"""Text: made safe to show, amounts as people read them, and on which line of a TOML file a key stands."""
+"""Text that is safe to show, addresses in sentences, canonical JSON, and lines of keys in TOML files."""
 
 import json
 import re
@@ -27,12 +27,12 @@ __all__ = [
 ]
 
 
-# Of a vault or a person, in a sentence or beside a title.
+# The longest name shown in a sentence or a title.
 LONGEST_NAME = 40
 
 
 def bounded(text: str, longest: int = LONGEST_NAME) -> str:
-    """Foreign text in one line, without what moves a cursor or reorders what is read."""
+    """Untrusted text on one line, without control and bidirectional characters."""
     shown = foreign(" ".join(text.split()))
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
@@ -51,21 +51,20 @@ def as_compared(screen: str, address: str) -> str:
 
 
 def as_argument(known_id: str) -> str:
-    """An id of the platform's in a command that is printed: one that begins with a dash is no option."""
+    """An id in a printed command: one that begins with a dash must not be read as an option."""
     return f"-- {known_id}" if known_id.startswith("-") else known_id
 
 
 def short_id(psbt_id: str) -> str:
-    """As a title names another proposal."""
+    """An id as titles show it."""
     return plain(psbt_id)[:SHORT_ID]
 
 
 def canonical(value: Any) -> bytes:
-    """One spelling per value: what is stored, and what reviews, offers and the audit chain hash.
+    """The one spelling of a JSON value that is stored, and hashed by reviews, offers and the audit chain.
 
-    ``multisig.canonical_json`` is not used, because journals hold these bytes and hashes: it refuses whole
-    numbers above 2^53 - 1, which a hostile platform may send, and sorts names beyond U+FFFF in another
-    order.
+    Not ``multisig.canonical_json``, which refuses whole numbers above 2^53 - 1 and sorts names beyond U+FFFF
+    differently: journals contain these bytes and hashes.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -102,7 +101,7 @@ def line_of(text: str, key: Sequence[str]) -> int | None:
 
 
 def _parts(dotted: str) -> tuple[str, ...]:
-    """What a key's parts spell; TOML itself reads it, for quotes carry escapes."""
+    """The parts of a dotted key, parsed as TOML because quoted parts may have escapes."""
     try:
         found: Any = tomllib.loads(f"{dotted} = 0")
     except tomllib.TOMLDecodeError:

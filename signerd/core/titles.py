@@ -1,7 +1,7 @@
-"""A proposal's title: in one line what it does, as its bytes and the pinned vault prove it.
+"""A proposal's title: one line that says what it does, proven by its bytes and the pinned vault.
 
-Names of addresses are the person's own (``[addresses]`` of the configuration). What the platform alone says
-of a proposal, its memo and who made it, is no part of a title: it is bounded here, and shown as its word.
+Names of addresses are from the person's address book (``[addresses]``). The platform's claims, such as memo
+and proposer, are not part of a title; they are shown separately, as the platform's.
 """
 
 from collections import Counter
@@ -26,10 +26,9 @@ NO_PINNED: Pinned = MappingProxyType({})
 
 NOT_JUDGED = "Not judged: where its money goes is not known"
 UNKNOWN_TOKEN = "tokens that this machine does not know"  # noqa: S105 - a token of value, not of access
-# The platform's words beside a title: one line of a list.
+# The platform's description, on one line of a list.
 LONGEST_MEMO = 100
-# Of an address, as devices write it, both ends: the first names its network and kind. It is for
-# recognising, never for comparing.
+# Both ends of a shortened address, to recognise it, never to compare it.
 _HEAD, _TAIL = 10, 6
 
 _CALLS = {
@@ -74,14 +73,14 @@ def _proof(proof: ProofOfControl, network: Network) -> str:
 
 
 def paid_in_short(sats: int | None) -> str:
-    """Of an imported PSBT in a list, which is not judged again: ``Pay 0.1234 BTC``."""
+    """The title of an imported PSBT in a list, which is not reviewed again: ``Pay 0.1234 BTC``."""
     if sats is None:
         return NOT_JUDGED
     return f"Pay {btc(sats)}" if sats else "Pay nobody"
 
 
 def labels_paid(found: Review, labels: Labels) -> tuple[str, ...]:
-    """The person's own names of those whom it pays, or to whom a call of a token bears; each once."""
+    """The address book's names of its payees, or of a token call's address; each once."""
     if found.inspection is None:
         return ()
     payload = _payload(found.inspection)
@@ -92,7 +91,7 @@ def labels_paid(found: Review, labels: Labels) -> tuple[str, ...]:
 
 
 def _replaced(found: Review) -> str | None:
-    """The proposal that it takes the place of, where the check has found out that it does."""
+    """The id of the proposal that it is proven to replace."""
     for verdict in found.verdicts:
         if verdict.name == "replacement" and "replaced_fee_sats" in verdict.figures:
             return short_id(str(verdict.figures["replaces"]))
@@ -125,7 +124,7 @@ def _payment(found: Review, inspection: Inspection, labels: Labels) -> str:
     sums: Counter[bytes] = Counter()
     for paid in inspection.payments:
         sums[paid.script_pubkey] += int(paid.amount)
-    # Who lists the outputs decides their order, and not who gets the most.
+    # The order of outputs is the proposer's choice: the payee with the largest sum is named.
     [(most, share)] = sums.most_common(1)
     who = _who(most, inspection.network, labels)
     if len(sums) == 1:
@@ -145,8 +144,8 @@ def _back(inspection: Inspection) -> str:
 
 
 def _token(payload: Payload, token: Bytecode | None, network: Network, labels: Labels) -> str:
-    """A ticker may be "BTC": the word "tokens" never leaves its side. Without the proven token there is no
-    ticker, and amounts are raw units.
+    """A ticker may be "BTC", so the word "tokens" always follows it. Without the proven token amounts are raw
+    units.
     """
     if isinstance(payload, Deploy):
         first = format_units(payload.total_supply, payload.decimals)
@@ -169,7 +168,7 @@ def _who(script: bytes, network: Network, labels: Labels) -> str:
 
 
 def btc(sats: int) -> str:
-    """``0.1234 BTC``: without the zeros at the end. The exact amount in both units stands in the review."""
+    """``0.1234 BTC``, without trailing zeros. The review has the exact amount in both units."""
     whole, fraction = divmod(sats, SATS_PER_BTC)
     return f"{whole}.{fraction:08d}".rstrip("0").rstrip(".") + " BTC"
 
@@ -184,9 +183,9 @@ def memo_of(description: str) -> str:
 
 
 def proposer_of(name: str, number: str, *, brought: bool = False) -> str:
-    """Who made it, by the platform's word: the name that it gives, else the number of the account.
+    """The proposer as the platform names them, or the number of the account.
 
-    ``brought``: ``number`` is the name of what imported it.
+    ``brought``: ``number`` is the name of the importer.
     """
     unnamed = number if brought else f"user {number}"
     return bounded(name) or bounded(unnamed)

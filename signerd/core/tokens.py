@@ -1,8 +1,8 @@
-"""What this machine knows of tokens: only what bytes prove (docs/understand/tokens.md), and how much of it
-a device shows (S28).
+"""Tokens as far as bytes prove them (docs/understand/tokens.md), and how much of a payload a device shows
+(S28).
 
-A contract's id is the txid of its deployment, which carries the hash of the bytecode. These two prove the
-token's name, decimals, supplies and first owner; the platform's word is not needed for any of them.
+A contract's id is the txid of its deployment, which has the hash of the bytecode. Together they prove the
+token's name, decimals, supplies and first owner, without the platform.
 """
 
 from collections.abc import Mapping
@@ -37,17 +37,15 @@ Facts = Mapping[str, str]
 
 @dataclass(frozen=True)
 class TokenClaim:
-    """What the platform says that a proposal's data says: by the names of ``Facts``, without what it leaves
-    out.
-    """
+    """The platform's description of a proposal's data, by the names of ``Facts``."""
 
-    told: tuple[tuple[str, str], ...]
+    fields: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Published:
-    """What is published of a token: the bytecode, and the deployment once there is one. Nothing of it is
-    believed.
+    """What the platform publishes of a token: the bytecode, and the deployment if there is one. Not
+    trusted.
     """
 
     bytecode: bytes = field(repr=False)
@@ -67,12 +65,12 @@ def payload_of(psbt: Psbt) -> Payload | None:
 
 
 def takes_back(psbt: Psbt) -> bool:
-    """Whether it carries no data at all: the version of a token's transaction that stops it."""
+    """Whether it carries no data: such a replacement cancels a token's transaction."""
     return not any(output.script_pubkey.startswith(OP_RETURN) for output in psbt.tx.outputs)
 
 
 def payload_of_bytes(psbt: bytes) -> Payload | None:
-    """The same of a PSBT that may be no PSBT."""
+    """As ``payload_of``, from bytes that may be malformed."""
     try:
         return payload_of(Psbt.parse(psbt))
     except MultisigError:
@@ -90,9 +88,9 @@ def prove_blob(digest: bytes, blob: bytes) -> Bytecode:
 
 
 def prove_token(contract_id: str, published: Published) -> Bytecode:
-    """The token of this contract: its deployment is the transaction of that id, and commits to the bytecode.
+    """The token of this contract: its deployment has that txid and commits to the bytecode.
 
-    That a chain took the deployment, and who owns the token by now, is not in these bytes. Raises NotProven.
+    The bytes do not prove that the deployment confirmed, nor who owns the token now. Raises NotProven.
     """
     if published.deployment is None:
         raise NotProven("its deployment is not shown.")
@@ -112,7 +110,7 @@ def _deployment(contract_id: str, raw: bytes) -> Deploy:
         raise NotProven(f"what is shown as its deployment cannot be read: {said(error)}") from error
     if transaction.txid != contract_id:
         raise NotProven("what is shown as its deployment is another transaction.")
-    # As on chain: beside another data output, or with money in it, a payload has no effect.
+    # As on chain: with another data output, or with an amount, a payload has no effect.
     carriers = [output for output in transaction.outputs if output.script_pubkey.startswith(OP_RETURN)]
     if len(carriers) != 1 or carriers[0].amount:
         raise NotProven("its deployment has no effect on chain.")
@@ -126,10 +124,10 @@ def _deployment(contract_id: str, raw: bytes) -> Deploy:
 
 
 def facts_of(payload: Payload, network: Network, token: Bytecode | None) -> Facts:
-    """All that a payload's bytes say, and its token's where that is proven: what a claim is compared with."""
+    """The fields of a payload, and of its token if proven, to compare with the platform's claim."""
     common = {"data_hex": encode_payload(payload).hex()}
     if isinstance(payload, Deploy):
-        # What the payload says by its hash alone.
+        # The payload has only a hash of these.
         listed = (
             {}
             if token is None
@@ -165,11 +163,11 @@ def flag(value: bool) -> str:
 
 
 def subject_of(payload: Payload) -> str:
-    """What must be known to put a payload in words: a contract's id, or the hash of what is deployed."""
+    """The key by which a payload's token is looked up: the contract id, or the deployed bytecode's hash."""
     return payload.contract_id if isinstance(payload, Call) else payload.bytecode_hash.hex()
 
 
-# Hashes: of what any screen that is known shows of them, 27 bytes at least, no two tokens have the same.
+# Parts that are hashes: the known screens show at least 27 bytes, which identify a token.
 HASHES = frozenset({"contract", "bytecode hash"})
 
 
@@ -178,8 +176,8 @@ class Screen:
     """``name``: the model, as the person knows it. ``whole``: data of up to so many bytes is shown whole;
     None: not known.
 
-    ``first``: of longer data so many bytes are shown. ``no_proof``, ``no_funds``: why it signs no message of
-    a vault (BIP-322), and none that names coins; empty where it does.
+    ``first``: how many bytes of longer data are shown. ``no_proof``, ``no_funds``: why it cannot sign a
+    message (BIP-322), or one with coins; empty if it can.
     """
 
     name: str
@@ -189,7 +187,7 @@ class Screen:
     no_funds: str = ""
 
     def shown(self, size: int) -> int:
-        """How many of so many bytes the person sees; of what is not known none."""
+        """How many of ``size`` bytes the screen shows; 0 if unknown."""
         if self.whole is None:
             return 0
         return size if size <= self.whole else self.first
@@ -199,9 +197,7 @@ class Screen:
 
 
 def hidden_parts(payload: Payload, screen: Screen | None) -> tuple[str, ...]:
-    """The parts of a payload that do not stand whole on the screen, in their order; without a device all of
-    them.
-    """
+    """The parts of a payload that the screen does not show in full, in order; all of them if unknown."""
     parts = payload_parts(payload)
     size = sum(len(data) for _name, data in parts)
     shown, end, hidden = 0 if screen is None else screen.shown(size), 0, []
@@ -213,7 +209,7 @@ def hidden_parts(payload: Payload, screen: Screen | None) -> tuple[str, ...]:
 
 
 def screen_words(payload: Payload, screen: Screen | None) -> str:
-    """What the person will and will not see, before the device is asked."""
+    """A sentence about what the person will see on the device."""
     size, hidden = sum(len(data) for _name, data in payload_parts(payload)), hidden_parts(payload, screen)
     if screen is None:
         return (

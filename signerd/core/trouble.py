@@ -1,4 +1,4 @@
-"""Why a proposal's transaction gets no further, by the platform's word, and what helps."""
+"""Why a proposal's transaction does not confirm, as the platform says, and what helps."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from custody.schemas.proposals import Advice, TroubleKind
 
 @dataclass(frozen=True)
 class Trouble:
-    """``words``: the platform's own. ``since``: RFC 3339 UTC. ``txid``: of the transaction that takes a coin
-    of it, and ``psbt_id`` the proposal that that one is of, where it is one.
+    """``words``: the platform's. ``since``: RFC 3339 UTC. ``txid``: the transaction that spends one of its
+    coins; ``psbt_id``: its proposal, if there is one.
     """
 
     kind: TroubleKind

@@ -1,4 +1,4 @@
-"""What the core knows: frozen values, filled by the journal, the account and the configuration."""
+"""The values of the core, made by the journal, the account and the configuration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,11 +18,11 @@ from signerd.core.trouble import Trouble
 
 @dataclass(frozen=True)
 class Imported:
-    """Who imported a PSBT that the platform knows nothing of. ``app_id`` None: the person did.
+    """The importer of a PSBT that is not the platform's. ``app_id`` None: the person.
 
-    ``by``: as the person is told. ``expires_at``: Unix seconds, after which the person is no longer asked
-    about it. ``paid``, ``fee`` (satoshis), ``title`` (without the person's own names): as it was judged when
-    it came, for lists: its bytes stay as they are.
+    ``by``: the importer's label. ``expires_at``: Unix seconds, after which it can no longer be approved.
+    ``paid``, ``fee`` (satoshis) and ``title`` (without address book names): for lists, from the review at the
+    import.
     """
 
     by: str
@@ -35,12 +35,12 @@ class Imported:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What the platform said about a proposal when it was last asked. None of it is believed without a check.
+    """The platform's last state of a proposal. Nothing of it is trusted without a check.
 
-    ``call``: what it says that the token data says; ``contract_uid``: under which number it knows the token.
-    ``created_at``: RFC 3339 UTC. It and ``created_by_name`` are empty where it does not say.
-    ``brought`` (journals store the name): it was imported and is no proposal of the platform's: only its PSBT
-    is known, and whose coins it seems to spend; ``vault_id`` is empty where those are no vault's.
+    ``call``: its description of the token data; ``contract_uid``: its number of the token. ``created_at``
+    (RFC 3339 UTC) and ``created_by_name`` may be empty. ``brought`` (a name stored in journals): set for an
+    imported PSBT, of which only the PSBT and the claimed vault are known; ``vault_id`` is empty where that is
+    no vault.
     """
 
     psbt_id: str
@@ -71,18 +71,18 @@ class Snapshot:
 
     @property
     def is_of_token(self) -> bool:
-        """The platform says that it makes or calls a token."""
+        """Whether the platform calls it a token deployment or call."""
         return self.kind in (TxType.DEPLOY, TxType.CALL)
 
     @property
     def is_of_profile(self) -> bool:
-        """It was imported, and spends from the person's own profile at most, not from a vault."""
+        """Whether it was imported and spends from no pinned vault, so at most from the profile."""
         return self.brought is not None and not self.vault_id
 
 
 @dataclass(frozen=True)
 class Approval:
-    """The person's yes: bound to the hash of what was shown (S24), naming the warnings that were read."""
+    """The person's approval: bound to the digest of what was shown (S24), with the acknowledged warnings."""
 
     digest: str
     acknowledged: frozenset[str] = frozenset()
@@ -90,7 +90,7 @@ class Approval:
 
 @dataclass(frozen=True)
 class Signature:
-    """What the device made, as it is submitted: these bytes under this key and no others, ever."""
+    """The signed PSBT as it is submitted: always these bytes with this key."""
 
     psbt: bytes = field(repr=False)
     idempotency_key: str
@@ -104,10 +104,10 @@ class Decline:
 
 @dataclass(frozen=True)
 class Record:
-    """One proposal's life here. ``identity`` is the txid of the unsigned transaction as first seen.
+    """The record of a proposal. ``identity`` is the txid of the unsigned transaction as first seen.
 
-    ``exported``: the PSBT that was given out for a device without a cable. It may be signed ever since.
-    ``let_go``: it ended long ago, and the platform is asked no more what became of the signature.
+    ``exported``: the PSBT that was exported for a device without a cable; it may be signed. ``let_go``: it
+    ended long ago and is no longer followed.
     """
 
     snapshot: Snapshot
@@ -137,9 +137,7 @@ class OwnKey:
 
 @dataclass(frozen=True)
 class FormerKey:
-    """A key of ours whose device another one has taken the place of. ``replaced``: when, where the journal
-    knows it.
-    """
+    """A key of ours whose device was replaced. ``replaced``: when, if the journal has it."""
 
     own: OwnKey
     replaced: datetime | None = None
@@ -147,7 +145,7 @@ class FormerKey:
 
 @dataclass(frozen=True)
 class Pin:
-    """A vault that the person compared with the other signers. It changes no more (S16)."""
+    """A vault that the person compared with the other signers. It never changes (S16)."""
 
     vault_id: str
     workspace_id: int
@@ -156,19 +154,18 @@ class Pin:
     own_key: OriginKey
 
 
-# What a message's transaction pays (`multisig.bip322`): 0 to OP_RETURN. A payment of just this burns all of
-# its coins, and is refused.
+# The outputs of a message's transaction (`multisig.bip322`): 0 to OP_RETURN. As a payment it would burn all
+# of its coins, and is refused.
 NOTHING_PAID = frozenset({(b"\x6a", 0)})
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Another proposal that spends the same coins, pays the same, or is the one that a proposal says it
-    replaces.
+    """Another proposal that spends the same coins, pays the same, or is replaced by this one.
 
-    ``payments``: every output, as (script, satoshis). ``psbt``: as it was signed here, else as the platform
-    shows it; ``signed_at``: when its signature was recorded, else when it was ``exported``. ``collected``:
-    how many signatures it had at most by the platform's word, of ``required``.
+    ``payments``: every output, as (script, satoshis). ``psbt``: as signed here, else the platform's.
+    ``signed_at``: when the signature was recorded, or when it was ``exported``. ``collected``: the most
+    signatures that the platform has shown, of ``required``.
     """
 
     psbt_id: str
@@ -184,11 +181,10 @@ class Neighbour:
 
     @property
     def may_confirm(self) -> bool:
-        """A signature of ours is out, or may be, or the platform says that others completed it.
+        """Whether our signature may have left this machine, or the platform says that others completed it.
 
-        Nothing takes that back. No chain is asked, so that all that could say that it will never confirm, or
-        that it has confirmed already, is the platform's word; and an attacker who wants to be paid twice
-        would say just that (S6).
+        This never becomes false. Only the platform could say that the transaction will never confirm, or has
+        confirmed, and an attacker who wants to be paid twice would say just that (S6).
         """
         if self.is_proof:
             return False
@@ -196,26 +192,24 @@ class Neighbour:
 
     @property
     def is_open(self) -> bool:
-        """No signature of ours is out, but the person may still be asked for it."""
+        """Whether it is not signed here and the person may still be asked."""
         return not self.is_proof and not self.may_confirm and self.state in OPEN_STATES
 
     @property
     def is_proof(self) -> bool:
-        """A message (BIP-322): signed or not, it can never be mined."""
+        """Whether it is a message (BIP-322), which can never be mined."""
         return self.payments == NOTHING_PAID
 
 
-# What a row of an unfollowed proposal takes in the journal with its index: of the proposal, an output or a
-# coin.
+# The size in the journal of a row of an unfollowed proposal, an output or a coin, with its index.
 UNFOLLOWED_ROW_BYTES = 200
 
 
 @dataclass(frozen=True)
 class Unfollowed:
-    """Another proposal of the vault that others signed, and that never awaited this machine while it looked
-    (S27).
+    """Another proposal of the vault that others signed, and that never awaited this machine (S27).
 
-    ``collected``: as of a neighbour. ``tx``: without witnesses.
+    ``collected``: as for a neighbour. ``tx``: without witnesses.
     """
 
     psbt_id: str
@@ -230,7 +224,7 @@ class Unfollowed:
 
     @property
     def size(self) -> int:
-        """What it takes in the journal, in bytes."""
+        """Its size in the journal, in bytes."""
         rows = 1 + len(self.payments) + len(self.outpoints)
         return len(self.tx.serialize()) + rows * UNFOLLOWED_ROW_BYTES
 
@@ -262,7 +256,7 @@ DEFAULT_WARN_FEE_PERCENT = 5
 
 @dataclass(frozen=True)
 class Limits:
-    """What this machine never signs above (S7). ``*_percent`` is of the sum of all outputs."""
+    """The limits of fees (S7). ``*_percent`` is of the sum of all outputs."""
 
     max_fee: Sats = DEFAULT_MAX_FEE
     max_fee_rate: FeeRate = DEFAULT_MAX_FEE_RATE
@@ -272,19 +266,16 @@ class Limits:
 
 @dataclass(frozen=True)
 class ReviewContext:
-    """What this machine knows that bears on one proposal. ``claimed_descriptor`` is the platform's word
-    today.
+    """Everything that a review of one proposal depends on.
 
-    ``lowered``: the checks that the configuration lowers. ``spent``: what was signed in the longest window of
-    a rule. ``unfollowed``: what others signed without this machine, and pays the same. ``claimed_name``: what
-    the platform calls the vault today. ``vault_changes``: in what it has ever shown the pinned vault
-    otherwise, while the person has not looked. ``moment`` None: the time is not known, and what depends on it
-    says so. ``former_keys``: those of devices that were replaced. ``revoked``: what the platform has said
-    against the registered key, in words; empty where it has said nothing. ``lapsed``: the time is over in
-    which the person is asked about what was brought. ``token``: that which its payload names, where bytes
-    have proven it. ``pins``: every pinned vault, where that token's list may name one. ``places``: the
-    addresses that are known to be used, by ``places.policy_code``. ``screen``: that of the device which was
-    last seen with our key of the vault; None where none was.
+    ``claimed_descriptor``, ``claimed_name``: the platform's current ones of the vault. ``lowered``: the
+    checks that the configuration lowers. ``spent``: what was signed in the longest window of a rule.
+    ``unfollowed``: proposals that others signed and that pay the same. ``vault_changes``: changes of the
+    pinned vault that the person has not looked at. ``moment`` None: the time is unknown. ``former_keys``: of
+    devices that were replaced. ``revoked``: the sentence about a revocation of the registered key, or empty.
+    ``lapsed``: an imported PSBT can no longer be approved. ``token``: the proven token of the payload.
+    ``pins``: every pinned vault, if that token's whitelist may name one. ``places``: the known addresses, by
+    ``places.policy_code``. ``screen``: of the device that was last seen with our key of the vault, or None.
     """
 
     network: Network

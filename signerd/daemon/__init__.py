@@ -1,1 +1,1 @@
-"""What a person or a program may ask of this signer: the daemon, its parts, and what they answer."""
+"""The daemon: its use cases and their answers."""

@@ -1,8 +1,7 @@
-"""Approved proposals for devices without a cable: given out as a PSBT, and signed by the answer that is
-brought.
+"""Exporting approved proposals for devices without a cable, and importing their answers.
 
-What is given out may be signed from that moment on. So it is recorded before, and never forgotten: it counts
-as signed in the ledger and in the limits, whether or not an answer ever comes.
+An exported PSBT may be signed from then on. So the export is recorded first, and counts as signed in the
+ledger and the limits, whether or not an answer is imported.
 """
 
 from base64 import b64encode
@@ -37,7 +36,7 @@ from signerd.shapes import ExportedPsbt, ProposalLine, PsbtVersion
 if TYPE_CHECKING:
     from firmware_bridge.errors import BridgeError
 
-# What was exported after the backup, the journal cannot know; the checks and the person look at it anew.
+# A restored journal does not know exports after the backup: the proposal is checked and approved again.
 FORGOTTEN = (
     "This machine's memory was restored from a backup. If you exported it after that backup: approve it and "
     "export it again (`signerd export ID`), then import this very file. It need not be signed again."
@@ -48,7 +47,7 @@ PROFILE_LABEL = "profile"
 
 @dataclass(frozen=True)
 class Airgap:
-    """One loop uses it. The library of files and codes is loaded with the first call: few people need it."""
+    """Used by one event loop. The library for files and QR codes is imported on first use."""
 
     journal: Journal
     runner: Runner
@@ -58,12 +57,12 @@ class Airgap:
         """The approved proposal's PSBT; the same bytes again where it was exported before.
 
         Raises:
-            UnknownProposal, IllegalEvent, RefusedByChecks, NeedsAcknowledgement: nothing was given out.
-            StaleApproval: it changed since it was approved, and the person is asked anew.
+            UnknownProposal, IllegalEvent, RefusedByChecks, NeedsAcknowledgement: nothing was exported.
+            StaleApproval: it changed since it was approved, and the person is asked again.
         """
         from firmware_bridge.airgap.card import request_name
 
-        # What no device would take must not be recorded as given out.
+        # Before the export is recorded: the request may be one that no device accepts.
         request = self._request_of(self.journal.record(psbt_id))
         event = events.Exported(by.audit_name, sha256(request).hexdigest())
         given = self.runner.decide_to_export(psbt_id, event)
@@ -79,18 +78,17 @@ class Airgap:
         )
 
     async def answer(self, psbt: str, by: Caller) -> ProposalLine:
-        """Take a device's answer, a PSBT in base64; which proposal it belongs to, its transaction says.
+        """Import a device's answer, a PSBT in base64. Its transaction identifies the proposal.
 
-        Raises:
-            InvalidRequest, AnswerRefused, NotExported: nothing was taken.
-            IllegalEvent: it was declined, or is over. StaleApproval, RefusedByChecks, NeedsAcknowledgement:
-            what was approved is not what is shown now. Nothing was taken; it is still exported.
+        Raises: InvalidRequest, AnswerRefused, NotExported: nothing has changed. IllegalEvent: it was
+        declined, or has ended. StaleApproval, RefusedByChecks, NeedsAcknowledgement: the approval is no
+        longer valid; it is still exported.
         """
         raw, identity = self._read(psbt)
         refusal: DecisionError | None = None
         for record in self._exported(identity):
             if record.signature is not None:
-                # Brought before: a second time changes nothing.
+                # Already imported.
                 return self.line(record)
             try:
                 self._verify(record, raw)
@@ -105,15 +103,15 @@ class Airgap:
     # --- inside ---------------------------------------------------------------------------------------------
 
     def _request_of(self, record: Record) -> bytes:
-        """What would leave; nothing where the engine refuses. Raises RefusedByChecks."""
-        around = self.journal.review_context(record.snapshot)
-        signing = signing_of(record.snapshot, around)
+        """The bytes of the export; empty where the engine will refuse it. Raises RefusedByChecks."""
+        context = self.journal.review_context(record.snapshot)
+        signing = signing_of(record.snapshot, context)
         if signing is None or record.state not in (State.WAITING_DEVICE, State.EXPORTED):
-            # What stands against it, the engine says.
+            # The engine raises the error.
             return b""
         psbt = Psbt.parse(record.exported or record.snapshot.psbt)
         if is_proof(psbt):
-            _require_able(around.screen, coins=len(psbt.inputs) - 1)
+            _require_able(context.screen, coins=len(psbt.inputs) - 1)
         return _request(psbt, signing.policy)
 
     def _read(self, psbt: str) -> tuple[bytes, str]:
@@ -130,10 +128,9 @@ class Airgap:
             raise AnswerRefused(f"this PSBT cannot be read: {said(error)}") from error
 
     def _exported(self, identity: str) -> list[Record]:
-        """Of the proposals of one transaction those that wait for their answer: the first may never take
-        one, such as where its approval lapsed. Where none waits, those that were signed; never none.
+        """The proposals of this transaction that wait for an answer, or else the signed ones; never empty.
 
-        Raises NotExported, IllegalEvent.
+        Several, because the first may no longer accept one. Raises NotExported, IllegalEvent.
         """
         found = self.journal.exports_of(identity)
         waiting = [record for record in found if record.state is State.EXPORTED]
@@ -142,19 +139,19 @@ class Airgap:
             return waiting or signed
         if not found:
             raise NotExported(
-                "this transaction was not exported here, so that no answer to it is taken",
+                "this transaction was not exported here, so its answer cannot be imported",
                 hint=None if self.journal.restored is None else FORGOTTEN,
             )
         record = found[-1]
         raise IllegalEvent(
-            f"the proposal {record.psbt_id} is over ({state_words(record.state)}): its answer is not taken",
+            f"the proposal {record.psbt_id} has ended ({state_words(record.state)}), and its answer is refused",
             hint="It counts as signed here all the same: anyone who has the file can still send it.",
         )
 
     def _verify(self, record: Record, raw: bytes) -> None:
-        """As what a device returns over its cable is verified; the engine verifies the bytes again.
+        """Verify the answer as one over a cable; the engine verifies it again.
 
-        A signature that does not verify is no slip of the person: it is told, and written down.
+        A signature that does not verify is not a person's mistake: it is reported and recorded.
         """
         from firmware_bridge.airgap.handoff import take_signed
         from firmware_bridge.errors import BadDeviceSignature, BridgeError
@@ -175,8 +172,10 @@ class Airgap:
 
 
 def carried_psbt(carried: bytes) -> str:
-    """The PSBT in what a person imports, in base64: a file's bytes in any form, or the texts of QR codes, a
-    line each. Raises AnswerRefused.
+    """The PSBT of an import, in base64: from a file in any form, or from the texts of QR codes, one on each
+    line.
+
+    Raises AnswerRefused.
     """
     from firmware_bridge.airgap.codes import file_of
     from firmware_bridge.airgap.handoff import decode_psbt
@@ -189,8 +188,9 @@ def carried_psbt(carried: bytes) -> str:
 
 
 def _require_able(screen: Screen | None, *, coins: int) -> None:
-    """A device with a cable is asked what it is before it is asked for a message. Of one without, only what
-    was seen before is known. Raises RefusedByChecks.
+    """Check that the device can sign messages. One without a cable is known only if it was connected before.
+
+    Raises RefusedByChecks.
     """
     if screen is None:
         raise RefusedByChecks(

@@ -1,8 +1,7 @@
-"""Registering the keys of a device without a cable, and what it needs to know a vault by.
+"""Registering a device without a cable, and enrolling a vault on it.
 
-Its keys come as files, the proof that it holds them as a signed message; both are judged as what a device on
-a cable gives. Nothing is remembered between the steps: each brings all that it is about, and the digest that
-the person said yes to.
+The keys are in files, the proof is a signed message; both are checked as for a connected device. No state is
+kept between the steps: each request has all data, and the digest that the person confirmed.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +28,7 @@ CHALLENGE_FILE = "challenge.txt"
 
 @dataclass(frozen=True)
 class AirgapSetup:
-    """One loop uses it. ``taken``: what follows a registration, as of a device on a cable."""
+    """Used by one event loop. ``taken``: called after a registration, as for a connected device."""
 
     journal: Journal
     account: Account
@@ -39,11 +38,11 @@ class AirgapSetup:
     taken: Callable[[Offer, Key, tuple[Effect, ...]], Registered]
 
     async def preview(self, exports: Sequence[str]) -> RegistrationPreview:
-        """What these files would register; nothing is sent anywhere. Raises AnswerRefused."""
+        """The keys in these files; nothing is sent. Raises AnswerRefused."""
         return airgap_preview(self._offer(exports))
 
     async def challenge(self, exports: Sequence[str], digest: str) -> AirgapChallenge:
-        """What the device is to sign: the platform's challenge for these keys. It is good for ten minutes.
+        """The platform's challenge for these keys, which the device has to sign within ten minutes.
 
         Raises:
             SignedOut, AnswerRefused, RegistrationStale; leaves of PlatformError.
@@ -84,8 +83,8 @@ class AirgapSetup:
         return self.taken(offer, key, effects)
 
     async def enrolment(self, vault_id: str, form: str) -> EnrolmentFile:
-        """The file by which the device knows the vault; it shows the cosigners to its person. Raises as
-        ``account.vaults.pinnable``, and AnswerRefused: it has no such form.
+        """The file that enrols the vault on the device. Raises as ``account.vaults.pinnable``, and
+        AnswerRefused for an unsupported form.
         """
         from firmware_bridge.airgap import EnrolmentForm
         from firmware_bridge.airgap.vault_files import enrolment_file

@@ -1,9 +1,7 @@
-"""What a device does that signs nothing, and what it asks the person.
+"""Operations of a device without a signature: identify, keys, cancel and unlock; and its questions.
 
-It shows its identity, gives its standard keys, or is told to stop; an app may ask for that only so often. A
-question stays open in memory for a while, is answered once, and is never written down (L7, L10): an answer
-passes through a future that is dropped as soon as its one reader has it. Nothing here logs, and no ``repr``
-shows an answer.
+Apps are rate-limited. A question stays open in memory for a while, is answered once, and never stored or
+logged (L7, L10): the answer passes through a future to its one reader.
 """
 
 import asyncio
@@ -25,14 +23,13 @@ from signerd.feed import Feed
 from signerd.journal import Journal
 from signerd.shapes import AccountKeys, QuestionView, UnlockStep
 
-# A person takes ten seconds or more to compare an address: an app that asks more often does not want it
-# compared.
+# Comparing an address takes a person ten seconds or more.
 MOST_A_MINUTE = 6
 _WINDOW_SECONDS = 60.0
 
 
 class Prompts:
-    """One loop uses it. What it remembers is bounded by the number of paired apps."""
+    """Limits the prompts of each app. Used by one event loop."""
 
     def __init__(self, clock: Callable[[], float], most: int = MOST_A_MINUTE) -> None:
         self._clock = clock
@@ -65,9 +62,9 @@ class Prompts:
 
 
 @dataclass(frozen=True)
-class Handling:
-    """One loop uses it. An app's turns at the devices are bounded (L6): each method that asks one for a
-    caller raises TooManyPrompts.
+class DeviceActions:
+    """Used by one event loop. An app's prompts are limited (L6): each method with a caller raises
+    TooManyPrompts.
     """
 
     journal: Journal
@@ -85,12 +82,12 @@ class Handling:
             )
 
     async def cancel(self, device_id: str) -> None:
-        """Give up what runs on the device. Raises NoSuchDevice."""
+        """Cancel the operation on the device. Raises NoSuchDevice."""
         await self.devices.named(device_id)
         await self.devices.cancel(device_id)
 
     async def another_address(self, device_id: str) -> None:
-        """The address on its screen is another one than here: the call that has it shown raises
+        """The person says that its screen shows another address: the call that shows it raises
         AddressDiffers.
 
         Raises NoSuchDevice, AddressNotShown.
@@ -99,9 +96,8 @@ class Handling:
         await self.devices.another_address(device_id)
 
     async def account_keys(self, device_id: str, account: int, caller: Caller) -> AccountKeys:
-        """The device's keys of this standard account. Two paths and no others: no caller names one (L5).
-
-        Raises leaves of DeviceError.
+        """The device's keys of this standard account. Callers cannot choose paths (L5). Raises leaves of
+        DeviceError.
         """
         device, network = await self.devices.chosen(device_id), self.journal.network
         paths = (multisig_account_path(network, account), profile_account_path(network, account))
@@ -115,7 +111,7 @@ class Handling:
 
 
 def asked_by(caller: Caller) -> str:
-    """Behind a sentence: the person knows what they asked for themselves, and must know what an app does."""
+    """A suffix that names the app; empty for the person."""
     return "" if caller.app_id is None else f", asked by {caller.shown}"
 
 
@@ -123,8 +119,7 @@ def _owned(account: int, vault_key: OriginKey, profile_key: OriginKey) -> tuple[
     return OwnKey(vault_key, "vault", account), OwnKey(profile_key, "profile", account)
 
 
-# A person finds the device, reads its matrix and types: a minute. After this time the person is taken to be
-# away, and the device is free for other requests.
+# Answering takes a minute. After this time the device is free for other requests.
 QUESTION_SECONDS = 180.0
 # 128 bits: not guessable (L7).
 ID_BYTES = 16
@@ -136,7 +131,7 @@ class Unanswered(Exception):
 
 @dataclass(frozen=True, eq=False)
 class OpenQuestion:
-    """``text``: what the device told before it asked. ``until``: on the clock of ``Questions``."""
+    """``text``: the device's message before the question. ``until``: on the clock of ``Questions``."""
 
     id: str
     device_id: str
@@ -147,9 +142,7 @@ class OpenQuestion:
 
 
 class Questions:
-    """One loop uses it. One question for each device: a device that asks the next one has given the last one
-    up.
-    """
+    """Used by one event loop. One question for each device: the next one replaces it."""
 
     def __init__(
         self,
@@ -183,9 +176,7 @@ class Questions:
         return asked
 
     async def wait(self, asked: OpenQuestion) -> str | None:
-        """The person's answer; None where the device is to do without. Raises Unanswered when the
-        time is up.
-        """
+        """The person's answer, or None. Raises Unanswered after the deadline."""
         try:
             async with asyncio.timeout(self._seconds):
                 return await asked.given
@@ -195,7 +186,9 @@ class Questions:
             self._close(asked)
 
     def answer(self, question_id: str, answer: str | None) -> OpenQuestion:
-        """Hand it to the waiting task. Raises NoSuchQuestion: it was answered before, or its time is up."""
+        """Pass the answer to the waiting task. Raises NoSuchQuestion: it was answered, or its deadline
+        passed.
+        """
         asked = self._open.pop(question_id, None)
         if asked is None or asked.given.done():
             raise NoSuchQuestion("this question is not open")
@@ -208,8 +201,7 @@ class Questions:
             asked.given.cancel()
 
 
-# A request's answer comes within this time, below the patience of every client; what takes longer is asked
-# for again.
+# A request is answered within this time, below every client's timeout; longer steps are polled.
 STEP_SECONDS = 20.0
 ASKS = {
     Question.PIN: "asks for its PIN",
@@ -217,13 +209,13 @@ ASKS = {
     Question.PASSWORD: "asks for its password",
     Question.PAIRING: "asks whether its code is the same",
 }
-NOBODY_ANSWERED = "the device's question was not answered in time"
+UNANSWERED = "the device's question was not answered in time"
 TRY_AGAIN = "Start again when the device is before you. Nothing was entered."
 
 
 @dataclass(eq=False)
 class _Run:
-    """One unlocking. ``text``: what the device told last. ``outcome``: once it has ended."""
+    """One unlocking. ``text``: the device's last message. ``outcome``: set at the end."""
 
     device: Device
     text: str = ""
@@ -234,11 +226,10 @@ class _Run:
 
 
 class Unlocking:
-    """One loop uses it; what runs ends with ``close``.
+    """Unlocking devices step by step. Used by one event loop; ``close`` ends what runs.
 
-    Every step is answered with the next: a question, that the device is at work, or that it is unlocked. An
-    answer comes within ``STEP_SECONDS``. Where nothing asked by then, the step says that the device is at
-    work, and ``step`` waits for the next. How an unlocking failed is raised as DeviceFailed.
+    Each call returns the next step within ``STEP_SECONDS``: a question, that the device is at work, or that
+    it is unlocked. A failure is raised as DeviceFailed.
     """
 
     def __init__(
@@ -248,7 +239,7 @@ class Unlocking:
         self._feed = feed
         self._questions = questions
         self._step_seconds = step_seconds
-        # The last one of each device that was ever named and there: as many as there are devices.
+        # The last run of each device.
         self._runs: dict[str, _Run] = {}
         self._cancels: set[asyncio.Task[None]] = set()
 
@@ -263,15 +254,15 @@ class Unlocking:
         return await self._next(run)
 
     async def step(self, device_id: str) -> UnlockStep:
-        """The next step of what runs, or how the last one ended. Raises NothingUnlocked, DeviceFailed."""
+        """The next step, or the outcome. Raises NothingUnlocked, DeviceFailed."""
         run = self._runs.get(device_id)
         if run is None:
             raise NothingUnlocked(f"no unlocking was begun for '{device_id}'")
         return await self._next(run)
 
     async def current(self, device_id: str) -> UnlockStep | None:
-        """Where it is now, without waiting; None where no unlocking was begun. Raises DeviceFailed where the
-        last one failed.
+        """The current step, without waiting; None where there is no run. Raises DeviceFailed where the last
+        one failed.
         """
         run = self._runs.get(device_id)
         return None if run is None else self._now(run)
@@ -280,13 +271,13 @@ class Unlocking:
         return tuple(self._view(asked) for asked in self._questions.all())
 
     async def answer(self, question_id: str, answer: str | None) -> UnlockStep:
-        """Answer, once; None leaves it to the device, or says no. Raises NoSuchQuestion, DeviceFailed."""
+        """Answer a question once; None: on the device, or no. Raises NoSuchQuestion, DeviceFailed."""
         asked = self._questions.answer(question_id, answer)
         del answer
         return await self._next(self._runs[asked.device_id])
 
     async def close(self) -> None:
-        """Give up what runs."""
+        """Cancel all runs."""
         tasks = [run.task for run in self._runs.values() if run.task is not None]
         tasks += self._cancels
         for task in tasks:
@@ -301,7 +292,7 @@ class Unlocking:
             run.outcome = await self._devices.unlock(device.id, self._asker(run), self._teller(run))
             self._feed.add(device.id, "info", f"{_name(device)} is unlocked.")
         except SignerdError as error:
-            run.outcome = DeviceFailed(NOBODY_ANSWERED, hint=TRY_AGAIN) if run.unanswered else error
+            run.outcome = DeviceFailed(UNANSWERED, hint=TRY_AGAIN) if run.unanswered else error
             self._feed.add(device.id, "attention", f"{_name(device)} was not unlocked: {said(run.outcome)}")
         finally:
             run.news.set()
@@ -321,7 +312,7 @@ class Unlocking:
         return ask
 
     async def _give_up(self, run: _Run) -> None:
-        # The end of the call ends this very coroutine: the cancel must not end with it.
+        # Cancelling the operation cancels this coroutine: the task must survive it.
         task = asyncio.create_task(self._devices.cancel(run.device.id))
         self._cancels.add(task)
         task.add_done_callback(self._cancels.discard)
@@ -337,7 +328,7 @@ class Unlocking:
     # --- what is answered -----------------------------------------------------------------------------------
 
     async def _next(self, run: _Run) -> UnlockStep:
-        """What it asks now, how it ended, or after a while that it is at work. Raises how it failed."""
+        """The next step or the outcome, or after a while that the device is at work. Raises the failure."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._step_seconds):
                 while run.outcome is None and self._questions.of(run.device.id) is None:
@@ -350,7 +341,7 @@ class Unlocking:
         if isinstance(run.outcome, Device):
             return UnlockStep(device_id=device_id, state="unlocked", device=device_view(run.outcome))
         if run.outcome is not None:
-            # Made anew: it may be raised to several, and each adds its own traceback.
+            # A new exception for each caller: each adds its own traceback.
             raise type(run.outcome)(str(run.outcome), hint=run.outcome.hint)
         asked = self._questions.of(device_id)
         if asked is None:

@@ -1,6 +1,4 @@
-"""The devices as the daemon uses them: found by fingerprint, asked once, their outcomes as the
-core's events.
-"""
+"""The bridge as the daemon uses it: devices by fingerprint, and outcomes as the core's events."""
 
 import logging
 import math
@@ -42,7 +40,7 @@ from signerd.runtime import FaultPoint, no_fault
 _log = logging.getLogger(__name__)
 UNFORESEEN = "Asking the device failed unexpectedly: signerd's own messages say how."
 
-# Told before anything was shown to the person: the approval stands, and the device is asked when it is ready.
+# Raised before the device showed anything: the approval stays, and the device is asked when it is ready.
 NOT_ASKED = (Locked, WrongApp, NeedsPassphrase, Busy, NoPermission)
 
 
@@ -57,9 +55,7 @@ ANOTHER_DEVICE = "Compare the address with another signer's machine or device in
 
 @dataclass(frozen=True)
 class Place:
-    """Where an address of a policy is, in words for the person; the hints are None where the error's own say
-    it.
-    """
+    """An address of a policy, with words for the person; the hints are None to use those of the error."""
 
     chain: int
     index: int
@@ -68,16 +64,16 @@ class Place:
     hint_where_not_shown: str | None = ANOTHER_DEVICE
 
 
-# Shown before a vault is pinned: what the errors' own hints speak of.
+# Shown before a vault is pinned; the errors' own hints fit.
 FIRST = Place(RECEIVE, 0, FIRST_ADDRESS, None, None)
 
 
-# No person compares an address sooner.
+# The least time in which a person compares an address.
 COMPARING_SECONDS = 2.0
 
 
 class DeviceBridge(Protocol):
-    """What of ``firmware_bridge.Bridge`` the daemon uses."""
+    """The methods of ``firmware_bridge.Bridge`` that the daemon uses."""
 
     async def list(self) -> tuple[Device, ...]: ...
 
@@ -130,9 +126,7 @@ def teller(feed: Feed, subject: str) -> OnProgress:
 
 @dataclass(eq=False)
 class OnScreen:
-    """An address that a person compares. ``another``: they have said on this computer that the device shows
-    another one.
-    """
+    """An address that a person compares. ``another``: they said here that the device shows another one."""
 
     another: bool = False
 
@@ -145,12 +139,12 @@ class Devices:
     fault: FaultPoint = no_fault
     clock: Callable[[], float] = time.monotonic
     on_screen: dict[str, list[OnScreen]] = field(default_factory=dict)
-    """By device: the address that it shows, until the person has compared it, and what it shows next."""
+    """By device: the address that it shows, and those that it shows next."""
     over: dict[str, float] = field(default_factory=dict)
-    """By device: when it last ceased to show one."""
+    """By device: when it last stopped showing one."""
 
     async def all(self) -> tuple[Device, ...]:
-        """Those that are there. Raises DeviceFailed where the library cannot say it."""
+        """The connected devices. Raises DeviceFailed where the library fails."""
         try:
             listed = await self.bridge.list()
         except Exception as error:
@@ -173,7 +167,7 @@ class Devices:
         return device
 
     async def named(self, device_id: str) -> Device:
-        """The device with this id that is there, in whatever state. Raises NoSuchDevice."""
+        """The connected device with this id, in any state. Raises NoSuchDevice."""
         for device in await self.all():
             if device.id == device_id:
                 return device
@@ -200,11 +194,11 @@ class Devices:
             )
         except BridgeError as error:
             asked = not isinstance(error, NOT_ASKED)
-            return events.DeviceFailed(error.code, f"{_told(error)} {error.hint}", asked=asked)
+            return events.DeviceFailed(error.code, f"{_error_text(error)} {error.hint}", asked=asked)
         except MultisigError as error:
             return events.DeviceFailed(error.code, said(error), asked=True)
-        except Exception:  # noqa: BLE001 - the border to the library: what is not of its tree is a mistake in it
-            # A mistake in the library is one device's failure; the other devices and the deliveries go on.
+        except Exception:  # noqa: BLE001 - the library raises only BridgeError: anything else is a bug in it
+            # A bug in the library fails this call only.
             _log.exception("asking the device %s failed in an unforeseen way", effect.device)
             return events.DeviceFailed(DeviceFault.code, UNFORESEEN, asked=True)
         self.fault("device:after:sign")
@@ -214,7 +208,7 @@ class Devices:
         try:
             return await self.bridge.xpubs(device_id, paths)
         except BridgeError as error:
-            raise DeviceFailed(_told(error), hint=error.hint) from error
+            raise DeviceFailed(_error_text(error), hint=error.hint) from error
 
     async def sign_text(
         self, device_id: str, text: str, path: DerivationPath, on_progress: OnProgress
@@ -223,7 +217,7 @@ class Devices:
         try:
             signature = await self.bridge.sign_message(device_id, text, path, on_progress=on_progress)
         except BridgeError as error:
-            raise DeviceFailed(_told(error), hint=error.hint) from error
+            raise DeviceFailed(_error_text(error), hint=error.hint) from error
         self.fault("device:after:sign_text")
         return signature
 
@@ -235,12 +229,12 @@ class Devices:
             await self.bridge.enrol(device_id, vault, label, on_progress=on_progress)
             self.fault("device:after:enrol")
         except BridgeError as error:
-            raise DeviceFailed(_told(error), hint=error.hint) from error
+            raise DeviceFailed(_error_text(error), hint=error.hint) from error
 
     async def show_address(
         self, device_id: str, policy: Policy, place: Place, on_progress: OnProgress
     ) -> None:
-        """Have the device show the address at this place, which the bridge compares with ours.
+        """Have the device show the address, which the bridge compares with ours.
 
         Raises:
             AddressDiffers: it shows another one, or the person says so. AddressNotShown: the device cannot.
@@ -267,11 +261,10 @@ class Devices:
             )
 
     async def another_address(self, device_id: str) -> None:
-        """The person says that the address on this device's screen is another one: its question ends at once,
-        as a mismatch.
+        """The person says that this device's screen shows another address: the question is cancelled as a
+        mismatch.
 
-        A Trezor's buttons refuse no address. Raises AddressNotShown: it shows none that a person is to
-        compare.
+        A Trezor has no button to refuse an address. Raises AddressNotShown where it shows none.
         """
         asked = self.on_screen.get(device_id)
         if asked is None:
@@ -280,7 +273,7 @@ class Devices:
                 hint="Have it show the address again, and say so while it does.",
             )
         if self.clock() - self.over.get(device_id, -math.inf) < COMPARING_SECONDS:
-            # It was meant for the address before, and strikes no other.
+            # Meant for the previous address.
             raise AddressNotShown(
                 "the device has just gone on to another address",
                 hint="Compare what it shows now: if that differs, say so again.",
@@ -305,12 +298,12 @@ class Devices:
             ) from error
         except Unsupported as error:
             raise AddressNotShown(
-                f"the device cannot show {place.words}: {_told(error)}", hint=place.hint_where_not_shown
+                f"the device cannot show {place.words}: {_error_text(error)}", hint=place.hint_where_not_shown
             ) from error
         except NotEnrolled as error:
-            raise DeviceFailed(_told(error), hint=PIN_AGAIN) from error
+            raise DeviceFailed(_error_text(error), hint=PIN_AGAIN) from error
         except BridgeError as error:
-            raise DeviceFailed(_told(error), hint=error.hint) from error
+            raise DeviceFailed(_error_text(error), hint=error.hint) from error
 
     # --- by hand --------------------------------------------------------------------------------------------
 
@@ -319,21 +312,21 @@ class Devices:
         try:
             return await self.bridge.unlock(device_id, ask, on_progress=on_progress)
         except BridgeError as error:
-            raise DeviceFailed(_told(error), hint=error.hint) from error
-        except Exception as error:  # noqa: BLE001 - the border to the library: what is not of its tree is a mistake in it
-            # Its text and its traceback may carry what the person typed (L10): its kind alone is told.
+            raise DeviceFailed(_error_text(error), hint=error.hint) from error
+        except Exception as error:  # noqa: BLE001 - the library raises only BridgeError: anything else is a bug in it
+            # Its text and traceback may contain what the person typed (L10): only its type is logged.
             _log.error("unlocking the device %s failed with %s", device_id, type(error).__name__)
             raise DeviceFailed(UNFORESEEN) from None
 
     async def identify(self, device_id: str, on_progress: OnProgress) -> None:
-        """Have the device show itself. Raises DeviceFailed."""
+        """Have the device identify itself. Raises DeviceFailed."""
         try:
             await self.bridge.identify(device_id, on_progress=on_progress)
         except BridgeError as error:
-            raise DeviceFailed(_told(error), hint=error.hint) from error
+            raise DeviceFailed(_error_text(error), hint=error.hint) from error
 
     async def cancel(self, device_id: str) -> None:
-        """Give up what runs on the device, if anything does."""
+        """Cancel the operation on the device, if any."""
         await self.bridge.cancel(device_id)
 
 
@@ -345,9 +338,7 @@ def _ours(policy: Policy, place: Place) -> str:
 
 
 def screen_of(device: Device) -> Screen:
-    """What its screen shows of a token's data, and which messages it signs, as far as that is known of its
-    model and firmware.
-    """
+    """How much of a token's data the device shows, and which messages it signs, by model and firmware."""
     name = plain(" ".join(filter(None, (device.model, device.firmware))))
     known = data_screen(device.family, device.model, device.firmware)
     whole, first = (None, 0) if known is None else (known.whole, known.first)
@@ -363,6 +354,6 @@ def _require_ready(device: Device) -> Device:
     return device
 
 
-def _told(error: BridgeError) -> str:
-    """With the device's own words: which path, which app, that the PIN was wrong."""
+def _error_text(error: BridgeError) -> str:
+    """The error with the device's details, such as a path or an app."""
     return plain(error.words)

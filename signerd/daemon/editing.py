@@ -1,8 +1,7 @@
-"""``config.toml`` and ``rules.toml`` changed while the daemon runs: read as at the start, compared in words,
-recorded, written, and from then on what proposals are judged by.
+"""Changing ``config.toml`` and ``rules.toml`` while the daemon runs: parsed as at the start, compared,
+recorded, written and applied.
 
-Only what proposals are judged by and named by is taken up without a restart; a change of anything else is
-refused in words.
+Only settings of checks and names can be changed without a restart; other changes are refused.
 """
 
 import contextlib
@@ -34,15 +33,15 @@ from signerd.feed import Feed
 from signerd.journal import Journal
 from signerd.shapes import SettingsChange, SettingsFile
 
-# Of config.toml; the rest is what the daemon was started with.
+# Keys of config.toml that can be changed while the daemon runs.
 EDITABLE = ("limits", "checks", "addresses", "label")
-# Under this subject the feed tells of it.
+# The feed's subject.
 SETTINGS = "settings"
 
 
 @dataclass(frozen=True)
 class _Draft:
-    """A text that was read and is sound."""
+    """A text that was parsed."""
 
     path: Path
     text: str
@@ -53,7 +52,7 @@ class _Draft:
 
 @dataclass(frozen=True)
 class Editing:
-    """One loop uses it. ``take``: makes a configuration the daemon's own."""
+    """Used by one event loop. ``take``: sets the daemon's configuration."""
 
     state: Path
     config: Config
@@ -68,17 +67,17 @@ class Editing:
         return tuple(self._file(name) for name in names)
 
     def preview(self, name: str, text: str, digest: str) -> SettingsChange:
-        """What the text would change. Raises as ``change``, but never LooserSettings."""
+        """What the text would loosen. Raises as ``change``, except LooserSettings."""
         draft = self._draft(name, text, digest)
         return SettingsChange(name=name, looser=draft.looser)
 
     def change(self, name: str, text: str, digest: str, *, looser: bool) -> SettingsFile:
-        """Record, write and take up. ``digest``: of the file that was changed; ``looser``: the person was
-        told what the change lets pass, and wants it.
+        """Record, write and apply. ``digest``: of the edited file; ``looser``: the person confirmed what is
+        loosened.
 
         Raises:
             ConfigInvalid, RulesInvalid: with the line; or the file cannot be written.
-            SettingsChanged: the file is another one by now. LooserSettings: the person has not said so.
+            SettingsChanged: the file has changed meanwhile. LooserSettings: the person has not confirmed it.
         """
         draft = self._draft(name, text, digest)
         if draft.looser and not looser:
@@ -108,10 +107,10 @@ class Editing:
     # --- reading --------------------------------------------------------------------------------------------
 
     def _draft(self, name: str, text: str, digest: str) -> _Draft:
-        # Browsers send line ends of two characters.
+        # Browsers send CRLF.
         text = text.replace("\r\n", "\n")
         if self._file(name).digest != digest:
-            raise SettingsChanged(f"{name} is another one by now, and nothing was written")
+            raise SettingsChanged(f"{name} was changed meanwhile, and nothing was written")
         return self._config(text) if name == FILE else self._rules(text)
 
     def _config(self, text: str) -> _Draft:
@@ -147,7 +146,7 @@ class Editing:
         return SettingsFile(name=name, path=str(path), text=text, digest=_digest(text))
 
     def _path(self, name: str) -> Path:
-        """Of the file that counts: what a link leads to is written, and not the link."""
+        """The path of the file in use; links are resolved, so that the target is written."""
         if name == FILE and self.config_file is not None:
             return self.config_file.resolve()
         if name == RULES_FILE:
@@ -162,7 +161,7 @@ def _digest(text: str) -> str:
 
 @contextlib.contextmanager
 def _staged(path: Path, text: str) -> "Iterator[Put]":
-    """The text beside the file: that it can be written is known before it is recorded.
+    """Write the text to a temporary file first, so that the change is recorded only if it can be written.
 
     Raises ConfigInvalid.
     """
@@ -171,7 +170,7 @@ def _staged(path: Path, text: str) -> "Iterator[Put]":
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o600
         beside.unlink(missing_ok=True)
         opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        # TOML is UTF-8, whatever the desktop's language writes.
+        # TOML is UTF-8, whatever the locale.
         with os.fdopen(opened, "w", encoding="utf-8", newline="\n") as file:
             if sys.platform != "win32":
                 os.fchmod(file.fileno(), mode)
@@ -190,7 +189,7 @@ def _staged(path: Path, text: str) -> "Iterator[Put]":
 
 @dataclass(frozen=True)
 class Put:
-    """Puts the staged file in the place of the other, whole or not at all."""
+    """Replaces the file atomically with the staged one."""
 
     beside: Path
     path: Path

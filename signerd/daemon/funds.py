@@ -1,7 +1,7 @@
-"""What a pinned vault holds, by the platform's word, and which of its addresses is to be paid to next.
+"""The balance of a pinned vault, as the platform says, and its next receive address.
 
-Every address is derived here. The platform's word decides no more than which of them is told: one that it
-names, and that is none of the vault's next, is not shown.
+Every address is derived here. The platform only influences which one is shown; an address that is not one of
+the vault's next is not shown.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from signerd.errors import NotPinned, PlatformError, PlatformUnreachable, Signed
 from signerd.journal import Journal
 from signerd.shapes import AddressView, VaultFunds
 
-# A person looks at a page: they do not wait longer.
+# A page must not take longer.
 LONGEST_SECONDS = 10.0
 NOT_ASKED = "Which addresses are used is known from what was signed here alone, and nothing of the balance: "
 NONE_LEFT = "Every receive address of this vault is used; this is the last one, again. Have a new vault made."
@@ -33,7 +33,7 @@ NOT_OURS = (
 
 @dataclass(frozen=True)
 class Funds:
-    """Asks the platform each time, where it can be reached."""
+    """Asks the platform each time, if it is reachable."""
 
     journal: Journal
     platform: Platform
@@ -45,10 +45,10 @@ class Funds:
         if pin is None:
             seen_vault(self.journal, vault_id)
             raise NotPinned("the vault is not pinned, so its addresses are not known to be right")
-        told, note = await self._told(vault_id)
+        record, note = await self._record_of(vault_id)
         index = self.journal.next_receive_index(pin.vault)
-        if told is not None:
-            found = await _index_of(pin.vault, told.receive_address, index)
+        if record is not None:
+            found = await _index_of(pin.vault, record.receive_address, index)
             index, note = (index, NOT_OURS) if found is None else (found, note)
         if index > MAX_INDEX:
             index, note = MAX_INDEX, NONE_LEFT if note is None else f"{note} {NONE_LEFT}"
@@ -56,9 +56,9 @@ class Funds:
         return VaultFunds(
             vault_id=vault_id,
             network=str(self.journal.network),
-            confirmed_sats=None if told is None else told.confirmed_sats,
-            unconfirmed_sats=None if told is None else told.unconfirmed_sats,
-            locked_sats=None if told is None else told.locked_sats,
+            confirmed_sats=None if record is None else record.confirmed_sats,
+            unconfirmed_sats=None if record is None else record.unconfirmed_sats,
+            locked_sats=None if record is None else record.locked_sats,
             fresh=AddressView(
                 chain=RECEIVE,
                 index=index,
@@ -68,8 +68,8 @@ class Funds:
             note=note,
         )
 
-    async def _told(self, vault_id: str) -> tuple[VaultShape | None, str | None]:
-        """The platform's word, or why there is none."""
+    async def _record_of(self, vault_id: str) -> tuple[VaultShape | None, str | None]:
+        """The platform's record of the vault, or why there is none."""
         try:
             async with asyncio.timeout(LONGEST_SECONDS):
                 return await self.platform.vault(self._workspace(vault_id), vault_id), None
@@ -88,18 +88,18 @@ def workspace_of(journal: Journal, follower: Follower, vault_id: str) -> Workspa
     for workspace in follower.state.workspaces:
         if workspace.id == claim.workspace_id:
             return workspace
-    raise PlatformUnreachable("the platform has not told of this vault's workspace yet")
+    raise PlatformUnreachable("the platform has not shown this vault's workspace yet")
 
 
 async def _index_of(vault: Vault, address: str, start: int) -> int | None:
-    """From ``start`` on, which is known to be unused: one below it was used since the platform looked.
+    """The index of the address, but at least ``start``, below which addresses are used.
 
-    Looked for near it and among the first, where a platform may lag behind: ``start`` may be any number.
+    Searched near ``start`` and among the first, as the platform may lag behind.
     """
     near = range(max(start - GAP, GAP), min(start + GAP, MAX_INDEX + 1))
     for index in chain(range(GAP), near):
         if vault.address(RECEIVE, index) == address:
             return max(index, start)
-        # Other requests are served between two of them.
+        # Let other tasks run.
         await asyncio.sleep(0)
     return None

@@ -346,10 +346,10 @@ class Reviews:
         self._looks = 0
 
     def of(self, record: Record) -> Review:
-        around = self._journal.review_context(record.snapshot)
+        context = self._journal.review_context(record.snapshot)
         known = self._known.pop(record.psbt_id, None)
-        if known is None or (known.snapshot, known.around) != (record.snapshot, around):
-            known = _Judged(record.snapshot, around, review(record.snapshot, around))
+        if known is None or (known.snapshot, known.context) != (record.snapshot, context):
+            known = _Judged(record.snapshot, context, review(record.snapshot, context))
             self._make_room(known)
         self._looks += 1
         self._known[record.psbt_id] = replace(known, look=self._looks)
@@ -387,11 +387,11 @@ class _Judged:
     """``look``: which look at any of them asked for it last."""
 
     snapshot: Snapshot
-    around: ReviewContext
+    context: ReviewContext
     found: Review
     look: int = 0
 
     @property
     def size(self) -> int:
-        listed = 0 if self.around.token is None else len(self.around.token.whitelist)
+        listed = 0 if self.context.token is None else len(self.context.token.whitelist)
         return len(self.snapshot.psbt) + listed * BYTES_OF_ONE_LISTED

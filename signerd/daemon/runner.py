@@ -18,8 +18,8 @@ from signerd.core import events
 from signerd.core.events import (
     AskPerson,
     Effect,
+    ExportPsbt,
     FindDevice,
-    GiveOut,
     Notify,
     ReadKeys,
     SignOnDevice,
@@ -36,7 +36,7 @@ from signerd.feed import WAITS, Feed, Supervisor, Troubles
 from signerd.journal import Journal
 from signerd.journal.journal import RECONSIDERED
 
-E = TypeVar("E", SignOnDevice, GiveOut)
+E = TypeVar("E", SignOnDevice, ExportPsbt)
 Sleep = Callable[[float], Awaitable[None]]
 # After a device said that it was not ready: its own state decides when it is asked again, but never at once.
 DEVICE_PAUSE_SECONDS = 2.0
@@ -110,7 +110,7 @@ class Runner:
         """What a rule refused at night may be allowed in the morning, without any event."""
         while True:
             await self._sleep(TIME_PASSES_SECONDS)
-            if not self.journal.rules.hang_on_time:
+            if not self.journal.rules.depend_on_time:
                 continue
             for psbt_id in self.journal.ids(RECONSIDERED):
                 # Other requests are served between two of them.
@@ -167,7 +167,7 @@ class Runner:
                     self._keys_due.set()
                 case SignOnDevice():
                     raise AssertionError("a device is asked by the task that found it, not here")
-                case GiveOut():
+                case ExportPsbt():
                     raise AssertionError("a PSBT is given out by the call that asked for it, not here")
 
     # --- devices --------------------------------------------------------------------------------------------
@@ -259,12 +259,12 @@ class Runner:
             return None  # Declined, ended or forgotten between the look and now.
         return self._perform_others(step, SignOnDevice)
 
-    def decide_to_export(self, psbt_id: str, event: events.Exported) -> GiveOut | None:
+    def decide_to_export(self, psbt_id: str, event: events.Exported) -> ExportPsbt | None:
         """Record that it is given out; None where the last look says that it must not be.
 
         Raises what the engine and the journal raise.
         """
-        return self._perform_others(self.journal.decide(psbt_id, event), GiveOut)
+        return self._perform_others(self.journal.decide(psbt_id, event), ExportPsbt)
 
     def _perform_others(self, step: Step, kind: type[E]) -> E | None:
         """The effect that its caller performs, where the step has it; the rest is performed."""

@@ -41,7 +41,7 @@ from signerd.core.titles import NO_PINNED, Labels, Pinned
 from signerd.core.values import Record
 from signerd.daemon.airgap import Airgap
 from signerd.daemon.airgap_setup import AirgapSetup
-from signerd.daemon.device_actions import Handling, Unlocking
+from signerd.daemon.device_actions import DeviceActions, Unlocking
 from signerd.daemon.devices import Devices, teller
 from signerd.daemon.editing import Editing
 from signerd.daemon.funds import Funds
@@ -107,7 +107,7 @@ class Daemon:
     follower: Follower
     keys: KeyWatch
     unlocking: Unlocking
-    handling: Handling
+    handling: DeviceActions
     addresses: Addresses
     apps: PairedApps
     imported: ImportedPsbts

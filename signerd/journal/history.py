@@ -96,7 +96,7 @@ def _case(
     network: Network,
     screen: Screen | None,
 ) -> InspectedCase | None:
-    around = ReviewContext(
+    context = ReviewContext(
         network=network,
         limits=Limits(),
         pin=pin,
@@ -104,7 +104,7 @@ def _case(
         own_keys=own_keys,
         screen=screen,
     )
-    signing = signing_of(snapshot, around)
+    signing = signing_of(snapshot, context)
     if signing is None or (pin is None and not snapshot.is_of_profile):
         return None
     try:
@@ -112,4 +112,4 @@ def _case(
     except MultisigError:
         return None
     inspection = inspect(psbt, signing.policy, network=network, limits=HARD_LIMITS)
-    return InspectedCase(snapshot, psbt, around, pin, inspection, signing)
+    return InspectedCase(snapshot, psbt, context, pin, inspection, signing)

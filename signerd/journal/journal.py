@@ -432,7 +432,7 @@ class Journal(KeysAndVaults):
             lowered=self.lowered,
             rules=self.rules,
             spent=self._book.spent() if self.rules.rules else (),
-            moment=self._book.moment(self._now(), to_the_minute=self.rules.hang_on_time),
+            moment=self._book.moment(self._now(), to_the_minute=self.rules.depend_on_time),
             lapsed=brought is not None and self.now().timestamp() >= brought.expires_at,
             token=token,
             pins=self.pins() if token is not None and token.whitelist else (),

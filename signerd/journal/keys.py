@@ -13,7 +13,7 @@ from typing import Any
 
 from multisig import Network
 from signerd.core.claims import VaultClaim
-from signerd.core.keys import Revocation, Why
+from signerd.core.keys import Revocation, RevocationReason
 from signerd.core.text import canonical
 from signerd.core.values import FormerKey, OwnKey, Pin
 from signerd.journal.rows import code_of, read_origin_key, read_pin
@@ -76,7 +76,9 @@ class KeyBook:
         if row is None:
             return None
         told = datetime.fromisoformat(row["told_at"])
-        return Revocation(row["platform_key_id"], row["fingerprint"], Why(row["why"]), told, row["successor"])
+        return Revocation(
+            row["platform_key_id"], row["fingerprint"], RevocationReason(row["why"]), told, row["successor"]
+        )
 
     def write_revocation(self, told: Revocation) -> None:
         """The first word stays: sqlite3.IntegrityError."""

@@ -4,7 +4,7 @@ import pytest
 
 from signerd.core import events
 from signerd.core.engine import decide
-from signerd.core.events import GiveOut
+from signerd.core.events import ExportPsbt
 from signerd.core.following import receive
 from signerd.core.review import review
 from signerd.errors import DecisionError
@@ -16,15 +16,15 @@ HOSTILE = proposals(lambda p: not p.honest and p.later is None and bool(p.refusa
 
 def given_out(proposal: Proposal) -> tuple[bytes, ...]:
     """What a person takes away who says yes to all that is shown, and names no warning."""
-    around = proposal.review_context()
-    record = receive(proposal.snapshot(), around).record
-    digest = review(record.snapshot, around).digest
+    context = proposal.review_context()
+    record = receive(proposal.snapshot(), context).record
+    digest = review(record.snapshot, context).digest
     try:
-        approved = decide(record, events.Approved(digest), around).record
-        step = decide(approved, events.Exported(), around)
+        approved = decide(record, events.Approved(digest), context).record
+        step = decide(approved, events.Exported(), context)
     except DecisionError:
         return ()
-    return tuple(effect.psbt for effect in step.effects if isinstance(effect, GiveOut))
+    return tuple(effect.psbt for effect in step.effects if isinstance(effect, ExportPsbt))
 
 
 @pytest.mark.parametrize("proposal", HONEST, ids=str)

@@ -18,7 +18,7 @@ from signerd.callers import PAGE
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
 from signerd.core.values import OwnKey, Pin
-from signerd.daemon.device_actions import NOBODY_ANSWERED, Questions, Unlocking
+from signerd.daemon.device_actions import UNANSWERED, Questions, Unlocking
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed
 from tests.support.daemons import daemon_at, make_config, until
 from tests.support.fake_platform import FakePlatform
@@ -113,7 +113,7 @@ async def test_nobody_answers_and_the_device_is_free_again(make, folder):
         impatient = Unlocking(daemon.doing, daemon.feed, Questions(lambda: 0.0, bytes, 0.1))
         assert (await impatient.start(device.id)).state == "asks"
         await until(lambda: impatient._runs[device.id].outcome is not None)
-        with pytest.raises(DeviceFailed, match=NOBODY_ANSWERED):
+        with pytest.raises(DeviceFailed, match=UNANSWERED):
             await impatient.step(device.id)
         assert await state_of(daemon) in LOCKED
         assert await impatient.questions() == ()

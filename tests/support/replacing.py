@@ -83,7 +83,7 @@ def judged(desk: Desk, psbt_id: str, signed: Iterable[str]) -> Review:
     """What Alice's daemon says of a proposal, where she has signed the others."""
     vault = Vault.from_descriptor(desk.vault["descriptor"], Network.REGTEST)
     (own,) = [key for key in vault.cosigners if key.origin.fingerprint == desk.devices["alice"].fingerprint]
-    around = ReviewContext(
+    context = ReviewContext(
         network=Network.REGTEST,
         limits=Limits(),
         pin=Pin(desk.vault["id"], desk.workspace_id, "Treasury", vault, own),
@@ -91,7 +91,7 @@ def judged(desk: Desk, psbt_id: str, signed: Iterable[str]) -> Review:
         own_keys=(OwnKey(own, "vault", 0),),
         neighbours=tuple(_neighbour(_snapshot(desk, other)) for other in signed),
     )
-    return review(_snapshot(desk, psbt_id), around)
+    return review(_snapshot(desk, psbt_id), context)
 
 
 def lets_through(desk: Desk, psbt_id: str, signed: Iterable[str]) -> bool:

@@ -1,3 +1,3 @@
-"""The named checks: ``table`` has a row for each; the other modules have what the rows run
+"""The named checks: ``table`` has a row for each; the other modules have their functions
 (docs/build/adding/check.md).
 """

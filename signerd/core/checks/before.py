@@ -1,8 +1,7 @@
-"""Before the inspection: is it the vault that the person pinned, whole, and is our key in it? Whose is an
-imported PSBT?
+"""Checks before the inspection: the pinned vault, our key in it, and the source of an imported PSBT.
 
-No record of recipients, amounts, fee or transaction id comes with an imported PSBT, so the checks that
-compare them do not run, and one warning names them: only the person knows what it should do.
+An imported PSBT has no record of recipients, amounts, fee or transaction id. The checks that compare them do
+not run, and one warning names them: only the person knows what the transaction should do.
 """
 
 from datetime import UTC, datetime
@@ -31,7 +30,7 @@ _CARRIES = {TxType.DEPLOY: Deploy, TxType.CALL: Call}
 
 
 def kind_known(case: Case) -> Answer:
-    """Only what this version can check in full may be signed, and only as what it is."""
+    """The kind must be one that this version can check in full, and must be that of the transaction."""
     kind = case.snapshot.kind
     if kind not in CHECKED_KINDS:
         return refuse(f"This version cannot check a proposal of the kind '{kind}'.", kind=kind.value)
@@ -49,10 +48,8 @@ def kind_known(case: Case) -> Answer:
 
 
 def _taken_back(case: Case) -> Answer:
-    """Without data it calls nothing: it is what it is called only where all of it comes back to the pinned
-    vault.
-    """
-    kind, pin = case.snapshot.kind.value, case.around.pin
+    """The cancel of a token's transaction carries no data: everything must come back to the pinned vault."""
+    kind, pin = case.snapshot.kind.value, case.context.pin
     figures = None if pin is None else read_figures(case.snapshot.psbt, pin.vault)
     if figures is None:
         return refuse(
@@ -74,8 +71,8 @@ def _taken_back(case: Case) -> Answer:
 
 
 def pinned(case: Case) -> Answer:
-    """S16: a quorum known only from the platform is not known."""
-    pin = case.around.pin
+    """S16: a quorum that only the platform has shown is not trusted."""
+    pin = case.context.pin
     if pin is None:
         return refuse(
             f"The vault is not pinned on this machine. Compare it with the other signers, then pin it: "
@@ -91,7 +88,7 @@ def pinned(case: Case) -> Answer:
 
 def unchanged(case: Case) -> Answer:
     """S16: M, N, a cosigner or an account changed after the vault was pinned."""
-    pin, claimed = case.around.pin, case.around.claimed_descriptor
+    pin, claimed = case.context.pin, case.context.claimed_descriptor
     if pin is None:
         return refuse("There is no pinned vault to compare with.")
     if claimed is None:
@@ -113,33 +110,33 @@ def network_agrees(case: Case) -> Answer:
 
     An imported PSBT has no workspace to compare with; the inspection compares the network of its keys.
     """
-    around, snapshot = case.around, case.snapshot
+    context, snapshot = case.context, case.snapshot
     imported = snapshot.brought is not None
-    networks = {"configured": str(around.network)}
+    networks = {"configured": str(context.network)}
     if not imported:
         networks["workspace"] = snapshot.workspace_network
-        if around.network.api_name != snapshot.workspace_network:
+        if context.network.api_name != snapshot.workspace_network:
             return refuse(
-                f"The workspace is on {snapshot.workspace_network}, this signerd on {around.network}.",
+                f"The workspace is on {snapshot.workspace_network}, this signerd on {context.network}.",
                 **networks,
             )
-    if around.pin is not None and around.pin.vault.network is not around.network:
+    if context.pin is not None and context.pin.vault.network is not context.network:
         return refuse(
-            f"The vault was pinned on {around.pin.vault.network}, not on {around.network}.", **networks
+            f"The vault was pinned on {context.pin.vault.network}, not on {context.network}.", **networks
         )
     if imported:
-        return allow(f"It is judged as one of {around.network}; no workspace says so beside.", **networks)
-    return allow(f"Everything is on {around.network}.", **networks)
+        return allow(f"It is judged as one of {context.network}; no workspace says so beside.", **networks)
+    return allow(f"Everything is on {context.network}.", **networks)
 
 
 def own_key_inside(case: Case) -> Answer:
-    """S15: our exact extended key at its exact account, as this machine's device gave it."""
-    pin = case.around.pin
+    """S15: our exact extended key at its exact account, as our device exported it."""
+    pin = case.context.pin
     if pin is None:
         return refuse("Whether a key of your device is in it is told once it is pinned.")
-    own = own_key_of(pin.vault, case.around.own_keys)
+    own = own_key_of(pin.vault, case.context.own_keys)
     if own is None:
-        former = former_key_of(pin.vault, case.around.former_keys)
+        former = former_key_of(pin.vault, case.context.former_keys)
         if former is not None:
             return refuse(made_with_former(former), fingerprint=str(former.own.key.fingerprint))
         return refuse("None of the keys of this vault is a registered key of your device.")
@@ -153,18 +150,16 @@ def own_key_inside(case: Case) -> Answer:
 
 
 def key_stands(case: Case) -> Answer:
-    """The platform takes no signature of a revoked key, and the revocation may have had a reason."""
-    told = case.around.revoked
+    """The platform refuses signatures of a revoked key, and the revocation may have had a reason."""
+    told = case.context.revoked
     if told:
         return refuse(told)
     return allow("The platform has said nothing against your registered key.")
 
 
 def change_looked_at(case: Case) -> Answer:
-    """S16: a change stays an alarm though the platform takes it back, until the person has looked and
-    unpinned.
-    """
-    told = case.around.vault_changes
+    """S16: a change stays an alarm, even if the platform reverts it, until the person unpins the vault."""
+    told = case.context.vault_changes
     if not told:
         return allow("The platform has shown no change of the vault since it was pinned.")
     return refuse(
@@ -176,8 +171,8 @@ def change_looked_at(case: Case) -> Answer:
 
 
 def name_kept(case: Case) -> Answer:
-    """A name proves nothing, but a person may know the vault by it."""
-    pin, claimed = case.around.pin, case.around.claimed_name
+    """A name proves nothing, but the person may recognise the vault by it."""
+    pin, claimed = case.context.pin, case.context.claimed_name
     if pin is None or claimed is None or claimed == pin.name:
         return allow("The vault has the name under which it was pinned, which is a label only.")
     return warn(
@@ -200,27 +195,27 @@ def without_record(case: Case) -> Answer:
 def in_time(case: Case) -> Answer:
     """The app that imported it no longer waits, and prices and fees have changed."""
     told = case.snapshot.brought
-    assert told is not None, "only imported PSBTs are judged by this"
+    assert told is not None, "this check is for imported PSBTs"
     until = f"{datetime.fromtimestamp(told.expires_at, UTC):%Y-%m-%d %H:%M} UTC"
-    if case.around.lapsed:
+    if case.context.lapsed:
         return refuse(f"It could be approved until {until}, which is over.")
     return allow(f"It may be approved until {until}.")
 
 
 def own_coins(case: Case) -> Answer:
-    """It spends from no pinned vault: then from the registered profile, or it is refused."""
+    """Coins of no pinned vault must be of the registered profile."""
     return _from_profile(
         case, "Its coins are of no vault that is pinned here, and not of your registered profile."
     )
 
 
 def from_profile(case: Case) -> Answer:
-    """Which of our keys the coins are of. That they are is proven by the inspection."""
+    """A registered profile must be named; the inspection proves that the coins are of it."""
     return _from_profile(case, "It is a forward, but not from a profile that is registered with your device.")
 
 
 def _from_profile(case: Case, otherwise: str) -> Answer:
-    signing = signing_of(case.snapshot, case.around)
+    signing = signing_of(case.snapshot, case.context)
     if signing is None:
         return refuse(otherwise)
     origin = signing.key.origin

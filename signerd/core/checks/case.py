@@ -1,6 +1,4 @@
-"""What a check may look at, and what it answers: allow, warn, hold or refuse, in a sentence with
-its figures.
-"""
+"""The input of a check, and its answer: allow, warn, hold or refuse, with a sentence and its figures."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,9 +22,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a review shows. ``name``: the check's, or the rule's.
+    """An answer as a review shows it. ``name``: the check's, or the rule's.
 
-    ``acknowledge``: a warning that the person must name when approving; until then it holds the proposal.
+    ``acknowledge``: a warning that the person must name to approve.
     """
 
     name: str
@@ -38,7 +36,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a check answers. Its row in the table has the name under which it is shown."""
+    """The answer of a check. Its row in the table has its name."""
 
     outcome: Outcome
     sentence: str
@@ -67,22 +65,22 @@ def refuse(sentence: str, **figures: Figure) -> Answer:
 
 @dataclass(frozen=True)
 class Case:
-    """One proposal and what this machine knows about its surroundings.
+    """A proposal, and what this machine knows about it.
 
-    ``not_compared``: of an imported PSBT, the names of the checks that would compare it with a record.
+    ``not_compared``: for an imported PSBT, the names of the checks that compare with a record.
     """
 
     snapshot: Snapshot
     psbt: Psbt
-    around: ReviewContext
+    context: ReviewContext
     not_compared: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True)
 class InspectedCase(Case):
-    """The same, with the pinned vault and what the PSBT's own bytes say against what its coins are of.
+    """With the pinned vault and the inspection of the PSBT.
 
-    ``signing``: None for a payment from the pinned vault; for a forward its profile. ``pin``: None where an
+    ``signing``: None for a payment from the pinned vault; the profile for a forward. ``pin``: None where an
     imported PSBT spends from the profile.
     """
 
@@ -97,20 +95,20 @@ class InspectedCase(Case):
 
     @property
     def policy(self) -> Policy:
-        """What the coins are proven to be of."""
+        """The policy of the coins."""
         if self.signing is not None:
             return self.signing.policy
-        assert self.pin is not None, "what is not signed for a profile is signed for a pinned vault"
+        assert self.pin is not None, "coins that are not of a profile are of a pinned vault"
         return self.pin.vault
 
     @property
     def quorum(self) -> str | None:
-        """The verification code of the vault that it is of; None for what spends from the profile alone."""
+        """The vault's verification code; None where it spends from the profile only."""
         return None if self.pin is None else self.pin.vault.verification_code
 
     @property
     def returning(self) -> tuple[tuple[bytes, int], ...]:
-        """(script, satoshis) of every output that is proven to come back."""
+        """(script, satoshis) of every proven change output."""
         return tuple(
             (self.psbt.outputs[change.output_index].script_pubkey, int(change.amount))
             for change in self.inspection.change
@@ -118,12 +116,12 @@ class InspectedCase(Case):
 
     @property
     def to_others(self) -> tuple[Payment, ...]:
-        """What the vault pays. A forward pays the vault, which its own check proves; no limit counts that."""
+        """The vault's payments. A forward pays the vault, which no limit counts; another check proves it."""
         return () if self.is_forward else self.inspection.payments
 
     @property
     def paid(self) -> int:
-        """Satoshis that the vault pays to others: no change, no fee."""
+        """Satoshis paid to others, without change and fee."""
         return sum(int(payment.amount) for payment in self.to_others)
 
     @property
@@ -133,16 +131,16 @@ class InspectedCase(Case):
 
     @cached_property
     def figures(self) -> Figures:
-        """What of it counts where it takes another one's place."""
+        """The figures that are compared where it replaces another proposal."""
         return figures_of(self.inspection)
 
     def figures_of(self, other: Neighbour) -> Figures | None:
-        """The same of another proposal, judged by what this one's coins are of. None where it cannot be."""
+        """The figures of another proposal of the same policy; None where they cannot be read."""
         return read_figures(other.psbt, self.policy)
 
     def shares_coins(self, other: Neighbour | Unfollowed) -> bool:
         return not self.figures.outpoints.isdisjoint(other.outpoints)
 
     def named(self) -> Neighbour | None:
-        """The proposal that this one says it replaces, where it is known here."""
-        return next((n for n in self.around.neighbours if n.psbt_id == self.snapshot.replaces), None)
+        """The proposal that this one claims to replace, if it is known here."""
+        return next((n for n in self.context.neighbours if n.psbt_id == self.snapshot.replaces), None)

@@ -1,7 +1,7 @@
-"""A transaction that cannot be mined for a long time: its signature can be kept and used later (S24, S30).
+"""Transactions that cannot be mined for a long time: their signature could be used much later (S24, S30).
 
-A lock stands in the transaction (nLockTime: a height or a time) or in an input (BIP-68: the age of its coin,
-in blocks or in units of 512 seconds). What is far is the same for all of them.
+A lock is in the transaction (nLockTime: a height or a time) or in an input (BIP-68: the age of its coin, in
+blocks or units of 512 seconds).
 """
 
 from collections.abc import Mapping
@@ -14,20 +14,17 @@ from signerd.core.checks.case import Answer, InspectedCase, allow, hold
 
 # BIP-65 and consensus: below it nLockTime is a height, from it on a time.
 LOCKTIME_THRESHOLD = 500_000_000
-# Where every input has it, nLockTime holds nothing (consensus, IsFinalTx).
+# If every input has it, nLockTime has no effect (consensus, IsFinalTx).
 FINAL_SEQUENCE = 0xFFFFFFFF
-# Wallets lock to the tip, so that miners gain nothing by mining an old block again; up to a day more is
-# usual.
+# Wallets lock to the tip against fee sniping; up to a day more is usual.
 BLOCKS_AHEAD = 144
 TIME_AHEAD = timedelta(days=1)
 USUAL_BLOCK = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How high a chain can be: it was at ``height`` at ``at``, and a block takes ``seconds`` at least, on
-    average.
-    """
+class ChainRate:
+    """An upper bound of a chain's height: ``height`` at ``at``, and then a block each ``seconds``."""
 
     height: int
     at: datetime
@@ -37,25 +34,22 @@ class Pace:
         return self.height + max(0, int((now - self.at).total_seconds()) // self.seconds)
 
 
-# No chain is asked, and the platform's word would be no check: the height is judged by the clock. A
-# difficulty that rises brings blocks a few percent before their ten minutes; testnet4 lets whole storms of
-# them pass (BIP-94).
-PACES: Mapping[Network, Pace] = MappingProxyType(
+# The height is estimated by the clock: no chain is asked, and the platform is not trusted. With rising
+# difficulty, blocks come a few percent faster than ten minutes; testnet4 has block storms (BIP-94).
+CHAIN_RATES: Mapping[Network, ChainRate] = MappingProxyType(
     {
         # The halving block of 2024.
-        Network.MAINNET: Pace(840_000, datetime(2024, 4, 20, tzinfo=UTC), 570),
-        Network.TESTNET4: Pace(0, datetime(2024, 5, 3, tzinfo=UTC), 200),
-        Network.SIGNET: Pace(0, datetime(2020, 9, 1, tzinfo=UTC), 570),
+        Network.MAINNET: ChainRate(840_000, datetime(2024, 4, 20, tzinfo=UTC), 570),
+        Network.TESTNET4: ChainRate(0, datetime(2024, 5, 3, tzinfo=UTC), 200),
+        Network.SIGNET: ChainRate(0, datetime(2020, 9, 1, tzinfo=UTC), 570),
     }
 )
-# A local chain has no pace; a test chain is not as high as this.
+# A regtest chain has no rate; none is as high as this.
 HIGHEST_REGTEST = 100_000
 
 
 def locktime(case: InspectedCase) -> Answer:
-    """A lock far ahead of the chain is held until it is named: the payment leaves when the plan may be
-    another.
-    """
+    """Holds a lock far ahead of the chain: the payment could be sent when it is no longer wanted."""
     absolute, relative = _absolute(case), _relative(case)
     if relative is None:
         return absolute
@@ -64,10 +58,8 @@ def locktime(case: InspectedCase) -> Answer:
 
 
 def _relative(case: InspectedCase) -> Answer | None:
-    """S30: held as an absolute lock is. How old a coin is, only a chain could say: its age is taken to be
-    nothing.
-
-    None where no coin has to wait for long.
+    """S30: a relative lock. The age of a coin is not known here, and taken as zero. None where no lock is
+    long.
     """
     tx = case.psbt.tx
     locks = (relative_lock(item.sequence, tx.version) for item in tx.inputs)
@@ -106,7 +98,7 @@ def _absolute(case: InspectedCase) -> Answer:
 def _time_lock(lock: int, case: InspectedCase) -> Answer:
     # Every 32-bit number of seconds is a date before the year 2107.
     when = datetime.fromtimestamp(lock, UTC)
-    moment = case.around.moment
+    moment = case.context.moment
     if moment is None or when > moment.now + TIME_AHEAD:
         return hold(
             f"It cannot be mined before {when:%Y-%m-%d %H:%M} UTC, which is far ahead: what you sign now "
@@ -118,8 +110,8 @@ def _time_lock(lock: int, case: InspectedCase) -> Answer:
 
 
 def _highest(case: InspectedCase) -> int:
-    """Without a clock the height is that of the table: a lock is then held rather than let pass."""
-    pace, moment = PACES.get(case.around.network), case.around.moment
-    if pace is None:
+    """Without a clock the table's height is used: a lock is then held."""
+    rate, moment = CHAIN_RATES.get(case.context.network), case.context.moment
+    if rate is None:
         return HIGHEST_REGTEST
-    return pace.height if moment is None else pace.highest(moment.now)
+    return rate.height if moment is None else rate.highest(moment.now)

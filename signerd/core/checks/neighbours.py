@@ -1,8 +1,8 @@
-"""Other proposals that meet this one: the same coins spent twice (S25), the same payment made twice (S6,
-S27), and a proposal that says it replaces another one (S11).
+"""Comparing with other proposals: the same coins spent twice (S25), the same payment made twice (S6, S27),
+and replacements (S11).
 
-Two transactions that both confirm share no coin. So every pair counts, and no chain of replacements: where a
-bump of a bump shares a coin with the bump only, the first can confirm beside it.
+Two transactions that both confirm share no coin. So each pair is compared, never a chain of replacements: if
+a bump of a bump shares a coin only with the bump, the first transaction and the last can both confirm.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,8 +14,7 @@ from signerd.core.states import AT_THE_DEVICE
 from signerd.core.text import amount, foreign
 from signerd.core.values import Neighbour, Unfollowed
 
-# How many a person is shown, and how many payments of each; the rest is counted, for a rent may have been
-# paid often.
+# How many proposals are listed, and how many payments of each; the rest is counted.
 SHOWN = 3
 PAYMENTS_SHOWN = 2
 
@@ -23,10 +22,10 @@ PAYMENTS_SHOWN = 2
 def conflicting(case: InspectedCase) -> Answer:
     """S25, S6: two proposals that spend the same coins are shown as conflicting before either is signed.
 
-    A second spend of what is signed passes as a declared fee bump and as a cancel; else the person is shown
-    both. An imported PSBT carries no such declaration: where it stops a signed payment, it is held.
+    A declared fee bump and a cancel of a signed transaction are allowed; else the person is shown both. An
+    imported PSBT cannot declare either: it is held where it conflicts with a signed payment.
     """
-    rivals = [n for n in case.around.neighbours if case.shares_coins(n)]
+    rivals = [n for n in case.context.neighbours if case.shares_coins(n)]
     out = [n for n in rivals if n.may_confirm]
     cancels = case.figures.takes_all_back and case.snapshot.brought is None
     others = [n for n in out if not (cancels or raises_only_the_fee(case, n))]
@@ -34,7 +33,7 @@ def conflicting(case: InspectedCase) -> Answer:
         return hold(
             f"This one ({case.snapshot.psbt_id}) spends coins that are spent already: only one of them can "
             "confirm. "
-            f"{_told(case, others)}",
+            f"{_listed(case, others)}",
             proposals=_names(others),
         )
     waiting = [n for n in rivals if n.is_open]
@@ -52,29 +51,28 @@ def conflicting(case: InspectedCase) -> Answer:
 def paid_twice(case: InspectedCase) -> Answer:
     """S6: a second transaction that pays the same, and shares no coin with one that is signed.
 
-    Both could confirm, or the first has: the payment would be made twice. It is held until the person has
-    seen both.
+    Both could confirm, and the payment would be made twice. It is held until the person acknowledges it.
     """
     same = [
         n
-        for n in case.around.neighbours
+        for n in case.context.neighbours
         if n.may_confirm and n.payments & case.outgoing and not case.shares_coins(n)
     ]
     if same:
-        return hold(f"{_again(case, same)} {_told(case, same)}", proposals=_names(same))
+        return hold(f"{_again(case, same)} {_listed(case, same)}", proposals=_names(same))
     return allow("No signed transaction makes the same payment from other coins.")
 
 
 def signed_by_others(case: InspectedCase) -> Answer:
-    """S27: the same payment from other coins, which others have signed and this machine has not.
+    """S27: the same payment from other coins, signed by others and not by this machine.
 
-    Where two groups of signers without a member in common can each pay, no machine signs both: the platform's
-    record of the others' signatures is all that can be compared, also of what never awaited this machine.
-    That the platform calls the other one ended takes no signature back.
+    Two disjoint quorums can both pay, and no machine sees both. So this compares with all signatures that the
+    platform has shown, also for proposals that never awaited this machine, and also where the platform says
+    that they ended.
     """
     counted = _counted(case)
-    followed = (n for n in case.around.neighbours if n.collected and not n.may_confirm)
-    others: tuple[Neighbour | Unfollowed, ...] = (*followed, *case.around.unfollowed)
+    followed = (n for n in case.context.neighbours if n.collected and not n.may_confirm)
+    others: tuple[Neighbour | Unfollowed, ...] = (*followed, *case.context.unfollowed)
     same = [other for other in others if other.payments & counted and not case.shares_coins(other)]
     if not same:
         return allow("No other proposal known here makes the same payment with signatures of others.")
@@ -97,7 +95,7 @@ def _standing(other: Neighbour | Unfollowed) -> str:
 
 
 def _counted(case: InspectedCase) -> frozenset[tuple[bytes, int]]:
-    """What must not be paid a second time; of a token its deployment, or the amount that it moves."""
+    """The outputs that must not be paid twice; for a token, its deployment or the amount that it moves."""
     output = case.inspection.token_output
     if output is None:
         return case.outgoing
@@ -117,14 +115,14 @@ def _again(case: InspectedCase, same: Sequence[Neighbour]) -> str:
     )
 
 
-def _told(case: InspectedCase, neighbours: Sequence[Neighbour]) -> str:
-    """Which they are, when they were signed, and what they pay."""
+def _listed(case: InspectedCase, neighbours: Sequence[Neighbour]) -> str:
+    """The proposals, when they were signed, and what they pay."""
     newest = sorted(neighbours, key=lambda n: (n.signed_at is None, n.signed_at, n.psbt_id), reverse=True)
     return f"{'; '.join(_one(case, n) for n in newest[:SHOWN])}{_more(len(newest) - SHOWN)}."
 
 
 def _one(case: InspectedCase, other: Neighbour) -> str:
-    """By its proven figures where it has any; else what of it is paid here too."""
+    """With its proven payments, or else those that are paid here too."""
     figures = case.figures_of(other) if case.shares_coins(other) else None
     paid = other.payments & case.outgoing if figures is None else figures.payments
     return f"{_how(other)} {other.psbt_id}{f', which pays {_payments(case, paid)}' if paid else ''}"
@@ -140,7 +138,7 @@ def _how(other: Neighbour) -> str:
 
 
 def _payments(case: InspectedCase, payments: Iterable[tuple[bytes, int]]) -> str:
-    network = case.around.network
+    network = case.context.network
     told = [f"{amount(sats)} to {payee(script, network)}" for script, sats in sorted(payments)]
     return f"{', '.join(told[:PAYMENTS_SHOWN])}{_more(len(told) - PAYMENTS_SHOWN)}"
 
@@ -153,12 +151,12 @@ def _names(neighbours: Iterable[Neighbour | Unfollowed]) -> str:
     return ", ".join(sorted(neighbour.psbt_id for neighbour in neighbours))
 
 
-# The longest part of a declaration that is repeated: it is a proposal's id.
+# The longest id of a declared replacement that is shown.
 _LONGEST_ID = 64
 
 
 def replacement(case: InspectedCase) -> Answer:
-    """The platform names what is replaced; whether it is, is read from both transactions."""
+    """The platform names the replaced proposal; both transactions must prove it."""
     said = case.snapshot.replaces
     if said is None:
         return allow("It does not say that it replaces another proposal.")
@@ -177,7 +175,7 @@ def replacement(case: InspectedCase) -> Answer:
 
 def _bump(case: InspectedCase, said: str, first: Figures) -> Answer:
     this = case.figures
-    found = differences(first, this, case.around.network)
+    found = differences(first, this, case.context.network)
     if found:
         return refuse(
             f"It says that it replaces {said}, but it does not only raise the fee. {' '.join(found)}",
@@ -209,11 +207,9 @@ def _cancel(case: InspectedCase, said: str, first: Figures) -> Answer:
 
 
 def raises_only_the_fee(case: InspectedCase, other: Neighbour) -> bool:
-    """It is a declared fee bump that holds what it says, and raises only the fee of this one too: of one
-    family.
+    """Whether it is a proven fee bump of the proposal that it declares, and of ``other`` as well.
 
-    The declared one need not be ``other``: a bump of a bump is one of the first as well, or it is not let
-    through.
+    The declared one need not be ``other``: a bump of a bump also has to be a bump of the first.
     """
     first = case.named()
     if first is None or case.figures.takes_all_back:
@@ -223,4 +219,4 @@ def raises_only_the_fee(case: InspectedCase, other: Neighbour) -> bool:
 
 def _is_bump(case: InspectedCase, other: Neighbour) -> bool:
     known = case.figures_of(other)
-    return known is not None and not differences(known, case.figures, case.around.network)
+    return known is not None and not differences(known, case.figures, case.context.network)

@@ -1,7 +1,5 @@
-"""What the transaction pays: against the record (S12), against the limits of fees (S7), and where what comes
-back goes (S29).
-
-The record is the platform's claim; the bytes are the fact. The limits are this machine's configuration.
+"""Payments against the platform's record (S12), fees against the configured limits (S7), and the addresses of
+change (S29).
 """
 
 from collections import Counter
@@ -14,7 +12,7 @@ from signerd.core.text import amount, count, place_words, said
 
 
 def proven(case: InspectedCase) -> Answer:
-    """Sums up the inspection; its findings follow, each under its own name."""
+    """Sums up the inspection; its findings follow under their own names."""
     if not case.inspection.ok:
         return refuse("The transaction's bytes do not prove what they claim.")
     whose = "the vault's" if isinstance(case.policy, Vault) else "your own profile's"
@@ -22,7 +20,7 @@ def proven(case: InspectedCase) -> Answer:
 
 
 def transaction_id(case: InspectedCase) -> Answer:
-    """The platform must speak of the same transaction."""
+    """The transaction id must be the one that the platform names."""
     txid = case.psbt.tx.txid
     if txid != case.snapshot.txid_expected:
         return refuse(
@@ -42,8 +40,7 @@ def payments_match(case: InspectedCase) -> Answer:
     own = Counter(script for script, _amount in case.returning)
     if paid - recorded:
         return refuse("The transaction pays somebody whom the proposal does not name.")
-    # A recipient may be the vault itself: such an output is proven ours, and counts as the payment it was
-    # meant to be.
+    # A recipient may be the vault itself: its output is inspected as change, and counts as that payment.
     if (recorded - paid) - own:
         return refuse("A recipient whom the proposal names is not paid.")
     return allow("Exactly the recorded recipients are paid.", recipients=recorded.total())
@@ -120,7 +117,7 @@ def fee_matches(case: InspectedCase) -> Answer:
 
 
 def _recorded_scripts(case: InspectedCase) -> list[bytes]:
-    return [decode_address(text, case.around.network) for text in case.snapshot.recipients]
+    return [decode_address(text, case.context.network) for text in case.snapshot.recipients]
 
 
 def _data_bytes(recorded: str) -> bytes:
@@ -133,7 +130,7 @@ def _data_bytes(recorded: str) -> bytes:
 
 
 def total_fee_limit(case: InspectedCase) -> Answer:
-    fee, most = case.inspection.fee, case.around.limits.max_fee
+    fee, most = case.inspection.fee, case.context.limits.max_fee
     figures = {"fee_sats": int(fee), "limit_sats": int(most)}
     if fee > most:
         return refuse(f"The fee of {amount(fee)} is above the limit of {amount(most)}.", **figures)
@@ -141,7 +138,7 @@ def total_fee_limit(case: InspectedCase) -> Answer:
 
 
 def fee_rate_limit(case: InspectedCase) -> Answer:
-    rate, most = case.inspection.fee_rate, case.around.limits.max_fee_rate
+    rate, most = case.inspection.fee_rate, case.context.limits.max_fee_rate
     figures = {"sat_per_kvb": rate.sat_per_kvb, "limit_sat_per_kvb": most.sat_per_kvb}
     if rate.sat_per_kvb > most.sat_per_kvb:
         return refuse(
@@ -153,7 +150,7 @@ def fee_rate_limit(case: InspectedCase) -> Answer:
 
 def fee_share_limit(case: InspectedCase) -> Answer:
     """The fee's share of all outputs, as a Coldcard measures it."""
-    limits = case.around.limits
+    limits = case.context.limits
     fee, outputs = case.inspection.fee, case.inspection.total_out
     share = _share(fee, outputs)
     figures = {"fee_sats": int(fee), "outputs_sats": int(outputs), "limit_percent": limits.max_fee_percent}
@@ -168,16 +165,16 @@ def _share(fee: Sats, outputs: Sats) -> str:
     return f"{fee / outputs:.2%}" if outputs else "all"
 
 
-# How many a person is shown; the rest is counted.
+# How many are listed; the rest is counted.
 SHOWN = 3
 
 
 def change_index(case: InspectedCase) -> Answer:
-    """Held where an address lies further than the gap from every one that is known to be used.
+    """Holds change to an address beyond the gap limit from every address that is known to be used.
 
-    The outputs of this transaction do not vouch for one another: each is measured from what was known before.
+    Other outputs of this transaction do not count as used.
     """
-    known = with_coins(case.around.places.get(policy_code(case.policy), NEW_POLICY), case.inspection)
+    known = with_coins(case.context.places.get(policy_code(case.policy), NEW_POLICY), case.inspection)
     far = [back for back in case.inspection.change if not is_near(known[back.chain], back.index)]
     if not far:
         return allow(f"What comes back goes to addresses that a wallet with a gap limit of {GAP:,} finds.")
@@ -185,7 +182,7 @@ def change_index(case: InspectedCase) -> Answer:
     below = last_below(known[furthest.chain], furthest.index)
     seen = "none of that chain" if below is None else f"{below:,}"
     return hold(
-        f"It sends {_told(far)}. The highest address below that this machine knows to be used is {seen}: a "
+        f"It sends {_listed(far)}. The highest address below that this machine knows to be used is {seen}: a "
         "wallet that "
         f"restores the keys looks {GAP:,} addresses further and would not find this money. Approve it only "
         "if you know "
@@ -196,23 +193,20 @@ def change_index(case: InspectedCase) -> Answer:
     )
 
 
-def _told(far: Sequence[Change]) -> str:
+def _listed(far: Sequence[Change]) -> str:
     told = [f"{amount(back.amount)} to {place_words(back.chain, back.index)}" for back in far[:SHOWN]]
     more = f", and {len(far) - SHOWN} more" if len(far) > SHOWN else ""
     return f"{', '.join(told)}{more}"
 
 
-# A forward goes to the vault's next address, which each deposit moves on; how far it has got, only the chain
-# and the platform know. A wallet that restores the vault finds its coins with a gap limit of this at worst,
-# so none is out of reach (S9). All of them are derived in half a second, once, with the most keys that a
-# vault has.
+# A forward goes to the vault's next unused address, which only the chain and the platform know. Addresses up
+# to the gap limit are accepted: a wallet that restores the vault finds them (S9). Deriving them all takes
+# half a second, once, for a vault with the most keys.
 RECEIVE_ADDRESSES = GAP
 
 
 def into_vault(case: InspectedCase) -> Answer:
-    """S12: the only payment goes to an address that this machine derives from the pinned vault; the rest
-    comes back.
-    """
+    """S12: the only payment goes to an address derived from the pinned vault; the rest is change."""
     payments = case.inspection.payments
     if case.inspection.op_returns:
         return refuse("A forward carries no data, and this one does.")

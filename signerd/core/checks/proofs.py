@@ -1,4 +1,4 @@
-"""A message that the vault is to sign (BIP-322): what it says, and for what. It is no payment."""
+"""Checks of a message that the vault is to sign (BIP-322)."""
 
 from custody.schemas.proposals import TxType
 from multisig import Psbt
@@ -9,12 +9,14 @@ from signerd.core.values import Snapshot
 
 
 def is_mislabelled(snapshot: Snapshot, psbt: Psbt) -> bool:
-    """A proposal is a message exactly where its transaction is one. What was brought has no label."""
+    """Whether a proposal's kind and its transaction disagree about being a message. Imported PSBTs have no
+    kind.
+    """
     return snapshot.brought is None and is_proof(psbt) is not (snapshot.kind is TxType.PROOF)
 
 
 def agrees(case: Case) -> Answer | None:
-    """None where it is what it is called."""
+    """A refusal where the kind is wrong; else None."""
     if not is_mislabelled(case.snapshot, case.psbt):
         return None
     if case.snapshot.kind is TxType.PROOF:
@@ -23,9 +25,9 @@ def agrees(case: Case) -> Answer | None:
 
 
 def proves(case: InspectedCase) -> Answer:
-    """Shows the whole message, and whose word it becomes. The platform's record is not asked."""
+    """Shows the whole message, its address and coins, from the PSBT alone."""
     proof = case.inspection.proof
-    assert proof is not None, "only messages are judged by this"
+    assert proof is not None, "this check is for messages"
     if not proof.message or not proof.address:
         return refuse("What it says, or for which address of the vault, is not proven.")
     coins = ""
@@ -43,8 +45,8 @@ def proves(case: InspectedCase) -> Answer:
 
 
 def signable(case: InspectedCase) -> Answer:
-    """Said before the person is asked. A device that was not seen yet is asked for what it is when it is."""
-    proof, screen = case.inspection.proof, case.around.screen
+    """Whether our device can sign it. A device that was not seen yet is checked when it is connected."""
+    proof, screen = case.inspection.proof, case.context.screen
     if screen is None or proof is None:
         return allow("Which device has your key is not known yet: it is asked only if it can sign a message.")
     why = screen.why_no_message(len(proof.coins))

@@ -1,6 +1,4 @@
-"""What the rules say of one inspected proposal: a verdict each, which refuses, holds, or says that it does
-neither.
-"""
+"""The verdicts of the person's rules on an inspected proposal."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -26,16 +24,16 @@ from signerd.core.rules.values import (
 from signerd.core.text import amount
 from signerd.core.tokens import hidden_parts
 
-# Whether the condition is met, the sentence that says so or not, and the figures.
+# Whether the condition is met, the sentence for it, and the figures.
 Found = tuple[bool, str, Mapping[str, Figure]]
 _AGAINST = {Action.REFUSE: "your rules refuse it", Action.ASK: "your rules ask you first"}
 
 
 def judge(case: InspectedCase) -> tuple[Verdict, ...]:
-    """In the order of the rules. Sentences carry no clock: an approval stays good while nothing but time
+    """In the order of the rules. Sentences contain no time, so that an approval stays valid while only time
     passes.
     """
-    return tuple(_verdict(rule, case) for rule in case.around.rules.of(case.quorum))
+    return tuple(_verdict(rule, case) for rule in case.context.rules.of(case.quorum))
 
 
 def _verdict(rule: Rule, case: InspectedCase) -> Verdict:
@@ -57,19 +55,19 @@ def _per_transaction(rule: Rule, case: InspectedCase) -> Found:
 
 def _within(rule: Rule, case: InspectedCase) -> Found:
     assert isinstance(rule.condition, AboveWithin)
-    period, most, around = rule.condition.period, rule.condition.limit, case.around
-    if around.moment is None:
+    period, most, context = rule.condition.period, rule.condition.limit, case.context
+    if context.moment is None:
         return True, f"The time is not known, so that what was spent in {period.words} is not", {}
-    # What was signed for a quorum that is not known any more counts for each.
-    spent = [item for item in around.spent if rule.vault is None or item.quorum in {None, case.quorum}]
+    # What was signed for an unknown quorum counts for each vault.
+    spent = [item for item in context.spent if rule.vault is None or item.quorum in {None, case.quorum}]
     this = Spent(
         case.snapshot.psbt_id,
         case.quorum or NO_QUORUM,
-        around.moment.furthest,
+        context.moment.furthest,
         case.paid,
         frozenset(inspected.outpoint for inspected in case.inspection.inputs),
     )
-    total = most_spent(period.length, around.moment, spent, this)
+    total = most_spent(period.length, context.moment, spent, this)
     figures = {"with_this_sats": total, "paid_sats": case.paid, "limit_sats": int(most)}
     whose = "all vaults" if rule.vault is None else "this vault"
     if total > most:
@@ -85,7 +83,7 @@ def _fee_rate(rule: Rule, case: InspectedCase) -> Found:
     assert isinstance(rule.condition, AboveFeeRate)
     rate, most = case.inspection.fee_rate, rule.condition.limit
     figures = {"sat_per_kvb": rate.sat_per_kvb, "limit_sat_per_kvb": most.sat_per_kvb}
-    # The inspection's rate is rounded down: the fee itself is what is compared.
+    # The inspection's rate is rounded down, so the fee itself is compared.
     if case.inspection.fee * 1000 > most.sat_per_kvb * case.inspection.vsize:
         return True, f"The fee rate is above {_rate(most)}", figures
     return False, f"The fee rate is not above {_rate(most)}", figures
@@ -99,18 +97,18 @@ def _address(rule: Rule, case: InspectedCase) -> Found:
     assert isinstance(rule.condition, ExceptTo)
     others = [p.script_pubkey for p in case.to_others if p.script_pubkey not in rule.condition.scripts]
     if others:
-        named = ", ".join(payee(script, case.around.network) for script in others)
+        named = ", ".join(payee(script, case.context.network) for script in others)
         return True, f"It pays somebody who is not on your list ({named})", {"others": len(others)}
     holder = gaining(case)
     if holder is not None and holder not in rule.condition.scripts:
-        named = payee(holder, case.around.network)
+        named = payee(holder, case.context.network)
         return True, f"It gives tokens to somebody who is not on your list ({named})", {"others": 1}
     return False, "It pays nobody who is not on your list", {"others": 0}
 
 
 def _hours(rule: Rule, case: InspectedCase) -> Found:
     assert isinstance(rule.condition, ExceptWithin)
-    hours, moment = rule.condition.hours, case.around.moment
+    hours, moment = rule.condition.hours, case.context.moment
     if moment is None:
         return True, "The time is not known", {}
     local = moment.now.astimezone(hours.zone)
@@ -127,14 +125,12 @@ def _token(_rule: Rule, case: InspectedCase) -> Found:
 
 
 def _off_screen(rule: Rule, case: InspectedCase) -> Found:
-    """What another device showed is known by its signature alone: every input has a valid one of that
-    cosigner's key.
-    """
+    """Another device has shown all data if every input has a valid signature of its key."""
     assert isinstance(rule.condition, OffScreen)
     output = case.inspection.token_output
     if output is None or output.token is None:
         return False, "It has nothing to do with a token", {}
-    if not hidden_parts(output.token, case.around.screen):
+    if not hidden_parts(output.token, case.context.screen):
         return False, "Your device shows all of the token's data", {}
     signed = frozenset.intersection(*(frozenset(coin.signed_by) for coin in case.inspection.inputs))
     seen = sorted(map(str, signed & rule.condition.seen_by))

@@ -1,8 +1,8 @@
-"""Every verdict that a review can hold: one row each, in the order in which they run and are shown.
+"""The table of all checks, in the order in which they run and are shown.
 
-A row is all that registers a check. The review runs the rows, the configuration lowers what a row lets it
-lower, and the settings, the page, the terminal and ``/v1`` show its name and sentence. A name is stable:
-programs, configurations and journals hold it. ``docs/build/adding/check.md`` says how to add one.
+A row registers a check. The review runs the rows, the configuration may lower some, and the settings, the
+page, the terminal and ``/v1`` show name and sentence. Names are stable: programs, configurations and journals
+contain them. ``docs/build/adding/check.md`` says how to add one.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,8 +20,8 @@ from signerd.core.rules.values import RULE_NAMES
 from signerd.core.tokens import takes_back
 from signerd.core.values import ReviewContext, Snapshot
 
-# No check that stands against one of these may be lowered: it proves whose money it is, where it goes, or
-# that what is signed is what was shown.
+# A check against one of these attacks may not be lowered: it proves whose money it is, where it goes, or that
+# what is signed is what was shown.
 UNTOUCHABLE = frozenset({f"S{number}" for number in (1, 2, 3, 4, 5, 8, *range(13, 20), 23, 24)})
 HOLD, WARN = "hold", "warn"
 
@@ -52,13 +52,13 @@ class Kind(Enum):
 
 
 ANY = frozenset(Kind)
-# A message moves nothing: what compares and bounds payments has nothing to look at.
+# A message moves nothing: checks of payments do not apply.
 PROOFS = frozenset({Kind.PROOF, Kind.IMPORTED_PROOF})
 MOVES = ANY - PROOFS
 IMPORTS = frozenset({Kind.IMPORTED, Kind.IMPORTED_OF_PROFILE, Kind.IMPORTED_PROOF})
 PROPOSALS = ANY - IMPORTS
 OF_VAULT = ANY - {Kind.IMPORTED_OF_PROFILE}
-# A token's transaction makes no payment: its data is compared, and the recorded recipients change nothing.
+# A token's transaction makes no payment: its data is compared instead of recipients.
 COINS = MOVES - {Kind.TOKEN}
 RECORDED = PROPOSALS - {Kind.TOKEN, Kind.PROOF}
 TOKENS = frozenset({Kind.TOKEN})
@@ -73,8 +73,8 @@ class Check:
     ``lowered``: what a refusal or a hold becomes where the configuration lowers the check; None: it may not
     be lowered. ``HOLD`` asks the person to name the warning, ``WARN`` only shows it. ``run``: takes the
     ``Case`` before the inspection and the ``InspectedCase`` from it on. None: the review or
-    ``multisig.inspect`` gives the verdict. ``private``: its sentence tells of other proposals or
-    of what was spent. An app is told that it refused, and no more.
+    ``multisig.inspect`` gives the verdict. ``private``: its sentence contains other proposals or what
+    was spent; an app sees only the outcome.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Check:
 
     def __post_init__(self) -> None:
         if self.lowered is not None and not UNTOUCHABLE.isdisjoint(self.attacks):
-            raise ValueError(f"'{self.name}' stands against {', '.join(self.attacks)} and may not be lowered")
+            raise ValueError(f"'{self.name}' guards against {', '.join(self.attacks)} and may not be lowered")
         if self.stage in {Stage.BEFORE, Stage.AFTER} and self.run is None:
             raise ValueError(f"'{self.name}' would never be run")
 
@@ -220,7 +220,7 @@ _ROWS = (
 
 
 def by_name(checks: Iterable[Check]) -> Mapping[str, Check]:
-    """Raises ValueError for a name given twice: one check would take the place of the other."""
+    """Raises ValueError for a repeated name."""
     found: dict[str, Check] = {}
     for check in checks:
         if check.name in found:
@@ -232,32 +232,31 @@ def by_name(checks: Iterable[Check]) -> Mapping[str, Check]:
 _RULES = (Check(name, (), Stage.RULES, "A rule of rules.toml.", private=True) for name in RULE_NAMES)
 CHECKS = by_name((*_ROWS, *_RULES))
 LOWERABLE = tuple(sorted(name for name, check in CHECKS.items() if check.lowered is not None))
-# What a review says where no row runs: of a PSBT that cannot be read, and of what the configuration lowers.
+# Verdicts without a function: an unreadable PSBT, and the lowered checks.
 READABLE, LOWERED = "psbt-readable", "lowered"
-# The check that refuses a transaction of another kind than the platform calls it.
+# The check that compares the transaction with its kind.
 KIND = "kind-known"
 
 
 def kind_of(snapshot: Snapshot, psbt: Psbt) -> Kind:
-    # By the bytes: the platform's label makes no message of a payment, nor a payment of a message.
+    # By the bytes, not by the platform's kind.
     if is_proof(psbt):
         return Kind.PROOF if snapshot.brought is None else Kind.IMPORTED_PROOF
     if snapshot.brought is not None:
         return Kind.IMPORTED_OF_PROFILE if snapshot.is_of_profile else Kind.IMPORTED
     if snapshot.kind is TxType.FORWARD:
         return Kind.FORWARD
-    # The version that takes a token's transaction back carries no data: it is a payment of everything back to
-    # the vault.
+    # The cancel of a token's transaction carries no data: it pays everything back to the vault.
     return Kind.TOKEN if snapshot.is_of_token and not takes_back(psbt) else Kind.PAYMENT
 
 
-def case_of(snapshot: Snapshot, psbt: Psbt, around: ReviewContext) -> Case:
-    """What the checks before the inspection look at."""
-    return Case(snapshot, psbt, around, not_compared=not_compared(kind_of(snapshot, psbt)))
+def case_of(snapshot: Snapshot, psbt: Psbt, context: ReviewContext) -> Case:
+    """The input of the checks before the inspection."""
+    return Case(snapshot, psbt, context, not_compared=not_compared(kind_of(snapshot, psbt)))
 
 
 def not_compared(kind: Kind) -> tuple[str, ...]:
-    """The names of the checks that compare a payment with its record, where there is no record."""
+    """The names of the checks that need a record, for an imported PSBT, which has none."""
     if kind not in IMPORTS:
         return ()
     return tuple(
@@ -268,7 +267,7 @@ def not_compared(kind: Kind) -> tuple[str, ...]:
 
 
 def run(stage: Stage, case: Case) -> tuple[Verdict, ...]:
-    """What the checks of a stage say of a case."""
+    """The verdicts of the checks of a stage."""
     kind = kind_of(case.snapshot, case.psbt)
     return tuple(
         check.run(case).under(check.name)
@@ -291,7 +290,7 @@ def lower(verdicts: tuple[Verdict, ...], names: frozenset[str]) -> tuple[Verdict
 
 
 def _lowered(verdict: Verdict) -> Verdict:
-    """Never raised: what only warned before stays as it was."""
+    """The verdict after lowering: never stricter than before."""
     to = CHECKS[verdict.name].lowered
     if to == HOLD and verdict.outcome is Outcome.REFUSE:
         return hold(verdict.sentence, **verdict.figures).under(verdict.name)

@@ -1,11 +1,11 @@
-"""S12: does a token's transaction do what the proposal says it does, and nothing else?
+"""S12: whether a token's transaction does what the proposal says, and nothing else.
 
-What is called, by which function, how much and for whom, is in the transaction's own data. The platform's
-words about it are compared with these bytes and never shown instead of them; the token's name and decimals
-are proven or not shown.
+The function, the amount and the recipient are in the transaction's data. The platform's description is
+compared with these bytes and never shown instead of them. The token's name and decimals are proven, or not
+shown.
 
-A deployment commits to its first list of addresses by a hash, and no device shows any of it: what a person
-sees of the list is what this module says of it.
+A deployment commits to its initial whitelist by a hash, of which no device shows the addresses: the person
+sees them only here.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from signerd.core.text import amount, foreign, said
 from signerd.core.tokens import HASHES, facts_of, hidden_parts, payload_of, screen_words
 from signerd.core.values import ReviewContext
 
-# What a platform says of the data, name by name; its sentence in words is not compared, and not shown.
+# The platform's fields that are compared with the data. Its sentence is neither compared nor shown.
 SAID = frozenset(
     {
         *("function", "contract_id", "data_hex", "ticker", "decimals", "amount_raw", "amount", "address"),
@@ -36,11 +36,11 @@ SAID = frozenset(
         *("whitelist_enabled", "bytecode_hash", "whitelist_count", "whitelist_hash"),
     }
 )
-# What only the bytecode says, of a call and of a deployment.
+# Fields that need the bytecode: of a call, and of a deployment.
 OF_BYTECODE = frozenset({"ticker", "decimals", "amount"})
 OF_LIST = frozenset({"whitelist_count", "whitelist_hash"})
 GIVING = frozenset({Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSHIP})
-# Without these it has not said what the call does.
+# Fields that the platform must state.
 REQUIRED = frozenset({"function", "contract_id", "amount_raw", "address"})
 
 
@@ -51,7 +51,7 @@ def token_of_case(case: InspectedCase) -> Payload:
 
 
 def token_of_payload(payload: Payload, known: Bytecode | None) -> Bytecode | None:
-    """The token in whose decimals a payload may be told; None where it is not proven to be of this one."""
+    """The token in whose decimals a payload may be shown; None where it is not proven to be this one."""
     if known is None or isinstance(payload, Call):
         return known
     try:
@@ -62,7 +62,7 @@ def token_of_payload(payload: Payload, known: Bytecode | None) -> Bytecode | Non
 
 
 def gaining(case: InspectedCase) -> bytes | None:
-    """The output script of the other party that gets tokens, or control of one, by this call."""
+    """The output script of another party that receives tokens or ownership by this call."""
     payload = payload_of(case.psbt)
     if not isinstance(payload, Call) or payload.function not in GIVING:
         return None
@@ -70,8 +70,8 @@ def gaining(case: InspectedCase) -> bytes | None:
 
 
 def token_known(case: InspectedCase) -> Answer:
-    """S12, S13: amounts in the decimals of an unproven token would rest on the platform's word."""
-    payload, known = token_of_case(case), case.around.token
+    """S12, S13: the decimals of an unproven token would be the platform's claim."""
+    payload, known = token_of_case(case), case.context.token
     if known is None:
         return refuse(
             "This machine could not prove which token it is about: the platform has not shown the bytecode "
@@ -93,31 +93,30 @@ def token_known(case: InspectedCase) -> Answer:
 
 
 def token_call(case: InspectedCase) -> Answer:
-    """S12: what the platform says that the data says, word by word."""
+    """S12: the platform's description of the data, field by field."""
     payload = token_of_case(case)
     recorded, carried = case.snapshot.op_return, [output.data.hex() for output in case.inspection.op_returns]
     if [(recorded or "").removeprefix("0x")] != carried:
         return refuse("The data in the transaction is not the data that the proposal records.")
-    token = token_of_payload(payload, case.around.token)
+    token = token_of_payload(payload, case.context.token)
     differing = _differing(case, payload, token)
     if differing:
         what = ", ".join(differing)
         return refuse(
             f"The transaction's data differs from what the proposal says of it: {what}.", differs=what
         )
-    sentence = token_words(payload, case.around.network, token).sentence
+    sentence = token_words(payload, case.context.network, token).sentence
     return allow(f"It does what the proposal says. {sentence}")
 
 
 def _differing(case: InspectedCase, payload: Payload, token: Bytecode | None) -> tuple[str, ...]:
-    """The names of what is said otherwise, and of what must be said and is not."""
-    told = {} if case.snapshot.call is None else dict(case.snapshot.call.told)
-    facts = facts_of(payload, case.around.network, token)
-    # Of a deployment everything stands in its data, and of its contract nothing can: the id is that of the
-    # transaction itself.
+    """The names of fields that differ, and of required ones that are missing."""
+    told = {} if case.snapshot.call is None else dict(case.snapshot.call.fields)
+    facts = facts_of(payload, case.context.network, token)
+    # The contract of a deployment is the transaction itself, so its id is not in the data.
     if isinstance(payload, Deploy):
         facts = {**facts, "contract_id": case.psbt.tx.txid}
-    # What only the bytecode says cannot be compared without it; ``token-known`` refuses then.
+    # Not comparable without the bytecode; ``token-known`` refuses then.
     unknown = OF_LIST if isinstance(payload, Deploy) else OF_BYTECODE
     compared = SAID if token is not None else SAID - unknown
     otherwise = {name for name, value in told.items() if name in compared and facts.get(name) != value}
@@ -125,10 +124,9 @@ def _differing(case: InspectedCase, payload: Payload, token: Bytecode | None) ->
 
 
 def token_shape(case: InspectedCase) -> Answer:
-    """The vault's address is the caller and gets all the change; the transaction makes no other payment.
+    """The vault's first address is the caller and receives all change; there is no payment.
 
-    The first input says who calls: with another coin of the vault the caller would be an address that owns
-    and holds nothing.
+    The script of the first input is the caller: another address of the vault owns and holds no tokens.
     """
     home = (RECEIVE, 0)
     first = case.inspection.inputs[0]
@@ -149,8 +147,8 @@ def token_shape(case: InspectedCase) -> Answer:
 
 
 def token_effect(case: InspectedCase) -> Answer:
-    """What no later call takes back is named by the person."""
-    payload, token = token_of_case(case), case.around.token
+    """The person acknowledges an effect that no later call can revert."""
+    payload, token = token_of_case(case), case.context.token
     if isinstance(payload, Deploy):
         owner = case.policy.script_pubkey(RECEIVE, 0)
         if token is not None and token.owner_script != owner:
@@ -175,15 +173,14 @@ def token_effect(case: InspectedCase) -> Answer:
 def token_twice(case: InspectedCase) -> Answer:
     """S6: the same deployment, or the same amount to the same holder, once more from other coins.
 
-    The second deployment is a token beside the first. What else moves no amount does no more the second time.
+    A second deployment makes a second token. Other calls without an amount have no further effect.
     """
     payload = token_of_case(case)
-    # A payload has one encoding, and a deployment of other terms than its bytecode's is never signed: a hash
-    # has one script.
+    # A payload has one encoding, so equal calls have equal scripts.
     scripts = {case.psbt.outputs[output.output_index].script_pubkey for output in case.inspection.op_returns}
     same = [
         other
-        for other in case.around.neighbours
+        for other in case.context.neighbours
         if other.may_confirm
         and not case.shares_coins(other)
         and not scripts.isdisjoint(script for script, _sats in other.payments)
@@ -203,13 +200,11 @@ def token_twice(case: InspectedCase) -> Answer:
 
 
 def token_on_screen(case: InspectedCase) -> Answer:
-    """S28: two calls that differ in what the device cuts off look the same on it; who approves one must know
-    that.
+    """S28: what the device cuts off is not confirmed on it, and the person must know that.
 
-    A hash without its last bytes still tells tokens apart. An amount or a recipient that is cut off is not
-    confirmed by the person.
+    A hash without its last bytes still identifies a token. A cut amount or recipient holds the proposal.
     """
-    payload, screen = token_of_case(case), case.around.screen
+    payload, screen = token_of_case(case), case.context.screen
     hidden, sentence = hidden_parts(payload, screen), screen_words(payload, screen)
     if not hidden:
         return allow(sentence)
@@ -222,19 +217,16 @@ def token_on_screen(case: InspectedCase) -> Answer:
     return warn(sentence, hidden=", ".join(hidden))
 
 
-# The whole list stands beside the token's data; a sentence that is longer than a text may be would be cut
-# within an address.
+# The whole list is shown with the token's data; a longer sentence could be cut within an address.
 MOST_NAMED = 4
 
 
 def token_listed(case: InspectedCase) -> Answer:
-    """The person decides about the addresses themselves, and about a token that only listed ones
-    may receive.
-    """
+    """The person acknowledges the initial whitelist, and a token that only listed addresses may receive."""
     payload = token_of_case(case)
     if not isinstance(payload, Deploy):
         return allow("It makes no token, and brings no list of addresses.")
-    token = token_of_payload(payload, case.around.token)
+    token = token_of_payload(payload, case.context.token)
     if token is None:
         return hold("Whom it lists from the start is not known here: its bytecode is not proven.")
     count = len(token.whitelist)
@@ -245,7 +237,7 @@ def token_listed(case: InspectedCase) -> Answer:
             "Only listed addresses may receive it, and none is listed: at first its owner alone.",
             listed=0,
         )
-    first = listed_at_first(token, case.around, MOST_NAMED)
+    first = listed_at_first(token, case.context, MOST_NAMED)
     named = ", ".join(listed.words for listed in first)
     more = (
         f", and {count - len(first)} more of {count}, all beside the token's data"
@@ -266,12 +258,9 @@ def token_listed(case: InspectedCase) -> Answer:
     )
 
 
-# A name is a label beside an address, and never pushes it out of sight.
-
-
 @dataclass(frozen=True)
 class ListedAddress:
-    """``name``: what this machine knows it as, in words; empty where it does not."""
+    """``name``: what this machine knows it as; empty if unknown."""
 
     address: str
     name: str
@@ -282,24 +271,22 @@ class ListedAddress:
 
 
 def listed_at_first(
-    token: Bytecode, around: ReviewContext, most: int | None = None
+    token: Bytecode, context: ReviewContext, most: int | None = None
 ) -> tuple[ListedAddress, ...]:
-    """In the order of the bytecode, which is one for each list; ``most``: only the first so many."""
-    names = _names(around)
-    addresses = listed_addresses(token, around.network)
+    """In the order of the bytecode; ``most``: only the first ones."""
+    names = _names(context)
+    addresses = listed_addresses(token, context.network)
     pairs = zip(token.whitelist, addresses, strict=True)
     return tuple(ListedAddress(address, names.get(script, "")) for script, address in islice(pairs, most))
 
 
-def _names(around: ReviewContext) -> dict[bytes, str]:
-    """By output script: of each pinned vault the address that owns and holds its tokens. Names that the
-    platform gives are not used.
-    """
-    called = called_here(around.pins)
+def _names(context: ReviewContext) -> dict[bytes, str]:
+    """Names by output script, for each pinned vault's token address. The platform's names are not used."""
+    called = called_here(context.pins)
     names = {
         pin.vault.script_pubkey(RECEIVE, 0): f"your pinned vault {called[pin.vault.verification_code]}"
-        for pin in around.pins
+        for pin in context.pins
     }
-    if around.pin is not None:
-        names[around.pin.vault.script_pubkey(RECEIVE, 0)] = "this vault itself"
+    if context.pin is not None:
+        names[context.pin.vault.script_pubkey(RECEIVE, 0)] = "this vault itself"
     return names

@@ -1,5 +1,4 @@
-"""``rules.toml``, from its text: every key and value checked, each mistake reported with its line and what to
-write instead.
+"""Parsing ``rules.toml``: each mistake is reported with its line and what to write instead.
 
 ::
 
@@ -69,7 +68,7 @@ def _always(value: Any, _network: Network) -> Condition | None:
     return Always() if truth(value) else None
 
 
-# What each key makes of its value; None where it makes no rule. Raises ValueError with what to write instead.
+# The condition for each key's value; None for no rule. Raises ValueError with what to write instead.
 KEYS: Mapping[str, Callable[[Any, Network], Condition | None]] = MappingProxyType(
     {
         "above_per_transaction": _sats(AbovePerTransaction),
@@ -86,7 +85,7 @@ KEYS: Mapping[str, Callable[[Any, Network], Condition | None]] = MappingProxyTyp
 
 
 class _Mistake(Exception):
-    """Where, and what to write instead."""
+    """A mistake in the file: its key, and what to write instead."""
 
     def __init__(self, path: Path, sentence: str) -> None:
         super().__init__(sentence)
@@ -95,14 +94,14 @@ class _Mistake(Exception):
 
 @dataclass(frozen=True)
 class WrittenRules:
-    """A file whose terms were all read. Which vaults its sections mean, the journal has to say."""
+    """A parsed file. The journal knows which vaults its sections name."""
 
     text: str
     file: str
     rules: tuple[Rule, ...] = ()
 
     def resolved(self, known: Known) -> Rules:
-        """The rules, each with the quorums that it bears on.
+        """The rules, each with the quorums that it applies to.
 
         Raises:
             RulesInvalid: a section names no vault, with its line.
@@ -114,12 +113,12 @@ class WrittenRules:
 
 
 def _with_codes(rule: Rule, known: Known) -> Rule:
-    """A code names its quorum, pinned or not yet. An id names what was pinned under it: whatever it names
-    today (S26).
+    """A code names its quorum, pinned or not. An id names every quorum that was ever pinned under it
+    (S26).
     """
     if rule.vault is None:
         return rule
-    # Both, for the platform may give one vault an id that is another's code.
+    # Both: the platform could give a vault an id that equals another's code.
     codes = known.get(rule.vault, frozenset()) | _code(rule.vault)
     if not codes:
         raise _Mistake(
@@ -137,14 +136,14 @@ def _code(written: str) -> frozenset[str]:
 
 
 def written_rules(text: str, network: Network, *, file: str = "rules.toml") -> WrittenRules:
-    """What the text says, before any vault is looked up.
+    """Parse the text, before vaults are looked up.
 
     Raises:
         RulesInvalid: with the file, the line and what to write instead. No rule of a wrong file counts.
     """
     try:
         return WrittenRules(text, file, tuple(_read(tomllib.loads(text), network)))
-    # The parser descends into nested values, as deep as the interpreter lets it.
+    # RecursionError: the parser is recursive.
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         last = f"(at line {len(text.splitlines())}, the last)"
         said = plain(str(error)).replace("(at end of document)", last)
@@ -198,8 +197,7 @@ def _only(section: dict[str, Any], path: Path, known: tuple[str, ...]) -> None:
             raise _Mistake((*path, key), f"there is no such key here: write one of {', '.join(known)}")
 
 
-# No more digits than 21 million bitcoin has: int() of thousands of them is refused in the interpreter's own
-# words.
+# As many digits as 21 million bitcoin has: int() refuses thousands of digits with a message of its own.
 _SATS = re.compile(r"0|[1-9][0-9]{0,15}", re.ASCII)
 _RATE = re.compile(r"(0|[1-9][0-9]{0,9})(\.[0-9]{1,3})?", re.ASCII)
 RATE_UNIT = "sat/vB"
@@ -207,7 +205,7 @@ HOURS_KEYS = ("zone", "days", "from", "to")
 
 
 def amount_sats(value: Any) -> Sats:
-    """``"0.5 BTC"`` or ``"50000 sat"``: the unit stands in the value, for a bare number is read in either."""
+    """``"0.5 BTC"`` or ``"50000 sat"``: the unit is required: a bare number would be ambiguous."""
     advice = 'write an amount with its unit: "0.5 BTC" or "50000 sat"'
     number, _space, unit = _text(value, advice).partition(" ")
     try:
@@ -217,7 +215,7 @@ def amount_sats(value: Any) -> Sats:
             case "sat" if _SATS.fullmatch(number):
                 return sats(int(number))
     except MultisigError as error:
-        raise ValueError(f"{_bare(error)}: {advice}") from None
+        raise ValueError(f"{_without_period(error)}: {advice}") from None
     raise ValueError(advice)
 
 
@@ -230,7 +228,7 @@ def fee_rate(value: Any) -> FeeRate:
     try:
         return FeeRate.from_sat_per_vb(Decimal(number))
     except MultisigError as error:
-        raise ValueError(f"{_bare(error)}: {advice}") from None
+        raise ValueError(f"{_without_period(error)}: {advice}") from None
 
 
 def addresses(value: Any, network: Network) -> frozenset[bytes]:
@@ -246,7 +244,7 @@ def _script(value: Any, network: Network, advice: str) -> bytes:
     try:
         return decode_address(text, network)
     except MultisigError as error:
-        raise ValueError(f'"{text}" is no address of {network}: {_bare(error)}') from None
+        raise ValueError(f'"{text}" is not an address of {network}: {_without_period(error)}') from None
 
 
 def hours(value: Any) -> Hours:
@@ -265,10 +263,10 @@ def _zone(value: Any) -> ZoneInfo:
     text = _text(value, 'write a time zone of the IANA list, as "Europe/Berlin" or "UTC"')
     try:
         return ZoneInfo(text)
-    # A name that is no file of the zones' folder, or leads out of it, raises many things.
+    # ZoneInfo raises different errors for unknown and malformed names.
     except (ValueError, OSError, KeyError):
         raise ValueError(
-            f'"{text}" is no time zone that this machine knows: '
+            f'"{text}" is not a time zone that this machine knows: '
             'write one of the IANA list, as "Europe/Berlin" or "UTC"'
         ) from None
 
@@ -288,7 +286,7 @@ def fingerprints(value: list[Any]) -> frozenset[Fingerprint]:
     try:
         return frozenset(Fingerprint.from_hex(_text(item, advice)) for item in value)
     except MultisigError as error:
-        raise ValueError(f"{_bare(error)}: {advice}") from None
+        raise ValueError(f"{_without_period(error)}: {advice}") from None
 
 
 def truth(value: Any) -> bool:
@@ -297,7 +295,7 @@ def truth(value: Any) -> bool:
     return value
 
 
-def _bare(error: Exception) -> str:
+def _without_period(error: Exception) -> str:
     return str(error).rstrip(".")
 
 

@@ -1,11 +1,9 @@
-"""What counts as spent: the most that the signatures which left this machine can pay out together.
+"""What counts as spent: the most that the signatures made on this machine can pay out together.
 
-Of signed transactions that spend the same coin only one can confirm. So a fee bump is not counted beside what
-it replaces; which of them will confirm is not known here, so the largest counts. No chain is asked: that one
-of them has confirmed would be the platform's word, and that frees no limit, just as it lifts no hold (ADR
-12).
+Of signed transactions that spend the same coin only one can confirm: of a fee bump and what it replaces only
+the larger payment counts. The platform's claim that one has confirmed does not free a limit (ADR 12).
 
-The ledger reads the same from the journal's audit chain.
+The ledger reads this from the journal's audit chain.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +14,7 @@ from multisig import OutPoint
 from signerd.core.audit import Entry
 from signerd.core.rules.values import LONGEST_PERIOD
 
-# Of what spends from the person's own profile.
+# The quorum of a spend from the person's own profile.
 NO_QUORUM = ""
 
 
@@ -24,9 +22,9 @@ NO_QUORUM = ""
 class Spent:
     """A proposal that this machine signed or exported, or whose device is being asked now.
 
-    ``quorum``: the verification code of the vault that it spends from; None where an older journal did not
-    tell. ``at``: when, by the largest time that the journal had seen. ``amount``: its payments in satoshis,
-    without what comes back.
+    ``quorum``: the verification code of the vault that it spends from; None where an older journal does not
+    have it. ``at``: the latest time that the journal had seen. ``amount``: its payments in satoshis, without
+    change.
     """
 
     psbt_id: str
@@ -38,8 +36,8 @@ class Spent:
 
 @dataclass(frozen=True)
 class Moment:
-    """The machine's clock, and the largest time in the journal: a clock set back (F) must not
-    free a limit.
+    """The machine's clock, and the latest time in the journal: a clock that is set back must not free a
+    limit.
     """
 
     now: datetime
@@ -53,8 +51,7 @@ class Moment:
 def most_spent(within: timedelta, moment: Moment, spent: Sequence[Spent], this: Spent) -> int:
     """Satoshis that could leave with ``this`` within the period that ends at the moment.
 
-    Something is in the window until exactly ``within`` after it was signed. What seems to lie in the future
-    counts.
+    A spend is in the window until exactly ``within`` after it was signed. A time in the future counts.
     """
     begin = moment.furthest - within
     others = (item for item in spent if item.psbt_id != this.psbt_id and item.at > begin)
@@ -62,10 +59,10 @@ def most_spent(within: timedelta, moment: Moment, spent: Sequence[Spent], this: 
 
 
 def worst_case(spent: Iterable[Spent]) -> int:
-    """At least as much as those which can confirm together pay, and never more than all of them pay.
+    """An upper bound of what can confirm together, and at most the sum of all.
 
-    Those that spend a same coin exclude each other: they form a group of which the largest counts. Which
-    groups are formed where they overlap is a choice, and any choice is an upper bound.
+    Spends of the same coin exclude each other: the largest of such a group counts. Overlapping groups can be
+    formed in different ways; each gives an upper bound.
     """
     left, total = list(spent), 0
     while left:
@@ -80,14 +77,14 @@ def _rivals(outpoint: OutPoint, spent: Iterable[Spent]) -> list[Spent]:
 
 
 EARLIEST = datetime(2009, 1, 3, tzinfo=UTC)
-# The device was asked, and this machine holds no signature all the same.
+# Events after which there is no signature although the device was asked.
 UNSIGNED_AGAIN = frozenset({"device-not-ready", "interrupted", "verify-failed", "restarted"})
 
 
 @dataclass(frozen=True)
 class AskedSpend:
-    """A device was asked to sign payments of ``amount`` satoshis, or may be: it was exported. ``signed``: it
-    did.
+    """A device was asked to sign ``amount`` satoshis, or it was exported. ``signed``: there is a
+    signature.
     """
 
     psbt_id: str
@@ -100,8 +97,8 @@ class AskedSpend:
 class Ledger:
     """``take`` each entry of the chain once, in order.
 
-    ``latest`` is the largest time seen so far, and it is what a signature is dated by: a clock that was set
-    back when something was signed dates nothing back, and what has left the longest window can be forgotten.
+    ``latest`` is the latest time so far, by which signatures are dated: setting the clock back dates nothing
+    back, and what has left the longest window can be forgotten.
     """
 
     sequence: int = 0
@@ -116,9 +113,7 @@ class Ledger:
             self._take(entry)
 
     def asked(self) -> tuple[AskedSpend, ...]:
-        """Those that may lie in a window that ends at ``latest`` or later, in the order in which they were
-        asked.
-        """
+        """Spends that may be in a window that ends at ``latest`` or later, in order."""
         begin = self.latest - LONGEST_PERIOD
         self._asked = {key: item for key, item in self._asked.items() if item.at > begin or not item.signed}
         return tuple(self._asked.values())
@@ -138,7 +133,7 @@ class Ledger:
         return AskedSpend(psbt_id, self.latest, self._approved[psbt_id], signed)
 
     def _forget(self, psbt_id: str) -> None:
-        """A restart or a late failure does not take back a stored signature."""
+        """A stored signature stays, also after a restart or a late failure."""
         item = self._asked.get(psbt_id)
         if item is not None and not item.signed:
             del self._asked[psbt_id]

@@ -1,6 +1,4 @@
-"""What a rule is: a condition, and whether to refuse what meets it or to ask first; and the words in which it
-is shown.
-"""
+"""Rules: a condition and an action, refuse or ask; and their sentences."""
 
 import re
 from dataclasses import dataclass, replace
@@ -28,8 +26,7 @@ class Hours:
     """From ``opens`` (included) to ``closes`` (excluded), both in minutes since midnight, on each of
     ``weekdays``.
 
-    They are what a clock on the wall shows: an hour that summer time repeats counts twice, one that it skips
-    never.
+    Local wall-clock time: an hour that summer time repeats counts twice, a skipped one never.
     """
 
     zone: ZoneInfo
@@ -63,14 +60,14 @@ def clock_text(minute: int) -> str:
 
 
 class Action(StrEnum):
-    """What happens to a proposal that meets the condition. There is no action that lets one pass."""
+    """What happens to a proposal that meets the condition. No action allows one."""
 
     REFUSE = "refuse"
     ASK = "ask"
 
 
 class Period(StrEnum):
-    """A rolling window: no midnight and no Monday to wait for, so that nothing is spent twice around one."""
+    """A rolling window, so that the limit cannot be spent twice around midnight or Monday."""
 
     DAY = "day"
     WEEK = "week"
@@ -149,7 +146,7 @@ Condition = (
 class Rule:
     """``vault``: as its section names it, for a person to read; None: for all vaults together.
 
-    ``codes``: the verification codes of the quorums that it bears on. No id of the platform's decides that
+    ``codes``: the verification codes of the quorums that it applies to; the platform's ids do not decide that
     (S26).
     """
 
@@ -160,13 +157,11 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """The verdict's stable name: a person names what they read. Two rules share it where two sections
-        mean one quorum.
-        """
+        """The verdict's stable name. Two rules share it where two sections name the same quorum."""
         return rule_name(self.action, kind_of(self.condition), one_vault=self.vault is not None)
 
-    def bears_on(self, code: str | None) -> bool:
-        """``code``: of the quorum whose coins are spent; None where they are no vault's."""
+    def applies_to(self, code: str | None) -> bool:
+        """``code``: of the quorum whose coins are spent; None for coins of no vault."""
         return self.vault is None or code in self.codes
 
 
@@ -177,21 +172,21 @@ class Rules:
     rules: tuple[Rule, ...] = ()
 
     def of(self, code: str | None) -> tuple[Rule, ...]:
-        return tuple(rule for rule in self.rules if rule.bears_on(code))
+        return tuple(rule for rule in self.rules if rule.applies_to(code))
 
     def sections(self) -> dict[str, frozenset[str]]:
-        """The codes that each section of a vault bears on, by what it is called."""
+        """The codes of each vault section, by its name in the file."""
         return {rule.vault: rule.codes for rule in self.rules if rule.vault is not None}
 
     def pinned(self, vault_id: str, code: str) -> Self:
-        """The same once a vault is pinned: a section that is named by an id bears on every quorum ever pinned
+        """The rules after a vault is pinned: a section named by an id applies to every quorum ever pinned
         under it.
         """
         return replace(self, rules=tuple(_also(rule, vault_id, code) for rule in self.rules))
 
     @property
-    def hang_on_time(self) -> bool:
-        """What they say of a proposal may change though nothing happens."""
+    def depend_on_time(self) -> bool:
+        """Whether their verdicts may change by time alone."""
         return any(isinstance(rule.condition, AboveWithin | ExceptWithin) for rule in self.rules)
 
 

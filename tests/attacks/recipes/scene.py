@@ -137,7 +137,7 @@ class Recipe:
     remain without it. ``named``: the outputs that the platform names as payments; a hostile platform names
     whatever makes its story whole, and so does this one. ``says``: in what its story differs from the
     transaction; ``tells``: the same where it follows from the scene, as all that is said of a token;
-    ``around``: in what this machine's knowledge differs. ``forward``: the coins are those of this person's
+    ``context``: in what this machine's knowledge differs. ``forward``: the coins are those of this person's
     own profile. ``later``: what the platform shows under the same id after the person has looked.
     """
 
@@ -154,7 +154,7 @@ class Recipe:
     named: Sequence[int] | None = None
     says: Mapping[str, Any] = field(default_factory=dict)
     tells: Callable[[Scene], Mapping[str, Any]] = lambda _scene: {}
-    around: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=dict)
     neighbours: Callable[[Scene], Sequence[Neighbour]] = lambda _scene: ()
     later: Callable[[Scene], Psbt] | None = None
     forward: Person | None = None

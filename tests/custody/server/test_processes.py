@@ -70,11 +70,11 @@ def test_the_main_job_where_one_is_killed_and_one_is_told_to_stop(either: Cluste
     either.start(apis=2, workers=1)
     desk = either.desk()
     fund(either.chain, desk)
-    asked, go_on = threading.Event(), threading.Event()
+    asked, then_step = threading.Event(), threading.Event()
 
     def hang() -> None:
         asked.set()
-        go_on.wait(PATIENCE)
+        then_step.wait(PATIENCE)
 
     either.node.faults.before["sendrawtransaction"] = hang
     psbt_id = signed_by_both(desk)
@@ -82,7 +82,7 @@ def test_the_main_job_where_one_is_killed_and_one_is_told_to_stop(either: Cluste
     killed = either.workers.pop()
     killed.program.kill()
     killed.await_end()
-    go_on.set()
+    then_step.set()
     assert desk.proposal(psbt_id)["status"] == "SIGNED"
     either.start(workers=2)
     await_status(desk, psbt_id, "BROADCASTING")
@@ -150,11 +150,11 @@ def test_a_second_signal_kills(cluster: Cluster) -> None:
     """The first one waits for what is under way, here for a node that says nothing."""
     cluster.start(workers=1)
     (worker,) = cluster.workers
-    asked, go_on = threading.Event(), threading.Event()
+    asked, then_step = threading.Event(), threading.Event()
 
     def hang() -> None:
         asked.set()
-        go_on.wait(PATIENCE)
+        then_step.wait(PATIENCE)
 
     def is_out_of_sight() -> bool:
         try:
@@ -171,4 +171,4 @@ def test_a_second_signal_kills(cluster: Cluster) -> None:
         worker.program.send_signal(signal.SIGTERM)
         assert worker.await_end() == -signal.SIGTERM
     finally:
-        go_on.set()
+        then_step.set()

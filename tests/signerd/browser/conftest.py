@@ -76,8 +76,8 @@ class Desk:
             sign_in=self.sign_in,
             sleep=unhurried_sleep,
         )
-        around = served(daemon, state, port=port, clock=self.clock, sessions=Sessions(self.clock))
-        self.daemon = self._running.enter_context(around)
+        context = served(daemon, state, port=port, clock=self.clock, sessions=Sessions(self.clock))
+        self.daemon = self._running.enter_context(context)
         return self.daemon
 
     def stop(self) -> None:

@@ -29,9 +29,9 @@ def test_it_is_held_only_until_the_decision():
     signed = Neighbour(
         "p-0", State.SUBMITTED, signed=True, outpoints=coins, payments=payments, psbt=first.to_bytes()
     )
-    around = review_context(neighbours=(signed,))
+    context = review_context(neighbours=(signed,))
     snapshot = snapshot_of(spend(fee=2_000), psbt_id="p-2")
-    found = review(snapshot, around)
+    found = review(snapshot, context)
     assert found.to_acknowledge
 
     def told(state: State) -> bool:

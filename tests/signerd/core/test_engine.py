@@ -13,8 +13,8 @@ from signerd.core.engine import TAKEN_ALL_THE_SAME, decide
 from signerd.core.events import (
     AskPerson,
     Effect,
+    ExportPsbt,
     FindDevice,
-    GiveOut,
     Level,
     Notify,
     SignOnDevice,
@@ -44,14 +44,14 @@ def note_kinds(step: Step) -> list[str]:
     return [note.kind for note in step.notes]
 
 
-def approval(snapshot: Snapshot = HONEST, around: ReviewContext = AROUND) -> events.Approved:
-    return events.Approved(review(snapshot, around).digest)
+def approval(snapshot: Snapshot = HONEST, context: ReviewContext = AROUND) -> events.Approved:
+    return events.Approved(review(snapshot, context).digest)
 
 
-def run(*steps: events.Event, start: Record | None = None, around: ReviewContext = AROUND) -> Record:
-    record = start or receive(HONEST, around).record
+def run(*steps: events.Event, start: Record | None = None, context: ReviewContext = AROUND) -> Record:
+    record = start or receive(HONEST, context).record
     for event in steps:
-        record = decide(record, event, around).record
+        record = decide(record, event, context).record
     return record
 
 
@@ -180,17 +180,17 @@ def test_an_approval_of_what_is_refused_now_is_refused() -> None:
     waiting = receive(HONEST, AROUND).record
     changed = review_context(claimed_descriptor=None)
     with pytest.raises(RefusedByChecks, match="vault-unchanged"):
-        decide(waiting, approval(around=changed), changed)
+        decide(waiting, approval(context=changed), changed)
 
 
 def test_s6_a_held_proposal_needs_the_warnings_name() -> None:
     paid = replace(neighbour_of(snapshot_of(spend(), "p-0")), outpoints=frozenset())
-    around = review_context(neighbours=(paid,))
-    waiting = receive(HONEST, around).record
+    context = review_context(neighbours=(paid,))
+    waiting = receive(HONEST, context).record
     with pytest.raises(NeedsAcknowledgement, match="paid-twice"):
-        decide(waiting, approval(around=around), around)
-    named = replace(approval(around=around), acknowledged=frozenset({"paid-twice", "other"}))
-    approved = decide(waiting, named, around).record
+        decide(waiting, approval(context=context), context)
+    named = replace(approval(context=context), acknowledged=frozenset({"paid-twice", "other"}))
+    approved = decide(waiting, named, context).record
     assert approved.approval is not None
     assert approved.approval.acknowledged == {"paid-twice"}
 
@@ -292,7 +292,7 @@ def test_it_is_recorded_as_exported_before_it_is_given_out() -> None:
     step = decide(APPROVED, events.Exported("terminal"), AROUND)
     assert (step.record.state, step.record.exported) == (State.EXPORTED, HONEST.psbt)
     (effect,) = step.effects
-    assert isinstance(effect, GiveOut)
+    assert isinstance(effect, ExportPsbt)
     assert effect.psbt == HONEST.psbt
     (note,) = step.notes
     assert (note.kind, note.facts["by"]) == ("exported", "terminal")
@@ -312,14 +312,14 @@ def test_s24_what_changed_after_the_approval_is_asked_again_instead_of_exported(
     changed = decide(APPROVED, events.Polled(replace(HONEST, description="Invoice 8")), AROUND).record
     step = decide(changed, events.Exported(), AROUND)
     assert (step.record.state, step.record.exported) == (State.WAITING_PERSON, None)
-    assert GiveOut not in kinds(step.effects)
+    assert ExportPsbt not in kinds(step.effects)
 
 
 def test_exported_again_it_is_the_same_bytes_and_no_second_entry() -> None:
     with_bobs = replace(HONEST, psbt=signed_by(BOB, HONEST), collected=1)
     later = run(events.Polled(with_bobs), start=EXPORTED)
     step = decide(later, events.Exported(), AROUND)
-    assert [effect.psbt for effect in step.effects if isinstance(effect, GiveOut)] == [HONEST.psbt]
+    assert [effect.psbt for effect in step.effects if isinstance(effect, ExportPsbt)] == [HONEST.psbt]
     assert step == Step(later, step.effects)
 
 
@@ -364,13 +364,13 @@ def test_an_answer_to_nothing_that_was_exported_is_not_taken(record: Record) -> 
 
 def test_s6_a_payment_that_was_signed_since_the_export_holds_its_answer_until_it_is_named() -> None:
     paid = replace(neighbour_of(snapshot_of(spend(), "p-0")), outpoints=frozenset())
-    around = review_context(neighbours=(paid,))
+    context = review_context(neighbours=(paid,))
     with pytest.raises(StaleApproval):
-        decide(EXPORTED, ANSWERED, around)
-    named = replace(approval(around=around), acknowledged=frozenset({"paid-twice"}))
-    again = run(named, start=EXPORTED, around=around)
+        decide(EXPORTED, ANSWERED, context)
+    named = replace(approval(context=context), acknowledged=frozenset({"paid-twice"}))
+    again = run(named, start=EXPORTED, context=context)
     assert again.state is State.EXPORTED
-    assert run(ANSWERED, start=again, around=around).state is State.SIGNED
+    assert run(ANSWERED, start=again, context=context).state is State.SIGNED
 
 
 def test_an_answer_for_a_vault_that_is_not_pinned_any_more_is_not_taken() -> None:

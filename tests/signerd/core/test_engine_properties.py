@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from custody.schemas.proposals import ProposalStatus, TxType
 from signerd.core import events
 from signerd.core.engine import decide
-from signerd.core.events import Effect, GiveOut, SignOnDevice, Submit, SubmitDecline, due_effects
+from signerd.core.events import Effect, ExportPsbt, SignOnDevice, Submit, SubmitDecline, due_effects
 from signerd.core.following import BROUGHT_ENDS, is_settled, receive
 from signerd.core.review import review
 from signerd.core.states import State
@@ -83,7 +83,7 @@ class Life(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.around: ReviewContext = AROUNDS[0]
+        self.context: ReviewContext = AROUNDS[0]
         self.signatures: set[bytes] = set()
         self.keys: set[str] = set()
         self.yes_to: set[str] = set()
@@ -91,12 +91,12 @@ class Life(RuleBasedStateMachine):
 
     @initialize(snapshot=st.sampled_from([*[HONEST] * 5, *SNAPSHOTS]))
     def arrive(self, snapshot: object) -> None:
-        self.record: Record = receive(snapshot, self.around).record
+        self.record: Record = receive(snapshot, self.context).record
 
     def apply(self, event: events.Event) -> None:
         before = self.record
         try:
-            step = decide(before, event, self.around)
+            step = decide(before, event, self.context)
         except DecisionError:
             assert self.record is before
             return
@@ -111,24 +111,24 @@ class Life(RuleBasedStateMachine):
 
     def look_at(self, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
-            if isinstance(effect, SignOnDevice | GiveOut):
-                seen = review(self.record.snapshot, self.around)
+            if isinstance(effect, SignOnDevice | ExportPsbt):
+                seen = review(self.record.snapshot, self.context)
                 assert seen.allowed
                 assert seen.digest in self.yes_to
                 assert self.record.signature is None
             if isinstance(effect, SignOnDevice):
                 assert effect.psbt == self.record.snapshot.psbt
                 assert self.record.exported is None
-            if isinstance(effect, GiveOut):
+            if isinstance(effect, ExportPsbt):
                 assert effect.psbt == self.record.exported
                 self.given_out.add(effect.psbt)
             if isinstance(effect, Submit):
                 self.signatures.add(effect.psbt)
                 self.keys.add(effect.idempotency_key)
 
-    @rule(around=st.sampled_from([*[AROUNDS[0]] * 5, *AROUNDS]))
-    def machine_changes(self, around: ReviewContext) -> None:
-        self.around = around
+    @rule(context=st.sampled_from([*[AROUNDS[0]] * 5, *AROUNDS]))
+    def machine_changes(self, context: ReviewContext) -> None:
+        self.context = context
 
     # Ends are rare, for else hardly a run would come as far as a signature.
     @rule(status=st.sampled_from([*[ProposalStatus.PENDING] * 20, *ProposalStatus]))
@@ -146,7 +146,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def person_approves_what_is_shown(self) -> None:
-        digest = review(self.record.snapshot, self.around).digest
+        digest = review(self.record.snapshot, self.context).digest
         self.yes_to.add(digest)
         self.apply(events.Approved(digest))
 
@@ -179,7 +179,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def daemon_performs_what_stands(self) -> None:
-        self.look_at(due_effects(self.record, self.around))
+        self.look_at(due_effects(self.record, self.context))
 
     @invariant()
     def one_signature_under_one_key(self) -> None:
@@ -211,7 +211,7 @@ class BroughtLife(Life):
 
     @initialize()
     def arrive(self) -> None:  # type: ignore[override]
-        self.record = receive(BROUGHT, self.around).record
+        self.record = receive(BROUGHT, self.context).record
 
     def look_at(self, effects: tuple[Effect, ...]) -> None:
         assert not any(isinstance(effect, Submit | SubmitDecline) for effect in effects)
@@ -219,7 +219,7 @@ class BroughtLife(Life):
 
     @rule(lapsed=st.booleans())
     def time_passes(self, *, lapsed: bool) -> None:
-        self.around = replace(self.around, lapsed=lapsed)
+        self.context = replace(self.context, lapsed=lapsed)
 
     @invariant()
     def it_is_what_was_brought(self) -> None:

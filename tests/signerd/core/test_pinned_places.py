@@ -3,13 +3,17 @@
 import pytest
 
 from multisig import MAX_INDEX, RECEIVE
-from signerd.core.pinned_places import LOOKED_AROUND, receive_scripts
+from signerd.core.pinned_places import RECOGNISED_ADDRESSES, receive_scripts
 from tests.support.desk import VAULT
 
 
 @pytest.mark.parametrize(
     ("following", "first", "last"),
-    [(0, 0, LOOKED_AROUND - 1), (500, 400, 599), (MAX_INDEX + 1, MAX_INDEX + 1 - LOOKED_AROUND, MAX_INDEX)],
+    [
+        (0, 0, RECOGNISED_ADDRESSES - 1),
+        (500, 400, 599),
+        (MAX_INDEX + 1, MAX_INDEX + 1 - RECOGNISED_ADDRESSES, MAX_INDEX),
+    ],
 )
 def test_no_further_than_a_bound_and_to_the_end_of_the_chain(following, first, last):
     found = receive_scripts(VAULT, following)

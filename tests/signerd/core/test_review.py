@@ -29,8 +29,8 @@ def outcome(found: Review, name: str) -> Outcome | None:
     return next((verdict.outcome for verdict in found.verdicts if verdict.name == name), None)
 
 
-def refused_by(snapshot: Snapshot, around: ReviewContext | None = None) -> set[str]:
-    found = review(snapshot, around or review_context())
+def refused_by(snapshot: Snapshot, context: ReviewContext | None = None) -> set[str]:
+    found = review(snapshot, context or review_context())
     assert not found.allowed
     return {verdict.name for verdict in found.refusals}
 
@@ -110,8 +110,8 @@ def test_s24_the_digest_covers_everything_that_is_shown() -> None:
     base = snapshot_of(spend())
     other_vault = Vault(NETWORK, 2, (ALICE.vault_key(), BOB.vault_key(), MALLORY.vault_key()))
     digests = [
-        review(snapshot, around).digest
-        for snapshot, around in [
+        review(snapshot, context).digest
+        for snapshot, context in [
             (base, review_context()),
             (replace(base, description="Invoice 8"), review_context()),
             (replace(base, created_by="9"), review_context()),

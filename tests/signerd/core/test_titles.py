@@ -35,8 +35,8 @@ FIRST = neighbour_of(shop((1,), psbt_id="8bdd12345678"))
 UNKNOWN = "tokens that this machine does not know"
 
 
-def found(snapshot, **around) -> Review:
-    return review(snapshot, review_context(**around))
+def found(snapshot, **context) -> Review:
+    return review(snapshot, review_context(**context))
 
 
 def bumped(psbt, **says) -> Review:

@@ -92,8 +92,8 @@ def judged(text: str, screen: Screen | None, signers=(), payload: Payload = TRAN
     snapshot = token_snapshot(payload)
     for signer in signers:
         snapshot = replace(snapshot, psbt=signed_by(signer, snapshot))
-    around = review_context(token=GOLD, screen=screen, rules=read_rules(text, NETWORK))
-    return {v.name: v.outcome for v in review(snapshot, around).verdicts if v.name.startswith("rule-")}
+    context = review_context(token=GOLD, screen=screen, rules=read_rules(text, NETWORK))
+    return {v.name: v.outcome for v in review(snapshot, context).verdicts if v.name.startswith("rule-")}
 
 
 def test_a_rule_refuses_a_token_that_this_device_does_not_show_whole() -> None:
@@ -117,8 +117,8 @@ def test_a_rule_lets_a_signature_of_a_device_that_shows_all_stand_for_it() -> No
 
 
 def test_the_rule_is_about_tokens_alone() -> None:
-    around = review_context(screen=None, rules=read_rules("[refuse]\ntoken_not_on_screen = true\n", NETWORK))
-    assert review(snapshot_of(spend()), around).allowed
+    context = review_context(screen=None, rules=read_rules("[refuse]\ntoken_not_on_screen = true\n", NETWORK))
+    assert review(snapshot_of(spend()), context).allowed
 
 
 # --- the device that is asked -------------------------------------------------------------------------------

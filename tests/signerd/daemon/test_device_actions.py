@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge import Busy, Device, DeviceState, Question
-from signerd.daemon.device_actions import ID_BYTES, NOBODY_ANSWERED, Questions, Unlocking
+from signerd.daemon.device_actions import ID_BYTES, UNANSWERED, Questions, Unlocking
 from signerd.daemon.devices import UNFORESEEN
 from signerd.daemon.service import Daemon
 from signerd.errors import DeviceFailed, NoSuchDevice, NoSuchQuestion, NothingUnlocked
@@ -91,7 +91,7 @@ async def test_nobody_answers_and_the_device_is_given_up(daemon, bridge):
     unlocking = impatient(daemon)
     step = await unlocking.start(device_of(bridge))
     await until(lambda: bool(told(daemon, bridge, "attention")))
-    with pytest.raises(DeviceFailed, match=NOBODY_ANSWERED):
+    with pytest.raises(DeviceFailed, match=UNANSWERED):
         await unlocking.step(device_of(bridge))
     assert bridge.cancels == 1
     assert await unlocking.questions() == ()

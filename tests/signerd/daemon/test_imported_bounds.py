@@ -90,9 +90,9 @@ def judged(monkeypatch):
     """The proposals of which a review was made to be shown."""
     ids, real = [], imported.review
 
-    def counting(snapshot, around):
+    def counting(snapshot, context):
         ids.append(snapshot.psbt_id)
-        return real(snapshot, around)
+        return real(snapshot, context)
 
     monkeypatch.setattr(imported, "review", counting)
     return ids

@@ -21,9 +21,9 @@ def judged(monkeypatch):
     ids: list[str] = []
     real = imported.review
 
-    def counting(snapshot, around):
+    def counting(snapshot, context):
         ids.append(snapshot.psbt_id)
-        return real(snapshot, around)
+        return real(snapshot, context)
 
     monkeypatch.setattr(imported, "review", counting)
     return ids

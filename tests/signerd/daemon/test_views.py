@@ -47,8 +47,8 @@ from tests.support.wallets import ALICE, BOB, CAROL, foreign_script, fund, pay
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\u200b\r\nApproved: yes\x9b31m\u2028"
 
 
-def shown(snapshot, around=None, **record):
-    found = review(snapshot, around or review_context())
+def shown(snapshot, context=None, **record):
+    found = review(snapshot, context or review_context())
     return proposal_view(Record(snapshot, State.WAITING_PERSON, "t", **record), found, NETWORK)
 
 
@@ -155,8 +155,8 @@ def test_a_line_of_the_list_says_what_the_whole_says():
 def test_s13_a_line_says_what_a_proven_token_does_and_nothing_of_another(payload, told):
     record = Record(token_snapshot(payload), State.WAITING_PERSON, "t")
 
-    def line(around):
-        return proposal_line(record, review(record.snapshot, around), NETWORK)
+    def line(context):
+        return proposal_line(record, review(record.snapshot, context), NETWORK)
 
     assert (line(review_context(token=gold())).token, line(review_context()).token) == (told, None)
 

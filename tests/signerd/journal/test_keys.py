@@ -13,7 +13,7 @@ import pytest
 from signerd.core import events
 from signerd.core.audit import GENESIS, Note, first_fault, link
 from signerd.core.events import Notify, Submit
-from signerd.core.keys import Revocation, Why
+from signerd.core.keys import Revocation, RevocationReason
 from signerd.core.states import State
 from signerd.core.values import OwnKey
 from signerd.journal import Journal
@@ -123,7 +123,7 @@ def test_when_it_was_replaced_is_read_from_the_chain_of_an_earlier_version(tmp_p
 
 
 def revoked(key_id: str = "key-1") -> Revocation:
-    return Revocation(key_id, str(own_keys()[0].key.fingerprint), Why.REPLACED, NOW, "deadbeef")
+    return Revocation(key_id, str(own_keys()[0].key.fingerprint), RevocationReason.REPLACED, NOW, "deadbeef")
 
 
 def test_a_key_that_is_said_to_be_revoked_lapses_what_waits_for_its_device_and_keeps_all_that_is_known(

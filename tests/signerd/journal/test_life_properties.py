@@ -22,7 +22,7 @@ from multisig import ChangeTo, Psbt, build_psbt, sats
 from signerd.core import events
 from signerd.core.audit import Entry, Note, first_fault
 from signerd.core.events import Effect, SignOnDevice, Submit
-from signerd.core.keys import Revocation, Why
+from signerd.core.keys import Revocation, RevocationReason
 from signerd.core.states import State
 from signerd.core.values import Limits, Record, Snapshot
 from signerd.errors import DecisionError
@@ -159,7 +159,9 @@ class Life(RuleBasedStateMachine):
     @rule()
     def says_that_the_key_is_revoked(self) -> None:
         key_id = self.journal.keys.platform_key_id() or ""
-        self.attempt(lambda: self.journal.revoke(Revocation(key_id, "73c5da0a", Why.REVOKED, NOW)))
+        self.attempt(
+            lambda: self.journal.revoke(Revocation(key_id, "73c5da0a", RevocationReason.REVOKED, NOW))
+        )
 
     # --- the person -----------------------------------------------------------------------------------------
 

@@ -24,8 +24,8 @@ def journal(tmp_path: Path) -> Journal:
 
 
 def neighbours(journal: Journal, psbt_id: str) -> dict[str, Neighbour]:
-    around = journal.review_context(journal.record(psbt_id).snapshot)
-    return {neighbour.psbt_id: neighbour for neighbour in around.neighbours}
+    context = journal.review_context(journal.record(psbt_id).snapshot)
+    return {neighbour.psbt_id: neighbour for neighbour in context.neighbours}
 
 
 def held(journal: Journal, psbt_id: str) -> frozenset[str]:

@@ -24,11 +24,11 @@ def state(tmp_path):
 
 
 def test_an_answer_that_has_begun_is_finished_before_the_server_ends(state):
-    begun, go_on = threading.Event(), threading.Event()
+    begun, then_step = threading.Event(), threading.Event()
 
     async def slow():
         begun.set()
-        await asyncio.to_thread(go_on.wait)
+        await asyncio.to_thread(then_step.wait)
         return STATUS
 
     answers = []
@@ -41,7 +41,7 @@ def test_an_answer_that_has_begun_is_finished_before_the_server_ends(state):
         asking = threading.Thread(target=ask, args=(daemon,))
         asking.start()
         assert begun.wait(10)
-        threading.Timer(0.05, go_on.set).start()
+        threading.Timer(0.05, then_step.set).start()
     asking.join(10)
     assert answers == [STATUS]
     assert not socket_path(state).exists()

@@ -14,8 +14,8 @@ from tests.support.desk import make_pin, review_context, snapshot_of, spend
 HONEST = snapshot_of(spend())
 
 
-def verdict(name, **around):
-    (found,) = [v for v in review(HONEST, review_context(**around)).verdicts if v.name == name]
+def verdict(name, **context):
+    (found,) = [v for v in review(HONEST, review_context(**context)).verdicts if v.name == name]
     return found
 
 
@@ -46,8 +46,8 @@ def test_another_name_is_shown_and_allowed():
 def test_a_vault_that_is_not_pinned_is_named_in_the_command_by_its_id(vault_id, command):
     """The platform chose its name; a shell would run what is in it, the page would show it as a command."""
     name = "`$(rm -rf ~)` 'x' ` \x1b[2J"
-    around = review_context(pin=None, claimed_name=name)
-    told = review(replace(HONEST, vault_id=vault_id), around).refusals[0].sentence
+    context = review_context(pin=None, claimed_name=name)
+    told = review(replace(HONEST, vault_id=vault_id), context).refusals[0].sentence
     assert re.findall("`([^`]*)`", told) == [command]
     assert re.findall("<code>(.*?)</code>", sentence(told)) == [command]
     assert "rm" not in told

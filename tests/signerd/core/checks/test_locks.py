@@ -10,11 +10,11 @@ from multisig import ChangeTo, Network, build_psbt, sats
 from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.checks.locks import (
     BLOCKS_AHEAD,
+    CHAIN_RATES,
     FINAL_SEQUENCE,
     HIGHEST_REGTEST,
     LOCKTIME_THRESHOLD,
-    PACES,
-    Pace,
+    ChainRate,
 )
 from signerd.core.review import review
 from signerd.core.rules.spending import Moment
@@ -70,14 +70,14 @@ def test_a_time_is_judged_by_the_clock() -> None:
     ],
 )
 def test_where_the_chains_stood_is_within_the_pace(network: Network, height: int, at: datetime) -> None:
-    highest = PACES[network].highest(at)
+    highest = CHAIN_RATES[network].highest(at)
     assert height <= highest + BLOCKS_AHEAD
     # And it is no bound that lets years pass.
     assert height > highest / 2
 
 
 def test_a_pace_never_runs_backwards() -> None:
-    pace = Pace(100, NOON, 600)
+    pace = ChainRate(100, NOON, 600)
     assert [pace.highest(NOON + timedelta(hours=h)) for h in (-5, 0, 1)] == [100, 100, 106]
 
 

@@ -137,9 +137,9 @@ def test_near_is_what_lies_within_the_gap_of_a_known_one_or_between_two_that_do(
 ) -> None:
     spans = merged([*NEW_CHAIN, *((one, one) for one in used)])
     assert list(spans) == sorted(spans)
-    around = sorted({-1, *used})
-    close = any(abs(index - one) <= GAP for one in around)
-    between = any(a < index < b and b - a <= GAP for a, b in pairwise(around))
+    context = sorted({-1, *used})
+    close = any(abs(index - one) <= GAP for one in context)
+    between = any(a < index < b and b - a <= GAP for a, b in pairwise(context))
     assert is_near(spans, index) is (close or between)
 
 
@@ -147,8 +147,8 @@ AROUND = with_profile()
 HONEST = forward_of(forward_psbt())
 
 
-def refused_by(psbt: Psbt, around: ReviewContext = AROUND, **says: object) -> set[str]:
-    found = review(forward_of(psbt, **says), around)
+def refused_by(psbt: Psbt, context: ReviewContext = AROUND, **says: object) -> set[str]:
+    found = review(forward_of(psbt, **says), context)
     assert not found.allowed
     return {verdict.name for verdict in found.refusals}
 

@@ -47,12 +47,12 @@ HONEST = snapshot_of(spend())
 SHOP = pay(50_000).script_pubkey
 
 
-def around(*rules: Rule, **changes: object) -> ReviewContext:
+def context(*rules: Rule, **changes: object) -> ReviewContext:
     return review_context(**{"rules": Rules(rules), "moment": NOW, **changes})
 
 
 def said_by(rule: Rule, **changes: object) -> Verdict:
-    (verdict,) = [v for v in review(HONEST, around(rule, **changes)).verdicts if v.name == rule.name]
+    (verdict,) = [v for v in review(HONEST, context(rule, **changes)).verdicts if v.name == rule.name]
     return verdict
 
 
@@ -105,9 +105,9 @@ def test_a_rule_whose_condition_is_not_met_says_so(condition: object, action: Ac
 
 
 def test_a_rule_of_another_vault_says_nothing() -> None:
-    found = review(HONEST, around(Rule(Action.REFUSE, Always(), VAULT_ID, OTHER)))
+    found = review(HONEST, context(Rule(Action.REFUSE, Always(), VAULT_ID, OTHER)))
     assert found.allowed
-    assert found.digest == review(HONEST, around()).digest
+    assert found.digest == review(HONEST, context()).digest
 
 
 def test_a_limit_of_a_vault_counts_the_vault_and_the_common_one_counts_all() -> None:
@@ -141,7 +141,7 @@ def test_where_the_time_is_not_known_what_hangs_on_it_refuses(condition: object)
 
 
 def test_a_fee_a_satoshi_above_the_rate_is_above_it() -> None:
-    vsize = review(HONEST, around()).inspection.vsize
+    vsize = review(HONEST, context()).inspection.vsize
     rate = 1_000 * 1_000 // vsize
     assert said_by(Rule(Action.REFUSE, AboveFeeRate(FeeRate(rate)))).outcome is Outcome.REFUSE
     assert said_by(Rule(Action.REFUSE, AboveFeeRate(FeeRate(rate + 1)))).outcome is Outcome.ALLOW
@@ -149,12 +149,12 @@ def test_a_fee_a_satoshi_above_the_rate_is_above_it() -> None:
 
 def test_s24_time_alone_does_not_undo_an_approval_and_a_payment_that_tips_a_limit_does() -> None:
     rules = (Rule(Action.ASK, AboveWithin(Period.DAY, sats(60_000))), Rule(Action.ASK, ExceptWithin(hours())))
-    first = review(HONEST, around(*rules))
+    first = review(HONEST, context(*rules))
     later = Moment(NOON + timedelta(minutes=7), NOON)
-    assert review(HONEST, around(*rules, moment=later)).digest == first.digest
-    assert review(HONEST, around(*rules, spent=(spent(10_001),))).digest != first.digest
+    assert review(HONEST, context(*rules, moment=later)).digest == first.digest
+    assert review(HONEST, context(*rules, spent=(spent(10_001),))).digest != first.digest
     night = Moment(NOON + timedelta(hours=9), NOON)
-    assert review(HONEST, around(*rules, moment=night)).digest != first.digest
+    assert review(HONEST, context(*rules, moment=night)).digest != first.digest
 
 
 # --- never wider --------------------------------------------------------------------------------------------
@@ -190,8 +190,8 @@ snapshots = st.sampled_from([HONEST, replace(HONEST, fee=999), snapshot_of(spend
 def test_no_rule_turns_a_refusal_into_an_allow_or_takes_an_acknowledgement_away(
     snapshot: object, rules: list[Rule], more: list[Rule], world: dict[str, object]
 ) -> None:
-    before = review(snapshot, around(*rules, **world))
-    after = review(snapshot, around(*rules, *more, **world))
+    before = review(snapshot, context(*rules, **world))
+    after = review(snapshot, context(*rules, *more, **world))
     assert {v.name for v in before.refusals} <= {v.name for v in after.refusals}
     assert before.to_acknowledge <= after.to_acknowledge
     assert after.allowed <= before.allowed
@@ -209,7 +209,7 @@ def test_what_every_rule_says_has_a_name_of_its_own() -> None:
     [vaults.vault-1.ask]
     above_per_day = "0 BTC"
     """
-    found = review(HONEST, around(*read_rules(text, Network.REGTEST, {VAULT_ID: OURS}).rules))
+    found = review(HONEST, context(*read_rules(text, Network.REGTEST, {VAULT_ID: OURS}).rules))
     assert found.to_acknowledge == {"rule-ask-per-day", "rule-vault-ask-per-day"}
     assert len({v.name for v in found.verdicts}) == len(found.verdicts)
 

@@ -129,11 +129,11 @@ def rival() -> ReviewContext:
     ],
 )
 def test_a_lowered_check_still_speaks_and_the_review_says_that_it_was_lowered(
-    name: str, snapshot: Snapshot, around: ReviewContext
+    name: str, snapshot: Snapshot, context: ReviewContext
 ) -> None:
-    strict = review(snapshot, around)
+    strict = review(snapshot, context)
     assert not strict.allowed or name in strict.to_acknowledge
-    found = review(snapshot, replace(around, lowered=frozenset({name})))
+    found = review(snapshot, replace(context, lowered=frozenset({name})))
     assert found.allowed
     (verdict,) = [v for v in found.verdicts if v.name == name]
     assert verdict.outcome is Outcome.WARN
@@ -150,11 +150,11 @@ def test_s7_the_hard_limits_stand_above_what_is_lowered() -> None:
 
 
 def test_every_review_says_what_is_lowered_also_where_it_changes_nothing() -> None:
-    around = review_context(lowered=frozenset({"locktime", "fee-share"}))
+    context = review_context(lowered=frozenset({"locktime", "fee-share"}))
     for snapshot, surrounding in [
-        (HONEST, around),
-        (snapshot_of(b"garbage"), around),
-        (HONEST, replace(around, pin=None)),
+        (HONEST, context),
+        (snapshot_of(b"garbage"), context),
+        (HONEST, replace(context, pin=None)),
     ]:
         assert review(snapshot, surrounding).verdicts[-1].figures == {"checks": "fee-share, locktime"}
 

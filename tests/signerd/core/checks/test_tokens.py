@@ -20,8 +20,8 @@ from tests.support.wallets import fund, make_vault, pay
 KNOWING = review_context(token=GOLD)
 
 
-def refused_by(snapshot: Snapshot, around: ReviewContext = KNOWING) -> set[str]:
-    found = review(snapshot, around)
+def refused_by(snapshot: Snapshot, context: ReviewContext = KNOWING) -> set[str]:
+    found = review(snapshot, context)
     assert not found.allowed
     return {verdict.name for verdict in found.refusals} - {"transaction"}
 
@@ -90,9 +90,9 @@ def test_s12_other_words_than_a_deployment_s_bytes_are_refused(name: str) -> Non
 
 def test_what_takes_a_call_back_is_a_payment_to_nobody() -> None:
     back = build_psbt(VAULT, [fund(VAULT, 100_000)], [ChangeTo(sats(97_000), RECEIVE, 0)], 0)
-    around = review_context(token=GOLD, neighbours=(signed(token_psbt(call())),))
+    context = review_context(token=GOLD, neighbours=(signed(token_psbt(call())),))
     cancel = snapshot_of(back, kind=TxType.CALL, replaces="t-0")
-    found = review(cancel, around)
+    found = review(cancel, context)
     assert found.allowed
     assert not found.to_acknowledge
 
@@ -110,11 +110,11 @@ def test_s12_a_payment_that_is_called_a_version_that_takes_back_is_refused(
     are recorded.
     """
     paying = build_psbt(VAULT, [fund(VAULT, 100_000)], outputs, 0)
-    around = review_context(token=GOLD, neighbours=(signed(token_psbt(call())),))
+    context = review_context(token=GOLD, neighbours=(signed(token_psbt(call())),))
     snapshot = snapshot_of(paying, kind=kind, replaces=named)
     assert len(snapshot.recipients) == 1
-    assert refused_by(snapshot, around) == {"kind-known"}
-    assert "not everything comes back" in sentence(review(snapshot, around), "kind-known")
+    assert refused_by(snapshot, context) == {"kind-known"}
+    assert "not everything comes back" in sentence(review(snapshot, context), "kind-known")
 
 
 def test_s12_nothing_is_taken_back_whose_coins_are_not_proven_the_vaults() -> None:
@@ -181,14 +181,14 @@ def signed(psbt: Psbt) -> Neighbour:
 
 @pytest.mark.parametrize("function", Function)
 def test_s6_the_same_amount_once_more_from_other_coins_is_held(function: Function) -> None:
-    around = review_context(token=GOLD, neighbours=(signed(token_psbt(call(function), salt=5)),))
-    held = review(token_snapshot(call(function)), around).to_acknowledge
+    context = review_context(token=GOLD, neighbours=(signed(token_psbt(call(function), salt=5)),))
+    held = review(token_snapshot(call(function)), context).to_acknowledge
     assert ("token-twice" in held) is function.takes_amount
 
 
 def test_s6_the_same_deployment_once_more_from_other_coins_is_held() -> None:
-    around = review_context(token=GOLD, neighbours=(signed(token_psbt(GOLD.deployment, salt=5)),))
-    found = review(token_snapshot(GOLD.deployment), around)
+    context = review_context(token=GOLD, neighbours=(signed(token_psbt(GOLD.deployment, salt=5)),))
+    found = review(token_snapshot(GOLD.deployment), context)
     assert found.allowed
     assert found.to_acknowledge == {"token-effect", "token-twice"}
     told = "You signed a deployment of the very same token already (t-0): both would exist."
@@ -226,8 +226,8 @@ def test_s6_a_deployment_of_another_bytecode_is_another_token(changes: dict[str,
 def test_s6_a_deployment_from_the_same_coins_is_one_of_its_family(replaced: str | None) -> None:
     """Only one of the two can confirm, whatever is said of them."""
     first = signed(token_psbt(GOLD.deployment, fee=500))
-    around = review_context(token=GOLD, neighbours=(first,))
-    found = review(token_snapshot(GOLD.deployment, replaces=replaced), around)
+    context = review_context(token=GOLD, neighbours=(first,))
+    found = review(token_snapshot(GOLD.deployment, replaces=replaced), context)
     assert found.allowed
     # What is not said to replace the first is held as a second spend of its coins.
     assert found.to_acknowledge == {"token-effect"} | ({"conflict"} if replaced is None else set())
@@ -235,15 +235,15 @@ def test_s6_a_deployment_from_the_same_coins_is_one_of_its_family(replaced: str 
 
 def test_s6_a_bump_of_the_same_call_is_one_of_its_family() -> None:
     first = signed(token_psbt(call(), fee=500))
-    around = review_context(token=GOLD, neighbours=(first,))
-    found = review(token_snapshot(call(), replaces="t-0"), around)
+    context = review_context(token=GOLD, neighbours=(first,))
+    found = review(token_snapshot(call(), replaces="t-0"), context)
     assert found.allowed
     assert not found.to_acknowledge
 
 
 def test_s11_a_bump_that_calls_something_else_is_refused() -> None:
-    around = review_context(token=GOLD, neighbours=(signed(token_psbt(call(amount=9), fee=500)),))
-    assert "replacement" in refused_by(token_snapshot(call(), replaces="t-0"), around)
+    context = review_context(token=GOLD, neighbours=(signed(token_psbt(call(amount=9), fee=500)),))
+    assert "replacement" in refused_by(token_snapshot(call(), replaces="t-0"), context)
 
 
 def test_s24_another_bytecode_is_another_digest() -> None:

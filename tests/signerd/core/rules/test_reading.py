@@ -223,12 +223,12 @@ def said(psbt: Psbt, vault_id: str, now: datetime = FRIDAY_NOON) -> tuple[set[st
     pin = make_pin()
     # The cold vault stands there by its code.
     example = EXAMPLE.replace(COLD, GUIDE_CODE) if vault_id == "cold" else EXAMPLE
-    around = review_context(
+    context = review_context(
         rules=read_rules(example, Network.REGTEST, ONCE_PINNED | {vault_id: frozenset({GUIDE_CODE})}),
         moment=Moment(now, now),
         pin=type(pin)(vault_id, pin.workspace_id, pin.name, pin.vault, pin.own_key),
     )
-    found = review(snapshot_of(psbt, vault_id=vault_id), around)
+    found = review(snapshot_of(psbt, vault_id=vault_id), context)
     return {verdict.name for verdict in found.refusals}, found.to_acknowledge
 
 

@@ -15,7 +15,7 @@ from signerd.callers import TERMINAL
 from signerd.cli.words import proposal_text, proposals_text
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
-from signerd.core.pinned_places import LOOKED_AROUND
+from signerd.core.pinned_places import RECOGNISED_ADDRESSES
 from signerd.core.states import State
 from signerd.core.text import amount
 from signerd.core.tokens import Published
@@ -99,7 +99,7 @@ async def test_an_address_of_another_pinned_vault_is_named_wherever_the_person_l
     reserve = make_vault((ALICE, BOB, MALLORY), account=1)
     pin = Pin("vault-2", 1, "Reserve 2", reserve, ALICE.vault_key(NETWORK, 1))
     desk.daemon.journal.add_pin(pin, Note("pinned", "vault-2"))
-    at = [TxOut(sats(9_000), reserve.script_pubkey(RECEIVE, index)) for index in (3, LOOKED_AROUND)]
+    at = [TxOut(sats(9_000), reserve.script_pubkey(RECEIVE, index)) for index in (3, RECOGNISED_ADDRESSES)]
     psbt = build_psbt(VAULT, [fund(VAULT, 20_000)], at, 0)
     desk.platform.proposals["s-1"] = snapshot_of(psbt, "s-1", description="to your pinned vault 'Cold'")
     await until_state(desk.daemon, "s-1", State.WAITING_PERSON)
