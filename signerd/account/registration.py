@@ -282,6 +282,7 @@ class KeyWatch:
     every: float = KEYS_EVERY_SECONDS
     # Read together with the keys where the person trusts a publisher.
     advisories: Advisories | None = None
+    reads: int = field(default=0, init=False)
     _listed: tuple[Key, ...] = field(default=(), init=False)
 
     async def run(self) -> None:
@@ -309,6 +310,7 @@ class KeyWatch:
         """Raises leaves of PlatformError, SignedOut."""
         network = self.journal.network.api_name
         self._listed = tuple(key for key in await self.platform.keys() if key.net == network)
+        self.reads += 1
         if self.advisories is not None and self.advisories.trusted:
             with contextlib.suppress(PlatformRefused):  # An older platform has no advisories.
                 self.sink.perform(self.advisories.add_shown(await self.platform.advisories()))

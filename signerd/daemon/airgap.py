@@ -144,7 +144,7 @@ class Airgap:
             )
         record = found[-1]
         raise IllegalEvent(
-            f"the proposal {record.psbt_id} has ended ({state_words(record.state)}), and its answer is refused",
+            f"the proposal {record.psbt_id} has ended ({state_words(record.state)}): its answer is refused",
             hint="It counts as signed here all the same: anyone who has the file can still send it.",
         )
 

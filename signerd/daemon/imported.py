@@ -1,8 +1,7 @@
-"""PSBTs that an app or the person imports: accepted, decided by the person, handed back signed, expired after
-a day.
+"""Imported PSBTs, from an app or the person: accepted, decided by the person, returned signed, or expired
+after a day.
 
-The core decides about each as it does about proposals. Reviews are kept as long as nothing changes that they
-were made of.
+The core treats them like proposals. Reviews are cached as long as their input does not change.
 """
 
 import asyncio
@@ -31,21 +30,19 @@ from signerd.shapes.calls import MAX_PSBT_BYTES
 # As many as a person reads and decides about at one sitting (L6).
 MOST_OPEN_OF_AN_APP = 5
 MOST_OPEN = 20
-# Each of them is judged whenever something changes, and the review is kept: those of apps are less than is
-# kept together (``MOST_BYTES``), and one of the largest has room.
+# Each is reviewed whenever something changes. Those of apps together fit into the cache of reviews
+# (``MOST_BYTES``), and one of the largest is allowed.
 MOST_OPEN_BYTES_OF_AN_APP = MAX_PSBT_BYTES
 MOST_OPEN_BYTES = 3 * MAX_PSBT_BYTES
-# Each is judged; a person decides about none so fast.
+# Each is reviewed; a person does not decide as fast.
 MOST_A_MINUTE = 12
-# Of inputs and outputs together: judging a signed input takes some ten milliseconds on a small machine, and
-# change is derived anew, while no other request is served. A larger one is judged where it is a minute's
-# first.
+# Inputs and outputs together: reviewing a signed input takes some ten milliseconds on a small machine and
+# blocks other requests. A larger PSBT is accepted as the first of a minute.
 MOST_PARTS_A_MINUTE = 500
-# One each quarter of an hour, day and night. Each is kept and asked about: an app that takes back and imports
-# again would fill the disk.
+# One each quarter of an hour. Each is stored, so an app that withdraws and imports again would fill the disk.
 MOST_A_DAY = 100
 _MINUTE = 60.0
-# What has lapsed can be approved no more, to the second; that it is listed as over may wait.
+# Approvals are refused exactly from the expiry on; only the state may change this much later.
 LOOK_SECONDS = 60.0
 # An older one can be asked for by its id.
 MOST_LISTED = 50
@@ -54,10 +51,8 @@ _ID_BYTES = 16
 
 
 @dataclass
-class _Judging:
-    """At one of an app's, at ``at`` by the clock. ``parts``: how many inputs and outputs of it
-    were judged.
-    """
+class _AppReview:
+    """One review for an app, at ``at`` by the clock. ``parts``: its inputs and outputs."""
 
     at: float
     parts: int = 0
@@ -65,7 +60,7 @@ class _Judging:
 
 @dataclass
 class ImportedPsbts:
-    """One loop uses it. ``psbt`` is base64. To an app, another app's id is unknown: UnknownProposal."""
+    """Used by one event loop. ``psbt`` is base64. An app gets UnknownProposal for another app's id."""
 
     journal: Journal
     runner: Runner
@@ -73,7 +68,7 @@ class ImportedPsbts:
     entropy: Callable[[int], bytes]
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     labels: Labels = field(default_factory=dict)
-    _asked: dict[str, deque[_Judging]] = field(default_factory=lambda: defaultdict(deque))
+    _asked: dict[str, deque[_AppReview]] = field(default_factory=lambda: defaultdict(deque))
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -82,30 +77,29 @@ class ImportedPsbts:
     # --- asked ----------------------------------------------------------------------------------------------
 
     async def inspect(self, psbt: str, caller: Caller) -> PsbtReview:
-        """What the person would be asked. Raises InvalidRequest (no base64), TooManyBrought."""
-        self._admit(caller)
+        """Review it without storing it. Raises InvalidRequest (not base64), TooManyBrought."""
+        self._limit_rate(caller)
         snapshot = self._snapshot(decoded_psbt(psbt), caller)
-        self._weigh(snapshot, caller)
+        self._limit_size(snapshot, caller)
         proposed = self.journal.imported.proposed(identity_of(snapshot.psbt))
         return self._shown(self.journal.preview(snapshot), proposed, caller)
 
     async def bring(self, psbt: str, caller: Caller) -> BroughtView:
-        """Store it and ask the person. The same transaction from the same caller is the one that it imported
-        before.
+        """Store it and ask the person. Idempotent for the same transaction and caller.
 
         Raises:
             InvalidRequest, RefusedByChecks, AlreadyProposed, TooManyBrought: nothing was stored.
         """
-        self._admit(caller)
+        self._limit_rate(caller)
         snapshot = self._snapshot(decoded_psbt(psbt), caller)
         identity = identity_of(snapshot.psbt)
         known = self.journal.imported.same(identity, caller.app_id)
         if known is not None:
             return self._view(known, caller)
         self._require_room(snapshot, caller)
-        self._weigh(snapshot, caller)
+        self._limit_size(snapshot, caller)
         self._require_new(identity)
-        self.runner.perform(self.journal.bring(self._judged(snapshot, caller)).effects)
+        self.runner.perform(self.journal.bring(self._with_figures(snapshot, caller)).effects)
         self._news.set()
         return self._view(self.journal.record(snapshot.psbt_id), caller)
 
@@ -119,25 +113,25 @@ class ImportedPsbts:
         return self._view(self._known(psbt_id, caller), caller, version)
 
     async def withdraw(self, psbt_id: str, caller: Caller) -> BroughtLine:
-        """Take back what the caller imported. Raises UnknownProposal, IllegalEvent (decided, or at the
+        """Withdraw what the caller imported. Raises UnknownProposal, IllegalEvent (decided, or at the
         device).
         """
         record = self._known(psbt_id, caller)
         if _app_of(record) != caller.app_id:
-            # The person's no to an app's PSBT is another decision, and is recorded as one.
+            # The person declines an app's PSBT instead.
             raise UnknownProposal(
                 f"you imported no PSBT '{psbt_id}'", hint="Say no to it with `signerd reject`."
             )
         return self._line_of(self.runner.decide(psbt_id, events.TakenBack()).record, caller)
 
     def hides(self, caller: Caller, subject: str) -> bool:
-        """Whether the caller must not see what happens to this subject: another app imported it."""
+        """Whether another app imported this subject, so that the caller must not see it."""
         found = None if caller.app_id is None else self.journal.imported.find(subject)
         return found is not None and _app_of(found) != caller.app_id
 
     def require_decider(self, psbt_id: str, caller: Caller) -> None:
-        """The person decides about an imported PSBT, whatever an app was granted. Does nothing for a proposal
-        of the platform's.
+        """Only the person decides about an imported PSBT, whatever the app's rights. Does nothing for
+        proposals.
 
         Raises:
             NotAllowed: the app imported it. UnknownProposal: another one did.
@@ -159,7 +153,7 @@ class ImportedPsbts:
             if waiting:
                 await self.sleep(LOOK_SECONDS)
             else:
-                # Until then no task need wake.
+                # Sleep until there is one.
                 await self._news.wait()
 
     # --- inside ---------------------------------------------------------------------------------------------
@@ -180,13 +174,13 @@ class ImportedPsbts:
                 "there"
             )
 
-    def _judged(self, snapshot: Snapshot, caller: Caller) -> Snapshot:
-        """With what a list tells of it. Raises RefusedByChecks."""
+    def _with_figures(self, snapshot: Snapshot, caller: Caller) -> Snapshot:
+        """The snapshot with the figures for lists. Raises RefusedByChecks."""
         found = self.journal.preview(snapshot)
         if not found.allowed or found.inspection is None:
             told = refusal_words(found, whole=_is_person(caller))
             raise RefusedByChecks(f"it is not signed here. {told}", hint="You were not asked about it.")
-        assert snapshot.brought is not None, "made so by this class"
+        assert snapshot.brought is not None, "made by _snapshot"
         paid, fee = paid_and_fee(found.inspection)
         title = title_of(found, {})
         return replace(snapshot, brought=replace(snapshot.brought, paid=paid, fee=fee, title=title))
@@ -214,8 +208,8 @@ class ImportedPsbts:
         if oldest is not None and oldest > self.journal.now().timestamp():
             raise TooManyBrought(f"an app may import {MOST_A_DAY} PSBTs in a day, whatever became of them")
 
-    def _admit(self, caller: Caller) -> None:
-        """L6: judging costs too. The person's own programs are not bounded. Raises TooManyBrought."""
+    def _limit_rate(self, caller: Caller) -> None:
+        """L6: limits the reviews for an app, not for the person. Raises TooManyBrought."""
         if caller.app_id is None:
             return
         now, taken = self.clock(), self._asked[caller.app_id]
@@ -224,10 +218,10 @@ class ImportedPsbts:
         if len(taken) >= MOST_A_MINUTE:
             hint = "Wait a minute."
             raise TooManyBrought(f"an app may have {MOST_A_MINUTE} PSBTs looked at in a minute", hint=hint)
-        taken.append(_Judging(now))
+        taken.append(_AppReview(now))
 
-    def _weigh(self, snapshot: Snapshot, caller: Caller) -> None:
-        """L6, before it is judged: a few large ones would delay every other request. Raises
+    def _limit_size(self, snapshot: Snapshot, caller: Caller) -> None:
+        """L6: limits the size of what is reviewed for an app: large PSBTs delay other requests. Raises
         TooManyBrought.
         """
         if caller.app_id is None:
@@ -242,8 +236,8 @@ class ImportedPsbts:
         this.parts = parts
 
     def _known(self, psbt_id: str, caller: Caller) -> Record:
-        """The same words for another caller's PSBT, a proposal and an unknown id (L7, L13). Raises
-        UnknownProposal.
+        """The record. Raises UnknownProposal, with one message for another caller's PSBT, a proposal and an
+        unknown id (L7, L13).
         """
         found = self.journal.imported.find(psbt_id)
         if found is None or not (_is_person(caller) or _app_of(found) == caller.app_id):
@@ -276,9 +270,7 @@ class ImportedPsbts:
         return psbt_review(found, self.journal.network, proposal_id, self.labels, pinned, whole=whole)
 
     def _final(self, snapshot: Snapshot, signed: Psbt) -> str | None:
-        """None where others have to sign as well, or the vault is not pinned any more: nothing of it is
-        proven then.
-        """
+        """The final transaction; None where signatures are missing, or the vault is no longer pinned."""
         signing = signing_of(snapshot, self.journal.review_context(snapshot))
         if signing is None:
             return None
@@ -289,13 +281,13 @@ class ImportedPsbts:
 
 
 def decoded_psbt(text: str) -> bytes:
-    """Raises InvalidRequest: two spellings of one value are one too many."""
+    """Raises InvalidRequest for anything but canonical base64."""
     try:
         raw = base64.b64decode(text, validate=True)
     except binascii.Error:
-        raise InvalidRequest("this is no PSBT in base64") from None
+        raise InvalidRequest("this is not a PSBT in base64") from None
     if base64.b64encode(raw).decode("ascii") != text:
-        raise InvalidRequest("this is no PSBT in base64 as it is written: it would decode to other text")
+        raise InvalidRequest("this is not canonical base64 of a PSBT")
     return raw
 
 
@@ -305,7 +297,7 @@ def written_as(version: PsbtVersion, psbt: Psbt) -> str:
 
 
 def _parts_of(raw: bytes) -> int:
-    """0 where it cannot be read: nothing of it is judged."""
+    """The number of inputs and outputs; 0 for a malformed PSBT."""
     try:
         psbt = ReceivedPsbt.parse(raw).psbt
     except MultisigError:
@@ -318,38 +310,36 @@ def _is_person(caller: Caller) -> bool:
 
 
 def _app_of(record: Record) -> str | None:
-    assert record.snapshot.brought is not None, "only imported PSBTs come here"
+    assert record.snapshot.brought is not None, "called for imported PSBTs only"
     return record.snapshot.brought.app_id
 
 
-# A review is some times as large as its PSBT: of usual ones two thousand, of the largest four.
+# A review is several times as large as its PSBT. Room for two thousand usual PSBTs, or four of the largest.
 MOST_BYTES = 8 * 1024 * 1024
-# An address that a token lists: its script, and its words. A deployment's PSBT is small and may list a
-# thousand.
+# The size of a whitelisted address in a review: a deployment's PSBT is small, and may list a thousand.
 BYTES_OF_ONE_LISTED = 100
-# More than a person has proposals: one that was not asked for in so many looks at others has ended.
+# A review that was not used while so many others were is dropped.
 LONG_AGO = 2_000
 
 
 class Reviews:
-    """Judging costs milliseconds for each input: a list judges only what changed since the last one.
+    """A cache of reviews, each of which costs milliseconds for an input.
 
-    ``most``: of how many bytes of PSBTs, and of what their tokens list, the reviews are kept together, the
-    last one at least.
+    ``most``: the bytes of PSBTs and whitelists whose reviews are kept; at least the last one is.
     """
 
     def __init__(self, journal: Journal, most: int = MOST_BYTES) -> None:
         self._journal = journal
         self._most = most
-        # In the order in which they were asked for last.
-        self._known: dict[str, _Judged] = {}
+        # In the order of their last use.
+        self._known: dict[str, _CachedReview] = {}
         self._looks = 0
 
     def of(self, record: Record) -> Review:
         context = self._journal.review_context(record.snapshot)
         known = self._known.pop(record.psbt_id, None)
         if known is None or (known.snapshot, known.context) != (record.snapshot, context):
-            known = _Judged(record.snapshot, context, review(record.snapshot, context))
+            known = _CachedReview(record.snapshot, context, review(record.snapshot, context))
             self._make_room(known)
         self._looks += 1
         self._known[record.psbt_id] = replace(known, look=self._looks)
@@ -357,23 +347,19 @@ class Reviews:
 
     @property
     def kept(self) -> int:
-        """Of how many proposals a review is kept."""
+        """The number of cached reviews."""
         return len(self._known)
 
     def settle(self, record: Record) -> None:
-        """Forget the review of what has come to an end: a later look has it judged again.
-
-        A daemon that runs for months would keep two thousand of them.
-        """
+        """Drop the review of a proposal that has ended; it is reviewed again if needed."""
         if record.state in ENDED:
             self._known.pop(record.psbt_id, None)
 
-    def _make_room(self, coming: "_Judged") -> None:
-        """Make room by dropping the review that was asked for last (L6).
+    def _make_room(self, coming: "_CachedReview") -> None:
+        """Make room by dropping the most recently used review (L6).
 
-        A list that is longer than the room is read over and over in one order: the one that was not asked for
-        the longest is the very one that comes next, and none would ever be kept. An older one goes only if it
-        was not asked for in a long time.
+        A long list is read repeatedly in the same order, for which dropping the least recently used would
+        never keep one that is needed next. The oldest is dropped only if it was not used for a long time.
         """
         kept = coming.size + sum(known.size for known in self._known.values())
         while kept > self._most and self._known:
@@ -383,8 +369,8 @@ class Reviews:
 
 
 @dataclass(frozen=True)
-class _Judged:
-    """``look``: which look at any of them asked for it last."""
+class _CachedReview:
+    """``look``: the number of its last use."""
 
     snapshot: Snapshot
     context: ReviewContext

@@ -1,7 +1,7 @@
-"""What came into a pinned vault and what left it, by the platform's word, a page at a time.
+"""The movements of a pinned vault, as the platform lists them.
 
-Of a payment that was proposed here this machine has the transaction: what it takes from the vault is read
-from its bytes. That it confirmed, and everything about a deposit, is the platform's word.
+The amount of a payment that this machine knows is from its transaction. Its confirmation, and everything
+about a deposit, is the platform's claim.
 """
 
 import asyncio
@@ -30,9 +30,7 @@ USUAL_MOVEMENTS = 50
 
 @dataclass(frozen=True)
 class Movements:
-    """Asks the platform each time. Nothing else uses what it answers. ``line``: a proposal as a list shows
-    it.
-    """
+    """Asks the platform each time. ``line``: makes a proposal's line."""
 
     journal: Journal
     platform: Platform
@@ -79,26 +77,26 @@ class Movements:
             left_out=len(page.listed.unreadable),
         )
 
-    def _view(self, told: VaultMovement, pin: Pin) -> MovementView:
-        known = self._known(told.txid, pin)
-        own, platforms = self._names(told.outputs, pin)
+    def _view(self, movement: VaultMovement, pin: Pin) -> MovementView:
+        known = self._known(movement.txid, pin)
+        own, platforms = self._names(movement.outputs, pin)
         return MovementView(
-            txid=plain(told.txid),
-            kind=told.kind.value,
-            at=moment_of(told.at),
-            height=told.height,
-            amount_sats=told.amount_sats if known is None else _taken(known, told.amount_sats),
-            fee_sats=told.fee_sats if known is None else known.fee_sats,
-            balance_sats=told.balance_sats,
+            txid=plain(movement.txid),
+            kind=movement.kind.value,
+            at=moment_of(movement.at),
+            height=movement.height,
+            amount_sats=movement.amount_sats if known is None else _amount(known, movement.amount_sats),
+            fee_sats=movement.fee_sats if known is None else known.fee_sats,
+            balance_sats=movement.balance_sats,
             names=own,
             platform_names=platforms,
-            memo=memo_of(told.title or ""),
+            memo=memo_of(movement.title or ""),
             psbt_id=None if known is None else known.psbt_id,
             title=None if known is None else known.title,
         )
 
     def _known(self, txid: str, pin: Pin) -> ProposalLine | None:
-        """The proposal of this transaction, where it is one of this vault and was judged."""
+        """The proposal of this transaction, if it is of this vault and was inspected."""
         record = self.journal.proposal_of(txid)
         if record is None or record.snapshot.vault_id != pin.vault_id:
             return None
@@ -106,9 +104,9 @@ class Movements:
         return None if line.paid_sats is None else line
 
     def _names(self, outputs: list[MovementOutput], pin: Pin) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The person's own names of the addresses, and the platform's of those without one."""
+        """The address book's names of the addresses, and the platform's for the others."""
         named: list[str] = []
-        told: list[str] = []
+        platform_names: list[str] = []
         for output in outputs:
             try:
                 own = self.labels.get(decode_address(output.address, pin.vault.network))
@@ -117,16 +115,16 @@ class Movements:
             if own:
                 named.append(own)
             elif label := memo_of(output.label or ""):
-                told.append(label)
-        return tuple(dict.fromkeys(named)), tuple(dict.fromkeys(told))
+                platform_names.append(label)
+        return tuple(dict.fromkeys(named)), tuple(dict.fromkeys(platform_names))
 
 
 def _midnight(day: date | None) -> str | None:
     return None if day is None else format_time(datetime.combine(day, time(), UTC))
 
 
-def _taken(known: ProposalLine, told: int) -> int:
-    """A forward brings what it pays; of anything else the vault pays the fee as well."""
+def _amount(known: ProposalLine, claimed: int) -> int:
+    """The change of the vault's balance: payments and fee; a forward's amount is the platform's."""
     if known.from_profile or known.paid_sats is None or known.fee_sats is None:
-        return told
+        return claimed
     return -(known.paid_sats + known.fee_sats)

@@ -1,5 +1,5 @@
-"""From proposals to their shapes: what the page, the terminal and ``/v1`` show alike (L8, S13). An app is
-told of its own PSBT only.
+"""From proposals to their shapes, for the page, the terminal and ``/v1`` (L8, S13). An app sees only its own
+PSBTs.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,7 +60,7 @@ from signerd.shapes import (
     TroubleView,
 )
 
-# Nothing more is expected of a proposal in one of these.
+# Final states.
 ENDED = frozenset(
     {
         State.HANDED_OVER,
@@ -80,16 +80,14 @@ NO_LABELS: Labels = MappingProxyType({})
 def proposal_line(
     record: Record, review: Review, network: Network, labels: Labels = NO_LABELS, pinned: Pinned = NO_PINNED
 ) -> ProposalLine:
-    """``labels``: the person's own names of addresses."""
+    """``labels``: the address book."""
     return ProposalLine(**_judged_line(record, review, network, labels, pinned))
 
 
 def imported_proposal_line(record: Record, pin: Pin | None, network: Network) -> ProposalLine:
-    """Of an imported PSBT: by the figures that were judged when it came. ``pin``: of its vault, where that is
-    pinned.
-    """
+    """The line of an imported PSBT, with the figures from its import. ``pin``: of its vault, if pinned."""
     brought = record.snapshot.brought
-    assert brought is not None, "only imported PSBTs are shown so"
+    assert brought is not None, "called for imported PSBTs only"
     title = brought.title or paid_in_short(brought.paid)
     return ProposalLine(**_line(record, pin, network, brought.paid, brought.fee), title=title)
 
@@ -157,9 +155,8 @@ def proposal_view(
     device: Device | None = None,
     pinned: Pinned = NO_PINNED,
 ) -> ProposalView:
-    """``review`` must be of the record's snapshot: its digest is what an approval will be bound to.
-
-    ``device``: the signer's, where it is connected.
+    """``review`` must be of the record's snapshot: an approval is bound to its digest. ``device``: the
+    signer's, if connected.
     """
     snapshot, pin = record.snapshot, review.pin
     return ProposalView(
@@ -192,10 +189,9 @@ def money_view(
     labels: Labels = NO_LABELS,
     pinned: Pinned = NO_PINNED,
 ) -> MoneyView:
-    """``token``: that of its first payload, where bytes have proven it; ``listed``: whom a deployment of it
-    lists from the start.
+    """``token``: the proven token of the first payload; ``listed``: the initial whitelist of a deployment.
 
-    Another payload beside the first is refused, and is told in no token's decimals.
+    A second payload is refused, and shown in raw units.
     """
     first, proof = inspection.token_output, inspection.proof
     # The first input of a message spends an output that does not exist.
@@ -310,7 +306,7 @@ def check_view(verdict: Verdict) -> CheckView:
 def imported_line(
     entry: ImportedEntry, vault_name: str | None, network: Network, *, whole: bool
 ) -> BroughtLine:
-    """Nothing is judged for it. ``vault_name``: of the pinned vault; ``whole``: as of ``psbt_review``."""
+    """Without a review. ``vault_name``: of the pinned vault; ``whole``: as in ``psbt_review``."""
     until = datetime.fromtimestamp(entry.brought.expires_at, UTC)
     return BroughtLine(
         psbt_id=entry.psbt_id,
@@ -335,8 +331,9 @@ def psbt_review(
     *,
     whole: bool,
 ) -> PsbtReview:
-    """``whole``: for the person; an app is not told what else was signed and spent, nor the person's own
-    names of addresses. ``pinned``: none for an app.
+    """``whole``: for the person. An app does not see other proposals, what was spent, or the address book.
+
+    ``pinned``: empty for an app.
     """
     labels = labels if whole else NO_LABELS
     return PsbtReview(
@@ -355,16 +352,16 @@ def psbt_review(
 
 
 def refusal_words(found: Review, *, whole: bool) -> str:
-    """What refuses, each in its sentence with its name; ``whole`` as of ``psbt_review``."""
+    """The sentences and names of the refusals; ``whole`` as in ``psbt_review``."""
     checks = [check if whole else _for_an_app(check) for check in map(check_view, found.refusals)]
     return " ".join(f"{check.sentence} [{check.name}]" for check in checks)
 
 
 def for_an_app(view: ProposalView, found: Review, hides: Callable[[str], bool]) -> ProposalView:
-    """L13: what a check found of another app's PSBT, and of what it pays, is for the person alone.
+    """L13: hide the verdicts that name another app's PSBT.
 
-    By the checks' own lists, not by what is shown of them, which is cut where it is long. ``found``: what
-    ``view`` shows.
+    Found by the verdicts' figures, because sentences are cut where they are long. ``found``: the review of
+    ``view``.
     """
     told = zip(found.verdicts, view.checks, strict=True)
     checks = tuple(_not_told(check) if _names_any(verdict, hides) else check for verdict, check in told)
@@ -391,11 +388,9 @@ def token_view(
     listed: Sequence[ListedAddress] = (),
     screen: Screen | None = None,
 ) -> TokenView:
-    """Without ``token`` amounts are raw units, so that unproven decimals cannot make a large amount look
-    small.
+    """Without ``token`` amounts are raw units: unproven decimals could make a large amount look small.
 
-    ``listed``: of a deployment that ``token`` proves, whom it lists from the start. ``screen``: the signer's
-    device's.
+    ``listed``: the initial whitelist of a proven deployment. ``screen``: of the signer's device.
     """
     words = token_words(payload, inspection.network, token)
     details = tuple((plain(label), plain(value)) for label, value in words.details)
@@ -413,11 +408,9 @@ def token_view(
 
 
 def token_in_short(inspection: Inspection, token: Bytecode) -> str:
-    """For a line of a list: "token GOLD: transfer 12.50". ``token``: what bytes have proven of the first
-    payload.
-    """
+    """For a list: "token GOLD: transfer 12.50". ``token``: the proven token of the first payload."""
     output = inspection.token_output
-    assert output is not None, "bytes have proven the token of a payload"
+    assert output is not None, "a token is proven for a payload only"
     payload = output.token
     what = payload.function.wire_name.replace("_", " ") if isinstance(payload, Call) else "a new one"
     if isinstance(payload, Call) and payload.amount is not None:
@@ -443,7 +436,7 @@ def _proven(token: Bytecode) -> dict[str, Any]:
 
 
 def _return_notes(inspection: Inspection) -> tuple[str, ...]:
-    """Devices know change by its chain; what returns to a receive address looks to them like a payment."""
+    """Devices recognise change by its chain, and may show change to a receive address as a payment."""
     return tuple(
         f"Your device may show {amount(back.amount)} as a payment to "
         f"{address_on_screen(back.address, inspection.network)}: "

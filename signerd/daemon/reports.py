@@ -1,8 +1,6 @@
-"""What the daemon reports of itself: its decisions page by page, figures, its settings, and what needs
-attention.
+"""Reports of the daemon: the audit chain by pages, metrics, settings, and what needs attention.
 
-A report that costs much and changes nothing is made once for all callers that ask for it at the same time
-(L11).
+An expensive report is made once for all concurrent callers (L11).
 """
 
 import asyncio
@@ -37,19 +35,20 @@ T = TypeVar("T")
 
 
 class SingleFlight(Generic[T]):
-    """One loop uses it. No caller gets an answer that was begun before it asked, and one is made
-    at a time.
+    """Shares one call between concurrent callers. Used by one event loop.
+
+    A caller never gets a result whose computation began before it asked.
     """
 
     def __init__(self, make: Callable[[], Awaitable[T]]) -> None:
         self._make = make
         self._turn = asyncio.Lock()
         self._begun = 0
-        # Which one it was, and what it gave.
+        # The number of the last call, and its result.
         self._last: tuple[int, T] | None = None
 
     async def get(self) -> T:
-        """Raises as what makes it does."""
+        """Raises what ``make`` raises."""
         asked = self._begun
         async with self._turn:
             if self._last is None or self._last[0] <= asked:
@@ -58,7 +57,7 @@ class SingleFlight(Generic[T]):
             return self._last[1]
 
 
-# A few milliseconds: other requests do not notice that the chain is read.
+# Entries that take a few milliseconds to read, between which other tasks run.
 AT_ONCE = 50
 
 
@@ -69,21 +68,19 @@ class ChainReader:
     journal: Journal
 
     async def verified(self) -> AuditReport:
-        """Whether the chain is whole, from its beginning. Others are served meanwhile."""
+        """Verify the chain from its beginning. Other tasks run meanwhile."""
         place, head = 0, GENESIS
         while some := tuple(islice(self.journal.audit(place), AT_ONCE)):
             if first_fault(some, place, head) is not None:
-                # Told with all that there is; it is the person who has to wait for it now.
+                # The full report of a broken chain may take long.
                 return audit_report(tuple(self.journal.audit()))
             place, head = some[-1].sequence, some[-1].digest
             await asyncio.sleep(0)
         return AuditReport(entries=place, head=head.hex(), at=None, fault=None)
 
     async def entries(self, *, search: str, limit: int, after: int | None, before: int | None) -> AuditPage:
-        """``after``: in the chain's order from there; else the newest first, from below ``before`` where
-        given.
-        """
-        # One more than wanted says whether there are more.
+        """``after``: in the chain's order from there; else the newest first, below ``before`` if given."""
+        # One more, to know whether there are more.
         found = self.journal.audit_page(search, limit + 1, after=after, before=before)
         return AuditPage(
             entries=tuple(_view(entry) for entry in found[:limit]),
@@ -126,7 +123,7 @@ _STATM = Path("/proc/self/statm")
 
 @dataclass(frozen=True)
 class Figure:
-    """``samples``: by the value of ``label``, or under "" where it has none. A total only ever grows."""
+    """``samples``: by the value of ``label``, or under "" without one. ``total``: a counter."""
 
     name: str
     text: str
@@ -184,7 +181,7 @@ class Metrics:
 
 
 def resident_bytes() -> float:
-    """proc_pid_statm(5); elsewhere the most it ever was, and nothing on Windows."""
+    """From proc_pid_statm(5); elsewhere the peak, and NaN on Windows."""
     if sys.platform == "win32":
         return math.nan
     import resource
@@ -197,9 +194,7 @@ def resident_bytes() -> float:
 
 @dataclass(frozen=True)
 class Settings:
-    """Read, never written: the configuration is changed in its file, and taken up at the next start. What
-    proposals are judged by is the journal's.
-    """
+    """The settings in use: the configuration, and the journal's limits, checks and rules."""
 
     state: Path
     config: Config
@@ -253,7 +248,7 @@ def notes_of(
 
 
 def _ends(vault: SeenVault) -> str:
-    """How the notice of a vault ends that our key has left."""
+    """What ends the notice about a vault that our key has left."""
     if not vault.pinned or vault.own is not None or vault.changes:
         return ""
     return f" Once nothing is left in it, `signerd unpin {as_argument(vault.vault_id)}` ends this notice."

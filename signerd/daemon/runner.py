@@ -1,9 +1,8 @@
-"""Performs what the core asks: records first, acts then, and records what came of it.
+"""Performs the effects of the core: records first, then acts, and records the result.
 
-Three kinds of tasks beside each other: following the platform, asking devices, delivering what is decided.
-Each takes up after a restart exactly where the journal says. A journal that cannot be written ends them all:
-then nothing is signed any more. A mistake in the device library ends none: it is told, and what failed is
-tried again, later each time.
+Tasks ask devices and deliver decisions. After a restart each resumes where the journal says. A journal that
+cannot be written ends the daemon: nothing is signed then. A bug in the device library is reported, and
+retried with back-off.
 """
 
 import asyncio
@@ -38,28 +37,28 @@ from signerd.journal.journal import RECONSIDERED
 
 E = TypeVar("E", SignOnDevice, ExportPsbt)
 Sleep = Callable[[float], Awaitable[None]]
-# After a device said that it was not ready: its own state decides when it is asked again, but never at once.
+# The least pause before a device that was not ready is asked again.
 DEVICE_PAUSE_SECONDS = 2.0
-# While something waits for a device, a change of its state that no event told of is noticed after this long.
+# While something waits for a device, its state is polled as well, in case an event was missed.
 LOOK_AGAIN_SECONDS = 5.0
-# Rules about hours and windows count in minutes.
+# Rules about hours and windows are evaluated each minute.
 TIME_PASSES_SECONDS = 60.0
-# What is kept for a month, or followed for three, need not end to the hour.
+# Deadlines of months are checked once a day.
 OVERDUE_SECONDS = 86_400.0
-# Of what the platform refuses for now. A freeze may last minutes, an advisory weeks; each try costs the
-# platform an entry of its audit log. No other pause is as long as the first, so that a test can tell it.
+# The pauses between tries after a temporary refusal. A freeze may last minutes, an advisory weeks; each try
+# is an entry in the platform's audit log. The first one is unique, which tests use.
 KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS = 96.0, 900.0
-# A person who compares a long list on the screen takes minutes.
+# Signing that takes longer counts as late: the platform is looked at again before submitting.
 AT_THE_DEVICE_USUALLY = timedelta(minutes=10)
 DEVICES = "devices"
 UNFITTING = "The platform's answer does not fit what it showed before. Your signature may be used:"
 
 
 class Runner:
-    """One loop, one journal. ``run`` ends only by cancellation or by an error that must stop the daemon.
+    """One event loop, one journal. ``run`` ends only by cancellation or by an error that must stop the
+    daemon.
 
-    ``check_before_sending`` is set by who puts it together: it looks at the platform before a signature is
-    sent late, and says whether that may go.
+    ``check_before_sending`` is set by the wiring: whether a delayed signature may still be submitted.
     """
 
     check_before_sending: Callable[[str], Awaitable[bool]]
@@ -88,7 +87,7 @@ class Runner:
         self._troubles = troubles
         self._supervisor = Supervisor(troubles, jitter, sleep)
         self._look = asyncio.Event()
-        # By master key: two devices of one seed must not be asked for the same payment at once (S6).
+        # By master key: two devices with one seed must not be asked for the same payment at once (S6).
         self._at_device: dict[Fingerprint, asyncio.Task[None]] = {}
         self._on_the_way: dict[tuple[str, type[Submit | SubmitDecline]], asyncio.Task[None]] = {}
         self._tasks: asyncio.TaskGroup | None = None
@@ -97,23 +96,23 @@ class Runner:
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             self.perform(self.journal.restart(), late=True)
-            # The configured limits may be others than those it was judged by.
+            # The configured limits may have changed.
             self.perform(self.journal.reconsider())
             watch = self._devices.bridge.watch
             tasks.create_task(self._supervisor.supervise(DEVICES, "Looking for devices", watch))
-            tasks.create_task(self._supervisor.supervise(DEVICES, "Listening to devices", self._hear_devices))
+            tasks.create_task(self._supervisor.supervise(DEVICES, "Listening to devices", self._watch_events))
             tasks.create_task(self._match_devices())
             tasks.create_task(self._notice_time())
             tasks.create_task(self._notice_ends())
 
     async def _notice_time(self) -> None:
-        """What a rule refused at night may be allowed in the morning, without any event."""
+        """Review again by time alone: a rule may allow in the morning what it refused at night."""
         while True:
             await self._sleep(TIME_PASSES_SECONDS)
             if not self.journal.rules.depend_on_time:
                 continue
             for psbt_id in self.journal.ids(RECONSIDERED):
-                # Other requests are served between two of them.
+                # Other tasks ran since the ids were listed.
                 if self.journal.is_reconsidered(psbt_id):
                     self.perform(self.journal.decide(psbt_id, events.Reconsidered()).effects)
                 await asyncio.sleep(0)
@@ -134,7 +133,7 @@ class Runner:
         return step
 
     def tell(self, before: Record | None, after: Record) -> None:
-        """A watcher sees that a proposal moved, also where only the platform's word changed."""
+        """Announce a change of a proposal, also where only the platform's state changed."""
         self._tell_trouble(before, after)
         if before is None or before.state is not after.state:
             self.feed.add(after.psbt_id, "state", after.state.value)
@@ -152,7 +151,7 @@ class Runner:
             self.feed.add(after.psbt_id, "info", "The platform tells of no trouble with it any more.")
 
     def perform(self, effects: Iterable[Effect], *, late: bool = False) -> None:
-        """``late``: of what was decided before this start, or while the machine may have slept."""
+        """``late``: for decisions from before this start, or after the machine may have slept."""
         for effect in effects:
             match effect:
                 case AskPerson(psbt_id, screen):
@@ -166,31 +165,29 @@ class Runner:
                 case ReadKeys():
                     self._keys_due.set()
                 case SignOnDevice():
-                    raise AssertionError("a device is asked by the task that found it, not here")
+                    raise AssertionError("performed by the task that found the device")
                 case ExportPsbt():
-                    raise AssertionError("a PSBT is given out by the call that asked for it, not here")
+                    raise AssertionError("performed by the call that exports")
 
     # --- devices --------------------------------------------------------------------------------------------
 
-    async def _hear_devices(self) -> None:
-        # What changed before this stream began, no event of it tells.
+    async def _watch_events(self) -> None:
+        # There are no events of changes before the stream began.
         self._look.set()
         async for event in self._devices.bridge.events():
             self.feed.add(event.device_id, "device", f"{event.device.model} is {event.new}.")
             self._look.set()
 
     async def _match_devices(self) -> None:
-        """Give every approved proposal to its device as soon as that is ready, one at a time for
-        each device.
-        """
+        """Ask each device for its approved proposals as soon as it is ready, one at a time."""
         pause = Backoff(self._jitter)
         while True:
             self._look.clear()
             waiting = self.journal.records([State.WAITING_DEVICE])
             try:
-                await self._see_screens()
+                await self._record_screens()
                 for record in waiting:
-                    await self._offer(record.psbt_id)
+                    await self._ask_if_ready(record.psbt_id)
             except DeviceError as error:
                 self._troubles.report(DEVICES, {DEVICES: said(error)})
                 await self._sleep(pause.next())
@@ -198,38 +195,36 @@ class Runner:
             self._troubles.report(DEVICES, {})
             pause.reset()
             try:
-                # What comes to wait for a device is told: until then no task need wake.
+                # A new proposal for a device sets the event: sleep until then.
                 async with asyncio.timeout(LOOK_AGAIN_SECONDS if waiting else None):
                     await self._look.wait()
             except TimeoutError:
                 continue
 
     def look(self) -> None:
-        """Look at the devices anew: which of them hold our key has changed."""
+        """Look at the devices again: our registered key has changed."""
         self._look.set()
 
-    async def _see_screens(self) -> None:
-        """How much of a token's data a device shows is told when the person is asked, before the
-        device is.
-        """
+    async def _record_screens(self) -> None:
+        """Record what our devices' screens show: the person is told before the device is asked."""
         for fingerprint in {own.key.fingerprint for own in self.journal.own_keys()}:
             device = await self._devices.ready(fingerprint)
             if device is not None:
                 self.perform(self.journal.see_screen(fingerprint, screen_of(device)))
 
-    async def _offer(self, psbt_id: str) -> None:
+    async def _ask_if_ready(self, psbt_id: str) -> None:
         try:
             (find,) = self.journal.due_effects_of(psbt_id) or (None,)
         except UnknownProposal:
-            return  # Judged anew, ended and forgotten while another one's device was looked for.
+            return  # Ended and forgotten meanwhile.
         if not isinstance(find, FindDevice):
             return
         fingerprint = find.fingerprint
         device = await self._devices.ready(fingerprint)
         if device is None or fingerprint in self._at_device:
             return
-        assert self._tasks is not None, "only a task of the group comes here"
-        # Two devices may hold one seed: the last look is at what this one shows.
+        assert self._tasks is not None, "called from a task of the group"
+        # Two devices may have one seed: record the screen of this one.
         self.perform(self.journal.see_screen(fingerprint, screen_of(device)))
         task = self._tasks.create_task(self._sign(psbt_id, device.id, fingerprint))
         self._at_device[fingerprint] = task
@@ -242,7 +237,7 @@ class Runner:
             self.feed.add(psbt_id, "progress", "Look at your device.")
             began = self.journal.now()
             outcome = await self._devices.sign(asked, teller(self.feed, psbt_id))
-            # By the clock of the day: the loop's may stand still while the machine sleeps.
+            # By wall-clock time: the monotonic clock may stop while the machine sleeps.
             step = self.decide(psbt_id, outcome, late=self.journal.now() - began > AT_THE_DEVICE_USUALLY)
             if step.record.state is State.WAITING_DEVICE:
                 self.feed.add(psbt_id, "attention", step.record.reason)
@@ -252,22 +247,22 @@ class Runner:
             self._look.set()
 
     def decide_to_ask(self, psbt_id: str, device_id: str) -> SignOnDevice | None:
-        """Record that the device is asked; None where the last look says that it must not be."""
+        """Record that the device is asked; None where the approval is no longer valid."""
         try:
             step = self.journal.decide(psbt_id, events.DeviceFound(device_id))
         except (IllegalEvent, UnknownProposal):
-            return None  # Declined, ended or forgotten between the look and now.
-        return self._perform_others(step, SignOnDevice)
+            return None  # Declined, ended or forgotten meanwhile.
+        return self._perform_except(step, SignOnDevice)
 
     def decide_to_export(self, psbt_id: str, event: events.Exported) -> ExportPsbt | None:
-        """Record that it is given out; None where the last look says that it must not be.
+        """Record the export; None where the approval is no longer valid.
 
         Raises what the engine and the journal raise.
         """
-        return self._perform_others(self.journal.decide(psbt_id, event), ExportPsbt)
+        return self._perform_except(self.journal.decide(psbt_id, event), ExportPsbt)
 
-    def _perform_others(self, step: Step, kind: type[E]) -> E | None:
-        """The effect that its caller performs, where the step has it; the rest is performed."""
+    def _perform_except(self, step: Step, kind: type[E]) -> E | None:
+        """Perform all effects but the one of this kind, which is returned for the caller to perform."""
         kept = None
         for effect in step.effects:
             if isinstance(effect, kind):
@@ -279,19 +274,20 @@ class Runner:
     # --- delivery -------------------------------------------------------------------------------------------
 
     def _deliver(self, effect: Submit | SubmitDecline, *, late: bool) -> None:
-        # Before ``run`` there are no tasks: it begins with all that stands in the journal. A no does not wait
-        # behind a signature that is kept.
-        way = effect.psbt_id, type(effect)
-        if self._tasks is None or way in self._on_the_way:
+        # ``run`` begins with everything due in the journal, so nothing is lost without tasks. A decline does
+        # not wait for a kept signature.
+        key = effect.psbt_id, type(effect)
+        if self._tasks is None or key in self._on_the_way:
             return
-        self._on_the_way[way] = self._tasks.create_task(self._carry(*way, late=late))
+        self._on_the_way[key] = self._tasks.create_task(self._deliver_until_answered(*key, late=late))
 
-    async def _carry(self, psbt_id: str, kind: type[Submit | SubmitDecline], *, late: bool) -> None:
-        """Deliver what the record holds, again and again, until the platform has answered.
+    async def _deliver_until_answered(
+        self, psbt_id: str, kind: type[Submit | SubmitDecline], *, late: bool
+    ) -> None:
+        """Deliver the signature or decline of the record, with retries, until the platform has answered.
 
-        ``late``: time has passed since it was signed. The platform is looked at right before each such try:
-        the pause may have run out while the machine slept. What is kept waits before each try, signed in,
-        also after a restart.
+        ``late``: time has passed since it was signed, so ``check_before_sending`` runs right before the try:
+        the machine may have slept. A kept signature waits before each try, also after a restart.
         """
         soon, later = Backoff(self._jitter), Backoff(self._jitter, KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS)
         try:
@@ -316,9 +312,7 @@ class Runner:
         return self.journal.record(psbt_id).state is State.KEPT
 
     def _to_deliver(self, psbt_id: str, kind: type[Submit | SubmitDecline]) -> Submit | SubmitDecline | None:
-        """What stands now: a signature may have become needless, or a decline been delivered, while we
-        waited.
-        """
+        """The effect that is still due after waiting, or None."""
         for effect in self.journal.due_effects_of(psbt_id):
             if isinstance(effect, kind):
                 return effect
@@ -339,9 +333,8 @@ class Runner:
         try:
             step = self.journal.decide(psbt_id, outcome)
         except IllegalEvent as error:
-            # Whatever the platform showed meanwhile: no answer of its ends the daemon.
+            # The platform's state changed meanwhile; its answer must not end the daemon.
             self.feed.add(psbt_id, events.Level.ALARM.value, f"{UNFITTING} {error}.")
             return
-        # A signature that goes back to *signed* asks to be submitted: this very task does that, after its
-        # pause.
+        # This task submits again after its pause.
         self.perform(effect for effect in step.effects if not isinstance(effect, Submit))

@@ -1,4 +1,4 @@
-"""What the signer's device shows of a proposal, screen by screen, to be compared with it."""
+"""The screens of the signer's device for a proposal, for comparison."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -58,7 +58,7 @@ def _as_told(device: Device, inspection: Inspection) -> Payment:
 
 
 def _data(device: Device, data: bytes) -> str:
-    """What a screen leaves out ends in dots; of a device that is not known it may be less than here."""
+    """The data as shown, with dots where it is cut; in full where the screen is unknown."""
     screen = screen_of(device)
     size = len(data) if screen.whole is None else screen.shown(len(data))
     return data[:size].hex() + ("" if size == len(data) else "…")

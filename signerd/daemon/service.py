@@ -1,9 +1,9 @@
-"""What a person or a program can ask of the daemon, over the wired parts.
+"""The use cases of the daemon, for the page, the command line and apps.
 
-One loop calls it. Every method may raise a leaf of SignerdError; nothing was changed then, unless the leaf
-says otherwise. What takes a person at a device (``register``, ``pin``) answers when that is done; what the
-device shows meanwhile is in ``feed`` under the subject "registration" or the vault's id. ``approve`` answers
-as soon as the decision is recorded; the rest is told by ``feed`` under the proposal's id.
+Called from one event loop. Every method may raise a leaf of SignerdError; nothing has changed then, unless
+the leaf says otherwise. ``register`` and ``pin`` return when the person has confirmed on the device; progress
+is in ``feed`` under "registration" or the vault's id. ``approve`` returns as soon as the decision is
+recorded; progress is under the proposal's id.
 """
 
 import asyncio
@@ -79,12 +79,11 @@ from signerd.shapes import (
     VaultView,
 )
 
-# Under this subject the chain and the feed say who is signed in.
+# The subject of sign-ins in the chain and the feed.
 ACCOUNT = "account"
-# An app that lists the vaults over and over must not use up what the platform answers a person in a minute
-# (L6).
+# An app that lists vaults repeatedly must not exhaust the platform's rate limit (L6).
 LATELY_SECONDS = 15.0
-# Years of proposals take seconds to list: other requests are served meanwhile (L11).
+# Listing years of proposals takes seconds: other tasks run after this long (L11).
 AT_ONCE_SECONDS = 0.02
 REPLACED_DEVICE = "Another device has taken its place: nothing is signed with it."
 OTHER_DEVICE = "It is not the device that you registered: nothing is signed with it."
@@ -93,14 +92,14 @@ REVOKED_DEVICE = "The platform says that its key is revoked: nothing is signed w
 
 @dataclass
 class Daemon:
-    """The parts, wired. ``running`` beside everything else; the methods are called from the same loop."""
+    """The wired parts. ``running`` runs their tasks; the methods are called from the same event loop."""
 
     state: Path
     config: Config
     journal: Journal
     account: Account
     platform: Platform
-    doing: Devices
+    bridge_devices: Devices
     feed: Feed
     troubles: Troubles
     runner: Runner
@@ -112,14 +111,14 @@ class Daemon:
     apps: PairedApps
     imported: ImportedPsbts
     page_address: PageAddress = field(default_factory=PageAddress, kw_only=True)
-    # What ``config`` was read from; None where it came from no file.
+    # The file of ``config``, if any.
     config_file: Path | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
-        # When the platform was asked for the vaults last.
+        # When the platform was last asked for the vaults.
         self._looked: float | None = None
-        # A chain of years takes seconds, and an app that reads may ask for it again and again.
+        # Verifying a long chain takes seconds, and apps may ask repeatedly.
         self._chain = SingleFlight(self.history.verified)
 
     # --- running --------------------------------------------------------------------------------------------
@@ -141,9 +140,7 @@ class Daemon:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
-        """The tasks beside the body; they end with it. Raises what ended them, one error and not a group of
-        them.
-        """
+        """Run the tasks during the body. Raises the error that ended them, not an exception group."""
         self._task = task = asyncio.create_task(self.run())
         try:
             yield self
@@ -151,7 +148,7 @@ class Daemon:
             await self.unlocking.close()
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await _alone(task)
+                await _unwrapped(task)
 
     # --- looking --------------------------------------------------------------------------------------------
 
@@ -186,15 +183,15 @@ class Daemon:
         )
 
     async def _devices_ready(self) -> tuple[int, tuple[str, ...]]:
-        """How many there are, and why that is not known: a status is given whatever the library does."""
+        """The number of ready devices, or a note where the library fails."""
         try:
-            present = await self.doing.all()
+            present = await self.bridge_devices.all()
         except DeviceError as error:
             return 0, (said(error),)
         return sum(device.state is DeviceState.READY for device in present), ()
 
     async def devices(self) -> tuple[DeviceView, ...]:
-        return tuple(self._device_view(device) for device in await self.doing.all())
+        return tuple(self._device_view(device) for device in await self.bridge_devices.all())
 
     def _device_view(self, device: Device) -> DeviceView:
         view = device_view(device)
@@ -211,11 +208,11 @@ class Daemon:
         return view.model_copy(update={"detail": " ".join(filter(None, (view.detail, word)))})
 
     async def proposals(self, *, ended: bool, by: Caller = TERMINAL) -> tuple[ProposalLine, ...]:
-        """In the order in which they came; those that came to an end only where ``ended``."""
+        """In the order of arrival; ended ones only with ``ended``."""
         states = [state for state in State if ended or state not in ENDED]
         lines, begun = [], self.follower.clock()
         for psbt_id in self.journal.ids(states):
-            with contextlib.suppress(UnknownProposal):  # Forgotten meanwhile, for want of room.
+            with contextlib.suppress(UnknownProposal):  # Deleted meanwhile.
                 lines.append(self._line(self.journal.record(psbt_id), by))
             if self.follower.clock() - begun >= AT_ONCE_SECONDS:
                 await asyncio.sleep(0)
@@ -223,8 +220,8 @@ class Daemon:
         return tuple(lines)
 
     async def proposal(self, psbt_id: str, by: Caller = TERMINAL) -> ProposalView:
-        """As ``by`` may see it: an app is told nothing of what another one imported (L13), and none of the
-        person's own names of addresses. Raises UnknownProposal.
+        """As ``by`` may see it: without other apps' PSBTs (L13) and the address book, for an app. Raises
+        UnknownProposal.
         """
         record = self.journal.record(psbt_id)
         found = self._review(record)
@@ -234,14 +231,14 @@ class Daemon:
         return shown if by.app_id is None else for_an_app(shown, found, partial(self.imported.hides, by))
 
     async def _own_device(self) -> Device | None:
-        """One that holds a registered key, in whatever state."""
+        """A connected device with a registered key, in any state."""
         ours = {own.key.fingerprint for own in self.journal.own_keys()}
         with contextlib.suppress(DeviceError):
-            return next((one for one in await self.doing.all() if one.fingerprint in ours), None)
+            return next((one for one in await self.bridge_devices.all() if one.fingerprint in ours), None)
         return None
 
     def title(self, psbt_id: str) -> str | None:
-        """What a proposal does, for a notice; None for any other subject."""
+        """The title of a proposal, for notifications; None for other subjects."""
         try:
             return self._line(self.journal.record(psbt_id)).title
         except UnknownProposal:
@@ -251,7 +248,7 @@ class Daemon:
         return await self._chain.get()
 
     def _line(self, record: Record, by: Caller = TERMINAL) -> ProposalLine:
-        """As ``by`` may see it: an app is told none of the person's own names of addresses."""
+        """As ``by`` may see it: without the address book, for an app."""
         snapshot, network = record.snapshot, self.journal.network
         if snapshot.brought is not None:
             return imported_proposal_line(record, self.journal.pin_of(snapshot), network)
@@ -259,7 +256,7 @@ class Daemon:
         return proposal_line(record, found, network, *self._names(found, by))
 
     def _names(self, found: Review, by: Caller) -> tuple[Labels, Pinned]:
-        """What this machine knows addresses as; nothing for an app, which would find out by asking."""
+        """The address book and pinned addresses; empty for an app."""
         if by.app_id is not None:
             return NO_LABELS, NO_PINNED
         return self.config.labels, self.journal.pinned_places(found)
@@ -276,8 +273,7 @@ class Daemon:
         acknowledged: frozenset[str] = frozenset(),
         by: Caller = TERMINAL,
     ) -> ProposalLine:
-        """Record the person's yes to what ``digest`` covers, or that of an app to which the person granted
-        it.
+        """Record the approval of what ``digest`` covers, by the person or an app with that right.
 
         Raises:
             UnknownProposal, IllegalEvent, StaleApproval, RefusedByChecks, NeedsAcknowledgement: nothing
@@ -289,7 +285,7 @@ class Daemon:
         return self._line(step.record, by)
 
     async def reject(self, psbt_id: str, reason: str = "", by: Caller = TERMINAL) -> ProposalLine:
-        """Record the person's no; the platform is told.
+        """Record that it is declined; the platform is told.
 
         Raises:
             UnknownProposal, IllegalEvent, NotAllowed: nothing changed.
@@ -328,7 +324,7 @@ class Daemon:
     # --- keys and vaults ------------------------------------------------------------------------------------
 
     async def preview_registration(self, device_id: str | None = None) -> RegistrationPreview:
-        """Read the keys that would be registered; nothing is sent anywhere. Raises leaves of DeviceError."""
+        """Read the keys to register; nothing is sent. Raises leaves of DeviceError."""
         device, offer = await self._offer(device_id)
         return preview_view(offer, device, self.keys.accounts_of(offer.base.fingerprint).known)
 
@@ -345,7 +341,7 @@ class Daemon:
 
         async def sign_text(text: str, path: DerivationPath) -> bytes:
             self.feed.add(REGISTRATION, "progress", "Look at your device: it shows the platform's challenge.")
-            return await self.doing.sign_text(device_id, text, path, teller(self.feed, REGISTRATION))
+            return await self.bridge_devices.sign_text(device_id, text, path, teller(self.feed, REGISTRATION))
 
         key, effects = await register(
             offer,
@@ -356,12 +352,12 @@ class Daemon:
             platform=self.platform,
             sign_text=sign_text,
             journal=self.journal,
-            device=self._said_of_itself(device),
+            device=self._device_facts(device),
         )
         return self._registered(offer, key, effects)
 
-    def _said_of_itself(self, device: Device) -> KeyDevice:
-        """What does not have the form that the platform takes is not known."""
+    def _device_facts(self, device: Device) -> KeyDevice:
+        """Maker, model and firmware; those that the platform's API does not accept are left out."""
         said = {"maker": str(device.family), "model": device.model, "firmware": device.firmware}
         known = {"made_on": self.config.key_made_on}
         for name, value in said.items():
@@ -382,9 +378,9 @@ class Daemon:
         )
 
     async def vaults(self, *, sparing: bool = False) -> tuple[VaultView, ...]:
-        """Every vault that the platform ever showed, as it shows them now where it can be reached.
+        """Every vault that the platform has shown, refreshed if it is reachable.
 
-        ``sparing``: what it showed lately is good enough.
+        ``sparing``: a recent refresh is enough.
         """
         lately = self._looked is not None and self.follower.clock() - self._looked < LATELY_SECONDS
         if self.follower.state.reachable and not (sparing and lately):
@@ -410,8 +406,8 @@ class Daemon:
         """Pin a vault whose code the person compared, once the device knows it and has shown its first
         address; ``airgapped``: what the person saw on a device without a cable.
 
-        Raises as ``Pinning.pin``: nothing was pinned. What waited for the pin is asked about now, and never
-        approved.
+        Raises as ``Pinning.pin``: nothing was pinned. The person is then asked about proposals that waited
+        for the pin.
         """
         seen, effects = await self.pinning.pin(
             vault_id,
@@ -428,7 +424,7 @@ class Daemon:
         return vault_view(seen, self.journal.network)
 
     async def unpin(self, vault_id: str, code: str) -> VaultView:
-        """Forget a pinned vault, so that it can be pinned anew. Raises as ``Pinning.unpin``."""
+        """Remove a pin. Raises as ``Pinning.unpin``."""
         seen, effects = self.pinning.unpin(vault_id, code)
         self.feed.add(vault_id, "attention", "The vault is not pinned any more: nothing of it is signed.")
         self.runner.perform(effects)
@@ -463,7 +459,7 @@ class Daemon:
 
     @property
     def metrics(self) -> Metrics:
-        return Metrics(self.journal, self.doing, self.follower, self.feed, self.follower.clock)
+        return Metrics(self.journal, self.bridge_devices, self.follower, self.feed, self.follower.clock)
 
     @property
     def settings(self) -> Settings:
@@ -499,20 +495,18 @@ class Daemon:
 
     @property
     def pinning(self) -> Pinning:
-        return Pinning(self.journal, self.doing, self.feed)
+        return Pinning(self.journal, self.bridge_devices, self.feed)
 
     async def _offer(self, device_id: str | None) -> tuple[Device, Offer]:
-        device = await self.doing.chosen(device_id)
+        device = await self.bridge_devices.chosen(device_id)
 
         async def read(paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
-            return await self.doing.keys(device.id, paths)
+            return await self.bridge_devices.keys(device.id, paths)
 
         return device, await read_offer(self.journal.network, await self._accounts_wanted(device), read)
 
     async def _accounts_wanted(self, device: Device) -> int:
-        """As the platform's list says now, where it can be had: a vault may have taken the last account a
-        moment ago.
-        """
+        """The number of accounts to offer, from the platform's current list if it is reachable."""
         if self.account.signed_in.is_set():
             with contextlib.suppress(PlatformError, SignedOut):
                 await self.keys.read_now()
@@ -520,8 +514,8 @@ class Daemon:
         return accounts.wanted
 
 
-async def _alone(task: asyncio.Task[None]) -> None:
-    """A task group wraps what ended it; a person is told the one error of ours."""
+async def _unwrapped(task: asyncio.Task[None]) -> None:
+    """Wait for the task, and raise our error instead of an exception group."""
     try:
         await task
     except BaseExceptionGroup as group:

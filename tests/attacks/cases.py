@@ -112,7 +112,7 @@ class Proposal:
         """Whether it needs a machine that knows something else than usual, so that no other can share its
         daemon.
         """
-        return bool(self.context) or "workspace_network" in self.platform
+        return bool(self.around) or "workspace_network" in self.platform
 
     def snapshot(self, raw: bytes | None = None) -> Snapshot:
         """What the platform says; ``raw`` instead of the PSBT's bytes."""
@@ -124,28 +124,28 @@ class Proposal:
         return snapshot(self.psbt_id, base64.b64decode(self.later["psbt"]), self.later["platform"])
 
     def review_context(self) -> ReviewContext:
-        context = self.context
-        own = OriginKey.parse(context["own"], self.attack.network) if "own" in context else ALICE.vault_key()
-        pin = Pin(VAULT_ID, context.get("workspace", WORKSPACE), NAME, self.attack.pinned, ALICE.vault_key())
+        around = self.around
+        own = OriginKey.parse(around["own"], self.attack.network) if "own" in around else ALICE.vault_key()
+        pin = Pin(VAULT_ID, around.get("workspace", WORKSPACE), NAME, self.attack.pinned, ALICE.vault_key())
         return ReviewContext(
             network=self.attack.network,
             limits=Limits(),
-            pin=pin if context.get("pinned", True) else None,
-            claimed_descriptor=context.get("claimed", self.attack.pinned.descriptor),
+            pin=pin if around.get("pinned", True) else None,
+            claimed_descriptor=around.get("claimed", self.attack.pinned.descriptor),
             own_keys=(OwnKey(own, "vault", 0), OwnKey(ALICE.profile().key, "profile", 0)),
             neighbours=tuple(self._neighbour(n, other) for n, other in self._others()),
-            vault_changes=tuple(context.get("changes", ())),
+            vault_changes=tuple(around.get("changes", ())),
             token=proven(self.snapshot(), self.platform),
             screen=self._screen(),
         )
 
     def _screen(self) -> Screen | None:
         """As a rule one that shows all; in the corpus as [name, whole, first]."""
-        told = self.context.get("screen", ["Ledger 2.4.6", 80, 0])
+        told = self.around.get("screen", ["Ledger 2.4.6", 80, 0])
         return None if told is None else Screen(*told)
 
     def _others(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        yield from enumerate(self.context.get("neighbours", ()))
+        yield from enumerate(self.around.get("neighbours", ()))
 
     def _neighbour(self, number: int, other: dict[str, Any]) -> Neighbour:
         raw = base64.b64decode(other["psbt"])

@@ -192,14 +192,14 @@ def at_desks(name: str, cases: Sequence[Any]) -> pytest.MarkDecorator:
     )
 
 
-def prepare(state: Path, context: dict[str, Any]) -> None:
+def prepare(state: Path, around: dict[str, Any]) -> None:
     """A machine that knows what the case says: usually Alice's registered keys and the pinned vault."""
-    own = OriginKey.parse(context["own"], NETWORK) if "own" in context else ALICE.vault_key()
+    own = OriginKey.parse(around["own"], NETWORK) if "own" in around else ALICE.vault_key()
     keys = (OwnKey(own, "vault", 0), OwnKey(ALICE.profile().key, "profile", 0))
     with Journal(state, network=NETWORK, limits=Limits()) as journal:
         journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
-        if context.get("pinned", True):
-            workspace = context.get("workspace", WORKSPACE)
+        if around.get("pinned", True):
+            workspace = around.get("workspace", WORKSPACE)
             pin = Pin(VAULT_ID, workspace, NAME, VAULT, ALICE.vault_key())
             journal.add_pin(pin, Note("pinned", VAULT_ID))
 
@@ -208,7 +208,7 @@ def prepare(state: Path, context: dict[str, Any]) -> None:
 def desk_with(
     make: Make,
     folder: Path,
-    context: dict[str, Any] | None = None,
+    around: dict[str, Any] | None = None,
     seed: Seed = ALICE.seed,
     **platform: Any,
 ) -> Iterator[Desk]:
@@ -216,7 +216,7 @@ def desk_with(
     state, place = folder / "state", folder / "platform"
     for path in (state, place):
         path.mkdir(mode=0o700)
-    told = context or {}
+    told = around or {}
     prepare(state, told)
     shown = {p.snapshot().contract_uid: shown_of(p.platform) for p in proposals()}
     published = {uid: what for uid, what in shown.items() if uid is not None and what is not None}
@@ -254,7 +254,7 @@ def set_neighbours(desk: Desk, proposal: Proposal) -> None:
     """Put the other proposals of a case where they must stand: judged, or signed here, whatever is said of
     them then.
     """
-    for number, other in enumerate(proposal.context.get("neighbours", ())):
+    for number, other in enumerate(proposal.around.get("neighbours", ())):
         raw = base64.b64decode(other["psbt"])
         told = {**story(Psbt.parse(raw)), **other.get("platform", {})}
         shown, token = snapshot(f"other-{number}", raw, told), shown_of(told)

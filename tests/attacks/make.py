@@ -79,7 +79,7 @@ def _proposal(number: str, recipe: Recipe) -> dict[str, Any]:
         "honest": recipe.honest,
         "psbt": _base64(psbt),
         "platform": {**story(psbt, recipe.named), **recipe.says, **recipe.tells(scene)},
-        "around": {**recipe.context, **({"neighbours": neighbours} if neighbours else {})},
+        "around": {**recipe.around, **({"neighbours": neighbours} if neighbours else {})},
         "profile": None if recipe.forward is None else str(recipe.forward.profile().key),
         "later": None if recipe.later is None else _later(recipe.later(scene)),
         "findings": [list(finding) for finding in recipe.findings],

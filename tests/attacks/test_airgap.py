@@ -16,12 +16,12 @@ HOSTILE = proposals(lambda p: not p.honest and p.later is None and bool(p.refusa
 
 def given_out(proposal: Proposal) -> tuple[bytes, ...]:
     """What a person takes away who says yes to all that is shown, and names no warning."""
-    context = proposal.review_context()
-    record = receive(proposal.snapshot(), context).record
-    digest = review(record.snapshot, context).digest
+    around = proposal.review_context()
+    record = receive(proposal.snapshot(), around).record
+    digest = review(record.snapshot, around).digest
     try:
-        approved = decide(record, events.Approved(digest), context).record
-        step = decide(approved, events.Exported(), context)
+        approved = decide(record, events.Approved(digest), around).record
+        step = decide(approved, events.Exported(), around)
     except DecisionError:
         return ()
     return tuple(effect.psbt for effect in step.effects if isinstance(effect, ExportPsbt))

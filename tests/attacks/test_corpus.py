@@ -100,11 +100,11 @@ def told_of_an_import(proposal: Proposal) -> set[str]:
     """What the checks of imported PSBTs alone say where an app brings its bytes; too late, where they changed
     later.
     """
-    context = replace(proposal.review_context(), lapsed=proposal.later is not None)
+    around = replace(proposal.review_context(), lapsed=proposal.later is not None)
     imported = Imported("App", "app-1", expires_at=0)
-    pins = () if context.pin is None else (context.pin,)
-    snapshot = imported_snapshot("i-1", proposal.raw, imported, pins, context.own_keys, context.network)
-    verdicts = review(snapshot, context if snapshot.vault_id else replace(context, pin=None)).verdicts
+    pins = () if around.pin is None else (around.pin,)
+    snapshot = imported_snapshot("i-1", proposal.raw, imported, pins, around.own_keys, around.network)
+    verdicts = review(snapshot, around if snapshot.vault_id else replace(around, pin=None)).verdicts
     of_imports = {check.name for check in CHECKS.values() if check.of <= IMPORTS}
     return of_imports & {verdict.name for verdict in verdicts if verdict.outcome is not Outcome.ALLOW}
 

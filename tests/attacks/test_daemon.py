@@ -16,7 +16,7 @@ HOSTILE = tuple(p for p in PLAIN if not p.honest)
 # A change that was taken back is tried where it is kept, in `tests/signerd/journal`; a vault that was pinned
 # with a key that is not the device's, the journal does not even take.
 # What a screen shows is tried in `test_token_screens.py`, with the devices that have it.
-SPECIAL = proposals(lambda p: p.is_special and not {"changes", "own", "screen"} & p.context.keys())
+SPECIAL = proposals(lambda p: p.is_special and not {"changes", "own", "screen"} & p.around.keys())
 UNHEARD = tuple(p for p in SPECIAL if "workspace_network" in p.platform)
 APART = tuple(p for p in SPECIAL if p not in UNHEARD)
 # A megabyte a round is the platform's cost too; the parser has been shown all of them.
@@ -65,7 +65,7 @@ def test_s23_what_cannot_be_read_is_refused_and_the_daemon_goes_on(desk, entry):
 @pytest.mark.parametrize(("proposal", "make"), in_turn(APART), ids=named)
 def test_on_a_machine_that_knows_something_else(proposal, make, folder):
     """Other proposals, or a vault that is shown otherwise, is not pinned, or was pinned elsewhere."""
-    with desk_with(make, folder, proposal.context) as desk:
+    with desk_with(make, folder, proposal.around) as desk:
         set_neighbours(desk, proposal)
         if proposal.refusals or proposal.held:
             assert_stopped(desk, proposal)

@@ -36,8 +36,8 @@ def words_of(found: Review) -> str:
     return proposals_text([view]) + proposal_text(view)
 
 
-def judged(psbt: Psbt, context: dict | None = None, **changes: object):
-    return review(told(psbt, **changes), review_context(**(context or {})))
+def judged(psbt: Psbt, around: dict | None = None, **changes: object):
+    return review(told(psbt, **changes), review_context(**(around or {})))
 
 
 def test_p93_the_person_sees_the_message_and_what_it_speaks_for():

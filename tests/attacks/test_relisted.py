@@ -49,7 +49,7 @@ def held_after_relisting(journal: Journal, proposal: Proposal) -> frozenset[str]
     """The first is signed, the vault raises an alarm and comes back under the proposal's id; what holds that
     one.
     """
-    (other,) = proposal.context["neighbours"]
+    (other,) = proposal.around["neighbours"]
     raw = base64.b64decode(other["psbt"])
     first = snapshot("other-0", raw, {**story(Psbt.parse(raw)), **other.get("platform", {})})
     pin_under(journal, first.vault_id)

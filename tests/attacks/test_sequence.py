@@ -20,41 +20,41 @@ SAME = tuple(p for p in AGAIN if p.honest)
 
 def looked_at(proposal):
     """Received and shown; the record, and the person's yes to what was shown."""
-    context = proposal.review_context()
-    record = receive(proposal.snapshot(), context).record
+    around = proposal.review_context()
+    record = receive(proposal.snapshot(), around).record
     assert record.state is State.WAITING_PERSON
-    return record, Approved(review(record.snapshot, context).digest), context
+    return record, Approved(review(record.snapshot, around).digest), around
 
 
 @pytest.mark.parametrize("proposal", ALTERED, ids=str)
 def test_s24_altered_before_the_yes(proposal):
-    record, yes, context = looked_at(proposal)
-    record = decide(record, Polled(proposal.looked_at_again), context).record
+    record, yes, around = looked_at(proposal)
+    record = decide(record, Polled(proposal.looked_at_again), around).record
     assert record.state is State.QUARANTINED
     assert record.alarm
     assert record.snapshot.psbt == proposal.raw
     with pytest.raises(IllegalEvent):
-        decide(record, yes, context)
+        decide(record, yes, around)
 
 
 @pytest.mark.parametrize("proposal", ALTERED, ids=str)
 def test_s24_altered_between_the_yes_and_the_device(proposal):
-    record, yes, context = looked_at(proposal)
-    record = decide(record, yes, context).record
+    record, yes, around = looked_at(proposal)
+    record = decide(record, yes, around).record
     assert record.state is State.WAITING_DEVICE
-    record = decide(record, Polled(proposal.looked_at_again), context).record
+    record = decide(record, Polled(proposal.looked_at_again), around).record
     assert record.state is State.QUARANTINED
     assert record.approval is None
     with pytest.raises(IllegalEvent):
-        decide(record, DeviceFound("device"), context)
+        decide(record, DeviceFound("device"), around)
 
 
 @pytest.mark.parametrize("proposal", SAME, ids=str)
 def test_s24_the_same_transaction_goes_on(proposal):
-    record, yes, context = looked_at(proposal)
-    record = decide(record, Polled(proposal.looked_at_again), context).record
-    record = decide(record, yes, context).record
-    step = decide(record, DeviceFound("device"), context)
+    record, yes, around = looked_at(proposal)
+    record = decide(record, Polled(proposal.looked_at_again), around).record
+    record = decide(record, yes, around).record
+    step = decide(record, DeviceFound("device"), around)
     assert step.record.state is State.SIGNING
 
 
@@ -62,10 +62,10 @@ def test_s24_the_same_transaction_goes_on(proposal):
 def test_s24_without_the_look_at_the_transaction_the_yes_still_does_not_fit(proposal, monkeypatch):
     """The next layer: an approval is bound to the digest of what was shown."""
     monkeypatch.setattr(following, "identity_of", lambda _psbt: "the same")
-    record, yes, context = looked_at(proposal)
-    record = decide(record, Polled(proposal.looked_at_again), context).record
+    record, yes, around = looked_at(proposal)
+    record = decide(record, Polled(proposal.looked_at_again), around).record
     with pytest.raises(StaleApproval):
-        decide(record, yes, context)
+        decide(record, yes, around)
 
 
 @pytest.mark.parametrize("proposal", ALTERED, ids=str)
@@ -73,8 +73,8 @@ def test_s24_without_both_another_transaction_would_be_signed(proposal, monkeypa
     """That the tests above would notice."""
     monkeypatch.setattr(following, "identity_of", lambda _psbt: "the same")
     monkeypatch.setattr(engine, "require_assent", lambda *_: None)
-    record, yes, context = looked_at(proposal)
-    record = decide(record, Polled(proposal.looked_at_again), context).record
-    record = decide(record, yes, context).record
-    (asked,) = decide(record, DeviceFound("device"), context).effects
+    record, yes, around = looked_at(proposal)
+    record = decide(record, Polled(proposal.looked_at_again), around).record
+    record = decide(record, yes, around).record
+    (asked,) = decide(record, DeviceFound("device"), around).effects
     assert asked.psbt == proposal.looked_at_again.psbt != proposal.raw

@@ -164,14 +164,14 @@ def test_one_handshake_is_not_good_for_another_connection():
     made = KeyedPort.fresh(1)
     first, second = Handshake(made), Handshake(made)
     caller = b"\3" * 32
-    answer, _rest = first.take(caller)
+    answer, _rest = first.receive(caller)
     proof = made.proof(b"signerd-door-v1 caller", caller, answer[:32])
-    second.take(caller)
+    second.receive(caller)
     with pytest.raises(WrongKey):
-        second.take(proof)
+        second.receive(proof)
     # Nor is the daemon's own proof the caller's.
     with pytest.raises(WrongKey):
-        first.take(answer[32:])
+        first.receive(answer[32:])
 
 
 def test_a_program_with_an_event_loop_is_told_what_it_can_do_instead(state, without_sockets):

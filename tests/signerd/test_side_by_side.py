@@ -141,7 +141,7 @@ async def test_a_device_at_work_for_one_daemon_is_left_alone_by_the_other(
             path = (await first.preview_registration()).keys[0].path
             rig.panel.script = ask_person
             asking = asyncio.create_task(
-                first.doing.sign_text(
+                first.bridge_devices.sign_text(
                     device.id, "I am here", DerivationPath.parse(path) / "0/0", lambda _: None
                 )
             )

@@ -110,7 +110,7 @@ async def test_nobody_answers_and_the_device_is_free_again(make, folder):
     rig.device.lock()
     async with running(rig, folder) as (daemon, device):
         screen, patient = Screen(rig), daemon.unlocking
-        impatient = Unlocking(daemon.doing, daemon.feed, Questions(lambda: 0.0, bytes, 0.1))
+        impatient = Unlocking(daemon.bridge_devices, daemon.feed, Questions(lambda: 0.0, bytes, 0.1))
         assert (await impatient.start(device.id)).state == "asks"
         await until(lambda: impatient._runs[device.id].outcome is not None)
         with pytest.raises(DeviceFailed, match=UNANSWERED):
@@ -178,7 +178,7 @@ async def test_real_devices_show_addresses_of_the_vault_and_of_the_profile(make,
     rig = make.rig(folder)
     async with running(rig, folder) as (daemon, device):
         know_the_vault(daemon, rig)
-        await daemon.doing.enrol(device.id, VAULT, "Savings", lambda _progress: None)
+        await daemon.bridge_devices.enrol(device.id, VAULT, "Savings", lambda _progress: None)
         screen = Shown(rig)
         for index in (0, 7):
             shown = await daemon.addresses.show_of_vault(VAULT_ID, 0, index, PAGE)

@@ -26,7 +26,7 @@ XPUB = (("xpub-mismatch", "transaction"),)
 
 def shown(name, descriptor, off=UNCHANGED, then=()):
     """The platform shows the pinned vault like this today."""
-    return Recipe(name=name, context={"claimed": descriptor}, checks=("vault-unchanged",), off=off, then=then)
+    return Recipe(name=name, around={"claimed": descriptor}, checks=("vault-unchanged",), off=off, then=then)
 
 
 def foreign_xpub(scene: Scene) -> Psbt:
@@ -54,24 +54,24 @@ WITH_IMPOSTOR = replace(VAULT, cosigners=(impostors_key(), *IMPOSTOR))
 
 S15 = (
     Recipe(name="our own key is in the vault", honest=True),
-    Recipe(name="our device's key is another one than in the vault", context={"own": str(ALICE.vault_key(account=1))}, checks=("own-key",), off="check:own-key"),
-    Recipe(name="no key of ours is in the vault", context={"own": str(MALLORY.vault_key())}, checks=("own-key",), off="check:own-key"),
+    Recipe(name="our device's key is another one than in the vault", around={"own": str(ALICE.vault_key(account=1))}, checks=("own-key",), off="check:own-key"),
+    Recipe(name="no key of ours is in the vault", around={"own": str(MALLORY.vault_key())}, checks=("own-key",), off="check:own-key"),
     Recipe(name="an account key in the PSBT is Mallory's", psbt=foreign_xpub, findings=XPUB, off="account-keys"),
     shown("the platform puts Mallory's key in the place of ours", MALLORYS.descriptor),
     shown("the platform puts Mallory's key under our name", WITH_IMPOSTOR.descriptor),
 )  # fmt: skip
 
 S16 = (
-    Recipe(name="the platform lists the cosigners in another order", context={"claimed": vault_of((CAROL, ALICE, BOB)).descriptor}, honest=True),
+    Recipe(name="the platform lists the cosigners in another order", around={"claimed": vault_of((CAROL, ALICE, BOB)).descriptor}, honest=True),
     shown("a lower threshold", ONE_OF_THREE.descriptor),
     shown("a cosigner less", TWO_OF_TWO.descriptor),
     shown("another cosigner", vault_of((ALICE, BOB, MALLORY)).descriptor),
     shown("another account of the same people", OTHER_ACCOUNT.descriptor),
     shown("a descriptor that is none", "wsh(sortedmulti(2))#00000000"),
-    Recipe(name="a vault that nobody pinned here", context={"pinned": False}, checks=("vault-pinned", "vault-unchanged", "own-key"), off="check:vault-pinned", then=("vault-unchanged", "own-key")),
-    Recipe(name="a vault that was pinned in another workspace", context={"workspace": 2}, checks=("vault-pinned",), off="check:vault-pinned"),
+    Recipe(name="a vault that nobody pinned here", around={"pinned": False}, checks=("vault-pinned", "vault-unchanged", "own-key"), off="check:vault-pinned", then=("vault-unchanged", "own-key")),
+    Recipe(name="a vault that was pinned in another workspace", around={"workspace": 2}, checks=("vault-pinned",), off="check:vault-pinned"),
     Recipe(name="an account key in the PSBT that is not the pinned one", psbt=second_account, findings=XPUB, off="account-keys"),
-    Recipe(name="a change that the platform took back and nobody looked at", context={"changes": ["It needs 1 signatures, not 2."]}, checks=("vault-alarm",), off="check:vault-alarm"),
+    Recipe(name="a change that the platform took back and nobody looked at", around={"changes": ["It needs 1 signatures, not 2."]}, checks=("vault-alarm",), off="check:vault-alarm"),
 )  # fmt: skip
 
 

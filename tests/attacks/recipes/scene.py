@@ -154,7 +154,7 @@ class Recipe:
     named: Sequence[int] | None = None
     says: Mapping[str, Any] = field(default_factory=dict)
     tells: Callable[[Scene], Mapping[str, Any]] = lambda _scene: {}
-    context: Mapping[str, Any] = field(default_factory=dict)
+    around: Mapping[str, Any] = field(default_factory=dict)
     neighbours: Callable[[Scene], Sequence[Neighbour]] = lambda _scene: ()
     later: Callable[[Scene], Psbt] | None = None
     forward: Person | None = None

@@ -269,7 +269,7 @@ S28 = (
     called("a transfer whose recipient the screen cuts off, and not its amount", **CUT, **MODEL_T),
     called("a transfer on a screen of which nothing is known", **CUT, **on("Jade 1.0.31", None)),
     called("a stop on a screen of which nothing is known", Function.PAUSE, **CUT, **on("Jade 1.0.31", None)),
-    called("a transfer before any device was seen", context={"screen": None}, **CUT),
+    called("a transfer before any device was seen", around={"screen": None}, **CUT),
     called("a call that hands the token over to whom the screen does not show", Function.TRANSFER_OWNERSHIP, **CUT_AND_HELD, **ONE),
     deployed("a deployment whose terms the screen cuts off", **CUT_AND_HELD, **ONE),
 )  # fmt: skip

@@ -55,7 +55,7 @@ def journal(tmp_path):
 def test_it_names_the_device_and_its_vaults_once(journal):
     registered(journal, **DEVICE)
     mine = advisories(journal)
-    (told,) = mine.take(PUBLISHER.list(1, entry(), entry("TREZOR-1", affected("trezor"))).line)
+    (told,) = mine.add(PUBLISHER.list(1, entry(), entry("TREZOR-1", affected("trezor"))).line)
     assert (told.psbt_id, told.level) == (SUBJECT, Level.ALARM)
     for words in (
         "ADVISORY COLDCARD-2026-07 concerns",
@@ -66,27 +66,27 @@ def test_it_names_the_device_and_its_vaults_once(journal):
     assert [*mine.notes()] == [told.sentence]
     assert [each.concern for each in mine.in_force()] == ["exposed", "not"]
     # The same once more, and a newer one that says the same, tell nothing.
-    assert mine.take(PUBLISHER.list(1, entry(), entry("TREZOR-1", affected("trezor"))).line) == ()
-    assert mine.take(PUBLISHER.list(2, entry()).line) == ()
-    (drill,) = mine.take(PUBLISHER.list(3, entry("DRILL-1", drill=True)).line)
+    assert mine.add(PUBLISHER.list(1, entry(), entry("TREZOR-1", affected("trezor"))).line) == ()
+    assert mine.add(PUBLISHER.list(2, entry()).line) == ()
+    (drill,) = mine.add(PUBLISHER.list(3, entry("DRILL-1", drill=True)).line)
     assert drill.sentence.startswith("DRILL DRILL-1")
     assert [each.advisory.id for each in mine.in_force()] == ["DRILL-1"]
     assert first_fault(journal.audit()) is None
 
 
 def test_a_key_of_whose_device_nothing_is_known_may_be_exposed(journal):
-    (told,) = advisories(journal).take(PUBLISHER.list(1, entry()).line)
+    (told,) = advisories(journal).add(PUBLISHER.list(1, entry()).line)
     assert "may concern your key" in told.sentence
 
 
 def test_serials_and_keys_are_remembered_over_a_restart_and_by_the_journal_itself(tmp_path):
     with prepared_journal(tmp_path) as journal:
-        advisories(journal).take(HANDED_OVER.list(5, entry()).line)
+        advisories(journal).add(HANDED_OVER.list(5, entry()).line)
     with open_one(tmp_path) as journal:
         mine = advisories(journal)
         for old in (HANDED_OVER.list(4), HANDED_OVER.list(5), PUBLISHER.list(9), PUBLISHER.list(5, entry())):
             with pytest.raises(AdvisoriesNotTaken):
-                mine.take(old.line)
+                mine.add(old.line)
         assert [held.serial for held in journal.advisories.held()] == [5]
         assert [*mine.notes()]
         # Nothing is shown of a publisher whom the person trusts no more.
@@ -105,14 +105,14 @@ def test_a_held_list_that_is_read_no_more_is_named_and_a_newer_one_taken(journal
         journal.advisories.write(Held(PUBLISHER.root, PUBLISHER.root, 1, 1, "00" * 32, line))
     assert mine.in_force() == ()
     assert "cannot be read any more" in next(mine.notes())
-    mine.take(PUBLISHER.list(2, entry()).line)
+    mine.add(PUBLISHER.list(2, entry()).line)
     (note,) = mine.notes()
     assert note.startswith("ADVISORY")
 
 
 def test_many_advisories_read_keys_and_vaults_once(journal, monkeypatch):
     mine, asked = advisories(journal), []
-    mine.take(PUBLISHER.list(1, *(entry(f"A-{number}") for number in range(20))).line)
+    mine.add(PUBLISHER.list(1, *(entry(f"A-{number}") for number in range(20))).line)
     monkeypatch.setattr(Advisories, "_places", lambda _self: asked.append(1) or {})
     assert len(mine.in_force()) == 20
     assert asked == [1]
@@ -123,11 +123,11 @@ async def test_what_the_platform_shows_is_judged_like_a_file(journal):
     mine = advisories(journal)
     forged = PUBLISHER.list(2, entry()).signed(secret(9), bytes(32))
     stranger = Publisher([secret(9)])
-    assert mine.hear([shown(forged), shown(stranger.list(1, entry()), stranger.root)]) == ()
+    assert mine.add_shown([shown(forged), shown(stranger.list(1, entry()), stranger.root)]) == ()
     assert sum("are refused" in sentence for sentence in mine.troubles.sentences()) == 2
-    assert len(mine.hear([shown(PUBLISHER.list(2, entry()))])) == 1
+    assert len(mine.add_shown([shown(PUBLISHER.list(2, entry()))])) == 1
     assert not [*mine.troubles.sentences()]
-    assert mine.hear([shown(PUBLISHER.list(1))]) == ()
+    assert mine.add_shown([shown(PUBLISHER.list(1))]) == ()
     assert "the serial 1" in next(iter(mine.troubles.sentences()))
 
 

@@ -100,10 +100,14 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
         (SMALL + "[unheard]\nof = 1\n", 5, "unheard"),
         (SMALL + f'[addresses]\nAcme = "{ACME[:-1]}"\n', 5, '"Acme": '),
         (SMALL + f'[addresses]\nAcme = "{MAINNET}"\n', 5, '"Acme": '),
-        (SMALL + f'[addresses]\nAcme = "{ACME}"\nBank = "{ACME}"\n', 5, '"Bank" and "Acme" are one address'),
-        (SMALL + f'[addresses]\nAcme = "{ACME}"\nACME = "{ACME}"\n', 5, "no other name"),
-        (SMALL + f'[addresses]\n"A\\u202e" = "{ACME}"\n', 5, "cannot be seen"),
-        (SMALL + f'[addresses]\n"{"A" * 41}" = "{ACME}"\n', 5, "has not 1 to 40 characters"),
+        (
+            SMALL + f'[addresses]\nAcme = "{ACME}"\nBank = "{ACME}"\n',
+            5,
+            '"Bank" and "Acme" have the same address',
+        ),
+        (SMALL + f'[addresses]\nAcme = "{ACME}"\nACME = "{ACME}"\n', 5, "same name"),
+        (SMALL + f'[addresses]\n"A\\u202e" = "{ACME}"\n', 5, "invisible characters"),
+        (SMALL + f'[addresses]\n"{"A" * 41}" = "{ACME}"\n', 5, "must have 1 to 40 characters"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, line: int | None, what: str) -> None:

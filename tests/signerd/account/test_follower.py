@@ -227,5 +227,5 @@ async def test_f_what_is_forgotten_while_others_are_judged_ends_no_task(prepared
         with pytest.raises(UnknownProposal):
             journal.record("p-2")
         assert await daemon.follower._in_turn(daemon.follower._reconsider, listed) == [None, None]
-        await runner._offer("p-2")
+        await runner._ask_if_ready("p-2")
         assert runner.decide_to_ask("p-2", "device") is None

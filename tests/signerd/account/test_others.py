@@ -75,11 +75,11 @@ def signed_in_second():
 
 async def test_a_vault_that_is_pinned_after_the_list_was_read_is_caught_up_too(journal):
     look = others(journal, listed(signed_in_second()))
-    await look.hear(WORKSPACE)
+    await look.read(WORKSPACE)
     assert journal.behind() == frozenset()
     pin_second(journal)
     assert journal.behind() == {1}
-    await look.hear(WORKSPACE)
+    await look.read(WORKSPACE)
     assert journal.behind() == frozenset()
     assert journal.record("p-2").state is State.SUBMITTED
 
@@ -90,27 +90,27 @@ async def test_a_vault_that_is_pinned_between_two_pages_is_not_covered(journal):
             pin_second(journal)
 
     look = others(journal, listed(signed_in_second()), listed(), between=pin)
-    await look.hear(WORKSPACE)
+    await look.read(WORKSPACE)
     assert journal.behind() == {1}
-    await look.hear(WORKSPACE)
+    await look.read(WORKSPACE)
     assert journal.behind() == frozenset()
     assert journal.record("p-2").state is State.SUBMITTED
 
 
 async def test_what_cannot_be_read_ends_no_catching_up(journal):
     first, second = listed(shop((3,), psbt_id="p-3"), unreadable=(BAD,)), listed(shop((4,), psbt_id="p-4"))
-    assert (await others(journal, first, second).hear(WORKSPACE)).left_out == (BAD,)
+    assert (await others(journal, first, second).read(WORKSPACE)).left_out == (BAD,)
     assert journal.behind() == {1}
     # After a restart the place of the last look is not known: the list is not read on behind the bad entry.
-    assert (await others(journal, first, second).hear(WORKSPACE)).left_out == (BAD,)
+    assert (await others(journal, first, second).read(WORKSPACE)).left_out == (BAD,)
     assert journal.behind() == {1}
-    await others(journal, listed(shop((3,), psbt_id="p-3")), second).hear(WORKSPACE)
+    await others(journal, listed(shop((3,), psbt_id="p-3")), second).read(WORKSPACE)
     assert journal.behind() == frozenset()
 
 
 async def test_what_an_earlier_round_left_out_is_still_left_out(journal, monkeypatch):
     monkeypatch.setattr("signerd.account.others.MOST_LISTED", 1)
     look = others(journal, listed(unreadable=(BAD,)), listed(shop((4,), psbt_id="p-4")))
-    assert (await look.hear(WORKSPACE)).more
-    assert (await look.hear(WORKSPACE)).left_out == (BAD,)
+    assert (await look.read(WORKSPACE)).more
+    assert (await look.read(WORKSPACE)).left_out == (BAD,)
     assert journal.behind() == {1}

@@ -69,23 +69,23 @@ def test_the_same_is_packed_to_the_same_bytes():
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "no backup|has no"),
-        (b"nonsense" * 100, "no backup"),
+        (b"", "not a backup|has no"),
+        (b"nonsense" * 100, "not a backup"),
         (tar(*FILES.items()), "has no backup.json"),
         (tar(("backup.json", b"{}"), ("config.toml", b"x")), "has no journal.sqlite3"),
         (with_manifest(entries=-1), "entries"),
         (with_manifest(head="no"), "head"),
         (with_manifest(signerd="1\n  chain  9"), "signerd"),
-        (LONG_NAMES, "no backup"),
+        (LONG_NAMES, "not a backup"),
         (with_manifest(made_at="2026-01-02T03:04:05"), "made_at"),
         (with_manifest(network="elsewhere"), "network"),
         (with_manifest(format=0), "format"),
         (tar(("backup.json", b"[" * 60_000), *FILES.items()), "cannot be read"),
         (tar(("backup.json", b" " * 70_000), *FILES.items()), "larger"),
-        (tar(("../config.toml", b"x")), "belongs to no backup"),
-        (tar(("secrets.json", b"x")), "belongs to no backup"),
-        (tar(("config.toml", b""), kind=tarfile.SYMTYPE), "belongs to no backup"),
-        (tar(("config.toml", b""), kind=tarfile.DIRTYPE), "belongs to no backup"),
+        (tar(("../config.toml", b"x")), "does not belong to a backup"),
+        (tar(("secrets.json", b"x")), "does not belong to a backup"),
+        (tar(("config.toml", b""), kind=tarfile.SYMTYPE), "does not belong to a backup"),
+        (tar(("config.toml", b""), kind=tarfile.DIRTYPE), "does not belong to a backup"),
         (tar(("config.toml", b"x"), ("config.toml", b"y")), "twice"),
     ],
 )
@@ -108,7 +108,7 @@ def test_a_cut_one_is_refused(cut):
 def test_a_sparse_file_is_not_believed_about_its_size():
     sparse = tarfile.TarInfo("config.toml")
     sparse.type = tarfile.GNUTYPE_SPARSE
-    with pytest.raises(BackupUnreadable, match="belongs to no backup"):
+    with pytest.raises(BackupUnreadable, match="does not belong to a backup"):
         unpack(sparse.tobuf() + bytes(1024))
 
 

@@ -173,7 +173,7 @@ def forged(backup, path, statements):
         (("PRAGMA user_version = 0",), "version 0"),
         (("UPDATE proposals SET state = 'elsewhere'",), "cannot be read"),
         (("UPDATE pins SET descriptor = 'wsh()'",), "cannot be"),
-        (("UPDATE pins SET name = 'a' || char(10) || 'b'",), "no line of text"),
+        (("UPDATE pins SET name = 'a' || char(10) || 'b'",), "not one line of text"),
         (("UPDATE proposals SET snapshot = '{}'",), "cannot be read"),
     ],
 )

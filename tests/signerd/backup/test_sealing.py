@@ -104,7 +104,7 @@ def test_a_file_without_a_secret_key_is_refused(tmp_path, identity, text):
 def test_a_file_that_is_no_backup_is_not_read_on(tmp_path):
     for content in (b"", b"age-encryption.org/v2\n", b"SQLite format 3"):
         (tmp_path / "f").write_bytes(content)
-        with pytest.raises(BackupUnreadable, match="no encrypted backup"):
+        with pytest.raises(BackupUnreadable, match="not an encrypted backup"):
             read_sealed(tmp_path / "f")
     with pytest.raises(BackupUnreadable, match="cannot be read"):
         read_sealed(tmp_path / "absent")

@@ -57,7 +57,7 @@ def test_a_round_with_a_key(state, tmp_path):
     assert signerd("restore", str(file), "--yes", state=new).status == Exit.USAGE
     done = signerd("restore", str(file), "--identity", str(tmp_path / "key"), "--yes", "--json", state=new)
     assert done.json["entries"] == made.json["entries"]
-    assert "Anybody can encrypt to a public key" in done.err
+    assert "Anyone can encrypt to a public key" in done.err
 
 
 def test_a_forged_value_draws_no_line_of_the_summary():

@@ -250,7 +250,7 @@ def test_a_daemon_that_stays_away_is_given_up():
     assert sum(pauses) == 20
     with pytest.raises(DaemonNotRunning):
         place.pause(None)
-    place.hear(None)
+    place.received(None)
     assert place.pause(None) < 1
     assert place.position == 7
 

@@ -14,7 +14,7 @@ from signerd.core.keys import (
     Accounts,
     ListedKey,
     Revocation,
-    Why,
+    RevocationReason,
     made_with_former,
     revocation_of,
 )
@@ -89,14 +89,14 @@ def test_it_says_nothing_against_ours(keys: tuple[ListedKey, ...]) -> None:
 
 def test_another_active_key_took_its_place() -> None:
     found = told(REVOKED, listed("key-2", "xpub-other", "deadbeef"))
-    assert found == Revocation("key-1", LABEL, Why.REPLACED, NOW, "deadbeef")
+    assert found == Revocation("key-1", LABEL, RevocationReason.REPLACED, NOW, "deadbeef")
     assert f"your key {LABEL} was replaced by the device deadbeef from another desktop" in found.sentence
 
 
 def test_no_key_is_active_any_more() -> None:
     found = told(REVOKED)
     assert found is not None
-    assert found.why is Why.REVOKED
+    assert found.why is RevocationReason.REVOKED
     assert "marked lost" in found.sentence
     assert "2026-01-02" in found.sentence
 
@@ -107,7 +107,7 @@ def test_no_key_is_active_any_more() -> None:
 def test_the_platform_says_that_it_was_marked_lost(others: tuple[ListedKey, ...]) -> None:
     found = told(ListedKey("key-1", XPUB, LABEL, active=False, reason="lost"), *others)
     assert found is not None
-    assert found.why is Why.LOST
+    assert found.why is RevocationReason.LOST
     assert f"your key {LABEL} was marked lost there" in found.sentence
 
 

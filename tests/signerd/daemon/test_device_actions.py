@@ -45,7 +45,7 @@ def told(daemon: Daemon, bridge: FakeBridge, kind: str) -> list[str]:
 def impatient(daemon: Daemon, seconds: float = 0.01) -> Unlocking:
     """As the daemon's own, with a question's time cut short."""
     questions = Questions(lambda: 0.0, bytes, seconds)
-    daemon.unlocking = Unlocking(daemon.doing, daemon.feed, questions)
+    daemon.unlocking = Unlocking(daemon.bridge_devices, daemon.feed, questions)
     return daemon.unlocking
 
 
@@ -133,7 +133,9 @@ async def test_a_device_at_work_is_waited_for_in_steps(daemon, bridge):
         return bridge.device
 
     bridge.unlock = slow
-    daemon.unlocking = Unlocking(daemon.doing, daemon.feed, Questions(lambda: 0.0, bytes), step_seconds=0.01)
+    daemon.unlocking = Unlocking(
+        daemon.bridge_devices, daemon.feed, Questions(lambda: 0.0, bytes), step_seconds=0.01
+    )
     assert (await daemon.unlocking.start(device_of(bridge))).state == "works"
     assert (await daemon.unlocking.step(device_of(bridge))).state == "works"
     begun.set()

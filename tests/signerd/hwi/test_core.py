@@ -83,7 +83,7 @@ async def desk_of(number: int, folder: Path) -> AsyncIterator[Desk]:
     ):
         await ready(daemon)
         (device,) = await daemon.devices()
-        await daemon.doing.enrol(device.id, VAULT, "Treasury", lambda _progress: None)
+        await daemon.bridge_devices.enrol(device.id, VAULT, "Treasury", lambda _progress: None)
         person = asyncio.create_task(approving(daemon, desk.named))
         try:
             yield desk

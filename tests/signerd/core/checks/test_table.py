@@ -120,7 +120,7 @@ def rival() -> ReviewContext:
 
 
 @pytest.mark.parametrize(
-    ("name", "snapshot", "around"),
+    ("name", "snapshot", "context"),
     [
         ("fee-share", snapshot_of(spend(fee=18_182)), review_context()),
         ("fee-recorded", replace(HONEST, fee=999), review_context()),
