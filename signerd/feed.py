@@ -37,7 +37,7 @@ class Line:
 
 
 class Feed:
-    """One loop uses it. ``before``: the number before its first line.
+    """Not thread-safe: for one event loop. ``before``: the number before its first line.
 
     A daemon gives the time of its start, in milliseconds: for a reader of a former feed, all of this one is
     new.

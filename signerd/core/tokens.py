@@ -37,9 +37,11 @@ Facts = Mapping[str, str]
 
 @dataclass(frozen=True)
 class TokenClaim:
-    """The platform's description of a proposal's data, by the names of ``Facts``."""
+    """The platform's description of a proposal's data, by the names of ``Facts``. Stored: ``told`` is a
+    frozen name.
+    """
 
-    fields: tuple[tuple[str, str], ...]
+    told: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""Addresses, accounts, pinning and tokens of vaults, as a person or a program asks for them.
+"""Addresses, accounts, pinning and tokens of vaults, for the loopback API and the CLI.
 
 Addresses are derived on this machine and compared with what a device shows; before a pin is recorded, the
-device registers the vault and shows its first address (S13). A vault's tokens are the platform's word, for
-reading only: nothing is decided by them and nothing of them is kept.
+device registers the vault and shows its first address (S13). A vault's token balances are the platform's
+unverified answer, for display only: no decision uses them and they are not stored.
 """
 
 import asyncio
@@ -57,8 +57,8 @@ SAY_SO_HERE = "No button on it means no: if it is another one, say so on this co
 
 @dataclass(frozen=True)
 class Showing:
-    """One loop uses it. ``subject`` is the vault's id, or the device's for the profile: the feed tells under
-    it.
+    """Shows an address on a device and compares. Not thread-safe: for one event loop. ``subject`` of the
+    feed's lines is the vault's id, or the device's id for the profile.
     """
 
     journal: Journal
@@ -66,10 +66,10 @@ class Showing:
     feed: Feed
 
     async def show(self, device: Device, policy: Policy, place: Place, subject: str) -> str:
-        """The address, as the device's screen has it.
+        """The address as the device's screen writes it.
 
         Raises:
-            AddressDiffers, journaled and told; AddressNotShown; DeviceFailed.
+            AddressDiffers, after it is journaled and in the feed; AddressNotShown; DeviceFailed.
         """
         screen = written_on(policy, place, device.family)
         self.feed.add(subject, "progress", _to_compare(device, policy, place, screen))
@@ -103,7 +103,7 @@ def _differs(policy: Policy, place: Place, device: str, subject: str, sentence: 
 
 
 def written_on(policy: Policy, place: Place, family: Family | None = None) -> str:
-    """How a device of this family, else most, writes the address."""
+    """The address as a device of this family writes it; without a family, as most devices do."""
     if family is not None and maker_of(family).knows_regtest:
         return policy.address(place.chain, place.index)
     address = on_screen(policy.script_pubkey(place.chain, place.index), policy.network)
@@ -123,8 +123,8 @@ PROFILE = "your profile"
 
 @dataclass(frozen=True)
 class Addresses:
-    """One loop uses it. Addresses are derived here, from what was pinned and registered; the platform is not
-    asked.
+    """Addresses derived on this machine from pinned vaults and registered keys; the platform is not asked.
+    Not thread-safe: for one event loop.
     """
 
     journal: Journal
@@ -192,7 +192,9 @@ class Addresses:
         )
 
     def _pinned(self, vault_id: str) -> Pin:
-        """Raises UnknownVault, NotPinned: no address is given of a vault that the platform shows changed."""
+        """Raises UnknownVault, and NotPinned also where the platform now shows another descriptor than the
+        pinned one.
+        """
         pin = self.journal.pin(vault_id)
         if pin is None:
             seen_vault(self.journal, vault_id)
@@ -208,7 +210,7 @@ class Addresses:
 
 
 async def _derived(policy: Policy, chain: int, start: int, count: int) -> tuple[AddressView, ...]:
-    """Fewer where the chain ends."""
+    """Fewer than ``count`` at the last index of the chain."""
     found = []
     for index in range(start, min(start + count, MAX_INDEX + 1)):
         screen = on_screen(policy.script_pubkey(chain, index), policy.network)
@@ -227,7 +229,7 @@ _DO_WITHOUT = "To pin without your device showing the first address: --without-d
 
 
 def imported_quorum(given: BroughtQuorum | None, network: Network) -> Quorum | None:
-    """Raises VaultDiffers where what the person gives is no vault of this network."""
+    """Raises VaultDiffers where the descriptor that the person gives is not a vault of this network."""
     if given is None:
         return None
     try:
@@ -239,7 +241,7 @@ def imported_quorum(given: BroughtQuorum | None, network: Network) -> Quorum | N
 
 @dataclass(frozen=True)
 class Pinning:
-    """One loop uses it."""
+    """Pins and unpins vaults. Not thread-safe: for one event loop."""
 
     journal: Journal
     devices: Devices
@@ -285,9 +287,7 @@ class Pinning:
         return seen_vault(self.journal, vault_id), effects
 
     def _compared(self, wanted: Pin, found: Compared) -> AtDevice:
-        """The person's word for what stands on a screen that this machine cannot read. Raises
-        AddressDiffers.
-        """
+        """What the person says a screen shows that this machine cannot read. Raises AddressDiffers."""
         if found == "another":
             address = as_compared(
                 written_on(wanted.vault, FIRST), wanted.vault.address(FIRST.chain, FIRST.index)
@@ -335,7 +335,7 @@ MOST_CALLS = 20
 
 @dataclass(frozen=True)
 class Holdings:
-    """Asks the platform each time. Nothing else uses what it answers."""
+    """A vault's tokens: the platform is asked each time, and only the caller sees its answer."""
 
     journal: Journal
     platform: Platform
@@ -384,7 +384,7 @@ class Holdings:
 def _each(
     balances: Iterable[TokenBalance], make: Callable[[TokenBalance], HoldingView]
 ) -> tuple[tuple[HoldingView, ...], bool]:
-    """Those whose figures can be told, and whether those are all."""
+    """The balances with valid amounts, and whether every balance had one."""
     shown, all_told = [], True
     for balance in balances:
         try:
@@ -398,7 +398,7 @@ def _whole(raw: str, decimals: int) -> str:
     try:
         return format_units(token_amount(int(raw)), decimals)
     except (ValueError, MultisigError):
-        raise PlatformAnswersWrongly("the platform gives an amount of tokens that is none") from None
+        raise PlatformAnswersWrongly("the platform gives a malformed amount of tokens") from None
 
 
 def _call(call: ContractCall) -> TokenCallView:

@@ -1,6 +1,4 @@
-"""From the daemon's values to the shapes of the loopback: what every implementation of the port shows alike
-(L8, S13).
-"""
+"""Converts the daemon's values into the loopback API's models (L8, S13)."""
 
 from collections.abc import Sequence
 
@@ -43,17 +41,18 @@ ADVICE = {
     DeviceState.UNSUPPORTED: "Update its firmware, or use another device.",
 }
 
-UNKNOWN_FIRMWARE = "Its firmware's version is not known here: whether that has a known flaw cannot be said."
+UNKNOWN_FIRMWARE = (
+    "The version of its firmware is unknown, so signerd cannot say whether it has a known flaw."
+)
 EMULATOR = (
-    "It is a program and no device: its keys are as safe as the machine that it runs on. For trying out."
+    "It is a program, not a hardware device: its keys are only as safe as this machine. "
+    "Use it for trying out only."
 )
 FROM_FILES = (
     "These keys came as files, which a card or another computer may have changed: compare each with your "
     "device. Its signed message proves the first one alone."
 )
-UNPROVEN_NONCES = (
-    "Its signatures do not prove that they leak nothing of its key: it is trusted for its random numbers."
-)
+UNPROVEN_NONCES = "It has no anti-exfil protocol: nothing proves that its signatures do not leak its key."
 COMPARE = (
     (
         "Compare the verification code and the first address with the other signers by telephone or face to "
@@ -86,7 +85,7 @@ def device_view(device: Device) -> DeviceView:
 
 
 def preview_view(offer: Offer, device: Device, known: int = 0) -> RegistrationPreview:
-    """``known``: so many of the device's vault accounts are on this machine already."""
+    """``known``: how many of the device's vault accounts are already registered on this machine."""
     return RegistrationPreview(
         network=str(offer.network),
         device_id=device.id,
@@ -101,7 +100,7 @@ def preview_view(offer: Offer, device: Device, known: int = 0) -> RegistrationPr
 
 
 def airgap_preview(offer: Offer) -> RegistrationPreview:
-    """Of keys that came as files: what device they are of, only its person knows."""
+    """For keys imported as files: this machine cannot tell from which device they come."""
     return RegistrationPreview(
         network=str(offer.network),
         device_id="",
@@ -132,7 +131,7 @@ def _firmware(device: Device) -> str | None:
 
 
 def _advisories(device: Device) -> tuple[AdvisoryView, ...]:
-    """Flaws of hardware: an emulator is told of as what it is."""
+    """Known hardware flaws; an emulator has its own note instead."""
     return () if device.emulator else tuple(_advisory(flaw) for flaw in known_flaws(device))
 
 
@@ -149,7 +148,7 @@ def _more_accounts(known: int, offered: int) -> tuple[str, ...]:
 
 
 def _notes(device: Device) -> tuple[str, ...]:
-    """What no list of flaws can say (S20, S22)."""
+    """Warnings that hold whatever the advisories say (S20, S22)."""
     if device.emulator:
         return (EMULATOR,)
     said = ((not firmware_known(device), UNKNOWN_FIRMWARE), (not has_anti_exfil(device), UNPROVEN_NONCES))

@@ -1,6 +1,6 @@
-"""What the demo asks its person: to approve, to try again, and at the end what they want to see.
+"""The demo's questions to the person: to approve, to try again, and at the end what they want to see.
 
-None of it has a deadline, and whatever a device asks meanwhile goes first.
+None has a deadline, and a device's question goes first.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ Made = TypeVar("Made")
 YES_OR_NO = {"y": "yes", "yes": "yes", "n": "no", "no": "no"}
 
 
-class Left(Exception):
-    """The person said no, and does not want the step again. What is running goes on."""
+class StepDeclined(Exception):
+    """The person declined a step and does not want to repeat it. The programs keep running."""
 
 
-async def insisted(demo: Demo, attempt: Callable[[], Awaitable[Made]]) -> Made:
-    """What ``attempt`` gives. Where a device, a check or the person says no, they are told what that did, and
-    may try again.
+async def with_retries(demo: Demo, attempt: Callable[[], Awaitable[Made]]) -> Made:
+    """The result of ``attempt``. After a refusal by a device, a check or the person, the person is told why
+    and may try again.
 
     Raises:
-        Left: they do not want to. NotSigned, SignerdError: there is no person.
+        StepDeclined: they decline. NotSigned, SignerdError: the demo runs unattended.
     """
     while True:
         try:
@@ -39,10 +39,12 @@ async def insisted(demo: Demo, attempt: Callable[[], Awaitable[Made]]) -> Made:
             demo.terminal.say(f"\nNot done: {str(error).rstrip('.')}.{hint}")
         again = {"": "yes", **YES_OR_NO}
         if await demo.terminal.choose("Try it again? [Y/n]", again, gives_way=True) == "no":
-            raise Left
+            raise StepDeclined
 
 
-async def decided(demo: Demo, signer: Signer, psbt_id: str, approve: Callable[[], Awaitable[None]]) -> None:
+async def ask_approval(
+    demo: Demo, signer: Signer, psbt_id: str, approve: Callable[[], Awaitable[None]]
+) -> None:
     """Ask whether this signer approves. They may answer here, or approve on the page of their signerd.
 
     Raises:
@@ -67,9 +69,11 @@ async def decided(demo: Demo, signer: Signer, psbt_id: str, approve: Callable[[]
 
 
 async def explore(demo: Demo, rest: Callable[[], Awaitable[None]] | None) -> None:
-    """Everything goes on running until the person ends it. ``rest``: what of the story is left to tell."""
+    """Keep every program running until the person ends the demo. ``rest``: the steps that are still
+    optional.
+    """
     while True:
-        demo.told = True
+        demo.finished = True
         demo.terminal.say(_what_there_is(demo))
         answers = {"q": "stop", "quit": "stop"} | ({} if rest is None else {"t": "go on"})
         more = "" if rest is None else "t: go on with the life of a token, five more proposals.  "
@@ -77,11 +81,11 @@ async def explore(demo: Demo, rest: Callable[[], Awaitable[None]] | None) -> Non
         if await demo.terminal.choose(question, answers, gives_way=True) == "stop":
             return
         assert rest is not None
-        demo.told = False
+        demo.finished = False
         try:
             await rest()
-        except Left:
-            demo.terminal.say("\nThe story ends here, as you wish.")
+        except StepDeclined:
+            demo.terminal.say("\nThe remaining steps are left out.")
         rest = None
 
 
@@ -95,7 +99,7 @@ What there is to see, all of it running until you stop it
   the devices' screens and buttons: {demo.devices_url}
   each signer's own page: proposals, what was checked, the vault, the device
 {desks}
-  the same in the terminal, and that the journal's chain of decisions is whole
+  the same in the terminal, and a check of the journal's hash chain
       {first} proposals --all
       {first} audit verify
   the platform's console, as the treasurer: {demo.url}/console/
@@ -103,6 +107,6 @@ What there is to see, all of it running until you stop it
     a payment that is proposed there and approved by two signers is in a block within {BLOCK_SECONDS} seconds
   the platform's API: {demo.url}/openapi.json; money for the vault, confirmed as soon
       {Path(executable).parent}/custody fund ADDRESS 0.1 --state {demo.platform_state}
-  {demo.root}/logs has what each program says
-  docs/understand/architecture.md has how it fits together; docs/sign/first-steps.md, the way with hardware
+  the log of each program is in {demo.root}/logs
+  docs/understand/architecture.md explains the design; docs/sign/first-steps.md, how to start with hardware
 """

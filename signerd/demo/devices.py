@@ -1,5 +1,5 @@
-"""The virtual devices of the demo: each a program, its screen on the page and in the terminal, one hand on
-its buttons.
+"""The virtual devices of the demo: each is a program, with its screen and buttons on the page and in the
+terminal.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ from typing import Any
 from device_simulators.page import Desk, Screen, Stand
 from multisig import Network
 from signerd.demo.programs import START_SECONDS, DemoFailed, Program, Programs
-from signerd.demo.terminal import NobodyThere, Terminal, boxed
+from signerd.demo.terminal import InputEnded, Terminal, boxed
 
 # The platform's embedded chain, called a signet: page, terminal and device then write an address alike. No
 # device knows regtest's own form (ADR 6).
 NETWORK = Network.SIGNET
 
-# Shown the device's name and its screen; true presses the right button. It is cancelled where the question is
-# answered elsewhere, or withdrawn, with that word.
+# Gets the device's title and screen; True presses the right button. Cancelled with a message where the
+# question is answered elsewhere or withdrawn.
 Finger = Callable[[str, Screen], Awaitable[bool]]
 
 
@@ -62,7 +62,7 @@ class DemoDevice:
         note = f": {OF_EVERY_VAULT}" if screen.lines[:1] == UNUSUAL_PATH else ""
         self.stand.about = f"fingerprint {self.fingerprint}{note}"
         if self._asking is not None:
-            # Answered in the terminal, on the page or by the host itself: it is open no more.
+            # The question was answered in the terminal, on the page or by the host.
             self._asking.cancel(screen.ended)
             self._asking = None
         self.desk.show(self.stand, screen)
@@ -71,7 +71,7 @@ class DemoDevice:
 
     async def _ask(self, screen: Screen) -> None:
         # Where the terminal has ended, the page still has its buttons.
-        with contextlib.suppress(NobodyThere):
+        with contextlib.suppress(InputEnded):
             await self._press(screen.number, await self.finger(self.title, screen))
 
     async def _press(self, number: int, yes: bool) -> None:
@@ -81,8 +81,8 @@ class DemoDevice:
 async def start_device(
     programs: Programs, family: str, title: str, listen: str, seed_file: Path, desk: Desk, finger: Finger
 ) -> DemoDevice:
-    """Start a virtual device. ``finger`` answers its prompts, and so does a person at ``desk``, where its
-    stand is to be added.
+    """Start a virtual device. ``finger`` answers its prompts, and so can a person on the page of ``desk``, to
+    which the caller adds its stand.
     """
     args = ["device", "virtual", family, "--listen", listen, "--network", str(NETWORK)]
     args += ["--seed-file", str(seed_file), "--json"]
@@ -104,12 +104,12 @@ OF_EVERY_VAULT = "A Trezor warns so of every path of a vault's key. Here that is
 
 
 async def press_yes(_title: str, _screen: Screen) -> bool:
-    """The finger of a script: the right button, whatever is shown."""
+    """Presses the right button, whatever is shown."""
     return True
 
 
 def a_person_at(terminal: Terminal) -> Finger:
-    """The finger of the person at the terminal."""
+    """Asks the person at the terminal which button to press."""
 
     async def press(title: str, screen: Screen) -> bool:
         left, right = screen.left, screen.yes or "yes"
@@ -121,7 +121,7 @@ def a_person_at(terminal: Terminal) -> Finger:
         try:
             return await terminal.choose(f"{title}, which button? {words}:", answers, shown=shown) == "right"
         except asyncio.CancelledError as end:
-            # With a word where the question is over, without one where the demo is.
+            # A message says that the question is over; without one the demo is ending.
             if end.args:
                 terminal.say(f"    {title}: {end.args[0]}")
             raise

@@ -1,4 +1,4 @@
-"""The people of the demo: an account with its mailbox, and a daemon beside a device."""
+"""The users of the demo: an account with its mailbox, and a daemon with its device."""
 
 import asyncio
 import re
@@ -26,7 +26,7 @@ _CODE = re.compile(r"\b[0-9]{6}\b")
 
 @dataclass(frozen=True)
 class Account:
-    """One person's sign-in. The password is made for this run and kept nowhere."""
+    """One person's sign-in. The password is made for this run and not stored."""
 
     email: str
     password: str
@@ -74,14 +74,13 @@ class Mailbox:
 
 
 class NotSigned(Exception):
-    """The proposal could be signed and is not: the sentence says why. It may be approved again."""
+    """The proposal was not signed: the message says why. It may be approved again."""
 
 
 @dataclass
 class Signer:
-    """One signer's desktop. ``daemon`` is their ``signerd``, spoken to as any program of theirs may.
-
-    ``patience``: seconds for what waits for the signer; None where a person thinks.
+    """One signer's desktop. ``daemon`` is the SDK client of their ``signerd``. ``patience``: seconds to wait
+    for the signer; None where a person decides.
     """
 
     name: str
@@ -102,12 +101,12 @@ class Signer:
             f'label = "{self.device.title}"\n'
             f'[platform]\nurl = "{platform_url}"\n'
             f'[devices]\nusb = false\nendpoints = ["{self.device.endpoint}"]\n'
-            # A person who sees it for the first time reads for as long as they like.
+            # A first-time reader needs time.
             f"person_minutes = {MAX_PERSON_MINUTES}\n"
             '[secrets]\nstore = "file"\n'
-            # Two signers on one machine, beside whatever signerd runs there.
+            # Several daemons run on one machine: let the system choose a port.
             "[loopback]\nport = 0\n"
-            # What waits is told in the terminal. A notice for each of three signers is for three desktops.
+            # The terminal says what waits; three sets of desktop notifications would be noise.
             '[notifications]\nshow = "off"\n'
         )
 
@@ -121,7 +120,7 @@ class Signer:
 
     @cached_property
     def daemon(self) -> AsyncDaemonClient:
-        """Once it serves."""
+        """Available once the daemon serves."""
         return AsyncDaemonClient(self.state)
 
     async def leave(self) -> None:
@@ -160,7 +159,7 @@ class Signer:
         return await self.until("sees the vault", look)
 
     async def approve(self, psbt_id: str, acknowledged: tuple[str, ...] = ()) -> None:
-        """Say yes, and wait until the device has signed and the platform has the signature.
+        """Approve, and wait until the device has signed and the platform has the signature.
 
         Raises:
             NotSigned: the device did not sign. SignerdError: it may not be approved.
@@ -185,7 +184,7 @@ class Signer:
             raise NotSigned(f"{self.name} did not sign: {outcome.reason}")
 
     async def decides(self, psbt_id: str) -> None:
-        """Wait until the proposal waits for this signer's decision no more, wherever they decided."""
+        """Wait until the proposal no longer needs this signer's decision, wherever they made it."""
 
         async def look() -> bool | None:
             return (await self.daemon.proposal(psbt_id)).state not in ASKED or None
@@ -207,11 +206,11 @@ class Signer:
     async def until(
         self, what: str, look: Callable[[], Awaitable[Found | None]], seconds: float | None = STEP_SECONDS
     ) -> Found:
-        """What ``look`` gives once it gives anything: it looks now, at whatever happens at this desk, and at
-        each heartbeat of the daemon.
+        """The first result of ``look`` that is not None. It is called now and at each event and heartbeat of
+        the daemon's feed.
 
         Raises:
-            DemoFailed: the daemon ends before, or it takes too long.
+            DemoFailed: the daemon ends first, or it takes too long.
         """
         try:
             async with asyncio.timeout(seconds), self.daemon.follow() as happenings:

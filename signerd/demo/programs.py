@@ -1,6 +1,4 @@
-"""The programs that the demo starts: each in a process of its own, its output in a log, stopped
-at the end.
-"""
+"""The demo's child processes: the output of each goes to a log, and all are stopped at the end."""
 
 import asyncio
 import contextlib
@@ -14,8 +12,7 @@ from typing import Any, TypeVar
 
 from signerd import runtime
 
-# For programs of ours that hang: on a busy machine each takes many times its second. One that ends is noticed
-# at once.
+# Deadlines for programs that hang, generous for a busy machine. A program that exits is noticed at once.
 START_SECONDS = 300.0
 STOP_SECONDS = 60.0
 COMMAND_SECONDS = 900.0
@@ -27,12 +24,12 @@ Made = TypeVar("Made")
 
 
 class DemoFailed(Exception):
-    """A step did not do what it must: the sentence says which and why."""
+    """A step failed: the message says which and why."""
 
 
 async def side_by_side(*steps: Coroutine[Any, Any, Made]) -> list[Made]:
-    """What each gives, in their order. Where one fails the others are ended first: what they started then
-    would outlive the demo.
+    """The steps' results, in order. If one fails the others are cancelled and awaited before it is raised, so
+    that no process they start outlives the demo.
     """
     tasks = [asyncio.ensure_future(step) for step in steps]
     try:
@@ -64,10 +61,11 @@ class Program:
             yield line.decode(errors="replace").rstrip("\n")
 
     async def until_said(self, wanted: re.Pattern[str]) -> re.Match[str]:
-        """Where a line of its standard output first has ``wanted``; from then on the lines go to its log.
+        """The match in the first line of standard output that has ``wanted``; the lines after it go to the
+        log.
 
         Raises:
-            DemoFailed: it ends without, or says nothing of the kind in time.
+            DemoFailed: the program ends or the deadline passes before such a line.
         """
         try:
             async with asyncio.timeout(START_SECONDS):
@@ -98,14 +96,14 @@ class Program:
                 self.process.kill()
                 await self.process.wait()
         if self._copying is not None:
-            # A child of its may hold the output open.
+            # A grandchild may hold the output open.
             self._copying.cancel()
             await asyncio.gather(self._copying, return_exceptions=True)
 
 
 def tail(log: Path) -> str:
     text = log.read_text(errors="replace") if log.exists() else ""
-    return "\n".join("    " + line for line in text.splitlines()[-TAIL_LINES:]) or "    (it said nothing)"
+    return "\n".join("    " + line for line in text.splitlines()[-TAIL_LINES:]) or "    (the log is empty)"
 
 
 class Programs:
@@ -118,9 +116,7 @@ class Programs:
     async def start(
         self, name: str, module: str, args: Sequence[str], *, env: Mapping[str, str] | None = None
     ) -> Program:
-        """Start a module. Its standard input and output are ours, and have to be read; its errors go to the
-        log.
-        """
+        """Start a module. The caller must read its standard output; standard error goes to the log."""
         log = self._logs / f"{name.replace(' ', '-')}.log"
         with log.open("ab") as sink:
             process = await asyncio.create_subprocess_exec(
@@ -130,7 +126,7 @@ class Programs:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=sink,
                 env={**os.environ, **(env or {})},
-                # A Ctrl-C at the terminal is the demo's to handle: it stops its programs in order.
+                # Keeps a Ctrl-C at the terminal from the children: the demo stops them in order.
                 start_new_session=True,
             )  # fmt: skip
         program = Program(name, process, log)
@@ -146,10 +142,10 @@ class Programs:
         given: str = "",
         env: Mapping[str, str] | None = None,
     ) -> str:
-        """Run a command to its end with ``given`` as what a person would type; its standard output.
+        """Run a command with ``given`` as standard input and return its standard output.
 
         Raises:
-            DemoFailed: where it exits with another status than 0, or does not end in time.
+            DemoFailed: a non-zero exit status, or it takes too long.
         """
         process = await asyncio.create_subprocess_exec(
             *runtime.command(module, *args), pass_fds=runtime.passed(),

@@ -1,6 +1,4 @@
-"""What the story is played on: the platform, three virtual devices with a signerd beside each, and who they
-belong to.
-"""
+"""Sets up the demo: the platform, three virtual devices with a signerd each, and their users."""
 
 import contextlib
 import json
@@ -23,7 +21,7 @@ from signerd.demo.programs import STEP_SECONDS, DemoFailed, Programs, side_by_si
 from signerd.demo.terminal import Terminal
 
 SIGNERS = (("first", "ledger"), ("second", "coldcard"), ("third", "trezor"))
-# Below those that a system gives out by itself: no other program is given the platform's before it serves.
+# Below the ephemeral range: the system gives the chosen port to no other program before the platform listens.
 PORTS = range(20_000, 32_768)
 
 
@@ -32,15 +30,15 @@ BLOCK_SECONDS = 5
 
 @dataclass
 class Demo:
-    """What the steps hand on. ``auto`` presses every button; otherwise a person does. ``tokens``: also the
-    life of a token. ``told``: the story is over, and what it started goes on.
+    """State shared by the steps. ``auto``: every button is pressed by the script. ``tokens``: include the
+    token steps. ``finished``: the steps are done and the programs keep running.
     """
 
     root: Path
     programs: Programs
     auto: bool
     tokens: bool = False
-    told: bool = False
+    finished: bool = False
     terminal: Terminal = field(default_factory=Terminal)
     desk: Desk = field(default_factory=lambda: Desk("The demo's virtual devices"))
     url: str = ""
@@ -57,10 +55,10 @@ class Demo:
 
     @property
     def platform_settings(self) -> dict[str, str]:
-        """With its address, so that its mails lead to its console."""
+        """Includes the public URL, for the links in its mails."""
         chain = f"CUSTODY_CHAIN_{NETWORK.name}"
         settings = {chain: "embedded", "CUSTODY_PUBLIC_URL": self.url}
-        # A person's own payments are confirmed while they look on; the script mines when it wants to.
+        # Interactive runs mine at an interval; the unattended run mines explicitly.
         return settings if self.auto else {**settings, f"{chain}_BLOCK_SECONDS": str(BLOCK_SECONDS)}
 
     @property
@@ -71,7 +69,7 @@ class Demo:
         self.terminal.tell(text)
 
     async def custody(self, what: str, *args: str, given: str = "") -> str:
-        """A command of the operator's."""
+        """Run an operator's command."""
         state = ["--state", str(self.platform_state)]
         return await self.programs.command(
             what, "custody.server", [*args, *state], given=given, env=self.platform_settings
@@ -79,19 +77,21 @@ class Demo:
 
 
 async def set_up(demo: Demo) -> None:
-    """All at once: the platform, the first organisation, and the devices with a signerd beside each, which
-    needs no platform to start.
+    """Start the platform, create the organisation, and start the devices with their daemons, all
+    concurrently.
     """
     demo.tell("Starting the platform, served from SQLite, and three virtual devices with a signerd each")
     demo.tell(
-        f"    its chain is private to this machine, and not the public {NETWORK}: no coin is worth a thing"
+        f"    its chain is private to this machine, and not the public {NETWORK}: its coins are worthless"
     )
     demo.url = free_url()
     await side_by_side(start_platform(demo), organise(demo), _desks(demo))
 
 
 def free_url() -> str:
-    """The platform's, known before it serves, so that nothing has to wait for it. Raises DemoFailed."""
+    """The platform's address, chosen before it serves so that the daemons can start at once. Raises
+    DemoFailed.
+    """
     for port in SystemRandom().sample(PORTS, 100):
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return f"http://127.0.0.1:{port}"
@@ -107,7 +107,7 @@ async def start_platform(demo: Demo) -> None:
 
 
 async def organise(demo: Demo) -> None:
-    """The first organisation, which the operator makes beside the platform."""
+    """Create the first organisation with the operator's command."""
     placed = json.loads(
         await demo.custody(
             "create the organisation",

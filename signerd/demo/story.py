@@ -1,6 +1,6 @@
 """The main job from an empty folder to a confirmed transaction, step by step.
 
-A person may say no at any step: then the story says what that means, and offers the step again.
+A person may decline any step; the demo then says what that means and offers the step again.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from custody.client import AsyncClient, ClientError
 from custody.schemas.proposals import CreatePsbtRequest, Proposal, ProposalStatus
 from custody.schemas.vaults import CreateWalletRequest, Vault
 from multisig import encode_address, format_btc, p2wpkh, sats
-from signerd.demo.asking import Left, decided, explore, insisted
+from signerd.demo.asking import StepDeclined, ask_approval, explore, with_retries
 from signerd.demo.devices import NETWORK
 from signerd.demo.people import NotSigned, Signer
 from signerd.demo.programs import STEP_SECONDS, DemoFailed, Made, Programs, side_by_side
 from signerd.demo.stage import Demo, members, set_up
-from signerd.demo.terminal import NobodyThere
-from signerd.demo.tokens import TokenStory
+from signerd.demo.terminal import InputEnded
+from signerd.demo.tokens import TokenSteps
 from signerd.errors import SignerdError
 
 LONG_POLL_SECONDS = 20
@@ -38,7 +38,7 @@ ON_ITS_WAY = {ProposalStatus.PENDING, ProposalStatus.SIGNED, ProposalStatus.BROA
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
-# The programs live in sessions of their own: what ends the demo does not reach them by itself.
+# The programs run in sessions of their own: a signal to the demo does not reach them.
 ENDING_SIGNALS: tuple[signal.Signals, ...] = (signal.SIGTERM,)
 if sys.platform != "win32":
     ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -47,9 +47,7 @@ Rest = Callable[[], Awaitable[None]]
 
 
 def main(*, auto: bool, tokens: bool = False) -> int:
-    """Run the demo; the exit status. Unattended, the transaction id is the last line of a run that went
-    well.
-    """
+    """Run the demo and return the exit status. A successful unattended run prints the transaction id last."""
     root = Path(tempfile.mkdtemp(prefix="signerd-demo-"))
     logs = root / "logs"
     logs.mkdir()
@@ -60,7 +58,7 @@ def main(*, auto: bool, tokens: bool = False) -> int:
         click.echo(f"\nStopped. What was written is in {root}; delete it when you have looked.", err=True)
         if isinstance(end, asyncio.CancelledError):
             return EXIT_TERMINATED
-        return 0 if demo.told else EXIT_INTERRUPTED
+        return 0 if demo.finished else EXIT_INTERRUPTED
     except (DemoFailed, NotSigned, ClientError, SignerdError) as error:
         # The reason comes last: it is what a person must see on a small screen.
         click.echo(f"\nWhat each program said is in {logs}; delete {root} when you have read it.", err=True)
@@ -81,7 +79,7 @@ async def _run(demo: Demo) -> str:
         stack.push_async_callback(_end, demo)
         if demo.auto:
             return await _unattended(demo, stack)
-        # Where a script presses the buttons, no web server is loaded for them.
+        # An unattended run needs no page, so the web server is not imported.
         from device_simulators.page.serve import serving
 
         demo.devices_url = await stack.enter_async_context(serving(demo.desk))
@@ -100,19 +98,19 @@ async def _end(demo: Demo) -> None:
 
 
 async def _with_a_person(demo: Demo, story: Coroutine[Any, Any, str]) -> str:
-    """What the story gives, while somebody is at the terminal.
+    """The result of ``story``, for as long as the terminal's input is open.
 
     Raises:
-        DemoFailed: its input ends before the story does.
+        DemoFailed: the input ends first.
     """
     telling, gone = asyncio.create_task(story), asyncio.create_task(demo.terminal.ended())
     try:
         await asyncio.wait({telling, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if telling.done() and not isinstance(telling.exception(), NobodyThere):
+        if telling.done() and not isinstance(telling.exception(), InputEnded):
             return telling.result()
-        if demo.told:
+        if demo.finished:
             return ""
-        raise DemoFailed("this terminal has no person: its input has ended. `make demo AUTO=1` needs none")
+        raise DemoFailed("the terminal's input has ended. `make demo AUTO=1` runs without a person")
     finally:
         for task in (telling, gone):
             task.cancel()
@@ -150,14 +148,14 @@ async def _and_then_explore(demo: Demo, stack: AsyncExitStack) -> str:
         if demo.tokens:
             await rest()
             rest = None
-    except Left:
-        demo.terminal.say("\nThe story ends here, as you wish.")
+    except StepDeclined:
+        demo.terminal.say("\nThe remaining steps are left out.")
     await explore(demo, rest)
     return txid
 
 
 async def _main_job(demo: Demo, stack: AsyncExitStack) -> tuple[str, Rest]:
-    """The transaction's id, once it is in a block, and what there is to tell beside. Raises Left."""
+    """The transaction's id, once it is in a block, and what there is to tell beside. Raises StepDeclined."""
     await set_up(demo)
     owner = await stack.enter_async_context(AsyncClient(demo.url))
     await demo.owner.sign_in(owner, demo.mailbox)
@@ -185,7 +183,7 @@ async def _keys(demo: Demo) -> None:
             f"Registering the key of {signer.name} (signerd register): {signer.device.title}, fingerprint "
             f"{signer.device.fingerprint}"
         )
-        await insisted(demo, signer.register)
+        await with_retries(demo, signer.register)
 
     await _at_each(demo, register, len(demo.signers))
 
@@ -224,7 +222,7 @@ async def _pin(demo: Demo, signer: Signer, vault_id: str) -> str:
         f"    {signer.name.capitalize()} reads the verification code {code}\n"
         f"    and compares the first address {vault.first_address}"
     )
-    pinned = await insisted(demo, lambda: signer.daemon.pin(vault_id, code))
+    pinned = await with_retries(demo, lambda: signer.daemon.pin(vault_id, code))
     if not pinned.address_shown:
         raise DemoFailed(f"{signer.device.title} did not show the vault's first address")
     return code
@@ -278,7 +276,7 @@ async def _token(demo: Demo, owner: AsyncClient, vault: Vault) -> None:
         await demo.custody("fund the vault's address", "fund", address, btc)
         await demo.custody("mine", "mine", "1")
 
-    story = TokenStory(owner, demo.workspace_id, vault, holder, demo.tell, approve, confirm, fund)
+    story = TokenSteps(owner, demo.workspace_id, vault, holder, demo.tell, approve, confirm, fund)
     await story.run()
 
 
@@ -288,10 +286,10 @@ async def _approve(demo: Demo, psbt_id: str, acknowledged: tuple[str, ...] = ())
 
 async def _approve_at(demo: Demo, signer: Signer, psbt_id: str, acknowledged: tuple[str, ...]) -> None:
     await signer.is_asked(psbt_id)
-    told = f"{signer.name.capitalize()} approves (signerd approve); {signer.device.title} is asked"
+    finished = f"{signer.name.capitalize()} approves (signerd approve); {signer.device.title} is asked"
 
     async def approve() -> None:
-        demo.tell(told)
+        demo.tell(finished)
         await signer.approve(psbt_id, acknowledged)
 
     if demo.auto:
@@ -299,7 +297,7 @@ async def _approve_at(demo: Demo, signer: Signer, psbt_id: str, acknowledged: tu
         return
     shown = await demo.programs.command("show", "signerd", ["show", psbt_id], env=signer.environment)
     demo.terminal.say(f"\n{signer.name}'s signerd shows:\n{shown}")
-    await insisted(demo, lambda: decided(demo, signer, psbt_id, approve))
+    await with_retries(demo, lambda: ask_approval(demo, signer, psbt_id, approve))
 
 
 async def _confirm(demo: Demo, owner: AsyncClient, psbt_id: str) -> str:

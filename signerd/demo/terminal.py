@@ -1,7 +1,7 @@
-"""The demo's terminal: lines that say how far it is, and one question at a time.
+"""The demo's terminal: progress lines, and one question at a time.
 
-No thread waits for a key: a Ctrl-C or an answer from elsewhere ends a question at once. What was typed before
-a question was on the screen answers nothing.
+Input is read by the event loop, so that a Ctrl-C or an answer from elsewhere ends a question at once. Input
+typed before a question is shown is discarded.
 """
 
 import asyncio
@@ -18,20 +18,20 @@ from typing import Final
 
 import click
 
-# A person who sees nothing move for longer than this wonders whether anything does.
+# Show a progress line after this long without output.
 QUIET_SECONDS: Final = 2.0
 TICK_SECONDS: Final = 1.0
 CLEAR_LINE: Final = "\r\033[K"
 MAX_LINE: Final = 4_096
 
 
-class NobodyThere(Exception):
-    """The terminal's input has ended: no person answers here."""
+class InputEnded(Exception):
+    """The terminal's input has ended, so no question can be answered."""
 
 
 @dataclass
 class Terminal:
-    """One loop uses it, within ``open``."""
+    """Use it within ``open``. Not thread-safe: for one event loop."""
 
     started: float = field(default_factory=time.monotonic)
     _said: float = field(default_factory=time.monotonic)
@@ -47,7 +47,7 @@ class Terminal:
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Read the keyboard, and let a line tick while nothing else is said, for as long as the body runs."""
+        """Read the keyboard and show a ticking progress line during quiet spells, while the body runs."""
         ticking = asyncio.create_task(self._tick()) if sys.stdout.isatty() else None
         try:
             with self._listening():
@@ -59,14 +59,14 @@ class Terminal:
             self._end_tick()
 
     def tell(self, text: str) -> None:
-        """A step that begins, or what came of it, with the seconds since the start."""
+        """Print a step or its result, with the seconds since the start."""
         self.say(
             f"[{time.monotonic() - self.started:5.1f} s] {text}", doing="" if text.startswith(" ") else text
         )
 
     def say(self, text: str, *, doing: str = "") -> None:
-        """A question that is open is asked again below it, so that the cursor stands behind it. ``doing``:
-        what is waited for from now on, as far as one can tell.
+        """Print ``text``, and an open question again below it. ``doing``: the text of the progress line from
+        now on.
         """
         self._end_tick()
         self._doing = doing.strip() or self._doing
@@ -87,8 +87,8 @@ class Terminal:
     ) -> str:
         """One of ``answers``' values, for its key as typed; an empty key is what Enter alone means.
 
-        Others' questions wait for their turn; one that ``gives_way`` is asked again after theirs. ``shown``
-        stands above the question. Raises NobodyThere.
+        One question is open at a time; one that ``gives_way`` is interrupted by the others and asked again
+        after them. ``shown`` is printed above the question. Raises InputEnded.
         """
         while True:
             if not gives_way:
@@ -103,7 +103,7 @@ class Terminal:
                 if not gives_way:
                     self._urgent -= 1
             if typed is None:
-                # The lock is fair: an urgent question stands before ours.
+                # The lock is fair: the urgent question already waits for it.
                 continue
             if (answer := answers.get(typed.strip().lower())) is not None:
                 return answer
@@ -124,7 +124,7 @@ class Terminal:
 
     async def _ask(self, question: str) -> str:
         if self._ended.is_set():
-            raise NobodyThere
+            raise InputEnded
         self._forget_what_was_typed()
         self._end_tick()
         self._question = question
@@ -139,7 +139,7 @@ class Terminal:
             self._answer = None
             self._said = time.monotonic()
             if not answered:
-                # The cursor stands behind a question that is open no more.
+                # End the line of the abandoned question.
                 click.echo()
 
     def _show_question(self) -> None:
@@ -152,7 +152,7 @@ class Terminal:
             descriptor = sys.stdin.fileno()
             loop.add_reader(descriptor, self._read, descriptor)
         except (OSError, ValueError, AttributeError, NotImplementedError):
-            # A file, nothing at all, or Windows.
+            # A file, no input at all, or Windows.
             self._end()
             yield
             return
@@ -162,7 +162,8 @@ class Terminal:
             loop.remove_reader(descriptor)
 
     def _read(self, descriptor: int) -> None:
-        # What made it readable may have been forgotten since. Others use the terminal too: it stays blocking.
+        # The input may have been flushed since. The terminal is shared with other processes, so it stays
+        # blocking.
         if not select.select([descriptor], [], [], 0)[0]:
             return
         try:
@@ -182,7 +183,7 @@ class Terminal:
     def _end(self) -> None:
         self._ended.set()
         if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(NobodyThere())
+            self._answer.set_exception(InputEnded())
 
     def _forget_what_was_typed(self) -> None:
         self._typed = b""

@@ -1,4 +1,4 @@
-"""A token's life in the demo: made, started, sent to its first holder, stopped, and in part destroyed."""
+"""The demo's token steps: deploy, initialise, transfer, pause and burn."""
 
 import asyncio
 import time
@@ -19,10 +19,9 @@ from signerd.demo.programs import STEP_SECONDS, DemoFailed
 
 NAME, TICKER, DECIMALS = "Gold of the House", "GOLD", 2
 FIRST_SUPPLY, MOST = "100000", "500000"
-# Below the vault's limit of one whole token in a transaction: until a token has limits of its own, the
-# vault's count for it.
+# Below the vault's limit of one token per transaction, which applies until the token has its own limits.
 SENT, BURNT = 40, 10
-# What a token's transactions cost here, many times over.
+# Many times the fees of the token's transactions.
 COIN_BTC = "0.01"
 PAUSE_SECONDS = 0.2
 
@@ -32,8 +31,8 @@ Confirm = Callable[[str], Awaitable[str]]
 
 
 @dataclass
-class TokenStory:
-    """``approve`` has two signers sign a proposal, naming the checks that hold it; ``confirm`` mines it;
+class TokenSteps:
+    """``approve`` has two signers sign a proposal, acknowledging the named checks; ``confirm`` mines it;
     ``fund`` sends a coin.
     """
 
@@ -97,8 +96,8 @@ class TokenStory:
         await self.confirm(proposed.psbt_id)
 
     async def _proposed(self, what: str, propose: Callable[[], Awaitable[Made]]) -> Made:
-        """What a block did, to coins and to tokens, is known a moment after the block is: until then it is
-        refused.
+        """The platform indexes coins and tokens a moment after the block; until then it refuses the proposal,
+        so retry.
         """
         deadline = time.monotonic() + STEP_SECONDS
         while True:

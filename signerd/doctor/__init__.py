@@ -1,1 +1,1 @@
-"""Finding the common trouble and saying what to do about it. Nothing here changes anything."""
+"""Read-only checks for common problems, with advice on each."""

@@ -1,4 +1,4 @@
-"""Whether there is a backup of what this machine remembers, and how old it is."""
+"""Whether there is a backup of signerd's state, and how old it is."""
 
 from contextlib import closing
 from datetime import UTC, datetime
@@ -19,11 +19,11 @@ def backup(patient: Patient) -> Finding:
         return Finding(
             Outcome.NOTE,
             told[0],
-            "Without one, a lost disk takes with it what was pinned and what was signed: a payment that is "
-            "asked for again is not recognised.",
+            "Without one, a lost disk loses the pins and the record of what was signed: signerd could not "
+            "recognise a payment that is asked for twice.",
             "signerd backup FILE",
         )
     made = last_made(patient.state)
     return well(
-        "There is nothing to lose yet." if made is None else f"The last backup is of {made:%Y-%m-%d}."
+        "There is nothing to back up yet." if made is None else f"The last backup is of {made:%Y-%m-%d}."
     )

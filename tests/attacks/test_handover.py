@@ -114,9 +114,7 @@ def test_s19_nothing_else_of_it_becomes_the_daemons(answer):
 
 @pytest.mark.parametrize("answer", BAD_ANSWERS, ids=str)
 def test_s19_without_the_guard_the_device_s_word_would_be_kept(answer, monkeypatch):
-    monkeypatch.setattr(
-        "signerd.core.engine._verified", lambda _record, returned, *_rest: returned
-    )
+    monkeypatch.setattr("signerd.core.engine._verified", lambda _record, returned, *_rest: returned)
     step = device_returned(
         at_the_device(answer), DeviceReturned(answer.bytes("answer")), sound().review_context()
     )

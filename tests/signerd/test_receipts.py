@@ -66,4 +66,4 @@ async def _is_none(tmp_path: Path) -> None:
     receipts = receipts_in(file, URL, troubles)
     receipts.hear(str(ONE), receipts.known)
     (sentence,) = troubles.sentences()
-    assert "is lost" in sentence
+    assert "cannot be read" in sentence

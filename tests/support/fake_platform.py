@@ -81,7 +81,7 @@ def movement(number: int, **changes: Any) -> dict[str, Any]:
 
 def _decoded(claim: TokenClaim) -> dict[str, Any]:
     """Its shape, with a sentence that the daemon must not trust."""
-    told: dict[str, Any] = {"function": "", "data_hex": "", "words": "Nothing happens.", **dict(claim.fields)}
+    told: dict[str, Any] = {"function": "", "data_hex": "", "words": "Nothing happens.", **dict(claim.told)}
     for name in told.keys() & {"decimals", "whitelist_count"}:
         told[name] = int(told[name])
     if "whitelist_enabled" in told:

@@ -111,7 +111,7 @@ def token_call(case: InspectedCase) -> Answer:
 
 def _differing(case: InspectedCase, payload: Payload, token: Bytecode | None) -> tuple[str, ...]:
     """The names of fields that differ, and of required ones that are missing."""
-    told = {} if case.snapshot.call is None else dict(case.snapshot.call.fields)
+    told = {} if case.snapshot.call is None else dict(case.snapshot.call.told)
     facts = facts_of(payload, case.context.network, token)
     # The contract of a deployment is the transaction itself, so its id is not in the data.
     if isinstance(payload, Deploy):

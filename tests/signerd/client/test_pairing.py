@@ -83,7 +83,7 @@ def test_the_token_that_the_person_granted_is_stored_for_nobody_else(daemon, tmp
 @SHELLS
 def test_a_no_is_an_error_and_stores_nothing(daemon, tmp_path, shell):
     file = tmp_path / "token"
-    with pytest.raises(NotAllowed, match="did not let"):
+    with pytest.raises(NotAllowed, match="refused to pair this app"):
         answered(daemon, shell, lambda person, request, _code: person.refuse_pairing(request.id), file)
     assert stored_token(file) is None
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from signerd.demo import story
-from signerd.demo.asking import Left, explore, insisted
+from signerd.demo.asking import StepDeclined, explore, with_retries
 from signerd.demo.people import NotSigned
 from signerd.demo.programs import Programs
 from signerd.demo.stage import Demo
@@ -62,22 +62,22 @@ async def test_a_no_is_told_with_what_to_do_and_the_step_is_offered_again(tmp_pa
     attempt = failing(
         NotSigned("you said no."), AddressNotShown("the device said no", hint="Do this."), "done"
     )
-    assert await insisted(demo, attempt) == "done"
+    assert await with_retries(demo, attempt) == "done"
     again = "Try it again? [Y/n]"
     assert said == ["\nNot done: you said no.", again, "\nNot done: the device said no. Do this.", again]
     demo, said = demo_with(tmp_path, "n")
-    with pytest.raises(Left):
-        await insisted(demo, failing(NotSigned("you said no")))
+    with pytest.raises(StepDeclined):
+        await with_retries(demo, failing(NotSigned("you said no")))
     # Where no person is, nobody is asked: the demo fails.
     demo, said = demo_with(tmp_path, auto=True)
     with pytest.raises(NotSigned):
-        await insisted(demo, failing(NotSigned("the device said no")))
+        await with_retries(demo, failing(NotSigned("the device said no")))
     assert said == []
 
 
 def test_unattended_a_refusal_fails_the_demo_and_its_reason_comes_last(monkeypatch, capsys, tmp_path):
     async def main_job(demo: Demo, _stack: object) -> Any:
-        return await insisted(demo, failing(NotSigned("the first signer did not sign: refused")))
+        return await with_retries(demo, failing(NotSigned("the first signer did not sign: refused")))
 
     monkeypatch.setattr(story, "_main_job", main_job)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -88,16 +88,16 @@ def test_unattended_a_refusal_fails_the_demo_and_its_reason_comes_last(monkeypat
 
 
 async def test_the_end_offers_the_token_once_and_waits_until_it_is_told_to_stop(tmp_path):
-    told = []
+    ran = []
 
     async def rest() -> None:
-        assert not demo.told
-        told.append("token")
-        raise Left
+        assert not demo.finished
+        ran.append("token")
+        raise StepDeclined
 
     demo, said = demo_with(tmp_path, "t", "q")
     await explore(demo, rest)
-    assert (told, demo.told) == (["token"], True)
+    assert (ran, demo.finished) == (["token"], True)
     questions = [line for line in said if "stop everything" in line]
     assert ["t: go on" in line for line in questions] == [True, False]
 

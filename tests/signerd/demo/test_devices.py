@@ -10,7 +10,7 @@ import pytest
 from device_simulators.page import Desk, Screen
 from signerd.demo.devices import OF_EVERY_VAULT, DemoDevice
 from signerd.demo.programs import Program
-from signerd.demo.terminal import NobodyThere
+from signerd.demo.terminal import InputEnded
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -20,11 +20,11 @@ class Device:
     """The program of a virtual device: what it tells, and what it was told."""
 
     def __init__(self) -> None:
-        self.told: asyncio.Queue[str] = asyncio.Queue()
+        self.sent: asyncio.Queue[str] = asyncio.Queue()
         self._events: asyncio.Queue[str] = asyncio.Queue()
 
     async def say(self, text: str) -> None:
-        self.told.put_nowait(text)
+        self.sent.put_nowait(text)
 
     async def stop(self) -> None:
         pass
@@ -78,7 +78,7 @@ async def test_a_question_is_answered_in_either_place_and_is_open_in_neither_the
         await on_the_page(1)
         assert await terminal.asked.get() == 1
         await desk.press(0, 1, yes=True)
-        assert await program.told.get() == "yes 1"
+        assert await program.sent.get() == "yes 1"
         # The device says what it took; the terminal asks no more.
         program.tells("approved", 1)
         await on_the_page(0)
@@ -86,7 +86,7 @@ async def test_a_question_is_answered_in_either_place_and_is_open_in_neither_the
         assert await terminal.asked.get() == 2
         assert terminal.ended == [(1, "approved")]
         terminal.answer.put_nowait("no")
-        assert await program.told.get() == "no 2"
+        assert await program.sent.get() == "no 2"
         program.tells("refused", 2)
         # The host gave up; then nobody is at the terminal, and the page still has its buttons.
         program.tells("prompt", 3)
@@ -94,10 +94,10 @@ async def test_a_question_is_answered_in_either_place_and_is_open_in_neither_the
         program.tells("prompt", 4)
         while await terminal.asked.get() != 4:
             pass
-        terminal.answer.put_nowait(NobodyThere())
+        terminal.answer.put_nowait(InputEnded())
         await on_the_page(4)
         await desk.press(0, 4, yes=False)
-        assert await program.told.get() == "no 4"
+        assert await program.sent.get() == "no 4"
         await device.stop()
 
 

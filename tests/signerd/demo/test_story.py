@@ -17,10 +17,10 @@ COMMANDS = {"signerd": signerd.list_commands(None), "custody": custody.commands}
 
 
 def test_every_command_that_the_story_names_is_there() -> None:
-    told = re.findall(
+    given = re.findall(
         r"\(((?:signerd|custody) [a-z]+(?:, (?:signerd|custody) [a-z]+)*)\)", text_of_the_story()
     )
-    named = [command.split() for together in told for command in together.split(", ")]
+    named = [command.split() for together in given for command in together.split(", ")]
     assert {name for _, name in named} == {"login", "register", "pin", "fund", "mine", "approve"}
     assert [(program, name) for program, name in named if name not in COMMANDS[program]] == []
 

@@ -11,7 +11,7 @@ from typing import TextIO
 
 import pytest
 
-from signerd.demo.terminal import NobodyThere, Terminal, boxed
+from signerd.demo.terminal import InputEnded, Terminal, boxed
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -106,7 +106,7 @@ async def test_where_nobody_is_a_question_is_not_waited_for(monkeypatch, capsys)
         monkeypatch.setattr(sys, "stdin", stdin)
         terminal = Terminal()
         async with terminal.open(), asyncio.timeout(PATIENCE):
-            with pytest.raises(NobodyThere):
+            with pytest.raises(InputEnded):
                 await terminal.choose("Approve?", YES_NO)
             await terminal.ended()
 

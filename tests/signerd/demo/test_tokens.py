@@ -27,9 +27,9 @@ class Nobody:
         raise AssertionError
 
 
-def story() -> tokens.TokenStory:
+def story() -> tokens.TokenSteps:
     owner, vault, nobody = cast("AsyncClient", None), cast("Vault", None), Nobody()
-    return tokens.TokenStory(owner, 1, vault, "", print, nobody, nobody, nobody)
+    return tokens.TokenSteps(owner, 1, vault, "", print, nobody, nobody, nobody)
 
 
 def refusal() -> ApiError:

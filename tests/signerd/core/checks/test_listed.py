@@ -160,7 +160,7 @@ def test_a_call_brings_no_list_though_its_token_began_with_one() -> None:
 
 
 def told(token: Bytecode, **lies: str) -> TokenClaim:
-    honest = dict(claim_of(token.deployment, token_psbt(token.deployment).tx.txid).fields)
+    honest = dict(claim_of(token.deployment, token_psbt(token.deployment).tx.txid).told)
     facts = {"whitelist_count": str(len(token.whitelist)), "whitelist_hash": token.whitelist_hash.hex()}
     return TokenClaim(tuple({**honest, **facts, **lies}.items()))
 

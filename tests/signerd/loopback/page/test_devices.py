@@ -164,7 +164,12 @@ async def test_registering_shows_the_keys_and_is_bound_to_them(daemon, browser, 
     assert "Read its keys" in whole(await browser.get(f"/devices/{device}/register")).words
     html = whole(await browser.post(f"/devices/{device}/register/keys"))
     text = shown_words(html)
-    for words in (str(ALICE.fingerprint), "m/48h/1h/7h/2h", "m/84h/1h/0h", "It is a program and no device"):
+    for words in (
+        str(ALICE.fingerprint),
+        "m/48h/1h/7h/2h",
+        "m/84h/1h/0h",
+        "It is a program, not a hardware device",
+    ):
         assert words in text
     digest = field_of(html, "digest")
     stale = await browser.post(f"/devices/{device}/register", data={"digest": "0" * 64})
