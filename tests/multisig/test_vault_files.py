@@ -178,7 +178,7 @@ def test_s15_a_missing_cosigner_is_refused(kept):
 def test_s15_another_key_in_a_cosigners_place_is_refused():
     other = MALLORY.vault_key()
     swapped = (*SPEND.xpubs[1:], (other.xpub, other.origin))
-    with pytest.raises(InvalidPsbt, match="no coin of the account keys"):
+    with pytest.raises(InvalidPsbt, match="not a coin of the account keys"):
         vault_of_psbt(replace(SPEND, xpubs=swapped), NETWORK)
 
 

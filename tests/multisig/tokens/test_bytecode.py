@@ -150,7 +150,7 @@ def test_a_refusal_never_repeats_what_it_refuses():
     [
         ({"template_version": 2}, "template's version"),
         ({"template_version": True}, "template's version"),
-        ({"whitelist_enabled": 0}, "yes or no"),
+        ({"whitelist_enabled": 0}, "either on or off"),
         ({"name": ""}, "1 to 64"),
         ({"name": None}, "1 to 64"),
         ({"ticker": "gold"}, "ticker is not"),

@@ -188,7 +188,7 @@ def test_a_call_that_is_wrong_cannot_be_built(fields, says):
         ({"total_supply": False}, "whole number"),
         ({"total_supply": 0, "max_supply": 0}, "maximum supply is zero"),
         ({"max_supply": MAX_TOKEN_AMOUNT + 1}, "at most 92233720368547758.07"),
-        ({"whitelist_enabled": 1}, "yes or no"),
+        ({"whitelist_enabled": 1}, "either on or off"),
     ],
 )
 def test_a_deployment_that_is_wrong_cannot_be_built(fields, says):

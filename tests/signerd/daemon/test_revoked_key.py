@@ -103,7 +103,7 @@ async def test_f_a_list_of_keys_that_makes_no_sense_is_told_and_asked_for_again(
     platform.after = lambda r: httpx.Response(200, json={"no": "list"}) if r.url.path == KEYS[1] else None
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until(lambda: bool(daemon.troubles.sentences()))
-        assert any("How your key stands" in note for note in (await daemon.status()).notes)
+        assert any("The status of your key" in note for note in (await daemon.status()).notes)
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         platform.after = lambda _request: None
         await until_state(daemon, "p-1", State.REFUSED)

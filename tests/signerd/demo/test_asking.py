@@ -135,7 +135,7 @@ def killed_where_it_hangs(program: "subprocess.Popen[str]") -> Iterator[None]:
         (("n", CTRL_C), 0, "Stopped."),
         (("y", "q"), 0, "Stopped."),
         (("y", None), 0, "Stopped."),
-        ((None,), story.EXIT_FAILED, "`make demo AUTO=1` needs none"),
+        ((None,), story.EXIT_FAILED, "`make demo AUTO=1` runs without a person"),
     ],
     ids=[
         "ctrl-c-at-a-question",
