@@ -6,23 +6,14 @@ import pytest
 
 from custody.server.service.mail.waiting import GATHER, INTERVAL
 from tests.support.custody import SHOP, Desk, ok
-from tests.support.prepared import Story
 
 ALICE, BOB, CAROL = "alice@example.org", "bob@example.org", "carol@example.org"
 EVERYBODY = [ALICE, BOB, CAROL]
 
 
 @pytest.fixture
-def beginning() -> Story:
-    return six_coins
-
-
-def six_coins(desk: Desk) -> None:
-    desk.deposit(*[100_000] * 6)
-
-
-@pytest.fixture
 def desk(desk: Desk) -> Desk:
+    desk.deposit(*[100_000] * 6)
     desk.world.mail.sent.clear()
     return desk
 

@@ -7,7 +7,6 @@ from custody.server.service.proposals.drafting import Drafter
 from custody.server.store.models import CoinLock, Proposal, User
 from multisig import Psbt
 from tests.support.custody import CAFE, SHOP, Desk, ok, refused
-from tests.support.prepared import Story
 from tests.support.replacing import cancel, finished, made
 
 
@@ -25,16 +24,8 @@ def spent(psbt_base64: str) -> set[str]:
 
 
 @pytest.fixture
-def beginning() -> Story:
-    return three_coins
-
-
-def three_coins(desk: Desk) -> None:
-    desk.deposit(1_000_000, 700_000, 500_000)
-
-
-@pytest.fixture
 def rich(desk):
+    desk.deposit(1_000_000, 700_000, 500_000)
     return desk
 
 

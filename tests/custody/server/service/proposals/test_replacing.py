@@ -6,8 +6,7 @@ import pytest
 
 from custody.server.store.models import CoinLock, Proposal
 from multisig import Network, OutPoint, Psbt, Transaction, inspect
-from tests.support.custody import CAFE, SHOP, Desk, ok, refused
-from tests.support.prepared import Story, nothing, three_deposits
+from tests.support.custody import CAFE, SHOP, ok, refused
 from tests.support.profiles import approve_forward, forward, grant, profile_of
 from tests.support.replacing import (
     bump,
@@ -23,20 +22,9 @@ from tests.support.replacing import (
 
 
 @pytest.fixture
-def beginning(request: pytest.FixtureRequest) -> Story:
-    return a_proposal if "first" in request.fixturenames else nothing
-
-
-def a_proposal(desk: Desk) -> None:
-    """150,000 sat to the shop at 2 sat/vB."""
-    three_deposits(desk)
-    made(desk.propose(150_000, fee_rate="2", description="rent", op_return="invoice 7"))
-
-
-@pytest.fixture
 def first(funded):
-    (proposal,) = funded.rows(Proposal)
-    return proposal.id
+    """150,000 sat to the shop at 2 sat/vB."""
+    return made(funded.propose(150_000, fee_rate="2", description="rent", op_return="invoice 7"))
 
 
 def seen(desk, psbt_id):

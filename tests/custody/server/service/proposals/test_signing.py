@@ -10,9 +10,8 @@ from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.sign_in.sessions import end_sessions
 from custody.server.store.models import Job, Key, Proposal, Signature
 from multisig import Network, Psbt, Sats, TxOut, Vault, finalise
-from tests.support.custody import Desk, ok, refused, sign
+from tests.support.custody import ok, refused, sign
 from tests.support.platform import seed
-from tests.support.prepared import Story, three_deposits
 from tests.support.wallets import with_input, with_output
 
 SIGHASH_NONE, SIGHASH_SINGLE, SIGHASH_ANYONE = 2, 3, 0x81
@@ -20,21 +19,11 @@ ORDER = 0xFFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFE_BAAEDCE6_AF48A03B_BFD25E8C_D036414
 
 
 @pytest.fixture
-def beginning() -> Story:
-    return a_proposal
-
-
-def a_proposal(desk: Desk) -> None:
-    """Spends two coins, so that an input can be left out."""
-    three_deposits(desk)
-    created = ok(desk.propose(250_000, 200_000))
-    assert len(Psbt.parse(created["psbt_base64"]).inputs) >= 2
-
-
-@pytest.fixture
 def psbt_id(funded):
-    (proposal,) = funded.rows(Proposal)
-    return proposal.id
+    """Spends two coins, so that an input can be left out."""
+    created = ok(funded.propose(250_000, 200_000))
+    assert len(Psbt.parse(created["psbt_base64"]).inputs) >= 2
+    return created["psbt_id"]
 
 
 def flipped(signature: bytes) -> bytes:
