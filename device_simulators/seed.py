@@ -6,6 +6,7 @@ only.
 
 import hashlib
 import hmac
+from functools import lru_cache
 from typing import Self
 
 from coincurve import PrivateKey
@@ -94,7 +95,7 @@ class Seed:
     def _node(self, path: DerivationPath) -> "_Node":
         node = self._master
         for step in path:
-            node = node.child(step)
+            node = _child(node, step)
         return node
 
 
@@ -118,12 +119,6 @@ class _Node:
     def fingerprint(self) -> Fingerprint:
         return Fingerprint(hash160(self.public_key)[:4])
 
-    def child(self, index: int) -> "_Node":
-        """CKDpriv of BIP-32. A tweak out of range, one in 2^127, raises ValueError."""
-        parent = b"\x00" + self.key.secret if index & HARDENED else self.public_key
-        digest = hmac.digest(self.chain_code, parent + index.to_bytes(4, "big"), hashlib.sha512)
-        return _Node(self.key.add(digest[:32]), digest[32:], self.depth + 1, self.fingerprint, index)
-
     def xpub(self, network: Network) -> ExtendedPublicKey:
         return ExtendedPublicKey(
             kind=network.kind,
@@ -136,3 +131,14 @@ class _Node:
 
     def __repr__(self) -> str:
         return f"_Node(depth={self.depth}, key=***)"
+
+
+@lru_cache(maxsize=1024)
+def _child(node: _Node, index: int) -> _Node:
+    """CKDpriv of BIP-32. A tweak out of range, one in 2^127, raises ValueError.
+
+    Cached, for every key and every signature of an account walks the same first steps.
+    """
+    parent = b"\x00" + node.key.secret if index & HARDENED else node.public_key
+    digest = hmac.digest(node.chain_code, parent + index.to_bytes(4, "big"), hashlib.sha512)
+    return _Node(node.key.add(digest[:32]), digest[32:], node.depth + 1, node.fingerprint, index)

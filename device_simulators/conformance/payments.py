@@ -4,6 +4,7 @@ same bytes.
 
 import hashlib
 from dataclasses import replace
+from functools import cache
 
 from coincurve import PrivateKey
 
@@ -25,6 +26,7 @@ from multisig import (
 )
 
 
+@cache
 def foreign_script(label: str = "shop") -> bytes:
     """A P2WPKH script outside the wallet."""
     return p2wpkh(PrivateKey(hashlib.sha256(label.encode()).digest()).public_key.format())
