@@ -1,35 +1,41 @@
 """HWI's own command line as it is shipped, given the libusb that the wheel bundles:
-`python -m tests.support.hwi_command`.
+`python -m tests.support.hwi_command`. It takes lists of arguments and answers each.
 """
 
 import ctypes
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import libusb_package
 import usb1
 
+# What each command is given.
+HERE = ("--emulators", "--chain", "test")
+
 
 def hwi(*arguments):
-    """Run it as a program of its own and give what it prints, parsed."""
-    command = [
-        sys.executable,
-        "-m",
-        "tests.support.hwi_command",
-        "--emulators",
-        "--chain",
-        "test",
-        *arguments,
-    ]
+    """What one command answers."""
+    (answer,) = each_of([arguments])
+    return answer
+
+
+def each_of(commands: Sequence[Sequence[str]]) -> list:
+    """What the commands answer, one after the other, in a program of their own: to start it for each takes
+    most of what they take.
+    """
+    command = [sys.executable, "-m", "tests.support.hwi_command", json.dumps(commands)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    if not done.stdout.strip():
-        raise AssertionError(f"hwi printed nothing: {done.stderr}")
-    return json.loads(done.stdout)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    if len(answers) != len(commands):
+        raise AssertionError(f"hwi answered {len(answers)} of {len(commands)}: {done.stderr}")
+    return answers
 
 
 if __name__ == "__main__":
     usb1.loadLibrary(ctypes.CDLL(str(libusb_package.get_library_path())))
-    from hwilib._cli import main
+    from hwilib._cli import process_commands
 
-    main()
+    for given in json.loads(sys.argv[1]):
+        print(json.dumps(process_commands([*HERE, *given])), flush=True)  # noqa: T201 - the answer to the parent process

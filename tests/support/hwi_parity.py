@@ -21,9 +21,9 @@ from signerd.core.audit import Note
 from signerd.core.values import Limits, OwnKey
 from signerd.journal import Journal
 from signerd.loopback.serve import serving
-from tests.support.daemons import daemon_at, make_config
+from tests.support.daemons import daemon_at, make_config, unhurried_sleep
 from tests.support.fake_platform import FakePlatform
-from tests.support.hwi_command import hwi
+from tests.support.hwi_command import each_of
 from tests.support.namespace import raise_loopback
 from tests.support.real_signer import ready
 from tests.support.virtual import profile, seed, spend, vault_key
@@ -67,9 +67,9 @@ def commands_of(family):
     return [name for name in COMMANDS if family is ONE or name not in OF_ONE]
 
 
-def asked(name, program):
+def arguments_of(name):
     named = () if name in {"enumerate", "no device"} else ("--fingerprint", FINGERPRINT)
-    return program(*named, *COMMANDS[name])
+    return [*named, *COMMANDS[name]]
 
 
 def ours(state):
@@ -115,9 +115,10 @@ async def signerd_at(endpoint, state):
     with Journal(state, network=NETWORK, limits=Limits()) as journal:
         keys = (OwnKey(PROFILE.key, "profile", 0), OwnKey(vault_key(0, NETWORK), "vault", 0))
         journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
+    config = make_config(network=NETWORK.value)
     async with (
         Bridge(network=NETWORK, endpoints=[endpoint], usb=False) as bridge,
-        daemon_at(state, FakePlatform(state), bridge, config=make_config(network=NETWORK.value)) as daemon,
+        daemon_at(state, FakePlatform(state), bridge, config=config, sleep=unhurried_sleep) as daemon,
         serving(daemon, state),
     ):
         await ready(daemon)
@@ -128,8 +129,10 @@ async def signerd_at(endpoint, state):
             person.cancel()
 
 
-async def all_of(program, family):
-    return {name: await asyncio.to_thread(asked, name, program) for name in commands_of(family)}
+async def theirs(family):
+    names = commands_of(family)
+    answers = await asyncio.to_thread(each_of, [arguments_of(name) for name in names])
+    return dict(zip(names, answers, strict=True))
 
 
 async def scenario(family):
@@ -140,12 +143,17 @@ async def scenario(family):
     endpoint = await (device.start(place) if isinstance(place, Path) else device.start(port=place))
     assert isinstance(endpoint, Endpoint)
     try:
-        theirs = await all_of(hwi, family)
+        told = await theirs(family)
         device.panel.script = approve_all
         with tempfile.TemporaryDirectory(prefix="parity") as folder:
             state = Path(folder) / "s"
             async with signerd_at(endpoint, state):
-                return {"theirs": theirs, "ours": await all_of(ours(state), family)}
+                program = ours(state)
+                answers = {
+                    name: await asyncio.to_thread(program, *arguments_of(name))
+                    for name in commands_of(family)
+                }
+                return {"theirs": told, "ours": answers}
     finally:
         await device.stop()
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.hwi_command import hwi
+from tests.support.hwi_command import each_of, hwi
 from tests.support.namespace import raise_loopback
 from tests.support.virtual import SEED_WORDS, spend, vault
 
@@ -36,14 +36,16 @@ def play(*options: str) -> dict:
 def _answers() -> dict:
     (entry,) = [device for device in hwi("enumerate") if device["type"] == "trezor"]
     named = ("-t", "trezor", "-d", entry["path"])
-    return {
-        "enumerate": entry,
-        "getxpub": hwi(*named, "getxpub", ACCOUNT),
-        "found": hwi("-f", entry["fingerprint"], "getxpub", ACCOUNT) if "fingerprint" in entry else None,
-        "signtx": hwi(*named, "signtx", spend(vault()).to_base64()),
-        "address": hwi(*named, "displayaddress", "--path", "m/84h/1h/0h/0/5", "--addr-type", "wit"),
-        "signmessage": hwi(*named, "signmessage", "hello there", "m/84h/1h/0h/0/0"),
+    asked = {
+        "getxpub": (*named, "getxpub", ACCOUNT),
+        "signtx": (*named, "signtx", spend(vault()).to_base64()),
+        "address": (*named, "displayaddress", "--path", "m/84h/1h/0h/0/5", "--addr-type", "wit"),
+        "signmessage": (*named, "signmessage", "hello there", "m/84h/1h/0h/0/0"),
     }
+    if "fingerprint" in entry:
+        asked["found"] = ("-f", entry["fingerprint"], "getxpub", ACCOUNT)
+    answers = zip(asked, each_of(list(asked.values())), strict=True)
+    return {"enumerate": entry, "found": None, **dict(answers)}
 
 
 if __name__ == "__main__":

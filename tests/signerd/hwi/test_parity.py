@@ -25,7 +25,7 @@ pytestmark = pytest.mark.namespace
 
 @pytest.fixture(scope="module", params=drawn(sorted(DIFFERENCES), 1, of=__name__))
 def seen(request):
-    # Some twenty programs, one after the other, each of which loads HWI or the whole of multisig.
+    # Some ten programs, one after the other, each of which loads the whole of multisig.
     found = run_isolated("hwi_parity", request.param, deadline=1200)
     return request.param, found["theirs"], found["ours"]
 

@@ -182,9 +182,10 @@ def test_l2_l13_no_answer_goes_beyond_the_rights_of_who_asks(row: Route, callers
         assert callers.daemon.service.feed.last == before
 
 
-@pytest.mark.parametrize("row", ROUTES, ids=lambda row: f"{row.method} {row.path}")
-def test_every_row_says_what_it_needs_and_what_may_go_wrong(row: Route) -> None:
-    operation = describe(ROUTES, PREFIX)["paths"][PREFIX + row.path][row.method.lower()]
-    assert operation["x-needs"] == row.needs
-    assert set(operation["responses"]) >= {"401", "403", "404", "409", "413", "422", "429", "503"}
-    assert len(set(operation["responses"]) & {"200", "204"}) == 1
+def test_every_row_says_what_it_needs_and_what_may_go_wrong() -> None:
+    paths = describe(ROUTES, PREFIX)["paths"]
+    for row in ROUTES:
+        operation = paths[PREFIX + row.path][row.method.lower()]
+        assert operation["x-needs"] == row.needs, row
+        assert set(operation["responses"]) >= {"401", "403", "404", "409", "413", "422", "429", "503"}, row
+        assert len(set(operation["responses"]) & {"200", "204"}) == 1, row
