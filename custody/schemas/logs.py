@@ -84,15 +84,24 @@ class AuditLogEntry(Shape):
     user_name: Label
 
 
+class LogRecipient(Shape):
+    """Whom a payment pays: the first address, and how many others."""
+
+    address: Label
+    others: Count
+
+
 class LogsPage(Shape):
     """Oldest first, so that rows appended meanwhile move nothing, unless ``order`` says otherwise. ``total`` counts all pages.
 
     ``next_cursor`` is null on the last page. ``names``: what the rows name by an id, and who acted, as they are called now,
-    by the words that stand there: ``vault 1f…``, ``role 3``, ``user 7``; what has no name is left out.
+    by the words that stand there: ``vault 1f…``, ``role 3``, ``user 7``; what has no name is left out. ``recipients``: whom
+    the payments pay that the rows name, by their ids, for who may read payments.
     """  # noqa: E501
 
     logs: Many[AuditLogEntry]
     names: dict[Label, Prose] = Field(default_factory=dict, max_length=MAX_NAMES)
+    recipients: dict[Label, LogRecipient] = Field(default_factory=dict, max_length=MAX_NAMES)
     page: Count
     page_size: Count
     total: Int64

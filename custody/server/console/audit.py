@@ -3,11 +3,13 @@
 from itertools import pairwise
 from typing import Any
 
+from markupsafe import Markup
 from starlette.responses import Response
 
 from custody.pages.headers import HEADERS
 from custody.schemas.logs import AuditLogEntry, LogsPage
-from custody.server.console.audit_words import told
+from custody.server.console.audit_words import recipient_words, told
+from custody.server.console.proposals import labels_of
 from custody.server.console.table import Row
 from custody.server.console.typed import require_days_in_order
 from custody.server.console.visit import Visit
@@ -33,11 +35,12 @@ def audit(visit: Visit) -> Response:
         page = visit.get("get-logs", **wanted, **cursor, order="newest", page_size=PAGE)
     except Invalid as error:
         visit.problem = error
+    recipients = _recipients(visit, page)
     return visit.page(
         "audit/audit.html",
         here="audit",
         page=page,
-        rows=[(entry, told(entry, page.names).sentence) for entry in page.logs],
+        rows=[(entry, told(entry, page.names, recipients).sentence) for entry in page.logs],
         people=_people(visit, page),
         person_id=visit.query("user_uuid"),
         is_first=before is None,
@@ -48,6 +51,15 @@ def audit(visit: Visit) -> Response:
         filters={name: str(value) for name, value in wanted.items() if name not in _IDS},
         is_chained=None if len(wanted) > len(_IDS) else _follow_one_another(page.logs),
     )
+
+
+def _recipients(visit: Visit, page: LogsPage) -> dict[str, Markup]:
+    """By a payment's id: the first one's name in the address book as it is now, else the address, short."""
+    labels = labels_of(visit, sorted({each.address for each in page.recipients.values()}))
+    return {
+        psbt_id: recipient_words(each.address, labels.get(each.address), each.others)
+        for psbt_id, each in page.recipients.items()
+    }
 
 
 def _people(visit: Visit, page: LogsPage) -> list[tuple[str, str]]:

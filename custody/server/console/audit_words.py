@@ -157,13 +157,13 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
         # --- payments
         "PROPOSAL_CREATED": (
             (_CREATED + "{sats} sat with the fee, tx {text}, replaces {version}",
-             "proposed a newer version of the proposal {version}, of the vault {vault}: {sats}"),
+             "proposed a newer version of the proposal {version}, of the vault {vault}{paid}: {sats}"),
             (_CREATED + "{sats} sat with the fee, tx {text}, takes back {version}",
              "proposed to take back the proposal {version} from the vault {vault}"),
             (_CREATED + "{sats} sat with the fee, evacuation {text}, tx {text2}",
              "proposed to move the coins of the vault {vault} away: {sats} with the fee"),
             (_CREATED + "{sats} sat with the fee, tx {text}",
-             "proposed the payment {proposal} from the vault {vault}: {sats} with the fee"),
+             "proposed the payment {proposal} from the vault {vault}{paid}: {sats} with the fee"),
             (_CREATED + "{sats} sat of fee, tx {text}, accelerates {version}",
              "proposed to pay {sats} from the vault {vault} for the proposal {version} to be mined sooner"),
             (_CREATED + "a proof that moves nothing, {more}, tx {text}",
@@ -282,18 +282,31 @@ class Told:
     is_known: bool
 
 
-def told(entry: AuditLogEntry, names: Mapping[str, str]) -> Told:
-    """``names``: by the words that stand in the row (`LogsPage`). Markup escapes each part."""
+def told(
+    entry: AuditLogEntry, names: Mapping[str, str], recipients: Mapping[str, Markup] = MappingProxyType({})
+) -> Told:
+    """``names``: by the words that stand in the row (`LogsPage`). ``recipients``: whom a payment pays, by its
+    id. Markup escapes each part.
+    """
     who = who_of(entry, names)
     if (found := _read(entry)) is not None:
         sentence, read = found
         parts = {each: _words(each, value, names) for each, value in read}
+        paid = recipients.get(dict(read).get("proposal", ""))
+        parts["paid"] = Markup(" to {}").format(paid) if paid else ""
         said = Markup(sentence).format(**parts)  # noqa: S704 - the table's own words
         return Told(said if sentence[0].isupper() else Markup("{} {}").format(who, said), is_known=True)
     if entry.category == Category.ACCESS:
         return Told(_refused(who, entry), is_known=True)
     stored = Markup("{}, {}: {}").format(who, _of_code(entry.action), plain(entry.description))
     return Told(stored, is_known=False)
+
+
+def recipient_words(address: str, name: str | None, others: int) -> Markup:
+    """A name stands out, so that none of it reads as the sentence's own words."""
+    first = _strong(name) if name else Markup("{}…{}").format(plain(address[:8]), plain(address[-6:]))
+    more = f" and {others} {'other' if others == 1 else 'others'}" if others else ""
+    return first + more
 
 
 def who_of(entry: AuditLogEntry, names: Mapping[str, str]) -> Markup:

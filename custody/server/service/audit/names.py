@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Select, exists, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.logs import MAX_NAMES
+from custody.schemas.logs import MAX_NAMES, LogRecipient
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import AuditRow, chain_of
 from custody.server.domain.credentials import WorkspaceAccess
@@ -69,6 +69,22 @@ def names_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]) -> 
             if name and workspace_id == access.workspace_id:
                 names[f"{kind} {key}"] = name
     return names
+
+
+def recipients_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]) -> dict[str, LogRecipient]:
+    """Of the payments that the rows say were proposed, by id, where the reader may read them."""
+    created = (row.description for row in rows if row.action == "PROPOSAL_CREATED")
+    wanted = {
+        found[2] for text in created if (found := _ID.match(text)) is not None and found[1] == "proposal"
+    }
+    if not wanted or not access.holds_any(_READERS):
+        return {}
+    query = select(Proposal.id, Proposal.recipients, Proposal.workspace_id).where(Proposal.id.in_(wanted))
+    return {
+        key: LogRecipient(address=paid[0], others=len(set(paid)) - 1)
+        for key, paid, workspace_id in db.execute(query)
+        if paid and workspace_id == access.workspace_id
+    }
 
 
 def _names_of(kind: str, wanted: Iterable[str]) -> Select[Any]:

@@ -13,7 +13,7 @@ from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import Fault, Invalid, NotFound, NotOrgMember
 from custody.server.domain.export import write_csv
 from custody.server.service.audit.log import AuditLog, chained_rows
-from custody.server.service.audit.names import names_in
+from custody.server.service.audit.names import names_in, recipients_in
 from custody.server.store.models import AuditEvent, Membership, Workspace
 from custody.server.store.store import within_days
 
@@ -59,6 +59,7 @@ class Logs:
         return wire.LogsPage(
             logs=[_entry(chained) for chained in shown],
             names=names_in(db, access, [chained.row for chained in shown]),
+            recipients=recipients_in(db, access, [chained.row for chained in shown]),
             page=query.page,
             page_size=query.page_size,
             total=_count(db, conditions),

@@ -6,7 +6,7 @@ from custody.server.console import audit
 from custody.server.domain.export import read_csv
 from custody.server.store.models import AuditEvent, User
 from tests.support.console import SAME_SITE
-from tests.support.custody import ok
+from tests.support.custody import SHOP, ok
 
 
 def test_the_newest_come_first_in_pages_and_follow_one_another(desk, browse, monkeypatch):
@@ -29,14 +29,16 @@ def test_rows_are_sentences_by_names_and_may_be_of_one_person(desk, browse):
     ok(desk.admin.post("/api/v1/update-vault", {"workspace_id": 1, "vault_id": vault_id, **limits}))
     desk.deposit(50_000_000)
     psbt_id = ok(desk.propose(10_000, description="Rent"))["psbt_id"]
+    book = {"workspace_id": 1, "name": "Landlord", "address": SHOP}
+    ok(desk.admin.post("/api/v1/add-whitelist-address", book))
     desk.decline("alice", psbt_id)
     with desk.world.platform.services.store.write() as db:
         db.execute(update(User).where(User.email == "admin@example.org").values(first_name="<b>Ada"))
     person = browse("admin").open(f"/console/w/{desk.workspace_id}/audit")
-    told = [cells[1] for cells in person.rows]
+    told = [cells[1] for cells in person.rows if "address book" not in cells[1]]
     assert told[0] == "alice@example.org declined the proposal Rent."
     assert told[1].startswith(
-        "<b>Ada (admin@example.org) proposed the payment Rent from the vault Treasury: 0.0001"
+        "<b>Ada (admin@example.org) proposed the payment Rent from the vault Treasury to Landlord: 0.0001"
     )
     assert told[2].startswith(
         "<b>Ada (admin@example.org) changed the limit of the vault Treasury from 10 BTC in each payment"
@@ -61,6 +63,7 @@ def test_titles_are_for_who_may_see_payments(desk, browse):
     person = browse("alice").open(f"/console/w/{desk.workspace_id}/audit")
     assert "Treasury" in person.words
     assert "Rent" not in person.words
+    assert f"{SHOP[:8]}…" not in person.words
 
 
 def test_a_changed_row_is_told(desk, browse):

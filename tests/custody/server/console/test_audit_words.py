@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from markupsafe import escape
 
 from custody.schemas.logs import AuditLogEntry
-from custody.server.console.audit_words import told
+from custody.server.console.audit_words import recipient_words, told
 from custody.server.web.endpoint import Auth
 from custody.server.web.routes import ENDPOINTS
 from custody.server.web.runner import REFUSALS
@@ -63,6 +63,22 @@ def test_what_a_role_may_do_is_never_hidden_by_its_name():
     )
     sentence = told(row("ROLE_CREATED", written), {}).sentence
     assert f"<b>{name}</b>, whose members each pay at most 100 BTC in all payments of a calendar" in sentence
+
+
+@given(NAMES, st.integers(0, 2))
+def test_a_recipients_name_rewrites_no_sentence(name, others):
+    proposal, vault = "1f" * 16, "2e" * 16
+    written = f"proposal {proposal} of vault {vault}, 5000 sat with the fee, tx {'ab' * 32}"
+    paid = recipient_words("bc1q" + "x" * 38, name, others)
+    sentence = told(row("PROPOSAL_CREATED", written), {}, {proposal: paid}).sentence
+    more = ("", " and 1 other", " and 2 others")[others]
+    assert f"to <b>{escape(name)}</b>{more}: " in sentence
+    assert (
+        "to bc1qxxxx…xxxxxx"
+        in told(
+            row("PROPOSAL_CREATED", written), {}, {proposal: recipient_words("bc1q" + "x" * 38, None, 0)}
+        ).sentence
+    )
 
 
 def test_a_limit_is_told_with_what_it_bounds_before_and_after():
