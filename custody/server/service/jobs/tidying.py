@@ -94,7 +94,7 @@ def _challenges(db: Session, now: datetime) -> int:
 
 
 def _registrations(db: Session, now: datetime) -> int:
-    """Those that nobody confirmed. They hold the address of whoever was registered, asked or not."""
+    """Those that nobody confirmed. They hold the address of a person who may not have asked for it."""
     over = Registration.created_at <= now - REGISTRATION_LIFETIME
     found = db.scalars(select(Registration.id).where(over).limit(BATCH)).all()
     db.execute(delete(Registration).where(Registration.id.in_(found)))
