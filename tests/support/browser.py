@@ -229,7 +229,8 @@ MOST_SHIFTED = 0.01
 def shifts(page: Page) -> list[str]:
     """What `FOLLOW_SHIFTS`, run before the page's own scripts, has seen since the page was opened."""
     moved = page.evaluate("window.shifted")
-    return [f"its layout has shifted by {moved:.3f}"] if moved > MOST_SHIFTED else []
+    width = page.viewport_size["width"]
+    return [f"its layout has shifted by {moved:.3f}, at {width} pixels"] if moved > MOST_SHIFTED else []
 
 
 def judge(page: Page, name: str) -> list[str]:

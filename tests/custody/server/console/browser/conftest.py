@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.support.browser import (
     FOLLOW_SHIFTS,
+    NARROW,
     PATIENCE_MS,
     WIDE,
     Complaints,
@@ -21,6 +22,7 @@ from tests.support.browser import (
 )
 from tests.support.console import Visitor, served_app
 from tests.support.custody import Desk
+from tests.support.examples import drawn
 
 __all__ = ["browser", "chromium"]
 
@@ -45,8 +47,11 @@ class Window:
         return f"/console/w/{self.desk.workspace_id}"
 
     def page(self, path: str = "/console/", *, person: str | None = "admin", **options: Any) -> Page:
-        """In a browser of its own in which that person is signed in; None: who is not."""
-        usual = {"viewport": WIDE, "reduced_motion": "reduce", "base_url": self.origin}
+        """In a browser of its own in which that person is signed in; None: who is not. The run draws its
+        width.
+        """
+        width, *_ = drawn((WIDE, NARROW), 1, of=path)
+        usual = {"viewport": width, "reduced_motion": "reduce", "base_url": self.origin}
         context = self.browser.new_context(**{**usual, **options})
         self._open.callback(context.close)
         context.set_default_timeout(PATIENCE_MS)
@@ -62,12 +67,14 @@ class Window:
 
     def judge(self, page: Page, name: str) -> None:
         """Notes what has shifted since the page was opened, what axe finds and what is too wide, at both
-        widths, light and dark, and draws it.
+        widths, light and dark, and draws it. The next page is opened at the other width: what shifts is seen
+        where a page is laid out first.
         """
+        opened = page.viewport_size
         self.faults += [f"console-{name}: {words}" for words in shifts(page)]
         page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         self.faults += judge(page, f"console-{name}")
-        page.set_viewport_size(WIDE)
+        page.set_viewport_size(NARROW if opened == WIDE else WIDE)
         page.emulate_media(color_scheme="light")
 
     def complained(self) -> list[str]:
