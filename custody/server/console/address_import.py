@@ -62,7 +62,10 @@ def read_lines(visit: Visit) -> list[Line]:
 
 
 def _rows(text: str) -> list[tuple[int, tuple[str, str]]]:
-    """Name and address with their line's number; a head and empty lines are left out."""
+    """Name and address with their line's number; a head and empty lines are left out. Raises Invalid."""
+    if "\ufffd" in text:
+        told = "This is no text in UTF-8: save the list as CSV in UTF-8, and choose that file."
+        raise Invalid.at("/csv", told)
     first = text.lstrip().partition("\n")[0]
     # As spreadsheets write it where the comma is the decimal one.
     delimiter = ";" if ";" in first and "," not in first else ","
@@ -182,5 +185,5 @@ def _act(visit: Visit, line: Line) -> str:
 _HERE = "/w/{workspace_id:int}/addresses/import"
 ROWS = (
     Row("GET", _HERE, import_page),
-    Row("POST", _HERE, import_lines, again=import_page, review=review_import, steps_up=True),
+    Row("POST", _HERE, import_lines, again=import_page, review=review_import, steps_up=True, has_file=True),
 )

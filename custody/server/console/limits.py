@@ -9,6 +9,7 @@ from starlette.responses import Response
 from custody.limit_words import WEEKDAYS, bounds, until
 from custody.schemas.limits import MyLimits, VaultLimits
 from custody.schemas.vaults import Vault
+from custody.server.console.rendering import READERS
 from custody.server.console.table import Row
 from custody.server.console.typed import whole
 from custody.server.console.visit import Visit
@@ -17,6 +18,8 @@ from custody.server.domain.errors import Invalid
 from custody.server.domain.limits import cycle_start, unused_of
 from multisig import InvalidAmount, Sats, format_btc, parse_btc
 
+# Of the vaults, beside one's own limit.
+SHOWN = 20
 # The last day of a cycle's period.
 _LONGEST = {"W": len(WEEKDAYS), "M": 31}
 
@@ -102,8 +105,24 @@ def used_words(now: VaultLimits, typed: dict[str, Any]) -> str:
 
 
 def my_limits(visit: Visit) -> Response:
-    found: MyLimits = visit.get("get-my-limits", workspace_id=visit.here.id)
-    return visit.page("roles/limits.html", here="limits", limits=found)
+    mine: MyLimits = visit.get("get-my-limits", workspace_id=visit.here.id)
+    vaults: list[Vault] = []
+    if sats_of(mine.limit) and visit.here.may(*READERS):
+        vaults = visit.get("list-wallets", workspace_id=visit.here.id, limit=SHOWN + 1)
+    known = [
+        (vault, *_most_now(mine, vault.detailed_vault_limits))
+        for vault in vaults[:SHOWN]
+        if vault.detailed_vault_limits is not None
+    ]
+    return visit.page(
+        "roles/limits.html", here="limits", limits=mine, most=known, has_more=len(vaults) > SHOWN
+    )
+
+
+def _most_now(mine: MyLimits, own: VaultLimits) -> tuple[int, str]:
+    """The most that one's next payment from a vault may be, in satoshi, and which of both limits says so."""
+    left, by_vault = sats_of(mine.unused), sats_of(own.unused if own.per_cycle else own.limit)
+    return (left, "your limit bounds it") if left <= by_vault else (by_vault, "the vault's limit bounds it")
 
 
 ROWS = (Row("GET", "/w/{workspace_id:int}/limits", my_limits),)

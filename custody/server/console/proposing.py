@@ -22,6 +22,7 @@ from custody.server.console.limits import left_words
 from custody.server.console.money import Money, money_of
 from custody.server.console.proposals import PROPOSERS, labels_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
+from custody.server.console.typed import fee_rate
 from custody.server.console.vaults import names_of, vault_by_id, vaults_to_choose
 from custody.server.console.visit import Visit
 from custody.server.console.words import sats_of
@@ -185,7 +186,7 @@ def _rate(visit: Visit) -> dict[str, str]:
         return {"priority": chosen}
     if not visit.form.one("fee_rate").strip():
         raise Invalid.at("/fee_rate", "Type a rate in sat/vB, or choose one of the three.")
-    return {"fee_rate": visit.form.one("fee_rate").strip()}
+    return {"fee_rate": fee_rate(visit)}
 
 
 def _everything(visit: Visit, body: Mapping[str, Any], rows: Sequence[Pays]) -> dict[str, Any]:

@@ -83,12 +83,12 @@ TEMPLATES = Templates(
 
 TEMPLATES.environment.globals["role_words"] = role_words
 # The sections of a workspace: their words, paths, and of which permissions a person needs one.
-_READERS = ("VIEW_BALANCES", "PAYMENT_INIT", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
+READERS = ("VIEW_BALANCES", "PAYMENT_INIT", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
 TEMPLATES.environment.globals["sections"] = (
     ("Overview", "", ()),
-    ("Proposals", "proposals", _READERS),
-    ("Vaults", "vaults", _READERS),
-    ("Proofs", "proofs", _READERS),
+    ("Proposals", "proposals", READERS),
+    ("Vaults", "vaults", READERS),
+    ("Proofs", "proofs", READERS),
     ("Advisories", "advisories", ()),
     ("Tokens", "tokens", ("VIEW_BALANCES", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")),
     ("Address book", "addresses", ("PAYMENT_INIT", "MANAGE_WORKSPACE")),

@@ -11,6 +11,7 @@ from custody.server.console.money import money_of
 from custody.server.console.proposals import labels_of, proposal_of
 from custody.server.console.proposing import MoneyReview, left_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
+from custody.server.console.typed import fee_rate
 from custody.server.console.vaults import vault_by_id
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import CustodyError
@@ -106,7 +107,7 @@ def review(visit: Visit) -> Review:
 
 
 def _asked(visit: Visit, proposal: Proposal, change: Change) -> dict[str, Any]:
-    return {**_body(visit, proposal, change), "fee_rate": visit.form.one("fee_rate").strip()}
+    return {**_body(visit, proposal, change), "fee_rate": fee_rate(visit)}
 
 
 def _looked_at(shown: PsbtPreview) -> list[Any]:

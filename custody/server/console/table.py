@@ -18,7 +18,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from custody.pages.headers import HEADERS
-from custody.pages.rendering import FORM, Fields
+from custody.pages.rendering import FORM, FORM_WITH_FILE, Fields
 from custody.server.console import session
 from custody.server.console.visit import MAX_DIGITS, Rehearsed, Visit, WaitsForSecondPerson
 from custody.server.domain.errors import (
@@ -107,7 +107,8 @@ class Row:
     """``path``: ``{name:int}`` is a record's number (``record_path``).
 
     ``again``: the page that shows a refused form, with what was typed. ``review``: what is shown back
-    first. ``steps_up``: it asks for the second factor again. ``is_open``: without a sign-in.
+    first. ``steps_up``: it asks for the second factor again. ``is_open``: without a sign-in. ``has_file``:
+    its form may send one.
     """
 
     method: Literal["GET", "POST"]
@@ -117,6 +118,7 @@ class Row:
     review: Callable[[Visit], Review] | None = None
     steps_up: bool = False
     is_open: bool = False
+    has_file: bool = False
 
 
 class _RecordNumber(IntegerConvertor):
@@ -136,7 +138,7 @@ def record_path(path: str) -> str:
 
 def route(row: Row) -> Route:
     async def answer(request: Request) -> Response:
-        form = await _form(request) if row.method == "POST" else Fields()
+        form = await _form(row, request) if row.method == "POST" else Fields()
         _require_storable(request, form)
         return await anyio.to_thread.run_sync(_lead, row, request, form)
 
@@ -146,10 +148,12 @@ def route(row: Row) -> Route:
     return made
 
 
-async def _form(request: Request) -> Fields:
+async def _form(row: Row, request: Request) -> Fields:
     """Raises Invalid for a body that is no form."""
+    kind, body = request.headers.get("content-type", ""), await request.body()
+    read = Fields.read_with_file if row.has_file and kind.startswith(FORM_WITH_FILE) else Fields.read
     try:
-        return Fields.read(request.headers.get("content-type", ""), await request.body(), MAX_FIELDS)
+        return read(kind, body, MAX_FIELDS)
     except ValueError:
         raise Invalid(f"The console takes its own forms alone ({FORM}).") from None
 
@@ -360,6 +364,8 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     visit = Visit(request, services_of(request))
     is_too_much = error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     told = (
-        TooMuch("This is more than the console reads.") if is_too_much else NotFound("There is no such page.")
+        TooMuch("This is more than the console reads at once (128 kB). Send a long list in parts.")
+        if is_too_much
+        else NotFound("There is no such page.")
     )
     return await anyio.to_thread.run_sync(problem_page, visit, told)

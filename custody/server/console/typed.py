@@ -7,6 +7,7 @@ from custody.server.console.visit import Visit, number_of
 from custody.server.domain.errors import Invalid
 from multisig import InvalidAmount, parse_btc
 
+_RATE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?", re.ASCII)
 _TOKENS = re.compile(r"([0-9]{1,20}|[0-9]{1,3}(?:,[0-9]{3}){1,6})(?:\.([0-9]{1,18}))?", re.ASCII)
 
 
@@ -16,6 +17,15 @@ def whole(visit: Visit, name: str) -> int:
     if found is None:
         raise Invalid.at(f"/{name}", "This is a whole number.")
     return found
+
+
+def fee_rate(visit: Visit) -> str:
+    """In sat/vB, as the API takes it. Raises Invalid."""
+    text = visit.form.one("fee_rate").strip()
+    if not _RATE.fullmatch(text):
+        told = "Write the rate in sat/vB, with a point and at most three places, as in 2.5."
+        raise Invalid.at("/fee_rate", told)
+    return text
 
 
 def query_sats(visit: Visit, name: str) -> int | None:

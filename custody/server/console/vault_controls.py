@@ -4,12 +4,13 @@ from typing import Any
 
 from starlette.responses import Response
 
+from custody.schemas.users import PermissionName
 from custody.schemas.vaults import Vault, VaultControls
 from custody.server.console.limits import typed_words, used_words, vault_limit, vault_limit_in_force
 from custody.server.console.table import Review, Row, require_in_force, shown_mark
-from custody.server.console.vaults import names_of, path_of, vault_here
+from custody.server.console.vaults import members_of, names_of, path_of, vault_here
 from custody.server.console.visit import Visit
-from custody.server.console.words import vault_words
+from custody.server.console.words import member_words, vault_words
 from custody.server.domain.errors import NotFound
 
 
@@ -100,7 +101,21 @@ def change_controls(visit: Visit) -> Response:
 def freeze_page(visit: Visit) -> Response:
     found = _controls(visit)
     asked_by_you = found.unfreeze_asked_by == str(visit.user.uuid)
-    return _page(visit, "vaults/freeze.html", controls=found, asked_by_you=asked_by_you)
+    able = _who_may_unfreeze(visit) if found.is_frozen else ()
+    return _page(visit, "vaults/freeze.html", controls=found, asked_by_you=asked_by_you, able=able)
+
+
+def _who_may_unfreeze(visit: Visit) -> list[str]:
+    """By name: all of them for those who see the members, of the vault's signers for others."""
+    if visit.here.may("MANAGE_USERS"):
+        return [
+            member_words(each)
+            for each in members_of(visit)
+            if any(permission.rule_name == PermissionName.PAYMENT_APPROVE for permission in each.role.perm)
+        ]
+    shown = vault_here(visit)
+    names = names_of(visit, shown)
+    return [names[each.user_id] for each in shown.signers if each.may_approve]
 
 
 def review_freeze(visit: Visit) -> Review:

@@ -136,7 +136,7 @@ def names_of(visit: Visit, *shown: Vault) -> dict[str, str]:
     }
 
 
-def _members(visit: Visit) -> list[Member]:
+def members_of(visit: Visit) -> list[Member]:
     members: list[Member] = visit.get("get-users-from-workspace", workspace_id=visit.here.id)
     return members
 
@@ -173,7 +173,7 @@ def receive(visit: Visit) -> Response:
 
 def new_vault(visit: Visit) -> Response:
     """Raises PermissionDenied where the person may not see the members."""
-    members = _members(visit)
+    members = members_of(visit)
     return visit.page(
         "vaults/new.html",
         here="vaults",
@@ -202,7 +202,7 @@ def review_vault(visit: Visit) -> Review:
 
 def _signers(visit: Visit) -> list[Member]:
     """Who was chosen, for the review and for making it. Raises Invalid."""
-    members = {str(each.uuid): each for each in _members(visit)}
+    members = {str(each.uuid): each for each in members_of(visit)}
     chosen = dict.fromkeys(visit.form.every("signers"))
     if not chosen.keys() <= members.keys():
         raise Invalid.at("/signers", "Choose the signers among the members of the workspace.")

@@ -152,7 +152,8 @@ class Visit:
     def section(self) -> str:
         """The entry of the menu that the path belongs to."""
         _, _, first, *rest = self.request.url.path.split("/")
-        return rest[1] if first == "w" and len(rest) > 1 else first or "home"
+        found = rest[1] if first == "w" and len(rest) > 1 else first or "home"
+        return "vaults" if found == "evacuations" else found
 
     def query(self, name: str, default: str = "") -> str:
         return self.request.query_params.get(name, default)

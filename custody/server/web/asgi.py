@@ -150,10 +150,12 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         max_bytes = MAX_PSBT_BODY_BYTES if scope["path"] in self._psbt_paths else MAX_BODY_BYTES
-        if _announces_more(Headers(scope=scope).get("content-length", "0"), max_bytes):
+        is_more = _announces_more(Headers(scope=scope).get("content-length", "0"), max_bytes)
+        if is_more and not scope["path"].startswith("/console/"):
             await _refuse(scope, receive, send)
             return
-        received = 0
+        # The console refuses on a page, where it begins to read.
+        received = max_bytes if is_more else 0
 
         async def receive_bounded() -> Message:
             nonlocal received

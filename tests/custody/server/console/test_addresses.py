@@ -94,6 +94,31 @@ def test_semicolons_separate_too_and_an_address_of_mainnet_is_told_in_the_pages_
     assert "another network: this workspace is on a test network" in person.rows[1][3]
 
 
+def test_a_csv_file_is_imported_without_a_script(desk, browse, here):
+    person = browse("admin").open(f"{here}/import")
+    person.send_file(f"{here}/import", "csv", "\ufeffname;address\r\nCafé;".encode() + CAFE.encode())
+    assert [cells[1] for cells in person.rows] == ["Café"]
+    person.confirm(f"{here}/import")
+    assert book(desk) == {"Café": CAFE}
+    person.open(f"{here}/import").send_file(f"{here}/import", "csv", b"", csv=f"Shop,{SHOP}")
+    assert [cells[1] for cells in person.rows] == ["Shop"], "no file is chosen"
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "status"),
+    [
+        ("Café,b".encode("cp1252"), "This is no text in UTF-8", 422),
+        ("a,b".encode("utf-16"), "This is no text in UTF-8", 422),
+        (b"a,b\r\n" * 300, "300 rows; 250 go at a time", 422),
+        (b"a,b\r\n" * 30_000, "Send a long list in parts", 413),
+    ],
+)
+def test_a_file_that_is_no_list_is_refused_with_what_to_do(browse, here, content, words, status):
+    person = browse("admin").open(f"{here}/import")
+    person.send_file(f"{here}/import", "csv", content, status=status)
+    assert words in person.words
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [("", "no row"), ("a,b,c", "3 cells"), ('a,b\n"a', "Line 2 is no CSV"), ("a,b\n" * 251, "251 rows")],

@@ -199,6 +199,7 @@ def test_coins_are_chosen_by_hand(desk, browse, here):
         ({"amount": "20"}, "does not fit", 403),
         ({"fee": "own"}, "Type a rate in sat/vB", 422),
         ({"fee": "own", "fee_rate": "0"}, "The rate must be", 422),
+        ({"fee": "own", "fee_rate": "2,5"}, "with a point and at most three places, as in 2.5", 422),
         ({"most": "yes"}, "All is sent to one recipient", 422),
     ],
 )
@@ -249,6 +250,8 @@ def form_token(person):
 def test_a_bump_shows_both_fees_and_a_child_pays_for_its_parent(desk, browse, here):
     psbt_id = made(desk.propose(400_000, fee_rate="2"))
     person = browse("admin").open(f"{here}/{psbt_id}/bump")
+    person.send(f"{here}/{psbt_id}/bump", fee_rate="2,5", status=422)
+    assert "as in 2.5" in person.page.by_id("fee_rate-problem").words
     person.send(f"{here}/{psbt_id}/bump", fee_rate="1", status=422)
     assert any("BIP-125" in words for words in problems(person))
     person.send(f"{here}/{psbt_id}/bump", fee_rate="9")

@@ -103,7 +103,8 @@ def test_ones_own_limit_is_a_sum_with_what_is_left_of_it(desk, browse, here):
     cycle = {"cycle_period": "M", "cycle_day": 1}
     body = {"workspace_id": desk.workspace_id, "role_id": role, "new_transaction_limit": "2"}
     ok(desk.admin.post("/api/v1/update-role-policies", body | cycle))
-    (bar,) = person.open(path).page.all("svg")
+    assert "Treasury your limit bounds it2.00000000 BTC" in person.open(path).words, person.words
+    (bar,) = person.page.all("svg")
     assert bar.attributes["aria-label"] == "0.0 percent of it is used"
     for words in ("in all payments of a calendar month (UTC) together", "left until 1 April"):
         assert words in person.words

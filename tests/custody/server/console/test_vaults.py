@@ -167,7 +167,9 @@ def test_one_freezes_and_two_unfreeze(desk, browse, base):
     assert desk.wallets()[0]["is_frozen"]
     for words in ("This vault is frozen.", "Frozen by alice@example.org (you)", "Reason: A phone is gone"):
         assert words in alice.open(base).words
-    alice.open(f"{base}/freeze").send(f"{base}/unfreeze")
+    assert "Of its signers these may: alice@example.org (you); " in alice.open(f"{base}/freeze").words
+    assert "They are: admin@example.org; alice@example.org; " in browse("admin").open(f"{base}/freeze").words
+    alice.send(f"{base}/unfreeze")
     assert "the first one" in alice.words
     alice.confirm(f"{base}/unfreeze")
     assert "another member has to agree" in alice.words

@@ -22,7 +22,7 @@ def test_an_administrator_invites_makes_a_role_and_imports_addresses(window):
     prove(page, "Invite")
     expect(page.get_by_role("status")).to_contain_text("The invitation is on its way.")
     page.goto(f"{window.here}/addresses/import")
-    page.get_by_label("The lines of the CSV").fill(f"Shop,{SHOP}\nCafé,{CAFE}\nWrong,bcrt1q")
+    page.get_by_label("Or the lines of the CSV").fill(f"Shop,{SHOP}\nCafé,{CAFE}\nWrong,bcrt1q")
     page.get_by_role("button", name="See what it changes").click()
     window.judge(page, "addresses-import-review")
     page.get_by_role("button", name="Import").click()
