@@ -197,13 +197,13 @@ def test_s17_keys_out_of_order_are_no_coin_of_the_vault():
     script = SPEND.inputs[0].witness_script
     _m, keys = parse_multisig_script(script)
     swapped = script.replace(keys[0], b"\x00" * 33).replace(keys[1], keys[0]).replace(b"\x00" * 33, keys[1])
-    with pytest.raises(InvalidPsbt, match="no coin"):
+    with pytest.raises(InvalidPsbt, match="not a coin"):
         vault_of_psbt(with_input(SPEND, 0, witness_script=swapped), NETWORK)
 
 
 def test_s16_a_threshold_that_the_coin_does_not_have_is_refused():
     inputs = [replace(item, witness_script=bytes((0x51,)) + item.witness_script[1:]) for item in SPEND.inputs]
-    with pytest.raises(InvalidPsbt, match="no coin"):
+    with pytest.raises(InvalidPsbt, match="not a coin"):
         vault_of_psbt(replace(SPEND, inputs=tuple(inputs)), NETWORK)
 
 

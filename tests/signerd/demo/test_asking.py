@@ -106,10 +106,10 @@ async def test_the_end_offers_the_token_once_and_waits_until_it_is_told_to_stop(
 PROGRAM = """
 import sys
 from signerd.demo import story
-from signerd.demo.asking import Left
+from signerd.demo.asking import StepDeclined
 async def main_job(demo, _stack):
     if await demo.terminal.choose("Press?", {"y": "yes", "n": "no"}) == "no":
-        raise Left
+        raise StepDeclined
     return "f" * 64, None
 story._main_job = main_job
 sys.exit(story.main(auto=False))

@@ -116,7 +116,7 @@ document.addEventListener("DOMContentLoaded", () => {
   };
   follow();
 
-  // What the door answers itself is no HTML: its words stand in the form, and never in the place of a part.
+  // An answer that is not HTML (an error of the access check) is shown as text in the form, not swapped into the page.
   body.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr, elt } = event.detail;
     if (xhr.status < 400 || (xhr.getResponseHeader("Content-Type") || "").startsWith("text/html")) return;
