@@ -208,7 +208,7 @@ def _background(
         embedded=next((source.network for source in chains if source.is_embedded), None),
         block_seconds=next((source.block_seconds for source in chains if source.is_embedded), None),
         sources=tuple(source for source in chains if not source.is_embedded),
-        hands=settings.worker_threads,
+        threads=settings.worker_threads,
         span=timedelta(seconds=settings.lease_seconds),
     )
 

@@ -25,7 +25,7 @@ from custody.server.service.backends import Market
 from custody.server.service.jobs.leases import LEASE, Lead
 from custody.server.service.jobs.outbox import Handler, Outbox
 from custody.server.service.jobs.tidying import OVER, Sweep, Sweeps, Tidying
-from custody.server.service.jobs.workers import HANDS, Loop, Workers, alone, serve_outbox, survive
+from custody.server.service.jobs.workers import JOB_THREADS, Loop, Workers, alone, serve_outbox, survive
 from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.mail.jobs import MAIL, WAITING, MailJobs, forget_sent
@@ -63,9 +63,9 @@ class Background:
     owner.
 
     ``works``: whether this process has workers, or answers requests alone. ``embedded``: the network that the
-    embedded chain serves here; then this is the only process of its platform. ``block_seconds``: how
-    often that mines by itself what waits; None: it does not. ``hands``: jobs done at once; ``span``: how long
-    a lease lasts.
+    embedded chain serves here; then this is the only process of its platform. ``block_seconds``: how often
+    that mines by itself what waits; None: it does not. ``threads``: jobs done at once; ``span``: how long a
+    lease lasts.
     """
 
     store: Store
@@ -86,7 +86,7 @@ class Background:
     block_seconds: int | None = None
     # The chains beside an embedded one.
     sources: Sequence[ChainSource] = ()
-    hands: int = HANDS
+    threads: int = JOB_THREADS
     # By their kind, jobs of use cases that are built after this.
     handlers: dict[str, Handler] = field(default_factory=dict)
     span: timedelta = LEASE
@@ -183,7 +183,7 @@ class Background:
         mined = embedded if self.block_seconds else []
         return [
             *(Loop("mining", each.mine_what_waits, float(self.block_seconds or 0)) for each in mined),
-            *(serve_outbox(name, outbox, self.hands) for name, outbox in outboxes.items()),
+            *(serve_outbox(name, outbox, self.threads) for name, outbox in outboxes.items()),
             *(self._follow("watcher", watcher, lead) for watcher, lead in watched),
             *(self._follow("tokens", indexer, lead) for indexer, lead in indexed),
             alone("sweeps", sweeping, self.expiry().run_due, SWEEP_SECONDS),

@@ -15,7 +15,7 @@ from pydantic_settings import (
 )
 
 from custody.server.service.jobs.leases import LEASE
-from custody.server.service.jobs.workers import HANDS
+from custody.server.service.jobs.workers import JOB_THREADS
 from custody.server.service.mail.mailer import SENDER
 from custody.server.service.requests.rates import CALLS_PER_MINUTE, WRITES_PER_MINUTE
 from custody.server.store import sqlite_url
@@ -51,7 +51,7 @@ class Settings(BaseSettings):
     writes_per_minute: Annotated[int, Field(ge=1)] = WRITES_PER_MINUTE
 
     # Jobs that a process with workers does at once, of each kind of work.
-    worker_threads: Annotated[int, Field(ge=1, le=64)] = HANDS
+    worker_threads: Annotated[int, Field(ge=1, le=64)] = JOB_THREADS
     # How long others wait for a process that was killed before they take over what it did.
     lease_seconds: Annotated[float, Field(ge=1, le=600)] = LEASE.total_seconds()
     # Whether the process that answers requests has workers, too: `custody serve --no-workers`.

@@ -22,7 +22,7 @@ from custody.text import count
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from custody.server.domain.export import Seen
+    from custody.server.domain.export import ExportSummary
     from custody.server.service.audit.checkpoints import Checkpoints
     from custody.server.service.audit.verification import Report
 
@@ -168,7 +168,7 @@ def verify_export_command(
     platform.
     """
     from custody.server.domain.checkpoints import marks_of, read_file
-    from custody.server.domain.export import NotAnExport, Seen, find_export_fault, read_csv
+    from custody.server.domain.export import NotAnExport, ExportSummary, find_export_fault, read_csv
 
     if bool(checkpoints) != bool(public_key):
         fail(
@@ -176,7 +176,7 @@ def verify_export_command(
             "Give --checkpoints and --public-key together.",
             Exit.USAGE,
         )
-    seen = Seen()
+    seen = ExportSummary()
     with refusals():
         trusted = _trusted(tuple, public_key)
         histories = [read_file(path, trusted) for path in checkpoints or ()]
@@ -230,7 +230,7 @@ def _tell(report: "Report") -> None:
         )
 
 
-def _tell_export(seen: "Seen") -> None:
+def _tell_export(seen: "ExportSummary") -> None:
     if not seen.rows:
         say("The export holds no rows.")
         return

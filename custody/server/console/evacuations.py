@@ -148,7 +148,7 @@ def review_start(visit: Visit) -> Review:
     asked = _asked(visit)
     plan = _plan(visit, asked)
     if plan.plan_hash != visit.form.one("plan_hash"):
-        raise StateConflict("The plan is another one by now: look at the new one.")
+        raise StateConflict("The plan has changed since: look at the new one.")
     warning = (
         "A second person has to confirm it. Then the vaults are made, proposals without a signature are "
         "cancelled, and the sweeps wait for the signers."

@@ -15,7 +15,7 @@ from custody.server.console.typed import whole
 from custody.server.console.visit import Visit
 from custody.server.console.words import is_everything, sats_of
 from custody.server.domain.errors import Invalid
-from custody.server.domain.limits import cycle_start, unused_of
+from custody.server.domain.limits import Cycle, unused_of
 from multisig import InvalidAmount, Sats, format_btc, parse_btc
 
 # Of the vaults, beside one's own limit.
@@ -93,7 +93,7 @@ def used_words(now: VaultLimits, typed: dict[str, Any]) -> str:
     period, day = typed["cycle_period"], typed["cycle_day"]
     if (now.cycle_period, now.cycle_day) != (period, day):
         return "What was paid since the beginning of that week or month counts."
-    since = cycle_start(now.next_reset - timedelta(days=1), period, day)
+    since = Cycle(period, day).start(now.next_reset - timedelta(days=1))
     left = Sats(unused_of(parse_btc(typed["transaction_limit"]), sats_of(now.used)))
     return (
         f"{now.used} BTC is used already since {until(since)}: "

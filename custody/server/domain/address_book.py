@@ -6,7 +6,7 @@ from custody.recipients import seen, typed_address
 from custody.server.domain.errors import Fault, Invalid, StateConflict, WrongNetworkAddress
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address, encode_address
 
-# Those whom a large company pays. More are a directory, and belong elsewhere.
+# Enough for everyone whom a large company pays.
 MAX_ENTRIES = 10_000
 
 
@@ -23,9 +23,9 @@ class NameReadsAsAddress(Invalid):
 
 
 def canonical_address(text: str, network: Network) -> str:
-    """The one way of writing an address: two entries for one place must be seen to be the same.
+    """The canonical spelling of an address, so that two entries for one script compare equal (P28).
 
-    Raises WrongNetworkAddress, Invalid (P28).
+    Raises WrongNetworkAddress, Invalid.
     """
     try:
         canonical = encode_address(decode_address(text, network), network)
@@ -45,11 +45,10 @@ def require_name(name: str) -> None:
 
 
 def name_key(name: str) -> str:
-    """What two names must differ in: what a payer who picks by name can see.
+    """The key by which names are unique: two names that look the same to a payer have the same key.
 
-    Case and gaps do not count, nor do other forms of one letter (NFKC), nor invisible marks (Unicode's Cf,
-    such as the zero-width space). Letters of another alphabet that look alike do count: no table of those is
-    ever whole.
+    It ignores case, spacing, compatibility forms (NFKC) and invisible characters (Unicode's Cf, such as the
+    zero-width space). It does not fold look-alike letters of other alphabets: no such table is complete.
     """
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     return " ".join(seen(plain).split())

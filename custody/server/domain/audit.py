@@ -48,9 +48,7 @@ def chain_of(org_uid: str, workspace_uid: str) -> str:
 
 
 def is_chain(chain_id: object) -> bool:
-    """Whether ``chain_of`` gives such a name; a database that another program wrote into may hold
-    anything.
-    """
+    """Whether ``chain_of`` can return this name. Another program may have written into the database."""
     return isinstance(chain_id, str) and _CHAIN.fullmatch(chain_id) is not None
 
 
@@ -87,7 +85,7 @@ class ChainedRow:
 
 @dataclass(frozen=True)
 class Mark:
-    """What the row at a position must hash to, and who says so ("checkpoint 7 of …")."""
+    """What the row at a position must hash to, and which checkpoint says so ("checkpoint 7 of …")."""
 
     event_hash: bytes
     source: str
@@ -107,7 +105,9 @@ def event_hash(prev_hash: bytes, row: AuditRow) -> bytes:
 
 
 def is_hash_of(hashed: bytes, prev_hash: bytes, row: AuditRow) -> bool:
-    """False too for what cannot be hashed: bytes where a text was, a number that no row has."""
+    """Whether the row hashes to ``hashed``. False also where the stored values have types that cannot be
+    hashed.
+    """
     try:
         return hashed == event_hash(prev_hash, row)
     except (TypeError, ValueError):

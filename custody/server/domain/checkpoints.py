@@ -1,5 +1,4 @@
-"""Signed checkpoints: how long each audit chain is and what it ends with, said in a file that is not the
-database.
+"""Signed checkpoints: a file outside the database that states each audit chain's length and last hash.
 
 One line for each checkpoint, in canonical JSON (RFC 8785; the names are ASCII). It names the chains that grew
 since the line before, carries that line's SHA-256, and is signed by BIP-340 over a tagged hash of itself
@@ -95,10 +94,9 @@ class LineFault:
 
 @dataclass
 class Series:
-    """Where a file of checkpoints has come to, folded line by line: the state that writing the next line
-    needs.
+    """The state after the last line of a checkpoint file, as writing the next line needs it.
 
-    ``id`` tells one file from another: the digest of its first line.
+    ``id`` is the digest of the first line; it identifies the file.
     """
 
     id: str = ""
@@ -116,7 +114,7 @@ class Series:
 
 @dataclass
 class History(Series):
-    """All that a file says: the digest of every line, and what the chains' rows must hash to, by position."""
+    """A whole file: the digest of every line, and what the chains' rows must hash to, by position."""
 
     digests: list[str] = field(default_factory=list)
     marks: dict[str, dict[int, Mark]] = field(default_factory=dict)
@@ -136,7 +134,7 @@ def read_into(series: AnySeries, lines: Iterable[bytes], trusted: frozenset[str]
     """Reads up to the first line that is wrong. ``trusted``: the public keys that may sign; None asks for no
     signature.
 
-    A last line without its line feed is what a power cut leaves, and counts for nothing.
+    A last line without a line feed is ignored: a power cut leaves one.
     """
     for number, line in enumerate(lines, start=1):
         if not line.endswith(b"\n"):
@@ -174,7 +172,7 @@ def agreed(one: Mark | None, other: Mark) -> Mark:
     return Mark(b"", f"{one.source} or {other.source}")
 
 
-_NO_CHECKPOINT = "is not a checkpoint as they are written"
+_NO_CHECKPOINT = "is not a checkpoint"
 
 
 def _read(line: bytes) -> Checkpoint | None:
@@ -188,9 +186,9 @@ def _read(line: bytes) -> Checkpoint | None:
 def _fault_of(checkpoint: Checkpoint, series: Series, trusted: frozenset[str] | None) -> str | None:
     if trusted is not None:
         if checkpoint.public_key not in trusted:
-            return f"is signed by {checkpoint.public_key}, which is none of the keys that are trusted"
+            return f"is signed by {checkpoint.public_key}, which is not a trusted key"
         if not checkpoint.is_signed():
-            return "was changed: its signature is not good"
+            return "was changed: its signature is not valid"
     if (checkpoint.number, checkpoint.previous) != (series.number + 1, series.last_digest):
         return "does not follow the line before it: lines were removed, added or put in another order"
     for chain_id, head in checkpoint.heads.items():

@@ -17,7 +17,7 @@ from custody.server.domain.ports import RandomBytes
 
 ACCESS_LIFETIME = timedelta(minutes=15)
 REFRESH_LIFETIME = timedelta(days=30)
-# Of an identity provider: a person who may not sign in there any more is out on the same day.
+# A session from an identity provider: whoever loses access there loses it here within the day.
 BOUND_LIFETIME = timedelta(hours=12)
 # The browser is at the provider's form, perhaps with a second factor there.
 IDENTITY_FLOW_LIFETIME = timedelta(minutes=10)
@@ -43,7 +43,7 @@ REGISTRATIONS_WINDOW = timedelta(hours=1)
 # Until its first sign-in, as long as an invitation waits.
 REGISTRATION_LIFETIME = timedelta(days=7)
 
-# Codes tried to confirm an authenticator: its secret is known to who tries, so this only bounds the work.
+# Codes tried to confirm an authenticator. The caller knows the secret, so this only bounds the work.
 CONFIRMATIONS = 10
 CONFIRMATIONS_WINDOW = timedelta(minutes=15)
 
@@ -71,7 +71,7 @@ def new_token(random: RandomBytes) -> str:
 
 
 def new_id(random: RandomBytes) -> str:
-    """32 hex digits: an id that cannot be guessed, though nothing relies on that alone."""
+    """32 hex digits. They cannot be guessed, but no check relies on that alone."""
     return random(ID_BYTES).hex()
 
 
@@ -81,7 +81,7 @@ def token_hash(token: str) -> bytes:
 
 
 def new_otp(random: RandomBytes) -> str:
-    """Six digits; 64 bits reduced by a million leave no bias worth a thought."""
+    """Six digits. The bias of 64 bits modulo a million is negligible."""
     return f"{int.from_bytes(random(8), 'big') % 10**OTP_DIGITS:0{OTP_DIGITS}d}"
 
 
@@ -103,14 +103,12 @@ def recovery_hash(code: str) -> bytes:
 
 
 def plain_code(typed: str) -> str:
-    """A code without the gaps that people and papers put into it."""
+    """A typed code without spaces and hyphens, in lower case."""
     return re.sub(r"[\s-]", "", typed).lower()
 
 
 def session_id(sid: str) -> str:
-    """What a session is called in lists. ``sid`` itself renews the session together with its cookie, so it
-    stays out.
-    """
+    """A session's id in lists. ``sid`` itself is not shown: with the cookie it renews the session."""
     return sha256(b"session-id" + sid.encode()).hexdigest()[: 2 * ID_BYTES]
 
 
@@ -124,8 +122,8 @@ def normalised(password: str) -> str:
 
 
 def check_new_password(password: str, email: str, field: str = "password") -> None:
-    """Raises Invalid for a password that is guessed first. ``email`` is in lower case; ``field`` brought the
-    password.
+    """Raises Invalid for a password that is easily guessed. ``email`` is in lower case; ``field`` is the
+    request's field that held the password.
     """
     folded = normalised(password).lower()
     if len(set(folded)) < MIN_DISTINCT_CHARACTERS:
@@ -140,9 +138,9 @@ def _refused(field: str, reason: str) -> Invalid:
 
 
 class Verdict(StrEnum):
-    FIRST_USE = "first-use"  # the newest generation: from now on its predecessor is dead
-    REPEAT = "repeat"  # its successor was never used: the answer was probably lost on the way
-    REUSE = "reuse"  # a copy of the token exists: the family ends
+    FIRST_USE = "first-use"  # the newest generation: its predecessor is invalid from now on
+    REPEAT = "repeat"  # its successor was never used: the answer was probably lost
+    REUSE = "reuse"  # a copy of the token exists: the whole family is revoked
 
 
 @dataclass(frozen=True)
@@ -164,9 +162,7 @@ def judge(token: PresentedToken, used_generation: int) -> Verdict:
 
 @dataclass(frozen=True)
 class ServiceCaller:
-    """The program behind a call, the secret that it came with, as its hash, and the address that it came
-    from.
-    """
+    """The service account of a call, the hash of the secret that it sent, and its network address."""
 
     account_id: int
     workspace_id: int
@@ -179,9 +175,9 @@ class Caller:
     """A signed-in person. ``trace_id`` ties log, error and audit entry of one request together.
 
     ``service``: the program that acts in the person's name; such a call has no session. ``bound_to``: the
-    organisation whose identity provider signed the person in; of others there is nothing for them.
-    ``needs_no_provider``: a password does for the call, where an organisation asks its members for its
-    provider; ``decides``: it does for who confirms the organisation's changes.
+    organisation whose identity provider signed the person in; the session reaches no other organisation.
+    ``needs_no_provider``: the call is allowed with a password even where an organisation requires its
+    identity provider; ``decides``: so it is for a member who confirms the organisation's changes.
     """
 
     user_id: int
@@ -195,17 +191,15 @@ class Caller:
 
     @property
     def counted_as(self) -> int:
-        """Whose calls are counted together: a program uses up none of its maker's, and many of one maker's
-        take no more than one.
-        """
+        """The key of the rate limit. All programs of one person share one, which is not the person's own."""
         return self.user_id if self.service is None else -self.user_id
 
 
 @dataclass(frozen=True)
 class WorkspaceAccess:
-    """A caller's place in the workspace that the request names.
+    """A caller's role and permissions in the workspace that the request names.
 
-    ``network`` is mainnet or testnet, ``chain`` what stands behind it (mainnet, testnet4, signet or regtest).
+    ``network`` is mainnet or testnet; ``chain`` is the actual chain (mainnet, testnet4, signet or regtest).
     """
 
     workspace_id: int

@@ -1,7 +1,7 @@
-"""What a bitcoin was worth on a day, by the operator's own table.
+"""The price of a bitcoin by day, from the operator's own table.
 
 A file has the columns ``date`` (ISO 8601), ``currency`` (ISO 4217) and ``rate`` (units of the currency per
-bitcoin, plain decimal notation), with commas between them, and one line for each day. No figure is a float.
+bitcoin, plain decimal notation), separated by commas, and one line for each day. Nothing is a float.
 """
 
 import csv
@@ -13,7 +13,7 @@ from datetime import date, timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Final
 
-# Weekends and the longest bank holidays have no rate of a bank's.
+# Banks publish no rate at weekends and on holidays: the last one before them is used.
 OLDEST_RATE: Final = timedelta(days=7)
 # A line for each day of half a century.
 MAX_DAYS: Final = 20_000
@@ -27,7 +27,7 @@ _EXACT: Final = Context(prec=60)
 
 
 class BadRates(ValueError):
-    """A table that cannot be believed. The sentence names the line."""
+    """A malformed table. The message names the line."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Rate:
     per_btc: Decimal
 
     def value_of(self, sats: int) -> Decimal:
-        """In the currency, with two places, a tie to the even one."""
+        """In the currency, rounded half to even to two places."""
         exact = _EXACT.multiply(Decimal(sats).scaleb(-8), self.per_btc)
         return exact.quantize(_CENT, ROUND_HALF_EVEN, _EXACT)
 
@@ -61,9 +61,9 @@ class DailyRates:
 
 
 def parse_rates(text: str) -> DailyRates:
-    """Raises BadRates. Text whose last line has no end is still being written: a rate may be cut there."""
+    """Raises BadRates, also where the last line has no line feed: a rate may be cut short there."""
     if not text.endswith("\n"):
-        raise BadRates("the last line has no end: is the file still being written?")
+        raise BadRates("the last line has no line feed: is the file still being written?")
     lines = csv.reader(text.splitlines(), strict=True)
     try:
         if next(lines, None) != COLUMNS:
@@ -83,7 +83,7 @@ def _table(lines: Sequence[tuple[int, list[str]]]) -> DailyRates:
     for number, cells in lines:
         rate = _rate(number, cells)
         if rate.currency != currency:
-            raise BadRates(f"line {number} is in {rate.currency}, and line 2 in {currency}: keep to one")
+            raise BadRates(f"line {number} is in {rate.currency}, and line 2 in {currency}: use one currency")
         if rate.day in found:
             raise BadRates(f"line {number} has {rate.day} a second time")
         found[rate.day] = rate.per_btc

@@ -1,4 +1,4 @@
-"""What the platform refuses, and why.
+"""The platform's errors.
 
 CustodyError
 ├── Unauthenticated · TokenExpired · OtpInvalid (SignInOver) · WebhookRefused
@@ -34,7 +34,7 @@ class Fault:
 
 
 class Misconfigured(Exception):
-    """What the operator set up cannot be used. ``hint`` says what to do."""
+    """The operator's configuration cannot be used. ``hint`` says what to do."""
 
     hint: str
 
@@ -61,7 +61,7 @@ class CustodyError(Exception):
 
     @classmethod
     def at(cls, pointer: str, detail: str, code: str = "invalid") -> Self:
-        """About one thing that was sent."""
+        """An error about one field of the request."""
         return cls(detail, faults=(Fault(pointer, detail, code),))
 
 
@@ -244,7 +244,7 @@ class TokenCoinMissing(CustodyError):
 
 
 class TokenCoinUnconfirmed(TokenCoinMissing):
-    """It has one there, in no block yet: often the change of its last token transaction."""
+    """It has one there that is unconfirmed: often the change of its last token transaction."""
 
     hint = "Wait for its confirmation; to make several calls at a time, send more coins there."
 
@@ -294,7 +294,7 @@ class MailUnavailable(CustodyError):
 
 
 class MailRefused(CustodyError):
-    """The mail server takes no mail for this address, and will not later either."""
+    """The mail server refuses this address for good."""
 
     code = ErrorCode.BACKEND_UNAVAILABLE
     hint = "Ask the platform's operator: the mail server takes nothing for this address."
@@ -306,7 +306,7 @@ class ProviderUnavailable(CustodyError):
 
 
 class IdentityRefused(CustodyError):
-    """A sign-in through an identity provider, or a link with one, that is not made."""
+    """A sign-in through an identity provider, or a link with one, was refused."""
 
     code = ErrorCode.PERMISSION_DENIED
     hint = "Begin again, or sign in with your own password."
@@ -327,4 +327,4 @@ class OutcomeUnknown(CustodyError):
     """The connection broke between a transaction's COMMIT and its answer."""
 
     code = ErrorCode.BACKEND_UNAVAILABLE
-    hint = "Look before you ask again; only a request with the same Idempotency-Key may be repeated unseen."
+    hint = "Read the state before you repeat it, unless the request has an Idempotency-Key: that is safe."

@@ -15,11 +15,11 @@ from multisig.canonical_json import canonical_json
 
 class State(StrEnum):
     PLANNED = "PLANNED"
-    # Its replacement is there.
+    # The replacement vault was created.
     REPLACED = "REPLACED"
-    # Every coin that can be swept is in a proposal; that one's own status says the rest.
+    # Every coin that can be swept is in a proposal, whose own status says how far it is.
     PROPOSED = "PROPOSED"
-    # Something refuses; `reason` says what.
+    # The evacuation of this vault stopped; `reason` says why.
     LEFT = "LEFT"
 
 
@@ -28,14 +28,14 @@ class Event(StrEnum):
     SWEEP_MADE = "sweep-made"
     NOTHING_MORE = "nothing-more"
     REFUSED = "refused"
-    # A member asks for another sweep: coins came later, or the reason is gone.
+    # A member asks for another sweep: coins arrived later, or the reason no longer holds.
     AGAIN = "again"
 
 
 TRANSITIONS: dict[tuple[State, Event], State] = {
     (State.PLANNED, Event.REPLACEMENT_MADE): State.REPLACED,
     (State.PLANNED, Event.REFUSED): State.LEFT,
-    # One transaction takes so many coins: there may be more.
+    # A transaction has a bounded number of inputs: there may be more coins.
     (State.REPLACED, Event.SWEEP_MADE): State.REPLACED,
     (State.REPLACED, Event.NOTHING_MORE): State.PROPOSED,
     (State.REPLACED, Event.REFUSED): State.LEFT,
@@ -43,7 +43,7 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
     (State.LEFT, Event.AGAIN): State.REPLACED,
 }
 
-# How far the sweeps of a vault are, by the one that is least far. What is not here has ended.
+# How far the sweeps of a vault are: the least advanced one decides. Statuses that are not here have ended.
 STAGES: tuple[tuple[EvacuationStage, frozenset[ProposalStatus]], ...] = (
     ("awaiting-approval", frozenset({ProposalStatus.PENDING})),
     ("signed", frozenset({ProposalStatus.SIGNED, ProposalStatus.STALLED})),
@@ -61,18 +61,18 @@ def next_state(state: State, event: Event) -> State:
 
 
 def stage_of(state: State, sweeps: Collection[ProposalStatus], *, left_sats: int) -> EvacuationStage:
-    """What is shown of a vault. ``sweeps``: the status of each of its sweeps, of the newest version.
-    ``left_sats``: at the vault's addresses and in no proposal.
+    """The stage of a vault as it is shown. ``sweeps``: the status of each sweep's newest version.
+    ``left_sats``: the amount at the vault's addresses that no proposal spends.
     """
     if state is not State.PROPOSED:
         return {State.PLANNED: "planned", State.REPLACED: "replaced", State.LEFT: "left"}[state]  # type: ignore[return-value]
     stage: EvacuationStage = next((stage for stage, statuses in STAGES if statuses & set(sweeps)), "ended")
     has_ended = any(all(status not in statuses for _, statuses in STAGES) for status in sweeps)
-    # What a sweep that ended held is there still, unless another one took it.
+    # The coins of a sweep that ended are still there, unless another sweep spent them.
     return "ended" if stage == "confirmed" and has_ended and left_sats else stage
 
 
-class Place(NamedTuple):
+class ExposedSigner(NamedTuple):
     """A signer of the exposed vault."""
 
     user_id: int
@@ -90,8 +90,8 @@ class Candidate:
     accounts: int
 
 
-class Seat(NamedTuple):
-    """A signer of the replacement. ``instead_of``: whose place it was, where that is another member."""
+class ReplacementSigner(NamedTuple):
+    """A signer of the replacement. ``instead_of``: the former signer, where that is another member."""
 
     user_id: int
     key_id: str
@@ -99,16 +99,18 @@ class Seat(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Room:
-    """By key, over a whole plan: ``free`` accounts, and in how many vaults that are still to be planned its
-    holder stays. Those are not given away.
+class FreeAccounts:
+    """By key, over a whole plan: ``free`` is the number of unused accounts; ``awaited`` is in how many vaults
+    that are still to be planned its holder stays a signer, for which as many accounts are reserved.
     """
 
     free: Counter[str]
     awaited: Counter[str]
 
     @classmethod
-    def of(cls, candidates: Mapping[int, Candidate], vaults: Iterable[Sequence[Place]]) -> "Room":
+    def of(
+        cls, candidates: Mapping[int, Candidate], vaults: Iterable[Sequence[ExposedSigner]]
+    ) -> "FreeAccounts":
         staying = (place.user_id for places in vaults for place in places if place.user_id in candidates)
         awaited = Counter(candidates[user_id].key_id for user_id in staying)
         return cls(Counter({each.key_id: each.accounts for each in candidates.values()}), awaited)
@@ -117,26 +119,25 @@ class Room:
         return self.free[candidate.key_id] - self.awaited[candidate.key_id]
 
 
-def reseat(
-    places: Sequence[Place],
+def choose_signers(
+    places: Sequence[ExposedSigner],
     candidates: Mapping[int, Candidate],
     substitutes: Mapping[str, int],
-    room: Room,
+    room: FreeAccounts,
     names: Mapping[int, str],
-) -> tuple[Seat, ...] | str:
-    """The replacement's signers in the same order, or why there are none. For each vault of the plan once:
-    ``room`` changes.
+) -> tuple[ReplacementSigner, ...] | str:
+    """The replacement's signers in the same order, or the reason why there are none.
 
-    A member stays where they have a key that is not exposed. Else the one whom ``substitutes`` names for the
-    exposed key takes the place, else the one whose key can join the most vaults. ``names``: of each user in
-    words.
+    Call it once for each vault of the plan: it updates ``room``. A member who has a key that is not exposed
+    stays. Otherwise the member whom ``substitutes`` names for the exposed key takes the place, or else the
+    one whose key can join the most vaults. ``names``: the name of each user.
     """
     own = [candidates[place.user_id] for place in places if place.user_id in candidates]
     for each in own:
         room.awaited[each.key_id] -= 1
     staying = {each.user_id for each in own if room.free[each.key_id] > 0}
     held = set(staying)
-    seated: list[Seat] = []
+    seated: list[ReplacementSigner] = []
     for place in places:
         chosen: int | None = place.user_id
         if chosen not in staying:
@@ -149,14 +150,14 @@ def reseat(
             return _why_not(place, candidates, substitutes, names)
         held.add(chosen)
         other = None if chosen == place.user_id else place.user_id
-        seated.append(Seat(chosen, candidates[chosen].key_id, other))
+        seated.append(ReplacementSigner(chosen, candidates[chosen].key_id, other))
     for seat in seated:
         room.free[seat.key_id] -= 1
     return tuple(seated)
 
 
 def _why_not(
-    place: Place,
+    place: ExposedSigner,
     candidates: Mapping[int, Candidate],
     substitutes: Mapping[str, int],
     names: Mapping[int, str],
@@ -179,12 +180,10 @@ def _why_not(
 
 
 def urgency(m: int, exposed: int, amount: int, vault_id: str) -> tuple[int, int, str]:
-    """The order: what the exposed keys alone can spend first, then by how many more they need; then the
-    largest amount.
-    """
+    """The sort key: fewest signatures beyond the exposed keys' first, then the largest amount."""
     return max(0, m - exposed), -amount, vault_id
 
 
 def hash_of(decided: Any) -> str:
-    """What two people say yes to. Amounts and fees are none of it: they move with the chain."""
+    """The hash of what two people confirm. It leaves out amounts and fees, which change with the chain."""
     return sha256(b"evacuation-v1" + canonical_json(decided)).hexdigest()

@@ -1,5 +1,5 @@
-"""The audit log as CSV: RFC 4180, safe to open in a spreadsheet (`custody.spreadsheets`), and exact enough to
-check the chain from the file alone.
+"""The audit log as CSV (RFC 4180), safe to open in a spreadsheet (`custody.spreadsheets`). The chain can be
+verified from the file alone.
 """
 
 import csv
@@ -12,8 +12,7 @@ from typing import Final
 from custody.server.domain.audit import AuditRow, ChainedRow, ChainFault, Mark, chain_of, is_hash_of
 from custody.spreadsheets import csv_lines, neutralise
 
-# The specification's entry in its order, and the position in the chain, without which the hash cannot be
-# computed.
+# The specification's fields in its order, then the name and the position, which the hash covers too.
 COLUMNS: Final = (
     "event_uid", "org_uid", "workspace_uid", "timestamp", "category", "action", "description", "user_uuid",
     "role_uid", "trace_id", "prev_hash", "event_hash", "user_name", "position",
@@ -22,7 +21,7 @@ WORDS: Final = frozenset({"category", "action", "description", "user_name"})
 
 
 class NotAnExport(ValueError):
-    """The file is not what the platform exports; the sentence says where."""
+    """The file is not an export of the platform; the message says where."""
 
 
 def write_csv(rows: Iterable[ChainedRow]) -> Iterator[str]:
@@ -85,8 +84,8 @@ def _number(cell: str) -> int:
 
 
 @dataclass
-class Seen:
-    """What an export holds, counted while it is checked. ``gaps``: places where a filter left rows out.
+class ExportSummary:
+    """Counts of an export, filled while it is checked. ``gaps``: places where a filter left rows out.
 
     ``confirmed`` counts rows that a checkpoint names: without one, a file proves only that it agrees with
     itself.
@@ -101,7 +100,7 @@ class Seen:
 
 
 def find_export_fault(
-    rows: Iterable[ChainedRow], seen: Seen, marks: dict[str, dict[int, Mark]] | None = None
+    rows: Iterable[ChainedRow], seen: ExportSummary, marks: dict[str, dict[int, Mark]] | None = None
 ) -> ChainFault | None:
     """The first row that was edited, moved or added; a row that is missing shows as a gap, in ``seen``."""
     previous: ChainedRow | None = None

@@ -14,7 +14,7 @@ FLOOR = FeeRate(1_000)
 CEILING = FeeRate(1_000_000)
 # Core's DEFAULT_TRANSACTION_MAXFEE.
 MAX_FEE = Sats(10_000_000)
-# Where no estimate is to be had (a fresh regtest): twice the floor.
+# Where the node has no estimate (a fresh regtest): twice the floor.
 FALLBACK = FeeRate(2_000)
 TARGET_BLOCKS: dict[Priority, int] = {"high": 2, "medium": 6, "low": 72}
 STANDARD_PRIORITY: Priority = "medium"
@@ -26,14 +26,14 @@ def bounded(estimate: FeeRate | None) -> FeeRate:
     return FeeRate(min(max(rate.sat_per_kvb, FLOOR.sat_per_kvb), CEILING.sat_per_kvb))
 
 
-# BIP-125, rule 4: a replacement pays for its own way too. Bitcoin Core asks for this many sat/kvB before
-# release 30, and for less later.
+# BIP-125, rule 4: a replacement also pays for its own relay. Bitcoin Core asks for this rate before release
+# 30, and for less since.
 INCREMENTAL_RELAY = FeeRate(1_000)
 
 
 @dataclass(frozen=True)
 class PricedTransaction:
-    """A transaction as miners see it."""
+    """A transaction's fee and its virtual size in vB."""
 
     fee: Sats
     vsize: int
@@ -41,15 +41,15 @@ class PricedTransaction:
 
 @dataclass(frozen=True)
 class ChangeAndFee:
-    """What comes back (0: no output for it) and what the miner gets."""
+    """``change`` is 0 where there is no change output."""
 
     change: Sats
     fee: Sats
 
 
 def least_fee(rivals: Iterable[PricedTransaction], vsize: int) -> Sats:
-    """The least that outbids them all (BIP-125, rules 3 and 4): higher by the price of its own way, and for
-    each byte.
+    """The least fee that replaces them all (BIP-125, rules 3 and 4): it also pays for its own relay, and its
+    rate is higher than each of theirs.
     """
     return Sats(max((_outbidding(rival, vsize) for rival in rivals), default=0))
 
@@ -62,7 +62,7 @@ def _outbidding(rival: PricedTransaction, vsize: int) -> int:
 
 
 def least_rate(rivals: Iterable[PricedTransaction], vsize: int) -> FeeRate:
-    """The rate to ask for, in the three places that a request can give."""
+    """The same as a rate, rounded up to the three decimals that a request can give."""
     return FeeRate(-(-least_fee(rivals, vsize) * 1000 // vsize))
 
 
@@ -71,8 +71,7 @@ def settle_replacement(
 ) -> ChangeAndFee | None:
     """The change and the fee of a replacement that spends ``inputs`` coins; None where they do not suffice.
 
-    ``pays``: there is an output beside the change. Else all comes back, and there has to be something to come
-    back.
+    ``pays``: there is an output beside the change. Without one there has to be change.
     """
     rivals = tuple(rivals)
 
@@ -91,8 +90,8 @@ def settle_replacement(
 
 
 def fee_for_parents(parents: Iterable[PricedTransaction], vsize: int, rate: FeeRate) -> Sats | None:
-    """What a child of ``vsize`` pays so that it and its unconfirmed parents reach the rate together; None
-    where they do.
+    """The fee with which a child of ``vsize`` vB and its unconfirmed parents reach the rate together; None
+    where the parents reach it already.
     """
     parents = tuple(parents)
     paid, size = sum(parent.fee for parent in parents), sum(parent.vsize for parent in parents)

@@ -1,4 +1,4 @@
-"""Which of a profile's coins a forward spends, and what goes into the vault. The fee is the caller's word, to
+"""Which of a profile's coins a forward spends, and how much reaches the vault. The caller fixes the fee, to
 the satoshi.
 
 Confirmed coins first, then the change of an earlier forward that itself spent confirmed coins alone, then,
@@ -17,7 +17,7 @@ from multisig.units import FeeRate, Sats
 
 @dataclass(frozen=True)
 class ForwardTerms:
-    """What is asked for. ``amount``: None sweeps."""
+    """The request. ``amount`` is None for a sweep of all coins."""
 
     amount: Sats | None
     fee: Sats
@@ -37,8 +37,8 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Allocation:
-    """The coins to spend, what goes into the vault, and the change (0: none). Coins = payment + change + fee,
-    exactly.
+    """The coins to spend, the payment to the vault, and the change (0: none). The coins' sum is exactly
+    payment + change + fee.
     """
 
     coins: tuple[Candidate, ...]
@@ -50,7 +50,7 @@ class Allocation:
 
 
 def require_sensible(wish: ForwardTerms, sizes: Sizes) -> None:
-    """What no coins would make right (P48). Raises Invalid, Dust."""
+    """Checks what is wrong whatever the coins are (P48). Raises Invalid, Dust."""
     if wish.fee > MAX_FEE:
         raise _too_high(f"The fee of {wish.fee} sat is above the cap of {MAX_FEE} sat.")
     if wish.amount is None:
@@ -62,11 +62,11 @@ def require_sensible(wish: ForwardTerms, sizes: Sizes) -> None:
 
 
 def allocate(pool: Sequence[Candidate], wish: ForwardTerms, sizes: Sizes) -> Allocation | None:
-    """None where the coins do not suffice. ``pool`` holds what may be spent at all, unconfirmed deposits
+    """None where the coins do not suffice. ``pool``: all coins that may be spent, unconfirmed deposits
     included.
 
-    Raises Invalid for a fee that makes no sense for these coins (P48), Dust for what would be left below an
-    output's worth.
+    Raises Invalid for a fee that makes no sense for these coins (P48), Dust for a payment or change that
+    would be dust.
     """
     found = _sweep(pool, wish, sizes) if wish.amount is None else _fixed(pool, wish, wish.amount, sizes)
     if found is not None:
@@ -75,8 +75,8 @@ def allocate(pool: Sequence[Candidate], wish: ForwardTerms, sizes: Sizes) -> All
 
 
 def _sweep(pool: Sequence[Candidate], wish: ForwardTerms, sizes: Sizes) -> Allocation | None:
-    """All of it; of more coins than a transaction takes, the largest, so that dust from strangers does not
-    stand in the way.
+    """All coins, or the largest where there are more than a transaction takes: a stranger's dust must not
+    block a sweep.
     """
     *_, widest = _tiers(pool, allow_unconfirmed=wish.allow_unconfirmed)
     coins = tuple(widest[:MAX_INPUTS])
@@ -116,7 +116,7 @@ def _fixed(pool: Sequence[Candidate], wish: ForwardTerms, amount: Sats, sizes: S
 
 
 def _tiers(pool: Sequence[Candidate], *, allow_unconfirmed: bool) -> Iterator[list[Candidate]]:
-    """Each with those before it, the largest coins first."""
+    """Each tier holds the coins of those before it, the largest first."""
     largest = largest_first(pool)
     yield [coin for coin in largest if coin.confirmations]
     yield [coin for coin in largest if coin.confirmations or coin.own_change]
@@ -126,9 +126,7 @@ def _tiers(pool: Sequence[Candidate], *, allow_unconfirmed: bool) -> Iterator[li
 
 def _require_less_than(fee: Sats, payment: Sats) -> None:
     if fee >= payment:
-        raise _too_high(
-            f"The fee of {fee} sat is no less than the {payment} sat that it would bring to the vault."
-        )
+        raise _too_high(f"The fee of {fee} sat is no less than the {payment} sat that would reach the vault.")
 
 
 def _require_rate(fee: Sats, vsize: int) -> None:

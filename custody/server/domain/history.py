@@ -1,8 +1,8 @@
-"""A vault's movements, purely: the order within a block, the balance after each, and where a page goes on.
+"""A vault's movements: their order within a block, the balance after each, and the cursor of a page.
 
-The order is the chain's: by height, and within a block what is spent before what spends it. So no balance is
-ever below zero, and what confirms later comes after what confirmed before. Pending movements have no place in
-the chain and no balance; they come last, as they were first seen.
+They are ordered by height, and within a block parents come before children: so no balance is ever negative,
+and a later confirmation comes after an earlier one. Pending movements have no balance; they come last, in the
+order in which they were first seen.
 """
 
 import re
@@ -21,8 +21,9 @@ _CURSOR = re.compile(
 def in_order(txids: Iterable[str], spends: Mapping[str, Collection[str]]) -> list[str]:
     """One block's transactions: parents first, and by txid among those that do not depend on each other.
 
-    ``spends``: by txid, the transactions whose coins it spends, in this block or before. An explorer may tell
-    what no block can hold, two that spend each other: these are ordered by txid, and nothing stops.
+    ``spends``: by txid, the transactions whose coins it spends, in this block or before. A faulty
+    explorer may report two transactions that spend each other, which no block can hold: then the order is
+    by txid.
     """
     block = sorted(txids)
     within = set(block)
@@ -46,12 +47,10 @@ def balances(before: int, amounts: Iterable[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class Cursor:
-    """The last movement that was shown: of the confirmed ones by its place in the chain, of the pending ones
-    by when it was first seen.
+    """The last movement of a page: a confirmed one by (height, place), a pending one by (first seen, txid).
 
-    Read from the oldest on, the pending ones keep the place of the last confirmed one beside theirs: what
-    confirms while the pages are read has left the pending ones, and is shown at its new place. So nothing is
-    left out; such a movement may be shown twice, the second time with its balance.
+    When pages go from the oldest on, a pending cursor also keeps the last confirmed place. A movement that
+    confirms between two pages is then shown again at its new place, with its balance, and none is left out.
     """
 
     confirmed: tuple[int, int] | None = None
@@ -66,7 +65,7 @@ class Cursor:
 
     @classmethod
     def parse(cls, text: str) -> "Cursor | None":
-        """None for what no answer gave."""
+        """None for text that is not a cursor."""
         found = _CURSOR.fullmatch(text)
         if found is None or not text:
             return None

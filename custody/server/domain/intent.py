@@ -1,4 +1,4 @@
-"""What a caller asks to be paid: addresses or BIP-21 links with amounts, and data for an OP_RETURN."""
+"""What a request asks to pay: addresses or BIP-21 links with amounts, and data for an OP_RETURN."""
 
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote
@@ -13,14 +13,14 @@ from multisig.units import Sats, parse_btc
 
 @dataclass(frozen=True)
 class Recipient:
-    """An address as text, not yet checked, and the amount it asks for, if any."""
+    """An address as text, not yet checked, and the amount of the link, if any."""
 
     address: str
     amount: Sats | None
 
 
 def parse_recipient(text: str, pointer: str) -> Recipient:
-    """An address, or a BIP-21 link. Raises Invalid for a link that demands what we do not know."""
+    """An address, or a BIP-21 link. Raises Invalid for a link with an unknown ``req-`` parameter."""
     if not text.lower().startswith(SCHEME):
         return Recipient(text, None)
     address, _, query = text[len(SCHEME) :].partition("?")
@@ -48,11 +48,11 @@ def _amount(text: str, pointer: str) -> Sats:
 
 
 def merge_amount(recipient: Recipient, given: int | None, pointer: str) -> Sats:
-    """The amount of a recipient: the link's or the request's, and the same where both name it."""
+    """The amount of a recipient: the link's or the request's. Where both give one, they must be equal."""
     if given is None and recipient.amount is None:
         sentence = (
             "Each recipient needs an amount: in amounts_sats, or in its BIP-21 link. "
-            "Only one recipient alone, of a new send, may go without: it is sent everything."
+            "Only the single recipient of a new send may have none: it is sent everything."
         )
         raise Invalid.at(pointer, sentence)
     if given is not None and recipient.amount is not None and given != recipient.amount:

@@ -1,5 +1,5 @@
-"""The life of an invitation: one table, (status, event) → status. How long it is good, and how many may be
-out.
+"""The states of an invitation: one table, (status, event) → status. Its lifetime, and the limits on how many
+may be sent.
 """
 
 from dataclasses import dataclass
@@ -17,21 +17,19 @@ MAX_PENDING_IN_WORKSPACE = 100
 
 @dataclass(frozen=True)
 class Rate:
-    """At most ``limit`` invitations in any ``window``, whatever became of them."""
+    """At most ``limit`` invitations in any ``window``, whatever their status."""
 
     limit: int
     window: timedelta
 
 
-# Of a whole organisation, so that more workspaces do not make more mails.
+# For a whole organisation, so that more workspaces do not allow more mails.
 ORGANISATION_RATE = Rate(100, timedelta(hours=1))
 # To one address from one organisation: revoking and inviting again must not fill a mailbox.
 ADDRESS_RATE = Rate(5, timedelta(days=1))
 
 
 class Event(StrEnum):
-    """What happens to an invitation."""
-
     ACCEPT = "accept"
     DECLINE = "decline"
     REVOKE = "revoke"
@@ -44,7 +42,7 @@ TRANSITIONS: dict[tuple[Status, Event], Status] = {
     (Status.PENDING, Event.REVOKE): Status.REVOKED,
     (Status.PENDING, Event.EXPIRE): Status.EXPIRED,
 }
-_WHAT_BECAME_OF_IT = {
+_IN_WORDS = {
     Status.PENDING: "is waiting for its answer",
     Status.ACCEPTED: "was accepted already",
     Status.DECLINED: "was declined",
@@ -59,7 +57,7 @@ class InvitationDecided(StateConflict):
     hint = "Ask an administrator of the workspace for a new one, if it is still wanted."
 
     def __init__(self, status: Status) -> None:
-        super().__init__(f"This invitation {_WHAT_BECAME_OF_IT[status]}.")
+        super().__init__(f"This invitation {_IN_WORDS[status]}.")
         self.status = status
 
 
@@ -76,7 +74,7 @@ class NoLongerGranted(StateConflict):
 
 
 class NotTheInvitee(PermissionDenied):
-    """P46. The id is not secret from its guesser, for it cannot be guessed; the address stays untold."""
+    """P46. The answer does not tell the invited address."""
 
     hint = "Sign in with the account of the address that the invitation was sent to."
 
@@ -90,7 +88,5 @@ def next_status(status: Status, event: Event) -> Status:
 
 
 def status_at(stored: Status, expires_at: datetime, now: datetime) -> Status:
-    """The status that counts: a pending one whose time has passed is expired, whether or not that was written
-    down.
-    """
+    """The effective status: a pending invitation is expired at ``expires_at``, even before that is stored."""
     return next_status(stored, Event.EXPIRE) if stored is Status.PENDING and now >= expires_at else stored

@@ -24,9 +24,9 @@ from multisig import (
 
 T = TypeVar("T")
 
-# The children of an account that a challenge is signed at: <base>/0/0.
+# A challenge is signed by the key at <base>/0/0.
 PROOF_CHAIN, PROOF_INDEX = 0, 0
-# Test networks share one form of keys and one coin type: any of them stands for all.
+# All test networks share one key encoding and one coin type, so any of them will do.
 _NETWORKS: dict[ApiNetwork, Network] = {"mainnet": Network.MAINNET, "testnet": Network.TESTNET4}
 
 
@@ -68,7 +68,7 @@ class OfferedKey:
 
 
 def check_offer(request: KeyChallengeRequest) -> OfferedKey:
-    """Reads and checks what is offered. Raises Invalid, which names the field at fault."""
+    """Parses and checks the offered keys. Raises Invalid, which names the field at fault."""
     network = _NETWORKS[request.network]
     _check_path("/derivation_base_path", request.derivation_base_path, multisig_account_path(network))
     first = VaultAccount(account=0, xpub=request.xpub)
@@ -83,9 +83,9 @@ def check_offer(request: KeyChallengeRequest) -> OfferedKey:
 
 
 def check_proof(offered: OfferedKey, challenge: str, signature: str) -> None:
-    """The device that holds the key signed the challenge at ``<base>/0/0``. Raises Invalid.
+    """Checks that the device signed the challenge with the key at ``<base>/0/0``. Raises Invalid.
 
-    The key is recovered and compared: an address could not be, for makers write different header bytes
+    It recovers the public key and compares that, not an address: makers write different header bytes
     (BIP-137).
     """
     try:
@@ -123,7 +123,7 @@ def _check_path(pointer: str, text: str, wanted: DerivationPath) -> None:
 
 
 def _distinct(accounts: list[OfferedAccount]) -> tuple[OfferedAccount, ...]:
-    """In order; account 0 may be named twice, with the same key. Two accounts never have one key."""
+    """By account number. Account 0 may be given twice with the same key; two accounts may not share one."""
     by_number: dict[int, OfferedAccount] = {}
     for offered in accounts:
         known = by_number.setdefault(offered.account, offered)
@@ -146,7 +146,9 @@ def _read(pointer: str, parse: Callable[[], T]) -> T:
 
 
 def changes_anything(current: RevokedReason | None, wanted: RevokedReason) -> bool:
-    """False where the key stands so already; ``current`` is None while it is active. Raises StateConflict."""
+    """False where the key has that status already; ``current`` is None while it is active. Raises
+    StateConflict.
+    """
     if current == wanted:
         return False
     if current == "lost":
@@ -155,7 +157,7 @@ def changes_anything(current: RevokedReason | None, wanted: RevokedReason) -> bo
 
 
 def may_move_on(reason: RevokedReason | None) -> bool:
-    """A superseded key still approves what stays in the workspace, for signer sets are fixed; a lost one
-    nothing (P47).
+    """Whether the key may still sign: a superseded one can approve what stays in the workspace, for a vault's
+    signers are fixed; a lost one can approve nothing (P47).
     """
     return reason == "superseded"

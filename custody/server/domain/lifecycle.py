@@ -11,11 +11,9 @@ from custody.server.domain.errors import StateConflict
 
 
 class Event(StrEnum):
-    """What happens to a proposal."""
-
     THRESHOLD_MET = "threshold-met"
     THRESHOLD_LOST = "threshold-lost"
-    # The same of a proof, which never goes to the network.
+    # The threshold of a proof, which is never broadcast.
     PROVEN = "proven"
     CANCEL = "cancel"
     EXPIRE = "expire"
@@ -32,9 +30,9 @@ class Event(StrEnum):
     COIN_SPENT = "coin-spent"
     # The transaction that was to make one of its inputs cannot be mined any more.
     INPUT_GONE = "input-gone"
-    # What had spent its input, or taken its place, is gone, and the signed transaction may still be mined.
+    # The transaction that spent its input or replaced it is gone: the signed one may still be mined.
     REOPENED = "reopened"
-    # The coins that it kept after it was cancelled are free.
+    # The coins that it kept locked after it was cancelled are free.
     RELEASED = "released"
 
 
@@ -68,7 +66,7 @@ TRANSITIONS: dict[tuple[Status, Event], Status] = {
     (Status.REPLACED, Event.INPUT_GONE): Status.INVALIDATED,
     (Status.REPLACED, Event.REOPENED): Status.BROADCASTING,
     (Status.INVALIDATED, Event.REOPENED): Status.BROADCASTING,
-    # Signatures stay valid: any holder of enough of them can finalise what the platform gave up.
+    # Signatures stay valid: whoever holds enough of them can finalise a proposal that has ended here.
     (Status.REJECTED, Event.REACHED_NETWORK): Status.BROADCASTING,
     (Status.CANCELLED, Event.REACHED_NETWORK): Status.BROADCASTING,
     (Status.EXPIRED, Event.REACHED_NETWORK): Status.BROADCASTING,
@@ -76,19 +74,19 @@ TRANSITIONS: dict[tuple[Status, Event], Status] = {
     (Status.CANCELLED, Event.RELEASED): Status.CANCELLED,
 }
 
-# Its coins are free again, but for a cancelled one that keeps them (ADR 15). A confirmed one keeps its locks,
-# for a reorganisation may bring its coins back.
+# Their coins are free again, except those that a cancelled one keeps (ADR 15). A confirmed one keeps its
+# locks: a reorganisation may bring its coins back.
 ENDED = frozenset({Status.REJECTED, Status.CANCELLED, Status.EXPIRED, Status.INVALIDATED, Status.FAILED})
 # Ended before its transaction reached the network, so far as the platform knew.
 ENDED_UNSENT = frozenset({Status.REJECTED, Status.CANCELLED, Status.EXPIRED, Status.FAILED})
-# A version with a higher fee, or one that takes everything back, may still take its place.
+# A version with a higher fee, or one that sends everything back to the vault, may still replace it.
 REPLACEABLE = frozenset({Status.PENDING, Status.SIGNED, Status.STALLED, Status.BROADCASTING})
 # The final transaction is stored and must reach the network.
 TO_BROADCAST = frozenset({Status.SIGNED, Status.STALLED})
-# Its signatures are of use to its signers: it waits for more, or may have to reach the network, again after a
-# reorganisation.
+# Its signers still need its signatures: it waits for more, or has to be broadcast (again after a
+# reorganisation).
 TO_FINISH = frozenset({Status.PENDING, Status.SIGNED, Status.STALLED, Status.BROADCASTING, Status.CONFIRMED})
-# The threshold was met: the final transaction exists, whatever became of it.
+# The threshold was met: the final transaction exists.
 FINALISED = frozenset(
     {
         Status.PROVEN,
@@ -112,7 +110,7 @@ class IllegalTransition(StateConflict):
 
 
 def next_status(status: Status, event: Event) -> Status:
-    """The status after `event`. Raises IllegalTransition."""
+    """Raises IllegalTransition."""
     try:
         return TRANSITIONS[status, event]
     except KeyError:
@@ -120,7 +118,7 @@ def next_status(status: Status, event: Event) -> Status:
 
 
 def threshold_lost(declines: int, m: int, n: int) -> bool:
-    """Whether so many signers declined that M signatures can no longer come together."""
+    """Whether too few signers are left for M signatures."""
     return declines >= n - m + 1
 
 
@@ -136,12 +134,12 @@ class Observation(StrEnum):
     OUTBID = "outbid"
     # A confirmed transaction that is not ours took a coin.
     COIN_SPENT = "coin-spent"
-    # A coin of it was the change of a transaction of ours that cannot be mined any more.
+    # One of its coins is the change of a transaction of ours that can no longer be mined.
     INPUT_GONE = "input-gone"
 
 
-# A pair that is not here asks for nothing. PENDING, and what ended unsent, may be seen on chain where signers
-# put their signatures together without the platform: the coins moved, and the record must say so.
+# Pairs that are not here change nothing. A proposal that is PENDING or ended unsent is seen on chain where
+# signers combined their signatures without the platform: the coins moved, and the record must say so.
 EVENTS: dict[tuple[Status, Observation], tuple[Event, ...]] = {
     (Status.PENDING, Observation.IN_MEMPOOL): (Event.THRESHOLD_MET, Event.REACHED_NETWORK),
     (Status.PENDING, Observation.MINED): (Event.THRESHOLD_MET, Event.REACHED_NETWORK, Event.MINED),
@@ -167,7 +165,7 @@ EVENTS: dict[tuple[Status, Observation], tuple[Event, ...]] = {
     (Status.CONFIRMED, Observation.OUTBID): (Event.REORGANISED, Event.REPLACED),
     (Status.CONFIRMED, Observation.COIN_SPENT): (Event.REORGANISED, Event.COIN_SPENT),
     (Status.CONFIRMED, Observation.INPUT_GONE): (Event.REORGANISED, Event.INPUT_GONE),
-    # What had taken its place has ended.
+    # Its replacement has ended.
     (Status.REPLACED, Observation.ABSENT): (Event.REOPENED,),
     (Status.REPLACED, Observation.IN_MEMPOOL): (Event.REACHED_NETWORK,),
     (Status.REPLACED, Observation.MINED): (Event.REACHED_NETWORK, Event.MINED),
@@ -179,12 +177,12 @@ EVENTS: dict[tuple[Status, Observation], tuple[Event, ...]] = {
     (Status.INVALIDATED, Observation.MINED): (Event.REOPENED, Event.MINED),
     **{(status, Observation.IN_MEMPOOL): (Event.REACHED_NETWORK,) for status in ENDED_UNSENT},
     **{(status, Observation.MINED): (Event.REACHED_NETWORK, Event.MINED) for status in ENDED_UNSENT},
-    # What it keeps its coins for can no longer happen.
+    # Its transaction can no longer be mined: the coins need not stay locked.
     (Status.CANCELLED, Observation.COIN_SPENT): (Event.RELEASED,),
     (Status.CANCELLED, Observation.INPUT_GONE): (Event.RELEASED,),
 }
 
 
 def events_for(status: Status, sight: Observation) -> tuple[Event, ...]:
-    """What happens to a proposal in `status` whose transaction is seen like that; mostly nothing."""
+    """The events, in order, for a proposal in `status` whose transaction is seen so; usually none."""
     return EVENTS.get((status, sight), ())

@@ -1,9 +1,8 @@
-"""Spending limits and their cycles, which reset at 00:00 UTC. Amounts in satoshi; no clock and no database.
+"""Spending limits and their cycles, which reset at 00:00 UTC. Amounts in satoshi.
 
-A movement is counted from the moment it is proposed: its amount is reserved, and given back when the proposal
-ends without its transaction reaching the network. Versions of one movement (a payment and its fee bumps)
-spend the same coins, so that one of them at most is mined: the largest that still can be is what they count
-for, once.
+A movement counts from the moment it is proposed: its amount is reserved, and released when the proposal ends
+unsent. The versions of one movement (a payment and its fee bumps) spend the same coins, so at most one is
+mined: together they count once, as the largest that can still be mined.
 """
 
 from calendar import monthrange
@@ -32,10 +31,33 @@ class Cycle:
             )
 
     def start(self, now: datetime) -> datetime:
-        return cycle_start(now, self.period, self.day)
+        """The last reset at or before `now`. A day that the month does not have is the month's last."""
+        return self._midnight(self._start_day(now))
 
     def next_reset(self, now: datetime) -> datetime:
-        return next_reset(now, self.period, self.day)
+        """The first reset after `now`."""
+        start = self._start_day(now)
+        if self.period == "W":
+            return self._midnight(start + timedelta(days=7))
+        year, month = (start.year + 1, 1) if start.month == 12 else (start.year, start.month + 1)
+        return self._midnight(self._day_of(year, month))
+
+    def _start_day(self, now: datetime) -> date:
+        today = now.astimezone(UTC).date()
+        if self.period == "W":
+            return today - timedelta(days=(today.isoweekday() - self.day) % 7)
+        this_month = self._day_of(today.year, today.month)
+        if this_month <= today:
+            return this_month
+        before = today.replace(day=1) - timedelta(days=1)
+        return self._day_of(before.year, before.month)
+
+    def _day_of(self, year: int, month: int) -> date:
+        return date(year, month, min(self.day, monthrange(year, month)[1]))
+
+    @staticmethod
+    def _midnight(day: date) -> datetime:
+        return datetime.combine(day, time(), UTC)
 
     @property
     def in_words(self) -> str:
@@ -45,50 +67,10 @@ class Cycle:
         return f"{self.period} from day {self.day}"
 
 
-def cycle_start(now: datetime, period: CyclePeriod, day: int) -> datetime:
-    """The last reset at or before `now`. `day`: 1–7 (Monday = 1) for W; 1–31, clamped to the month's end, for
-    M.
-    """
-    today = now.astimezone(UTC).date()
-    start = _weekly_start(today, day) if period == "W" else _monthly_start(today, day)
-    return datetime.combine(start, time(), UTC)
-
-
-def next_reset(now: datetime, period: CyclePeriod, day: int) -> datetime:
-    """The first reset after `now`."""
-    start = cycle_start(now, period, day).date()
-    following = start + timedelta(days=7) if period == "W" else _reset_day(*_month_after(start), day)
-    return datetime.combine(following, time(), UTC)
-
-
-def _weekly_start(today: date, day: int) -> date:
-    if not 1 <= day <= 7:
-        raise ValueError("a weekly cycle starts on a day from 1 (Monday) to 7")
-    return today - timedelta(days=(today.isoweekday() - day) % 7)
-
-
-def _monthly_start(today: date, day: int) -> date:
-    if not 1 <= day <= 31:
-        raise ValueError("a monthly cycle starts on a day from 1 to 31")
-    this_month = _reset_day(today.year, today.month, day)
-    if this_month <= today:
-        return this_month
-    before = today.replace(day=1) - timedelta(days=1)
-    return _reset_day(before.year, before.month, day)
-
-
-def _reset_day(year: int, month: int, day: int) -> date:
-    return date(year, month, min(day, monthrange(year, month)[1]))
-
-
-def _month_after(moment: date) -> tuple[int, int]:
-    return (moment.year + 1, 1) if moment.month == 12 else (moment.year, moment.month + 1)
-
-
 @dataclass(frozen=True)
 class SpendingPolicy:
-    """A limit for each cycle. For a vault that is not ``is_per_cycle`` it bounds each movement, and the cycle
-    informs.
+    """A limit for each cycle. Where ``is_per_cycle`` is false (vaults only) it bounds each single movement,
+    and the cycle is for information only.
     """
 
     limit: Sats
@@ -98,10 +80,8 @@ class SpendingPolicy:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a cycle holds when a movement is proposed: ``others``, and ``held`` by earlier versions of the
-    same movement.
-
-    The sum may be more than there are coins: the same ones can move again and again.
+    """What counts already when a movement is proposed: ``held`` by earlier versions of the same movement,
+    ``others`` by all else. The sum may exceed the balance: the same coins can move repeatedly.
     """
 
     others: int
@@ -119,10 +99,8 @@ def policy_words(policy: SpendingPolicy) -> str:
 
 
 def fits(policy: SpendingPolicy, usage: Usage, requested: int) -> bool:
-    """Equal to the limit passes, one satoshi more does not (P19).
-
-    A version that raises nothing passes too, though the limit be lower by now: what it stands for was let
-    through, and keeps its reservation (P22).
+    """A sum that equals the limit passes, one satoshi more does not (P19). A version that does not raise the
+    amount passes even where the limit was lowered since: it keeps its movement's reservation (P22).
     """
     if requested <= usage.held:
         return True
@@ -131,33 +109,31 @@ def fits(policy: SpendingPolicy, usage: Usage, requested: int) -> bool:
 
 
 def of_token(policy: SpendingPolicy, decimals: int) -> SpendingPolicy:
-    """The same figure in whole tokens, as a limit of raw units: until a token has limits of its own, the main
-    figure measures it.
-
-    Rounded down, which lets through exactly the same whole numbers of raw units.
+    """The limit for a token that has none of its own: the same figure in whole tokens, in raw units, rounded
+    down.
     """
     return replace(policy, limit=Sats(policy.limit * 10**decimals // SATS_PER_BTC))
 
 
 def in_tokens(amount: int, decimals: int) -> str:
-    """Whole tokens with all their decimals, also of a sum that no token ever has."""
+    """Raw units as whole tokens with all their decimals. A sum may exceed the token's maximum."""
     whole, fraction = divmod(amount, 10**decimals)
     return f"{whole}.{fraction:0{decimals}d}" if decimals else str(whole)
 
 
 def is_within(given: SpendingPolicy, own: SpendingPolicy) -> bool:
-    """Whether one limit lets through nothing that the other would not: no more, and no sooner again."""
+    """Whether ``given`` allows nothing that ``own`` does not: no larger amount, and no shorter cycle."""
     if given.limit == 0:
         return True
     return given.limit <= own.limit and not (given.cycle.period == "W" and own.cycle.period == "M")
 
 
 def unused_of(limit: int, used: int) -> int:
-    """Never below zero: a limit may be lowered under what is used already."""
+    """Zero where the limit was lowered below what is used already."""
     return max(0, limit - used)
 
 
 def in_btc(amount: int) -> str:
-    """Bitcoin with all eight places; unlike ``format_btc`` also of a sum above 21 million."""
+    """Bitcoin with all eight decimals. Unlike ``format_btc`` it takes sums above 21 million."""
     whole, fraction = divmod(amount, SATS_PER_BTC)
     return f"{whole}.{fraction:08d}"

@@ -1,7 +1,7 @@
 """The most that one payment can send from given coins, and the selection that costs least.
 
-A payment to given recipients costs so much for each coin that it spends, and every coin that is economic
-brings more than that: the most is sent by the largest coins, as many as a transaction takes.
+Each economic coin is worth more than its input costs, so the largest coins send the most: as many of them as
+a transaction takes.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from multisig.units import Sats
 
 
 def spent_at_once(largest: Sequence[CoinT], plan: Plan, max_fee: Sats) -> Sequence[CoinT]:
-    """As many of them as a transaction takes, without a fee above the cap. ``largest``: economic ones, the
+    """As many coins as a transaction takes with a fee within the cap. ``largest``: the economic coins, the
     largest first.
     """
     count = min(len(largest), MAX_INPUTS)
@@ -21,11 +21,10 @@ def spent_at_once(largest: Sequence[CoinT], plan: Plan, max_fee: Sats) -> Sequen
 
 
 def most_of(largest: Sequence[CoinT], plan: Plan, room: int | None = None) -> Sats:
-    """The largest target that they pay, where target and fee together are ``room`` at most (None: no bound).
+    """The largest target that they pay with target and fee at most ``room`` together (None: no bound).
 
-    Under a bound the change costs its output, and what is too small for one goes to the fee: so each number
-    of coins is tried. Other coins than the largest may add up without change, and let a few satoshis more
-    through.
+    A bound leaves change, which costs an output or, where it is too small, goes to the fee: so each number of
+    coins is tried. A set of other coins without change could send a few satoshis more.
     """
     most, total = 0, 0
     for count, coin in enumerate(largest, start=1):
@@ -39,6 +38,8 @@ def most_of(largest: Sequence[CoinT], plan: Plan, room: int | None = None) -> Sa
 
 
 def select_cheapest(largest: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | None:
-    """The least fee at which the largest of them pay the target; None where all together do not."""
+    """The selection with the lowest fee among the prefixes of ``largest``; None where none pays the
+    target.
+    """
     settled = (settle(largest[:count], plan) for count in range(1, min(len(largest), MAX_INPUTS) + 1))
     return min((each for each in settled if each is not None), key=lambda each: each.fee, default=None)

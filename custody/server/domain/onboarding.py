@@ -1,11 +1,11 @@
-"""A request for an organisation is decided once, by an operator; the number of open requests is limited."""
+"""Requests for an organisation: an operator decides each once; the number of open requests is limited."""
 
 from datetime import timedelta
 
 from custody.schemas.onboarding import OnboardingStatus as Status
 from custody.server.domain.errors import PermissionDenied, StateConflict
 
-# One for each network, and one for a second thought.
+# One for each network, and one more.
 MAX_PENDING_OF_ACCOUNT = 3
 REQUESTS_PER_WINDOW = 10
 REQUESTS_WINDOW = timedelta(days=1)
@@ -17,9 +17,7 @@ TRANSITIONS: dict[tuple[Status, str], Status] = {
 
 
 class RequestDecided(StateConflict):
-    """A decision stands. What it led to is there, and is changed in its own place."""
-
-    hint = "What it led to is changed in its own place; the requester may send another request."
+    hint = "Change the organisation itself where it was approved; the requester may send another request."
 
     def __init__(self, status: Status) -> None:
         super().__init__(f"This request was {status} already.")

@@ -12,5 +12,5 @@ class Clock(Protocol):
 
 class RandomBytes(Protocol):
     def __call__(self, count: int, /) -> bytes:
-        """Unpredictable bytes, as ``secrets.token_bytes``."""
+        """Unpredictable bytes, like ``secrets.token_bytes``."""
         ...

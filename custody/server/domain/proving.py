@@ -1,4 +1,4 @@
-"""What a proof file proves by itself, and what only the chain can tell (BIP-322)."""
+"""What the signatures of a proof file prove, and which coins only the chain can confirm (BIP-322)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from multisig.bip322 import Consensus, NamedCoin, State, Verdict, verify_message
 
 @dataclass(frozen=True)
 class Judged:
-    """``verdicts``: by address, in the file's order. ``signed``: the coins that a signature itself names;
-    ``unsigned``: those that the file says are at an address that signed, which the chain alone can tell.
-
-    ``problems``: why it proves nothing, or less than it says. Whether the coins exist is not known here.
+    """``verdicts``: by address, in the file's order. ``signed``: the coins that a signature commits to;
+    ``unsigned``: those that the file places at an address that signed, which only the chain can confirm.
+    ``problems``: why the file proves nothing, or less than it claims. Whether the coins exist is not checked
+    here.
     """
 
     verdicts: Mapping[str, Verdict]
@@ -22,7 +22,7 @@ class Judged:
     problems: tuple[str, ...]
 
     def state(self, *, asked_chain: bool) -> State:
-        """``asked_chain``: whether a chain is asked for the coins that no signature names."""
+        """``asked_chain``: whether the chain is asked for the ``unsigned`` coins."""
         states = {verdict.state for verdict in self.verdicts.values()}
         if self.problems or State.INVALID in states:
             return State.INVALID
@@ -31,7 +31,7 @@ class Judged:
 
 
 def judge(file: ProofFile, consensus: Consensus) -> Judged:
-    """Raises nothing: what is wrong is said."""
+    """Raises nothing: faults become ``problems`` and verdicts."""
     network = Network(file.network)
     verdicts = {
         one.address: _verdict(file.message, one.address, one.signature, network, consensus)
@@ -45,7 +45,7 @@ def judge(file: ProofFile, consensus: Consensus) -> Judged:
 
 
 def _block(file: ProofFile) -> list[str]:
-    """The file's block is the one in the message: an old proof is not taken for one of today."""
+    """The file's block must be the one in the message, so that an old proof cannot pass for a new one."""
     if (block_named(file.message) or (None, None)) == (file.height, file.block_hash):
         return []
     return ["The file states another block than the message that was signed."]
@@ -62,7 +62,7 @@ def _verdict(message: str, address: str, signature: str, network: Network, conse
 def _coins(
     file: ProofFile, verdicts: Mapping[str, Verdict], named: Mapping[str, NamedCoin], network: Network
 ) -> list[str]:
-    """A coin belongs to a file whose signature spends it, or whose signing address holds it."""
+    """A coin must be spent by a signature, with its amount and address, or be at an address that signed."""
     problems = []
     for coin in file.coins:
         signed = named.get(coin.outpoint)

@@ -1,5 +1,5 @@
-"""Purchases as their provider reports them: whose word it is, what may follow what, and what is too old to
-matter.
+"""Purchases as their provider reports them: the webhook's signature, the order of statuses, and stale
+reports.
 
 The signature is MoonPay's: ``Moonpay-Signature-V2: t=<seconds>,s=<hex>``, an HMAC-SHA256 of ``t.body``
 (dev.moonpay.com, "Checking a webhook signature"). Deliveries come more than once and in any order.
@@ -18,7 +18,7 @@ SIGNATURE_HEADER: Final = "Moonpay-Signature-V2"
 TOLERANCE: Final = timedelta(minutes=5)
 
 _WAITING, _PENDING, _AUTHORIZING, _COMPLETED, _FAILED = PurchaseStatus
-# What a newer report may say after what is known. Steps in between may never reach us; an end is an end.
+# The statuses that a newer report may give after each. Steps in between may be missing; an end is final.
 FOLLOWS: Final[dict[PurchaseStatus, frozenset[PurchaseStatus]]] = {
     _WAITING: frozenset(PurchaseStatus),
     _PENDING: frozenset({_PENDING, _AUTHORIZING, _COMPLETED, _FAILED}),
@@ -31,19 +31,19 @@ _PART = re.compile(r"\s*([a-z]+)=([0-9A-Za-z]+)\s*")
 MAX_HEADER = 500
 
 
-# A secret that we made has 32 bytes; one that the provider issued is kept behind this word, and is longer.
+# A secret that we made has 32 bytes; one that the provider issued is stored with this prefix, and is longer.
 _ISSUED: Final = b"issued:"
 _MADE_BYTES: Final = 32
 _ISSUED_KEY = re.compile(r"[\x21-\x7e]{26,200}")
 
 
 def webhook_key(secret: bytes) -> str:
-    """What both sides know; its characters, as they stand, are the key of the HMAC."""
+    """The shared secret as text, whose characters are the HMAC's key."""
     return secret.hex() if len(secret) == _MADE_BYTES else secret.removeprefix(_ISSUED).decode()
 
 
 def issued_secret(key: str) -> bytes:
-    """A key that the provider made, as it is kept. Raises ValueError for what cannot be one."""
+    """A key that the provider made, as it is stored. Raises ValueError for a malformed one."""
     if not _ISSUED_KEY.fullmatch(key):
         raise ValueError("a webhook's key has 26 to 200 printable characters without spaces")
     return _ISSUED + key.encode()
@@ -59,7 +59,7 @@ def is_genuine(header: str | None, body: bytes, secrets: Sequence[bytes], now: d
     if parts is None:
         return False
     timestamp, given = parts
-    # All of them, always: how long it takes tells nothing of which one was nearest.
+    # Always all of them: the time taken must not tell which secret matches.
     matches = [
         hmac.compare_digest(signature_of(secret, timestamp, body).encode(), given.encode())
         for secret in secrets
@@ -69,7 +69,7 @@ def is_genuine(header: str | None, body: bytes, secrets: Sequence[bytes], now: d
 
 
 def _parts(header: str) -> tuple[str, str] | None:
-    """The timestamp and the signature; None where either is missing, twice or no such thing."""
+    """The timestamp and the signature; None where either is missing, repeated or malformed."""
     if len(header) > MAX_HEADER:
         return None
     found: dict[str, str] = {}
@@ -88,7 +88,7 @@ def _parts(header: str) -> tuple[str, str] | None:
 def is_news(
     known: tuple[PurchaseStatus, datetime] | None, status: PurchaseStatus, updated_at: datetime
 ) -> bool:
-    """Whether a report changes what is known: not if it is older, no newer, or says what cannot follow."""
+    """Whether a report changes what is known: it is newer, and its status may follow."""
     if known is None:
         return True
     known_status, known_at = known

@@ -5,16 +5,15 @@ from hashlib import sha256
 from typing import Final
 
 FIRST_RETRY: Final = timedelta(seconds=1)
-# What waits for a node or a mail server that is back is done within this.
+# After a node or a mail server is back, waiting jobs run within this time.
 MAX_RETRY: Final = timedelta(seconds=60)
 # Beyond this many doublings the longest delay is reached anyway.
 _MAX_DOUBLINGS: Final = 10
 
 
 def delay_after(attempts: int, key: str) -> timedelta:
-    """After so many tries, one at least. Between a half and all of a delay that doubles: what failed
-    together, because a node was away, does not come back together. Which part of it follows from the key, so
-    that nothing here is random.
+    """The delay after ``attempts`` tries, one at least: between half and all of a delay that doubles, so that
+    jobs that failed together are spread. The fraction is derived from ``key`` and ``attempts``.
     """
     whole = min(MAX_RETRY, FIRST_RETRY * float(2 ** min(attempts - 1, _MAX_DOUBLINGS)))
     spread = int.from_bytes(sha256(f"{key}:{attempts}".encode()).digest()[:4])
@@ -36,18 +35,18 @@ RETRIES: Final = (
     timedelta(hours=20),
 )
 GIVEN_UP_AFTER: Final = timedelta(days=3)
-# A receiver that failed at everything for so long, while something was tried, is told nothing more.
+# A webhook all of whose deliveries failed for this long is disabled.
 DISABLED_AFTER: Final = timedelta(days=5)
-SHORTEST_PEACE: Final = timedelta(seconds=5)
-# A refusal costs a worker nothing, waiting ten seconds: for a name, a connection or an answer, whatever it is
-# in the end.
+SHORTEST_PAUSE: Final = timedelta(seconds=5)
+# An attempt that took longer than this counts as hung: unlike a refusal, it keeps a worker waiting for a
+# name, a connection or an answer.
 HANGS_FROM: Final = timedelta(seconds=2)
 AFTER_A_HANG: Final = timedelta(minutes=1)
-LONGEST_PEACE: Final = timedelta(hours=1)
+LONGEST_PAUSE: Final = timedelta(hours=1)
 
 
 def next_attempt(attempts: int, queued_at: datetime, now: datetime) -> datetime | None:
-    """After so many attempts that failed, one at least; None where it is given up."""
+    """When to try again after ``attempts`` failures, one at least; None where the delivery is given up."""
     if attempts > len(RETRIES):
         return None
     following = now + RETRIES[attempts - 1]
@@ -55,9 +54,11 @@ def next_attempt(attempts: int, queued_at: datetime, now: datetime) -> datetime 
 
 
 def quiet_until(failing_since: datetime, now: datetime, *, hung: bool = False) -> datetime:
-    """Longer, the longer it fails: it would be asked again with every event there is."""
-    least = AFTER_A_HANG if hung else SHORTEST_PEACE
-    return now + min(LONGEST_PEACE, max(least, (now - failing_since) / 8))
+    """Until when nothing is delivered to a failing webhook: the longer it fails, the longer. Without this
+    every new event would call it.
+    """
+    least = AFTER_A_HANG if hung else SHORTEST_PAUSE
+    return now + min(LONGEST_PAUSE, max(least, (now - failing_since) / 8))
 
 
 def is_hopeless(failing_since: datetime, now: datetime) -> bool:

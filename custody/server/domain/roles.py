@@ -1,8 +1,6 @@
-"""Permissions and roles: a member grants only what the member holds, and the last administrator stays.
+"""Permissions and roles: members grant only permissions that they hold, and the last administrator stays.
 
-Permissions of one workspace go in; a refusal comes out, or nothing. All of it follows from one thought: what
-a member can bring about by changing roles and members must be no more than what the member may do already
-(P26).
+By changing roles and members, a member must not be able to do more than they may do already (P26).
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,8 +32,7 @@ class RoleTemplate:
     limit: Sats
 
 
-# All there will ever be: the vaults' own limits bound an administrator, until an administrator sets a smaller
-# one.
+# The limit is all bitcoin: only the vaults' limits bound an administrator, until a smaller one is set.
 ADMINISTRATOR = RoleTemplate("Administrator", "Runs the workspace", EVERY_PERMISSION, MAX_MONEY)
 SIGNER = RoleTemplate(
     "Signer",
@@ -46,19 +43,11 @@ SIGNER = RoleTemplate(
 FIRST_ROLES = (ADMINISTRATOR, SIGNER)
 
 
-def permissions_not_held(
-    wanted: frozenset[PermissionName], held: frozenset[PermissionName]
-) -> frozenset[PermissionName]:
-    """The permissions in ``wanted`` that the caller does not hold, and so may not grant (P26)."""
-    return wanted - held
-
-
 Permissions = frozenset[PermissionName]
 
-# A permission that no member holds cannot be granted: a workspace that lost one of these would need its
-# operator to repair the database.
+# No member could grant these once no member holds them: the operator would have to repair the database.
 KEPT = (PermissionName.MANAGE_WORKSPACE, PermissionName.MANAGE_ROLE, PermissionName.MANAGE_USERS)
-# A list of roles is read whole, by people who must pick one.
+# People pick a role from the whole list.
 MAX_ROLES = 100
 
 
@@ -76,7 +65,7 @@ class RoleInUse(StateConflict):
 
 @dataclass(frozen=True)
 class Staff:
-    """What each role of a workspace carries, and which one each member holds, by id."""
+    """The permissions of each role of a workspace, and the role of each member, by id."""
 
     roles: Mapping[int, Permissions]
     members: Mapping[int, int]
@@ -106,28 +95,25 @@ def require_grantable(granted: Permissions, held: Permissions) -> None:
 
     Raises PermissionDenied.
     """
-    missing = permissions_not_held(granted, held)
-    if missing:
+    if missing := granted - held:
         raise PermissionDenied(f"You cannot grant what you do not hold: {in_words(missing)}.")
 
 
 def require_reach(carried: Permissions, held: Permissions) -> None:
-    """Checks every change of a role or a membership: a caller may not change those who have more permissions.
+    """Checks every change of a role or a membership: a caller may not change a role with more permissions.
 
     Raises PermissionDenied.
     """
-    missing = permissions_not_held(carried, held)
-    if missing:
+    if missing := carried - held:
         raise PermissionDenied(
-            f"This role carries {in_words(missing)}, which yours does not: only somebody who holds it may "
+            f"This role carries {in_words(missing)}, which yours does not: only a member who holds it may "
             "change that."
         )
 
 
 def require_administrators(before: Staff, after: Staff) -> None:
-    """Of KEPT, a change takes nothing from the workspace as a whole (P27).
-
-    What was lost before, by an operator's hand, stops no other change. Raises LastAdmin.
+    """Checks that some member still holds each permission of KEPT that one holds now (P27). Raises
+    LastAdmin.
     """
     gone = (before.held - after.held).intersection(KEPT)
     if gone:

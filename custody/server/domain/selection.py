@@ -1,9 +1,8 @@
 """Which coins pay for a movement, and what the change and the fee are.
 
-Confirmed coins first (six deep where foreign, one deep where our own change), then any confirmed coin, then
-our own unconfirmed change; foreign unconfirmed coins never. Within a tier: branch and bound for a spend
-without change, else one single random draw (Bitcoin Core, wallet/spend.cpp and coinselection.cpp, whose
-figures these are).
+Deeply confirmed coins first (six blocks where foreign, one where our own change), then any confirmed coin,
+then our own unconfirmed change; never foreign unconfirmed coins. Within a tier: branch and bound for a spend
+without change, else a single random draw (after Bitcoin Core's wallet/spend.cpp and coinselection.cpp).
 
 Also the lock time against fee sniping, and how long a proposal waits for its signatures.
 """
@@ -23,27 +22,26 @@ from multisig.units import FeeRate, Sats
 
 FOREIGN_DEPTH = 6
 OWN_CHANGE_DEPTH = 1
-# Core tries 100,000 branches in C++, coin by coin. Here a try passes over all coins that are too large, and
-# so few of them find a spend without change as often as 20,000 coin by coin did; they take less than a
-# millisecond.
+# Core tries 100,000 branches. Here one step skips all coins that are too large: 2,000 of them find a
+# changeless spend as often as 20,000 single steps, in less than a millisecond.
 MAX_TRIES = 2_000
-# A Coldcard refuses 10 % and warns at 5 %; below it no device interrupts.
+# A Coldcard refuses fees above 10 % and warns above 5 %; below that no device does.
 MAX_FEE_SHARE = 20
-# A device shows and a script engine verifies each input: 100 is what every maker signs in reasonable time.
+# Every maker's device signs 100 inputs in reasonable time.
 MAX_INPUTS = 100
-# A random draw may take this many coins more than are needed: small coins are used up by and by, while a
-# stranger who sends thousands of them makes no transaction large.
+# A random draw may take this many coins more than needed: it uses up small coins gradually, while a stranger
+# who sends thousands of them cannot make a transaction large.
 SPARE_INPUTS = 10
 
 
 class RandomSource(Protocol):
-    """What of `random.Random` is used here; `random.SystemRandom` in production, a seeded one in tests."""
+    """The part of `random.Random` that is used here."""
 
     def randrange(self, stop: int, /) -> int: ...
 
 
 class Coin(Protocol):
-    """Whatever can be chosen: the txid in display order, its place there, and the amount."""
+    """A coin that can be selected. ``txid`` is in display order."""
 
     @property
     def txid(self) -> str: ...
@@ -54,14 +52,13 @@ class Coin(Protocol):
 
 
 CoinT = TypeVar("CoinT", bound=Coin)
-# Sorted by these without a call of ours for each coin.
 BY_PLACE: Final = attrgetter("txid", "vout")
 BY_AMOUNT: Final = attrgetter("amount")
 
 
 class Candidate(NamedTuple):
-    """A coin with what tells its tier. `confirmations` is 0 in the mempool; `own_change`: we sent it to
-    ourselves.
+    """A coin and what decides its tier. `confirmations` is 0 in the mempool; `own_change`: it is change of a
+    transaction of ours.
     """
 
     txid: str
@@ -73,10 +70,10 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be paid and at what price.
+    """The amount to pay and the fee rate.
 
-    `vsize(inputs, with_change)` estimates the signed transaction in vB; `minimum_change` is the least that is
-    worth an output of its own: no dust, and more than it costs to spend later.
+    `vsize(inputs, with_change)` estimates the signed transaction in vB; `minimum_change` is the smallest
+    change output: not dust, and more than it costs to spend later.
     """
 
     target: Sats
@@ -98,7 +95,7 @@ class Selection(Generic[CoinT]):
 
 
 class Tier(StrEnum):
-    """Which coins may be spent, the most certain first; each tier holds those before it."""
+    """Which coins may be spent, the safest first; each tier includes those before it."""
 
     DEEP = "deep"
     CONFIRMED = "confirmed"
@@ -106,11 +103,7 @@ class Tier(StrEnum):
 
 
 def select_from(coins: Sequence[CoinT], plan: Plan, rng: RandomSource) -> Selection[CoinT] | None:
-    """Coins of one tier for `plan`, or None where not even all of them suffice.
-
-    Whether there is an answer depends on the `MAX_INPUTS` largest alone, for the largest suffice where any as
-    many do.
-    """
+    """Coins of one tier for `plan`, or None where the `MAX_INPUTS` largest do not suffice."""
     pool = economic(coins, plan)
     chosen = _branch_and_bound(pool, plan) or _single_random_draw(pool, plan, rng)
     return None if chosen is None else _with_modest_fee(chosen, pool, plan)
@@ -122,20 +115,18 @@ def select_fewest(coins: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | None
 
 
 def largest_first(coins: Iterable[CoinT]) -> list[CoinT]:
-    """Those of one amount by their places: the same coins are in the same order, whatever order they
-    came in.
-    """
+    """Equal amounts are ordered by outpoint, so that the result does not depend on the input's order."""
     return sorted(sorted(coins, key=BY_PLACE), key=BY_AMOUNT, reverse=True)
 
 
 def economic(coins: Sequence[CoinT], plan: Plan) -> list[CoinT]:
-    """Coins that bring more than they cost to spend, the largest first."""
+    """Coins that are worth more than their input costs, the largest first."""
     cost = input_cost(plan)
     return largest_first([coin for coin in coins if coin.amount > cost])
 
 
 def input_cost(plan: Plan) -> Sats:
-    """What a coin must bring more than, to be worth spending."""
+    """The fee for one input: a coin must be worth more to be spent."""
     return Sats(plan.fee(2, with_change=False) - plan.fee(1, with_change=False) + 1)
 
 
@@ -152,20 +143,19 @@ def settle(coins: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | None:
 
 
 def _branch_and_bound(pool: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | None:
-    """A set of coins that pays the target with no change, at the least fee; depth first, largest coin
+    """A set of coins that pays the target without change at the lowest fee; depth first, largest coin
     first.
     """
     amounts = [coin.amount for coin in pool]
-    # `bisect` wants what it looks through to rise.
+    # `bisect` needs ascending order.
     rising = [-amount for amount in amounts]
     remaining = list(accumulate(reversed(amounts), initial=0))[::-1]
 
     @cache
     def needed(count: int) -> int:
-        # Asked for as many coins as are looked at together: a few, as a rule.
         return plan.target + plan.fee(count, with_change=False)
 
-    # What a change costs and must be worth: so much may be given away instead.
+    # Up to this much may go to the fee instead of a change output.
     spare = plan.minimum_change + plan.fee(1, with_change=True) - plan.fee(1, with_change=False)
     best: tuple[int, ...] | None = None
     best_total = sum(amounts) + 1
@@ -184,7 +174,7 @@ def _branch_and_bound(pool: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | N
             best, best_total = (*taken, index), total + amount
             stack.append((index + 1, total, taken))
         else:
-            # Without it, and then without any other of its amount: they would do no more.
+            # The branch without this coin also skips all others of its amount.
             smaller = bisect_left(rising, 1 - amount, index)
             stack.append((smaller, total, taken))
             stack.append((index + 1, total + amount, (*taken, index)))
@@ -195,8 +185,8 @@ def _branch_and_bound(pool: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | N
 
 
 def _single_random_draw(pool: Sequence[CoinT], plan: Plan, rng: RandomSource) -> Selection[CoinT] | None:
-    """Coins in random order until they pay the target, the fee and a change worth having; the fewest where
-    that takes many more than needed.
+    """Coins in random order until they pay the target, the fee and a change output; the fewest possible where
+    that would take many more than needed.
     """
     fewest = settle_largest(pool, plan)
     if fewest is None:
@@ -212,7 +202,7 @@ def _single_random_draw(pool: Sequence[CoinT], plan: Plan, rng: RandomSource) ->
 
 
 def settle_largest(pool: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | None:
-    """The fewest coins that suffice: the largest first."""
+    """The shortest prefix of ``pool`` (largest first) that suffices."""
     for count in range(1, min(len(pool), MAX_INPUTS) + 1):
         selection = settle(pool[:count], plan)
         if selection is not None:
@@ -221,8 +211,8 @@ def settle_largest(pool: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | None
 
 
 def _with_modest_fee(selection: Selection[CoinT], pool: Sequence[CoinT], plan: Plan) -> Selection[CoinT]:
-    """More coins make more change and so a smaller share of fee; where no coins help, the selection
-    stands.
+    """Adds coins until the fee is a modest share of the outputs, as more coins make more change; where none
+    helps, the selection stays as it is.
     """
     if _is_modest(selection, plan):
         return selection
@@ -238,7 +228,7 @@ def _is_modest(selection: Selection[CoinT], plan: Plan) -> bool:
 
 
 def _shuffled(pool: Sequence[CoinT], rng: RandomSource, most: int) -> Iterator[CoinT]:
-    """So many of them at most, in random order: a Fisher-Yates shuffle, lazily."""
+    """At most ``most`` coins in random order: a lazy Fisher-Yates shuffle."""
     order = list(pool)
     for index in range(min(most, len(order))):
         other = index + rng.randrange(len(order) - index)
@@ -246,17 +236,16 @@ def _shuffled(pool: Sequence[CoinT], rng: RandomSource, most: int) -> Iterator[C
         yield order[index]
 
 
-# Core, wallet/spend.cpp: a tip older than this says that we are behind, and a lock time would only tell on
-# us.
+# Core, wallet/spend.cpp: with an older tip we are behind, and a lock time would only identify our wallet.
 MAX_TIP_AGE_SECONDS = 8 * 60 * 60
-# One time in ten up to a hundred blocks back, so that late signers do not stand out.
+# One time in ten, up to a hundred blocks back, so that transactions that are signed late do not stand out.
 BACKDATE_ONE_IN = 10
 BACKDATE_BLOCKS = 100
-# Consensus, LOCKTIME_THRESHOLD: from it on a lock time is a time, this one in 1985.
+# Consensus, LOCKTIME_THRESHOLD: from here on a lock time is a Unix time (1985).
 FIRST_TIME = 500_000_000
-# BIP-125: below 0xfffffffe signals that the fee may be raised; the lock time counts and BIP-68 does not.
+# Signals replaceability (BIP-125) and enables the lock time, without a relative one (BIP-68).
 SEQUENCE = 0xFFFFFFFD
-# BitGo lets a pending approval live for weeks; two are enough for a signer's holiday.
+# Long enough for a signer's holiday.
 PROPOSAL_LIFETIME = timedelta(days=14)
 
 
@@ -270,8 +259,7 @@ def choose_locktime(tip_height: int, tip_age_seconds: float, rng: RandomSource) 
 
 
 def other_locktimes(tip_height: int) -> Iterator[int]:
-    """More lock times than replacements ever use, none in the future: the heights from the tip down, of which
-    the first hundred look like other wallets'; then, for a chain that is a few blocks long, times that are
-    long past.
+    """Further lock times for replacements, none in the future: the heights from the tip down, of which the
+    first hundred look like other wallets'; then times long past, for a chain of a few blocks.
     """
     return itertools.chain(range(tip_height, -1, -1), itertools.count(FIRST_TIME))

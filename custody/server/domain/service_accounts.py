@@ -1,4 +1,4 @@
-"""Service accounts: what they are never given, their secrets, and where they may be used from.
+"""Service accounts: the permissions that they never get, their secrets, and their allowed networks.
 
 A program acts in its maker's name with a part of its maker's rights: what it proposes counts for the maker's
 limits, and the maker does not approve it where makers may not. It signs nothing and decides nothing about
@@ -19,7 +19,7 @@ from custody.server.domain.errors import Invalid
 from custody.server.domain.ports import RandomBytes
 from custody.server.domain.roles import Permissions, in_words, require_grantable
 
-# Approving is a person's, with a device; people and roles are how rights are given.
+# Only a person approves, with a device; managing people and roles would let a program grant rights.
 NEVER_GIVEN: Final = frozenset(
     {PermissionName.PAYMENT_APPROVE, PermissionName.MANAGE_ROLE, PermissionName.MANAGE_USERS}
 )
@@ -28,23 +28,23 @@ _SECRET: Final = re.compile(SECRET_PREFIX + r"([1-9][0-9]{0,17})_[A-Za-z0-9_-]{4
 
 
 def new_secret(account_id: int, random: RandomBytes) -> str:
-    """256 random bits behind the account's id: nobody guesses one, so that guesses lock no account."""
+    """The account's id and 256 random bits: nothing guesses one, so no account is locked after failures."""
     return f"{SECRET_PREFIX}{account_id}_{new_token(random)}"
 
 
 def is_secret(token: str) -> bool:
-    """By its beginning: such a token is no session's."""
+    """Whether a bearer token is a service account's, by its prefix, and not a session's."""
     return token.startswith(SECRET_PREFIX)
 
 
 def account_of(secret: str) -> int | None:
-    """The id in it; None where it is not written as one."""
+    """The account's id in a secret; None for a malformed one."""
     found = _SECRET.fullmatch(secret)
     return None if found is None else int(found[1])
 
 
 def matches(secret: str, hashes: Iterable[bytes | None]) -> bytes | None:
-    """The hash that is the secret's. Compares all of them, each in constant time."""
+    """The stored hash of this secret, or None. Compares all of them, each in constant time."""
     own, found = token_hash(secret), None
     for stored in hashes:
         if stored is not None and compare_digest(own, stored):
@@ -53,9 +53,9 @@ def matches(secret: str, hashes: Iterable[bytes | None]) -> bytes | None:
 
 
 def require_givable(rights: Permissions, held: Permissions) -> None:
-    """Raises Invalid (never given to a program), PermissionDenied (not the giver's own)."""
+    """Raises Invalid (never given to a program), PermissionDenied (the giver does not hold it)."""
     if never := rights & NEVER_GIVEN:
-        raise Invalid.at("/rights", f"No program is given {in_words(never)}.")
+        raise Invalid.at("/rights", f"A program cannot be given {in_words(never)}.")
     require_grantable(rights, held)
 
 
@@ -66,7 +66,7 @@ def require_end(expires_at: datetime, now: datetime) -> None:
 
 
 def plain_address(text: str) -> str:
-    """Where a call comes from, as it is compared and shown: IPv4 within IPv6 is IPv4, and no zone."""
+    """A caller's IP address in canonical form: without a zone, and IPv4-mapped IPv6 as IPv4."""
     try:
         found = ip_address(text.partition("%")[0])
     except ValueError:
@@ -76,7 +76,7 @@ def plain_address(text: str) -> str:
 
 
 def is_inside(address: str, networks: Iterable[str]) -> bool:
-    """``address``: as `plain_address` writes it. What is no IP address is nowhere."""
+    """``address``: as `plain_address` returns it. False where it is not an IP address."""
     try:
         found = ip_address(address)
     except ValueError:
@@ -85,7 +85,7 @@ def is_inside(address: str, networks: Iterable[str]) -> bool:
 
 
 def is_wider(before: Collection[str], after: Collection[str]) -> bool:
-    """Whether the networks after hold an address that those before do not. Two halves are not their whole."""
+    """Whether ``after`` has a network that lies in none of ``before``. Adjacent networks are not joined."""
     return not all(any(_is_part(new, old) for old in before) for new in after)
 
 

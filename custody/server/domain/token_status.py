@@ -42,22 +42,22 @@ def failure_words(failure: Failure) -> str:
 
 
 def words_of(stored: str | None) -> str:
-    """Of a rule's name, as the index stores it: the sentence, with the name that programs look for."""
-    assert stored is not None, "what had no effect has its reason beside it"
+    """The sentence for a failed rule, with its name as the index stores it, which programs look for."""
+    assert stored is not None, "a transaction without effect has a stored reason"
     return f"It was mined without effect: {failure_words(Failure(stored))} ({stored})"
 
 
 class Mined(Enum):
-    """What the index says of the transaction in the very block in which its proposal is confirmed."""
+    """The index's entry for the transaction, in the block in which its proposal is confirmed."""
 
-    # That block was not read yet, or was read on another branch: the effect is unknown.
+    # The index has not read that block yet, or has read another branch: the effect is unknown.
     UNREAD = "unread"
     EFFECTIVE = "effective"
     WITHOUT_EFFECT = "without effect"
 
 
-# By the proposal alone. A call is on its way as long as any version of it is on the network: one that was
-# replaced may still be mined. A finalised transaction that was not sent yet has reached no node.
+# While the proposal is not confirmed. A call is broadcasting while any version of it is on the network: a
+# replaced one may still be mined. A finalised transaction that was not sent yet has reached no node.
 _BY_PROPOSAL: Final[Mapping[Proposal, CallStatus]] = MappingProxyType(
     {
         Proposal.PENDING: CallStatus.PENDING,
@@ -72,7 +72,7 @@ _BY_PROPOSAL: Final[Mapping[Proposal, CallStatus]] = MappingProxyType(
         Proposal.FAILED: CallStatus.FAILED,
     }
 )
-# By the index, once the proposal is confirmed: a mined transaction that a rule made nothing of is no success.
+# Once the proposal is confirmed: a mined transaction without effect has failed.
 _BY_INDEX: Final[Mapping[Mined, CallStatus]] = MappingProxyType(
     {
         Mined.UNREAD: CallStatus.BROADCASTING,
@@ -83,12 +83,12 @@ _BY_INDEX: Final[Mapping[Mined, CallStatus]] = MappingProxyType(
 TABLE: Final[Mapping[tuple[Proposal, Mined], CallStatus]] = MappingProxyType(
     {
         (status, mined): _BY_INDEX[mined] if status is Proposal.CONFIRMED else _BY_PROPOSAL[status]
-        # No token is made or called by a proof.
+        # A proof neither creates nor calls a token.
         for status in set(Proposal) - {Proposal.PROVEN}
         for mined in Mined
     }
 )
-# A token's record has no word for what waits for a backend: it has not been broadcast.
+# A token's record has no status for a stalled broadcast: it is still pending.
 _OF_CONTRACT: Final[Mapping[CallStatus, ContractStatus]] = MappingProxyType(
     {
         CallStatus.PENDING: ContractStatus.PENDING,
@@ -98,8 +98,7 @@ _OF_CONTRACT: Final[Mapping[CallStatus, ContractStatus]] = MappingProxyType(
         CallStatus.FAILED: ContractStatus.FAILED,
     }
 )
-# Of several versions of one transaction the furthest speaks for all; ended ones only where nothing else is
-# left.
+# Of several versions of one transaction the most advanced decides; an ended one only where all have ended.
 _PRECEDENCE: Final = (
     Proposal.CONFIRMED,
     Proposal.BROADCASTING,
@@ -110,7 +109,7 @@ _PRECEDENCE: Final = (
 )
 _ENDED_WORDS: Final[Mapping[Proposal, str]] = MappingProxyType(
     {
-        Proposal.REJECTED: "So many signers declined that the others are too few.",
+        Proposal.REJECTED: "Too many signers declined: the others are too few.",
         Proposal.CANCELLED: "It was cancelled.",
         Proposal.EXPIRED: "It expired before enough signers had approved.",
         Proposal.INVALIDATED: "Another transaction spent a coin of it.",
@@ -121,8 +120,8 @@ TAKEN_BACK: Final = "It was taken back: its coins returned to the vault."
 
 
 class Member(Protocol):
-    """One proposal of a family. ``carries``: whether the token's data are in it; what takes it back
-    has none.
+    """One proposal of a family. ``carries``: whether it has the token's data; one that cancels the
+    payment has none.
     """
 
     @property
@@ -144,8 +143,8 @@ class Verdict(NamedTuple):
 
 
 def best_of(members: Sequence[M]) -> M:
-    """The member that says how its family stands. ``members``: all of them, the oldest first; the newer one
-    counts among equals.
+    """The member whose status is the family's. ``members``: all of them, the oldest first; among equals the
+    newer one is taken.
     """
     carrying = [member for member in members if member.carries] or list(members)
     for status in _PRECEDENCE:
@@ -156,8 +155,8 @@ def best_of(members: Sequence[M]) -> M:
 
 
 def verdict(members: Sequence[Member], mined: Mined, failure: str | None = None) -> Verdict:
-    """``mined`` and ``failure`` (its rule, as the index stores it) are of the best member, and count where
-    that is confirmed.
+    """``mined`` and ``failure`` (the failed rule, as the index stores it) belong to `best_of` the members;
+    they count only where it is confirmed.
     """
     best = best_of(members)
     status = TABLE[best.status, mined]

@@ -1,6 +1,4 @@
-"""Codes of an authenticator: HMAC-SHA-1 over 30-second steps, six digits (RFC 6238; RFC 4226), as every app
-reads them.
-"""
+"""Codes of an authenticator: HMAC-SHA-1 over 30-second steps, six digits (RFC 6238, RFC 4226)."""
 
 from base64 import b32encode
 from datetime import datetime
@@ -10,7 +8,7 @@ from typing import Final
 import pyotp
 
 STEP_SECONDS: Final = 30
-# RFC 6238, section 5.2: one step either way for the phone's clock and the person's typing, not more.
+# RFC 6238, section 5.2: one step either way for the phone's clock and the person's typing.
 SKEW_STEPS: Final = 1
 # RFC 4226, section 4, R6: 160 bits.
 SECRET_BYTES: Final = 20
@@ -27,7 +25,7 @@ def code_at(secret: bytes, step: int) -> str:
 
 
 def find_step(secret: bytes, code: str, now: datetime, last_step: int | None) -> int | None:
-    """The step whose code this is, near ``now`` and after ``last_step``: none is taken twice (RFC 6238,
+    """The step near ``now`` whose code this is, after ``last_step``: no code is accepted twice (RFC 6238,
     section 5.2).
     """
     current = step_at(now)
@@ -41,7 +39,7 @@ def find_step(secret: bytes, code: str, now: datetime, last_step: int | None) ->
 
 
 def base32(secret: bytes) -> str:
-    """As people type it where the picture cannot be read."""
+    """The secret for typing by hand, where the QR code cannot be scanned."""
     return b32encode(secret).decode()
 
 

@@ -1,7 +1,6 @@
-"""What is wrong with a proposal's transaction, as the chain shows it, and what its people can do.
+"""Why a broadcast transaction makes no progress, as the chain shows it, and what its signers can do.
 
-The watcher finds it whenever the mempool or the chain changes, and keeps it with the proposal; a status says
-where the transaction stands, and this why it gets no further.
+The watcher finds the trouble whenever the mempool or the chain changes, and stores it with the proposal.
 """
 
 from datetime import datetime, timedelta
@@ -14,18 +13,18 @@ from custody.schemas.proposals import TroubleKind as Kind
 from custody.server.domain.lifecycle import REPLACEABLE, Observation
 from multisig.units import FeeRate
 
-# A look at the chain may be older than the broadcast: the next one has it.
+# The last poll of the mempool may be older than the broadcast.
 GRACE: Final = timedelta(minutes=1)
-# A dozen blocks on average, in which whatever pays the rate of half a day is mined as a rule.
+# A dozen blocks on average, in which a transaction that pays the half-day rate is usually mined.
 PATIENCE: Final = timedelta(hours=2)
 # The failure's code where a node asks for more than the transaction pays.
 FEE_TOO_LOW: Final = "fee-too-low"
 
 
-class Whose(StrEnum):
+class Rival(StrEnum):
     """Who made the transaction that spends a coin of the proposal's instead."""
 
-    NOBODYS = "nobody's"
+    NONE = "none"
     VERSION = "another version"
     OTHER = "other"
 
@@ -33,22 +32,24 @@ class Whose(StrEnum):
 def kind_of(
     status: Status,
     observation: Observation,
-    rival: Whose,
+    rival: Rival,
     waited: timedelta,
     *,
     is_lost: bool,
     is_cheap: bool,
 ) -> Kind | None:
-    """``rival``: of what spends one of its coins. ``waited``: since its status changed. ``is_lost``: a coin
-    went to a confirmed transaction that is no version of it. ``is_cheap``: it pays less than the chain asks
-    for within half a day.
+    """The trouble of a proposal, or None.
+
+    ``rival``: who made another transaction that spends one of its coins. ``waited``: since its status
+    changed. ``is_lost``: a confirmed transaction that is no version of it spent a coin. ``is_cheap``: it pays
+    less than the estimate for half a day.
     """
     if status is Status.INVALIDATED:
         return Kind.DOUBLE_SPENT if is_lost else None
     if status not in REPLACEABLE:
         return None
     # A newer version spends the coins of the older one on purpose.
-    if rival is Whose.OTHER or (rival is Whose.VERSION and status is Status.BROADCASTING):
+    if rival is Rival.OTHER or (rival is Rival.VERSION and status is Status.BROADCASTING):
         return Kind.CONFLICT
     if status is not Status.BROADCASTING:
         return None
@@ -69,7 +70,7 @@ def advice_for(kind: Kind, *, may_be_replaced: bool) -> Advice:
 
 
 def words_of(kind: Kind, *, rival: str | None, pays: FeeRate, asked: FeeRate | None, since: datetime) -> str:
-    """``rival``: the other transaction's txid. ``asked``: what the chain asked for when it was found."""
+    """``rival``: the other transaction's txid. ``asked``: the node's estimate when the trouble was found."""
     match kind:
         case Kind.CONFLICT:
             return f"The transaction {rival} in the mempool spends one of its coins: one of the two is mined."
@@ -83,4 +84,4 @@ def words_of(kind: Kind, *, rival: str | None, pays: FeeRate, asked: FeeRate | N
                 f"day the chain asks for {asked}."
             )
         case Kind.FEE_TOO_LOW:
-            return f"It pays {pays}, and nodes ask for more. It is offered again all the time."
+            return f"It pays {pays}, and nodes ask for more. It is offered again regularly."

@@ -1,6 +1,6 @@
-"""What each kind of event carries, and where a webhook may lead.
+"""The fields of each kind of event, and the URLs that a webhook may have.
 
-Events carry ids, statuses and amounts; words are read through the API, by callers who may. A URL that two
+Events carry ids, statuses and amounts; a receiver with permission reads texts through the API. A URL that two
 parsers could read differently is refused.
 """
 
@@ -21,7 +21,7 @@ _PROPOSAL: Final = (
 )  # fmt: skip
 _DEPOSIT: Final = ("vault_id", "txid", "vout", "amount_sats", "block_height", "block_hash")
 _TOKEN: Final = ("contract_uid", "vault_id", "psbt_id", "txid", "status")
-# ``path``: of the call that is asked for, one of the platform's own words.
+# ``path``: the API path of the requested call.
 _CHANGE: Final = ("change_id", "path", "asked_by", "decided_by")
 
 # A field that is not listed here does not leave the platform, even if a use case passes it.
@@ -47,12 +47,12 @@ CARRIES: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.MEMBER_ROLE_CHANGED: ("user_id", "role_id"),
     EventKind.MEMBER_REMOVED: ("user_id",),
     EventKind.KEY_REVOKED: ("key_id", "user_id", "reason", "vault_ids"),
-    # ``advisory``: its publisher's name for it.
+    # ``advisory``: the publisher's id of it.
     EventKind.VAULT_EXPOSED: ("advisory", "severity", "is_drill", "vault_ids"),
 }  # fmt: skip
 
 # Recording one of these in a workspace's log also notifies its webhooks, so no use case can forget it.
-TOLD_BY_AUDIT: Final[Mapping[str, EventKind]] = {
+EVENT_OF_ACTION: Final[Mapping[str, EventKind]] = {
     "PROPOSAL_CREATED": EventKind.PROPOSAL_CREATED,
     "FORWARD_PROPOSED": EventKind.PROPOSAL_CREATED,
     "TOKEN_CREATED": EventKind.PROPOSAL_CREATED,
@@ -80,17 +80,17 @@ TOLD_BY_AUDIT: Final[Mapping[str, EventKind]] = {
 
 
 def kind_of_status(status: ProposalStatus) -> EventKind:
-    """Of a proposal that has come to it."""
+    """The event of a proposal that enters the status."""
     return EventKind(f"proposal.{status.lower()}")
 
 
 def wants(kinds: Iterable[str], kind: EventKind) -> bool:
-    """Whether a webhook with those kinds is told."""
+    """Whether a webhook that subscribes to ``kinds`` receives the event."""
     return kind in kinds or EVERY_KIND in kinds
 
 
 def carried(kind: EventKind, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Just what the kind carries. Raises KeyError where the teller leaves something out."""
+    """Only the fields of the kind. Raises KeyError where ``data`` lacks one."""
     return {name: data[name] for name in CARRIES[kind]}
 
 
@@ -121,8 +121,8 @@ SPECIAL_IPV4: Final = tuple(
         "168.63.129.16/32",
     )
 )
-# All that IANA has given out as global unicast (RFC 4291). Outside are loopback, the unspecified, IPv4 in
-# disguise (::ffff:0:0/96), NAT64 (64:ff9b::/96 and 64:ff9b:1::/48), discard-only, SRv6, unique local, link
+# All global unicast space that IANA has allocated (RFC 4291). Outside are loopback, the unspecified address,
+# IPv4-mapped (::ffff:0:0/96), NAT64 (64:ff9b::/96 and 64:ff9b:1::/48), discard-only, SRv6, unique local, link
 # local, multicast.
 GLOBAL_IPV6: Final = IPv6Network("2000::/3")
 SPECIAL_IPV6: Final = tuple(
@@ -141,7 +141,7 @@ _ISATAP: Final = frozenset({0x0000_5EFE, 0x0200_5EFE})
 
 
 def is_public(address: Address) -> bool:
-    """Whether it is a unicast address of the open Internet that embeds no other address."""
+    """Whether it is a unicast address of the public Internet that embeds no other address."""
     if isinstance(address, IPv4Address):
         return address.is_global and not any(address in network for network in SPECIAL_IPV4)
     return (
@@ -154,7 +154,7 @@ def is_public(address: Address) -> bool:
 
 
 def is_public_text(text: str) -> bool:
-    """Of an address as a resolver writes it; False for what is none."""
+    """`is_public` of a resolver's text; False where it is not an address."""
     try:
         return is_public(ip_address(text))
     except ValueError:
@@ -163,38 +163,38 @@ def is_public_text(text: str) -> bool:
 
 MAX_URL: Final = 1_000
 HTTPS_PORT: Final = 443
-# Below are other protocols' well-known ports (RFC 6335): no webhook may make us call a mail server.
+# Below are well-known ports (RFC 6335): a webhook must not make the platform call a mail server.
 FIRST_FREE_PORT: Final = 1_024
 MAX_PORT: Final = 65_535
 MAX_NAME: Final = 253
-# Names that lead to the machine itself, to its own network, or nowhere (RFC 6761, 6762, 7686, 8375, 9476;
-# ICANN's internal).
+# Names of the machine itself, of its own network, or reserved (RFC 6761, 6762, 7686, 8375, 9476; ICANN's
+# internal).
 SPECIAL_NAMES: Final = frozenset({
     "localhost", "localdomain", "local", "internal", "intranet", "private", "corp", "home", "lan", "arpa",
     "test", "example", "invalid", "onion", "alt",
 })  # fmt: skip
 
-# RFC 3986's characters and nothing else: no space, backslash, control, bracket or raw non-ASCII. A fragment
-# or a user's name and password find no place in it.
+# Only RFC 3986's characters: no space, backslash, control, bracket or raw non-ASCII; no fragment, user or
+# password.
 _URL = re.compile(
     r"https://(?P<host>[^/?#@:\\\[\]\s]+)(?::(?P<port>[0-9]{1,5}))?"
     r"(?P<path>/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*)?"
     r"(?P<query>\?(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*)?"
 )
 _LABEL = re.compile("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-# What the URL standard takes for an IPv4 address by its end, and C libraries do (inet_aton): 2130706433,
-# 0x7f.1, 0177.0.0.1.
+# A last label that the URL standard and C libraries (inet_aton) take for an IPv4 address: 2130706433, 0x7f.1,
+# 0177.0.0.1.
 _NUMBER = re.compile("[0-9]+|0x[0-9a-f]*")
 
 
 class BadUrl(ValueError):
-    """What is wrong with it, for the one who wrote it."""
+    """The message says what is wrong, for the webhook's maker."""
 
 
 @dataclass(frozen=True)
 class WebhookUrl:
-    """``host`` as the DNS has it; ``target`` is the path with its query. ``is_allowed``: by the operator,
-    wherever it leads.
+    """``host`` in lower case, in ASCII; ``target`` is the path with its query. ``is_allowed``: the operator
+    allows this host even at a private address.
     """
 
     host: str
@@ -211,8 +211,8 @@ class WebhookUrl:
 
 
 def read_url(text: str, allowed: Collection[str] = ()) -> WebhookUrl:
-    """``allowed``: hosts that the operator lets us call, in small letters, at any port or as ``host:port`` at
-    that one. Raises BadUrl.
+    """``allowed``: hosts that the operator allows, in lower case: ``host`` at any port, or ``host:port``.
+    Raises BadUrl.
     """
     if len(text) > MAX_URL:
         raise BadUrl(f"The URL has at most {MAX_URL} characters.")
@@ -241,23 +241,21 @@ def _port(text: str | None, *, is_allowed: bool) -> int:
 
 
 def _name(host: str) -> str:
-    """A full name in the DNS, internationalised ones encoded (RFC 5891); never an address, in whatever way it
-    is written.
-    """
+    """A fully qualified DNS name, in ASCII (RFC 5891); never an IP address in any notation."""
     name = _encoded(host)
     labels = name.split(".")
     if len(name) > MAX_NAME or not all(_LABEL.fullmatch(label) for label in labels):
-        raise BadUrl("The URL's host is no name of the DNS; an address or a trailing dot is none.")
+        raise BadUrl("The URL's host is not a DNS name; give one, without a trailing dot.")
     if _NUMBER.fullmatch(labels[-1]):
         raise BadUrl("The URL's host is an address; give a name.")
     if len(labels) == 1 or labels[-1] in SPECIAL_NAMES:
-        raise BadUrl("The URL's host is no name on the Internet.")
+        raise BadUrl("The URL's host is not a name of the public Internet.")
     return name
 
 
 def _encoded(host: str) -> str:
-    """Without the mappings of UTS 46, which make dots and digits of characters that only look like them."""
+    """Encodes without the mappings of UTS 46, which turn look-alike characters into dots and digits."""
     try:
         return idna.encode(host, strict=True).decode()
     except (idna.IDNAError, UnicodeError):
-        raise BadUrl("The URL's host is no name of the DNS; an address or a trailing dot is none.") from None
+        raise BadUrl("The URL's host is not a DNS name; give one, without a trailing dot.") from None

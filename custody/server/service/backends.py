@@ -1,6 +1,4 @@
-"""The chains' backends as one process knows them: which of them answer, and the tip and the rates that each
-gave last.
-"""
+"""The chains' backends in this process: which of them answer, and the tip and the fee rates of each."""
 
 import threading
 from collections.abc import Mapping
@@ -41,7 +39,7 @@ class Reach:
 
 
 class Reachability:
-    """What the watcher and `Market` of one process find out. Safe from several threads."""
+    """Which backends answered the watcher and `Market` of this process. Thread-safe."""
 
     def __init__(self, clock: Clock, meters: Meters) -> None:
         self._clock = clock
@@ -76,7 +74,7 @@ class Reachability:
 
 @dataclass(frozen=True)
 class Quote:
-    """The tip and the rates that the backend gave last."""
+    """The backend's last tip and fee rates."""
 
     tip: BlockRef
     rates: Mapping[Priority, FeeRate]
@@ -88,8 +86,8 @@ def _ask(backend: ChainBackend) -> Quote:
 
 
 class Market:
-    """The last tip and rates of each chain. The watcher refreshes them at every look; before the first one, a
-    caller asks the backend.
+    """The last tip and rates of each chain. The watcher refreshes them at every poll; before the first one
+    the caller asks the backend.
     """
 
     def __init__(self, backends: Backends, reachability: Reachability) -> None:
@@ -112,7 +110,7 @@ class Market:
         return quote
 
     def quote(self, chain: str) -> Quote:
-        """The last answer. Raises ChainUnavailable where there is none and none can be had."""
+        """The last answer, or else a first one. Raises ChainUnavailable."""
         with self._lock:
             known = self._quotes.get(chain)
         return known or self.refresh(chain)

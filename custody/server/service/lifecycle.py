@@ -1,9 +1,8 @@
-"""Moving a proposal along its table, with what each step brings with it; and the family that it belongs to.
+"""Applies events to a proposal, with their side effects, and keeps its family's coins locked.
 
-A proposal and its replacements are one family, whose coins are locked once, and of whose members one at most
-is mined. Every member spends the coins of those before it, so that any two of them exclude each other (ADR
-15). What is locked is worked out anew from who holds what whenever a member ends or comes back: no member
-frees what another one lives on.
+A proposal and its replacements are one family, whose coins are locked once. Every member spends the coins of
+those before it, so any two exclude each other and at most one is mined (ADR 15). The locks are computed anew
+from all members whenever one ends or reopens: none frees a coin that another member needs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,10 +32,8 @@ class Lifecycle:
         self._events = events
 
     def apply(self, db: Session, proposal: Proposal, event: Event) -> Status:
-        """Moves the proposal, and returns its new status. Where it has ended, its coins are freed unless
-        another member of its family needs them.
-
-        Raises IllegalTransition.
+        """Applies the event and returns the new status. Where the proposal has ended, its coins are freed
+        unless another member of its family needs them. Raises IllegalTransition.
         """
         before = Status(proposal.status)
         status = next_status(before, event)
@@ -53,20 +50,20 @@ class Lifecycle:
         return status
 
     def touch(self, db: Session, proposal: Proposal) -> None:
-        """Something has changed that readers wait for."""
+        """Marks the proposal as changed, and wakes long polls."""
         proposal.updated_at = self._clock()
         self.show(db, proposal)
 
     def show(self, db: Session, proposal: Proposal) -> None:
-        """Readers see other words; its status and ``updated_at`` stay."""
+        """Wakes long polls after a change of the trouble that is shown; ``updated_at`` stays."""
         tell_trouble(self._events, db, proposal, trouble_of(proposal))
         db.flush()
         self._changes.moved(db, proposal.workspace_id)
 
 
 def trouble_of(proposal: Proposal) -> TroubleKind | None:
-    """What the watcher found; else what a node said when the transaction was offered. What has ended since
-    is troubled by nothing but a double spend.
+    """The watcher's finding, or else the node's refusal when the transaction was broadcast. A proposal
+    that has ended has no trouble but a double spend.
     """
     kind = None if proposal.trouble is None else TroubleKind(proposal.trouble)
     if kind in {None, TroubleKind.NOT_IN_MEMPOOL} and proposal.failure_code == FEE_TOO_LOW:
@@ -80,8 +77,8 @@ def has_ended(proposal: Proposal) -> bool:
 
 
 def holds_coins(proposal: Proposal) -> bool:
-    """Whether its coins are locked: it has not ended, or was cancelled with signatures out. A proof has
-    none.
+    """Whether its coins are locked: it has not ended, or it was cancelled after signatures were given out. A
+    proof locks none.
     """
     if proposal.tx_type == TxType.PROOF.value:
         return False
@@ -89,12 +86,12 @@ def holds_coins(proposal: Proposal) -> bool:
 
 
 def holds_coins_clause() -> ColumnElement[bool]:
-    """The same, for a query."""
+    """`holds_coins` as SQL."""
     return or_(Proposal.status.not_in(_ENDED), Proposal.keeps_coins)
 
 
 def members_of(db: Session, family_id: str) -> list[Proposal]:
-    """Every member, ended ones too, the oldest first."""
+    """All members, also ended ones, the oldest first."""
     return sorted(db.scalars(_MEMBERS, {"family_id": family_id}), key=age_in_family)
 
 
@@ -102,8 +99,8 @@ _MEMBERS = select(Proposal).where(Proposal.family_id == bindparam("family_id"))
 
 
 def age_in_family(proposal: Proposal) -> tuple[int, str]:
-    """By fee: by the rules of replacement, each version pays more than all before it. Times tell less: the
-    clocks of two processes differ, and a payment must not become newer than the version that takes it back.
+    """The sort key of versions: the fee, for each version pays more than all before it. Times are unreliable:
+    the clocks of two processes differ, and a payment must not sort after the version that cancels it.
     """
     return proposal.fee_sats, proposal.id
 
@@ -127,17 +124,15 @@ def _pays(proposal: Proposal) -> bool:
 
 
 def require_newest(db: Session, proposal: Proposal) -> None:
-    """Raises StateConflict where a newer version exists: an older one is taken back, and must not be
-    completed here.
-    """
+    """Raises StateConflict where a newer version exists: the older one must not be completed."""
     newer = newer_than(db, proposal)
     if newer:
         raise StateConflict(f"It was replaced by {newer[-1].id}: sign that one. Nothing was recorded.")
 
 
 def settle_family(db: Session, proposal: Proposal) -> None:
-    """Locks the coins of the members that hold any, and frees the rest: after a member has ended or come
-    back.
+    """Locks the coins of the members that hold any, and frees the rest. Call it after a member ended or
+    reopened.
     """
     db.flush()
     members = members_of(db, proposal.family_id)
@@ -162,7 +157,7 @@ def coins_of(db: Session, proposal_ids: Iterable[str]) -> set[Coin]:
 
 
 def _link(members: Sequence[Proposal]) -> None:
-    """Each member names the next one that has not ended. One that ended unsent replaces nothing."""
+    """Sets each member's replacement: the next one that has not ended."""
     following: str | None = None
     for member in reversed(members):
         if member.replaced_by_id != following:
@@ -172,8 +167,8 @@ def _link(members: Sequence[Proposal]) -> None:
 
 
 def _hand_over(db: Session, chain: str, coin: Coin, former: str) -> None:
-    """Another family may hold the coin too: its signers sent a transaction to the network that the platform
-    had given up.
+    """Gives the lock to another family that holds the coin: its signers broadcast a transaction that had
+    ended on the platform.
     """
     txid, vout = coin
     query = (
@@ -195,7 +190,7 @@ def _hand_over(db: Session, chain: str, coin: Coin, former: str) -> None:
 
 
 def _lock_if_free(db: Session, chain: str, coin: Coin, family_id: str) -> None:
-    """A coin that another family holds stays locked for that one."""
+    """Locks the coin unless another family has locked it."""
     txid, vout = coin
     if db.get(CoinLock, (chain, txid, vout), populate_existing=True) is None:
         db.add(CoinLock(chain=chain, txid=txid, vout=vout, family_id=family_id))

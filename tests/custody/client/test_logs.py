@@ -15,7 +15,7 @@ from custody.client import ApiError, BadAnswer, Client
 from custody.schemas.purchases import PurchaseStatus
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller
-from custody.server.domain.export import Seen, find_export_fault, read_csv
+from custody.server.domain.export import ExportSummary, find_export_fault, read_csv
 from custody.server.service.system import place_of
 from tests.custody.client.test_clients import client, scripted
 from tests.support.custody import ok
@@ -65,7 +65,7 @@ def test_the_whole_log(alice: Client, rows: int) -> None:
 
 
 def test_an_export_that_whoever_gets_it_can_check(alice: Client, rows: int) -> None:
-    seen = Seen()
+    seen = ExportSummary()
     text = alice.export_audit_logs(1, 1)
     assert find_export_fault(read_csv(io.StringIO(text, newline="")), seen) is None
     assert seen.rows > rows

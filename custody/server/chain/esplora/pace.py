@@ -11,7 +11,7 @@ from custody.pace import Backoff, no_jitter
 from custody.server.domain.errors import ChainUnavailable
 
 # Doubled at each failure in a row, up to the longest.
-LONGEST_PEACE = 300.0
+LONGEST_PAUSE = 300.0
 # What an explorer may ask for in Retry-After: an hour is what public ones say at most.
 LONGEST_RETRY_AFTER = 3_600.0
 # In units of the first peace.
@@ -44,7 +44,7 @@ class Peace:
 
     def __init__(self, clock: Callable[[], float], first: float) -> None:
         self._clock = clock
-        self._pause = Backoff(no_jitter, first, LONGEST_PEACE)
+        self._pause = Backoff(no_jitter, first, LONGEST_PAUSE)
         self._lock = threading.Lock()
         self._until = -math.inf
 

@@ -27,7 +27,7 @@ from custody.server.store.models import AuditEvent, AuditHead
 
 log = structlog.get_logger()
 
-# What is written after the last checkpoint is not covered by a signature yet: so long, and so many rows.
+# A checkpoint is due after this time or this many rows: later rows are not covered by a signature yet.
 INTERVAL: Final = timedelta(minutes=10)
 ROWS: Final = 100
 SIGNED: Final = "CHECKPOINT_SIGNED"
@@ -70,12 +70,12 @@ class Checkpoints:
         return self._path
 
     def public_keys(self) -> tuple[str, ...]:
-        """Of every secret that signs or signed, the newest first."""
+        """The public keys of all checkpoint secrets, present and past, the newest first."""
         return tuple(public_key_of(secret) for secret in self._secrets.of(Purpose.CHECKPOINT))
 
     def run_due(self) -> int:
-        """Makes a checkpoint where the last try is long enough ago, or a hundred rows; returns how many were
-        made.
+        """Makes a checkpoint where `INTERVAL` or `ROWS` have passed since the last try. Returns 1 if it
+        did, else 0.
         """
         now, rows = self._clock(), self._count_rows()
         is_early = self._tried_at is not None and self._tried_at <= now < self._tried_at + INTERVAL
@@ -84,7 +84,7 @@ class Checkpoints:
         return self._try()
 
     def at_stop(self) -> None:
-        """The process that signs does so once more before it ends. Another one begins no file of its own."""
+        """Makes a last checkpoint, in the process that makes them."""
         if self._tried_at is not None:
             self._try()
 
@@ -129,9 +129,7 @@ class Checkpoints:
             return Made(checkpoint, series.last_digest)
 
     def _series(self, file: int) -> Series:
-        """Reads the file once, because other writers wait. A file that another process wrote to is read
-        again.
-        """
+        """The file's series, cached while the file is unchanged: other writers wait for this transaction."""
         if self._known is None or self._known[0] != _identity(file):
             self._known = None
             series = _continued(file)
@@ -151,7 +149,9 @@ class Checkpoints:
 
     @contextmanager
     def _file(self) -> Iterator[int]:
-        """The file, made (0600) where it is missing. The database's write lock keeps other processes out."""
+        """The open file, created (0600) where it is missing. The database's write lock excludes other
+        processes.
+        """
         is_new = not self._path.exists()
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         try:
@@ -206,7 +206,7 @@ def _head_of(stored: AuditHead) -> Head:
         head = None
     if head is None or not is_chain(stored.chain_id):
         raise CannotCheckpoint(
-            f"The head of the chain {stored.chain_id} is not as heads are written.",
+            f"The head of the chain {stored.chain_id} is malformed.",
             "Run custody audit verify, and stop all writers until you know what happened.",
         )
     return head
@@ -240,7 +240,7 @@ def _check_continues(db: Session, series: Series, heads: dict[str, Head]) -> Non
         )
         if now is None or now.size < before.size or hashed is None or hashed.hex() != before.hash:
             raise CannotCheckpoint(
-                f"The chain {chain_id} is not what the last checkpoint of it says: it was cut or rewritten.",
+                f"The chain {chain_id} contradicts its last checkpoint: it was cut or rewritten.",
                 "Run custody audit verify, and stop all writers until you know what happened.",
             )
 
@@ -286,6 +286,6 @@ def _described(series: Series) -> str:
 
 
 def parse_record(description: str) -> tuple[str, int, str] | None:
-    """The series, number and digest of a recorded checkpoint; None for a text that is none."""
+    """The series, number and digest of a recorded checkpoint; None for other text."""
     found = re.fullmatch(r"series ([0-9a-f]{64}), number ([0-9]{1,15}), digest ([0-9a-f]{64})", description)
     return None if found is None else (found[1], int(found[2]), found[3])

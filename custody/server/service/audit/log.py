@@ -28,7 +28,7 @@ from custody.server.domain.audit import (
 )
 from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.webhooks import TOLD_BY_AUDIT
+from custody.server.domain.webhooks import EVENT_OF_ACTION
 from custody.server.service.webhook_events import WebhookEvents
 from custody.server.store import Store
 from custody.server.store.models import AuditEvent, AuditHead, table_of
@@ -58,11 +58,11 @@ class AuditLog:
         """Appends one event in the caller's transaction. Call it last, because it locks the chain's head.
 
         The event goes to the chain of ``access``'s workspace, else of the organisation, else of the platform.
-        ``told``: what the workspace's webhooks are told, for actions in `TOLD_BY_AUDIT`.
+        ``told``: the data of the webhook event, for actions in `EVENT_OF_ACTION`.
         """
-        if access is not None and action in TOLD_BY_AUDIT:
-            assert told is not None, f"{action} says what webhooks are told of it"
-            self._events.tell(db, access.workspace_id, TOLD_BY_AUDIT[action], told)
+        if access is not None and action in EVENT_OF_ACTION:
+            assert told is not None, f"{action} needs the data of its webhook event"
+            self._events.tell(db, access.workspace_id, EVENT_OF_ACTION[action], told)
         org_id = access.organisation_id if access else organisation_id
         org_uid = "" if org_id is None else str(org_id)
         workspace_uid = str(access.workspace_id) if access else ""
@@ -71,7 +71,7 @@ class AuditLog:
         # No other transaction writes at the same time (ADR 13): a second event of this transaction follows
         # the first.
         size, head_hash = heads.get(chain_id) or _locked_head(db, chain_id)
-        # Milliseconds, as the row is hashed: what is stored must give the same text again.
+        # The row is hashed with milliseconds, so it is stored with milliseconds too.
         moment = self._clock()
         moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
         row = AuditRow(
@@ -96,14 +96,14 @@ class AuditLog:
         heads[chain_id] = row.position, hashed
 
 
-_HEADS_HERE: Final = "where the audit chains end"
+_HEADS_HERE: Final = "audit chain heads"
 _HEADS = table_of(AuditHead)
 _HEAD = (
     select(AuditHead.size, AuditHead.head_hash)
     .where(AuditHead.chain_id == bindparam("chain_id"))
     .with_for_update()
 )
-# Over plain tables: no session reads what it recorded.
+# Core statements, not entities: no session reads the rows that it recorded.
 _NEW_HEAD = insert(_HEADS)
 _MOVE_HEAD = update(_HEADS).where(_HEADS.c.chain_id == bindparam("moved_chain"))
 _APPEND = insert(table_of(AuditEvent))
@@ -118,9 +118,7 @@ def _locked_head(db: Session, chain_id: str) -> tuple[int, bytes]:
 
 
 def read_head(db: Session, chain_id: str) -> tuple[int, bytes] | None:
-    """How many rows the chain has and what the last one hashes to, as of the transaction of `db`, with what
-    this one recorded itself.
-    """
+    """The chain's length and the hash of its last row, with the rows that this transaction recorded."""
     here: dict[str, tuple[int, bytes]] = db.info.get(_HEADS_HERE, {})
     if chain_id in here:
         return here[chain_id]
@@ -133,7 +131,7 @@ _SHOWN_HEAD = select(AuditHead.size, AuditHead.head_hash).where(AuditHead.chain_
 
 @dataclass(frozen=True)
 class Verification:
-    """What was read, and the first fault of every chain that has one, the chains in order of name."""
+    """The counts, and the first fault of every chain that has one, in order of the chains' names."""
 
     chains: int
     rows: int
@@ -174,18 +172,18 @@ def _verify_chain(
 
     def counted(rows: Iterable[ChainedRow]) -> Iterator[ChainedRow]:
         nonlocal read
-        for read, row in enumerate(rows, start=1):  # noqa: B007 - how far we came is the answer
+        for read, row in enumerate(rows, start=1):  # noqa: B007 - the count is read below
             yield row
 
     try:
-        # A fault ends the reading early: the database's cursor must not outlive it.
+        # A fault stops the reading early; the database's cursor has to be closed then.
         with closing(chained_rows(db, AuditEvent.chain_id == chain_id)) as rows:
             return find_fault(chain_id, counted(rows), head.size, head.head_hash, marks)
     except DBAPIError as error:
         if error.connection_invalidated:
             raise
         # The database does not say which row of a batch it failed on.
-        return ChainFault(chain_id, read + 1, "from this row on the database cannot read what it holds")
+        return ChainFault(chain_id, read + 1, "the database cannot read its rows from here on")
 
 
 def _gone(marks: Mapping[int, Mark]) -> str:
@@ -210,15 +208,15 @@ def chained_rows(
             yield ChainedRow(AuditRow(**values), *hashes)
 
 
-# As SQLAlchemy writes a time into SQLite; what we record has no microseconds.
+# SQLAlchemy's text for a time in SQLite; recorded times have whole milliseconds.
 _SQLITE_TIME: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}) ([0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3})000")
 
 
 class _AsHashed(TypeDecorator[str]):
-    """A time as it is hashed, if it is stored as we store it.
+    """A time as the text that is hashed, where it is stored in the canonical form.
 
-    SQLite sorts and filters times as texts, and reads one instant from several texts. A forged text for the
-    same instant would hide a row from a query for its day while every hash is right.
+    SQLite compares times as texts, and several texts stand for one instant. A forged text of the same instant
+    would hide a row from a query for its day although every hash is right.
     """
 
     impl = DateTime(timezone=True)
@@ -233,7 +231,7 @@ class _AsHashed(TypeDecorator[str]):
         if isinstance(value, str) and (found := _SQLITE_TIME.fullmatch(value)):
             return f"{found[1]}T{found[2]}Z"
         # No hash covers this text: the row is reported as altered.
-        return f"{value!r}, which is not how times are stored"
+        return f"{value!r}, which is not the stored form of a time"
 
 
 # Columns, not entities: a verification reads everything, and a session would keep track of each row.

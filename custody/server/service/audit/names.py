@@ -1,4 +1,4 @@
-"""What rows of the log name by an id, as it is called now: a row itself stays as it was written."""
+"""The present names of the things that rows of the log name by id; the rows themselves do not change."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ from custody.server.store.models import (
 )
 
 _ID: Final = re.compile(r"\b(vault|proposal) ([0-9a-f]{32})\b|\b(user|role|contract) ([1-9][0-9]{0,17})\b")
-# Who may read a proposal, its title with it.
+# Any of these lets a member read proposals and their titles.
 _READERS: Final = frozenset(
     {
         PermissionName.VIEW_BALANCES,
@@ -34,7 +34,7 @@ _READERS: Final = frozenset(
         PermissionName.MANAGE_WORKSPACE,
     }
 )
-# By the word before the id: of what, and how it is called.
+# By the word before the id: the table, its key and its name.
 _NAMED: Final[Mapping[str, tuple[Any, Any, Any]]] = MappingProxyType(
     {
         "vault": (Vault, Vault.id, Vault.name),
@@ -46,10 +46,10 @@ _NAMED: Final[Mapping[str, tuple[Any, Any, Any]]] = MappingProxyType(
 
 
 def names_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]) -> dict[str, str]:
-    """By the words that stand in the rows, as ``vault 1f…`` or ``user 7``; also of who acted. Of this
-    workspace, and what the reader may see; what has no name, or is not there any more, is left out.
+    """The names by the words in the rows, such as ``vault 1f…`` or ``user 7``; the rows' actors too. Only of
+    this workspace, and only what the reader may see. What has no name or was deleted is left out.
 
-    No more than `MAX_NAMES`, those who acted first: people's own text may hold ids without end.
+    At most `MAX_NAMES`, actors first: a description that a person wrote may contain any number of ids.
     """
     named = [("user", str(row.user_uuid)) for row in rows]
     named += [
@@ -88,14 +88,14 @@ def recipients_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]
 
 
 def _names_of(kind: str, wanted: Iterable[str]) -> Select[Any]:
-    """By their ids alone: SQLite would look through all that a workspace has."""
+    """Selects by id alone: with the workspace in the condition SQLite would scan all of its rows."""
     model, key, name = _NAMED[kind]
     typed = [int(each) if kind in {"role", "contract"} else each for each in wanted]
     return select(key, name, model.workspace_id).where(key.in_(typed))
 
 
 def _people(db: Session, access: WorkspaceAccess, wanted: Iterable[int]) -> dict[int, str]:
-    """Members, and those who acted in this log: by the e-mail address that stands there where they gave no
+    """Members, and users who acted in this log; the latter by their e-mail address where they have no
     name.
     """
     chain = chain_of(str(access.organisation_id), str(access.workspace_id))

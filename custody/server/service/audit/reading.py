@@ -10,21 +10,20 @@ from sqlalchemy.orm import Session
 from custody.schemas import logs as wire
 from custody.server.domain.audit import Category, ChainedRow, chain_of
 from custody.server.domain.credentials import Caller, WorkspaceAccess
-from custody.server.domain.errors import Fault, Invalid, NotFound, NotOrgMember
+from custody.server.domain.errors import Invalid, NotFound, NotOrgMember
 from custody.server.domain.export import write_csv
 from custody.server.service.audit.log import AuditLog, chained_rows
 from custody.server.service.audit.names import names_in, recipients_in
 from custody.server.store.models import AuditEvent, Membership, Workspace
 from custody.server.store.store import within_days
 
-# An export is one response: one or two seconds of a core, and some fifteen megabytes, is what one reader may
-# take at a time.
+# An export is one response: this many rows are some fifteen megabytes and take one or two seconds.
 MAX_EXPORT_ROWS: Final = 50_000
 
 
 @dataclass(frozen=True)
 class Export:
-    """What was read, and the description for its audit record."""
+    """The response, and the description for its audit record."""
 
     shown: wire.ExportedLogs
     description: str
@@ -40,7 +39,7 @@ class Logs:
     def page(
         self, db: Session, caller: Caller, access: WorkspaceAccess, query: wire.LogsQuery
     ) -> wire.LogsPage:
-        """Raises NotOrgMember, NotFound, Invalid (a category that there is not)."""
+        """Raises NotOrgMember, NotFound, Invalid (an unknown category)."""
         wanted = conditions = _conditions(db, caller, access, query)
         is_newest = query.order == "newest"
         if query.cursor is not None:
@@ -48,7 +47,7 @@ class Logs:
             wanted += (AuditEvent.position < last if is_newest else AuditEvent.position > last,)
         offset = (query.page - 1) * query.page_size
         asked = query.page_size + 1
-        # Their places first, by an index alone: SQLite would sort all rows of some days, in whole.
+        # The positions first, from an index alone: SQLite would otherwise sort all rows of some days.
         order = AuditEvent.position.desc() if is_newest else AuditEvent.position
         places = db.scalars(
             select(AuditEvent.position).where(*wanted).order_by(order).limit(asked).offset(offset)
@@ -69,8 +68,8 @@ class Logs:
     def export(
         self, db: Session, caller: Caller, access: WorkspaceAccess, query: wire.ExportLogsQuery
     ) -> Export:
-        """All matching rows. Return them only after ``record_export`` is committed. The two are separate
-        because reading takes a second or two, and no writer should wait for it.
+        """All matching rows. Return them only after ``record_export`` is committed: the two are separate
+        because reading takes a second or two, and writers should not wait for it.
 
         Raises as ``page``, and Invalid where more rows match than one response holds.
         """
@@ -82,7 +81,6 @@ class Logs:
         return Export(wire.ExportedLogs(csv=text), f"{count} rows{_described(query)}")
 
     def record_export(self, db: Session, caller: Caller, access: WorkspaceAccess, export: Export) -> None:
-        """The record shows in the next export."""
         self._audit.record(db, caller, Category.AUDIT, "EXPORTED", export.description, access=access)
 
 
@@ -100,7 +98,7 @@ def _conditions(
 
 
 def _check_organisation(db: Session, caller: Caller, access: WorkspaceAccess, org_uid: int) -> None:
-    """The specification's second gate: the organisation is named too, and the caller must belong to it."""
+    """The request names the organisation too, and the specification wants the caller to belong to it."""
     if org_uid == access.organisation_id:
         return
     member = (
@@ -118,7 +116,7 @@ def _category(text: str) -> Category:
         return Category(text.upper())
     except ValueError:
         sentence = f"There is no category {text}; there are {', '.join(Category)}."
-        raise Invalid(sentence, faults=(Fault("/category", sentence),)) from None
+        raise Invalid.at("/category", sentence) from None
 
 
 def _count(db: Session, conditions: tuple[ColumnElement[bool], ...]) -> int:
@@ -130,7 +128,7 @@ def _too_many(count: int, limit: int) -> Invalid:
         f"{count} rows match, and one export holds at most {limit}: "
         "name fewer days with from_day and to_day, or one category."
     )
-    return Invalid(sentence, faults=(Fault("/from_day", sentence, "too-many"),))
+    return Invalid.at("/from_day", sentence, "too-many")
 
 
 def _described(query: wire.LogFilter) -> str:

@@ -17,7 +17,7 @@ from custody.server.store.models import AuditEvent
 
 @dataclass(frozen=True)
 class Finding:
-    """Something wrong. ``where``: a chain or a file; ``place``: its row or line (0: the whole)."""
+    """A fault. ``where``: a chain or a file; ``place``: its row or line (0: the whole)."""
 
     where: str
     unit: str
@@ -36,11 +36,11 @@ class Report:
 def check_everything(
     store: Store, files: Sequence[Path], trusted: frozenset[str], receipts: Sequence[Path] = ()
 ) -> Report:
-    """The chains, the files of checkpoints, and each against the other. ``receipts``: files of what clients
-    were told (`custody.receipts`), with which the chains must agree.
+    """The chains, the files of checkpoints, and each against the other. ``receipts``: clients' files of
+    receipts (`custody.receipts`), with which the chains must agree.
 
-    The files are read before the database and after it: the database must contain what they said before, and
-    they must contain by then what the database names. Raises OSError, NoReceipts.
+    The files are read before and after the database: the database must contain what they say before, and they
+    must contain what it names after. Raises OSError, NoReceipts.
     """
     before = {path: read_file(path, trusted) for path in files}
     marks = marks_of(before.values())
@@ -68,16 +68,14 @@ def _add_receipts(marks: dict[str, dict[int, Mark]], files: Sequence[Path]) -> N
 
 
 def _recorded(store: Store) -> dict[str, dict[int, set[str]]]:
-    """By series and number, the digests that the audit log names. One each, unless a file was cut and
-    continued.
-    """
+    """By series and number, the digests in the audit log: one each, unless a file was cut and continued."""
     query = select(AuditEvent.description).where(
         AuditEvent.chain_id == PLATFORM_CHAIN, AuditEvent.action == SIGNED
     )
     found: dict[str, dict[int, set[str]]] = {}
     with store.read() as db:
         for text in db.scalars(query):
-            # A text that cannot be read was altered, which the chain's own check names.
+            # A malformed text was altered, which the chain's own check reports.
             if record := parse_record(text):
                 series, number, digest = record
                 found.setdefault(series, {}).setdefault(number, set()).add(digest)
@@ -96,7 +94,7 @@ def _missing(files: Mapping[Path, History], named: Mapping[str, dict[int, set[st
             yield from _lost(*longest[series_id], records)
         else:
             sentence = (
-                f"the audit log names {len(records)} checkpoints of it, and no file that was given holds them"
+                f"the audit log names {len(records)} checkpoints of it, and no given file contains them"
             )
             yield Finding(f"checkpoints {series_id[:16]}", "line", 0, sentence)
     for path, history in files.items():

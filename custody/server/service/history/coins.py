@@ -33,7 +33,7 @@ class CoinList:
         last = None
         if len(matching) > len(shown):
             last = shown[-1]
-        elif len(rows) == _looked_at(query):
+        elif len(rows) == _rows_to_read(query):
             last = rows[-1]
         return wire.VaultCoins(
             vault_id=vault.id,
@@ -44,8 +44,8 @@ class CoinList:
         )
 
 
-def _looked_at(query: wire.VaultCoinsQuery) -> int:
-    """A state is found by looking at coins; all else the indexes find."""
+def _rows_to_read(query: wire.VaultCoinsQuery) -> int:
+    """A state is computed row by row; indexes serve all other filters."""
     return query.limit + 1 if query.state is None else WINDOW
 
 
@@ -63,11 +63,11 @@ def _wanted(vault: Vault, query: wire.VaultCoinsQuery) -> Select[*tuple[Any, ...
     if query.cursor is not None:
         amount, txid, vout = query.cursor.split("_")
         coins = coins.where(tuple_(*keys) < (int(amount), txid, int(vout)))
-    return coins.order_by(*(key.desc() for key in keys)).limit(_looked_at(query))
+    return coins.order_by(*(key.desc() for key in keys)).limit(_rows_to_read(query))
 
 
 def _unspent(vault: Vault) -> Select[*tuple[Any, ...]]:
-    """With the family that holds each, and the vault's own proposal that made it."""
+    """Unspent coins with the family that locks each, and the vault's own proposal that created it."""
     is_held = and_(
         CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
     )
@@ -97,7 +97,7 @@ def _unspent(vault: Vault) -> Select[*tuple[Any, ...]]:
 
 
 def _state(row: Row[Any], tip: int) -> CoinState:
-    """As `proposals.coins` chooses: a coin that is spendable here may be chosen there."""
+    """Agrees with `proposals.coins`: it may select a coin that is SPENDABLE here."""
     if row.family_id is not None:
         return CoinState.RESERVED
     if row.height is None:
@@ -127,7 +127,7 @@ def _records(db: Session, vault: Vault, rows: Sequence[Row[Any]], tip: int) -> l
 
 
 def _holders(db: Session, family_ids: Collection[str]) -> dict[str, str]:
-    """By family, its newest version."""
+    """The newest version's id, by family."""
     query = select(Proposal.family_id, Proposal.id).where(
         Proposal.family_id.in_(family_ids), Proposal.replaced_by_id.is_(None)
     )

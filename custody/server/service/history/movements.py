@@ -1,6 +1,6 @@
 """A vault's movements in pages, newest or oldest first.
 
-A page reads at most `WINDOW` movements, however few of them match a filter; the next one goes on from there.
+A page reads at most `WINDOW` movements, however few of them match a filter; the next page continues there.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ from custody.server.store.models import AddressBookEntry, ChainCoin, Movement, P
 from multisig import Network, decode_address
 
 WINDOW: Final = 2_000
-# A label may be part of so many names in the address book.
+# A label filter may match this many names in the address book.
 MAX_NAMED: Final = 50
 
 
 @dataclass(frozen=True)
-class Found:
-    """``cursor``: where the next page goes on; None at the end."""
+class MovementPage:
+    """``cursor``: where the next page begins; None at the end."""
 
     movements: list[Movement]
     cursor: Cursor | None
@@ -38,7 +38,7 @@ class Found:
 
 @dataclass(frozen=True)
 class History:
-    """``rates``: where the operator has said what a bitcoin was worth."""
+    """``rates``: the operator's daily rates, if there are any."""
 
     rates: RatesFile | None = None
 
@@ -56,9 +56,9 @@ class History:
 
     def found(
         self, db: Session, access: WorkspaceAccess, vault: Vault, query: wire.VaultHistoryQuery
-    ) -> Found:
+    ) -> MovementPage:
         """The movements of a page as they are stored. Raises as `page`."""
-        return _Reading(db, vault, query, _sought(db, access, vault, query), _cursor(query)).page()
+        return _Reading(db, vault, query, _filter_of(db, access, vault, query), _cursor(query)).page()
 
 
 def _cursor(query: wire.VaultHistoryQuery) -> Cursor:
@@ -66,35 +66,34 @@ def _cursor(query: wire.VaultHistoryQuery) -> Cursor:
         return Cursor()
     cursor = Cursor.parse(query.cursor)
     if cursor is None:
-        raise Invalid.at("/cursor", "This is no next_cursor of an answer.")
+        raise Invalid.at("/cursor", "This is not a next_cursor: send the one of the last answer.")
     return cursor
 
 
 @dataclass
 class _Reading:
-    """One page: the confirmed ones before the pending ones, or the other way round."""
+    """Reads one page: confirmed movements before pending ones, or the other way round."""
 
     db: Session
     vault: Vault
     query: wire.VaultHistoryQuery
-    sought: "_Sought | None"
+    filter: "_Filter | None"
     cursor: Cursor
     left: int = field(default_factory=lambda: WINDOW)
 
-    def page(self) -> Found:
+    def page(self) -> MovementPage:
         found: list[Movement] = []
         steps = (self._confirmed, self._pending)
         for step in steps if self.query.order == "oldest" else reversed(steps):
             more, cut = step(self.query.limit + 1 - len(found))
             found += more
             if len(found) > self.query.limit:
-                return Found(found[:-1], self._after(found[:-1]))
+                return MovementPage(found[:-1], self._after(found[:-1]))
             if cut is not None:
-                return Found(found, self._after([*found, cut]))
-        return Found(found, None)
+                return MovementPage(found, self._after([*found, cut]))
+        return MovementPage(found, None)
 
     def _after(self, shown: Sequence[Movement]) -> Cursor:
-        """Where the next page goes on, after these."""
         confirmed = [(one.height, one.place) for one in shown if one.height is not None]
         pending = [(one.first_seen_at, one.txid) for one in shown if one.height is None]
         height, place = confirmed[-1] if confirmed else self.cursor.confirmed or (None, None)
@@ -130,17 +129,17 @@ class _Reading:
         after: tuple[object, object] | None,
         count: int,
     ) -> tuple[list[Movement], Movement | None]:
-        """The next ones; and the last that was looked at, where the window ended before the list did."""
+        """The next movements; and the last one that was read, where the window ended before the list did."""
         is_newest = self.query.order == "newest"
         if after is not None:
             query = query.where(tuple_(*keys) < after if is_newest else tuple_(*keys) > after)
         query = query.order_by(*(key.desc() for key in keys) if is_newest else keys)
-        if self.sought is None:
+        if self.filter is None:
             return list(self.db.scalars(query.limit(count))), None
         window = query.limit(self.left).subquery()
         one = aliased(Movement, window)
         order = [getattr(one, key.key) for key in keys]
-        matching = select(one).where(*self.sought.conditions(self.db, one, self.vault))
+        matching = select(one).where(*self.filter.conditions(self.db, one, self.vault))
         found = list(
             self.db.scalars(
                 matching.order_by(*(key.desc() for key in order) if is_newest else order).limit(count)
@@ -156,8 +155,8 @@ class _Reading:
 
 
 @dataclass(frozen=True)
-class _Sought:
-    """What the indexes do not find. ``addresses``: any of these, or a title with ``words``."""
+class _Filter:
+    """The conditions that no index serves. ``named``: addresses whose names contain ``words``."""
 
     since: datetime | None
     until: datetime | None
@@ -188,7 +187,7 @@ class _Sought:
 
 
 def _pays(db: Session, one: type[Movement], vault: Vault, addresses: Sequence[str]) -> ColumnElement[bool]:
-    """It pays one of them: an address of the vault's own, or a recipient of its proposal."""
+    """The movement pays one of the addresses: the vault's own, or a recipient of its proposal."""
     scripts = [decode_address(address, Network(vault.chain)) for address in addresses]
     is_sqlite = db.get_bind().dialect.name == "sqlite"
     each = func.json_each if is_sqlite else func.json_array_elements_text
@@ -206,23 +205,25 @@ def _pays(db: Session, one: type[Movement], vault: Vault, addresses: Sequence[st
         )
     )
     paid = paid.where(Proposal.id == one.psbt_id, recipient.in_(addresses))
-    # Counted, and not asked with EXISTS: for that PostgreSQL looks through all coins and proposals there are.
+    # A count, not EXISTS, for which PostgreSQL would scan all coins and proposals.
     return or_(own.scalar_subquery() > 0, paid.scalar_subquery() > 0)
 
 
-def _sought(
+def _filter_of(
     db: Session, access: WorkspaceAccess, vault: Vault, query: wire.VaultHistoryQuery
-) -> _Sought | None:
-    """None where the indexes find all that is sought."""
+) -> _Filter | None:
+    """None where indexes serve the whole query."""
     address = query.address and canonical_address(query.address, Network(vault.chain))
     named = () if query.label is None else _named(db, access, query.label)
     bounds = (query.from_time, query.to_time, query.min_sats, query.max_sats)
-    found = _Sought(*bounds, address, query.label, named)
-    return None if found == _Sought(None, None, None, None, None, None, ()) else found
+    found = _Filter(*bounds, address, query.label, named)
+    return None if found == _Filter(None, None, None, None, None, None, ()) else found
 
 
 def _named(db: Session, access: WorkspaceAccess, label: str) -> tuple[str, ...]:
-    """The addresses whose names have it, for those who may read the book. Raises Invalid where many do."""
+    """The addresses whose names contain the label; none for a caller who may not read the book. Raises
+    Invalid for more than `MAX_NAMED`.
+    """
     if not may_read_book(access):
         return ()
     is_part = func.lower(AddressBookEntry.name).contains(label.lower(), autoescape=True)
@@ -232,6 +233,6 @@ def _named(db: Session, access: WorkspaceAccess, label: str) -> tuple[str, ...]:
     found = tuple(db.scalars(entries.order_by(AddressBookEntry.id).limit(MAX_NAMED + 1)))
     if len(found) > MAX_NAMED:
         raise Invalid.at(
-            "/label", f"More than {MAX_NAMED} names in the address book have it: write more of the name."
+            "/label", f"More than {MAX_NAMED} names in the address book contain it: write more of the name."
         )
     return found

@@ -14,18 +14,17 @@ from custody.server.domain.errors import Misconfigured
 
 log = structlog.get_logger()
 
-# 20,000 lines of 40 characters, and some.
 MAX_BYTES: Final = 1_000_000
 
 
 class RatesMisconfigured(Misconfigured):
-    hint = "Each line is like 2026-05-01,EUR,81234.56. Mend the file, or unset CUSTODY_RATES_FILE."
+    hint = "Each line is like 2026-05-01,EUR,81234.56. Correct the file, or unset CUSTODY_RATES_FILE."
 
 
 @dataclass
 class RatesFile:
-    """A file that goes bad changes nothing: the rates that were read last stay, and the log has one warning
-    for each version of the file.
+    """If the file becomes unreadable or malformed, the last rates stay in use; the log has one warning for
+    each version of the file.
     """
 
     path: Path
@@ -35,7 +34,7 @@ class RatesFile:
     _lock: Lock = field(default_factory=Lock)
 
     def require(self) -> None:
-        """For a server's start. Raises RatesMisconfigured."""
+        """Reads the file when the server starts. Raises RatesMisconfigured."""
         with self._lock:
             try:
                 self._read()
@@ -45,7 +44,7 @@ class RatesFile:
                 ) from None
 
     def rates(self) -> DailyRates | None:
-        """What is known now; None where nothing could be read yet."""
+        """The current rates; None where none could be read yet."""
         with self._lock:
             before = self._version
             try:
@@ -59,7 +58,7 @@ class RatesFile:
 
     def _read(self) -> None:
         """Raises BadRates, OSError."""
-        # A pipe would wait for its writer.
+        # Opening a FIFO must not block.
         handle = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as file:
             status = os.fstat(file.fileno())
@@ -68,12 +67,12 @@ class RatesFile:
                 return
             self._version = version
             if not stat.S_ISREG(status.st_mode):
-                raise BadRates("it is no file")
+                raise BadRates("it is not a regular file")
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise BadRates(f"it has more than {MAX_BYTES:,} bytes")
         try:
-            # A spreadsheet begins its UTF-8 with a mark.
+            # Spreadsheets write a byte order mark.
             self._known = parse_rates(data.decode("utf-8-sig"))
         except UnicodeDecodeError:
             raise BadRates("it is not in UTF-8") from None

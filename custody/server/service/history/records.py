@@ -1,4 +1,4 @@
-"""Stored movements as records, for a page of them at once: with their proposals, addresses and labels."""
+"""A page of stored movements as API records, with their proposals, addresses and labels."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -30,8 +30,8 @@ def movement_records(
     """In the order given."""
     ids = {one.psbt_id for one in movements if one.psbt_id is not None}
     proposals = {one.id: one for one in db.scalars(select(Proposal).where(Proposal.id.in_(ids)))}
-    came = _came(db, vault, [one.txid for one in movements if one.sent_sats == 0])
-    outputs = {one.txid: _outputs(one, proposals, came) for one in movements}
+    received = _received(db, vault, [one.txid for one in movements if one.sent_sats == 0])
+    outputs = {one.txid: _outputs(one, proposals, received) for one in movements}
     addresses = {output.address for some, _ in outputs.values() for output in some}
     labels = labels_of(db, access, addresses)
     names = names_of(db, {one.created_by for one in proposals.values()})
@@ -43,7 +43,7 @@ def movement_records(
 
 
 def labels_of(db: Session, access: WorkspaceAccess, addresses: Collection[str]) -> dict[str, str]:
-    """By address, its name in the workspace's book; none for those who may not read it."""
+    """Names in the workspace's address book, by address; none for a caller who may not read it."""
     if not addresses or not may_read_book(access):
         return {}
     book = select(AddressBookEntry.address, AddressBookEntry.name).where(
@@ -62,7 +62,7 @@ class _Shown:
 
 
 def _fiat(one: Movement, rates: DailyRates | None) -> wire.FiatValue | None:
-    """By the day of its block, in UTC."""
+    """The value on the day of its block, in UTC."""
     rate = rates.on(one.mined_at.date()) if rates is not None and one.mined_at is not None else None
     if rate is None:
         return None
@@ -74,10 +74,10 @@ def _fiat(one: Movement, rates: DailyRates | None) -> wire.FiatValue | None:
     )
 
 
-def _came(
+def _received(
     db: Session, vault: Vault, txids: Sequence[str]
 ) -> Mapping[str, tuple[list[wire.MovementOutput], int]]:
-    """By txid, the first outputs that paid the vault, and how many more there are."""
+    """By txid, the first outputs that pay the vault, and how many more there are."""
     if not txids:
         return {}
     number = func.row_number().over(partition_by=ChainCoin.txid, order_by=ChainCoin.vout)
@@ -107,11 +107,13 @@ def _came(
 def _outputs(
     one: Movement,
     proposals: Mapping[str, Proposal],
-    came: Mapping[str, tuple[list[wire.MovementOutput], int]],
+    received: Mapping[str, tuple[list[wire.MovementOutput], int]],
 ) -> tuple[Sequence[wire.MovementOutput], int]:
-    """What came, or whom the vault's own proposal pays. Whom others' transactions pay is not known."""
+    """The received outputs, or the recipients of the vault's own proposal; those of other transactions are
+    unknown.
+    """
     if one.sent_sats == 0:
-        return came.get(one.txid, ([], 0))
+        return received.get(one.txid, ([], 0))
     proposal = proposals.get(one.psbt_id or "")
     if proposal is None:
         return [], 0

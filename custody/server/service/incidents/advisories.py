@@ -1,4 +1,4 @@
-"""Taking a publisher's signed list from any caller; telling those whose keys it concerns."""
+"""Takes a publisher's signed list from any caller, and notifies the holders of keys that it concerns."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -40,10 +40,10 @@ class Advisories:
         self._in_force = in_force
 
     def take(self, db: Session, caller: Caller, data: bytes) -> wire.AdvisoryPublisher:
-        """The newest list of its publisher. One that is held already changes nothing.
+        """Stores the newest list of its publisher. A list that is stored already changes nothing.
 
-        Raises Invalid (malformed, or no trusted key leads to its signature), StateConflict (older than what
-        is held, or over).
+        Raises Invalid (malformed, or not signed by a trusted key), StateConflict (older than the stored one,
+        or expired).
         """
         before = {row.root: row for row in db.scalars(select(AdvisoryPublisher))}
         try:
@@ -80,13 +80,15 @@ class Advisories:
     def exposed(
         self, db: Session, caller: Caller, access: WorkspaceAccess, advisory_id: int
     ) -> list[wire.VaultExposure]:
-        """Of the organisation's vaults those in workspaces whose vaults the caller sees. Raises NotFound."""
+        """The organisation's exposed vaults in workspaces where the caller may see vaults. Raises
+        NotFound.
+        """
         seen = workspaces_seen_by(db, caller.user_id)
         found = exposures(db, access.organisation_id, advisory_of(db, advisory_id))
         return [_exposure(each) for each in found if each.workspace_id in seen]
 
     def _store(self, db: Session, root: str, told: AdvisoryList) -> list[Advisory]:
-        """Those that are new, or say something else than before."""
+        """Returns the advisories that are new or changed."""
         rows = {row.name: row for row in db.scalars(_OF_PUBLISHER, {"root": root})}
         now, news = self._clock(), []
         for entry in told.advisories:
@@ -105,8 +107,8 @@ class Advisories:
         return news
 
     def _tell(self, db: Session, news: Sequence[Advisory], publisher: str) -> None:
-        """Each workspace with an exposed vault, in its log and by its webhooks; each holder of an exposed key
-        by mail.
+        """Notifies each workspace with an exposed vault in its log and by its webhooks, and each holder of an
+        exposed key by mail.
         """
         places = [*db.execute(_PLACES)] if news else []
         for advisory in news:
@@ -137,7 +139,7 @@ class Advisories:
             queue_mails(db, Template.ADVISORY, mails, now=self._clock())
 
 
-# Keys that may still sign: active ones, and those with a place in a vault, which never changes.
+# Keys that may still sign: active ones, and vault signers' keys, which never change.
 _PLACES = (
     select(Key, User.email, VaultSigner.vault_id, Vault.workspace_id)
     .join(User, User.id == Key.user_id)

@@ -1,7 +1,7 @@
-"""Moves one vault of an evacuation on: its replacement is made, then what it holds is proposed as a sweep.
+"""The job that evacuates one vault: it creates the replacement, then proposes sweeps of the coins.
 
-Each step is one transaction with the row's new state: a process that dies in between leaves what another one
-goes on from. Signers approve each sweep on their devices, as any other.
+Each step and the row's new state are one transaction: after a crash another process continues. Signers
+approve each sweep on their devices, like any proposal.
 """
 
 from collections.abc import Callable, Mapping
@@ -50,13 +50,11 @@ from custody.server.store import Store
 from custody.server.store.models import EvacuatedVault, Evacuation, Membership, Proposal, User, Vault
 from multisig import Sats, TxOut
 
-# The job is done again: nothing is wrong with the vault.
+# The job is tried again after these: they are temporary.
 PASSING: Final = (ChainUnavailable, DatabaseUnavailable, OutcomeUnknown, PolicyUnavailable)
 
 
 class Evacuating:
-    """The handler of those jobs."""
-
     def __init__(
         self,
         store: Store,
@@ -88,7 +86,7 @@ class Evacuating:
         }
 
     def __call__(self, task: Task) -> Finish:
-        """Raises what passes by itself."""
+        """Raises the errors of PASSING, for another try."""
         evacuation_id, _, vault_id = task.subject.partition(":")
         key = evacuation_id, vault_id
         try:
@@ -115,7 +113,7 @@ class Evacuating:
             return True
 
     def _leave(self, key: tuple[str, str], trace_id: str, error: CustodyError) -> None:
-        """Its step was rolled back."""
+        """Stores why the vault was left. The failed step was rolled back."""
         with self._store.write() as db:
             row = db.get_one(EvacuatedVault, key, with_for_update=True)
             if State(row.state) not in self._steps:
@@ -128,7 +126,9 @@ class Evacuating:
             self._changes.moved(db, access.workspace_id)
 
     def _replace(self, db: Session, caller: Caller, access: WorkspaceAccess, row: EvacuatedVault) -> Event:
-        """The same threshold, limits and controls. Raises StateConflict (another key than planned)."""
+        """Creates a vault with the same threshold, limits and controls. Raises StateConflict (another key
+        than planned).
+        """
         old = db.get_one(Vault, row.vault_id)
         policy = self._policies.of_vaults(db, [old.id])[old.id]
         request = CreateWalletRequest(
@@ -152,11 +152,11 @@ class Evacuating:
         return Event.REPLACEMENT_MADE
 
     def _sweep(self, db: Session, caller: Caller, access: WorkspaceAccess, row: EvacuatedVault) -> Event:
-        """All that one transaction takes, to the replacement's first address, which its signers saw on their
-        devices when they pinned it. No limit is asked: two people said yes to this move and to no other.
+        """Proposes as much as one transaction takes, to the replacement's first address, which its signers
+        saw on their devices when they pinned it. No limit applies: two people confirmed exactly this move.
 
-        Raises VaultFrozen (either of the two), LockedFunds, InsufficientFunds, Dust, Invalid,
-        ChainUnavailable; ReplacementUnfit (it is exposed by now, or its signers could not move the coins on).
+        Raises VaultFrozen (either vault), LockedFunds, InsufficientFunds, Dust, Invalid, ChainUnavailable;
+        ReplacementUnfit (it is exposed by now, or its signers could not spend from it).
         """
         old = vault_to_spend(db, access, row.vault_id)
         replacement = db.get_one(Vault, row.replacement_id)
@@ -197,8 +197,8 @@ class Evacuating:
     def _cancel_unsigned(
         self, db: Session, caller: Caller, access: WorkspaceAccess, row: EvacuatedVault
     ) -> None:
-        """Proposals that hold coins and whose signatures no one has, and former evacuations' sweeps that go
-        where nothing more is swept: but this evacuation's own.
+        """Cancels proposals that lock coins and have no signatures, and former evacuations' sweeps to a
+        replacement that is unfit now; not this evacuation's own.
         """
         for psbt_id in open_in(db, [row.vault_id], self._in_force).get(row.vault_id, Open()).cancels:
             swept_by = db.get_one(Proposal, psbt_id).evacuation_id
@@ -213,7 +213,9 @@ class Evacuating:
 
 
 def _maker(db: Session, row: EvacuatedVault, trace_id: str) -> tuple[Caller, WorkspaceAccess]:
-    """In whose name it is done, with the one permission that two people's yes stands for."""
+    """The caller in whose name the job acts, with only the permission that the two people's decision
+    gives.
+    """
     evacuation = db.get_one(Evacuation, row.evacuation_id)
     caller = Caller(row.asked_by, 0, db.get_one(User, row.asked_by).email, trace_id)
     return caller, replace(place_of(db, evacuation.workspace_id), permissions=MANAGERS)
@@ -223,8 +225,8 @@ def _require_member(db: Session, row: EvacuatedVault, access: WorkspaceAccess) -
     """Raises StateConflict."""
     here = Membership.user_id == row.asked_by, Membership.workspace_id == access.workspace_id
     if db.scalar(select(Membership.id).where(*here)) is None:
-        how = "make a new plan for it" if row.replacement_id is None else "another member sweeps again"
-        raise StateConflict(f"Who asked for it is no member of the workspace any more: {how}.")
+        how = "make a new plan for it" if row.replacement_id is None else "another member has to sweep again"
+        raise StateConflict(f"The member who asked for it has left the workspace: {how}.")
 
 
 def _has_sweep(db: Session, row: EvacuatedVault) -> bool:

@@ -1,4 +1,4 @@
-"""The plan of an evacuation: what is decided about each exposed vault, and beside it what would move now.
+"""The plan of an evacuation: the decision about each exposed vault, and the amounts that would move now.
 
 Everything here only reads.
 """
@@ -19,7 +19,16 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.users import PermissionName
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid
-from custody.server.domain.evacuation import Candidate, Place, Room, Seat, State, hash_of, reseat, urgency
+from custody.server.domain.evacuation import (
+    Candidate,
+    ExposedSigner,
+    FreeAccounts,
+    ReplacementSigner,
+    State,
+    choose_signers,
+    hash_of,
+    urgency,
+)
 from custody.server.domain.limits import in_btc
 from custody.server.service.backends import Quote
 from custody.server.service.incidents.exposure import advisory_of
@@ -46,41 +55,41 @@ from custody.server.store.store import ids_in
 from custody.text import count
 from multisig import CHANGE, FeeRate, Sats, TxOut
 
-# "Savings (new)" is a name too.
+# Leaves space for the suffix "(new 12)" in a replacement's name.
 LONGEST_BASE, _NEW = 80, " (new"
-# Of a vault's open proposals, the oldest: those that a plan reads and counts, and those that it names.
+# Of a vault's open proposals, the oldest: how many a plan reads, and how many ids it returns.
 MOST_READ, MOST_NAMED = 1_000, 100
 
 
 @dataclass(frozen=True)
 class Exposed:
-    """A vault in which an exposed key stands. ``places``: its signers, of whom ``exposed`` are."""
+    """A vault with an exposed key. ``places``: its signers; ``exposed``: how many of them have one."""
 
     id: str
     name: str
     m: int
     maker_may_approve: bool
-    places: list[Place]
+    places: list[ExposedSigner]
     exposed: int
 
 
 @dataclass(frozen=True)
 class Planned:
-    """What is decided about one exposed vault. ``seats`` is empty where it is not moved, which ``cannot``
-    explains.
+    """The decision about one exposed vault. Where it is not moved, ``seats`` is empty and ``cannot`` says
+    why.
     """
 
     vault: Exposed
     name: str
-    seats: tuple[Seat, ...]
+    seats: tuple[ReplacementSigner, ...]
     cannot: str | None
 
 
 @dataclass(frozen=True)
 class Decided:
-    """``vaults``: the most urgent first, in an order that no amount changes, so that pages of it are of one
-    whole. ``further``: exposed ones that are not in it. ``new_keys``: each user and key that stands in
-    replacements and not in the vaults that they replace, and in how many.
+    """``vaults``: the most urgent first, in an order that does not depend on amounts, so that pages of it fit
+    together. ``further``: the number of exposed vaults beyond the plan. ``new_keys``: by user and key, in how
+    many replacements it stands without standing in the vault that is replaced.
     """
 
     vaults: tuple[Planned, ...]
@@ -92,7 +101,7 @@ class Decided:
     new_keys: Mapping[tuple[int, str], int]
 
     def as_moved(self) -> list[Planned]:
-        """In the order in which they are moved: of those that are as urgent, the largest first."""
+        """In the order in which they are moved: among equally urgent ones the largest first."""
 
         def place_in_order(each: Planned) -> tuple[int, int, str]:
             vault = each.vault
@@ -103,7 +112,7 @@ class Decided:
 
 @dataclass(frozen=True)
 class Part:
-    """Of a plan's vaults, from the place ``first`` on. All else is told of the whole plan."""
+    """A page of the plan's vaults, from index ``first`` on. All other figures are of the whole plan."""
 
     first: int = 0
     count: int = wire.MAX_EVACUATED
@@ -116,12 +125,12 @@ def decide(
     maker_id: int,
     in_force: Collection[Advisory],
 ) -> Decided:
-    """The same rows give the same plan: no amount counts but for `Decided.as_moved`. ``maker_id``: the user
-    who starts it, and so makes its sweeps. ``in_force``: the advisories in force: no key that one of them
-    exposes takes a place.
+    """The same rows give the same plan: amounts matter only for `Decided.as_moved`. ``maker_id``: the
+    user who starts the evacuation, and so makes its sweeps. ``in_force``: the advisories in force; a key
+    that one of them exposes is not used in a replacement.
 
-    Raises Invalid (a key that is nobody's here, or in no vault; a substitute for a key that is not exposed,
-    or who is no member).
+    Raises Invalid (a key that no member has or that is in no vault; a substitute for a key that is not
+    exposed, or who is not a member).
     """
     exposed = frozenset(request.exposed_keys)
     _require_known(db, access, exposed)
@@ -135,24 +144,24 @@ def decide(
     signers = {place.user_id for vault in vaults for place in vault.places}
     people = _people(db, signers | set(request.substitutes.values()))
     names = _names_of_new(db, access)
-    room = Room.of(candidates, (vault.places for vault in vaults if vault.id not in moved))
+    room = FreeAccounts.of(candidates, (vault.places for vault in vaults if vault.id not in moved))
     planned = []
     for vault in vaults:
         left = sum(
             place.key_id in able and (vault.maker_may_approve or place.user_id != maker_id)
             for place in vault.places
         )
-        seats: tuple[Seat, ...] | str
+        seats: tuple[ReplacementSigner, ...] | str
         if vault.id in moved:
             seats = moved[vault.id]
         elif left < vault.m:
             seats = (
-                f"Only {left} of the {vault.m} signers that it takes can still sign its sweep. Of the "
-                "others, keys are lost, or their holders may not approve, or one asks for this evacuation "
-                "and the vault's makers may not approve: then another member asks for it."
+                f"Only {left} of the {vault.m} signers that it takes can still sign its sweep. The others "
+                "lost their keys, or may not approve, or ask for this evacuation of a vault whose makers may "
+                "not approve: then another member has to ask for it."
             )
         else:
-            seats = reseat(vault.places, candidates, request.substitutes, room, people)
+            seats = choose_signers(vault.places, candidates, request.substitutes, room, people)
         if isinstance(seats, str):
             planned.append(Planned(vault, vault.name, (), seats))
         else:
@@ -188,7 +197,9 @@ def _hash(access: WorkspaceAccess, request: wire.EvacuationRequest, planned: Seq
 
 
 def _concerned(db: Session, access: WorkspaceAccess, advisory_id: int) -> set[str]:
-    """Of those that sign here, and of the members' others: none of them takes a place. Raises NotFound."""
+    """The concerned keys among the vaults' and the members' keys: none is used in a replacement. Raises
+    NotFound.
+    """
     advisory = advisory_of(db, advisory_id)
     keys = db.scalars(_keys_here(access))
     return {key.id for key in keys if concern_of(advisory, key) is not Concern.NOT}
@@ -205,7 +216,7 @@ def _keys_here(access: WorkspaceAccess) -> Select[Key]:
 
 
 def _require_known(db: Session, access: WorkspaceAccess, exposed: frozenset[str]) -> None:
-    """Raises Invalid: a key that was mistyped must not pass for one that is in no vault."""
+    """A mistyped key must not pass for one that is in no vault. Raises Invalid."""
     known = _keys_here(access).with_only_columns(Key.id).where(Key.id.in_(exposed))
     if unknown := exposed - set(db.scalars(known)):
         raise Invalid.at("/exposed_keys", f"No member of this workspace has the key {min(unknown)}.")
@@ -214,9 +225,9 @@ def _require_known(db: Session, access: WorkspaceAccess, exposed: frozenset[str]
 def _require_substitutes(
     db: Session, access: WorkspaceAccess, substitutes: Mapping[str, int], exposed: Collection[str]
 ) -> None:
-    """A refusal names them. Raises Invalid."""
+    """Raises Invalid, which names the key or the user."""
     if other := substitutes.keys() - exposed:
-        raise Invalid.at("/substitutes", f"The key {min(other)} is none of the exposed ones.")
+        raise Invalid.at("/substitutes", f"The key {min(other)} is not exposed.")
     named = set(substitutes.values())
     here = Membership.workspace_id == access.workspace_id, Membership.user_id.in_(named)
     if strangers := named - set(db.scalars(select(Membership.user_id).where(*here))):
@@ -226,8 +237,9 @@ def _require_substitutes(
 def _exposed_vaults(
     db: Session, access: WorkspaceAccess, exposed: Collection[str]
 ) -> tuple[list[Exposed], int]:
-    """As many as a plan has, in the order of `urgency`, and how many more there are. A payment to a vault
-    changes what it holds: neither the cut nor the seats depend on that. Raises Invalid where there is none.
+    """As many as a plan has, in the order of `urgency` without amounts, and how many more there are: a payment
+    to a vault must change neither which vaults are in the plan nor their signers. Raises Invalid where there
+    is none.
     """
     lacks = Vault.m - func.count()
     query = (
@@ -241,11 +253,11 @@ def _exposed_vaults(
     rows = db.execute(query).all()
     if not rows:
         raise Invalid.at("/exposed_keys", "None of these keys stands in a vault of this workspace.")
-    places: dict[str, list[Place]] = defaultdict(list)
+    places: dict[str, list[ExposedSigner]] = defaultdict(list)
     signers = select(VaultSigner.vault_id, VaultSigner.user_id, VaultSigner.key_id)
     signers = signers.where(VaultSigner.vault_id.in_(ids_in(db, [row.id for row in rows])))
     for vault_id, user_id, key_id in db.execute(signers.order_by(VaultSigner.key_index)):
-        places[vault_id].append(Place(user_id, key_id))
+        places[vault_id].append(ExposedSigner(user_id, key_id))
     found = [
         Exposed(vault_id, name, m, maker_may, places[vault_id], exposed_there)
         for vault_id, name, m, maker_may, exposed_there, _ in rows
@@ -278,8 +290,8 @@ def _candidates(
 
 
 def _moved_before(db: Session, vault_ids: Select[str], in_force: Collection[Advisory]) -> Mapping[str, str]:
-    """Why those are not moved again that have, or are about to get, a replacement that can take the coins. By
-    vault.
+    """By vault, why it is not moved again: it has, or is about to get, a replacement that can take the
+    coins.
     """
     query = select(EvacuatedVault).where(
         EvacuatedVault.vault_id.in_(vault_ids),
@@ -309,7 +321,7 @@ def _free_name(name: str, names: set[str]) -> str:
     return found
 
 
-# --- beside it, as of now -----------------------------------------------------------------------------------
+# --- amounts and open proposals, as of now ------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -325,9 +337,9 @@ class _Money:
 
 @dataclass(frozen=True)
 class Open:
-    """What is not over in a vault: ``cancels`` have no signature out, or are sweeps that lack signatures and
-    go where nothing more is swept; ``holds`` keep their coins, ``forwards`` pay it. ``is_part``:
-    there are more.
+    """The open proposals of a vault: ``cancels`` have no signatures, or are unfinished sweeps to a
+    replacement that is unfit now; ``holds`` keep their coins locked; ``forwards`` pay the vault.
+    ``is_part``: there are more.
     """
 
     cancels: tuple[str, ...] = ()
@@ -346,14 +358,18 @@ def shown(
     part: Part,
     in_force: AdvisoriesInForce,
 ) -> wire.EvacuationPlan:
-    """A place beyond the end gives the last part."""
+    """A part beyond the end gives the last one."""
     last = max(len(decided.vaults) - 1, 0) // part.count * part.count
     first = part.first if part.first < len(decided.vaults) else last
     told = decided.vaults[first:][: part.count]
     places = [seat.instead_of for each in told for seat in each.seats if seat.instead_of is not None]
-    # Who may start none needs no names of members who sign nothing.
+    # A caller who may not start an evacuation is not shown members who sign nothing.
     may_start = PermissionName.MANAGE_WORKSPACE in access.permissions
-    free = [Seat(each.user_id, each.key_id) for each in decided.candidates.values()] if may_start else []
+    free = (
+        [ReplacementSigner(each.user_id, each.key_id) for each in decided.candidates.values()]
+        if may_start
+        else []
+    )
     seats = [*free, *(seat for each in told for seat in each.seats)]
     new = decided.new_keys
     names = _people(db, {*places, *(seat.user_id for seat in seats), *(user_id for user_id, _ in new)})
@@ -402,7 +418,7 @@ def shown(
 def keys_of_vaults(
     db: Session, access: WorkspaceAccess, among: Collection[str] | None = None
 ) -> list[wire.VaultKey]:
-    """Those that stand in the workspace's vaults, by their holders' names: all, or those of ``among``."""
+    """The keys of the workspace's vaults, in order of their holders' names: all, or those of ``among``."""
     query = (
         select(VaultSigner.key_id, VaultSigner.user_id, VaultSigner.fingerprint, func.count())
         .join(Vault, Vault.id == VaultSigner.vault_id)
@@ -443,15 +459,15 @@ _READ_OF_OPEN = (
 
 @cache
 def _oldest(*, is_sqlite: bool) -> Select[str, str, str, str | None, bool | None, str | None]:
-    """No more rows than are told: of each vault by the index of its own. One statement plans faster than a
-    union of all; SQLite has no LATERAL, and PostgreSQL asks such an IN for each proposal.
+    """The oldest open proposals of each vault, read by index and no more of them than are shown. SQLite has no
+    LATERAL; PostgreSQL would evaluate the IN for each proposal.
     """
     own = aliased(Proposal) if is_sqlite else Proposal
     read = (own.id,) if is_sqlite else _READ_OF_OPEN
     oldest = select(*read).where(own.vault_id == Vault.id, text(OPEN)).order_by(own.created_at, own.id)
     oldest = oldest.limit(bindparam("most")).correlate(Vault)
     one = Proposal if is_sqlite else aliased(Proposal, oldest.lateral())
-    # As `released_signatures` counts them. PostgreSQL would read all there are for an EXISTS.
+    # As `released_signatures` counts them. For an EXISTS PostgreSQL would scan all signatures.
     signature = select(Signature.input_index).where(Signature.proposal_id == one.id).limit(1)
     is_out = or_(one.withdrawn_signatures > 0, signature.scalar_subquery().is_not(None))
     return (
@@ -477,7 +493,7 @@ def _oldest(*, is_sqlite: bool) -> Select[str, str, str, str | None, bool | None
 def open_in(
     db: Session, vault_ids: Sequence[str], in_force: AdvisoriesInForce, most: int = MAX_INT64 - 1
 ) -> Mapping[str, Open]:
-    """By vault, of those in which something is open. ``most``: so many of each vault, the oldest."""
+    """By vault, where it has open proposals. ``most``: at most this many of each vault, the oldest."""
     kinds: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     statement = _oldest(is_sqlite=db.get_bind().dialect.name == "sqlite")
     rows = db.execute(statement, {"vault_ids": list(vault_ids), "most": most + 1}).all()
@@ -489,7 +505,7 @@ def open_in(
         if seen[vault_id] > most:
             continue
         is_unsigned = status == Status.PENDING and not has_signatures
-        # The next sweep spends its coins. Of the two one is mined, and each pays a vault of the workspace.
+        # The next sweep spends its coins: one of the two is mined, and either pays a vault of the workspace.
         is_abandoned = replacement in unfit and status in {Status.PENDING, Status.CANCELLED}
         is_cancelled = is_unsigned or is_abandoned
         kind = "forwards" if profile_key_id is not None else "cancels" if is_cancelled else "holds"
@@ -504,7 +520,7 @@ def open_in(
 
 
 def _money(db: Session, vault: Vault, drafter: Drafter, rate: FeeRate, quote: Quote) -> _Money:
-    # Another address of the vault stands for the replacement's, which is as long.
+    # A change script of the vault stands in for the replacement's, which has the same length.
     policy = policy_of(vault)
     intent = Intent((Payment("", TxOut(Sats(0), policy.script_pubkey(CHANGE, 0))),), sweeps=True)
     plan = plan_of(policy, intent, rate)
@@ -549,7 +565,9 @@ def _planned(
     )
 
 
-def _signer(seat: Seat, names: Mapping[int, str], prints: Mapping[str, str]) -> wire.EvacuationSigner:
+def _signer(
+    seat: ReplacementSigner, names: Mapping[int, str], prints: Mapping[str, str]
+) -> wire.EvacuationSigner:
     return wire.EvacuationSigner(
         user_id=str(seat.user_id),
         name=names[seat.user_id],

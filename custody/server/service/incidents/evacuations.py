@@ -1,6 +1,6 @@
 """Evacuations: the plan, its start by two people, how far each vault is, and sweeping again.
 
-What is decided is recorded with a job for each vault; `evacuating` acts on it.
+The decision is recorded with a job for each vault; `evacuating` performs it.
 """
 
 from collections import defaultdict
@@ -37,10 +37,10 @@ from custody.server.store.models import EvacuatedVault, Evacuation, PendingChang
 from custody.server.store.store import chunks
 from custody.text import count
 
-# The kind of job that moves one vault on. Its subject is the evacuation's id and the vault's.
+# The kind of job that evacuates one vault. Its subject is the evacuation's id and the vault's.
 EVACUATE: Final = "evacuate"
 MAX_SHOWN: Final = 20
-# In one refusal; the plan has each.
+# The most reasons in one error message; the plan has all of them.
 MOST_REASONS: Final = 5
 
 
@@ -76,7 +76,7 @@ class Evacuations:
         return shown(db, access, decided, self._drafter, quote, request, part, self._in_force)
 
     def with_plan(self, db: Session, caller: Caller, change: Change, part: Part) -> Change:
-        """For who may confirm the change: what they would say yes to, as of now."""
+        """The change with its present plan, for a member who may confirm it."""
         is_asked = change.path == START_EVACUATION and change.status is ChangeStatus.PENDING
         if not is_asked or change.asked_by == str(caller.user_id):
             return change
@@ -88,7 +88,7 @@ class Evacuations:
         if plan.plan_hash != request.plan_hash:
             return change.model_copy(
                 update={
-                    "no_plan": "The plan is another one by now: decline this one, and look at the new one."
+                    "no_plan": "The plan has changed since: decline this change, and look at the new plan."
                 }
             )
         return change.model_copy(update={"plan": plan})
@@ -96,9 +96,9 @@ class Evacuations:
     def start(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.StartEvacuationRequest
     ) -> wire.Evacuation:
-        """After a second person's yes. Records what is decided, and a job for each vault.
+        """Records the plan that a second person has confirmed, and a job for each vault.
 
-        Raises Invalid; StateConflict (the plan is another one by now, or moves nothing).
+        Raises Invalid; StateConflict (the plan has changed since, or moves nothing).
         """
         decided = decide(db, access, request, caller.user_id, self._in_force(db).values())
         if decided.plan_hash != request.plan_hash:
@@ -152,8 +152,8 @@ class Evacuations:
     def sweep_again(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.SweepAgainRequest
     ) -> wire.Evacuation:
-        """What is in no proposal, to the same replacement: the two people's yes covers it while that one can
-        take the coins. Raises NotFound, StateConflict.
+        """Sweeps the coins that no proposal spends to the same replacement. The two people's decision covers
+        this while the replacement is fit to receive. Raises NotFound, StateConflict.
         """
         found = _evacuation(db, access, request.evacuation_id)
         row = db.get(EvacuatedVault, (found.id, request.vault_id), with_for_update=True)
@@ -180,7 +180,7 @@ class Evacuations:
         self._changes.moved(db, access.workspace_id)
 
     def _shown(self, db: Session, evacuations: Sequence[Evacuation]) -> list[wire.Evacuation]:
-        """Of one workspace, read for all of them together: each may have 500 vaults."""
+        """Evacuations of one workspace, read together: each may have 500 vaults."""
         if not evacuations:
             return []
         ids = [each.id for each in evacuations]
@@ -188,24 +188,28 @@ class Evacuations:
         rows: dict[str, list[EvacuatedVault]] = defaultdict(list)
         for row in db.scalars(query.order_by(EvacuatedVault.place)):
             rows[row.evacuation_id].append(row)
-        told = [row for some in rows.values() for row in some]
-        old = {row.vault_id for row in told}
+        every_row = [row for some in rows.values() for row in some]
+        old = {row.vault_id for row in every_row}
         swept = _sweeps(db, evacuations)
         waiting = {
-            row.replacement_id for row in told if any(map(_is_unsent, swept[row.evacuation_id, row.vault_id]))
+            row.replacement_id
+            for row in every_row
+            if any(map(_is_unsent, swept[row.evacuation_id, row.vault_id]))
         }
-        seen = _Seen(
-            vaults=_vaults(db, old | {row.replacement_id for row in told if row.replacement_id is not None}),
+        facts = _Facts(
+            vaults=_vaults(
+                db, old | {row.replacement_id for row in every_row if row.replacement_id is not None}
+            ),
             balances=balances_of(db, old),
             swept=swept,
             unfit=unfit_to_receive(db, cast("set[str]", waiting - {None}), self._in_force(db).values()),
         )
         confirmed = _confirmed(db, evacuations[0].workspace_id)
-        return [_report(each, rows[each.id], seen, _change_of(confirmed, each)) for each in evacuations]
+        return [_report(each, rows[each.id], facts, _change_of(confirmed, each)) for each in evacuations]
 
 
 def _require_something(decided: Decided) -> None:
-    """Nobody is asked to say yes to a plan that moves nothing. Raises StateConflict."""
+    """A plan that moves nothing is not started. Raises StateConflict."""
     if all(each.cannot is not None for each in decided.vaults):
         reasons = [f"{each.vault.name}: {each.cannot}" for each in decided.vaults[:MOST_REASONS]]
         raise StateConflict(" ".join(("There is nothing to evacuate.", *reasons)))
@@ -219,9 +223,9 @@ def _evacuation(db: Session, access: WorkspaceAccess, evacuation_id: str) -> Eva
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """What some evacuations are told with. ``swept``: by evacuation and vault, each version of each sweep,
-    the oldest first. ``unfit``: why nothing is approved or sent, by replacement.
+class _Facts:
+    """What the API records of evacuations are made of. ``swept``: by evacuation and vault, all versions
+    of all sweeps, the oldest first. ``unfit``: by replacement, why nothing to it is approved or sent.
     """
 
     vaults: Mapping[str, Vault]
@@ -231,15 +235,15 @@ class _Seen:
 
 
 def _report(
-    evacuation: Evacuation, rows: Sequence[EvacuatedVault], seen: _Seen, change: PendingChange | None
+    evacuation: Evacuation, rows: Sequence[EvacuatedVault], facts: _Facts, change: PendingChange | None
 ) -> wire.Evacuation:
-    """``change``: what the second person confirmed."""
-    shown_rows = [_shown_row(row, seen) for row in rows]
+    """``change``: the change that the second person confirmed."""
+    shown_rows = [_shown_row(row, facts) for row in rows]
     moved = [(row, each) for row, each in zip(rows, shown_rows, strict=True) if each.stage != "left"]
     last_seen = [
         sweep.updated_at if each.stage == "confirmed" else None
         for row, each in moved
-        for sweep in seen.swept[row.evacuation_id, row.vault_id]
+        for sweep in facts.swept[row.evacuation_id, row.vault_id]
     ]
     return wire.Evacuation(
         evacuation_id=evacuation.id,
@@ -259,7 +263,7 @@ def _report(
 
 
 def _last(moments: Sequence[datetime | None]) -> datetime | None:
-    """None until each of them is known."""
+    """The latest; None while one of them is unknown."""
     known = [moment for moment in moments if moment is not None]
     return max(known) if known and len(known) == len(moments) else None
 
@@ -270,7 +274,7 @@ def _vaults(db: Session, ids: Collection[str]) -> Mapping[str, Vault]:
     return {vault.id: vault for part in found for vault in part}
 
 
-# Not their PSBTs: a sweep of a hundred coins has tens of thousands of bytes.
+# Without the PSBTs: that of a hundred coins has tens of thousands of bytes.
 _OF_SWEEP = load_only(
     Proposal.evacuation_id,
     Proposal.vault_id,
@@ -284,12 +288,12 @@ _OF_SWEEP = load_only(
 )
 
 
-# They are made after the start, by the clock of another process perhaps.
+# Sweeps are created after the start, perhaps by the clock of another process.
 CLOCKS_DIFFER: Final = timedelta(days=1)
 
 
 def _sweeps(db: Session, evacuations: Sequence[Evacuation]) -> Mapping[tuple[str, str], list[Proposal]]:
-    """By evacuation and vault, along the index of the workspace's proposals by age."""
+    """By evacuation and vault, read along the index of the workspace's proposals by age."""
     found: dict[tuple[str, str], list[Proposal]] = defaultdict(list)
     since = min(each.started_at for each in evacuations) - CLOCKS_DIFFER
     query = select(Proposal).where(
@@ -311,22 +315,23 @@ def _is_unsent(sweep: Proposal) -> bool:
     return _awaits_approval(sweep) or sweep.status in TO_BROADCAST
 
 
-def _shown_row(row: EvacuatedVault, seen: _Seen) -> wire.EvacuatedVault:
-    replacement = None if row.replacement_id is None else seen.vaults[row.replacement_id]
-    balance, sweeps = seen.balances.get(row.vault_id, Balance()), seen.swept[row.evacuation_id, row.vault_id]
+def _shown_row(row: EvacuatedVault, facts: _Facts) -> wire.EvacuatedVault:
+    replacement = None if row.replacement_id is None else facts.vaults[row.replacement_id]
+    balance = facts.balances.get(row.vault_id, Balance())
+    sweeps = facts.swept[row.evacuation_id, row.vault_id]
     left = balance.confirmed + balance.unconfirmed - balance.locked
     living = [sweep for sweep in sweeps if _is_living(sweep)]
     arriving = [(sweep, sweep.movement_sats - sweep.fee_sats) for sweep in living]
     state = State(row.state)
-    why = None if replacement is None else seen.unfit.get(replacement.id)
+    why = None if replacement is None else facts.unfit.get(replacement.id)
     can = state in {State.PROPOSED, State.LEFT} and replacement is not None
     return wire.EvacuatedVault(
         vault_id=row.vault_id,
-        vault_name=seen.vaults[row.vault_id].name,
+        vault_name=facts.vaults[row.vault_id].name,
         stage=stage_of(state, _newest(sweeps), left_sats=left),
         reason=row.reason
         if why is None
-        else f"Nothing more is approved or sent there: {why}. {_way_out(living)}",
+        else f"Nothing more is approved or sent there: {why}. {_remedy(living)}",
         replacement_id=row.replacement_id,
         replacement_name=row.name,
         replacement_address=None if replacement is None else replacement.address,
@@ -342,7 +347,7 @@ def _shown_row(row: EvacuatedVault, seen: _Seen) -> wire.EvacuatedVault:
     )
 
 
-def _way_out(sweeps: Iterable[Proposal]) -> str:
+def _remedy(sweeps: Iterable[Proposal]) -> str:
     signed = [sweep.id for sweep in sweeps if sweep.status in TO_BROADCAST]
     if signed:
         return f"Take back {', '.join(signed)}, which is signed, and make a new plan for it."
@@ -355,7 +360,7 @@ def _is_living(sweep: Proposal) -> bool:
 
 
 def _newest(sweeps: Sequence[Proposal]) -> list[ProposalStatus]:
-    """Of each sweep the status of the version that counts: the newest that has not ended, else the last."""
+    """The status of each sweep: of its newest version that has not ended, else of the last one."""
     families: dict[str, Proposal] = {}
     for sweep in sweeps:
         known = families.get(sweep.family_id)
@@ -365,7 +370,7 @@ def _newest(sweeps: Sequence[Proposal]) -> list[ProposalStatus]:
 
 
 def _confirmed(db: Session, workspace_id: int) -> Sequence[PendingChange]:
-    """What second persons confirmed, the first decided first."""
+    """The confirmed changes that start evacuations, in the order of the decisions."""
     query = select(PendingChange).where(
         PendingChange.workspace_id == workspace_id,
         PendingChange.path == START_EVACUATION,
@@ -375,7 +380,7 @@ def _confirmed(db: Session, workspace_id: int) -> Sequence[PendingChange]:
 
 
 def _change_of(confirmed: Iterable[PendingChange], evacuation: Evacuation) -> PendingChange | None:
-    """It is decided where the evacuation has just been made."""
+    """The change that started the evacuation: its decision is stored just after the evacuation is created."""
     plan, since = (evacuation.started_by, evacuation.plan_hash), evacuation.started_at
     return next(
         (

@@ -1,4 +1,4 @@
-"""Which vaults an advisory exposes: how many keys of each quorum, and how much is there."""
+"""Which vaults an advisory exposes: how many keys of each quorum, and the balance."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from custody.server.store.store import chunks
 
 @dataclass(frozen=True)
 class ExposedKey:
-    """A place of a vault's quorum. UNKNOWN counts as exposed."""
+    """An exposed key of a vault. UNKNOWN counts as exposed."""
 
     key_id: str
     user_id: int
@@ -26,8 +26,8 @@ class ExposedKey:
 
 @dataclass(frozen=True)
 class Exposure:
-    """``required`` of ``total`` keys move what the vault holds: ``amount_sats``, in satoshi, with what is
-    unconfirmed. ``moved``: the newest evacuation that made a replacement for it.
+    """``required`` of ``total`` keys can spend the vault's ``amount_sats``, which includes unconfirmed coins.
+    ``moved``: the newest evacuation that created a replacement for it.
     """
 
     vault_id: str
@@ -46,7 +46,7 @@ class Exposure:
 
     @property
     def keys_to_spare(self) -> int:
-        """How many more keys a thief needs: 0 where the exposed ones are enough."""
+        """How many more keys a thief needs: 0 where the exposed ones suffice."""
         return max(self.required - self.exposed_keys, 0)
 
     @property
@@ -55,7 +55,7 @@ class Exposure:
         return is_empty, self.keys_to_spare, -self.amount_sats, self.vault_id
 
 
-# Of thousands of vaults and keys. To read anything else of them raises.
+# Only these columns of thousands of vaults and keys; reading any other raises.
 _READ = (
     load_only(Vault.workspace_id, Vault.name, Vault.chain, Vault.m, Vault.n, raiseload=True),
     load_only(
@@ -72,11 +72,8 @@ _READ = (
 
 
 def exposures(db: Session, organisation_id: int, advisory: Advisory) -> list[Exposure]:
-    """The organisation's vaults with at least one exposed key: those first that the exposed keys alone move,
-    then by how many keys are missing to that; of those the largest amount first. Evacuated vaults without
-    coins stand last.
-
-    A drill sees vaults of test networks alone.
+    """The organisation's vaults with at least one exposed key, fewest keys to spare first, then the largest
+    amount; evacuated vaults without coins last. A drill concerns only vaults of test networks.
     """
     places = (
         select(Vault, Key)
@@ -129,7 +126,7 @@ def _exposure(
 
 
 def advisory_of(db: Session, advisory_id: int) -> Advisory:
-    """What a publisher's list says, or said until it withdrew it. Raises NotFound."""
+    """An advisory by its id, also a withdrawn one. Raises NotFound."""
     row = db.get(StoredAdvisory, advisory_id)
     if row is None:
         raise NotFound("There is no such advisory.")

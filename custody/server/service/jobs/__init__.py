@@ -1,1 +1,1 @@
-"""Work that is done beside requests, at least once."""
+"""Background work, done at least once."""

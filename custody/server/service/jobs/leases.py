@@ -1,9 +1,9 @@
-"""Work that one process of all does at a time: following a chain, sweeping.
+"""Leases for work that only one process does at a time: following a chain, sweeping.
 
-A lease is a row that names its holder. Every take-over writes a new name. A transaction that finds its own
-name in the row, under the writers' one lock, knows that no other process has held the lease since: a process
-that slept past its lease writes nothing (a fencing token). The time in the row only says when others may take
-over; a wrong clock costs time, and never leads to two holders.
+A lease is a row with its holder's token; every take-over writes a new token. A transaction that finds its own
+token in the row, under the database's write lock, knows that no other process has held the lease since: a
+process that slept past its lease writes nothing (a fencing token). The time in the row only says when others
+may take over; a wrong clock costs time, and never leads to two holders.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.store import Store
 from custody.server.store.models import Lease
 
-# How long other processes wait for one that was killed. Renewed after a third of it, so that two renewals may
+# How long other processes wait for one that was killed. It is renewed after a third, so two renewals may
 # fail.
 LEASE: Final = timedelta(seconds=20)
 # A process that holds on for longer than this is stuck, even if its heartbeat goes on.
@@ -28,35 +28,35 @@ MAX_HOLD: Final = timedelta(minutes=30)
 
 
 class LeaseLost(Exception):
-    """Another process has taken over: nothing was written, and nothing of what was found out may be."""
+    """Another process has taken over: nothing was written, and this process must not write its results."""
 
 
 @dataclass(frozen=True)
 class Held:
-    """A lease as its holder knows it. ``token`` differs from one taking to the next."""
+    """A lease that this process holds. ``token`` is new each time it is taken."""
 
     name: str
     token: str
 
     def require(self, db: Session) -> None:
-        """In the transaction that writes. Raises LeaseLost."""
+        """Call it in the transaction that writes. Raises LeaseLost."""
         owner = db.scalar(select(Lease.owner).where(Lease.name == self.name))
         if owner != self.token:
             raise LeaseLost(self.name)
 
 
 def has_lapsed(until: datetime, now: datetime, span: timedelta) -> bool:
-    """Also where it reaches further than any lease: its holder's clock was wrong, and may have been set right
-    since.
+    """Whether the lease is over. True also where ``until`` is later than any lease ends: then the holder's
+    clock was wrong.
     """
     return not now < until <= now + 2 * span
 
 
 class Lead:
-    """What this process has of one lease. Safe from several threads: one works, another renews.
+    """One lease, as this process takes and renews it. Thread-safe: one thread works, another renews.
 
-    ``place``: identifies something with a lock of its own that this process holds, a chain's folder. A former
-    holder with the same place is gone, so that its lease need not lapse first.
+    ``place`` identifies a resource with a lock of its own that this process holds: a chain's folder. A former
+    holder with the same place has ended, so its lease need not lapse first.
     """
 
     def __init__(
@@ -80,7 +80,9 @@ class Lead:
 
     @contextmanager
     def work(self) -> Iterator[Held | None]:
-        """The lease, kept for as long as the block takes (`renew`); None where another process has it."""
+        """Yields the lease, which `renew` keeps for the length of the block; None where another process
+        has it.
+        """
         held = self._take()
         self._working_since = None if held is None else self._clock()
         try:
@@ -92,7 +94,7 @@ class Lead:
             self._working_since = None
 
     def renew(self) -> None:
-        """From another thread, while the work lasts. A lease that was lost is not taken again."""
+        """Called from another thread during the work. It does not take a lost lease again."""
         held, since, now = self._held, self._working_since, self._clock()
         if held is None or since is None or now > since + MAX_HOLD or not self._is_due(now):
             return
@@ -102,7 +104,7 @@ class Lead:
                 lease.until = self._until = now + self._span
 
     def release(self) -> None:
-        """So that other processes need not wait until it lapses."""
+        """Gives the lease back, so that other processes need not wait until it lapses."""
         held, self._held = self._held, None
         if held is not None:
             with self._store.write() as db:
@@ -112,7 +114,7 @@ class Lead:
         now = self._clock()
         if self._held is not None and not self._is_due(now):
             return self._held
-        # A snapshot first: a process that stands by does not queue at the write lock.
+        # A snapshot first, so that a process that stands by does not wait for the write lock.
         with self._store.read() as db:
             if not self._is_free(db, now):
                 self._held = None
@@ -148,6 +150,6 @@ class Lead:
         return token if self._place is None else f"{self._place}:{token}"
 
     def _is_due(self, now: datetime) -> bool:
-        """A third of it is over, or the clock was set back."""
+        """Whether a third of the lease is over, or the clock was set back."""
         until = self._until
         return until is None or not now < until - self._span * 2 / 3 <= now + self._span

@@ -1,5 +1,5 @@
-"""The outbox: work written in the transaction of what it follows, and done at least once by the worker that
-leases it.
+"""The outbox: jobs that are stored in the transaction of their cause, and done at least once by the worker
+that leases them.
 """
 
 import threading
@@ -30,9 +30,9 @@ from custody.server.store.store import chunks
 
 log = structlog.get_logger()
 
-# After this many workers in a row that died over a job, or handlers that raised, the job itself is at fault.
+# After this many failures in a row (the worker died, or the handler raised) the job is given up.
 MAX_FAILURES: Final = 10
-# Another worker had taken over in the meantime.
+# Another worker has taken over in the meantime.
 LOST: Final = "lost"
 
 
@@ -55,9 +55,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Again:
-    """Not yet: try again, at growing intervals; or ``after`` a time, where the handler keeps a timetable of
-    its own.
-    """
+    """Try again, at growing intervals, or ``after`` a time that the handler chooses."""
 
     reason: str
     after: timedelta | None = None
@@ -65,13 +63,13 @@ class Again:
 
 @dataclass(frozen=True)
 class Dead:
-    """It will never work; an operator sees it."""
+    """It will never succeed; an operator has to look at it."""
 
     reason: str
 
 
 Verdict = Done | Again | Dead
-# What the handler found outside any transaction, applied in the one that closes the job.
+# A handler works outside any transaction; its result is applied in the one that closes the job.
 Finish = Callable[[Session], Verdict]
 Handler = Callable[[Task], Finish]
 
@@ -79,10 +77,9 @@ Handler = Callable[[Task], Finish]
 def enqueue(
     db: Session, kind: str, subject: str, now: datetime, payload: dict[str, Any] | None = None
 ) -> None:
-    """Adds a job in the caller's transaction; where one of the kind and subject is open already, makes it
-    due.
+    """Adds a job in the caller's transaction. Where one of this kind and subject is open, it becomes due.
 
-    It takes over the trace id of the request, or of the job, that the log's context names.
+    The job gets the trace id of the log's context: that of the request or of another job.
     """
     open_id = _open_job(db, kind, subject)
     if open_id is not None:
@@ -93,7 +90,7 @@ def enqueue(
 
 
 def is_open(db: Session, kind: str, subject: str) -> bool:
-    """Whether such a job waits or is under way."""
+    """Whether such a job is waiting or running."""
     return _open_job(db, kind, subject) is not None
 
 
@@ -118,13 +115,13 @@ _OPEN_AMONG = select(Job.subject).where(
 
 
 def enqueue_new(db: Session, kind: str, subjects: Collection[str], now: datetime) -> None:
-    """The same for many subjects that were made in this transaction: none can have a job yet."""
+    """Adds jobs for subjects that were created in this transaction, so that none can have a job yet."""
     if subjects:
         db.execute(insert(Job), [_fresh(kind, subject, now) for subject in subjects])
 
 
 def enqueue_missing(db: Session, kind: str, payloads: Mapping[str, dict[str, Any]], now: datetime) -> None:
-    """One for each subject that has none open."""
+    """Adds a job for each subject that has no open one."""
     for subjects in chunks(payloads):
         waiting = set(db.scalars(_OPEN_AMONG, {"kind": kind, "subjects": subjects}))
         missing = [_fresh(kind, each, now, payloads[each]) for each in subjects if each not in waiting]
@@ -146,10 +143,8 @@ def _fresh(kind: str, subject: str, now: datetime, payload: dict[str, Any] | Non
 
 
 class Outbox:
-    """One worker's view of the jobs. `owner` differs between workers; `handlers` by kind, other kinds are
-    left to others.
-
-    `endless` kinds are never given up: what they are about would wait for ever. Safe from several threads.
+    """The jobs of one worker. `owner` is its unique name; it does the kinds that have `handlers`. `endless`
+    kinds are never given up. Thread-safe.
     """
 
     def __init__(
@@ -172,7 +167,7 @@ class Outbox:
         self._lock = threading.Lock()
 
     def run_due(self) -> int:
-        """Does every job that is due now, one after the other; returns how many."""
+        """Does every job that is due, one after the other; returns how many."""
         count = 0
         while (task := self.lease()) is not None:
             self.perform(task)
@@ -180,9 +175,9 @@ class Outbox:
         return count
 
     def lease(self) -> Task | None:
-        """The job that is due first, ours until its lease lapses or it is performed."""
+        """The job that is due first, leased to this worker."""
         now = self._clock()
-        # A snapshot first: an idle worker does not queue at the write lock.
+        # A snapshot first, so that an idle worker does not wait for the write lock.
         with self._store.read() as db:
             if self._first(db, now) is None:
                 return None
@@ -194,7 +189,7 @@ class Outbox:
         return task
 
     def perform(self, task: Task) -> None:
-        """Raises DatabaseUnavailable and OutcomeUnknown: then the lease lapses, and the job is done again."""
+        """Raises DatabaseUnavailable, OutcomeUnknown: then the lease lapses, and the job is done again."""
         started = time.perf_counter()
         outcome = "interrupted"
         trace = {} if task.trace_id is None else {"trace_id": task.trace_id}
@@ -207,7 +202,7 @@ class Outbox:
                 self._tell(task, outcome, time.perf_counter() - started)
 
     def _attempt(self, task: Task) -> str:
-        """What became of it, in a word."""
+        """The outcome, for the log and the metrics."""
         try:
             return self._close(task, self._handlers[task.kind](task))
         except (DatabaseUnavailable, OutcomeUnknown):
@@ -233,7 +228,7 @@ class Outbox:
         )
 
     def renew(self) -> None:
-        """From another thread, while jobs are performed: a lease need not be as long as the longest call to a
+        """Called from another thread while jobs run: a lease may be shorter than the longest call to a
         node.
         """
         now = self._clock()
@@ -251,9 +246,7 @@ class Outbox:
                         job.lease_until = now + self._span
 
     def release(self) -> None:
-        """Gives back the jobs that are under way, so that other workers need not wait. What their handlers
-        still find out does not count.
-        """
+        """Gives back the running jobs, so that other workers need not wait. Their results are discarded."""
         with self._lock:
             held = [task for task, _ in self._held.values()]
         if held:
@@ -272,8 +265,9 @@ class Outbox:
         return None
 
     def _may_be_tried(self, job: Job, now: datetime) -> bool:
-        """No worker closed the lease before: that one died, perhaps over this very job. The first time is
-        chance; after it the job waits as after a failure, so that it does not end one worker after another.
+        """Whether the job may run now. A lease that lapsed open means that its worker died, which counts as a
+        failure. Only the first one is not delayed: a job that kills its workers must not kill one after
+        another.
         """
         if job.lease_until is None:
             return True
@@ -301,8 +295,8 @@ class Outbox:
             return "failed"
 
     def _still_ours(self, db: Session, task: Task) -> Job | None:
-        """None where another worker has taken over a lapsed lease: what that one finds is what counts. Every
-        lease has a number, so that another thread of this worker counts as another worker, too.
+        """The job; None where another worker, or another thread of this one, has taken over a lapsed lease.
+        The number of attempts tells leases of one worker apart.
         """
         job = db.get(Job, task.id, with_for_update=True)
         ours = job is not None and (job.lease_owner, job.attempts) == (self._owner, task.attempts)
@@ -330,7 +324,7 @@ class Outbox:
             log.error("job given up", kind=job.kind, job=job.id, subject=job.subject, reason=words)
 
     def _first(self, db: Session, now: datetime) -> Job | None:
-        """Of each kind the one that fell due first, by one step in an index; of those the first."""
+        """The job that is due first, found by one index lookup for each kind."""
         heads = [db.scalars(self._due(kind, now)).first() for kind in self._handlers]
         found = [job for job in heads if job is not None]
         return min(found, key=lambda job: (job.run_at, job.id), default=None)
@@ -346,7 +340,7 @@ class Outbox:
                 or_(
                     Job.lease_until.is_(None),
                     Job.lease_until <= now,
-                    # Further than any lease reaches: the clock that wrote it was wrong.
+                    # Later than any lease ends: the clock that wrote it was wrong.
                     Job.lease_until > now + 2 * self._span,
                 ),
             )
@@ -356,7 +350,7 @@ class Outbox:
 
 
 def _in_words(error: Exception) -> str:
-    """Without the error's own text, unless it was written for users: it may repeat secrets (P49)."""
+    """An error's text only where it was written for users: others may contain secrets (P49)."""
     if isinstance(error, CustodyError):
         return error.detail
     place = traceback.extract_tb(error.__traceback__)[-1]

@@ -1,7 +1,7 @@
-"""Housekeeping: ending what has waited too long, and deleting what is over.
+"""Housekeeping: expires what has waited too long, and deletes rows that are no longer needed.
 
-Strangers can cause rows to be stored, their addresses among them: those must not stay for ever. Each
-transaction takes one batch.
+Unauthenticated callers can cause rows to be stored, with addresses in them: those must not stay for ever.
+Each transaction takes one batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,24 +31,21 @@ from custody.server.store.models import (
 )
 
 INTERVAL: Final = timedelta(hours=1)
-# One transaction stays short however much is over.
 BATCH: Final = 500
-# A week shows an operator when it was that broadcasts were late. What names people goes sooner, by a part of
-# its own.
+# Long enough for an operator to look into late broadcasts. Jobs that name people are deleted sooner,
+# elsewhere.
 DONE_JOB_KEPT: Final = timedelta(days=7)
-# What was given up, until an operator has looked.
+# Failed jobs stay for an operator to look at.
 DEAD_JOB_KEPT: Final = timedelta(days=30)
-# Its last access token has ended by then as well; the audit log goes on telling of the session.
+# Its last access token has expired by then as well; the audit log still has the session.
 SESSION_KEPT: Final = REFRESH_LIFETIME + ACCESS_LIFETIME
 
-# Forgets a batch at most of what is over at that moment, and says how much it was.
+# Deletes at most a batch of rows that are over at that moment, and returns how many.
 Part = Callable[[Session, datetime], int]
 
 
 class Tidying:
-    """Every hour, by the process that sweeps. One that has just taken over begins at once: there is little to
-    be found.
-    """
+    """Runs every hour in the process that holds the sweeping lease; at once after it takes over."""
 
     def __init__(self, store: Store, clock: Clock, parts: Sequence[Part]) -> None:
         self._store = store
@@ -57,7 +54,7 @@ class Tidying:
         self._done_at: datetime | None = None
 
     def run_due(self) -> int:
-        """Forgets what is over, and returns how many rows of it there were."""
+        """Deletes what is over, and returns how many rows that was."""
         now = self._clock()
         if self._done_at is not None and self._done_at <= now < self._done_at + INTERVAL:
             return 0
@@ -75,7 +72,7 @@ class Tidying:
 
 
 def _jobs(db: Session, now: datetime) -> int:
-    """Done or given up."""
+    """Jobs that were done or given up."""
     over = or_(
         Job.done_at <= now - DONE_JOB_KEPT,
         Job.dead_at <= now - DEAD_JOB_KEPT,
@@ -86,7 +83,7 @@ def _jobs(db: Session, now: datetime) -> int:
 
 
 def _challenges(db: Session, now: datetime) -> int:
-    """Those that no longer count against their account."""
+    """Challenges that no longer count for the account's limits."""
     over = OtpChallenge.created_at <= now - OTP_WINDOW
     found = db.scalars(select(OtpChallenge.id).where(over).limit(BATCH)).all()
     db.execute(delete(OtpChallenge).where(OtpChallenge.id.in_(found)))
@@ -102,7 +99,7 @@ def _registrations(db: Session, now: datetime) -> int:
 
 
 def _sessions(db: Session, now: datetime) -> int:
-    """Those that can no longer be renewed, ended or not, with their tokens."""
+    """Sessions that can no longer be renewed, with their tokens."""
     over = SignInSession.last_used_at <= now - SESSION_KEPT
     found = db.scalars(select(SignInSession.id).where(over).limit(BATCH)).all()
     for table in (AccessToken, RefreshToken):
@@ -115,12 +112,11 @@ OVER: Final[tuple[Part, ...]] = (_jobs, _challenges, _registrations, _sessions)
 
 
 Row = TypeVar("Row")
-# One transaction stays short however many are due.
 SWEPT_AT_ONCE = 100
 
 
 class Sweep(Protocol):
-    """Ends what waited too long."""
+    """Expires what has waited too long."""
 
     def run_due(self) -> int:
         """Ends what is due, and returns how many."""
@@ -129,7 +125,7 @@ class Sweep(Protocol):
 
 @dataclass(frozen=True)
 class Expiry(Generic[Row]):
-    """What ends at a time of its own. It counts as ended from then on, recorded or not."""
+    """Rows that expire at a time of their own; readers treat them as expired from then on."""
 
     store: Store
     clock: Clock
@@ -142,7 +138,7 @@ class Expiry(Generic[Row]):
 
 @dataclass(frozen=True)
 class Sweeps:
-    """Several, one after the other. A failure does not stop the others: it is raised after the last one."""
+    """Runs several sweeps. A failure does not stop the others; the first one is raised at the end."""
 
     parts: Sequence[Sweep]
 
@@ -152,9 +148,9 @@ class Sweeps:
             try:
                 count += part.run_due()
             except (DatabaseUnavailable, OutcomeUnknown):
-                # The others need it as well.
+                # The others need the database as well.
                 raise
-            except Exception as error:  # noqa: BLE001 - the others' border, and raised below
+            except Exception as error:  # noqa: BLE001 - the others run first; it is raised below
                 trouble.append(error)
         if trouble:
             raise trouble[0]
@@ -172,7 +168,7 @@ def sweep(store: Store, due: Select[Row], end: Callable[[Session, Row], None]) -
 
 
 def _sweep_batch(store: Store, due: Select[Row], end: Callable[[Session, Row], None]) -> int:
-    """Looks before it takes the writers' one lock: most often nothing is due."""
+    """Reads first, without the write lock: most often nothing is due."""
     with store.read() as db:
         if db.scalars(due).first() is None:
             return 0

@@ -1,4 +1,4 @@
-"""The threads that work beside the requests, in any number of processes. Each repeats one round of work."""
+"""The background threads of a process. Each repeats one round of work."""
 
 import threading
 import time
@@ -16,11 +16,11 @@ from custody.server.service.requests.changes import Changes
 
 log = structlog.get_logger()
 
-# Jobs of this process are done at once; this is for retries that fall due and for other processes' jobs.
+# Jobs of this process start at once; this interval is for retries and for other processes' jobs.
 OUTBOX_SECONDS: Final = 0.25
-# Of a worker process: so many jobs of one kind of work are done at once.
-HANDS: Final = 4
-# What is under way when the process is told to stop may take this long; the rest is given back.
+# How many jobs of one outbox a worker process does at once.
+JOB_THREADS: Final = 4
+# Running jobs may take this long when the process stops; after that they are given back.
 JOIN_SECONDS: Final = 10.0
 
 
@@ -30,11 +30,11 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Loop:
-    """``round`` again and again, at most ``seconds`` apart; where it ``wakes``, at once after a commit of
-    this process.
+    """Repeats ``round``, at most ``seconds`` apart; where it ``wakes``, at once after a commit of this
+    process.
 
-    When the process stops: ``stop`` at once, ``join`` with the seconds that it may take, and ``release`` at
-    the end.
+    When the process stops, it calls ``stop`` at once, then ``join`` with the seconds that are left, then
+    ``release``.
     """
 
     name: str
@@ -47,13 +47,13 @@ class Loop:
 
 
 def serve_outbox(name: str, outbox: Outbox, threads: int) -> Loop:
-    """A worker for the kinds of jobs that the outbox has handlers for, several at a time."""
+    """Works on the outbox's jobs in several threads."""
     pool = OutboxThreads(name, outbox, threads)
     return Loop(name, pool.round, OUTBOX_SECONDS, wakes=True, stop=pool.stop, join=pool.join)
 
 
 def alone(name: str, lead: Lead, act: Callable[[], object], seconds: float) -> Loop:
-    """What one process of all does at a time."""
+    """Runs ``act`` while this process holds the lease."""
 
     def round_() -> None:
         with lead.work() as held:
@@ -64,9 +64,7 @@ def alone(name: str, lead: Lead, act: Callable[[], object], seconds: float) -> L
 
 
 class Workers:
-    """Started and stopped with the process. Stopping waits for what is under way; a kill loses nothing
-    either.
-    """
+    """The loops of a process. Stopping waits for running work; a kill loses nothing either."""
 
     def __init__(self, loops: Sequence[Loop], changes: Changes) -> None:
         self._loops = loops
@@ -76,7 +74,7 @@ class Workers:
 
     def start(self) -> None:
         self._threads = [
-            # Daemons: what hangs beyond its deadline does not keep the process from ending.
+            # Daemon threads: one that hangs beyond its deadline does not keep the process alive.
             threading.Thread(target=self._run, args=(loop,), name=loop.name, daemon=True)
             for loop in self._loops
         ]
@@ -84,14 +82,14 @@ class Workers:
             thread.start()
 
     def stop_taking(self) -> None:
-        """No new round and no new job from now on; does not wait."""
+        """Starts no new round and no new job from now on; does not wait."""
         self._stopping.set()
         for loop in self._loops:
             loop.stop()
         self._changes.announce()
 
     def stop(self) -> None:
-        """Waits for what is under way, and gives back what does not end in time."""
+        """Waits for running work, and gives back jobs that do not end in time."""
         self.stop_taking()
         deadline = time.monotonic() + JOIN_SECONDS
         for thread in self._threads:
@@ -111,23 +109,23 @@ class Workers:
 
 
 def survive(what: str, act: Callable[[], object]) -> None:
-    """A failure in one round does not stop the next one."""
+    """Logs a failure of one round, so that the next one follows."""
     try:
         act()
     except ChainUnavailable as error:
-        # Told as `backend down` or `watcher stuck`, once and not in each round.
+        # Logged elsewhere as `backend down` or `watcher stuck`, once and not in each round.
         log.debug("chain unavailable", worker=what, reason=error.detail)
     except (DatabaseUnavailable, OutcomeUnknown) as error:
-        # It comes back, and so does the work: every job is done again until its end is stored.
+        # Nothing is lost: a job is done again until its end is stored.
         log.warning("database unavailable", worker=what, reason=error.detail)
     except LeaseLost as error:
         log.warning("lease lost", worker=what, lease=str(error))
-    except Exception:  # the thread's outermost border: without it one bad row would stop all work in silence
+    except Exception:  # the thread's outermost frame: without this one bad row would silently stop all work
         log.exception("worker failed", worker=what)
 
 
 class OutboxThreads:
-    """`round` hands out due jobs while threads are free; a thread that is done looks for more by itself."""
+    """`round` starts due jobs while threads are free; a thread that is done takes the next job itself."""
 
     def __init__(self, name: str, outbox: Outbox, threads: int) -> None:
         self._name = name
@@ -141,8 +139,7 @@ class OutboxThreads:
             task = self._begin()
             if task is None:
                 return
-            # A daemon thread: what hangs in a handler beyond its deadline does not keep the process from
-            # ending.
+            # A daemon thread: a handler that hangs does not keep the process alive.
             threading.Thread(target=self._work, args=(task,), name=f"job {task.kind}", daemon=True).start()
 
     def stop(self) -> None:
@@ -150,9 +147,7 @@ class OutboxThreads:
         self._stopping.set()
 
     def join(self, seconds: float) -> None:
-        """Waits for what is under way; what takes longer is given back at once, and another process does it
-        again.
-        """
+        """Waits for running jobs, then gives the others back for another process."""
         deadline = time.monotonic() + seconds
         for _ in range(self._count):
             if not self._free.acquire(timeout=max(0.0, deadline - time.monotonic())):

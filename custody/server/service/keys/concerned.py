@@ -1,4 +1,4 @@
-"""Whether an advisory concerns a key, and which keys have a reason to leave their vaults."""
+"""Whether an advisory concerns a key, and which keys are unsafe."""
 
 from collections.abc import Collection, Mapping
 
@@ -10,8 +10,8 @@ from custody.server.store.models import Key, StoredAdvisory
 
 
 class AdvisoriesInForce:
-    """The advisories in force, by id. ``trusted``: the keys of the publishers that the operator has set,
-    x-only in hex; what any other has said stands no longer.
+    """The advisories in force, by id. ``trusted``: the publishers' keys that the operator has configured,
+    x-only in hex; advisories of other publishers are not in force.
     """
 
     def __init__(self, trusted: Collection[str]) -> None:
@@ -25,7 +25,7 @@ class AdvisoriesInForce:
 
 
 def concern_of(advisory: Advisory, key: Key) -> Concern:
-    """A drill concerns no key of mainnet, and by that none of its vaults."""
+    """A drill never concerns keys of mainnet."""
     if advisory.drill and key.network == "mainnet":
         return Concern.NOT
     made_by = f"{key.created_at:%Y-%m-%d}"
@@ -33,8 +33,8 @@ def concern_of(advisory: Advisory, key: Key) -> Concern:
 
 
 def exposing(advisories: Collection[Advisory], key: Key) -> Advisory | None:
-    """The first that says: stop using this key. What is not known of its device is no reason to leave coins
-    where they are exposed for certain.
+    """The first advisory that says to stop using this key. A device of which too little is known does not
+    count: coins must not stay exposed for certain because of it.
     """
     grave = (each for each in advisories if each.severity == "stop-using")
     return next((each for each in grave if concern_of(each, key) is Concern.EXPOSED), None)
@@ -43,8 +43,8 @@ def exposing(advisories: Collection[Advisory], key: Key) -> Advisory | None:
 def are_unsafe(
     db: Session, in_force: Mapping[int, Advisory], key_ids: Collection[str], advisory_id: int | None
 ) -> bool:
-    """Whether more than a member's word says so: each key is lost or superseded, or an advisory that stands
-    concerns it, or may; and the advisory of this id stands.
+    """Whether there is evidence beyond a member's word that the keys are unsafe: each is lost or superseded,
+    or an advisory in force concerns it or may; and the advisory ``advisory_id`` is in force.
     """
     if advisory_id is not None and advisory_id not in in_force:
         return False

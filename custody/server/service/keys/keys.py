@@ -1,6 +1,4 @@
-"""Registering a device's keys with proof that the caller holds it, and the signing profile that comes with
-them.
-"""
+"""Registering a device's keys, with a proof that the caller holds it, and its signing profile."""
 
 from datetime import datetime, timedelta
 
@@ -42,7 +40,7 @@ class Keys:
         self._requires_proof = requires_proof
 
     def challenge(self, db: Session, caller: Caller, request: wire.KeyChallengeRequest) -> wire.KeyChallenge:
-        """A line to sign, bound to this person, network and offer. Raises Invalid, RateLimited."""
+        """A text to sign, bound to this user, network and offered keys. Raises Invalid, RateLimited."""
         offered = check_offer(request)
         now = self._clock()
         self._check_challenge_budget(db, caller, now)
@@ -63,10 +61,10 @@ class Keys:
         )
 
     def register(self, db: Session, caller: Caller, request: wire.RegisterKeyRequest) -> wire.Key:
-        """Registers a device, or tops up the accounts of the one that is registered.
+        """Registers a device, or adds accounts to the one that is registered.
 
         Raises Invalid (offer or proof), KeyAlreadyActive (another device, and not ``replace``), StateConflict
-        (the device, or its profile, is another account's).
+        (the device or its profile is registered by another user).
         """
         offered = check_offer(request)
         self._check_possession(db, caller, offered, request.proof)
@@ -115,7 +113,7 @@ class Keys:
         row.used_at = now
 
     def _check_free(self, db: Session, offered: OfferedKey) -> None:
-        """Last, once possession is proven: offering an xpub tells no one whose device it is."""
+        """Call it after the proof: an xpub alone must not reveal whether it is registered."""
         taken = select(Key.id).where(Key.xpub == str(offered.xpub), Key.status == "active")
         if db.scalars(taken).first() is not None:
             raise StateConflict("This device is registered by another account.")
@@ -131,7 +129,7 @@ class Keys:
     ) -> wire.Key:
         now, device = self._clock(), request.device
         if device.made_on is not None and device.made_on > now.date():
-            raise Invalid.at("/device/made_on", "This day is not over yet: no key was made on it.")
+            raise Invalid.at("/device/made_on", "This day is in the future: give the day the key was made.")
         key = Key(
             id=new_id(self._random),
             user_id=caller.user_id,
@@ -236,8 +234,8 @@ def _taken_xpubs(db: Session, offered: OfferedKey) -> set[str]:
 
 
 def _check_accounts_free(db: Session, key: Key, offered: OfferedKey) -> None:
-    """The proof covers account 0 alone. The others must not be another member's, who would then be two
-    signers of a vault.
+    """The proof covers account 0 alone. The others must not belong to another member: one person would
+    then be two signers of a vault.
     """
     query = (
         select(KeyAccount.account)

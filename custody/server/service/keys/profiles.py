@@ -1,6 +1,4 @@
-"""A member's own profile: the account that came with a key, which of its scripts the chain is watched for,
-and what it holds.
-"""
+"""A member's own profile: the account of a key, its watched scripts and its balance."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,19 +28,16 @@ from multisig import (
 )
 from multisig import Profile as Policy
 
-# The change of a forward with a fixed amount always goes to the first change address, m/84h/…/1/0. A Ledger
-# takes an output for change on the change branch alone, and a Trezor and a Coldcard take it there too: sent
-# back to the profile's address it would stand on a Ledger's screen as a second payment. One change address is
-# enough where there is one address to receive; both are where every wallet that restores the account looks
-# first (BIP-84, BIP-44).
+# The change of a forward always goes to the first change address, m/84h/…/1/0. A Ledger recognises change
+# only on the change branch (Trezor and Coldcard do there too): change to the profile's receive address
+# would be shown as a second payment. Every wallet that restores the account scans both addresses (BIP-84,
+# BIP-44).
 CHANGE_INDEX = 0
-# Deriving takes two multiplications on the curve, and every look at a balance needs the scripts.
+# Deriving takes two multiplications on the curve, and every balance needs the scripts.
 CACHED_PROFILES = 4_096
 
 
 class ProfileScripts(NamedTuple):
-    """The scripts of one profile: where it is paid, and where its change comes back."""
-
     receive: bytes
     change: bytes
 
@@ -56,11 +51,9 @@ def scripts_of(xpub: str) -> ProfileScripts:
 
 
 def watch_profile(db: Session, network: str, profile: Profile) -> None:
-    """From now on, and for ever: it may receive money after its key was revoked. Nothing where it is watched
-    already.
+    """Watches the profile's scripts for good: it may receive money after its key was revoked.
 
-    While no workspace is on the network, the chain behind it is not known; `watch_profiles` makes up for it
-    then.
+    While no workspace is on the network, its chain is unknown; `watch_profiles` catches up then.
     """
     chain = _chain_of(db, network)
     if chain is not None:
@@ -68,7 +61,7 @@ def watch_profile(db: Session, network: str, profile: Profile) -> None:
 
 
 def watch_profiles(db: Session, network: str, chain: str) -> None:
-    """Those that were registered before any workspace was on the network."""
+    """Watches the profiles that were registered before the network had a workspace."""
     for profile in db.scalars(
         select(Profile).join(Key, Key.id == Profile.key_id).where(Key.network == network)
     ):
@@ -100,11 +93,11 @@ class OwnProfile:
 
     @property
     def can_forward(self) -> bool:
-        """A lost key signs nothing any more; a superseded one still moves its money on."""
+        """A lost key can no longer sign; a superseded one can still move its money."""
         return self.key.status == "active" or may_move_on(reason_of(self.key))
 
     def policy(self, db: Session) -> Policy:
-        """Raises NotFound where no workspace is on the key's network, so that the chain is not known."""
+        """Raises NotFound where no workspace is on the key's network: its chain is unknown then."""
         return profile_policy(db, self.key, self.profile)
 
 
@@ -112,7 +105,7 @@ class Profiles:
     def address(
         self, db: Session, caller: Caller, network: ApiNetwork, key_id: str | None
     ) -> wire.SigningProfileAddress:
-        """Of the caller's active key, or of any of their keys by its id. Raises NotFound."""
+        """The profile of the caller's active key, or of their key ``key_id``. Raises NotFound."""
         for own in own_profiles(db, caller.user_id, network):
             if own.key.id == key_id or (key_id is None and own.key.status == "active"):
                 return _shape(db, own, network)
@@ -135,12 +128,11 @@ def own_profiles(db: Session, user_id: int, network: str) -> list[OwnProfile]:
 
 
 def require_free_profile(db: Session, key: Key, receive_script: bytes) -> None:
-    """A profile is one member's: another who could name it would see what it holds, and could lock its coins
-    with forwards.
+    """A profile belongs to one member: a second one could see its balance, and lock its coins with forwards.
 
-    The proof of a registration covers the key for vaults, not the profile, so that the first to register it
-    has it. Where that was not its owner, the operator marks the other's key lost: a lost key has no profile.
-    Raises StateConflict.
+    The proof of a registration covers the key for vaults, not the profile, so the first to register a profile
+    keeps it. Where that is not its owner, the operator marks that member's key lost: a lost key has no
+    profile. Raises StateConflict.
     """
     query = (
         select(Key)
@@ -154,8 +146,8 @@ def require_free_profile(db: Session, key: Key, receive_script: bytes) -> None:
 
 
 def profile_policy(db: Session, key: Key, profile: Profile) -> Policy:
-    """The profile as a policy on the chain behind the key's network. Raises NotFound where no workspace is on
-    it.
+    """The profile as a policy on the chain of the key's network. Raises NotFound without a workspace
+    there.
     """
     origin = KeyOrigin(
         Fingerprint.from_hex(key.master_fingerprint), DerivationPath.parse(profile.derivation_base_path)
@@ -179,8 +171,8 @@ def _shape(db: Session, own: OwnProfile, network: ApiNetwork) -> wire.SigningPro
 
 
 def chain_of_network(db: Session, network: str) -> Network:
-    """The chain behind an API network: one for the whole platform. Raises NotFound while no workspace is on
-    it.
+    """The chain of an API network, the same for the whole platform. Raises NotFound without a workspace
+    there.
     """
     chain = _chain_of(db, network)
     if chain is None:

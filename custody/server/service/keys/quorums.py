@@ -1,4 +1,4 @@
-"""Whether a vault keeps enough signers when a member loses a key, the membership or a permission."""
+"""Whether enough signers of a vault remain when a member loses a key, the membership or a permission."""
 
 from collections.abc import Collection, Sequence
 
@@ -17,14 +17,14 @@ VAULT_READERS = (
     PermissionName.PAYMENT_APPROVE.value,
     PermissionName.VIEW_BALANCES.value,
 )
-# The key in the vault's script: another one of the same member does not count.
+# These are of the key in the vault's script: another key of the same member does not count.
 _LIVE = Key.status == "active"
 _SUPERSEDED = Key.revoked_reason == "superseded"
 
 
 def approver(workspace_id: object, user_id: object) -> Select[int]:
-    """The user's id, where they are a member of the workspace whose role lets them approve. Each is a value
-    or a column.
+    """Selects the user's id where they are a member of the workspace who may approve. Each argument is a
+    value or a column.
     """
     return (
         select(Membership.user_id)
@@ -37,7 +37,6 @@ def approver(workspace_id: object, user_id: object) -> Select[int]:
     )
 
 
-# Of a signer beside their vault.
 MAY_APPROVE = approver(Vault.workspace_id, VaultSigner.user_id).correlate(Vault, VaultSigner).exists()
 
 
@@ -50,14 +49,12 @@ def vaults_left_short(
 ) -> list[Vault]:
     """The vaults that would lose a signer and keep fewer than M who can still sign, the oldest first.
 
-    ``without_key``: a key's id. ``without_member``: a membership's id, of a member who leaves or may no
-    longer approve. ``without_role``: the id of a role that loses PAYMENT_APPROVE, and with it all who hold
-    it. A vault that is short already and loses no signer by this is not named. To be called before the
-    change, in its transaction.
+    ``without_key``: a key's id. ``without_member``: the id of the membership of a member who leaves or
+    may no longer approve. ``without_role``: the id of a role that loses PAYMENT_APPROVE. A vault that is
+    short already and loses no signer is not included. Call it before the change, in its transaction.
 
-    Two losses count: of signers who can approve anything, and of signers who can still move the coins to
-    another vault, which those with a superseded key can too. Where most signers have new devices, only those
-    are left for the old vault.
+    It counts twice: signers who can approve anything, and signers who can at least move the coins to another
+    vault, which a superseded key can too. Where most signers have new devices, only the latter are left.
     """
     lost = _lost(without_key, without_member, without_role)
     short = {
@@ -69,8 +66,8 @@ def vaults_left_short(
 
 
 def require_quorums(db: Session, user_id: int | None, short: Sequence[Vault]) -> None:
-    """Raises VaultsLeftShort where ``short`` is not empty: with the names that the user may see (None: all of
-    them).
+    """Raises VaultsLeftShort where ``short`` is not empty, with the names that the user may see (None:
+    all).
     """
     if not short:
         return
@@ -147,8 +144,8 @@ def keys_that_move(db: Session, workspace_id: int) -> set[str]:
 def unfit_to_receive(
     db: Session, vault_ids: Collection[str], advisories: Collection[Advisory]
 ) -> dict[str, str]:
-    """Of these replacements, those that get nothing more, and why: they are in an evacuation themselves, one
-    of the advisories exposes a key, too few signers could move on what arrives, or they are frozen.
+    """Why some of these replacement vaults are unfit, by id: they are evacuated themselves, an advisory
+    exposes a key, too few signers could spend from them, or they are frozen.
     """
     if not vault_ids:
         return {}

@@ -1,4 +1,4 @@
-"""Revoking a key: who may, what it must not take from a vault, and what becomes of the approvals it gave."""
+"""Revoking a key: who may, the quorums that must remain, and the approvals that are withdrawn."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -45,10 +45,11 @@ class KeyRevocation:
     def revoke(
         self, db: Session, caller: Caller, request: wire.RevokeKeyRequest, *, agreed_in: int | None = None
     ) -> wire.Key:
-        """The owner's own key for either reason, or a member's as lost. A repeated request changes nothing.
+        """The caller's own key for either reason, or another member's as lost. A repeated request changes
+        nothing.
 
         ``agreed_in``: the organisation in which a second person confirms it. Raises NotFound,
-        PermissionDenied, SecondPersonNeeded (a member's), StateConflict (a lost key stays lost),
+        PermissionDenied, SecondPersonNeeded (another member's key), StateConflict (a lost key stays lost),
         VaultsLeftShort (unless forced).
         """
         key = db.get(Key, request.key_id)
@@ -60,9 +61,7 @@ class KeyRevocation:
         return self._revoke(db, caller, key, request)
 
     def revoke_for_operator(self, db: Session, request: wire.RevokeKeyRequest) -> wire.Key:
-        """Any member's key, by the operator, who has the platform's own database. Raises as `revoke`, but for
-        the permission.
-        """
+        """Any member's key, by the operator. Raises as `revoke` except PermissionDenied."""
         key = db.get(Key, request.key_id)
         if key is None:
             raise _no_such_key()
@@ -74,8 +73,8 @@ class KeyRevocation:
             return key_shape(db, key)
         short = vaults_left_short(db, without_key=key.id)
         if not request.force:
-            seer = None if caller is OPERATOR else caller.user_id
-            require_quorums(db, seer, short)
+            user_id = None if caller is OPERATOR else caller.user_id
+            require_quorums(db, user_id, short)
         key.status, key.revoked_reason, key.updated_at = "revoked", request.reason, self._clock()
         db.flush()
         if request.reason == "lost":
@@ -87,12 +86,11 @@ class KeyRevocation:
         return key_shape(db, key)
 
     def _withdraw_approvals(self, db: Session, caller: Caller, key: Key) -> None:
-        """The device may have been in other hands for any time: what it approved and is still pending has to
-        be approved again.
+        """Withdraws the key's approvals of pending proposals: a thief may have had the device for some time.
 
-        A proposal that has met its threshold stays on its way. A withdrawn signature is still valid on the
-        chain for anyone who kept a copy; it is one of M, and the platform no longer counts it. A proof is
-        signed anew by all: the rows hold its message's signatures alone, and its PSBT is made from the rows.
+        A proposal that has met its threshold goes on. A withdrawn signature stays valid on the chain for
+        anyone with a copy, but the platform no longer counts it as one of M. All signers of a proof sign it
+        again: the rows hold only signatures of its message, and its PSBT is made from the rows.
         """
         signed = select(Signature.proposal_id).where(Signature.key_id == key.id)
         query = select(Proposal).where(
@@ -104,7 +102,7 @@ class KeyRevocation:
                 keys.update(db.scalars(select(Signature.key_id).where(Signature.proposal_id == proposal.id)))
             for row in (Signature, Decision):
                 db.execute(delete(row).where(row.proposal_id == proposal.id, row.key_id.in_(keys)))
-            proposal.psbt = _with_what_is_left(db, proposal)
+            proposal.psbt = _with_remaining_signatures(db, proposal)
             proposal.withdrawn_signatures += len(keys)
             self._lifecycle.touch(db, proposal)
             also = f"; all {len(keys)} signers of the proof sign it again" if len(keys) > 1 else ""
@@ -118,10 +116,8 @@ class KeyRevocation:
 
 
 def _name_known_in(db: Session, caller: Caller, key: Key, workspace_id: int) -> Caller:
-    """A former member's approval may wait in another tenant's workspace, whose log must not name users
-    unknown to it (P24).
-
-    The trace id still leads the platform's operator to the user.
+    """The caller as a workspace's log may name them: that of another tenant, where a former member's approval
+    waits, must not name users unknown to it (P24). The trace id still leads the operator to the user.
     """
     if caller is OPERATOR or caller.user_id == key.user_id:
         return caller
@@ -132,7 +128,7 @@ def _name_known_in(db: Session, caller: Caller, key: Key, workspace_id: int) -> 
     return caller if is_member else replace(PLATFORM, trace_id=caller.trace_id)
 
 
-def _with_what_is_left(db: Session, proposal: Proposal) -> bytes:
+def _with_remaining_signatures(db: Session, proposal: Proposal) -> bytes:
     left: dict[int, dict[bytes, bytes]] = {}
     for row in db.scalars(select(Signature).where(Signature.proposal_id == proposal.id)):
         left.setdefault(row.input_index, {})[row.public_key] = row.signature
@@ -140,8 +136,8 @@ def _with_what_is_left(db: Session, proposal: Proposal) -> bytes:
 
 
 def _require_administrator(db: Session, caller: Caller, key: Key, reason: RevokedReason) -> set[int]:
-    """A key serves every workspace of its owner on the network: only one who manages the users of them all
-    may stop it. Those workspaces.
+    """The owner's workspaces on the key's network. The key serves them all, so only a caller who manages
+    users in each of them may revoke it. Raises NotFound, PermissionDenied.
     """
     if not _are_colleagues(db, caller.user_id, key.user_id):
         raise _no_such_key()
@@ -157,10 +153,9 @@ def _require_administrator(db: Session, caller: Caller, key: Key, reason: Revoke
 
 
 def _require_second_person(db: Session, served: set[int], agreed_in: int | None) -> None:
-    """A lost key stays lost, and takes its owner's voice from every vault: where an organisation that the key
-    serves has the rule, two take it. The owner alone stops a key at once, and one signer freezes a vault.
-
-    Raises SecondPersonNeeded.
+    """Marking a key lost is final and excludes its owner from every vault: where an organisation of the key
+    has the rule of two people, it needs both. The owner alone can revoke the key at once, and one signer can
+    freeze a vault. Raises SecondPersonNeeded.
     """
     rules = (
         select(SecondPersonRule)
@@ -171,8 +166,8 @@ def _require_second_person(db: Session, served: set[int], agreed_in: int | None)
     for rule in db.scalars(rules):
         if rule.organisation_id != agreed_in:
             raise SecondPersonNeeded(
-                f"In an organisation that this key serves a second person, in the role {rule.role_name}, "
-                "confirms that a member's key is lost. Its owner needs nobody."
+                f"An organisation that this key serves wants a second person, in the role {rule.role_name}, "
+                "to confirm that a member's key is lost. The owner can mark it lost alone."
             )
 
 

@@ -1,1 +1,1 @@
-"""What may be moved: the policies of roles and vaults, and what is used of them."""
+"""Spending limits: the policies of roles and vaults, and their usage."""

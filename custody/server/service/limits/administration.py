@@ -1,6 +1,4 @@
-"""Reading, checking and replacing the limits of roles and vaults, each in the workspace that the request
-names.
-"""
+"""Reading, checking and replacing the limits of a workspace's roles and vaults."""
 
 from dataclasses import replace
 
@@ -22,9 +20,7 @@ from multisig import InvalidAmount, Sats, parse_btc
 
 
 class LimitAdministration:
-    """Raises PolicyUnavailable where policies cannot be read or replaced; ``of_vault`` returns that as its
-    answer.
-    """
+    """Raises PolicyUnavailable where policies cannot be read or replaced; ``of_vault`` returns it instead."""
 
     def __init__(self, clock: Clock, audit: AuditLog, policies: PolicyStore, limits: Limits) -> None:
         self._clock = clock
@@ -58,7 +54,7 @@ class LimitAdministration:
     def replace_of_role(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UpdateRolePoliciesRequest
     ) -> wire.RoleLimit:
-        """Counts for the next movement of every member who holds the role (P22). Raises NotFound, Invalid."""
+        """Applies from the next movement of each member with the role (P22). Raises NotFound, Invalid."""
         role = _role(db, access, request.role_id)
         limit = _amount("new_transaction_limit", request.new_transaction_limit)
         before = self._policies.of_role(db, role.id)
@@ -99,7 +95,7 @@ class LimitAdministration:
     def replace_of_vault(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UpdateVaultRequest
     ) -> wire.VaultLimits:
-        """Counts for the next movement. Raises NotFound, Invalid."""
+        """Applies from the next movement. Raises NotFound, Invalid."""
         vault = vault_in(db, access, request.vault_id)
         limit = _amount("transaction_limit", request.transaction_limit)
         before = self._policies.of_vaults(db, [vault.id])[vault.id]
@@ -108,8 +104,8 @@ class LimitAdministration:
         return self._replace_of_vault(db, caller, access, vault, before, after)
 
     def bound_cycle(self, db: Session, vault_id: str, *, is_per_cycle: bool) -> wire.VaultLimits:
-        """The operator's switch: whether the vault's limit bounds the sum of a cycle, or each movement.
-        Raises NotFound.
+        """For the operator: whether the vault's limit bounds the sum of a cycle, or each movement. Raises
+        NotFound.
         """
         vault = db.get(Vault, vault_id)
         if vault is None:

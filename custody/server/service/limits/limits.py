@@ -1,9 +1,8 @@
-"""Spending limits: accepting movements, and showing what is used.
+"""Spending limits: checking movements, and showing usage.
 
-A movement is measured and reserved in one transaction, and one writer at a time has the database (ADR 13): of
-two movements that would breach a limit together, the second is measured with the first in the sum (P17).
-
-An operator may keep the policies elsewhere, behind `PolicyStore`, and out of reach at times.
+A movement is checked and reserved in one transaction, and the database has one writer at a time (ADR 13): of
+two movements that would breach a limit together, the second is checked with the first in the sum (P17).
+Policies may be stored elsewhere, behind `PolicyStore`.
 """
 
 from collections import defaultdict
@@ -54,19 +53,17 @@ from multisig import Sats
 class PolicyStore(Protocol):
     """Every call raises PolicyUnavailable where the store cannot be reached; then nothing moves.
 
-    It is called inside the transaction of the movement, which holds the one write lock: an implementation
-    that talks to another machine answers within a second or gives up. A role or vault whose policy was never
-    replaced has that of its row.
+    It is called inside the movement's transaction, which holds the write lock: an implementation that
+    talks to another machine must answer or give up within a second. A role or vault whose policy was
+    never replaced has the one of its row.
     """
 
     def of_role(self, db: Session, role_id: int) -> SpendingPolicy: ...
 
-    def of_vaults(self, db: Session, vault_ids: Sequence[str]) -> Mapping[str, SpendingPolicy]:
-        """The policies of all vaults named."""
-        ...
+    def of_vaults(self, db: Session, vault_ids: Sequence[str]) -> Mapping[str, SpendingPolicy]: ...
 
     def of_movement(self, db: Session, role_id: int, vault_id: str) -> tuple[SpendingPolicy, SpendingPolicy]:
-        """Of the role and of the vault."""
+        """The policies of the role and of the vault."""
         ...
 
     def replace_of_role(self, db: Session, role_id: int, policy: SpendingPolicy) -> None: ...
@@ -75,7 +72,7 @@ class PolicyStore(Protocol):
 
 
 class StoredPolicies:
-    """The platform's own: columns of the role and of the vault. A change counts from its commit on."""
+    """Policies in columns of the role and of the vault."""
 
     def of_role(self, db: Session, role_id: int) -> SpendingPolicy:
         return _policy(*db.execute(_OF_ROLE, {"role_id": role_id}).one())
@@ -134,10 +131,9 @@ def _replace(row: Role | Vault, policy: SpendingPolicy) -> None:
 
 @dataclass(frozen=True)
 class Movement:
-    """What would leave a vault, the fee included. ``proposed_at``: the moment that its record will carry.
-
-    ``family_id``: the movement that it is another version of, if any. Versions share a coin, so that one of
-    them at most is mined; else they are two movements.
+    """An amount that would leave a vault, the fee included. ``proposed_at``: the proposal's ``created_at``.
+    ``family_id``: the family that it is another version of, if any; versions share a coin, so at most one of
+    them is mined.
     """
 
     amount: Sats
@@ -147,7 +143,7 @@ class Movement:
 
 @dataclass(frozen=True)
 class Room:
-    """What the two limits leave for one more movement, its fee included."""
+    """What the role's and the vault's limit leave for one more movement, its fee included."""
 
     role: Sats
     vault: Sats
@@ -159,7 +155,7 @@ class Room:
 
 @dataclass(frozen=True)
 class VaultFigures:
-    """What a vault's record says of its limits: in bitcoin, and of each token that it moved in the cycle."""
+    """A vault's usage in bitcoin, and of each token that it moved in the cycle."""
 
     main: wire.VaultLimits
     assets: list[wire.AssetLimits]
@@ -175,9 +171,7 @@ class Limits:
     def require(
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, movement: Movement
     ) -> None:
-        """The limits of the role and of the vault, in as few queries as possible. Raises RoleLimitExceeded,
-        VaultLimitExceeded.
-        """
+        """Both `require_role` and `require_vault`, in fewer queries."""
         role, own = self._policies.of_movement(db, access.role_id, vault.id)
         moment = movement.proposed_at
         whose = Whose(
@@ -192,7 +186,7 @@ class Limits:
     def room(
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, *, after: int = 0
     ) -> Room:
-        """The largest movement that `require` lets through now, or after another one of so many satoshis.
+        """The largest movement that `require` accepts now, or after another one of ``after`` satoshis.
         Reserves nothing.
         """
         role, own = self._policies.of_movement(db, access.role_id, vault.id)
@@ -202,7 +196,7 @@ class Limits:
         return Room(Sats(unused_of(role.limit, of_member.used + after)), Sats(unused_of(own.limit, used)))
 
     def require_role(self, db: Session, caller: Caller, access: WorkspaceAccess, movement: Movement) -> None:
-        """What the caller moves in this workspace and cycle must fit the limit of their role. Raises
+        """The caller's movements in this workspace and cycle must fit their role's limit. Raises
         RoleLimitExceeded.
         """
         policy = self._policies.of_role(db, access.role_id)
@@ -211,8 +205,7 @@ class Limits:
             _require_role(db, caller, access, policy, movement)
 
     def require_vault(self, db: Session, vault: Vault, movement: Movement) -> None:
-        """The movement must fit the vault's limit, or the sum of the cycle where an operator made it so.
-
+        """The movement, or the sum of the cycle where the limit is per cycle, must fit the vault's limit.
         Raises VaultLimitExceeded.
         """
         policy = self._of(db, vault)
@@ -226,7 +219,7 @@ class Limits:
     def require_token(
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, movement: TokenMovement
     ) -> None:
-        """What is moved of a token must fit the limits in whole tokens. Raises RoleLimitExceeded,
+        """A movement of a token must fit the limits in whole tokens. Raises RoleLimitExceeded,
         VaultLimitExceeded.
         """
         if movement.for_role:
@@ -269,7 +262,7 @@ class Limits:
         return _of_vaults(db, policies, now)
 
     def figures_of_vaults(self, db: Session, vaults: Sequence[Vault]) -> Mapping[str, VaultFigures]:
-        """The same with ``assets``, by the same policies at the same moment."""
+        """The same with ``assets``."""
         now, policies = self._clock(), self._policies.of_vaults(db, [vault.id for vault in vaults])
         main, assets = _of_vaults(db, policies, now), assets_of_vaults(db, policies, now)
         return {vault_id: VaultFigures(main[vault_id], assets[vault_id]) for vault_id in policies}
@@ -288,7 +281,7 @@ class Limits:
 def _require_role(
     db: Session, caller: Caller, access: WorkspaceAccess, policy: SpendingPolicy, movement: Movement
 ) -> None:
-    """By the exact sum."""
+    """Checks the exact sum."""
     since = policy.cycle.start(movement.proposed_at)
     usage = usage_of_member(db, access.workspace_id, caller.user_id, since, movement.family_id)
     if not fits(policy, usage, movement.amount):
@@ -299,7 +292,6 @@ def _require_role(
 
 
 def _require_vault(db: Session, vault: Vault, policy: SpendingPolicy, movement: Movement) -> None:
-    """The same for the vault."""
     since = policy.cycle.start(movement.proposed_at)
     usage = usage_of_vault(db, vault.id, since, movement.family_id)
     if not fits(policy, usage, movement.amount):
@@ -325,9 +317,9 @@ def _bounds(policy: SpendingPolicy) -> str:
 
 
 def _fits_surely(policy: SpendingPolicy, most: int, movement: Movement) -> bool:
-    """Whether it would fit even if everything that was ever proposed in the cycle still counted. Most
-    movements are far below a limit; the exact sum (one version of each, without most ended ones) takes the
-    longer the more there are.
+    """Whether it would fit even if all proposals of the cycle counted. Most movements are far below the
+    limit, and this sum is faster than the exact one, which counts one version of each and leaves out
+    ended ones.
     """
     return fits(policy, Usage(others=most), movement.amount)
 
@@ -363,14 +355,14 @@ def _of_token(movement: TokenMovement) -> str:
 
 
 def _token_figures(policy: SpendingPolicy, usage: Usage, movement: TokenMovement) -> dict[str, str]:
-    """What a refusal carries, in whole tokens."""
+    """The figures of an error, in whole tokens."""
     amounts = {"limit": policy.limit, "used": usage.used, "requested": movement.amount}
-    told = {name: in_tokens(amount, movement.decimals) for name, amount in amounts.items()}
-    return told | {"next_reset": format_time(policy.cycle.next_reset(movement.proposed_at))}
+    figures = {name: in_tokens(amount, movement.decimals) for name, amount in amounts.items()}
+    return figures | {"next_reset": format_time(policy.cycle.next_reset(movement.proposed_at))}
 
 
 def _figures(policy: SpendingPolicy, usage: Usage, movement: Movement) -> dict[str, str]:
-    """What a refusal carries, in BTC."""
+    """The figures of an error, in BTC."""
     return {
         "limit": in_btc(policy.limit),
         "used": in_btc(usage.used),
@@ -382,9 +374,7 @@ def _figures(policy: SpendingPolicy, usage: Usage, movement: Movement) -> dict[s
 def assets_of_vaults(
     db: Session, policies: Mapping[str, SpendingPolicy], now: datetime
 ) -> dict[str, list[wire.AssetLimits]]:
-    """By the id of every vault in ``policies``: the tokens that it moved in its cycle, the oldest token
-    first.
-    """
+    """By vault, the tokens that it moved in its cycle, the oldest token first."""
     moved = _moved(db, policies, now)
     contract_ids = _contract_ids(db, moved)
     found: dict[str, list[wire.AssetLimits]] = {vault_id: [] for vault_id in policies}
@@ -403,7 +393,7 @@ def _moved(db: Session, policies: Mapping[str, SpendingPolicy], now: datetime) -
 
 
 def _contract_ids(db: Session, moved: Iterable[VaultTokenUsage]) -> dict[str, str | None]:
-    """By the family of the deployment."""
+    """The tokens' ids (the deployment's txid), by the deployment's family."""
     families: dict[str, set[str]] = defaultdict(set)
     for each in moved:
         families[each.chain].add(each.deploy_family_id)

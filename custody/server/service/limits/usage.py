@@ -1,5 +1,5 @@
-"""What a member or a vault has moved in the current cycle, summed by the database: bitcoin, and each token in
-raw units (docs/operate/limits.md).
+"""Sums of what a member or a vault moved in the current cycle: bitcoin, and each token in raw units
+(docs/operate/limits.md).
 """
 
 from collections import defaultdict
@@ -48,10 +48,8 @@ _ENDED = tuple(sorted(status.value for status in ENDED))
 def usage_of_member(
     db: Session, workspace_id: int, user_id: int, since: datetime, family_id: str | None = None
 ) -> Usage:
-    """What the member proposed in the workspace since then, whatever role they held and whether they are
-    still in it.
-
-    ``family_id``: the movement that a new version would belong to.
+    """What the member proposed in the workspace since then, in any role. ``family_id``: the family of a new
+    version.
     """
     whose = {"workspace_id": workspace_id, "user_id": user_id}
     return _usage(db, _OF_MEMBER, {**whose, "since": since, "family_id": family_id})
@@ -63,7 +61,7 @@ def usage_of_vault(db: Session, vault_id: str, since: datetime, family_id: str |
 
 
 def usages_of_vaults(db: Session, starts: Mapping[str, datetime]) -> dict[str, Usage]:
-    """`usage_of_vault` of each since its own moment, in as few statements as there are moments."""
+    """`usage_of_vault` of each vault since its own moment, in one statement for each distinct moment."""
     by_start = defaultdict[datetime, list[str]](list)
     for vault_id, since in starts.items():
         by_start[since].append(vault_id)
@@ -79,21 +77,21 @@ def usages_of_vaults(db: Session, starts: Mapping[str, datetime]) -> dict[str, U
 
 
 def most_of_member(db: Session, workspace_id: int, user_id: int, since: datetime) -> int:
-    """At least ``usage_of_member``: every version counts, and the ended ones too. One index has all that is
-    summed, which takes a twentieth of the time.
+    """An upper bound of ``usage_of_member``: all versions count, and ended ones too. One index covers the
+    sum, which takes a twentieth of the time.
     """
     values = {"workspace_id": workspace_id, "user_id": user_id, "members_since": since}
     return db.scalar(_MEMBERS, values) or 0
 
 
 def most_of_vault(db: Session, vault_id: str, since: datetime) -> int:
-    """The same for ``usage_of_vault``."""
+    """An upper bound of ``usage_of_vault``."""
     return db.scalar(_VAULTS, {"vault_id": vault_id, "vaults_since": since}) or 0
 
 
 @dataclass(frozen=True)
 class Whose:
-    """The member and the vault whose limits one movement has to fit, each with the begin of its cycle."""
+    """The member and the vault of a movement, each with the start of its cycle."""
 
     workspace_id: int
     user_id: int
@@ -109,11 +107,11 @@ def most_of(db: Session, whose: Whose) -> tuple[int, int]:
 
 
 def _usage(db: Session, sums: "_Sums", whose: Mapping[str, object]) -> Usage:
-    """What other families moved, and what the own family did, if there is one.
+    """What other families moved, and what the family ``family_id`` did, if given.
 
-    Most families are one proposal that waits, is on its way or was mined: of those every movement counts, and
-    an index alone has the sum of all. Only the others are looked at one by one: what they add to that sum is
-    taken out, and what they moved put in.
+    Most families are one proposal that is pending, broadcast or mined: their movements all count, and an
+    index covers their sum. The other families are read one by one: the sum of their proposals is
+    subtracted, and the amount that counts is added.
     """
     everything = db.scalar(sums.everything, whose) or 0
     own = whose["family_id"]
@@ -127,7 +125,7 @@ def _usage(db: Session, sums: "_Sums", whose: Mapping[str, object]) -> Usage:
 
 
 class _Sums(NamedTuple):
-    """Of one member's, one vault's or some vaults' proposals in a cycle."""
+    """Statements about the proposals of one member, one vault or several vaults in a cycle."""
 
     everything: Select[*tuple[Any, ...]]
     unusual: Select[str]
@@ -147,16 +145,14 @@ def _sums(whose: ColumnElement[bool]) -> _Sums:
 
 
 def counts() -> ColumnElement[bool]:
-    """Every version that may still be mined, was, or is on its way: a replaced one too, for nodes may still
-    prefer it.
-
-    An ended one holds nothing, unless it was cancelled with signatures handed out and keeps its coins, or its
-    signers sent it to the network themselves.
+    """Versions that were mined or may still be mined: a replaced one too, for nodes may still prefer it. An
+    ended one counts only where it was cancelled after signatures were given out and keeps its coins, or where
+    its signers broadcast it themselves.
     """
-    return or_(holds_coins_clause(), and_(Proposal.status.in_(_ENDED), _left_anyway()))
+    return or_(holds_coins_clause(), and_(Proposal.status.in_(_ENDED), _spent_its_coins()))
 
 
-def _left_anyway() -> ColumnElement[bool]:
+def _spent_its_coins() -> ColumnElement[bool]:
     chain = select(Vault.chain).where(Vault.id == Proposal.vault_id).correlate(Proposal).scalar_subquery()
     return exists().where(
         ProposalInput.proposal_id == Proposal.id,
@@ -176,7 +172,7 @@ _OF_MEMBER = _sums(
 )
 _OF_VAULT = _sums(Proposal.vault_id == bindparam("vault_id"))
 _OF_SOME = _sums(Proposal.vault_id.in_(bindparam("vault_ids", expanding=True)))
-# The same, with the vault at the end of each row.
+# The same with the vault's id as the last column.
 _OF_EACH = _Sums(
     _OF_SOME.everything.add_columns(Proposal.vault_id).group_by(Proposal.vault_id),
     _OF_SOME.unusual,
@@ -194,7 +190,7 @@ _VAULTS = _MOST.where(
 _MOST_OF = select(_MEMBERS.scalar_subquery(), _VAULTS.scalar_subquery())
 
 
-# The specification's table: what counts for the member's role and the vault, and what for the vault alone.
+# The specification's table: which calls count for the member's role and the vault, or for the vault alone.
 FOR_ROLE = frozenset({Function.TRANSFER})
 FOR_VAULT = FOR_ROLE | {Function.MINT, Function.BURN}
 # A sum may exceed 64 bits, where SQLite fails: each amount is summed in two halves.
@@ -204,9 +200,7 @@ LOW_HALF = (1 << HALF_BITS) - 1
 
 @dataclass(frozen=True)
 class TokenMovement:
-    """``amount`` raw units of a token. ``for_role``: whether it counts for the member too. ``family_id`` as
-    of any movement.
-    """
+    """``amount`` is in raw units of the token. ``for_role``: whether it counts for the member too."""
 
     contract_uid: int
     ticker: str
@@ -219,7 +213,7 @@ class TokenMovement:
 
 @dataclass(frozen=True)
 class VaultTokenUsage:
-    """What a vault moved of one token."""
+    """A vault's usage of one token."""
 
     vault_id: str
     contract_uid: int
@@ -239,7 +233,7 @@ def movement_of(
     proposed_at: datetime,
     family_id: str | None = None,
 ) -> TokenMovement | None:
-    """What a call moves; None where it counts nothing, as a transfer to the vault's own ``address``."""
+    """What a call moves; None where nothing counts, as in a transfer to the vault's own ``address``."""
     if function not in FOR_VAULT or amount is None:
         return None
     if function is Function.TRANSFER and address == address_script(vault):
@@ -276,7 +270,7 @@ def token_usage_of_vault(db: Session, vault_id: str, since: datetime, movement: 
 
 def token_usages_of_vaults(db: Session, vault_ids: Collection[str], since: datetime) -> list[VaultTokenUsage]:
     """The same sums of every token that one of them moved since then, the oldest token first."""
-    # Most vaults never called a token: then none of their proposals is looked at.
+    # Most vaults never called a token: then none of their proposals is read.
     calling = db.scalars(_CALLING, {"vault_ids": vault_ids}).all()
     if not calling:
         return []
@@ -309,9 +303,7 @@ def _joined(high: int, low: int, held_high: int, held_low: int) -> Usage:
 
 
 def _token_sums(whose: ColumnElement[bool], functions: Iterable[Function]) -> Select[int, int, int, int]:
-    """Two halves of what other families moved, then of what the own family did: of all tokens, unless
-    narrowed.
-    """
+    """The high and low half of what other families moved, then of what the family ``family_id`` did."""
     families = (
         select(Proposal.family_id)
         .where(
@@ -353,8 +345,7 @@ _TOKEN_OF_MEMBER = _token_sums(
     and_(Proposal.workspace_id == bindparam("workspace_id"), Proposal.created_by == bindparam("user_id")),
     FOR_ROLE,
 ).where(_OF_ONE_TOKEN)
-# What a vault's record shows and what a movement is measured by are one statement, once grouped and once
-# narrowed: they cannot differ.
+# One statement, once grouped and once narrowed, so that a vault's shown usage and the checked one agree.
 _MOVED_BY_VAULTS = _token_sums(Proposal.vault_id.in_(bindparam("vault_ids", expanding=True)), FOR_VAULT)
 _TOKEN_OF_VAULT = _MOVED_BY_VAULTS.where(_OF_ONE_TOKEN)
 _CALLING = (

@@ -1,5 +1,5 @@
-"""Mail through the outbox: queued in the transaction that it tells of, sent by a worker until the server
-accepts it.
+"""Mail through the outbox: queued in the transaction of its cause, sent by a worker until the server accepts
+it.
 
 Every text is a row of ``TEXTS``; ``{name}`` stands for a value.
 """
@@ -36,22 +36,21 @@ from custody.server.store.models import Job
 
 log = structlog.get_logger()
 MAIL: Final = "mail"
-# Of what waits for a person: `waiting`.
+# Mails about what waits for a person: module `waiting`.
 WAITING: Final = "waiting-mail"
-# Retries settle at one a minute. After half a day without a mail server, the mail has lost its use.
+# Retries settle at one a minute: half a day. After that the mail is of no use.
 MAX_ATTEMPTS: Final = 12 * 60
-# Whom a mail went to is remembered for as long as an operator may be asked where it is.
+# Sent mails' jobs, which hold addresses, are kept while an operator may be asked about them.
 SENT_MAIL_KEPT: Final = timedelta(days=1)
 MAX_VALUE_LENGTH: Final = 200
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-# Line breaks, controls, direction marks, what is written as nothing, and rows of blanks, by which a reader's
-# program breaks the line: a name must not add lines to the mail (P50).
+# Line breaks, controls, direction marks, invisible characters and runs of blanks, at which a mail program
+# breaks the line: a name must not add lines to the mail (P50).
 _UNPRINTABLE = re.compile(
     r"[\x00-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\s]+"
 )
-# What a reader's program makes a link of holds one of them without a blank behind it: example.org, http://,
-# a@b; also the full stops that browsers take for one (UTS 46).
-# A version is none: 1.14.1, but an address of four numbers is.
+# Mail programs make links of text with one of these and no blank after it: example.org, http://, a@b; also of
+# the full stops that browsers accept (UTS 46). Not of versions (1.14.1), but of four numbers.
 _VERSION = r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){1,2}(?![\w@/:]|\.\w)"
 _LINKED = re.compile(rf"{_VERSION}|[.\u3002\uff0e\uff61@](?=\w)|[/\\](?=\S)|:(?=[^\W\d]|/)")
 
@@ -86,9 +85,9 @@ METHODS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Text:
-    """``link`` goes below the text, after the platform's public URL, where the operator has set one.
+    """``link`` is added below the text, after the platform's public URL, where the operator has set one.
 
-    ``made``: values that are secrets. They are made when the mail is sent, and never wait in the outbox.
+    ``made``: values that are secrets: they are created when the mail is sent and never stored in the outbox.
     """
 
     subject: str
@@ -104,7 +103,7 @@ class Text:
 
     @property
     def queued(self) -> frozenset[str]:
-        """The names of the values that wait in the outbox."""
+        """The names of the values that are stored in the outbox."""
         return self.values - self.made
 
     def fill(self, to: str, values: Mapping[str, str], public_url: str | None) -> Mail:
@@ -162,7 +161,7 @@ TEXTS: Mapping[Template, Text] = {
         "To choose one, use this token:\n\n"
         "{token}\n\n"
         "It is good for {minutes} minutes and once. If you did not ask, do nothing: your password stays.\n",
-        # Behind a # it is sent to no server, and so stays out of logs (RFC 3986, section 3.5).
+        # A fragment is not sent to the server, and so stays out of logs (RFC 3986, section 3.5).
         link="/reset-password#token={token}",
         made=frozenset({"token", "minutes"}),
     ),
@@ -225,16 +224,16 @@ TEXTS: Mapping[Template, Text] = {
         "The publisher {publisher} signed this. Your own signerd reads it too: signerd advisory list\n",
     ),
 }
-# Makes and stores the secrets of a mail when it is sent, by address. None where there is nothing to send any
+# Creates and stores the secrets of a mail when it is sent, by address. None where it need not be sent any
 # more.
 Maker = Callable[[str], Mapping[str, str] | None]
 
 
 def queue_mail(db: Session, template: Template, to: str, values: Mapping[str, str], *, now: datetime) -> None:
-    """Sends a mail after the caller's transaction, and only if that commits.
+    """Queues a mail in the caller's transaction.
 
-    ``values`` are the template's (``TEXTS[template].queued``) and hold no secrets, because they wait in the
-    database. An identical mail to the same address that still waits is sent once.
+    ``values`` are those of ``TEXTS[template].queued``; they hold no secrets, because they are stored. An
+    identical mail to the same address that is still queued is sent once.
     """
     payload = _payload(template, to, values)
     enqueue(db, MAIL, _subject(payload), now, payload)
@@ -243,7 +242,7 @@ def queue_mail(db: Session, template: Template, to: str, values: Mapping[str, st
 def queue_mails(
     db: Session, template: Template, mails: Iterable[tuple[str, Mapping[str, str]]], *, now: datetime
 ) -> None:
-    """The same of many, each an address and its values, by few statements: other writers wait meanwhile."""
+    """Queues many mails, each an address and its values, with few statements: other writers wait."""
     payloads = [_payload(template, to, values) for to, values in mails]
     enqueue_missing(db, MAIL, {_subject(payload): payload for payload in payloads}, now)
 
@@ -261,7 +260,7 @@ def one_line(value: str) -> str:
 
 
 def plain(value: str) -> str:
-    """A user's text as it may stand in a mail: no line of its own, and nothing that becomes a link."""
+    """A user's text as it may appear in a mail: on one line, and with nothing that becomes a link."""
     return _LINKED.sub(lambda found: found[0] if found[0][0].isdecimal() else f"{found[0]} ", one_line(value))
 
 
@@ -273,7 +272,7 @@ def checked_url(text: str | None) -> str | None:
     is_here = parts.scheme == "http" and parts.hostname in LOOPBACK
     if not parts.hostname or not (parts.scheme == "https" or is_here) or parts.query or parts.fragment:
         raise CannotMail(
-            f"{text!r} is no address for links in mails.",
+            f"{text!r} is not a URL for links in mails.",
             "Set CUSTODY_PUBLIC_URL to https://…, without anything after the path.",
         )
     return text
@@ -285,7 +284,7 @@ def _subject(payload: Mapping[str, object]) -> str:
 
 
 class MailJobs:
-    """Handles mail jobs. At least once: a worker that dies after sending causes a second mail, never none."""
+    """Handles mail jobs, at least once: a worker that dies after sending causes a second mail."""
 
     def __init__(self, mailer: Mailer, makers: Mapping[Template, Maker], public_url: str | None) -> None:
         """Raises CannotMail."""
@@ -300,9 +299,7 @@ class MailJobs:
         return lambda _db: verdict
 
     def _tried(self, task: Task) -> Verdict:
-        """A bug in one mail must not stop the others: an exception would return the job every minute for
-        ever.
-        """
+        """Turns unexpected errors into a verdict: an exception would make the job return for ever."""
         try:
             return self._send(Template(task.payload["template"]), task)
         except CustodyError:

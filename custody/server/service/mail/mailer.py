@@ -31,15 +31,15 @@ SENDER = "custody@localhost"
 MAX_LINE = 998
 # RFC 6409: submission with STARTTLS; RFC 8314: submission over TLS from the start.
 DEFAULT_PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
-# For each answer, and for all of one mail: a sign-in waits for its code, and the SDK for twenty seconds.
+# Deadlines of one answer and of a whole mail: a sign-in waits for its code, and the SDK for twenty seconds.
 ANSWER_SECONDS: Final = 5.0
 MAIL_SECONDS: Final = 15.0
-# RFC 5321, section 4.2.1: 5xx is for good, 4xx may pass.
+# RFC 5321, section 4.2.1: 5xx is permanent, 4xx temporary.
 FOR_GOOD: Final = range(500, 600)
 
 
 class CannotMail(Misconfigured):
-    """The settings for mail do not go together. ``hint`` says what to do."""
+    """The settings for mail are inconsistent. ``hint`` says what to do."""
 
     def __init__(self, sentence: str, hint: str) -> None:
         super().__init__(sentence)
@@ -84,12 +84,11 @@ class MessageBuilder:
     def message(self, mail: Mail) -> EmailMessage:
         try:
             message = self._written(mail)
-            # Some headers fail only when they are folded, which happens at sending: fail here, before
-            # anything is sent.
+            # Some headers fail only when they are folded at sending: fail here, before anything is sent.
             for policy in (SMTP, SMTPUTF8):
                 message.as_bytes(policy=policy)
         except Exception as error:
-            # The library fails on some addresses (a@%|,<) with any of its parser's errors.
+            # The library raises any of its parser's errors on some addresses (a@%|,<).
             raise ValueError("no header can hold this mail's address or subject") from error
         return message
 
@@ -99,9 +98,9 @@ class MessageBuilder:
         message["To"] = address_of(mail.to)
         message["Subject"] = mail.subject
         message["Date"] = format_datetime(self._clock())
-        # RFC 5322, section 3.6.4: unique, and nothing of this machine in it.
+        # RFC 5322, section 3.6.4: unique, without this machine's name.
         message["Message-ID"] = f"<{new_id(self._random)}@{self._sender.domain}>"
-        # RFC 3834, section 5: no out-of-office answer comes back.
+        # RFC 3834, section 5: suppresses out-of-office answers.
         message["Auto-Submitted"] = "auto-generated"
         message.set_content(mail.text, cte="7bit" if _goes_as_it_is(mail.text) else None)
         return message
@@ -158,14 +157,12 @@ class FileMailer:
 
 
 def _goes_as_it_is(text: str) -> bool:
-    """Whether no encoding is needed. Quoted-printable breaks a link or a token for a person who reads the
-    file as it is.
-    """
+    """Whether no encoding is needed: quoted-printable breaks links and tokens for a reader of the file."""
     return text.isascii() and all(len(line) <= MAX_LINE for line in text.split("\n"))
 
 
 def address_of(text: str) -> Address:
-    """Quotes the local part where needed: it may hold characters that a header would read differently."""
+    """Quotes the local part where it has characters that are special in a header."""
     local, _, domain = text.rpartition("@")
     return Address(username=local, domain=domain)
 
@@ -176,15 +173,13 @@ def _sender(text: str) -> Address:
     except (ValueError, IndexError):
         found = None
     if found is None or not found.username or not found.domain:
-        raise CannotMail(
-            f"{text!r} is no address to send mail from.", "Set CUSTODY_MAIL_FROM to one, name@domain."
-        )
+        raise CannotMail(f"{text!r} is not a mail address.", "Set CUSTODY_MAIL_FROM to one, name@domain.")
     return found
 
 
 @dataclass(frozen=True)
 class SmtpServer:
-    """``ca_file``: a private authority to trust instead of the usual ones. Raises CannotMail."""
+    """``ca_file``: a private CA that replaces the system's. Raises CannotMail."""
 
     host: str
     tls: Literal["starttls", "tls", "none"] = "starttls"
@@ -201,7 +196,7 @@ class SmtpServer:
             )
         if (self.username is None) != (self.password is None):
             raise CannotMail(
-                "A mail server's user name and password go together.",
+                "A mail server needs both a user name and a password, or neither.",
                 "Set both CUSTODY_SMTP_USERNAME and CUSTODY_SMTP_PASSWORD, or neither.",
             )
 
@@ -223,7 +218,7 @@ class SmtpMailer:
 
     @contextmanager
     def _connection(self) -> Iterator[smtplib.SMTP]:
-        # smtplib would look up this machine's name and send it.
+        # Without a name smtplib would look up this machine's and send it.
         with Deadline(MAIL_SECONDS) as deadline:
             connection = _Connection(self._server, self._context, self._builder.sender.domain, deadline)
             try:
@@ -265,7 +260,7 @@ class _Connection(smtplib.SMTP):
 
 @contextmanager
 def _trouble_named() -> Iterator[None]:
-    """The server's reply code goes to the log; callers learn only the kind of trouble."""
+    """Logs the server's reply code; callers learn only the kind of error."""
     try:
         yield
     except (smtplib.SMTPException, OSError, ValueError) as error:
@@ -278,7 +273,7 @@ def _trouble_named() -> Iterator[None]:
 
 
 def _reply_code(error: Exception) -> int | None:
-    """RFC 5321, section 4.2. The text beside it is not repeated: it may quote what was sent."""
+    """The code (RFC 5321, section 4.2) without its text, which may quote what was sent."""
     if isinstance(error, smtplib.SMTPResponseException):
         return int(error.smtp_code)
     if isinstance(error, smtplib.SMTPRecipientsRefused):
@@ -287,9 +282,7 @@ def _reply_code(error: Exception) -> int | None:
 
 
 def _is_for_good(error: Exception, code: int | None) -> bool:
-    """Whether the fault is in this mail. A wrong password or sender is for the operator to repair, and the
-    mail waits.
-    """
+    """Whether the fault is in this mail. After a wrong password or sender the mail waits for the operator."""
     about_the_mail = isinstance(error, smtplib.SMTPRecipientsRefused | smtplib.SMTPDataError)
     if about_the_mail:
         return code in FOR_GOOD

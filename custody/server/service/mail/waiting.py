@@ -1,8 +1,7 @@
-"""Mails to people for whom something waits: a job for each person, recorded with what waits, and one mail of
-all that waits when it is sent.
+"""Mails to people for whom something waits: one job for each person, and one mail with all that waits when it
+is sent.
 
-What is signed or decided by then is not mailed. At least once, as every mail: a worker that dies between
-sending and recording causes a second one, never none.
+What is signed or decided by then is not in it. At least once, like every mail.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,16 +20,16 @@ from custody.server.service.mail.mailer import Mail, Mailer
 from custody.server.store import Store
 from custody.server.store.models import Job, User
 
-# What is asked for one after the other comes in one mail.
+# Requests that follow each other within this time share a mail.
 GATHER: Final = timedelta(minutes=2)
-# At most one mail in it to each person, however much comes.
+# At most one mail to each person in this time.
 INTERVAL: Final = timedelta(minutes=30)
 MAX_LINES: Final = 20
 
 
 @dataclass(frozen=True)
 class Item:
-    """One thing that waits. ``plain`` has no amount and no address; ``detailed`` is for who wants them."""
+    """One thing that waits. ``plain`` has no amount and no address; ``detailed`` has, for users who chose it."""
 
     id: str
     plain: str
@@ -41,8 +40,8 @@ Find = Callable[[Session, int, datetime], Sequence[Item]]
 
 
 def tell_waiting(db: Session, people: Select[int], now: datetime) -> None:
-    """Something new waits for them: in the transaction of what it is. Who is about to get a mail gets no
-    second one.
+    """Queues a mail for people for whom something new waits, in its transaction; none for those who have one
+    queued.
     """
     has_one = exists().where(
         Job.kind == WAITING,
@@ -60,7 +59,7 @@ def tell_waiting(db: Session, people: Select[int], now: datetime) -> None:
 
 
 class WaitingMail:
-    """Handles those jobs. ``find``: what waits for a person now."""
+    """Handles those jobs. ``find`` returns what waits for a person now."""
 
     def __init__(self, store: Store, clock: Clock, mailer: Mailer, find: Find) -> None:
         self._store = store
@@ -85,7 +84,7 @@ class WaitingMail:
         return lambda db: self._finish(db, user_id, {item.id for item in items})
 
     def _finish(self, db: Session, user_id: int, mailed: set[str]) -> Done | Again:
-        """What came while the mail was sent found this job open: it has the next one."""
+        """Keeps the job open where more has come while the mail was sent: that found this job open."""
         db.get_one(User, user_id).waiting_mailed_at = self._clock()
         if any(item.id not in mailed for item in self._found(db, user_id)):
             return Again("More has come meanwhile.", INTERVAL)

@@ -1,1 +1,1 @@
-"""Following the chains, and offering transactions to them."""
+"""Following the chains, and broadcasting transactions."""

@@ -1,5 +1,5 @@
-"""Offering final transactions to the network until it takes them; and now and then again what waits in the
-mempool, for nodes forget, restart, or have never heard of it (P37).
+"""Broadcasts final transactions until the network accepts them, and from time to time again those that wait
+in the mempool: nodes restart, and may evict or never have received them (P37).
 """
 
 from datetime import datetime, timedelta
@@ -31,8 +31,8 @@ from multisig import Transaction
 
 log = structlog.get_logger()
 
-# No later block, mempool or other node makes these acceptable. A fee above one node's cap is not among them:
-# the transaction is valid and signed, so its coins must stay locked, or the payment could be made twice.
+# Permanent refusals. A fee above one node's cap is not among them: the transaction is valid and signed, so
+# its coins must stay locked, or the payment could be made twice.
 FOR_GOOD = frozenset({RefusalCode.INVALID_SCRIPT, RefusalCode.MALFORMED, RefusalCode.TOO_LARGE})
 
 
@@ -74,7 +74,6 @@ class Broadcaster:
             return error
 
     def _withhold(self, db: Session, proposal_id: str) -> Verdict:
-        """Until that is over, the platform does not send it."""
         proposal = db.get_one(Proposal, proposal_id, with_for_update=True)
         withheld = _withheld(db, proposal, self._in_force)
         if withheld is None:
@@ -104,7 +103,7 @@ class Broadcaster:
         elif Status(proposal.status) is Status.BROADCASTING and proposal.failure_code is not None:
             proposal.failure_code = proposal.failure_reason = None
             if proposal.trouble == TroubleKind.NOT_IN_MEMPOOL:
-                # The node has it, and the watcher sees so at its next look.
+                # The node has it now; the watcher confirms that at its next poll.
                 proposal.trouble = proposal.trouble_words = proposal.trouble_since = None
             self._lifecycle.touch(db, proposal)
 
@@ -116,7 +115,7 @@ class Broadcaster:
             self._fail(db, proposal, refused)
             return Dead(refused.reason)
         if is_outbid(db, proposal):
-            # No failure: the node has the version that pays more.
+            # Not a failure: the node has the version that pays more.
             self._outbid(db, proposal)
             return Done()
         self._stall(db, proposal, refused.code.value, _in_words(refused))
@@ -140,8 +139,8 @@ class Broadcaster:
             self._note(db, proposal, "BROADCAST_STALLED", code)
 
     def _reword(self, db: Session, proposal: Proposal, reason: str) -> None:
-        """Another failure to broadcast it. ``updated_at`` stays as it was when the broadcast stalled, for
-        alarms go by it.
+        """Stores the reason of a further failure. ``updated_at`` stays: alerts use the time of the first
+        one.
         """
         if proposal.failure_reason != reason:
             proposal.failure_reason = reason
@@ -155,7 +154,7 @@ class Broadcaster:
         )
 
     def _tell(self, db: Session, proposal: Proposal, refused: Refused) -> None:
-        """It was on the network, and our node does not accept it again: its record says so."""
+        """Records that the node refuses a transaction that was on the network before."""
         if Status(proposal.status) is Status.BROADCASTING and proposal.failure_code != refused.code.value:
             proposal.failure_code, proposal.failure_reason = refused.code.value, _in_words(refused)
             self._lifecycle.touch(db, proposal)
@@ -174,9 +173,9 @@ class Broadcaster:
 
 
 def _withheld(db: Session, proposal: Proposal, in_force: AdvisoriesInForce) -> tuple[str, str] | None:
-    """Why the platform does not send it now, as a code and in words: its vault is frozen, a newer version
-    takes its coins back, or it is an evacuation's sweep to a vault that gets nothing more; what the network
-    has by then is left there. A forward spends a member's own coins, which no vault's freeze concerns.
+    """Why the platform does not broadcast it now, as a code and a sentence: its vault is frozen, a newer
+    version returns its coins to the vault, or it is an evacuation's sweep to an unfit replacement. A forward
+    spends a member's own coins, so a vault's freeze does not apply.
     """
     if proposal.profile_key_id is None and db.get_one(Vault, proposal.vault_id).frozen_at is not None:
         return "vault-frozen", "Its vault is frozen."
@@ -206,9 +205,7 @@ def _in_a_word(outcome: Outcome | ChainUnavailable) -> str:
 
 
 def _offer(backend: ChainBackend, transaction: Transaction) -> Outcome:
-    """The node's own acceptance test first: what it refuses is not sent. What waits in the mempool is relayed
-    once more.
-    """
+    """Broadcasts what passes the node's acceptance test, and relays again what waits in its mempool."""
     tested = backend.test_accept(transaction)
     is_waiting = isinstance(tested, AlreadyKnown) and not tested.confirmed
     return backend.broadcast(transaction) if isinstance(tested, Accepted) or is_waiting else tested
@@ -217,22 +214,22 @@ def _offer(backend: ChainBackend, transaction: Transaction) -> Outcome:
 def _in_words(refused: Refused) -> str:
     if refused.code is RefusalCode.FEE_TOO_LOW:
         return (
-            f"{refused.reason}. Nodes ask for more than it pays: it is offered again, and create-psbt with "
+            f"{refused.reason}. Nodes ask for a higher fee. It is offered again; create-psbt with "
             "replaces_psbt_id raises its fee."
         )
     return refused.reason
 
 
-# Core's wallet rebroadcasts every 12 to 36 hours, for privacy. Our payees know which transactions are ours,
+# Core's wallet rebroadcasts every 12 to 36 hours, for privacy. Here payees know which transactions are ours,
 # and a payment that a node lost should not wait for the next block.
 LEAST = timedelta(minutes=10)
-# So that several platforms do not do it at one moment, and the moment cannot be foretold.
+# Spreads platforms in time, and makes the moment unpredictable.
 JITTER_SECONDS = 600
 
 
 class Rebroadcast:
-    """Everything that waits in the mempool, now and then. At each block the watcher only offers what has left
-    the mempool.
+    """Rebroadcasts everything that waits in the mempool. At each block the watcher only rebroadcasts what has
+    left it.
     """
 
     def __init__(self, store: Store, clock: Clock, random: RandomBytes) -> None:

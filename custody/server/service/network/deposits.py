@@ -1,6 +1,4 @@
-"""Keeping the stored coins as the chain shows them: deposits, spends, and what a reorganisation or eviction
-takes back.
-"""
+"""Keeps the stored coins in step with the chain: deposits, spends, reorganisations and evictions."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -28,10 +26,10 @@ class Coins:
     told: Deposits
 
     def apply(self, db: Session, snapshot: Snapshot, raws: Mapping[str, bytes]) -> set[str]:
-        """Brings the coins to the snapshot. `raws`: by txid the bytes of the transactions that made coins not
-        stored yet. Returns the txids of all that made or spent a coin that has changed.
+        """Updates the coins to the snapshot. `raws`: by txid, the bytes of transactions that create coins not
+        stored yet. Returns the txids of all transactions that create or spend a changed coin.
 
-        A payment to an address moves the vault's next unused index on, and with it the watched gap.
+        A payment to an address advances the vault's next unused index, and with it the watched gap.
         """
         stale = {OutPoint(coin.txid, coin.vout): coin for coin in self._stale(db, snapshot.fork)}
         for found in snapshot.outputs:
@@ -40,7 +38,7 @@ class Coins:
         places = self._places(db, {found.script_pubkey for found in news})
         touched = {found.outpoint.txid for found in news} | {coin.txid for coin in stale.values()}
         touched |= {found.spent.txid for found in news if found.spent is not None}
-        # Mined again at the same height, a spend is stored as before: its block is another one.
+        # A spend that was mined again at the same height is stored unchanged, although its block is another.
         spends = (found.spent for found in snapshot.outputs if found.spent is not None)
         touched |= {one.txid for one in spends if one.height is not None and one.height > snapshot.fork}
         coins = self._stored(db, {found.outpoint.txid for found in news})
@@ -109,12 +107,12 @@ class Coins:
             ChainCoin.spent_by.is_not(None) & (ChainCoin.spent_height > fork),
         )
         ours = select(ChainCoin).where(ChainCoin.chain == self.chain)
-        # One by one: each has its index.
+        # Separate queries: each condition has its index.
         return [coin for each in which for coin in db.scalars(ours.where(each))]
 
     def _news(self, db: Session, outputs: Iterable[FoundOutput]) -> list[FoundOutput]:
-        """Outputs that are not stored as they are. A process that takes over reads all that ever were, and
-        other writes wait for it.
+        """Outputs that differ from the stored ones. A process that takes over reads all of them, and other
+        writers wait for it.
         """
         outputs = tuple(outputs)
         query = select(
@@ -145,14 +143,14 @@ class Coins:
         }
 
     def _keep(self, db: Session, outputs: Iterable[FoundOutput], raws: Mapping[str, bytes]) -> None:
-        """The bytes of the transactions that made them."""
+        """Stores the bytes of the transactions that create the outputs."""
         missing = sorted(self.missing_transactions(db, outputs))
         if missing:
             rows = [{"chain": self.chain, "txid": txid, "raw": raws[txid]} for txid in missing]
             db.execute(insert(ChainTransaction), rows)
 
     def _made(self, found: FoundOutput, place: WatchedScript) -> ChainCoin:
-        """As it is before it is seen anywhere."""
+        """A new coin, in no block and unspent."""
         return ChainCoin(
             chain=self.chain,
             txid=found.outpoint.txid,
@@ -167,7 +165,7 @@ class Coins:
         )
 
     def _forget(self, db: Session, txids: set[str]) -> None:
-        """The bytes of transactions that made no coin that is left: else replaced deposits would fill the
+        """Deletes the bytes of transactions without a remaining coin: else replaced deposits would fill the
         disk.
         """
         coins = select(ChainCoin.txid).where(ChainCoin.chain == self.chain)
@@ -182,7 +180,7 @@ class Coins:
     def _advance(db: Session, places: Iterable[WatchedScript]) -> None:
         following: dict[tuple[str, int], int] = {}
         for place in places:
-            # A profile has its one address for ever.
+            # A profile has a single address.
             if place.vault_id is not None:
                 branch = place.vault_id, place.branch
                 following[branch] = max(following.get(branch, 0), index_after(place.address_index))
@@ -212,6 +210,5 @@ def _update(coin: ChainCoin, found: FoundOutput) -> None:
 
 
 def _state_of(found: FoundOutput) -> tuple[int | None, str | None, str | None, int | None]:
-    """The part of a coin that may change."""
     spent = (None, None) if found.spent is None else (found.spent.txid, found.spent.height)
     return found.height, found.block_hash, *spent

@@ -1,8 +1,7 @@
-"""Keeping the vaults' movements as their coins are: written in the transaction that moves the coins.
+"""Keeps the vaults' movements in step with their coins, in the same transaction.
 
-A block's movements go at the end of the list, so that it costs what is new. A reorganisation, and coins that
-a rescan finds in old blocks, move the balances from the lowest such block on, and no page has to add any up.
-That an old coin is spent leaves the balance after the transaction that made it as it was.
+A new block's movements are appended, so the cost is that of what is new. A reorganisation, or coins that a
+rescan finds in old blocks, change the stored balances from the lowest such block on; no page sums balances.
 """
 
 from collections import defaultdict
@@ -42,12 +41,12 @@ class _Sums(NamedTuple):
 
     @property
     def counted(self) -> tuple[int | None, int]:
-        """What the balances from its block on depend on: the height, and the amount."""
+        """The part on which later balances depend: the height and the amount."""
         return self.height, self.received - self.sent
 
 
 class _Side(NamedTuple):
-    """What a transaction brought to a vault, or took from it: of all its coins, and of those in a block."""
+    """What a transaction adds to a vault, or takes from it: of all its coins, and of those in a block."""
 
     sats: int
     mined_sats: int
@@ -65,7 +64,7 @@ class Movements:
     clock: Clock
 
     def unknown_blocks(self, db: Session, snapshot: Snapshot) -> dict[int, str]:
-        """By height, the hashes of blocks that moved coins and whose time is not stored yet."""
+        """By height, the hashes of blocks with movements whose time is not stored yet."""
         blocks = dict(snapshot.hash_at)
         for found in snapshot.outputs:
             if found.height is not None and found.block_hash is not None:
@@ -77,7 +76,7 @@ class Movements:
     def apply(
         self, db: Session, snapshot: Snapshot, txids: Collection[str], read: Mapping[int, Block]
     ) -> None:
-        """After the coins: ``txids`` are all transactions that made or spent a coin that has changed."""
+        """Call it after the coins: ``txids`` are all transactions that create or spend a changed coin."""
         if not txids:
             return
         before = {_Key(row.vault_id, row.txid): row for row in self._stored(db, txids)}
@@ -115,11 +114,11 @@ class Movements:
         return found
 
     def _sums(self, db: Session, txids: Collection[str]) -> dict[_Key, _Sums]:
-        """What each of them brought to each vault and took from it, as the coins have it now.
+        """What each transaction adds to each vault and takes from it, by the stored coins.
 
-        A backend that is asked script by script may show a transaction in a block for some of its coins and
-        in the mempool for others. The movement is then of those in a block alone: balances stay the sums of
-        the coins (`stored_vaults.balances_of`).
+        A backend that is queried by script may show a transaction in a block for some coins and in the
+        mempool for others. The movement then counts only those in a block, so that balances remain the sums
+        of the coins (`stored_vaults.balances_of`).
         """
         received = self._sides(db, ChainCoin.txid, ChainCoin.height, txids)
         sent = self._sides(db, ChainCoin.spent_by, ChainCoin.spent_height, txids)
@@ -140,7 +139,7 @@ class Movements:
         height: InstrumentedAttribute[Any],
         txids: Collection[str],
     ) -> dict[_Key, _Side]:
-        # A coin's spending is in a block where the coin is, too.
+        # A spend counts as mined only where its coin is mined too.
         is_mined = height.is_not(None) & ChainCoin.height.is_not(None)
         sats = ChainCoin.amount_sats
         query = select(
@@ -182,7 +181,7 @@ class Movements:
         db.flush()
 
     def _made(self, key: _Key, proposal: Proposal | None) -> dict[str, Any]:
-        """What never changes. A transaction is proposed before it is on the chain."""
+        """The columns that never change: a transaction is proposed before it is on the chain."""
         return {
             "vault_id": key.vault_id,
             "txid": key.txid,
@@ -192,7 +191,7 @@ class Movements:
         }
 
     def _carry_on(self, db: Session, vault_id: str, height: int) -> None:
-        """Places and balances from this block on."""
+        """Updates places and balances from this block on."""
         rows = db.execute(_FROM, {"vault_id": vault_id, "height": height}).all()
         before = db.execute(_BEFORE, {"vault_id": vault_id, "height": height}).scalar_one_or_none() or 0
         by_height = defaultdict[int, dict[str, Any]](dict)
@@ -217,8 +216,8 @@ class Movements:
 
 
 def _values(one: _Sums, blocks: Mapping[int, Block], proposal: Proposal | None) -> dict[str, Any]:
-    """What may change. Of a transaction beyond the gap a later rescan may find more coins: its kind follows
-    from all of them.
+    """The columns that may change: a later rescan beyond the gap may find more coins, which can also change
+    the kind.
     """
     block = None if one.height is None else blocks.get(one.height)
     return {
@@ -233,7 +232,7 @@ def _values(one: _Sums, blocks: Mapping[int, Block], proposal: Proposal | None) 
 
 
 def _kind(one: _Sums, proposal: Proposal | None) -> MovementKind:
-    """``proposal``: the vault's own, or a forward into it."""
+    """``proposal``: the vault's own one, or a forward to it."""
     if proposal is None:
         return MovementKind.OUTSIDE if one.sent else MovementKind.DEPOSIT
     if proposal.profile_key_id is not None:
@@ -253,7 +252,7 @@ def _proposals(db: Session, txids: Collection[str]) -> dict[str, Proposal]:
 
 
 def _spends(db: Session, chain: str, txids: Collection[str]) -> dict[str, set[str]]:
-    """By txid, those whose coins it spends."""
+    """By txid, the transactions whose coins it spends."""
     query = select(ChainCoin.spent_by, ChainCoin.txid).where(ChainCoin.chain == chain)
     found = defaultdict[str, set[str]](set)
     for some in chunks(txids):

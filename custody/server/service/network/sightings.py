@@ -1,7 +1,7 @@
-"""Moving proposals along by what the chain shows of their coins.
+"""Updates proposals by what the chain shows of their coins.
 
-A new snapshot of the chain names the proposals that it may have moved; each one's coins, the transactions
-that made them and the other versions of the proposal tell where its transaction is.
+A new snapshot of the chain selects the proposals that may have changed. The state of a proposal's transaction
+follows from its coins, the transactions that created them, and its other versions.
 """
 
 from collections import defaultdict
@@ -61,11 +61,11 @@ class Sightings:
         finals: Mapping[str, Transaction],
         asked: FeeRate | None = None,
     ) -> bool:
-        """After the coins were brought to the snapshot: every proposal whose coins may have changed.
+        """Updates every proposal whose coins may have changed. Call it after the coins were updated.
 
-        ``finals``: transactions that the chain shows and the platform did not have, by txid. ``asked``: the
-        rate that the chain asks for within half a day, where that is known. Returns whether
-        all is settled: a mined transaction of a token's waits until the index of tokens has read its block.
+        ``finals``: by txid, transactions on the chain that the platform did not have. ``asked``: the
+        estimated rate for half a day, where known. Returns False where a token's mined transaction still
+        waits for the index of tokens to read its block.
         """
         proposals = affected(db, chain, snapshot, reorganised=reorganised)
         return self._settle_all(db, chain, proposals, snapshot, finals, asked)
@@ -89,7 +89,7 @@ class Sightings:
             if self._troubles.look(db, proposal, coins[proposal.id], asked):
                 self._lifecycle.show(db, proposal)
             if had_ended is not (Status(proposal.status) in ENDED):
-                # Whether it can be mined decides about what spends its change.
+                # Whether it can be mined decides about the proposals that spend its change.
                 is_settled &= self._settle_all(db, chain, children_of(db, proposal), snapshot, finals, asked)
         return is_settled
 
@@ -101,7 +101,7 @@ class Sightings:
         coins: Sequence[ChainCoin | None],
         snapshot: Snapshot,
     ) -> bool:
-        """False where its transaction is mined, and the index of tokens has not read the block."""
+        """Returns False where the transaction is mined, but the index of tokens has not read the block."""
         observation = observe(db, proposal, coins, snapshot.hash_at)
         events = events_for(Status(proposal.status), observation)
         block = _block_of(db, chain, coins, snapshot)
@@ -122,7 +122,7 @@ class Sightings:
             and observation is Observation.ABSENT
             and proposal.final_tx
         ):
-            # Evicted, or its block is gone: nodes forget, we do not.
+            # It was evicted, or its block was disconnected.
             enqueue(db, BROADCAST, proposal.id, self._clock())
         return is_settled
 
@@ -166,14 +166,14 @@ class Sightings:
 
 
 class _Block(NamedTuple):
-    """The block that spends a proposal's coins, as far as it is known."""
+    """The block that spends a proposal's coins, as far as known."""
 
     height: int | None
     hash: str | None
 
 
 def _block_of(db: Session, chain: str, coins: Sequence[ChainCoin | None], snapshot: Snapshot) -> _Block:
-    """A snapshot names the blocks that are new to it. What waited for the index of tokens is in an older
+    """A snapshot has only its new blocks; a transaction that waited for the index of tokens is in an older
     one.
     """
     height = next((coin.spent_height for coin in coins if coin is not None), None)
@@ -184,8 +184,8 @@ def _block_of(db: Session, chain: str, coins: Sequence[ChainCoin | None], snapsh
 
 
 def _is_judged(db: Session, chain: str, proposal: Proposal, block: _Block) -> bool:
-    """Of a token's transaction: whether the index of tokens has read the block. Then it is confirmed
-    everywhere at once: in its proposal, in the token's or the call's record, and for the calls that follow.
+    """Whether the index of tokens has read the block of a token's transaction. So the proposal, the token's
+    or call's record and later calls see it confirmed at the same time.
     """
     if TxType(proposal.tx_type) not in TOKEN_KINDS:
         return True
@@ -194,8 +194,8 @@ def _is_judged(db: Session, chain: str, proposal: Proposal, block: _Block) -> bo
 
 
 def _may_reopen(db: Session, chain: str, proposal: Proposal) -> bool:
-    """It will be offered to the network again: that takes a final transaction, and coins that no other family
-    holds.
+    """Whether it can be broadcast again: the final transaction is stored, and no other family has locked its
+    coins.
     """
     return proposal.final_tx is not None and not coin_is_taken(db, chain, proposal)
 
@@ -207,8 +207,8 @@ def _loss(winner: Proposal | None) -> tuple[str, str]:
 
 
 def _keep_final(proposal: Proposal, transaction: Transaction) -> None:
-    """Signers put it together without the platform: with it, the platform can offer it again after a
-    reorganisation.
+    """Stores a final transaction that signers combined without the platform, so that it can be broadcast
+    again after a reorganisation.
     """
     psbt = Psbt.parse(proposal.psbt)
     spent = [
@@ -219,7 +219,7 @@ def _keep_final(proposal: Proposal, transaction: Transaction) -> None:
     try:
         verify_transaction(transaction, spent)
     except InvalidSpend as error:
-        # The source of the transaction may give another witness next time.
+        # The backend may return another witness next time.
         log.warning("transaction not kept", proposal=proposal.id, reason=str(error))
         return
     proposal.final_tx = transaction.serialize()
@@ -232,7 +232,7 @@ _ENDED = tuple(sorted(status.value for status in ENDED))
 
 
 def spenders(snapshot: Snapshot) -> set[str]:
-    """The txids of everything that spends a coin of ours, as far as the snapshot goes back."""
+    """The txids in the snapshot that spend coins of ours."""
     return {found.spent.txid for found in snapshot.outputs if found.spent is not None}
 
 
@@ -249,19 +249,18 @@ def without_final(db: Session, chain: str, txids: Collection[str]) -> set[str]:
 
 
 def affected(db: Session, chain: str, snapshot: Snapshot, *, reorganised: bool) -> list[Proposal]:
-    """Proposals that are on their way, that wait and have lost a coin, and ended ones whose transaction is
-    seen.
+    """Proposals that are in flight, pending ones that lost a coin, and ended ones whose transaction is seen.
 
-    A family after the one whose change it spends, and the newest of each first: what became of those decides
-    about the others.
+    A family comes after the one whose change it spends, and within a family the newest comes first: their
+    state decides about the others.
     """
     on_chain = select(Proposal).join(Vault, Vault.id == Proposal.vault_id).where(Vault.chain == chain)
     which = [Proposal.status.in_(IN_FLIGHT), Proposal.keeps_coins]
     if reorganised:
-        # Confirmed ones alone have a height.
+        # Only confirmed ones have a height.
         which.append(Proposal.block_height > snapshot.fork)
         which.append(and_(Proposal.status == Status.INVALIDATED.value, Proposal.final_tx.is_not(None)))
-    # One by one: each has its index, and proposals that have ended for good are not read.
+    # Separate queries: each condition has its index, and proposals that have ended for good are not read.
     found = {proposal.id: proposal for each in which for proposal in db.scalars(on_chain.where(each))}
     troubled = Proposal.status == Status.PENDING.value, Proposal.trouble.is_not(None)
     found |= {proposal.id: proposal for proposal in db.scalars(on_chain.where(*troubled))}
@@ -273,7 +272,7 @@ def affected(db: Session, chain: str, snapshot: Snapshot, *, reorganised: bool) 
 
 
 def children_of(db: Session, proposal: Proposal) -> list[Proposal]:
-    """All that spend an output of its transaction."""
+    """The proposals that spend an output of its transaction."""
     spending = select(ProposalInput.proposal_id).where(ProposalInput.txid == proposal.txid_expected)
     return in_order(db, db.scalars(select(Proposal).where(Proposal.id.in_(spending))))
 
@@ -287,7 +286,7 @@ def in_order(db: Session, proposals: Iterable[Proposal]) -> list[Proposal]:
 def coins_by_proposal(
     db: Session, chain: str, proposal_ids: Sequence[str]
 ) -> dict[str, list[ChainCoin | None]]:
-    """By proposal id, the coins of its inputs in order; None for one that the chain does not show."""
+    """By proposal id, the coins of its inputs in order; None for a coin that is not on the chain."""
     query = (
         select(ProposalInput, ChainCoin)
         .outerjoin(
@@ -308,9 +307,7 @@ def coins_by_proposal(
 
 
 def _waiting_and_spent(db: Session, snapshot: Snapshot) -> Iterator[Proposal]:
-    """Proposals that wait for signatures and spend a coin that the snapshot shows as spent. Older spends were
-    seen before.
-    """
+    """Pending proposals with a coin that the snapshot shows as spent."""
     spent = {
         (found.outpoint.txid, found.outpoint.vout) for found in snapshot.outputs if found.spent is not None
     }
@@ -328,7 +325,7 @@ def _waiting_and_spent(db: Session, snapshot: Snapshot) -> Iterator[Proposal]:
 def observe(
     db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None], hash_at: Mapping[int, str]
 ) -> Observation:
-    """`coins` are the inputs of the proposal in order; None for one that the chain does not show."""
+    """`coins` are those of the proposal's inputs in order; None for a coin that is not on the chain."""
     spent = [coin for coin in coins if coin is not None and coin.spent_by is not None]
     ours = [coin for coin in spent if coin.spent_by == proposal.txid_expected]
     if any(coin.spent_height is not None for coin in spent if coin not in ours):
@@ -351,18 +348,14 @@ def _absent(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) 
 
 
 def is_outbid(db: Session, proposal: Proposal) -> bool:
-    """A newer version is on the network. An older one never takes its place: it pays less, and is not offered
-    again.
-    """
+    """Whether a newer version is on the network. An older one pays less, so it cannot replace that."""
     if proposal.replaced_by_id is None:
         return False
     return any(Status(newer.status) is Status.BROADCASTING for newer in newer_than(db, proposal))
 
 
 def _lost_a_parent(db: Session, proposal: Proposal) -> bool:
-    """A proposal of ours that made one of its coins can no longer be mined. Of other transactions that is not
-    known.
-    """
+    """Whether a proposal of ours that creates one of its coins can no longer be mined."""
     query = (
         select(Proposal.id)
         .join(ProposalInput, ProposalInput.txid == Proposal.txid_expected)
@@ -372,9 +365,8 @@ def _lost_a_parent(db: Session, proposal: Proposal) -> bool:
 
 
 def _lost_a_deposit(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) -> bool:
-    """A forward may spend an unconfirmed deposit, which its sender may take back. The forward's other coins
-    are free then: it pays its owner's money into a vault, so that another forward in its place pays no one
-    twice. Where it is seen after all, it is reopened.
+    """Whether a forward lost an unconfirmed deposit that its sender replaced. Its other coins are freed then:
+    another forward pays the owner's own vault and nobody twice. If the deposit returns, it is reopened.
     """
     if proposal.profile_key_id is None:
         return False
@@ -396,7 +388,7 @@ def coin_is_taken(db: Session, chain: str, proposal: Proposal) -> bool:
 
 
 def winner_of(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) -> Proposal | None:
-    """The version that was confirmed in its place, if it was one."""
+    """The version that was confirmed instead, if it was one."""
     taken = {coin.spent_by for coin in coins if coin is not None and coin.spent_height is not None}
     query = select(Proposal).where(
         Proposal.family_id == proposal.family_id,

@@ -1,4 +1,4 @@
-"""One look at the chain: all that a backend says about our scripts since the last block in common."""
+"""A snapshot of the chain: all that a backend reports about our scripts since the last shared block."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from custody.server.chain.backend import BlockRef, ChainBackend, FoundOutput
 from custody.server.domain.errors import ChainUnavailable
 from multisig import OutPoint
 
-# A reorganisation deeper than this is met by reading everything again.
+# After a deeper reorganisation everything is read again.
 KEPT_BLOCKS = 288
-# A backend that moves on faster than it can be read three times in a row is not following a Bitcoin chain.
+# How often a snapshot is begun again because the tip changed meanwhile.
 MAX_READS = 3
 
 
@@ -32,11 +32,11 @@ def take_snapshot(
     waiting: Mapping[OutPoint, bytes],
 ) -> Snapshot:
     """Reads until the tip is the same before and after. `new` scripts are read from the beginning of the
-    chain. So are those of `waiting`, the stored coins that wait or whose spending waits, by their outpoints,
-    where nothing new is shown of them: they have left the mempool, or were in an old block all along and an
-    answer was late.
+    chain.
 
-    Raises ChainUnavailable.
+    `waiting` has the scripts of stored coins that are unconfirmed or whose spend is, by outpoint. Where the
+    backend shows nothing new of them, they are read from the beginning too: they have left the mempool, or
+    have been in an old block and an earlier answer was late. Raises ChainUnavailable.
     """
     known, new = frozenset(known), frozenset(new)
     for _ in range(MAX_READS):
@@ -49,20 +49,19 @@ def take_snapshot(
         hash_at = _spending_blocks(backend, outputs)
         if backend.tip() == tip:
             return Snapshot(tip, fork, blocks, outputs, hash_at)
-    raise ChainUnavailable("The chain backend changes its tip at every look.")
+    raise ChainUnavailable("The chain backend changes its tip during each read.")
 
 
 def _require_not_behind(known_blocks: Mapping[int, str], tip: BlockRef) -> None:
-    """Another process may have followed a node that had more blocks. Blocks that this backend does not have
-    yet were not taken back, and neither were the deposits and payments in them. A tip below all kept blocks
-    cannot be judged: that is waited out, too.
+    """Another process may have followed a node with more blocks. Blocks that this backend does not have yet
+    are not disconnected. A tip below all stored blocks cannot be compared, so that has to wait too.
     """
     if not known_blocks or tip.height >= max(known_blocks):
         return
     if tip.height < min(known_blocks) or known_blocks.get(tip.height) == tip.hash:
         raise ChainUnavailable(
-            f"The chain backend is behind: it has {tip.height} blocks of the {max(known_blocks)} that were "
-            "seen before."
+            f"The chain backend is behind: its tip is at {tip.height}, and blocks up to {max(known_blocks)} "
+            "were seen before."
         )
 
 

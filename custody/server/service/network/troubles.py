@@ -1,5 +1,5 @@
-"""What is wrong with a proposal's transaction: found from its coins whenever the chain has changed, and kept
-with it, so that a caller who waits for changes is told.
+"""Finds the trouble of a proposal's transaction from its coins whenever the chain has changed, and stores it,
+so that long polls return it.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TroubleKind
 from custody.server.domain.lifecycle import REPLACEABLE, Observation
 from custody.server.domain.ports import Clock
-from custody.server.domain.trouble import Whose, kind_of, words_of
+from custody.server.domain.trouble import Rival, kind_of, words_of
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput
 from multisig import FeeRate
 
@@ -26,7 +26,7 @@ class Troubles:
     def look(
         self, db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None], asked: FeeRate | None
     ) -> bool:
-        """Whether something else is wrong than was known. ``coins`` are those of its inputs, in order."""
+        """Whether the trouble has changed. ``coins`` are those of its inputs, in order."""
         rival = _rival(proposal, coins) if Status(proposal.status) in _MAY_BE_TROUBLED else None
         kind = self._kind(db, proposal, coins, rival, asked)
         txid = None if rival is None or kind not in _OF_A_RIVAL else rival.spent_by
@@ -55,7 +55,7 @@ class Troubles:
         kind = kind_of(
             Status(proposal.status),
             _observed(proposal, coins),
-            _whose(db, proposal, rival),
+            _rival_kind(db, proposal, rival),
             self._clock() - proposal.updated_at,
             is_lost=proposal.failure_code == "coin-spent" and rival is not None,
             is_cheap=asked is not None and proposal.fee_rate_sat_per_kvb < asked.sat_per_kvb,
@@ -68,7 +68,7 @@ _OF_A_RIVAL = frozenset({TroubleKind.CONFLICT, TroubleKind.DOUBLE_SPENT})
 
 
 def _rival(proposal: Proposal, coins: Sequence[ChainCoin | None]) -> ChainCoin | None:
-    """A coin of its own that another transaction spends, a confirmed one first."""
+    """A coin of the proposal that another transaction spends, preferably a confirmed one."""
     taken = [
         coin for coin in coins if coin is not None and coin.spent_by not in {None, proposal.txid_expected}
     ]
@@ -80,17 +80,17 @@ def _observed(proposal: Proposal, coins: Sequence[ChainCoin | None]) -> Observat
     return Observation.IN_MEMPOOL if is_there else Observation.ABSENT
 
 
-def _whose(db: Session, proposal: Proposal, rival: ChainCoin | None) -> Whose:
+def _rival_kind(db: Session, proposal: Proposal, rival: ChainCoin | None) -> Rival:
     if rival is None:
-        return Whose.NOBODYS
+        return Rival.NONE
     version = exists().where(
         Proposal.txid_expected == rival.spent_by, Proposal.family_id == proposal.family_id
     )
-    return Whose.VERSION if db.scalar(select(version)) else Whose.OTHER
+    return Rival.VERSION if db.scalar(select(version)) else Rival.OTHER
 
 
 def _has_child(db: Session, proposal: Proposal) -> bool:
-    """A child that is on its way pays for it."""
+    """Whether a broadcast child pays for it."""
     child = exists().where(
         ProposalInput.txid == proposal.txid_expected,
         Proposal.id == ProposalInput.proposal_id,

@@ -1,4 +1,4 @@
-"""Following one chain: new blocks, reorganisations, deposits, and what they mean for proposals."""
+"""Follows one chain: new blocks, reorganisations, deposits, and their effect on proposals."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from multisig import FeeRate, OutPoint, Transaction
 
 log = structlog.get_logger()
 
-# Each round of payments beyond the gap opens another gap; a chain has no more rounds than this in one look.
+# Payments near the end of the gap extend it, which needs another read; one poll has at most this many.
 MAX_ROUNDS = 50
 
 
@@ -36,9 +36,7 @@ class _Known:
 
 
 class Watcher:
-    """Looks at one chain. One at a time for each chain; it remembers what it saw last to skip what is the
-    same.
-    """
+    """Polls one chain, one poll at a time. It remembers the last snapshot, to skip an equal one."""
 
     def __init__(
         self,
@@ -72,18 +70,17 @@ class Watcher:
         return self._chain
 
     def look(self, held: Held | None = None) -> bool:
-        """Reads the chain and writes what changed; returns whether anything did. Raises ChainUnavailable,
-        LeaseLost.
+        """Reads the chain and writes what changed; returns whether anything did. ``held``: the lease under
+        which this process follows the chain, checked in each transaction that writes.
 
-        ``held``: the lease under which this process follows the chain, checked in each transaction that
-        writes.
+        Raises ChainUnavailable, LeaseLost.
         """
         if held != self._held:
-            # Another process has followed the chain since, perhaps through another node: what looks the same
-            # may have changed.
+            # Another process has followed the chain since, perhaps through another node: an equal snapshot
+            # does not mean that the stored state is equal.
             self._held, self._scanned, self._seen = held, frozenset(), None
         if not self._settled:
-            # What waits for the index of tokens is looked at again, though the chain be the same.
+            # Proposals that wait for the index of tokens are settled later, on an unchanged chain.
             self._seen = None
         self._asked = self._market.refresh(self._chain).rates["low"]
         try:
@@ -109,14 +106,14 @@ class Watcher:
             self._write(known, there, raws, self._finals(backend, there), blocks)
             self._scanned, self._seen, changed = known.scripts, seen, True
             if there is not snapshot:
-                # What left may be back at the next look, which then differs in nothing.
+                # A transaction that left may be back at the next poll, which would then look equal.
                 self._seen = None
                 return changed
-        raise ChainUnavailable(f"The watched scripts of {self._chain} grow at every look.")
+        raise ChainUnavailable(f"The watched scripts of {self._chain} grow with each read.")
 
     def _tell_stuck(self, reason: str | None) -> None:
-        """Logged once when it begins and once when it ends: the backend answers, and still the chain cannot
-        be read.
+        """Logs once when the chain cannot be read although the backend answers, and once when it can
+        again.
         """
         was, self._stuck = self._stuck, reason is not None
         if self._stuck and not was:
@@ -139,15 +136,15 @@ class Watcher:
             return _Known(dict(db.execute(blocks).all()), self._scripts(db), self._coins.waiting(db))
 
     def _scripts(self, db: Session) -> frozenset[bytes]:
-        """No script is ever taken away: as many as were scanned are the same ones."""
+        """Scripts are never removed: an equal count means equal scripts."""
         ours = WatchedScript.chain == self._chain
         if db.scalar(select(func.count()).where(ours)) == len(self._scanned):
             return self._scanned
         return frozenset(db.scalars(select(WatchedScript.script_pubkey).where(ours)))
 
     def _fetch(self, backend: ChainBackend, snapshot: Snapshot) -> tuple[Snapshot, dict[str, bytes]]:
-        """The bytes that are not stored yet, by txid. What left the mempool meanwhile is left out of the
-        snapshot: who replaces a deposit again and again must not hold up what else is to be read.
+        """The bytes that are not stored yet, by txid. What has left the mempool since is removed from the
+        snapshot: somebody who keeps replacing a deposit must not block everything else.
         """
         with self._store.read() as db:
             missing = self._coins.missing_transactions(db, snapshot.outputs)
@@ -171,7 +168,7 @@ class Watcher:
         return replace(snapshot, outputs=there), found
 
     def _blocks(self, backend: ChainBackend, snapshot: Snapshot) -> dict[int, Block]:
-        """The older blocks of movements that are not stored yet, by height."""
+        """By height, the older blocks of movements that are not stored yet."""
         with self._store.read() as db:
             wanted = self._movements.unknown_blocks(db, snapshot)
         found = {height: backend.block_at(height) for height in sorted(wanted)}
@@ -180,9 +177,7 @@ class Watcher:
         return {height: Block(block.hash, block.time) for height, block in found.items() if block is not None}
 
     def _finals(self, backend: ChainBackend, snapshot: Snapshot) -> dict[str, Transaction]:
-        """Transactions of proposals that signers finished without the platform. One that has left the mempool
-        since is left out.
-        """
+        """Transactions of proposals that signers finalised without the platform, if still in the mempool."""
         with self._store.read() as db:
             wanted = without_final(db, self._chain, spenders(snapshot))
         found = (backend.transaction(txid) for txid in sorted(wanted))
@@ -224,7 +219,7 @@ class Watcher:
 
 
 def _essence(snapshot: Snapshot) -> object:
-    """What decides whether anything changed: what is confirmed follows from the tip, the rest is in the
+    """The part that shows whether anything changed: the tip decides what is confirmed; the rest is in the
     mempool.
     """
     waiting = (

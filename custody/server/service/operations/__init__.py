@@ -1,1 +1,1 @@
-"""What an operator and the load balancer ask of the platform: whether it works, and what waits."""
+"""For operators and load balancers: readiness, status and jobs."""

@@ -1,6 +1,6 @@
-"""The operator's view of the jobs: what waits, what was given up and why; trying again, and throwing away.
+"""The operator's view of the jobs: what waits, what was given up and why; retrying and discarding.
 
-What a job carries is never shown: there are addresses and texts in it (P49).
+A job's payload is never shown: it contains addresses and texts (P49).
 """
 
 from collections.abc import Sequence
@@ -21,15 +21,14 @@ from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.system import OPERATOR
 from custody.server.store.models import Job
 
-# A signed payment, whose coins are locked, waits as long as it takes for a node that takes it: never given up
-# (P14). Nor is an exposed vault that two people said is moved.
+# Never given up: a signed payment, whose coins are locked (P14), and the move of an exposed vault, which two
+# people decided.
 ENDLESS: Final = frozenset({BROADCAST, EVACUATE})
-# One page fits a screen, and one command is one transaction.
 MAX_JOBS: Final = 100
 
 
 class State(StrEnum):
-    """Of a job that is not done."""
+    """The state of a job that is not done."""
 
     DUE = "due"
     WAITING = "waiting"
@@ -39,7 +38,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class KindFigures:
-    """How many jobs of a kind there are in each state, and since when the oldest one is open."""
+    """Jobs of a kind by state, and since when the oldest one is open."""
 
     kind: str
     due: int
@@ -51,7 +50,7 @@ class KindFigures:
 
 @dataclass(frozen=True)
 class JobLine:
-    """One job. ``run_at``: when it is tried next; ``error``: why the last try ended as it did."""
+    """One job. ``run_at``: when it is tried next; ``error``: why the last try failed."""
 
     id: int
     kind: str
@@ -69,7 +68,7 @@ class JobAdministration:
         self._audit = audit
 
     def figures(self, db: Session) -> list[KindFigures]:
-        """Of every kind with jobs that are not done."""
+        """For each kind with jobs that are not done."""
         state = _state(self._clock()).label("state")
         open_since = case((Job.dead_at.is_(None), Job.created_at))
         rows = db.execute(
@@ -135,11 +134,11 @@ class JobAdministration:
         job = _find(db, job_id)
         if job.dead_at is None and job.kind in ENDLESS:
             raise StateConflict(
-                f"A signed payment or an exposed vault waits in job {job.id}: it is tried until the network "
-                "takes the payment or its proposal ends, or until the vault is moved or left with a reason."
+                f"Job {job.id} cannot be discarded: a signed payment or an exposed vault needs it. It ends "
+                "when the network accepts the payment or its proposal ends, or the vault is moved or left."
             )
         if job.dead_at is None and job.lease_owner is not None:
-            raise StateConflict(f"A worker is about job {job.id} right now.")
+            raise StateConflict(f"A worker is running job {job.id}: try again in a moment.")
         line = _line(job, State.DUE if job.dead_at is None else State.DEAD)
         db.delete(job)
         db.flush()
@@ -148,10 +147,10 @@ class JobAdministration:
 
     def _revive(self, db: Session, job: Job) -> None:
         if job.dead_at is None and job.lease_owner is not None:
-            raise StateConflict(f"A worker is about job {job.id} right now.")
+            raise StateConflict(f"A worker is running job {job.id}: try again in a moment.")
         newer = _newer(db, job)
         if newer is not None:
-            raise StateConflict(f"Job {newer} has taken the place of job {job.id}.")
+            raise StateConflict(f"Job {newer} has replaced job {job.id}: look at that one.")
         job.dead_at, job.failures, job.run_at = None, 0, self._clock()
         db.flush()
 

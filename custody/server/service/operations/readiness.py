@@ -1,4 +1,4 @@
-"""Whether this process can serve: its database answers, has this version's tables, and no shutdown has
+"""Whether this process is ready: its database answers and has this version's schema, and no shutdown has
 begun.
 """
 
@@ -19,10 +19,10 @@ from custody.server.store import Store
 
 # Several proxies may ask each second; the database is asked once a second at most.
 FRESH_SECONDS: Final = 1.0
-# A proxy gives up after a second or two, and learns nothing then.
+# A proxy gives up after a second or two.
 DEADLINE_SECONDS: Final = 2.0
 
-STOPPING: Final = "The process is about to stop."
+STOPPING: Final = "The process is stopping."
 NO_ANSWER: Final = "The database does not answer in time."
 AWAY: Final = "The database cannot be reached or is busy."
 OUTDATED: Final = "A newer version of the platform has migrated the database: start that version."
@@ -42,10 +42,10 @@ class ChainReach:
 
 @dataclass(frozen=True)
 class Ready:
-    """``trouble``: why not, in words; None where it is ready.
+    """``trouble``: why it is not ready; None where it is.
 
-    A chain that cannot be reached is reported and does not count: members sign without it, and transactions
-    wait for the network. If it counted, a lost node would take every server out of its proxy at once.
+    An unreachable chain is reported but does not count: members sign without it, and transactions wait. If it
+    counted, a lost node would take all servers out of their proxy at once.
     """
 
     trouble: str | None
@@ -63,7 +63,7 @@ class Readiness:
         self._outdated = Recent(store.is_outdated, fresh_seconds=FRESH_SECONDS)
 
     async def ask(self, seconds: float = DEADLINE_SECONDS) -> Ready:
-        """Answers within that time whatever the database does, without a thread of the requests."""
+        """Answers within that time whatever the database does, and needs no thread of the request pool."""
         return Ready(STOPPING if self._changes.closing else await self._database(seconds), self._chains())
 
     async def _database(self, seconds: float) -> str | None:
@@ -71,8 +71,7 @@ class Readiness:
         try:
             outdated = await asyncio.wait_for(asyncio.shield(asked), seconds)
         except TimeoutError:
-            # The next caller may get the answer. An error that no caller reads must not be logged as
-            # unhandled.
+            # The next caller may get the answer. An error that is never read must not be logged as unhandled.
             asked.add_done_callback(lambda done: done.cancelled() or done.exception())
             return NO_ANSWER
         except DatabaseUnavailable:
@@ -97,7 +96,7 @@ class Recent(Generic[Answer]):
     """Runs `read` in a thread of its own, one at a time; for `fresh_seconds` every caller gets the same
     answer or error.
 
-    What `read` waits for has deadlines of its own; a caller waits for the future as long as it likes.
+    `read` has deadlines of its own; a caller may wait on the future for any time.
     """
 
     def __init__(

@@ -1,5 +1,5 @@
-"""The operator's first look: jobs, proposals in progress, chains and leases. Read from the database alone, so
-that it works where no server runs.
+"""The operator's overview: jobs, proposals in progress, chains and leases. It reads only the database, so it
+works where no server runs.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from custody.server.service.audit.checkpoints import SIGNED
 from custody.server.store import Store
 from custody.server.store.models import AuditEvent, ChainBlock, Job, Lease, Proposal
 
-# Final states are not counted: their number grows for ever.
+# Final statuses are left out: their number only grows.
 UNDER_WAY = (
     ProposalStatus.PENDING,
     ProposalStatus.SIGNED,
@@ -55,7 +55,7 @@ class ProposalFigures:
 
 @dataclass(frozen=True)
 class ChainFigures:
-    """As far as a chain was read."""
+    """The last block that was read of a chain."""
 
     chain: str
     height: int
@@ -80,7 +80,7 @@ class DatabaseStatus:
 
 @dataclass(frozen=True)
 class LeaseStatus:
-    """Work that one process does at a time. ``held``: whether a process has the lease now."""
+    """``held``: whether a process has the lease now."""
 
     name: str
     held: bool
@@ -89,9 +89,7 @@ class LeaseStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """``checkpoint_at``: the last signature of the audit log, by its own record; None where it was never
-    signed.
-    """
+    """``checkpoint_at``: the last checkpoint that the audit log records; None where there is none."""
 
     database: DatabaseStatus
     figures: Figures

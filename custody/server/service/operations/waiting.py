@@ -31,9 +31,7 @@ MAX_FOUND: Final = 100
 
 
 def waiting_for(db: Session, user_id: int, now: datetime) -> list[Item]:
-    """The oldest first. What they cannot sign or confirm is none of it; a change that cools off says until
-    when.
-    """
+    """What the person can sign or confirm, the oldest first; a change that cools off says until when."""
     return [*_proposals(db, user_id, now), *_changes(db, user_id, now)]
 
 

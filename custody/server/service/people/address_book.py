@@ -40,7 +40,7 @@ class AddressBook:
             in_name = AddressBookEntry.name_key.contains(name_key(wanted.search), autoescape=True)
             begins = [
                 AddressBookEntry.address.startswith(text, autoescape=True)
-                # Bech32 may be written in capitals (BIP-173), and is stored in small letters.
+                # Bech32 may be written in upper case (BIP-173), and is stored in lower case.
                 for text in {wanted.search, wanted.search.lower()}
             ]
             query = query.where(or_(in_name, *begins))
@@ -59,7 +59,7 @@ class AddressBook:
         require_name(request.name)
         address = canonical_address(request.address, Network(access.chain))
         if (db.scalar(_of(access, func.count())) or 0) >= MAX_ENTRIES:
-            raise BookIsFull(f"The address book holds {MAX_ENTRIES} entries, which is as many as it can.")
+            raise BookIsFull(f"The address book has {MAX_ENTRIES} entries, the most that it can have.")
         present = db.scalar(_of(access, AddressBookEntry.id).where(AddressBookEntry.address == address))
         if present is not None:
             raise AlreadyInBook(f"The address is in the book already, as entry {present}.")

@@ -1,4 +1,4 @@
-"""Giving a role gives its limit: no higher one than the giver has, unless they may set limits (P26)."""
+"""Giving a role also gives its limit, which must not exceed the giver's, unless they may set limits (P26)."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ class LimitGrants:
         self._policies = policies
 
     def require(self, db: Session, role_id: int, giver_role_id: int, held: Permissions) -> None:
-        """For every act that gives a member a role. ``held``: what the giver's own role carries.
+        """Checks every act that gives a member a role. ``held``: the permissions of the giver's role.
 
         Raises PermissionDenied, and PolicyUnavailable where the limits cannot be compared.
         """
@@ -30,7 +30,7 @@ class LimitGrants:
         raise PermissionDenied(
             f"This role may move {in_btc(given.limit)} BTC a {given.cycle.in_words}, yours "
             f"{in_btc(own.limit)} BTC a "
-            f"{own.cycle.in_words}: only somebody with {PermissionName.MANAGE_ROLE} gives it."
+            f"{own.cycle.in_words}: only a member with {PermissionName.MANAGE_ROLE} may give it."
         )
 
     def allow(self, db: Session, role_id: int, giver_role_id: int, held: Permissions) -> bool:

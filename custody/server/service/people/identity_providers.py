@@ -1,6 +1,4 @@
-"""An organisation's identity provider: set, changed and removed by an owner; and the members whom it signs
-in.
-"""
+"""An organisation's identity provider, which an owner sets, changes and removes; and its members' links."""
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -26,8 +24,8 @@ from custody.server.store.models import IdentityLink, IdentityProvider, Membersh
 
 
 class IdentityProviders:
-    """``public_url``: where providers lead browsers back to; None where the platform has no public address.
-    ``allowed``: hosts that the operator lets providers have, wherever their addresses lead.
+    """``public_url``: where providers redirect browsers to; None where the platform has no public address.
+    ``allowed``: hosts that the operator allows even at private addresses.
     """
 
     def __init__(
@@ -79,7 +77,7 @@ class IdentityProviders:
         access: WorkspaceAccess,
         request: wire.UpdateIdentityProviderRequest,
     ) -> wire.IdentityProvider:
-        """What is so already is not recorded. Raises PermissionDenied, Invalid."""
+        """An update without effect is not recorded. Raises PermissionDenied, Invalid."""
         require_owner_of(db, access.organisation_id, caller.user_id)
         self._check(request.issuer)
         provider = provider_of(db, access.organisation_id)
@@ -124,7 +122,7 @@ class IdentityProviders:
         return self.shown(db, caller, access)
 
     def remove(self, db: Session, caller: Caller, access: WorkspaceAccess) -> wire.IdentityProvider:
-        """Repeated, it changes nothing. Raises PermissionDenied."""
+        """Idempotent. Raises PermissionDenied."""
         require_owner_of(db, access.organisation_id, caller.user_id)
         provider = provider_of(db, access.organisation_id)
         if provider is not None:
@@ -134,7 +132,7 @@ class IdentityProviders:
         return self.shown(db, caller, access)
 
     def links(self, db: Session, access: WorkspaceAccess) -> list[wire.IdentityLink]:
-        """Of members of the workspace, the oldest first."""
+        """The links of the workspace's members, the oldest first."""
         query = (
             select(IdentityLink, User.email)
             .join(User, User.id == IdentityLink.user_id)
@@ -156,7 +154,7 @@ class IdentityProviders:
     def unlink(
         self, db: Session, caller: Caller, access: WorkspaceAccess, user_id: int | None
     ) -> wire.IdentityProvider:
-        """Repeated, it changes nothing. Raises NotFound (no member), PermissionDenied."""
+        """Idempotent. Raises NotFound (not a member), PermissionDenied."""
         if user_id not in {None, caller.user_id}:
             if PermissionName.MANAGE_USERS not in access.permissions:
                 raise PermissionDenied("Your role in this workspace does not carry MANAGE_USERS.")

@@ -1,7 +1,7 @@
 """Inviting people to a workspace by e-mail, and their answers.
 
-To answer, a user must be signed in with the invited address, and an account's first sign-in takes a code
-mailed to that address: to register another person's address is not enough.
+To answer, a user must be signed in with the invited address. The first sign-in needs a code that is mailed to
+that address, so registering another person's address is not enough.
 """
 
 from datetime import datetime
@@ -31,7 +31,7 @@ from custody.server.domain.invitations import (
     status_at,
 )
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.roles import permissions_not_held, require_grantable
+from custody.server.domain.roles import require_grantable
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.tidying import Expiry
 from custody.server.service.mail.jobs import Template, queue_mail
@@ -81,7 +81,7 @@ class Invitations:
         return invitation_records(db, self._pending(Invitation.invited_email == address))
 
     def invited_address(self, db: Session, invite_id: str) -> str | None:
-        """For those who have the link; None where no such invitation waits."""
+        """The address of a pending invitation, for a caller who has its link; else None."""
         return db.scalar(select(Invitation.invited_email).where(*self._pending(Invitation.id == invite_id)))
 
     def answer(self, db: Session, caller: Caller, invite_id: str, *, accept: bool) -> wire.Invitation:
@@ -102,7 +102,7 @@ class Invitations:
         return invitation_record(db, invitation)
 
     def revoke(self, db: Session, caller: Caller, access: WorkspaceAccess, invite_id: str) -> wire.Invitation:
-        """Takes an offer back. Raises NotFound, InvitationDecided."""
+        """Raises NotFound, InvitationDecided."""
         invitation = db.get(Invitation, invite_id, with_for_update=True)
         if invitation is None or invitation.workspace_id != access.workspace_id:
             raise NotFound("There is no such invitation to this workspace.")
@@ -180,8 +180,8 @@ class Invitations:
         queue_mail(db, Template.INVITATION, shown.invited_email, values, now=self._clock())
 
     def _join(self, db: Session, caller: Caller, invitation: Invitation) -> WorkspaceAccess:
-        """Checks the grant again: in the days since the invitation the role may have gained permissions, and
-        the inviter lost some (P26).
+        """Checks the grant again: since the invitation the role may have gained permissions, or the inviter
+        may have lost some (P26).
         """
         inviter = _role_held(db, invitation.invited_by, invitation.workspace_id)
         if inviter is None or not self._may_give(db, inviter, invitation.role_id):
@@ -191,7 +191,7 @@ class Invitations:
 
     def _may_give(self, db: Session, inviter_role_id: int, role_id: int) -> bool:
         held = permissions_of(db, inviter_role_id)
-        if PermissionName.MANAGE_USERS not in held or permissions_not_held(permissions_of(db, role_id), held):
+        if PermissionName.MANAGE_USERS not in held or permissions_of(db, role_id) - held:
             return False
         return self._limits.allow(db, role_id, inviter_role_id, held)
 
@@ -209,7 +209,7 @@ class Invitations:
 def withdraw_offer(
     db: Session, clock: Clock, audit: AuditLog, caller: Caller, access: WorkspaceAccess, user_id: int
 ) -> None:
-    """When a membership ends, an invitation that is still open must not lead back in."""
+    """Revokes a former member's open invitations, which would let them in again."""
     query = select(Invitation).where(
         Invitation.workspace_id == access.workspace_id,
         Invitation.invited_email == db.get_one(User, user_id).email,
@@ -254,7 +254,7 @@ def record_event(
     db: Session, audit: AuditLog, caller: Caller, access: WorkspaceAccess, action: str, invitation: Invitation
 ) -> None:
     description = f"invitation {invitation.id} for {invitation.invited_email}, with role {invitation.role_id}"
-    # Webhooks are told of an accepted invitation: the caller is the new member.
+    # An accepted invitation is a webhook event: the caller is the new member.
     told = {"user_id": caller.user_id, "role_id": invitation.role_id}
     audit.record(db, caller, Category.PEOPLE, action, description, access=access, told=told)
 

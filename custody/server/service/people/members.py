@@ -1,8 +1,8 @@
-"""Members of a workspace: listing, adding, giving another role, removing, leaving.
+"""Members of a workspace: listing, adding, changing the role, removing, leaving.
 
-A removed member has lost access from the next request on: every call reads the membership (P23). Approvals
-that the member gave before stay, and so do places in vaults, which are fixed. Without a membership such a
-place cannot sign.
+A removed member loses access from the next request on: every call reads the membership (P23). Their earlier
+approvals stay, and so do they as signers of vaults, which are fixed; but without a membership they cannot
+sign.
 """
 
 from sqlalchemy import select
@@ -87,7 +87,7 @@ class Members:
     def change_role(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.ChangeUserRoleRequest
     ) -> wire.Member:
-        """A role that the member holds already is not recorded again.
+        """A change to the role that the member holds already is not recorded.
 
         Raises NotFound (member, role), PermissionDenied (P26), LastAdmin (P27), VaultsLeftShort (unless
         forced).
@@ -125,9 +125,7 @@ class Members:
         self._take_away(db, caller, access, place, "MEMBER_REMOVED", is_forced=request.force)
 
     def leave(self, db: Session, caller: Caller, access: WorkspaceAccess, *, force: bool) -> None:
-        """Every member but the last administrator may leave. Raises LastAdmin (P27), VaultsLeftShort (unless
-        forced).
-        """
+        """Raises LastAdmin (P27), VaultsLeftShort (unless forced)."""
         place = place_in(db, access, caller.user_id)
         self._take_away(db, caller, access, place, "MEMBER_LEFT", is_forced=force)
 

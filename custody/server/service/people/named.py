@@ -1,5 +1,5 @@
-"""What a change that waits for a second person is about, by name: for the one who decides, perhaps no member
-of its workspace.
+"""The names of what a pending change is about, for the second person, who may not be a member of the
+workspace.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ Namer = Callable[[Session, PendingChange, Any], str | None]
 
 
 def names_in(db: Session, change: PendingChange) -> dict[str, str]:
-    """By the field of its body. What is not there any more, or is another organisation's, has no name."""
+    """By field of the change's body. What was deleted, or belongs to another organisation, has no name."""
     found = {
         field: _NAMERS[field](db, change, value) for field, value in change.body.items() if field in _NAMERS
     }

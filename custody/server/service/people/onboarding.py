@@ -83,12 +83,12 @@ class Onboarding:
     def review(
         self, db: Session, caller: Caller, uid: int, request: wire.ReviewOnboardingRequest
     ) -> wire.OnboardingRequest:
-        """An operator's decision. Another user gets the same refusal for every id, whether it exists or not.
+        """An operator's decision. Other users get the same error for every id, whether it exists or not.
 
         Raises as ``decide``, and NotAnOperator.
         """
         if not _is_operator(db, caller):
-            raise NotAnOperator("You are no operator of this platform.")
+            raise NotAnOperator("You are not an operator of this platform.")
         return self.decide(db, caller, uid, request)
 
     def decide(
@@ -100,10 +100,10 @@ class Onboarding:
         *,
         chain: Network | None = None,
     ) -> wire.OnboardingRequest:
-        """Decides for good. An approval creates the organisation and its workspace, with the requester as
+        """A decision is final. An approval creates the organisation and its workspace, with the requester as
         administrator.
 
-        ``chain`` opens a network that the platform has no workspace on yet. Raises NotFound, RequestDecided,
+        ``chain``: the chain of a network that has no workspace yet. Raises NotFound, RequestDecided,
         NoChainYet, StateConflict (the chain).
         """
         stored = db.get(OnboardingRequest, uid, with_for_update=True)
@@ -113,8 +113,7 @@ class Onboarding:
         stored.review_note = request.review_note or None
         stored.updated_at = self._clock()
         if status is Status.APPROVED:
-            # Founding flushes the row, and a constraint allows the organisation only together with the
-            # status.
+            # Creating the organisation flushes this row; a constraint allows its id only with the status.
             organisation_id = self._found(db, reviewer, stored, chain)
             stored.created_org_id = organisation_id
             stored.approved_by_email, stored.approved_at = reviewer.name, self._clock()
@@ -145,7 +144,7 @@ class Onboarding:
         return organisation.id
 
     def _tell(self, db: Session, stored: OnboardingRequest) -> None:
-        """Mails the account's address, which its owner has proven. The work address is only claimed."""
+        """Mails to the account's address, which is verified; the work address is not."""
         template = {
             Status.APPROVED: Template.ONBOARDING_APPROVED,
             Status.REJECTED: Template.ONBOARDING_REJECTED,

@@ -1,6 +1,4 @@
-"""Membership: a caller's access to a workspace, the caller's own record, and the first and last steps of a
-membership.
-"""
+"""A caller's access to a workspace, the caller's own record, and creating and ending memberships."""
 
 from functools import lru_cache
 from typing import cast
@@ -40,14 +38,13 @@ class People:
         self, db: Session, caller: Caller, workspace_id: int, needs: frozenset[PermissionName]
     ) -> WorkspaceAccess:
         """The caller's access to a workspace. The caller must hold one of ``needs`` there, or be a member if
-        it is empty.
+        it is empty. Every call checks this, so that a change of roles takes effect at once (P23).
 
         Raises NotFound for a workspace of an organisation that the caller does not belong to (P24), and
-        PermissionDenied where the role does not carry the permission in this workspace (P25). Every call
-        asks, so that a change of roles counts at once (P23). A program has its own workspace alone, and
-        there a part of what its maker has (P67). An identity provider's session has its organisation alone
-        (P73); where the organisation asks its members to use it, a password lets in no more than owners,
-        and to changes who confirms them (P77).
+        PermissionDenied where the role lacks the permission in this workspace (P25). A program can enter only
+        its own workspace, with a part of its maker's permissions (P67). An identity provider's session can
+        enter only its organisation (P73). Where an organisation requires its provider, password sessions are
+        refused except those of owners and, for pending changes, of members who confirm them (P77).
         """
         if caller.service is not None and caller.service.workspace_id != workspace_id:
             raise NotFound("There is no such workspace.")
@@ -83,9 +80,7 @@ class People:
         )
 
     def update_own(self, db: Session, caller: Caller, request: wire.UpdateUserInfoRequest) -> wire.User:
-        """An unchanged field is not recorded. The log names the fields and not their values, which are
-        personal.
-        """
+        """Records the names of the changed fields, not their values, which are personal."""
         user = db.get_one(User, caller.user_id)
         given = request.model_dump(exclude_none=True)
         changed = [name for name, value in given.items() if getattr(user, name) != (value or None)]
@@ -104,7 +99,7 @@ class People:
     def update_mail_settings(
         self, db: Session, caller: Caller, request: UpdateMailSettingsRequest
     ) -> MailSettings:
-        """What is so already is not recorded."""
+        """An update without effect is not recorded."""
         user, before = db.get_one(User, caller.user_id), self.mail_settings(db, caller)
         user.mails_waiting = before.waiting if request.waiting is None else request.waiting
         user.mails_amounts = before.amounts if request.amounts is None else request.amounts
@@ -179,7 +174,7 @@ def workspace_info(workspace: Workspace) -> wire.WorkspaceInfo:
 
 
 def _access(db: Session, user_id: int, workspace_id: int) -> tuple[WorkspaceAccess | None, bool]:
-    """And whether the organisation asks its members to sign in through its identity provider."""
+    """The access, and whether the organisation requires its identity provider."""
     place = db.execute(_PLACE, {"user_id": user_id, "workspace_id": workspace_id}).one_or_none()
     if place is None:
         return None, False
@@ -197,18 +192,20 @@ def _access(db: Session, user_id: int, workspace_id: int) -> tuple[WorkspaceAcce
 
 @lru_cache(maxsize=1_000)
 def _permissions(carried: str | None) -> Permissions:
-    """Cached: hashing the enumeration's members takes longer than the query. None means no permission."""
+    """``carried``: comma-separated, None for no permission. Cached: building the set takes longer than the
+    query.
+    """
     return frozenset(() if carried is None else map(PermissionName, carried.split(_BETWEEN)))
 
 
 _BETWEEN = ","
-# One row, because every call asks for it.
+# One row with all permissions, because every call reads it.
 _CARRIED = (
     select(func.aggregate_strings(RolePermission.permission, _BETWEEN))
     .where(RolePermission.role_id == Membership.role_id)
     .scalar_subquery()
 )
-# One that cannot be used yet asks for nothing.
+# A provider without a secret cannot be used yet, and is not required.
 _ASKING = (
     select(IdentityProvider.id)
     .where(
@@ -228,8 +225,8 @@ _PLACE = (
 
 
 def _require_owner(db: Session, access: WorkspaceAccess, caller: Caller) -> None:
-    """An owner asks for the provider's end, and a second person confirms it where the organisation's rule
-    says so: it is never locked out. Raises PermissionDenied.
+    """Owners, and members who confirm changes, can sign in with a password, so that the organisation is never
+    locked out by its provider. Raises PermissionDenied.
     """
     decides = caller.decides and confirms_in(db, access.organisation_id, caller.user_id)
     if not decides and not is_owner_of(db, access.organisation_id, caller.user_id):

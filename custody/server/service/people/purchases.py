@@ -28,7 +28,7 @@ from multisig import MultisigError, Network, decode_address
 
 log = structlog.get_logger()
 
-# The events that are about purchases; a provider sends others to the same address.
+# The prefix of events about purchases; a provider sends others to the same URL.
 EVENTS = "transaction_"
 AMOUNTS = (
     "base_currency_amount",
@@ -57,17 +57,18 @@ class Purchases:
         self._deliveries = _Deliveries()
 
     def receive(self, header: str | None, body: bytes, trace_id: str) -> None:
-        """Takes a delivery. What is not about a purchase, or is older than the stored report, changes
+        """Takes a delivery. One that is not about a purchase, or older than the stored report, changes
         nothing.
+
 
         Raises WebhookRefused (not signed, late, or delivered before), Invalid (signed, but not understood).
         """
         now = self._clock()
         if not is_genuine(header, body, self._secrets.of(Purpose.PURCHASE_WEBHOOK), now):
-            raise WebhookRefused("The delivery is not signed with the webhook's secret, or not now.")
+            raise WebhookRefused("The delivery is not signed with the webhook's secret, or its time is off.")
         delivery = sha256((header or "").encode() + b"\n" + body).digest()
         if not self._deliveries.claim(delivery, now):
-            raise WebhookRefused("This very delivery was taken before.")
+            raise WebhookRefused("This delivery was received before.")
         try:
             report = _read(body)
             if report is not None:
@@ -83,7 +84,7 @@ class Purchases:
         try:
             secret = issued_secret(key)
         except ValueError as error:
-            raise Invalid(f"That is no key: {error}.") from None
+            raise Invalid(f"That is not a key: {error}.") from None
         self._secrets.put(Purpose.PURCHASE_WEBHOOK, secret)
         with self._store.write() as db:
             self._audit.record(
@@ -91,7 +92,7 @@ class Purchases:
             )
 
     def page(self, db: Session, caller: Caller, query: wire.PurchasesQuery) -> Page:
-        """The caller's own, the newest first. Raises NotFound for an ``after`` that is none of theirs."""
+        """The caller's purchases, the newest first. Raises NotFound for an ``after`` that is not theirs."""
         mine = Purchase.user_id == caller.user_id
         total = db.scalar(select(func.count()).select_from(Purchase).where(mine)) or 0
         wanted = select(Purchase).where(mine).order_by(Purchase.created_at.desc(), Purchase.id.desc())
@@ -111,7 +112,7 @@ class Purchases:
             row = db.get(Purchase, report.id)
             known = None if row is None else (PurchaseStatus(row.status), row.updated_at)
             if not is_news(known, report.status, report.updated_at):
-                log.info("purchase report is no news", purchase=report.id, status=report.status.value)
+                log.info("purchase report is not newer", purchase=report.id, status=report.status.value)
                 return
             values = _values(report)
             owner = _owner(db, report.wallet_address)
@@ -133,7 +134,7 @@ class Purchases:
 class _Deliveries:
     """Deliveries of the last minutes: the same bytes with the same signature are a replay (P45).
 
-    Known to this process alone. In another process, or after a restart, a replay is older than the stored
+    Kept in this process only. In another process, or after a restart, a replay is not newer than the stored
     report and changes nothing.
     """
 
@@ -170,7 +171,7 @@ def _read(body: bytes) -> wire.ReportedPurchase | None:
             Fault("".join(f"/{part}" for part in fault["loc"]), str(fault["msg"]))
             for fault in error.errors(include_input=False, include_url=False)[:5]
         )
-        raise Invalid("The delivery is signed, but is no report of a purchase.", faults=faults) from None
+        raise Invalid("The delivery is signed, but is not a purchase report.", faults=faults) from None
     except (ValueError, RecursionError):
         raise Invalid("The delivery is signed, but is not JSON.") from None
 
@@ -185,9 +186,7 @@ def _values(report: wire.ReportedPurchase) -> dict[str, object]:
 
 
 def _owner(db: Session, address: str) -> int | None:
-    """The member whose profile receives at the address. Where two members registered the profile, the first
-    one.
-    """
+    """The member whose profile has the address; the first one where two registered it."""
     for network, chain in db.execute(select(Workspace.network, Workspace.chain).distinct()):
         try:
             script = decode_address(address, Network(chain))

@@ -1,8 +1,8 @@
 """Roles of a workspace: creating and deleting them, and their permissions.
 
-`domain.roles` decides which permissions a role may get, and who may change it. Writers take turns, so that a
-check still holds when its change is written: of two administrators who remove each other's rights at once,
-one fails (P27).
+`domain.roles` decides which permissions a role may get, and who may change it. Write transactions are
+serialised, so a check still holds when its change is written: of two administrators who remove each other's
+rights at once, one fails (P27).
 """
 
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ class Roles:
         require_grantable(permissions, access.permissions)
         present = _roles_of(db, access)
         if len(present) >= MAX_ROLES:
-            raise TooManyRoles(f"The workspace has {MAX_ROLES} roles, which is as many as it can.")
+            raise TooManyRoles(f"The workspace has {MAX_ROLES} roles, the most that it can have.")
         _require_free_name(present, request.name)
         role = self._insert(db, access, request, _amount(request.transaction_limit))
         db.add_all(RolePermission(role_id=role.id, permission=name.value) for name in permissions)
@@ -107,7 +107,7 @@ class Roles:
     def add_permission(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: users.AddPermissionRequest
     ) -> users.RoleDetails:
-        """A permission that the role has already is not recorded. Raises NotFound, PermissionDenied (P26)."""
+        """Idempotent. Raises NotFound, PermissionDenied (P26)."""
         role = _role_in_reach(db, access, request.role_id)
         require_grantable(frozenset({request.rule_name}), access.permissions)
         if request.rule_name in permissions_of(db, role.id):
@@ -118,8 +118,7 @@ class Roles:
     def remove_permission(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: users.RemovePermissionRequest
     ) -> users.RoleDetails:
-        """Counts at once for every member with the role (P23). A permission that the role lacks is not
-        recorded.
+        """Takes effect at once for every member with the role (P23). Idempotent.
 
         Raises NotFound, PermissionDenied, LastAdmin (P27), VaultsLeftShort (unless forced).
         """
@@ -180,7 +179,7 @@ class Roles:
 def role_details(
     db: Session, policies: PolicyStore, workspace_id: int, roles: Sequence[Role]
 ) -> list[users.RoleDetails]:
-    """In the order given. Where a policy cannot be read, its record says so instead."""
+    """In the given order. Where a policy cannot be read, the record has ``limit_error`` instead."""
     shapes, members = role_shapes(db, roles), count_members(db, workspace_id)
     return [
         users.RoleDetails(
@@ -206,7 +205,7 @@ def _policy(db: Session, policies: PolicyStore, role_id: int) -> dict[str, str |
 
 
 def shortage(short: Sequence[Vault]) -> str:
-    """What the audit log says of a forced change."""
+    """The audit log's words for a forced change."""
     vaults = ", ".join(vault.id for vault in short)
     return f"; too few signers are left in vault {vaults}" if short else ""
 
@@ -228,7 +227,7 @@ def _role_in_reach(db: Session, access: WorkspaceAccess, role_id: int) -> Role:
 
 
 def _require_free_name(others: Sequence[Role], name: str) -> None:
-    """Names that differ only in case count as equal: people pick a role by its name."""
+    """Names that look the same count as equal: people pick a role by its name."""
     for role in others:
         if name_key(role.name) == name_key(name):
             raise RoleExists(f"Role {role.id} has this name already.")
@@ -239,4 +238,4 @@ def _amount(text: str) -> Sats:
         return parse_btc(text)
     except InvalidAmount as error:
         sentence = str(error)
-        raise Invalid(sentence, faults=(Fault("/transaction_limit", sentence),)) from error
+        raise Invalid.at("/transaction_limit", sentence) from error

@@ -1,8 +1,8 @@
 """Two people for policy: where an organisation has the rule, one member asks for a change, another confirms.
 
-What is asked for is the request of the existing call, as it was sent. It changes nothing until somebody else,
-who holds a role of the rule's name, confirms it; then the call is made in the name of the one who asked, with
-every check as of that moment. The rule itself is changed in the same way.
+The change is the request of the existing call, as it was sent. It has no effect until another member, who has
+the role that the rule names, confirms it; then the call is made in the asker's name, with all checks as of
+that moment. The rule itself is changed in the same way.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -69,18 +69,16 @@ from custody.server.store.models import (
 from multisig import parse_btc
 
 LIFETIME: Final = timedelta(days=7)
-# A list that people read, and a bound on what one member can fill the database with.
+# Bounds on what an organisation, and one member of it, can store.
 MAX_PENDING: Final = 100
-# What one member can fill of it.
 MAX_PENDING_EACH: Final = 10
 MAX_SHOWN: Final = 200
-# One who asks and one who confirms.
 FEWEST: Final = 2
 
 
 START_EVACUATION: Final = "/api/v1/start-evacuation"
-# What takes two whatever the organisation's rule is. Where it has none, another member of the workspace who
-# holds this permission confirms.
+# Calls that always take two people. Where the organisation has no rule, another member of the workspace with
+# this permission confirms.
 ALWAYS: Final[Mapping[str, PermissionName]] = MappingProxyType(
     {START_EVACUATION: PermissionName.MANAGE_WORKSPACE}
 )
@@ -123,7 +121,7 @@ class SecondPerson:
     def replace_rule(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.SecondPersonRuleRequest
     ) -> wire.SecondPersonRule:
-        """By an owner: a member with all seven permissions. Where the rule is on, two come here alone.
+        """For an owner: a member with all seven permissions. Where the rule is on, only two people get here.
 
         Raises PermissionDenied, LastAdmin (fewer than two members hold such a role).
         """
@@ -148,10 +146,8 @@ class SecondPerson:
         return self.rule(db, access)
 
     def require_two(self, db: Session, organisation_id: int) -> None:
-        """Where the rule is on, at least two members can confirm, so that each can what the other asks for.
-        For after a change of members or roles.
-
-        Raises LastAdmin.
+        """Where the rule is on, at least two members must be able to confirm each other's changes. Call it
+        after a change of members or roles. Raises LastAdmin.
         """
         rule = db.get(SecondPersonRule, organisation_id)
         if rule is None:
@@ -164,8 +160,8 @@ class SecondPerson:
         )
         if (db.scalar(holders) or 0) < FEWEST:
             raise LastAdmin(
-                f"Fewer than two members of the organisation's first workspace would hold its role "
-                f"{rule.role_name}, and could confirm each other's changes."
+                f"Fewer than two members of the organisation's first workspace would have the role "
+                f"{rule.role_name}, but each needs another one to confirm changes."
             )
 
     @staticmethod
@@ -174,12 +170,12 @@ class SecondPerson:
         rule = db.get(SecondPersonRule, organisation_id)
         if rule is None and path in ALWAYS:
             raise SecondPersonNeeded(
-                "Whatever the organisation's rule is, another member confirms it, with the permission: "
+                "This always needs another member to confirm it, with the permission: "
                 f"{PERMISSION_WORDS[ALWAYS[path]]}."
             )
         if rule is not None:
             raise SecondPersonNeeded(
-                f"In this organisation a second person, in the role {rule.role_name}, confirms such a change."
+                f"In this organisation a second person, in the role {rule.role_name}, has to confirm this."
             )
 
     # --- changes --------------------------------------------------------------------------------------------
@@ -187,9 +183,8 @@ class SecondPerson:
     def ask(
         self, db: Session, caller: Caller, access: WorkspaceAccess, path: str, request: BaseModel
     ) -> wire.Change:
-        """Records it. The same request again, while it waits, is the same change.
-
-        Raises StateConflict (the rule is off, or too many wait).
+        """Stores the change. The same request by the same member returns the pending change. Raises
+        StateConflict (the rule is off, or too many are pending).
         """
         rule = db.get(SecondPersonRule, access.organisation_id)
         if rule is None and path not in ALWAYS:
@@ -233,10 +228,9 @@ class SecondPerson:
         change_id: str | None,
         may_ask: Callable[[str, int], bool],
     ) -> list[wire.Change]:
-        """The organisation's, the newest first, or one: for who may confirm; for anybody else their own,
-        without what is in force where they may not ask for it any more.
-
-        ``may_ask``: whether the caller may make the call at this path in the workspace.
+        """The organisation's changes, the newest first, or one of them. A caller who may not confirm sees
+        only their own, and ``in_force`` only where they could still ask for the change. ``may_ask``: whether
+        the caller may make the call at this path in the workspace.
         """
         query = select(PendingChange).where(PendingChange.organisation_id == access.organisation_id)
         if change_id is not None:
@@ -249,35 +243,37 @@ class SecondPerson:
             query = query.where(PendingChange.asked_by == caller.user_id)
         query = query.order_by(PendingChange.asked_at.desc(), PendingChange.id).limit(MAX_SHOWN)
         found = list(db.scalars(query))
-        told = [
+        with_present = [
             each
             for each in found
             if _may_confirm(db, caller, access, each) or may_ask(each.path, each.workspace_id)
         ]
-        return self._shown_each(db, found, told)
+        return self._shown_each(db, found, with_present)
 
     def to_confirm(
         self, db: Session, caller: Caller, access: WorkspaceAccess, change_id: str
     ) -> PendingChange:
-        """The change that the caller confirms now.
+        """The change, if the caller may confirm it now.
 
-        Raises NotFound; PermissionDenied (not the role, or their own); StateConflict (decided, expired, or
-        still cooling off).
+        Raises NotFound; PermissionDenied (not the role, or their own change); StateConflict (decided,
+        expired, or still cooling off).
         """
         change = self._decidable(db, access, change_id)
         if not _may_confirm(db, caller, access, change):
             raise PermissionDenied(
-                "Your role in the organisation's first workspace is not the one that confirms; without a "
+                "Your role in the organisation's first workspace is not the one that confirms; or, without a "
                 "rule, your role in the change's workspace lacks the permission."
             )
         if change.asked_by == caller.user_id:
-            raise PermissionDenied("You asked for it: another member confirms it.")
+            raise PermissionDenied("You asked for this change: another member has to confirm it.")
         if self._clock() < change.not_before:
             raise StateConflict(f"It is cooling off until {change.not_before.isoformat(timespec='seconds')}.")
         return change
 
     def require_cooled(self, db: Session, change: PendingChange, request: BaseModel) -> None:
-        """What let no more go when it was asked for may do so by now. Raises StateConflict."""
+        """A change that loosened nothing when it was asked for may loosen something now. Raises
+        StateConflict.
+        """
         rule = db.get(SecondPersonRule, change.organisation_id)
         if rule is None or not self._loosens(db, request):
             return
@@ -286,7 +282,7 @@ class SecondPerson:
             raise StateConflict(f"It is cooling off until {ready.isoformat(timespec='seconds')}.")
 
     def confirmed(self, db: Session, caller: Caller, change: PendingChange) -> wire.Change:
-        """After the call was made in the name of the one who asked. Raises LastAdmin."""
+        """Call it after the call was made in the asker's name. Raises LastAdmin."""
         db.flush()
         self.require_two(db, change.organisation_id)
         return self._decided(db, caller, change, ChangeStatus.APPLIED, "CHANGE_CONFIRMED", None)
@@ -297,15 +293,17 @@ class SecondPerson:
         """Raises NotFound, PermissionDenied, StateConflict."""
         change = self._decidable(db, access, request.change_id)
         if change.asked_by != caller.user_id and not _may_confirm(db, caller, access, change):
-            raise PermissionDenied("Whoever asked for it declines it, or whoever may confirm it.")
+            raise PermissionDenied(
+                "Only the member who asked for it, or one who may confirm it, declines it."
+            )
         return self._decided(
             db, caller, change, ChangeStatus.DECLINED, "CHANGE_DECLINED", request.reason or None
         )
 
     def maker_of(self, caller: Caller, change: PendingChange) -> Caller:
-        """In whose name it is applied, under the trace id of the confirmation."""
+        """The asker, in whose name it is applied, with the trace id of the confirmation."""
         name, bound_to = change.asked_by_name, change.organisation_id
-        # However they signed in when they asked: they were let in then.
+        # The asker's way of signing in was checked when they asked.
         return replace(caller, user_id=change.asked_by, name=name, bound_to=bound_to)
 
     def _decidable(self, db: Session, access: WorkspaceAccess, change_id: str) -> PendingChange:
@@ -344,16 +342,16 @@ class SecondPerson:
         return list(db.scalars(query))
 
     def _status(self, change: PendingChange) -> ChangeStatus:
-        """Nothing has to run for a change to expire."""
+        """The effective status: a change expires by time, before a job stores that."""
         status = ChangeStatus(change.status)
         is_over = status is ChangeStatus.PENDING and self._clock() >= change.expires_at
         return ChangeStatus.EXPIRED if is_over else status
 
     def _loosens(self, db: Session, request: BaseModel) -> bool:
-        """Whether it lets more money go, or to more places, or lets more people decide about it: a limit that
-        is raised or counted otherwise, a role or permission that is given, a new address, a vault that is no
-        longer bound; who signs members in; the rule itself; and an evacuation of keys that no advisory and no
-        loss gives a reason for: that one no limit stops.
+        """Whether the change allows more payments, more recipients or more people who decide: a limit that is
+        raised or counted in another way, a role or permission that is given, a new address, a vault that is
+        no longer bound, the identity provider, the rule itself; and an evacuation of keys without evidence
+        that they are unsafe, because no limit applies to it.
         """
         match request:
             case UpdateRolePoliciesRequest():
@@ -396,14 +394,14 @@ class SecondPerson:
         return shown
 
     def _shown_each(
-        self, db: Session, changes: Sequence[PendingChange], told: Sequence[PendingChange]
+        self, db: Session, changes: Sequence[PendingChange], with_present: Sequence[PendingChange]
     ) -> list[wire.Change]:
-        """``told``: those of which the reader learns what is in force in their place."""
+        """``with_present``: the changes that are shown with the values that are in force now."""
         waiting = [each for each in changes if self._status(each) is ChangeStatus.PENDING]
         names = {each.id: names_in(db, each) for each in waiting}
-        told = [each for each in told if each.id in names]
-        limits = self._limits_of(db, told, names)
-        in_force = {each.id: _in_place_of(db, each, names[each.id], limits) for each in told}
+        with_present = [each for each in with_present if each.id in names]
+        limits = self._limits_of(db, with_present, names)
+        in_force = {each.id: _present_values(db, each, names[each.id], limits) for each in with_present}
         return [
             wire.Change(
                 change_id=change.id,
@@ -431,8 +429,8 @@ class SecondPerson:
     def _limits_of(
         self, db: Session, changes: Iterable[PendingChange], names: Mapping[str, Mapping[str, str]]
     ) -> Limits:
-        """Of the roles and vaults that are still there: each role once, and all vaults in one question, for
-        the policies may be kept elsewhere. Empty while they are out of reach: nothing about them can be
+        """The limits of the roles and vaults that still exist: each role once and all vaults in one call, for
+        the policies may be stored elsewhere. Empty while they cannot be read: such changes cannot be
         confirmed then.
         """
         wanted: dict[str, set[Any]] = {"role_id": set(), "vault_id": set()}
@@ -460,16 +458,18 @@ class SecondPerson:
         self._audit.record(db, caller, Category.PEOPLE, action, what, access=access, told=told)
 
 
-# By path, the field of whose record the limit is.
+# By path, the field with the id of the role or vault whose limit is changed.
 _LIMITED: Final = MappingProxyType(
     {"/api/v1/update-role-policies": "role_id", "/api/v1/update-vault": "vault_id"}
 )
 
 
-def _in_place_of(
+def _present_values(
     db: Session, change: PendingChange, names: Mapping[str, str], limits: Limits
 ) -> dict[str, Json]:
-    """By the field of its body. Empty for a record that is not there any more, or without its limit."""
+    """The present values by field of the change's body; empty where the record was deleted or its limit
+    cannot be read.
+    """
     body = change.body
     match change.path.rpartition("/")[2]:
         case "update-role-policies" if body["role_id"] in limits:
@@ -504,7 +504,7 @@ def change_expiry(store: Store, clock: Clock, audit: AuditLog) -> Expiry[Pending
 
 
 def told_of(change: PendingChange) -> dict[str, object]:
-    """What webhooks are told of it: no body, which may hold names and addresses."""
+    """The data of its webhook events, without the body, which may contain names and addresses."""
     return {
         "change_id": change.id,
         "path": change.path,
@@ -520,7 +520,7 @@ def _may_confirm(db: Session, caller: Caller, access: WorkspaceAccess, change: P
 
 
 def _confirmers(change: PendingChange, rule: SecondPersonRule | None) -> Select[int]:
-    """The members who may confirm it, its asker among them."""
+    """The members who may confirm it; perhaps its asker too."""
     members = select(Membership.user_id).join(Role, Role.id == Membership.role_id)
     if rule is not None:
         return members.where(
@@ -533,7 +533,7 @@ def _confirmers(change: PendingChange, rule: SecondPersonRule | None) -> Select[
 
 
 def waits_for(db: Session, change: PendingChange, user_id: int) -> bool:
-    """Whether the change waits for the user."""
+    """Whether the user may confirm the change."""
     rule = db.get(SecondPersonRule, change.organisation_id)
     if rule is None and change.path not in ALWAYS:
         return False

@@ -20,9 +20,8 @@ from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.requests.rates import Throttle
 from custody.server.store.models import Membership, ServiceAccount, User, Workspace
 
-# A list that people read, and that somebody must keep.
 MAX_LIVE: Final = 50
-# For each maker: every new secret sends them a mail.
+# Per maker: every new secret sends them a mail.
 SECRETS: Final = 20
 SECRETS_WINDOW: Final = timedelta(hours=1)
 MAX_SHOWN: Final = 200
@@ -55,8 +54,8 @@ class ServiceAccounts:
         access: WorkspaceAccess,
         request: wire.CreateServiceAccountRequest,
     ) -> wire.ServiceAccount:
-        """Without a secret: only its maker gets one, not the member who confirms. Raises Invalid,
-        PermissionDenied, StateConflict.
+        """Creates an account without a secret: the maker requests that, not the member who confirms. Raises
+        Invalid, PermissionDenied, StateConflict.
         """
         now = self._clock()
         require_givable(frozenset(request.rights), access.permissions)
@@ -89,8 +88,8 @@ class ServiceAccounts:
         access: WorkspaceAccess,
         request: wire.UpdateServiceAccountRequest,
     ) -> wire.ServiceAccount:
-        """By its maker, whose rights it uses. What changes nothing is not recorded. Raises as `create`, and
-        NotFound.
+        """Only by its maker, whose rights it uses. An update without effect is not recorded. Raises as
+        `create`, and NotFound.
         """
         account = self._own_of_maker(db, caller, access, request)
         before = (account.name, _terms(account))
@@ -110,7 +109,7 @@ class ServiceAccounts:
     def issue_secret(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.IssueServiceSecretRequest
     ) -> wire.ServiceSecret:
-        """A new secret, for its maker alone. The one before stays good for a while; one from before that ends
+        """A new secret, only for the maker. The former one stays valid for ``overlap_hours``; older ones end
         now. Raises NotFound, PermissionDenied, StateConflict, RateLimited.
         """
         account, now = self._own_of_maker(db, caller, access, request), self._clock()
@@ -131,7 +130,7 @@ class ServiceAccounts:
     def revoke(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.ServiceAccountRequest
     ) -> wire.ServiceAccount:
-        """At once and for good. Repeated, it changes nothing. Raises NotFound."""
+        """Takes effect at once and is final. Idempotent. Raises NotFound."""
         account = _find(db, access, request.service_account_id)
         if account.revoked_at is None:
             _end(account, self._clock())
@@ -145,7 +144,7 @@ class ServiceAccounts:
         account = _find(db, access, request.service_account_id)
         if account.made_by != caller.user_id:
             raise PermissionDenied(
-                "It acts in its maker's name: its maker alone changes it. You may revoke it."
+                "It acts in its maker's name, so only its maker may change it. You may revoke it."
             )
         if account.revoked_at is not None:
             raise StateConflict("It was revoked: make another one.")
@@ -155,7 +154,7 @@ class ServiceAccounts:
         return self._all_shown(db, [account])[0]
 
     def _all_shown(self, db: Session, accounts: list[ServiceAccount]) -> list[wire.ServiceAccount]:
-        """Of one workspace. However many they are, one statement asks for their makers."""
+        """Accounts of one workspace; their makers are read with one statement."""
         if not accounts:
             return []
         place = db.get_one(Workspace, accounts[0].workspace_id)
@@ -206,7 +205,9 @@ class ServiceAccounts:
 
 
 def end_service_accounts(db: Session, user_id: int, workspace_id: int, now: datetime) -> list[int]:
-    """Of a member whose place ends: they would act again with a later one. The ids of those that ended."""
+    """Revokes a former member's accounts, which a later membership would activate again. Returns their
+    ids.
+    """
     query = select(ServiceAccount).where(
         ServiceAccount.made_by == user_id,
         ServiceAccount.workspace_id == workspace_id,
@@ -219,7 +220,7 @@ def end_service_accounts(db: Session, user_id: int, workspace_id: int, now: date
 
 
 def widens(db: Session, request: wire.UpdateServiceAccountRequest) -> bool:
-    """Whether the program may do more by it, from more places, or for longer."""
+    """Whether the program gets more rights, more networks, or a later end."""
     account = db.get(ServiceAccount, request.service_account_id)
     if account is None:
         return True

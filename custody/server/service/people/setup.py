@@ -1,4 +1,4 @@
-"""What an operator does at the command line: the first organisation, and accounts without an invitation."""
+"""For the operator's command line: the first organisation, and accounts without an invitation."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.common import EmailAddress, Name
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import WorkspaceAccess, check_new_password
-from custody.server.domain.errors import Fault, Invalid, NotFound, StateConflict
+from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.people.people import add_membership
@@ -61,7 +61,8 @@ class Setup:
             return find_user(db, _email(email)) is not None
 
     def bootstrap(self, *, organisation: str, workspace: str, chain: Network, person: NewPerson) -> Placed:
-        """An organisation, its first workspace on ``chain``, the first roles, and the administrator.
+        """Creates an organisation, its first workspace on ``chain``, the first roles, and the administrator.
+
 
         Raises Invalid, and StateConflict where the platform's other workspaces are on another test network.
         """
@@ -177,4 +178,4 @@ def _name(field: str, text: str) -> str:
 
 
 def _invalid(field: str, sentence: str) -> Invalid:
-    return Invalid(sentence, faults=(Fault(f"/{field}", sentence),))
+    return Invalid.at(f"/{field}", sentence)

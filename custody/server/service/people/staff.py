@@ -1,6 +1,4 @@
-"""The roles and members of a workspace as they are stored. Those of another workspace are answered as if they
-did not exist (P24).
-"""
+"""The stored roles and members of a workspace. Those of other workspaces are treated as missing (P24)."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -34,9 +32,8 @@ def staff_of(db: Session, workspace_id: int) -> Staff:
 
 
 def require_owner(db: Session, workspace_id: int, before: Staff, after: Staff) -> None:
-    """An organisation keeps a member with all permissions in its first workspace: no other is its owner.
-
-    Raises LastAdmin.
+    """An organisation keeps an owner: a member with all permissions in its first workspace. Raises
+    LastAdmin.
     """
     if not before.has_owner or after.has_owner:
         return
@@ -51,12 +48,14 @@ def require_owner(db: Session, workspace_id: int, before: Staff, after: Staff) -
     )
     if db.scalars(elsewhere.limit(1)).first() is None:
         raise LastAdmin(
-            "Nobody in the organisation's first workspace would hold all seven permissions any more."
+            "No member of the organisation's first workspace would hold all seven permissions any more."
         )
 
 
 def first_workspace(organisation_id: int) -> "ScalarSelect[int]":
-    """The workspace that the organisation was founded with. Each later one is its maker's alone at first."""
+    """The oldest workspace. Each later one belongs to its maker alone at first, so its roles decide nothing
+    for the organisation.
+    """
     query = select(func.min(Workspace.id)).where(Workspace.organisation_id == organisation_id)
     return query.scalar_subquery()
 
@@ -77,8 +76,8 @@ def is_owner_of(db: Session, organisation_id: int, user_id: int) -> bool:
 
 
 def confirms_in(db: Session, organisation_id: int, user_id: int) -> bool:
-    """Whether their role in the first workspace is the one of the rule of the second person: who makes
-    another workspace names its roles alone.
+    """Whether their role in the first workspace is the one that the rule of the second person names. Roles of
+    other workspaces do not count: whoever creates a workspace names its roles.
     """
     rule = db.get(SecondPersonRule, organisation_id)
     role = role_in_first(db, organisation_id, user_id)
@@ -119,7 +118,7 @@ def place_in(db: Session, access: WorkspaceAccess, user_id: int) -> Membership:
 
 
 def count_members(db: Session, workspace_id: int) -> dict[int, int]:
-    """The number of members by role, for every role that has any."""
+    """The number of members by role, for roles that have any."""
     query = select(Membership.role_id, func.count()).where(Membership.workspace_id == workspace_id)
     return dict(db.execute(query.group_by(Membership.role_id)).all())
 

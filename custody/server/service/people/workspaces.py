@@ -1,7 +1,7 @@
-"""How a workspace is founded: on a chain, with its first roles and an administrator as its first member.
+"""Creating a workspace: on a chain, with its first roles and an administrator as its first member.
 
-The command line founds workspaces, as do administrators of an organisation, and the approval of a request for
-an organisation. Each calls the functions below in a transaction of its own.
+The command line, an organisation's administrators, and the approval of a request for an organisation create
+workspaces, each in a transaction of its own.
 """
 
 from dataclasses import dataclass
@@ -23,14 +23,13 @@ from custody.server.service.people.staff import role_shapes
 from custody.server.store.models import Organisation, Role, RolePermission, Workspace
 from multisig import Network
 
-# A new role's limit starts again each month.
 FIRST_CYCLE = Cycle("M", 1)
-# Workspaces are departments and networks. A sign-in reads all of a member's workspaces whole.
+# A sign-in reads all of a member's workspaces.
 MAX_WORKSPACES = 100
 
 
 class TooManyWorkspaces(StateConflict):
-    hint = "Give a workspace that is not needed any more a new name and purpose."
+    hint = "Rename a workspace that is no longer needed, and use that one."
 
 
 class NoChainYet(StateConflict):
@@ -183,7 +182,7 @@ def _require_room(db: Session, organisation: Organisation) -> None:
     present = select(func.count()).where(Workspace.organisation_id == organisation.id)
     if (db.scalar(present) or 0) >= MAX_WORKSPACES:
         raise TooManyWorkspaces(
-            f"The organisation has {MAX_WORKSPACES} workspaces, which is as many as it can."
+            f"The organisation has {MAX_WORKSPACES} workspaces, the most that it can have."
         )
 
 
@@ -194,6 +193,6 @@ def _require_chain(db: Session, chain: Network) -> None:
     ).first()
     if other is not None:
         raise StateConflict(
-            f"On this platform, {chain.api_name} means {other}, and stays so. "
-            f"Found it on {other}, or start another platform."
+            f"On this platform, {chain.api_name} always means {other}. "
+            f"Create it on {other}, or start another platform."
         )

@@ -1,1 +1,1 @@
-"""Proposals: drafted, signed, finalised, and moved along one table."""
+"""Proposals: drafting, signing, finalising."""

@@ -1,8 +1,8 @@
-"""A child that pays for its parent: the parent's unconfirmed change, sent to the vault again at a fee for
-which miners take both (CPFP).
+"""Child pays for parent (CPFP): spends the parent's unconfirmed change back to the vault at a fee for which
+miners take both.
 
-For a transaction whose signers cannot be asked again for the same coins. The child is a family of its own,
-for it is no version of the payment: it confirms with its parent or not at all.
+For a transaction whose signers cannot be asked to sign its coins again. The child is a family of its own, for
+it is no version of the payment: it confirms with its parent or not at all.
 """
 
 from collections.abc import Sequence
@@ -41,13 +41,13 @@ from custody.server.service.stored_vaults import policy_of, vault_in
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 from multisig import CHANGE, RECEIVE, ChangeTo, FeeRate, Sats
 
-# Core's DEFAULT_ANCESTOR_LIMIT: no mempool holds a longer chain of unconfirmed ones.
+# Core's DEFAULT_ANCESTOR_LIMIT: a mempool has no longer chain of unconfirmed transactions.
 MAX_ANCESTORS = 25
 
 
 @dataclass(frozen=True)
 class Child:
-    """A child that was drafted and not yet stored."""
+    """A drafted child, not yet stored."""
 
     parent_id: str
     draft: Draft
@@ -75,10 +75,10 @@ class Accelerating:
         self._limits = limits
 
     def draft(self, db: Session, access: WorkspaceAccess, request: CreatePsbtRequest) -> Child:
-        """It only reads: for a snapshot.
+        """Only reads, for a snapshot.
 
-        Raises NotFound; StateConflict (not on the network, or no change that is free); Invalid (it pays the
-        rate already, or the fee would be above the cap); InsufficientFunds (the change is too small);
+        Raises NotFound; StateConflict (not on the network, or without free change); Invalid (it pays the rate
+        already, or the fee would be above the cap); InsufficientFunds (the change is too small);
         ChainUnavailable.
         """
         assert request.accelerates_psbt_id is not None, "the caller asks for a child"
@@ -90,12 +90,10 @@ class Accelerating:
         vsize = plan.vsize(1, True)  # noqa: FBT003 - the shape Plan asks for
         fee = _fee(_unconfirmed(db, vault, parent), vsize, plan.rate)
         if coin.amount - fee < plan.minimum_change:
-            raise InsufficientFunds(
-                f"Its change of {coin.amount} sat does not pay the {fee} sat that it takes."
-            )
+            raise InsufficientFunds(f"The change of {coin.amount} sat does not cover the fee of {fee} sat.")
         selection = Selection((coin,), Sats(coin.amount - fee), fee)
         lock = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
-        branch, index = _way_back(coin, vault)
+        branch, index = _change_address(coin, vault)
         back = ChangeTo(selection.change, branch, index)
         parts = Parts(policy_of(vault), tuple(coins_to_spend(db, vault.chain, [coin])), (back,), lock)
         draft = Draft(parts.build(), selection, vsize, parts)
@@ -104,7 +102,7 @@ class Accelerating:
     def create(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: CreatePsbtRequest, child: Child
     ) -> CreatePsbtResponse:
-        """Raises Outdated where the change has gone, or this transaction was proposed, meanwhile;
+        """Raises Outdated where the change was spent or this transaction was proposed meanwhile;
         RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
@@ -126,7 +124,9 @@ class Accelerating:
     def within_limits(
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, draft: Draft
     ) -> Movement:
-        """What it counts for the limits. Raises RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable."""
+        """The movement that counts for the limits. Raises RoleLimitExceeded, VaultLimitExceeded,
+        PolicyUnavailable.
+        """
         movement = Movement(draft.selection.fee, self._clock())
         self._limits.require(db, caller, access, vault, movement)
         return movement
@@ -136,17 +136,17 @@ def _free_change(db: Session, vault: Vault, parent: Proposal) -> Utxo:
     """The parent's change, where it is in the mempool and no transaction spends it."""
     if Status(parent.status) is not Status.BROADCASTING:
         raise StateConflict(
-            f"The proposal is {parent.status}; only one that waits in the mempool is accelerated."
+            f"The proposal is {parent.status}; only one that waits in the mempool can be accelerated."
         )
     if parent.replaced_by_id is not None:
         raise StateConflict(
-            f"It was replaced by {parent.replaced_by_id}, and its change goes with it: accelerate or end "
+            f"It was replaced by {parent.replaced_by_id}, so its change may never exist: accelerate or end "
             "that one."
         )
     change = change_of(parent)
     row = None if change is None else db.scalars(_unspent(vault, parent, change.vout)).one_or_none()
     if row is None:
-        raise StateConflict("It has no unconfirmed change that is free to pay for it: replace it instead.")
+        raise StateConflict("It has no unconfirmed change that is free: replace it instead.")
     return utxo_of(row)
 
 
@@ -162,8 +162,8 @@ def _unspent(vault: Vault, parent: Proposal, vout: int) -> Select[ChainCoin]:
     )
 
 
-def _way_back(coin: Utxo, vault: Vault) -> tuple[int, int]:
-    """Where the child's change goes: the change of a token's transaction stays at the vault's own address."""
+def _change_address(coin: Utxo, vault: Vault) -> tuple[int, int]:
+    """The child's change address: for a token's transaction it stays the vault's own address."""
     if coin.branch == RECEIVE:
         return coin.branch, coin.address_index
     return CHANGE, vault.next_change_index

@@ -1,7 +1,7 @@
-"""What bounds a vault beside its limits: it is frozen, pays the address book alone, or is approved by others
-than those who propose.
+"""A vault's controls beside its limits: it may be frozen, bound to the address book, or approved only by
+members other than the maker.
 
-Checked where a proposal is stored, and again where it is approved: what changed since then counts.
+They are checked when a proposal is stored, and again when it is approved.
 """
 
 from sqlalchemy import or_, select
@@ -21,8 +21,7 @@ from custody.server.store.models import AddressBookEntry, EvacuatedVault, Propos
 from multisig import Network, Psbt, encode_address
 from multisig.tokens import Call, Function, token_of_script
 
-# What gives away tokens, or the right to make them. To burn, a vault names itself; a token's own list is no
-# payment.
+# Calls that give away tokens, or the right to mint them.
 _GIVES = frozenset({Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSHIP})
 
 
@@ -43,9 +42,8 @@ def require_thawed(vault: Vault) -> None:
 
 
 def require_listed(db: Session, vault: Vault, psbt: bytes, in_force: AdvisoriesInForce) -> None:
-    """What leaves a vault that is bound to the address book goes to an entry of it, as the bytes that
-    are signed have it. The vault itself needs none, nor the vault that two people said it is evacuated to,
-    while that one can take the coins.
+    """Where the vault is bound to the address book, each destination in the PSBT's bytes must be an entry of
+    it. Excepted are the vault itself, and a fit replacement of an evacuation, which two people confirmed.
 
     Raises NotInAddressBook, which names the addresses.
     """
@@ -56,7 +54,7 @@ def require_listed(db: Session, vault: Vault, psbt: bytes, in_force: AdvisoriesI
 def require_scripts_listed(
     db: Session, vault: Vault, scripts: set[bytes], in_force: AdvisoriesInForce
 ) -> None:
-    """The same of output scripts."""
+    """`require_listed` for output scripts."""
     if not vault.only_address_book:
         return
     network = Network(vault.chain)
@@ -78,13 +76,13 @@ def require_scripts_listed(
     elsewhere = addresses - set(db.scalars(query))
     if elsewhere:
         raise NotInAddressBook(
-            f"The vault {vault.name} pays addresses of the workspace's address book alone. Not in it: "
+            f"The vault {vault.name} pays only addresses of the workspace's address book. Not in it: "
             f"{', '.join(sorted(elsewhere))}."
         )
 
 
 def require_fit(db: Session, replacement: Vault, in_force: AdvisoriesInForce) -> None:
-    """What two people said yes to holds while the replacement can take the coins. Raises VaultFrozen,
+    """The confirmed evacuation may go on only while the replacement is fit. Raises VaultFrozen,
     ReplacementUnfit.
     """
     require_thawed(replacement)
@@ -94,14 +92,14 @@ def require_fit(db: Session, replacement: Vault, in_force: AdvisoriesInForce) ->
 
 
 def require_fit_for_sweep(db: Session, proposal: Proposal, in_force: AdvisoriesInForce) -> None:
-    """The same of the vault that an evacuation's sweep goes to. Raises VaultFrozen, ReplacementUnfit."""
+    """`require_fit` for the replacement that a sweep pays. Raises VaultFrozen, ReplacementUnfit."""
     if proposal.evacuation_id is not None:
         row = db.get_one(EvacuatedVault, (proposal.evacuation_id, proposal.vault_id))
         require_fit(db, db.get_one(Vault, row.replacement_id), in_force)
 
 
 def _destinations(psbt: bytes) -> set[bytes]:
-    """Of bitcoin and of tokens."""
+    """The scripts that get bitcoin or tokens."""
     found: set[bytes] = set()
     for output in Psbt.parse(psbt).outputs:
         payload = token_of_script(output.script_pubkey)
@@ -113,8 +111,7 @@ def _destinations(psbt: bytes) -> set[bytes]:
 
 
 def require_other_maker(db: Session, vault: Vault, proposal: Proposal, user_id: int) -> None:
-    """Where the vault asks for it, nobody approves what they proposed, nor any version of it.
-
+    """Unless the vault lets makers approve, members cannot approve what they proposed, nor any version of it.
     Raises MakerMayNotApprove.
     """
     if vault.maker_may_approve:
@@ -122,5 +119,6 @@ def require_other_maker(db: Session, vault: Vault, proposal: Proposal, user_id: 
     made = select(Proposal.id).where(Proposal.family_id == proposal.family_id, Proposal.created_by == user_id)
     if db.scalars(made.limit(1)).first() is not None:
         raise MakerMayNotApprove(
-            f"You proposed this payment, or a version of it. In the vault {vault.name} others approve it."
+            f"You proposed this payment, or a version of it. In the vault {vault.name} others have to "
+            "approve it."
         )

@@ -124,7 +124,7 @@ class MaximumSend:
         is_whole = sum(coin.amount for coin in coins) == tally.free
         bound_by: wire.Bound = "coins" if is_whole else "transaction"
         amount, room = most_of(coins, plan), None
-        if not _pays_itself(db, vault, intent):
+        if not own_scripts(db, vault, intent):
             room = self._limits.room(db, caller, access, vault)
             limited = most_of(coins, plan, room.least)
             if limited < amount:
@@ -137,18 +137,14 @@ class MaximumSend:
         return Most(amount, selection.fee, len(selection.coins), bound_by, tally, kept_sats, room)
 
 
-def _pays_itself(db: Session, vault: Vault, intent: Intent) -> bool:
-    """Whether a recipient is the vault: what is paid there counts for no limit."""
+def own_scripts(db: Session, vault: Vault, intent: Intent) -> set[bytes]:
+    """The vault's own scripts among the recipients: what is paid to them does not count for limits."""
     scripts = [payment.output.script_pubkey for payment in intent.payments]
-    return db.scalar(_OWN, {"chain": vault.chain, "vault_id": vault.id, "scripts": scripts}) is not None
+    return set(db.scalars(_OWN_SCRIPTS, {"chain": vault.chain, "vault_id": vault.id, "scripts": scripts}))
 
 
-_OWN = (
-    select(WatchedScript.branch)
-    .where(
-        WatchedScript.chain == bindparam("chain"),
-        WatchedScript.script_pubkey.in_(bindparam("scripts", expanding=True)),
-        WatchedScript.vault_id == bindparam("vault_id"),
-    )
-    .limit(1)
+_OWN_SCRIPTS = select(WatchedScript.script_pubkey).where(
+    WatchedScript.chain == bindparam("chain"),
+    WatchedScript.script_pubkey.in_(bindparam("scripts", expanding=True)),
+    WatchedScript.vault_id == bindparam("vault_id"),
 )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from sqlalchemy import ColumnElement, Exists, Select, and_, bindparam, exists, func, or_, select, text, tuple_
+from sqlalchemy import ColumnElement, Exists, Select, and_, exists, func, or_, select, text, tuple_
 from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
@@ -27,7 +27,7 @@ from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
 from custody.server.service.proposals.drafting import Draft, Drafter, plan_of
-from custody.server.service.proposals.maximum import MaximumSend
+from custody.server.service.proposals.maximum import MaximumSend, own_scripts
 from custody.server.service.proposals.naming_coins import named_coins
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
 from custody.server.service.proposals.records import Reader, proposal_records
@@ -36,7 +36,7 @@ from custody.server.service.proposals.signing import APPROVER
 from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
 from custody.server.service.requests.changes import Changes, Outdated
 from custody.server.service.stored_vaults import derive_ahead, policy_of, vault_in
-from custody.server.store.models import PROOFS, Decision, Proposal, Vault, VaultSigner, WatchedScript
+from custody.server.store.models import PROOFS, Decision, Proposal, Vault, VaultSigner
 from custody.server.store.store import within_days
 from multisig import FeeRate, Network, Sats
 
@@ -335,20 +335,11 @@ def _at_next_change(vault: Vault, draft: Draft) -> Draft:
 
 
 def _paid_elsewhere(db: Session, vault: Vault, intent: Intent) -> Sats:
-    """Without payments to the vault itself."""
-    scripts = [payment.output.script_pubkey for payment in intent.payments]
-    values = {"chain": vault.chain, "vault_id": vault.id, "scripts": scripts}
-    own = set(db.scalars(_OWN_SCRIPTS, values))
+    """The amount without payments to the vault itself."""
+    own = own_scripts(db, vault, intent)
     return Sats(
         sum(payment.output.amount for payment in intent.payments if payment.output.script_pubkey not in own)
     )
-
-
-_OWN_SCRIPTS = select(WatchedScript.script_pubkey).where(
-    WatchedScript.chain == bindparam("chain"),
-    WatchedScript.script_pubkey.in_(bindparam("scripts", expanding=True)),
-    WatchedScript.vault_id == bindparam("vault_id"),
-)
 
 
 def _matching(access: WorkspaceAccess, wanted: Filter) -> Select[Proposal]:

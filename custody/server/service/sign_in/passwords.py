@@ -20,7 +20,7 @@ from custody.server.domain.credentials import (
     new_token,
     token_hash,
 )
-from custody.server.domain.errors import Fault, Invalid, RateLimited, Unauthenticated
+from custody.server.domain.errors import Invalid, RateLimited, Unauthenticated
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.mail.jobs import Template, queue_mail
@@ -95,7 +95,7 @@ class PasswordCheck:
             stored = db.get_one(Credential, caller.user_id).password_hash
         if not self._passwords.matches(stored, password):
             sentence = "The password is wrong."
-            raise Invalid(sentence, faults=(Fault("/password", sentence),))
+            raise Invalid.at("/password", sentence)
         with self._store.write() as db:
             self._failures.forget(db, subject)
         return Proven(stored)
@@ -228,5 +228,5 @@ def _owner(db: Session, token: str, now: datetime) -> User:
     ).one_or_none()
     if found is None:
         sentence = "This token was used, was replaced by a newer one, or has expired; ask for another."
-        raise Invalid(sentence, faults=(Fault("/token", sentence),))
+        raise Invalid.at("/token", sentence)
     return found

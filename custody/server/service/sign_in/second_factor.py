@@ -16,7 +16,7 @@ from custody.server.domain.credentials import (
     plain_code,
     recovery_hash,
 )
-from custody.server.domain.errors import Fault, Invalid, NotFound, StateConflict
+from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.totp import SECRET_BYTES, base32, enrolment_uri, find_step
 from custody.server.service.audit.log import AuditLog
@@ -143,7 +143,7 @@ class Authenticators:
         step = find_step(secret, plain_code(code), self._clock(), None) if secret else None
         if step is None:
             sentence = "The code is not the one that the authenticator shows now; check the phone's clock."
-            raise Invalid(sentence, faults=(Fault("/code", sentence),))
+            raise Invalid.at("/code", sentence)
         return step
 
     def _new_recovery_codes(self, db: Session, user_id: int) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller
-from custody.server.domain.errors import Fault, Invalid
+from custody.server.domain.errors import Invalid
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.sign_in.challenges import Challenges, ClientInfo
@@ -93,7 +93,7 @@ class StepUp:
                 self._note(db, caller)
                 return
         sentence = "The code is wrong, was used, or has expired."
-        raise Invalid(sentence, faults=(Fault("/code", sentence),))
+        raise Invalid.at("/code", sentence)
 
     def prove_by_password(self, caller: Caller, password: str) -> None:
         """For an account without a second factor. Raises Invalid, RateLimited."""

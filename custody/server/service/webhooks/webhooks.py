@@ -12,7 +12,7 @@ from custody.schemas import webhooks as wire
 from custody.schemas.webhooks import EVERY_KIND, SECRET_PREFIX, EventKind
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id, new_token
-from custody.server.domain.errors import Fault, Invalid, NotFound, StateConflict
+from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.webhooks import BadUrl, read_url
 from custody.server.service.audit.log import AuditLog
@@ -168,7 +168,7 @@ class Webhooks:
             return str(read_url(text, self._allowed))
         except BadUrl as error:
             sentence = str(error)
-            raise Invalid(sentence, faults=(Fault("/url", sentence),)) from None
+            raise Invalid.at("/url", sentence) from None
 
     @staticmethod
     def _require_room(db: Session, access: WorkspaceAccess, url: str) -> None:
@@ -216,7 +216,7 @@ def _kinds(given: Sequence[str]) -> list[str]:
     for place, kind in enumerate(given):
         if kind not in known:
             sentence = f"There is no kind of event named {kind!r}."
-            raise Invalid(sentence, faults=(Fault(f"/kinds/{place}", sentence),))
+            raise Invalid.at(f"/kinds/{place}", sentence)
     return sorted({str(kind) for kind in given})
 
 

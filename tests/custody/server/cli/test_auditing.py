@@ -123,7 +123,7 @@ class TestVerify:
         change(state, delete(AuditHead).where(AuditHead.chain_id == "workspace:1"))
         answer = audit("checkpoint", "--state", state)
         assert answer.exit_code == 1
-        assert "workspace:1 is not what the last checkpoint of it says" in answer.stderr
+        assert "workspace:1 contradicts its last checkpoint" in answer.stderr
 
 
 class TestExport:
@@ -161,7 +161,7 @@ class TestExport:
             == Exit.USAGE
         )
         wrong = audit("verify-export", file, *given[:3], "2" * 64)
-        assert (wrong.exit_code, "none of the keys" in wrong.stderr) == (1, True)
+        assert (wrong.exit_code, "not a trusted key" in wrong.stderr) == (1, True)
 
     def test_a_changed_cell_is_named(self, export: Path) -> None:
         export.write_bytes(export.read_bytes().replace(b"user 2", b"user 1"))

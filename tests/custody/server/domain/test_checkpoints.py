@@ -83,10 +83,10 @@ def change(number: int, old: bytes, new: bytes) -> Callable[[list[bytes]], list[
 @pytest.mark.parametrize(
     ("act", "at", "sentence"),
     [
-        (change(2, b'"size":20', b'"size":21'), 2, "its signature is not good"),
-        (change(2, b"2026-03-02", b"2026-03-09"), 2, "its signature is not good"),
-        (change(2, KEY.encode(), public_key_of(OTHER).encode()), 2, "none of the keys"),
-        (change(2, KEY.encode(), b"f" * 64), 2, "none of the keys"),
+        (change(2, b'"size":20', b'"size":21'), 2, "its signature is not valid"),
+        (change(2, b"2026-03-02", b"2026-03-09"), 2, "its signature is not valid"),
+        (change(2, KEY.encode(), public_key_of(OTHER).encode()), 2, "not a trusted key"),
+        (change(2, KEY.encode(), b"f" * 64), 2, "not a trusted key"),
         (change(2, b'"size":20', b'"size": 20'), 2, "is not a checkpoint"),
         (change(2, b'"version":1', b'"version":2'), 2, "is not a checkpoint"),
         (change(2, b'"size":20', b'"size":2e1'), 2, "is not a checkpoint"),
@@ -102,7 +102,7 @@ def change(number: int, old: bytes, new: bytes) -> Callable[[list[bytes]], list[
             2,
             "names 9 rows of platform after 10",
         ),
-        (lambda given: [given[0], line(2, digest_of(given[0][:-1]), secret=OTHER)], 2, "none of the keys"),
+        (lambda given: [given[0], line(2, digest_of(given[0][:-1]), secret=OTHER)], 2, "not a trusted key"),
     ],
 )
 def test_the_first_line_that_is_wrong_is_named(
@@ -116,7 +116,9 @@ def test_the_first_line_that_is_wrong_is_named(
 
 def test_a_key_that_is_no_point_signs_nothing() -> None:
     forged = change(1, KEY.encode(), b"f" * 64)(lines(1))
-    assert read(forged, frozenset({"f" * 64})).fault == LineFault(1, "was changed: its signature is not good")
+    assert read(forged, frozenset({"f" * 64})).fault == LineFault(
+        1, "was changed: its signature is not valid"
+    )
 
 
 def test_what_a_power_cut_left_of_a_line_counts_for_nothing() -> None:

@@ -59,7 +59,7 @@ def test_a_tie_goes_to_the_even_cent():
         (HEAD + "2026-05-01,EUR,0.00\n", "the rate"),
         (HEAD + '2026-05-01,EUR,"8,5"\n', "the rate"),
         (HEAD + "2026-05-01,EUR,٨\n", "the rate"),
-        (HEAD + "2026-05-01,EUR,8\n2026-05-02,USD,8\n", "keep to one"),
+        (HEAD + "2026-05-01,EUR,8\n2026-05-02,USD,8\n", "use one currency"),
         (HEAD + "2026-05-01,EUR,8\n2026-05-01,EUR,8\n", "a second time"),
         (HEAD + '2026-05-01,EUR,"8\n', "no CSV"),
         (HEAD + "2026-05-01,EUR,8\n" * (MAX_DAYS + 1), "more than"),

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from custody.server.domain.audit import GENESIS, AuditRow, ChainedRow, Mark, event_hash
 from custody.server.domain.export import (
     COLUMNS,
+    ExportSummary,
     NotAnExport,
-    Seen,
     find_export_fault,
     read_csv,
     restore,
@@ -41,8 +41,8 @@ def _lines(text: str) -> list[str]:
     return list(io.StringIO(text, newline=""))
 
 
-def check(rows, marks=None) -> tuple[Seen, str | None]:
-    seen = Seen()
+def check(rows, marks=None) -> tuple[ExportSummary, str | None]:
+    seen = ExportSummary()
     fault = find_export_fault(rows, seen, marks)
     return seen, fault and f"{fault.position}: {fault.sentence}"
 

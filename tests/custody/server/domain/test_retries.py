@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from custody.server.domain.retries import (
     AFTER_A_HANG,
     GIVEN_UP_AFTER,
-    LONGEST_PEACE,
+    LONGEST_PAUSE,
     RETRIES,
-    SHORTEST_PEACE,
+    SHORTEST_PAUSE,
     is_hopeless,
     next_attempt,
     quiet_until,
@@ -30,12 +30,12 @@ def test_it_is_given_up_after_three_days_however_few_the_attempts() -> None:
 
 
 def test_the_longer_a_receiver_fails_the_longer_it_is_left_in_peace() -> None:
-    assert quiet_until(START, START) == START + SHORTEST_PEACE
+    assert quiet_until(START, START) == START + SHORTEST_PAUSE
     assert quiet_until(START, START, hung=True) == START + AFTER_A_HANG
     later = START + timedelta(hours=1)
     assert quiet_until(START, later) == later + timedelta(minutes=7, seconds=30)
     days = START + timedelta(days=2)
-    assert quiet_until(START, days) == days + LONGEST_PEACE
+    assert quiet_until(START, days) == days + LONGEST_PAUSE
 
 
 def test_a_receiver_is_hopeless_after_five_days() -> None:

@@ -9,7 +9,7 @@ import pytest
 from custody.schemas.proposals import Advice, TroubleKind
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.lifecycle import REPLACEABLE, Observation
-from custody.server.domain.trouble import GRACE, PATIENCE, Whose, advice_for, kind_of, words_of
+from custody.server.domain.trouble import GRACE, PATIENCE, Rival, advice_for, kind_of, words_of
 from multisig import FeeRate
 
 MOMENT = timedelta(microseconds=1)
@@ -20,18 +20,18 @@ B, P, I = Status.BROADCASTING, Status.PENDING, Status.INVALIDATED  # noqa: E741
 @pytest.mark.parametrize(
     ("status", "seen", "rival", "waited", "is_lost", "is_cheap", "expected"),
     [
-        (B, SEEN, Whose.NOBODYS, PATIENCE, False, True, "slow"),
-        (B, SEEN, Whose.NOBODYS, PATIENCE, False, False, None),
-        (B, SEEN, Whose.NOBODYS, PATIENCE - MOMENT, False, True, None),
-        (B, ABSENT, Whose.NOBODYS, GRACE, False, True, "not-in-mempool"),
-        (B, ABSENT, Whose.NOBODYS, GRACE - MOMENT, False, True, None),
-        (B, ABSENT, Whose.VERSION, GRACE, False, False, "conflict"),
-        (B, ABSENT, Whose.OTHER, MOMENT, False, False, "conflict"),
-        (P, ABSENT, Whose.OTHER, MOMENT, False, False, "conflict"),
-        (P, ABSENT, Whose.VERSION, PATIENCE, False, True, None),
-        (P, ABSENT, Whose.NOBODYS, PATIENCE, False, True, None),
-        (I, ABSENT, Whose.OTHER, MOMENT, True, False, "double-spent"),
-        (I, ABSENT, Whose.VERSION, MOMENT, False, False, None),
+        (B, SEEN, Rival.NONE, PATIENCE, False, True, "slow"),
+        (B, SEEN, Rival.NONE, PATIENCE, False, False, None),
+        (B, SEEN, Rival.NONE, PATIENCE - MOMENT, False, True, None),
+        (B, ABSENT, Rival.NONE, GRACE, False, True, "not-in-mempool"),
+        (B, ABSENT, Rival.NONE, GRACE - MOMENT, False, True, None),
+        (B, ABSENT, Rival.VERSION, GRACE, False, False, "conflict"),
+        (B, ABSENT, Rival.OTHER, MOMENT, False, False, "conflict"),
+        (P, ABSENT, Rival.OTHER, MOMENT, False, False, "conflict"),
+        (P, ABSENT, Rival.VERSION, PATIENCE, False, True, None),
+        (P, ABSENT, Rival.NONE, PATIENCE, False, True, None),
+        (I, ABSENT, Rival.OTHER, MOMENT, True, False, "double-spent"),
+        (I, ABSENT, Rival.VERSION, MOMENT, False, False, None),
     ],
 )
 def test_the_table(status, seen, rival, waited, is_lost, is_cheap, expected):
@@ -39,7 +39,7 @@ def test_the_table(status, seen, rival, waited, is_lost, is_cheap, expected):
 
 
 def test_what_is_over_or_mined_is_in_no_trouble():
-    for status, seen, rival in product(set(Status) - REPLACEABLE - {I}, Observation, Whose):
+    for status, seen, rival in product(set(Status) - REPLACEABLE - {I}, Observation, Rival):
         assert kind_of(status, seen, rival, PATIENCE, is_lost=True, is_cheap=True) is None
 
 

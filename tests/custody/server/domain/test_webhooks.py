@@ -11,9 +11,9 @@ from custody.schemas.proposals import ProposalStatus
 from custody.schemas.webhooks import EventKind
 from custody.server.domain.webhooks import (
     CARRIES,
+    EVENT_OF_ACTION,
     SPECIAL_IPV4,
     SPECIAL_IPV6,
-    TOLD_BY_AUDIT,
     BadUrl,
     WebhookUrl,
     carried,
@@ -56,7 +56,7 @@ def test_a_webhook_wants_its_kinds_or_all() -> None:
 def test_what_the_log_tells_of_is_told_of_by_nothing_else() -> None:
     """A status is told by the lifecycle; an action of the log that stood for one would tell of it twice."""
     statuses = {kind_of_status(each) for each in ProposalStatus if each is not ProposalStatus.PENDING}
-    assert not statuses & set(TOLD_BY_AUDIT.values())
+    assert not statuses & set(EVENT_OF_ACTION.values())
 
 
 GOOD = (

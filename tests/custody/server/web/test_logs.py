@@ -11,7 +11,7 @@ from sqlalchemy import delete
 from custody.schemas.logs import AuditLogEntry
 from custody.server.domain.audit import Category, ChainedRow
 from custody.server.domain.credentials import Caller
-from custody.server.domain.export import Seen, find_export_fault, read_csv, write_csv
+from custody.server.domain.export import ExportSummary, find_export_fault, read_csv, write_csv
 from custody.server.service.audit import names as audit_names
 from custody.server.service.audit import reading as logs
 from custody.server.service.system import place_of
@@ -196,7 +196,7 @@ class TestExport:
         text = ok(alice.get(EXPORT, **HERE))["csv"]
         cells = [cell for row in csv.reader(io.StringIO(text, newline="")) for cell in row]
         assert [cell for cell in cells if cell.startswith(("=", "-", "@", "\t", "\r"))] == []
-        seen = Seen()
+        seen = ExportSummary()
         assert find_export_fault(read_csv(io.StringIO(text, newline="")), seen) is None
         assert seen.gaps == 0
 

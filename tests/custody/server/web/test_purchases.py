@@ -200,7 +200,7 @@ class TestSecret:
         command = ["admin", "webhook-secret", "--set", "--state", str(tmp_path / "state")]
         answer = CliRunner().invoke(app, command, input=f"{key}\n")
         assert answer.exit_code == Exit.USAGE
-        assert "That is no key" in answer.stderr
+        assert "That is not a key" in answer.stderr
 
 
 class TestSignedNonsense:

@@ -61,7 +61,7 @@ EXPLAINED = {
         "The workspace is on", "User ", "The password is wrong", "This token was used", "There is no",
         "member ",
     ),
-    "what no program is ever given": ("No program is given",),
+    "what no program is ever given": ("A program cannot be given",),
     "a password that is guessed too easily": ("This password is guessed",),
     "a text that is a signed document": ("This is no list of advisories",),
     "JSON can write characters that no text can hold": ("a text holds U+0000",),

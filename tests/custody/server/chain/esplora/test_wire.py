@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from custody.server.chain.esplora import EsploraBackend
-from custody.server.chain.esplora.pace import LONGEST_PEACE, LONGEST_RETRY_AFTER, Pace
+from custody.server.chain.esplora.pace import LONGEST_PAUSE, LONGEST_RETRY_AFTER, Pace
 from custody.server.chain.esplora.wire import DEADLINE_SECONDS, MAX_BODY_BYTES, MAX_VALUES, Wire, check_url
 from custody.server.domain.errors import ChainUnavailable
 from multisig.network import Network
@@ -235,7 +235,7 @@ class TestPeace:
             clock.now += 0.5
         gaps = [later - earlier for earlier, later in pairwise(attempts)]
         assert gaps[:9] == [1, 2, 4, 8, 16, 32, 64, 128, 256]
-        assert set(gaps[9:]) == {LONGEST_PEACE}
+        assert set(gaps[9:]) == {LONGEST_PAUSE}
 
     def test_a_success_begins_anew(self, explorer, clock):
         for _ in range(5):

@@ -144,7 +144,7 @@ class TestTwoPeople:
         ok(erin.post("/api/v1/revoke-key", {"key_id": key["ID"], "reason": "superseded"}))
         ok(register_key(erin, seed(10)))
         (shown,) = ok(dora.get("/api/v1/changes", workspace_id=1, change_id=change["change_id"]))
-        assert (shown["plan"], "another one by now" in shown["no_plan"]) == (None, True)
+        assert (shown["plan"], "has changed since" in shown["no_plan"]) == (None, True)
         refused(confirm(dora, change), 409, "STATE_CONFLICT")
         assert ok(desk.admin.get("/api/v1/evacuations", workspace_id=1)) == []
 
@@ -261,7 +261,7 @@ class TestPlan:
         plan = plan_of(desk, keys)
         assert (plan["vaults"][0]["cannot"], len(plan["substitutes"])) == (None, 3)
         found = ok(desk.signers["alice"].post("/api/v1/preview-evacuation", body_of(keys)))
-        assert "another member asks" in found["vaults"][0]["cannot"]
+        assert "another member has to ask" in found["vaults"][0]["cannot"]
         assert found["substitutes"] == [], "names of members who sign nothing are for who may start one"
 
 
@@ -494,7 +494,7 @@ class TestWork:
         ok(remove(desk.admin, desk.user_ids["dora"]))
         desk.settle()
         (row,) = report(desk)["vaults"]
-        assert (row["stage"], "another member sweeps again" in row["reason"]) == ("left", True)
+        assert (row["stage"], "another member has to sweep again" in row["reason"]) == ("left", True)
         ok(again(desk, row["vault_id"]))
         desk.settle()
         assert stages(desk) == ["awaiting-approval"]

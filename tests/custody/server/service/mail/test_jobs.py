@@ -207,7 +207,7 @@ def test_links_lead_to_https_or_to_this_machine_or_nowhere():
         "https://custody.example.org/?a=b",
         "https://custody.example.org/#a",
     ):
-        with pytest.raises(CannotMail, match="no address for links"):
+        with pytest.raises(CannotMail, match="is not a URL for links"):
             MailJobs(Post(), {}, url)
     for url in ("https://custody.example.org/app/", "http://127.0.0.1:8080", None):
         MailJobs(Post(), {}, url)

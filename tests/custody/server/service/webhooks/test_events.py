@@ -7,7 +7,7 @@ from sqlalchemy import event
 
 from custody.schemas.webhooks import EventKind
 from custody.server.domain.audit import Category
-from custody.server.domain.webhooks import CARRIES, TOLD_BY_AUDIT
+from custody.server.domain.webhooks import CARRIES, EVENT_OF_ACTION
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.service.webhook_events import WEBHOOK
 from custody.server.store.models import Job, WebhookDelivery
@@ -279,7 +279,7 @@ def test_nothing_told_of_has_words_of_people_in_it(funded: Desk) -> None:
 
 def test_an_action_of_the_log_that_is_told_of_cannot_be_recorded_without_saying_what(desk: Desk) -> None:
     services = desk.world.platform.services
-    action = next(iter(TOLD_BY_AUDIT))
+    action = next(iter(EVENT_OF_ACTION))
     with services.store.write() as db:
         access = place_of(db, desk.workspace_id)
         with pytest.raises(AssertionError, match=action):
