@@ -1,7 +1,8 @@
 """The platform's own secrets, in a file beside the database, and the database's secrets that they encrypt.
 
-A copy of the database alone signs in as no user and signs no webhook delivery. Each kind may have several
-secrets, the newest first: the first encrypts, and all of them decrypt until an operator drops the old ones.
+With a copy of the database alone one cannot sign in as any user or sign webhook deliveries. Each kind may
+have several secrets, the newest first: the first encrypts, and all of them decrypt until the operator drops
+the old ones.
 """
 
 import fcntl
@@ -30,13 +31,13 @@ SECRET_BYTES: Final = 32
 
 
 class Purpose(StrEnum):
-    """What a secret is for; none serves two."""
+    """What a secret is for; no secret serves two purposes."""
 
     TOTP = "totp"  # encrypts the secrets of authenticators
-    PURCHASE_WEBHOOK = "purchase-webhook"  # what the purchase provider signs with
+    PURCHASE_WEBHOOK = "purchase-webhook"  # verifies the purchase provider's signatures
     CHECKPOINT = "checkpoint"  # signs the audit log's checkpoints
-    WEBHOOK = "webhook"  # encrypts the secrets that sign what webhooks are told
-    IDENTITY_PROVIDER = "identity-provider"  # encrypts what we prove ourselves to identity providers with
+    WEBHOOK = "webhook"  # encrypts the secrets that sign webhook deliveries
+    IDENTITY_PROVIDER = "identity-provider"  # encrypts the client secrets at identity providers
 
 
 class _Stored(BaseModel):
@@ -49,9 +50,7 @@ Kept = dict[Purpose, tuple[bytes, ...]]
 
 
 class Secrets:
-    """``path`` is made (0600) with one secret of each kind at the first use. Several servers share one
-    copy.
-    """
+    """``path`` is created (0600) with one secret of each kind at first use. All servers share one copy."""
 
     def __init__(self, path: Path, random: RandomBytes) -> None:
         self._path = path
@@ -75,9 +74,7 @@ class Secrets:
         self._change(lambda secrets: {**secrets, purpose: (secret, *secrets.get(purpose, ()))})
 
     def drop(self, purpose: Purpose, old: Collection[bytes]) -> None:
-        """Removes exactly these: a secret that another process added since then stays, and so does the one
-        that it replaced.
-        """
+        """Removes exactly these; secrets that another process added meanwhile stay."""
         self._change(
             lambda secrets: {
                 **secrets,
@@ -103,7 +100,7 @@ class Secrets:
         }
 
     def _change(self, change: Callable[[Kept], Kept]) -> Kept:
-        """Under a lock that other processes respect; the file is replaced whole or not at all."""
+        """Replaces the file atomically, under a lock between processes."""
         with _alone(self._path.with_suffix(".lock")):
             changed = change(self._read())
             draft = self._path.with_suffix(".new")
@@ -118,9 +115,7 @@ class Secrets:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Commands and servers on one machine change the file one after the other. The kernel frees the lock of a
-    process that dies.
-    """
+    """A lock between the processes of one machine, which the kernel releases when a process dies."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -140,8 +135,8 @@ def _write(secrets: Kept) -> bytes:
 class TotpSecrets:
     """Secrets of authenticators, encrypted with the platform's secret for them.
 
-    Seal inside the transaction that stores. A rotation re-encrypts in a transaction of its own, so that
-    nothing sealed with an old secret can be stored after it.
+    Call ``seal`` inside the transaction that stores: a rotation re-encrypts in a transaction of its own, so
+    nothing that was sealed with an old secret is stored after it.
     """
 
     def __init__(self, secrets: Secrets) -> None:
@@ -151,8 +146,8 @@ class TotpSecrets:
         return self._secrets.cipher(Purpose.TOTP).encrypt(secret)
 
     def open(self, sealed: bytes) -> bytes | None:
-        """None where no secret of the platform decrypts it: the file of secrets was lost, and only recovery
-        codes are left.
+        """None where no secret of the platform decrypts it: the file was lost, and users need recovery
+        codes.
         """
         with suppress(InvalidToken):
             return self._secrets.cipher(Purpose.TOTP).decrypt(sealed)
@@ -172,8 +167,8 @@ class TotpSecrets:
 
 
 class ClientSecrets:
-    """What the platform proves itself to identity providers with. As for `TotpSecrets`, seal inside the
-    transaction that stores.
+    """The client secrets at identity providers. As with `TotpSecrets`, seal inside the transaction that
+    stores.
     """
 
     def __init__(self, secrets: Secrets) -> None:
@@ -183,7 +178,7 @@ class ClientSecrets:
         return self._secrets.cipher(Purpose.IDENTITY_PROVIDER).encrypt(secret.encode())
 
     def open(self, sealed: bytes) -> str | None:
-        """None where no secret of the platform decrypts it: an owner enters it again."""
+        """None where no secret of the platform decrypts it: an owner has to enter it again."""
         with suppress(InvalidToken):
             return self._secrets.cipher(Purpose.IDENTITY_PROVIDER).decrypt(sealed).decode()
         log.error("a provider's secret cannot be read: is this the file of secrets it was stored with?")
@@ -219,10 +214,8 @@ class WebhookSecrets:
         return self._secrets.cipher(Purpose.WEBHOOK).encrypt(secret.encode())
 
     def that_sign(self, webhook: Webhook, now: datetime) -> list[str]:
-        """The newest first, then the one before it while receivers may still know only that one.
-
-        Empty where no secret of the platform decrypts them: the file of secrets was lost, and a rotation
-        makes a new one.
+        """The newest first, then the former one while it is still valid. Empty where no secret of the
+        platform decrypts them: the file was lost, and a rotation makes a new one.
         """
         sealed = [webhook.sealed_secret]
         if webhook.sealed_old_secret is not None and webhook.old_secret_until is not None:

@@ -83,9 +83,7 @@ class SignInServices:
 
     @property
     def mail_makers(self) -> Mapping[Template, Maker]:
-        """By template, the functions that make the secrets in a mail. A secret is made by the use case that
-        accepts it.
-        """
+        """By template, the functions that create the secrets in a mail."""
         return {Template.PASSWORD_RESET: self.password_changes.make_token}
 
 

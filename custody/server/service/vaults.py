@@ -55,7 +55,7 @@ from multisig import (
 from multisig import Vault as Policy
 
 SCRIPT_TYPE = "p2wsh"
-# Of each branch. Every watched script is asked for at each block.
+# Addresses of each branch. Every watched script costs time at each block.
 MAX_RESCAN = 10_000
 RESCAN_TURN = 100
 
@@ -70,9 +70,9 @@ class Vaults:
     def create(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.CreateWalletRequest
     ) -> wire.Vault:
-        """A vault on the lowest unused BIP-48 account of each signer, which no other vault ever takes.
+        """A vault on the lowest unused BIP-48 account of each signer, which no other vault ever uses.
 
-        Raises Invalid (network, limit, a signer who is no member or has no active key), StateConflict (the
+        Raises Invalid (network, limit, a signer who is not a member or has no active key), StateConflict (the
         name is taken), KeyAccountsExhausted.
         """
         if request.network != access.network:
@@ -100,13 +100,12 @@ class Vaults:
         return made.model_copy(update={"warnings": _warnings(policy)})
 
     def rescan(self, store: Store, vault_id: str, addresses: int) -> None:
-        """The operator's: watches the first ``addresses`` of both branches, so that the next look at the
-        chain finds what was paid beyond the gap. In small turns: deriving takes a while.
-
-        Raises NotFound, Invalid.
+        """For the operator: watches the first ``addresses`` of both branches, so that the next poll finds
+        payments beyond the gap. It takes several transactions, for deriving takes a while. Raises NotFound,
+        Invalid.
         """
         if not 0 < addresses <= MAX_RESCAN:
-            raise Invalid(f"A rescan looks at 1 to {MAX_RESCAN} addresses.")
+            raise Invalid(f"A rescan takes 1 to {MAX_RESCAN} addresses.")
         for count in (*range(RESCAN_TURN, addresses, RESCAN_TURN), addresses):
             with store.write() as db:
                 vault = db.get(Vault, vault_id)
@@ -121,7 +120,7 @@ class Vaults:
     def in_workspace(
         self, db: Session, access: WorkspaceAccess, wanted: wire.VaultsQuery
     ) -> list[wire.Vault]:
-        """The workspace's vaults, the oldest first: those that are wanted. Raises NotFound (``after``)."""
+        """The workspace's vaults that match, the oldest first. Raises NotFound (``after``)."""
         return vault_records(db, self._limits, list(db.scalars(_wanted(db, access, wanted))))
 
     @staticmethod
@@ -141,7 +140,7 @@ class Vaults:
             raise Invalid.at(pointer, f"User {user_id} is not a member of this workspace.")
         key = active_key(db, user_id, access.network)
         user = db.get_one(User, user_id)
-        # E-mail addresses are for who manages the members.
+        # Only managers of members may see e-mail addresses.
         who = full_name(user.first_name, user.surname) or f"member {user_id}"
         if key is None:
             raise Invalid.at(pointer, f"{who} has no active key on {network_words(access.network)}.")
@@ -155,7 +154,7 @@ class Vaults:
         if account is None:
             raise KeyAccountsExhausted(
                 f"Every vault account that {who} has registered is used by another vault. "
-                "Each vault takes one of each signer's: ask that signer to register more, with `signerd "
+                "Each vault needs an unused one of each signer: ask that signer to register more, with `signerd "
                 "register`.",
                 faults=(Fault(pointer, "No unused account is left.", "exhausted"),),
             )
@@ -229,9 +228,7 @@ def _origin_key(key: Key, account: KeyAccount) -> OriginKey:
 
 
 def _warnings(policy: Policy) -> list[str] | None:
-    """S27: where two quorums need not have a member in common, a lying platform or a mistake can have one
-    invoice paid twice.
-    """
+    """S27: with disjoint quorums, a lying platform or a mistake can get one invoice paid twice."""
     if not policy.has_disjoint_quorums:
         return None
     m, n = policy.threshold, len(policy.cosigners)
@@ -251,7 +248,7 @@ def _limit(text: str) -> Sats:
 
 
 def vault_names(db: Session, access: WorkspaceAccess, wanted: wire.VaultsQuery) -> list[wire.VaultName]:
-    """Of the vaults that `Vaults.in_workspace` would tell of. Raises NotFound (``after``)."""
+    """The names of the vaults that `Vaults.in_workspace` would return. Raises NotFound (``after``)."""
     query = _wanted(db, access, wanted).with_only_columns(Vault.id, Vault.name, Vault.frozen_at)
     return [
         wire.VaultName(id=vault_id, name=name, is_frozen=frozen_at is not None)
@@ -274,7 +271,7 @@ def _wanted(db: Session, access: WorkspaceAccess, wanted: wire.VaultsQuery) -> S
 
 
 def vault_records(db: Session, limits: Limits, vaults: Sequence[Vault]) -> list[wire.Vault]:
-    """In the order given. Where the policies cannot be read, every record says so in place of the limits."""
+    """In the given order. Where the policies cannot be read, the records have ``limit_error`` instead."""
     ids = [vault.id for vault in vaults]
     signers, balances = _signers(db, ids), balances_of(db, ids)
     known, trouble = _limits(db, limits, vaults)

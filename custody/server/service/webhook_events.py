@@ -51,14 +51,12 @@ class WebhookEvents:
         self._random = random
 
     def tell(self, db: Session, workspace_id: int, kind: EventKind, data: Mapping[str, Any]) -> None:
-        """Where no webhook of the workspace subscribes to the kind, this reads one index and writes
-        nothing.
-        """
+        """Writes nothing where no webhook of the workspace subscribes to the kind."""
         self.tell_all(db, [Told(workspace_id, kind, data)])
 
     def tell_all(self, db: Session, told: Collection[Told]) -> None:
-        """All in this order, by as many statements as one: a block may bring thousands of deposits, and all
-        writers wait for the process that stores them.
+        """Writes all in this order, with as many statements as for one: a block may have thousands of
+        deposits, and other writers wait.
         """
         listening = defaultdict[int, list[tuple[str, list[str]]]](list)
         for some in chunks({one.workspace_id for one in told}):
@@ -72,18 +70,18 @@ class WebhookEvents:
 
     @staticmethod
     def is_anybody_listening(db: Session, workspace_id: int) -> bool:
-        """Whether the workspace has a webhook that is on."""
+        """Whether the workspace has an enabled webhook."""
         return db.execute(_LISTENING, {"workspace_ids": [workspace_id]}).first() is not None
 
     def ping(self, db: Session, webhook: Webhook) -> WebhookDelivery:
-        """To this webhook alone, whatever kinds it subscribes to."""
+        """Sends a ping to this webhook only, whatever kinds it subscribes to."""
         told = Told(webhook.workspace_id, EventKind.PING, {"webhook_id": webhook.id})
         (delivery_id,) = self._write(db, [(told, [webhook.id])])
         return db.get_one(WebhookDelivery, delivery_id)
 
     def _write(self, db: Session, wanted: Sequence[tuple[Told, Sequence[str]]]) -> list[str]:
-        """``wanted``: what is told, and the ids of the webhooks that subscribe to it. The ids of the
-        deliveries.
+        """``wanted``: events, and the ids of the webhooks that subscribe to each. Returns the deliveries'
+        ids.
         """
         if not wanted:
             return []
@@ -129,7 +127,7 @@ _LISTENING = (
     .where(Webhook.workspace_id.in_(_WORKSPACES), Webhook.disabled_at.is_(None))
     .order_by(Webhook.created_at, Webhook.id)
 )
-# The newest of each by its index: a plain maximum of several groups would read all their events.
+# A subquery for each workspace uses the index: a maximum with GROUP BY would read all their events.
 _NEWEST = select(
     Workspace.id,
     select(func.max(WebhookEvent.sequence))
@@ -145,7 +143,7 @@ def _newest_sequences(db: Session, workspace_ids: Collection[int]) -> dict[int, 
 
 
 def event_data(proposal: Proposal, **more: object) -> dict[str, Any]:
-    """The proposal as it is now. ``more``: what a kind carries besides."""
+    """The event data of a proposal. ``more``: further fields of the kind."""
     return {
         "psbt_id": proposal.id,
         "vault_id": proposal.vault_id,
@@ -167,11 +165,11 @@ def tell_status(events: WebhookEvents, db: Session, proposal: Proposal) -> None:
 
 
 def tell_trouble(events: WebhookEvents, db: Session, proposal: Proposal, kind: TroubleKind | None) -> None:
-    """Tells that something is wrong with its transaction by now, or nothing any more, where that is news."""
+    """Notifies of a change of the transaction's trouble."""
     told = proposal.told_trouble
     is_invalidated = proposal.status == ProposalStatus.INVALIDATED.value
     if kind == told or (kind is None and is_invalidated and proposal.trouble == TroubleKind.CONFLICT):
-        # The watcher says next what the conflict of an invalidated one has become.
+        # The watcher next finds out what has become of the conflict.
         return
     proposal.told_trouble = kind
     about = EventKind.PROPOSAL_TROUBLE_ENDED if kind is None else EventKind.PROPOSAL_TROUBLED
@@ -179,7 +177,7 @@ def tell_trouble(events: WebhookEvents, db: Session, proposal: Proposal, kind: T
 
 
 def tell_token(events: WebhookEvents, db: Session, proposal: Proposal) -> None:
-    """Tells how the token or the call stands that the proposal's family is of, where that is news."""
+    """Notifies of a change of the status of the family's token or call."""
     # A token's family begins with a version that carries its data.
     is_other = proposal.family_id == proposal.id and proposal.op_return_hex is None
     if is_other or not events.is_anybody_listening(db, proposal.workspace_id):
@@ -215,7 +213,7 @@ _CALL_OF = select(ContractCall).where(ContractCall.family_id == bindparam("famil
 
 
 def tell_revoked(events: WebhookEvents, db: Session, key: Key) -> None:
-    """Tells every workspace with a vault that the key has a place in."""
+    """Notifies every workspace with a vault of which the key is a signer's."""
     places = (
         select(Vault.workspace_id, Vault.id)
         .join(VaultSigner, VaultSigner.vault_id == Vault.id)
@@ -236,7 +234,7 @@ def tell_revoked(events: WebhookEvents, db: Session, key: Key) -> None:
 
 
 class ToldCoin(NamedTuple):
-    """What a webhook hears of a coin. ``vault_id`` is None for one in a member's profile."""
+    """A coin's event. ``vault_id`` is None for a coin of a member's profile."""
 
     kind: EventKind
     vault_id: str | None
@@ -245,7 +243,6 @@ class ToldCoin(NamedTuple):
 
     @classmethod
     def of(cls, coin: ChainCoin, kind: EventKind) -> Self:
-        """As the coin is now."""
         data = {
             "vault_id": coin.vault_id,
             "txid": coin.txid,
@@ -259,12 +256,12 @@ class ToldCoin(NamedTuple):
 
 @dataclass(frozen=True)
 class Deposits:
-    """Tells of coins that a vault received. The vault's own proposals tell of themselves."""
+    """Notifies of deposits to vaults; the vaults' own proposals have events of their own."""
 
     events: WebhookEvents
 
     def tell(self, db: Session, told: Sequence[ToldCoin]) -> None:
-        """A coin in a member's own profile does not concern the workspace."""
+        """Coins of members' profiles are not notified: they do not concern the workspace."""
         workspaces = _workspaces_of(db, {one.vault_id for one in told if one.vault_id is not None})
         own = _own(db, {one.txid for one in told if one.vault_id is not None})
         self.events.tell_all(

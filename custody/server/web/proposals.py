@@ -57,7 +57,7 @@ from custody.server.service.proposals.forwarding import ForwardDraft
 from custody.server.service.proposals.proposals import Filter, Page, Prepared, no_such_proposal
 from custody.server.service.proposals.proving import ProofDraft
 from custody.server.service.proposals.replacing import Version
-from custody.server.service.proposals.verifying import Sought, Verified, read_returned, verify_returned
+from custody.server.service.proposals.verifying import ExpectedSpend, Verified, read_returned, verify_returned
 from custody.server.service.requests.changes import MAX_TRIES, Outdated, read_revision
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
@@ -159,12 +159,12 @@ def _approve_or_decline(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
         return _submit(call, db, verify_returned(returned, _expect(call, db)))
 
 
-def _look(call: Call[SignPsbtRequest]) -> Sought:
+def _look(call: Call[SignPsbtRequest]) -> ExpectedSpend:
     with call.services.store.read() as db:
         return _expect(call, db)
 
 
-def _expect(call: Call[SignPsbtRequest], db: Session) -> Sought:
+def _expect(call: Call[SignPsbtRequest], db: Session) -> ExpectedSpend:
     access = call.enter(db, call.body.workspace_id)
     return call.services.signing.expect(db, call.caller, access, call.body)
 

@@ -29,7 +29,9 @@ MAX_LINES: Final = 20
 
 @dataclass(frozen=True)
 class Item:
-    """One thing that waits. ``plain`` has no amount and no address; ``detailed`` has, for users who chose it."""
+    """One thing that waits. ``plain`` has no amount and no address; ``detailed`` is for users who chose
+    it.
+    """
 
     id: str
     plain: str

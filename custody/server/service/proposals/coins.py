@@ -1,10 +1,10 @@
 """A vault's coins: which may be spent, and locking the chosen ones.
 
-Anyone can send coins to a vault, so it may hold any number of them. A bounded number is read: a selection
-needs the largest, those about as large as what is paid, and a few small ones.
+Anyone can send coins to a vault, so it may have any number of them. A bounded number is read: the largest,
+those about as large as the payment, and a few small ones.
 
-The coins at a vault's own ``address`` matter to its tokens: a token's transaction begins with one, for its
-first input tells who calls (CPT-1).
+Tokens need the coins at a vault's own ``address``: the first input of a token's transaction identifies the
+caller (CPT-1).
 """
 
 from collections import Counter
@@ -61,22 +61,19 @@ from multisig.tokens.machine import Cell
 _Coins = Select[str, int, int, int | None, int, int]
 # Consensus: COINBASE_MATURITY.
 COINBASE_MATURITY = 100
-# Nearly every selection can be made from this many of the largest coins; where it cannot, as many as a
-# transaction takes are read.
+# This many of the largest coins nearly always suffice; otherwise as many as a transaction takes are read.
 LARGEST = 40
-# The smallest coins of those that pay for everything alone: one of them may need no change.
+# The smallest coins that pay for everything alone: one of them may need no change.
 MATCHING = 20
-# Small coins that are worth more than twice what they cost, to be used up with the others.
+# Small coins worth more than twice their input's fee, to be used up with the others.
 SMALL = 10
 # No address has this index: none is avoided.
 NO_INDEX = -1
 
 
 class Utxo(NamedTuple):
-    """A coin, the height at which it was seen, and where in the vault it is.
-
-    A row of a query as it is: a draft chooses among some sixty, so that nothing is derived before it is
-    needed.
+    """A coin with its height and derivation. It has a query's columns as they are: a draft chooses among some
+    sixty, so nothing is derived before it is needed.
     """
 
     txid: str
@@ -96,8 +93,8 @@ def utxo_of(coin: ChainCoin) -> Utxo:
 
 
 class Tally(NamedTuple):
-    """What unspent coins hold, each counted once: ``free`` may be spent, ``held`` are those of proposals,
-    ``waiting`` are unconfirmed deposits and immature ones, ``small`` cost more than they hold.
+    """Sums of unspent coins, each counted once: ``free`` may be spent, ``held`` are locked by proposals,
+    ``waiting`` are unconfirmed deposits and immature coins, ``small`` are worth less than their input's fee.
     """
 
     free: int = 0
@@ -117,19 +114,15 @@ class VaultCoins:
     avoids_address: bool = False
 
     def pools(self, db: Session, tier: Tier, plan: Plan) -> Iterator[list[Utxo]]:
-        """Coins of the tier to select from: a few first, and then, where no selection can be made from those,
-        `pool`.
-        """
+        """Coins of the tier to select from: a few first, then `pool` where those do not suffice."""
         some = self._pool(db, tier, plan, LARGEST)
         yield some
         if len(some) >= LARGEST:
             yield self.pool(db, tier, plan)
 
     def pool(self, db: Session, tier: Tier, plan: Plan, *, with_locked: bool = False) -> list[Utxo]:
-        """Coins of the tier from which a selection can be made whenever it can be made from all of them, also
-        where one is kept back.
-
-        ``with_locked``: also coins that proposals hold.
+        """Coins of the tier that suffice whenever all of them do, even if one is kept. ``with_locked``: also
+        coins that proposals have locked.
         """
         return self._pool(db, tier, plan, MAX_INPUTS + 1, with_locked=with_locked)
 
@@ -156,8 +149,8 @@ class VaultCoins:
         return Sats(int(db.scalar(_spendable(), self._values) or 0))
 
     def tally(self, db: Session, plan: Plan) -> Tally:
-        """Of all coins of the vault, at the plan's rate. Those that wait and small ones are looked at; what
-        else its balance has, and no proposal holds, is free.
+        """Sums at the plan's rate. Only waiting and small coins are read; the rest of the balance that no
+        proposal has locked is free.
         """
         looked_at = db.execute(_tally(), {**self._values, "cost": input_cost(plan)})
         found = {kind: int(amount) for kind, amount in looked_at}
@@ -168,14 +161,14 @@ class VaultCoins:
 
     @property
     def _values(self) -> dict[str, object]:
-        """The values that the statements below are run with."""
+        """The parameters of the statements below."""
         depths = {"mature": COINBASE_MATURITY, "foreign": FOREIGN_DEPTH, "own": OWN_CHANGE_DEPTH}
         heights = {f"{name}_height": self.tip_height + 1 - depth for name, depth in depths.items()}
         avoided = 0 if self.avoids_address else NO_INDEX
         return {"vault_id": self.vault_id, "avoided": avoided, **heights}
 
 
-# The statements are built once: every draft runs some of them.
+# Every draft runs some of these statements, so they are built once.
 @cache
 def _largest(tier: Tier, count: int, *, with_locked: bool) -> _Coins:
     query = _candidates(tier) if with_locked else _candidates(tier).where(~is_locked())
@@ -255,8 +248,8 @@ def _is_of(tier: Tier) -> ColumnElement[bool]:
 def _is_own_change() -> ColumnElement[bool]:
     """Change of the vault's own proposals, as opposed to coins that others sent.
 
-    A forward into the vault is a deposit like any other: its maker could take it back while it is
-    unconfirmed. Change of a replaced version goes with that version.
+    A forward to the vault is a deposit: its maker could replace it while it is unconfirmed. Change of a
+    replaced version does not count.
     """
     makers = select(Proposal.id).where(
         Proposal.txid_expected == ChainCoin.txid,
@@ -268,7 +261,7 @@ def _is_own_change() -> ColumnElement[bool]:
 
 
 def is_own_change(db: Session, coin: ChainCoin) -> bool:
-    """The same, of one coin of a vault."""
+    """Whether one coin of a vault is change of its own proposals."""
     one = ChainCoin.chain == coin.chain, ChainCoin.txid == coin.txid, ChainCoin.vout == coin.vout
     return bool(db.scalar(select(_is_own_change()).where(*one), {"vault_id": coin.vault_id}))
 
@@ -285,20 +278,18 @@ def is_locked() -> ColumnElement[bool]:
 
 
 def _is_there(query: Select[str]) -> ColumnElement[bool]:
-    """As EXISTS, but looked up for each coin: PostgreSQL would read the whole inner table into a hash first.
+    """EXISTS as a lookup for each coin: PostgreSQL would otherwise hash the whole inner table.
 
-    The planner then guesses that one coin in two passes. For IS NULL it would guess one in two hundred, and
-    read and sort all of a vault's coins instead of walking along an index until there are enough.
+    COALESCE makes the planner estimate that half of the coins pass. For IS NULL it would estimate one in two
+    hundred, and sort all of a vault's coins instead of walking an index until there are enough.
     """
     found = query.with_only_columns(true()).limit(1).scalar_subquery()
     return func.coalesce(found, false())
 
 
 def require_unchanged(db: Session, chain: str, chosen: Sequence[Utxo]) -> None:
-    """Whether every coin is still unspent, free, and at the same height. To be called in the transaction that
-    locks them.
-
-    Raises Outdated.
+    """Checks that every coin is still unspent, not locked, and at the same height. Call it in the transaction
+    that locks them. Raises Outdated.
     """
     seen = {(utxo.txid, utxo.vout, utxo.height) for utxo in chosen}
     if {tuple(row) for row in db.execute(_free(chain, chosen))} != seen:
@@ -306,7 +297,7 @@ def require_unchanged(db: Session, chain: str, chosen: Sequence[Utxo]) -> None:
 
 
 def _free(chain: str, chosen: Sequence[Utxo]) -> Select[str, int, int | None]:
-    """Those of them that are unspent and that no proposal holds."""
+    """The chosen coins that are unspent and not locked."""
     # SQLite uses no index for a list of tuples.
     places = (
         and_(ChainCoin.chain == chain, ChainCoin.txid == utxo.txid, ChainCoin.vout == utxo.vout)
@@ -329,8 +320,8 @@ def require_makers_stay(db: Session, chosen: Iterable[Utxo]) -> None:
 
 
 def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id: str) -> None:
-    """Locks all or none. Where another family holds one, LockedFunds ends the transaction: the database
-    decides (P16).
+    """Locks all or none: where another family has locked one, the database refuses (P16). Raises
+    LockedFunds.
     """
     rows = [
         {"chain": chain, "txid": outpoint.txid, "vout": outpoint.vout, "family_id": family_id}
@@ -358,7 +349,7 @@ def coins_to_spend(db: Session, chain: str, chosen: Sequence[Utxo]) -> list[Coin
 
 
 def size_of_previous(db: Session, chain: str, chosen: Sequence[Utxo]) -> int:
-    """The bytes of the transactions that made them, as a PSBT of them has: once for each coin."""
+    """The bytes of the previous transactions in a PSBT: once for each coin."""
     coins = Counter(utxo.txid for utxo in chosen)
     found = db.execute(_SIZES, {"chain": chain, "txids": sorted(coins)})
     return sum(size * coins[txid] for txid, size in found)
@@ -383,37 +374,32 @@ WORTH_KEEPING = Sats(10_000)
 
 
 class AwaitedCoin(NamedTuple):
-    """A coin in no block yet. ``proposal_id``: of the vault's own proposal that made it, None where it is a
-    deposit.
-    """
+    """An unconfirmed coin. ``proposal_id``: the vault's own proposal that creates it; None for a deposit."""
 
     proposal_id: str | None
 
 
 def token_coins(db: Session, vault: Vault, tip_height: int) -> list[Utxo]:
-    """Confirmed, mature coins at the vault's address that no proposal holds, the largest first."""
+    """Confirmed, mature coins at the vault's address that are not locked, the largest first."""
     return [utxo for utxo, is_locked in _at_address(db, vault, tip_height) if not is_locked]
 
 
 def has_locked_token_coin(db: Session, vault: Vault, tip_height: int) -> bool:
-    """Whether proposals hold any of those at the vault's address."""
+    """Whether proposals have locked a coin at the vault's address."""
     return any(is_locked for _, is_locked in _at_address(db, vault, tip_height))
 
 
 def awaited_token_coin(db: Session, vault: Vault, least: Sats) -> AwaitedCoin | None:
-    """An unconfirmed coin at the vault's address of at least ``least`` sat that no proposal holds.
-
-    The vault's own before what others sent: they may take theirs back.
+    """An unconfirmed coin at the vault's address of at least ``least`` sat that is not locked. The vault's
+    own change is preferred: others could replace their deposits.
     """
     row = db.execute(_AWAITED, {"vault_id": vault.id, "least": least}).one_or_none()
     return None if row is None else AwaitedCoin(*row)
 
 
 def kept_for_tokens(db: Session, vault: Vault, tip_height: int, outputs: Iterable[TxOut] = ()) -> Utxo | None:
-    """The coin that a send leaves at the vault's address, where tokens need one: the smallest that pays for a
-    call, else the largest.
-
-    None where the send itself pays something there.
+    """The coin that a send leaves at the vault's address where tokens need one: the smallest that pays for a
+    call, else the largest. None where the send itself pays that address.
     """
     if not has_tokens(db, vault):
         return None
@@ -426,8 +412,8 @@ def kept_for_tokens(db: Session, vault: Vault, tip_height: int, outputs: Iterabl
 
 
 def has_tokens(db: Session, vault: Vault) -> bool:
-    """Whether the vault made a token, or owns or holds one of its workspace. A token that a stranger sends to
-    the vault reserves no coin.
+    """Whether the vault made a token, or owns or holds one of its workspace. Tokens that strangers send do
+    not count.
     """
     values = {
         "vault_id": vault.id,
@@ -470,14 +456,13 @@ def _coins_at_address() -> Select[str, int, int, int | None, bool]:
             or_(ChainCoin.is_coinbase.is_(False), ChainCoin.height <= bindparam("mature_height")),
         )
         .order_by(ChainCoin.amount_sats.desc(), ChainCoin.txid, ChainCoin.vout)
-        # Anyone can send any number of coins to the address: those that proposals hold are told apart here,
-        # among the largest.
+        # Bounded, for anyone can send any number of coins to the address.
         .limit(2 * MAX_INPUTS)
     )
 
 
 def _awaited_at_address() -> Select[Any]:
-    # A forward is a deposit like any other, and the answer does not name its maker.
+    # A forward counts as a deposit, so that the answer does not name its maker.
     is_maker = and_(
         Proposal.txid_expected == ChainCoin.txid,
         Proposal.vault_id == bindparam("vault_id"),
@@ -499,8 +484,7 @@ def _awaited_at_address() -> Select[Any]:
 
 
 def _any_token() -> Select[bool]:
-    # Looked up by the workspace's own tokens, each by its key: anyone can send the vault any number of other
-    # tokens.
+    # Looked up from the workspace's own tokens: anyone can send the vault any number of other tokens.
     of_workspace = (
         select(Proposal.txid_expected)
         .join(Contract, Contract.deploy_family_id == Proposal.family_id)

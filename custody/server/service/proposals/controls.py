@@ -1,8 +1,8 @@
-"""A vault's controls: bound to the address book, approved by others than its makers, frozen.
+"""A vault's controls: bound to the address book, not approved by makers, frozen.
 
-One member with PAYMENT_APPROVE freezes at once; two unfreeze, one after the other. A freeze stops what the
-platform does: it takes no proposal and no approval, and sends nothing. What is on the network it cannot call
-back.
+One member with PAYMENT_APPROVE freezes at once; it takes two to unfreeze. The platform accepts no proposal
+and no approval of a frozen vault, and broadcasts nothing of it; a transaction on the network cannot be
+stopped.
 """
 
 from datetime import datetime, timedelta
@@ -28,7 +28,7 @@ from custody.server.service.requests.changes import Changes
 from custody.server.service.stored_vaults import vault_in
 from custody.server.store.models import Proposal, Vault, VaultSigner
 
-# How long the first member's word waits for the second's.
+# How long the first member's request waits for the second.
 UNFREEZE_LIFETIME: Final = timedelta(hours=24)
 MAX_SHOWN: Final = 100
 
@@ -46,7 +46,7 @@ class VaultControls:
     def replace(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UpdateVaultControlsRequest
     ) -> wire.VaultControls:
-        """Counts for the next proposal, and for the next approval of those that wait. Raises NotFound."""
+        """Applies to new proposals and to further approvals of pending ones. Raises NotFound."""
         vault = vault_in(db, access, request.vault_id)
         vault.only_address_book = request.only_address_book
         vault.maker_may_approve = request.maker_may_approve
@@ -58,7 +58,7 @@ class VaultControls:
     def freeze(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.FreezeVaultRequest
     ) -> wire.VaultControls:
-        """At once, by one. Of a frozen vault it takes back the first word for unfreezing. Raises NotFound."""
+        """Freezes at once; on a frozen vault it cancels a request to unfreeze. Raises NotFound."""
         vault = vault_in(db, access, request.vault_id)
         if vault.frozen_at is not None and vault.unfreeze_asked_by is None:
             return self._shown(db, vault)
@@ -75,7 +75,7 @@ class VaultControls:
     def unfreeze(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UnfreezeVaultRequest
     ) -> wire.VaultControls:
-        """The first member asks, another one within a day unfreezes. Raises NotFound, StateConflict."""
+        """The first member asks; another one unfreezes within a day. Raises NotFound, StateConflict."""
         vault = vault_in(db, access, request.vault_id)
         if vault.frozen_at is None:
             raise StateConflict("The vault is not frozen.")
@@ -89,7 +89,7 @@ class VaultControls:
         return self._shown(db, vault)
 
     def _asked_by(self, db: Session, vault: Vault) -> int | None:
-        """Who asked, where that still counts: within the day, of a member who still may."""
+        """The member who asked to unfreeze, within the last day and still permitted; else None."""
         if vault.unfreeze_asked_at is None or self._clock() >= vault.unfreeze_asked_at + UNFREEZE_LIFETIME:
             return None
         return db.scalars(approver(vault.workspace_id, vault.unfreeze_asked_by)).first()
@@ -99,7 +99,7 @@ class VaultControls:
         vault.unfreeze_asked_at = vault.unfreeze_asked_by = None
         for proposal_id in _ids(db, vault, *TO_BROADCAST):
             enqueue(db, BROADCAST, proposal_id, self._clock())
-        # Nobody was mailed of what could not be signed.
+        # No mails were sent while nothing could be signed.
         signers = select(VaultSigner.user_id).where(VaultSigner.vault_id == vault.id)
         tell_waiting(db, signers, self._clock())
 
@@ -139,9 +139,9 @@ class VaultControls:
 
 
 def _ids(db: Session, vault: Vault, *statuses: Status) -> list[str]:
-    """The vault's own movements in one of these, the oldest first. Forwards spend other coins."""
+    """The vault's own movements with these statuses, the oldest first, without forwards."""
     found: list[tuple[datetime, str]] = []
-    # One status at a time: an index has the workspace's in order. Not all that the vault ever had is read.
+    # One query for each status, which an index serves in order.
     for status in statuses:
         query = select(Proposal.created_at, Proposal.id).where(
             Proposal.workspace_id == vault.workspace_id,

@@ -1,6 +1,4 @@
-"""From an intent to the coins, the change, the fee and the unsigned PSBT. Everything here only reads: a
-snapshot is enough.
-"""
+"""From an intent to the coins, the change, the fee and the unsigned PSBT. Everything here only reads."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -63,16 +61,14 @@ from multisig import (
 from multisig import Policy as AnyPolicy
 from multisig import Vault as Policy
 
-# Bytes. What one map of a PSBT says of 15 keys, with all else but the previous transaction, is less.
+# Bytes: an upper bound of one map of a PSBT with 15 keys, without the previous transaction.
 LARGEST_MAP = 2_000
 
 
 @dataclass(frozen=True)
 class Draft:
     """A transaction that is ready to be proposed. ``selection``: its coins, in the order of its inputs.
-
-    ``kept``: a coin that has to stay unspent while these are spent. ``txid`` is computed with the draft,
-    before the write lock is taken.
+    ``kept``: a coin that has to stay unspent. ``txid`` is computed here, before the write lock is taken.
     """
 
     built: Built
@@ -100,7 +96,7 @@ class Draft:
 
     @property
     def needed(self) -> tuple[Utxo, ...]:
-        """What has to be unchanged when this is stored: its coins, and the one that stays."""
+        """The coins that must be unchanged when this is stored: its own, and the kept one."""
         return self.utxos if self.kept is None else (*self.utxos, self.kept)
 
     @property
@@ -109,26 +105,22 @@ class Draft:
 
     @property
     def change_index(self) -> int | None:
-        """The vault's change index that the change takes; None where there is none."""
+        """The vault's change index that it uses; None without change."""
         return self.parts.change_index
 
     def with_change_at(self, index: int) -> "Draft":
-        """The same, with the change at another of the vault's addresses: another proposal has taken the first
-        one.
-        """
+        """The same with another change index, after another proposal has taken the first one."""
         parts = self.parts.with_change_at(index)
         return replace(self, built=parts.build(), parts=parts)
 
     def distinct(self, db: Session, tip_height: int) -> "Draft":
-        """The same, as a transaction that no proposal has yet."""
+        """The same as a transaction that no proposal has yet."""
         parts = self.parts.distinct(db, self.psbt, tip_height)
         return self if parts is self.parts else replace(self, built=parts.build(), parts=parts)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What a PSBT is built from."""
-
     policy: AnyPolicy
     coins: tuple[CoinToSpend, ...]
     outputs: tuple[TxOut | ChangeTo, ...]
@@ -136,9 +128,7 @@ class Parts:
 
     @property
     def change_index(self) -> int | None:
-        """None for a token's transaction: its change returns to the vault's first address and uses up no
-        index.
-        """
+        """None for a token's transaction: its change returns to the vault's first address."""
         return next((item.index for item in self.outputs if _is_change(item)), None)
 
     def with_change_at(self, index: int) -> "Parts":
@@ -146,7 +136,7 @@ class Parts:
         return replace(self, outputs=tuple(outputs))
 
     def distinct(self, db: Session, psbt: Psbt, tip_height: int) -> "Parts":
-        """Parts of a transaction that no proposal has yet; these where that is so. ``psbt``: what these
+        """Parts of a transaction that no proposal has yet, perhaps these. ``psbt``: the one that these
         build.
         """
         locktime = free_locktime(db, psbt.tx, tip_height)
@@ -176,12 +166,12 @@ class Drafter:
         *,
         distinct: bool,
     ) -> Draft:
-        """The change, if any, goes to the vault's next change index. Where this read a snapshot, the coins
+        """A payment; its change goes to the vault's next change index. Drafted from a snapshot, the coins
         (`require_unchanged`) and that index have to be checked again before anything is stored. ``distinct``:
         whether it must be a transaction that no proposal has yet.
 
-        Raises LockedFunds where the coins are there but held by other proposals, InsufficientFunds where not
-        even those would do, Invalid where the fee is above the cap or the PSBT larger than devices take.
+        Raises LockedFunds where it needs coins that other proposals have locked, InsufficientFunds where even
+        those do not suffice, Invalid where the fee is above the cap or the PSBT larger than devices take.
         """
         plan = plan_of(policy_of(vault), intent, rate)
         source = VaultCoins(vault.id, quote.tip.height)
@@ -192,13 +182,13 @@ class Drafter:
         try:
             draft = self._build(db, vault, intent, plan, quote, selection, kept)
         except PsbtTooLarge:
-            # Payers choose how large the previous transactions are, which devices have to read.
+            # Payers decide how large the previous transactions are, which devices have to read.
             fewest = select_fewest(pool, plan) or selection
             try:
                 draft = self._build(db, vault, intent, plan, quote, fewest, kept)
             except PsbtTooLarge as error:
                 sentence = (
-                    f"{len(fewest.coins)} coins and the transactions that made them are more than a device "
+                    f"{len(fewest.coins)} coins and their previous transactions are more than a device "
                     f"takes: {error}"
                 )
                 raise Invalid.at("/amounts_sats", sentence, error.code) from error
@@ -207,9 +197,8 @@ class Drafter:
     def sweep(
         self, db: Session, vault: Vault, intent: Intent, rate: FeeRate, quote: Quote, *, distinct: bool
     ) -> tuple[Intent, Draft]:
-        """All that can be spent, less the fee, with the intent whose amount that is. Of more coins than a
-        transaction takes the largest; a coin that costs more than it holds stays, and so does the one for the
-        vault's tokens.
+        """All that can be spent, less the fee, and the intent with that amount. Of more coins than a
+        transaction takes, the largest; without uneconomic coins and the one for the vault's tokens.
 
         Raises LockedFunds, InsufficientFunds, Dust, Invalid.
         """
@@ -221,7 +210,7 @@ class Drafter:
             raise _nothing_to_sweep(db, source, plan, kept)
         fee, held = plan.fee(len(coins), with_change=False), sum(coin.amount for coin in coins)
         if held <= fee:
-            raise InsufficientFunds(f"The vault's coins hold {held} sat, and their fee alone is {fee} sat.")
+            raise InsufficientFunds(f"The vault's coins are {held} sat, and their fee alone is {fee} sat.")
         whole = intent.of_everything(Sats(held - fee))
         selection = Selection(tuple(coins), Sats(0), fee)
         draft = self._build(db, vault, whole, plan, quote, selection, kept)
@@ -230,10 +219,8 @@ class Drafter:
     def spending(
         self, db: Session, vault: Vault, intent: Intent, rate: FeeRate, quote: Quote, named: Named
     ) -> tuple[Intent, Draft]:
-        """The payment out of exactly these coins, as a transaction that no proposal has yet; of a sweep, all
-        that they hold, less the fee.
-
-        Raises InsufficientFunds, Dust, Invalid.
+        """A payment from exactly these coins, as a transaction that no proposal has yet; a sweep sends their
+        sum less the fee. Raises InsufficientFunds, Dust, Invalid.
         """
         plan = plan_of(policy_of(vault), intent, rate)
         held = sum(utxo.amount for utxo in named.coins)
@@ -243,24 +230,22 @@ class Drafter:
         selection = settle(named.coins, replace(plan, target=intent.total)) if most else None
         if selection is None:
             raise InsufficientFunds(
-                f"The coins that are named hold {held} sat: {intent.total} sat and the fee are more. At most "
+                f"The named coins are {held} sat: {intent.total} sat and the fee are more. At most "
                 f"{most} sat can be sent from them.",
                 figures={"maximum_sats": most},
             )
         try:
             draft = self._build(db, vault, intent, plan, quote, selection, named.kept)
         except PsbtTooLarge as error:
-            sentence = (
-                f"These coins and the transactions that made them are more than a device takes: {error}"
-            )
+            sentence = f"These coins and their previous transactions are more than a device takes: {error}"
             raise Invalid.at("/coins", sentence, error.code) from error
         return intent, draft.distinct(db, quote.tip.height)
 
     def cheapest(
         self, db: Session, vault: Vault, intent: Intent, rate: FeeRate, quote: Quote
     ) -> Draft | None:
-        """The same payment as `draft` makes, at the least fee and as a transaction that no proposal has yet;
-        None where the coins do not pay it.
+        """The payment at the lowest fee, as a transaction that no proposal has yet; None where the coins do
+        not suffice.
         """
         plan = plan_of(policy_of(vault), intent, rate)
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
@@ -273,8 +258,8 @@ class Drafter:
     def largest_that_fit(
         self, db: Session, vault: Vault, intent: Intent, plan: Plan, quote: Quote, kept: Utxo | None
     ) -> Sequence[Utxo]:
-        """The vault's largest coins, as many as one transaction spends: by their number, by the fee's cap,
-        and by what a device takes of the transactions that made them. ``kept`` is none of them.
+        """The vault's largest coins except ``kept``, as many as one transaction can spend within the limits
+        of inputs, fee and PSBT size.
         """
         source = VaultCoins(vault.id, quote.tip.height)
         pool = _without(kept, source.pool(db, Tier.OWN_UNCONFIRMED, plan))
@@ -282,7 +267,7 @@ class Drafter:
         if _is_small(db, vault, intent, coins):
             return coins
         spent = coins_to_spend(db, vault.chain, coins)
-        # Its amounts do not change a PSBT's size.
+        # The amounts do not change a PSBT's size.
         outputs = tuple(replace(output, amount=Sats(0)) for output in intent.outputs)
 
         def is_too_large(count: int) -> bool:
@@ -319,7 +304,7 @@ class Drafter:
     def _outputs(
         self, outputs: Sequence[TxOut], selection: Selection[Utxo], change_index: int
     ) -> tuple[TxOut | ChangeTo, ...]:
-        """The change goes to a random position, so that its position tells nothing."""
+        """The change goes to a random position, so that the position does not reveal it."""
         placed: list[TxOut | ChangeTo] = list(outputs)
         if selection.change:
             place = self._rng.randrange(len(placed) + 1)
@@ -328,8 +313,8 @@ class Drafter:
 
 
 def _is_small(db: Session, vault: Vault, intent: Intent, coins: Sequence[Utxo]) -> bool:
-    """Whether a PSBT of these is surely below the limit, so that it need not be built to know."""
-    # Beside inputs and outputs: the change, and what is said of the whole.
+    """Whether a PSBT of these coins is surely within the limit, by an estimate without building it."""
+    # Two more maps: the change output and the global map.
     maps = len(coins) + len(intent.outputs) + 2
     return maps * LARGEST_MAP + size_of_previous(db, vault.chain, coins) < PsbtLimits().max_bytes
 
@@ -338,7 +323,7 @@ _Choice = tuple[list[Utxo], Selection[Utxo]]
 
 
 def choose_coins(db: Session, source: VaultCoins, plan: Plan, rng: RandomSource) -> _Choice:
-    """The selection, and the coins that it was made from. Raises LockedFunds, InsufficientFunds."""
+    """The pool and the selection from it. Raises LockedFunds, InsufficientFunds."""
     found = _try_to_choose(db, source, plan, rng, None)
     if found is None:
         raise _too_little(db, source, plan)
@@ -346,7 +331,7 @@ def choose_coins(db: Session, source: VaultCoins, plan: Plan, rng: RandomSource)
 
 
 def _choose(db: Session, source: VaultCoins, plan: Plan, rng: RandomSource, kept: Utxo | None) -> _Choice:
-    """Of the coins at the vault's address, others are taken last, and the one kept for its tokens never."""
+    """Avoids the coins at the vault's address where possible, and never takes ``kept``."""
     if kept is None:
         return choose_coins(db, source, plan, rng)
     found = _try_to_choose(db, replace(source, avoids_address=True), plan, rng, kept)
@@ -356,8 +341,8 @@ def _choose(db: Session, source: VaultCoins, plan: Plan, rng: RandomSource, kept
     choose_coins(db, source, plan, rng)
     raise InsufficientFunds(
         f"{plan.target} sat and the fee can only be paid with {kept.outpoint}, the coin of {kept.amount} "
-        "sat that the vault keeps at its address for its tokens. Pay something back to that address with "
-        "the same send, or less."
+        "sat that the vault keeps at its address for its tokens. Send less, or pay something back to that "
+        "address in the same send."
     )
 
 
@@ -378,7 +363,6 @@ def _without(kept: Utxo | None, pool: list[Utxo]) -> list[Utxo]:
 
 
 def plan_of(policy: Policy, intent: Intent, rate: FeeRate) -> Plan:
-    """What is to be paid from a vault, and at which rate."""
     scripts = [output.script_pubkey for output in intent.outputs]
     # All addresses of a vault have one length.
     change_script = policy.script_pubkey(CHANGE, 0)
@@ -406,17 +390,16 @@ def require_sane_fee(selection: Selection[Utxo]) -> None:
 def _too_little(db: Session, source: VaultCoins, plan: Plan) -> LockedFunds | InsufficientFunds:
     everything = source.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)
     if select_fewest(everything, plan) is not None:
-        return LockedFunds(f"The coins for {plan.target} sat are held by other proposals.")
+        return LockedFunds(f"The coins for {plan.target} sat are locked by other proposals.")
     spendable = source.spendable(db)
     if spendable < plan.target:
         return InsufficientFunds(
             f"{plan.target} sat and the fee are more than the {spendable} sat that can be spent; unconfirmed "
-            "deposits cannot."
+            "deposits do not count."
         )
     return InsufficientFunds(
-        f"{plan.target} sat and the fee are more than one transaction can bring together of the {spendable} "
-        "sat that can be "
-        f"spent: it takes {MAX_INPUTS} coins at most, and none that costs more than it holds."
+        f"{plan.target} sat and the fee are more than one transaction can spend of the {spendable} sat in "
+        f"the vault: it takes at most {MAX_INPUTS} coins, and none that is worth less than its fee."
     )
 
 
@@ -424,31 +407,29 @@ def _nothing_to_sweep(
     db: Session, source: VaultCoins, plan: Plan, kept: Utxo | None
 ) -> LockedFunds | InsufficientFunds:
     if _without(kept, source.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)):
-        return LockedFunds("Every coin that could be sent is held by other proposals.")
+        return LockedFunds("Every coin that could be sent is locked by other proposals.")
     return InsufficientFunds(
-        "The vault has no coin to send: unconfirmed deposits wait, coins below their own fee and the coin "
-        "for its tokens stay."
+        "The vault has no coin to send; unconfirmed deposits, coins below their own fee and the coin for its "
+        "tokens do not count."
     )
 
 
 def free_locktime(db: Session, tx: Transaction, tip_height: int) -> int:
-    """The transaction's own where no proposal has this transaction yet, ended ones included; else the next
-    one with which none has.
+    """A lock time with which no proposal has this transaction yet, ended ones included; its own if possible.
 
-    No two proposals are one transaction. A member who proposes the same again, once the first has ended,
-    would get the same coins, outputs and txid, and what the chain says of one proposal it would say of both.
-    Where nothing else is free, the lock time is: a forward's amounts and fee are its maker's, and without
-    change there is no output to take a satoshi from.
+    Two proposals must not be the same transaction: a member who proposes the same payment again after the
+    first has ended could get the same coins, outputs and txid. Only the lock time can always be varied: the
+    maker fixes a forward's amounts and fee, and there may be no change.
     """
     others = other_locktimes(tip_height)
-    looked_at = [tx.locktime]
+    candidates = [tx.locktime]
     while True:
-        txids = [replace(tx, locktime=each).txid for each in looked_at]
+        txids = [replace(tx, locktime=each).txid for each in candidates]
         taken = set(db.scalars(_TAKEN, {"txids": txids}))
-        for locktime, txid in zip(looked_at, txids, strict=True):
+        for locktime, txid in zip(candidates, txids, strict=True):
             if txid not in taken:
                 return locktime
-        looked_at = list(islice(others, BACKDATE_BLOCKS))
+        candidates = list(islice(others, BACKDATE_BLOCKS))
 
 
 _TAKEN = select(Proposal.txid_expected).where(Proposal.txid_expected.in_(bindparam("txids", expanding=True)))

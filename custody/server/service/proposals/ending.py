@@ -1,8 +1,8 @@
-"""Ending proposals that wait for signatures: their cancellation, and their expiry.
+"""Cancelling pending proposals, and their expiry.
 
-Cancelling is soft: a signature that was handed out stays valid (ADR 15). Where there is one, the coins stay
-locked, so that no other payment depends on them and a self-spend can still take them back: until that is
-confirmed, a member frees them, or the proposal would have expired.
+Cancelling cannot revoke signatures that were given out (ADR 15). Where there are some, the coins stay locked,
+so that no other payment depends on them and a self-spend can still take them back: until that is confirmed, a
+member frees them, or the proposal would have expired.
 """
 
 from datetime import datetime
@@ -37,7 +37,8 @@ class Cancelling:
     def cancel(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: CancelPsbtRequest
     ) -> CancelPsbtResponse:
-        """By its maker, or by a manager of the workspace. Repeated, it changes nothing.
+        """Only by its maker or a manager of the workspace. Idempotent.
+
 
         Raises NotFound, PermissionDenied, StateConflict (it is no longer pending).
         """
@@ -76,9 +77,7 @@ class Cancelling:
 
 
 def kept_coins(store: Store, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> Expiry[Proposal]:
-    """Frees the coins that cancelled proposals keep, when those would have expired: no coin is locked for
-    ever.
-    """
+    """Frees the coins that cancelled proposals keep, when the proposals would have expired."""
     kept = Proposal.status == Status.CANCELLED.value, Proposal.keeps_coins
 
     def release(db: Session, proposal: Proposal) -> None:
@@ -106,8 +105,8 @@ def _over(now: datetime) -> Select[Proposal]:
 
 
 def released_signatures(db: Session, proposal: Proposal) -> int:
-    """How many signers' signatures were handed out with its PSBT, even if on one input only; those of lost
-    keys count.
+    """How many signers' signatures were given out with its PSBT, even for a single input; those of lost keys
+    count too.
     """
     query = select(func.count(func.distinct(Signature.key_id))).where(Signature.proposal_id == proposal.id)
     return (db.scalar(query) or 0) + proposal.withdrawn_signatures

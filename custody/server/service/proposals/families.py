@@ -1,6 +1,4 @@
-"""What a replacement is made from: the proposal that it follows, the coins of its family, and what that
-family asked for.
-"""
+"""What a replacement is made from: the original proposal, its family's coins, and its payments."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -31,15 +29,15 @@ from multisig import (
     estimate_vsize,
 )
 
-# Forwards are left out: a forward is its owner's alone, and spends no coin of a vault.
+# Not forwards: they spend no coin of a vault.
 KINDS = frozenset({TxType.SEND, TxType.DEPLOY, TxType.CALL})
-# Their first input tells who calls, and their change always goes to the vault's first address (CPT-1).
+# Their first input identifies the caller, and their change always goes to the vault's first address (CPT-1).
 TOKEN_KINDS = frozenset({TxType.DEPLOY, TxType.CALL})
 
 
 @dataclass(frozen=True)
 class Family:
-    """A proposal that may be replaced, with all versions that were made of it."""
+    """A proposal that may be replaced, with all its versions."""
 
     original: Proposal
     members: Sequence[Proposal]
@@ -47,19 +45,17 @@ class Family:
 
     @property
     def is_of_token(self) -> bool:
-        """True also where its newest member takes everything back."""
+        """True also where its newest member cancels the payment."""
         return any(TxType(member.tx_type) in TOKEN_KINDS for member in self.members)
 
     @property
     def rivals(self) -> tuple[PricedTransaction, ...]:
-        """Every version that was ever made: signatures of ended ones may have been handed out, and must not
-        win in the end.
-        """
+        """All versions, also ended ones: their signatures may have been given out, and they must not win."""
         return tuple(priced(member, self.vault) for member in self.members)
 
 
 def find_proposal(db: Session, access: WorkspaceAccess, vault: Vault, psbt_id: str, pointer: str) -> Proposal:
-    """Raises NotFound, and Invalid where it is of another vault than the request's."""
+    """Raises NotFound, and Invalid where it belongs to another vault than the request's."""
     proposal = db.get(Proposal, psbt_id)
     if proposal is None or proposal.workspace_id != access.workspace_id:
         raise NotFound("There is no such proposal in this workspace.")
@@ -70,7 +66,7 @@ def find_proposal(db: Session, access: WorkspaceAccess, vault: Vault, psbt_id: s
 
 @dataclass(frozen=True)
 class FamilyState:
-    """What a version was drafted from: the members, which of them are finalised, and the coins."""
+    """The members, which of them are finalised, and the coins when a version was drafted."""
 
     members: frozenset[tuple[str, bool]]
     coins: frozenset[OutPoint]
@@ -86,17 +82,17 @@ def family_of(db: Session, original: Proposal, vault: Vault) -> Family:
 
 
 def may_be_replaced(proposal: Proposal) -> bool:
-    """As far as its own record tells: its coins may have been spent."""
+    """By its own record only: its coins may have been spent."""
     waits = Status(proposal.status) in REPLACEABLE or proposal.keeps_coins
     return waits and TxType(proposal.tx_type) in KINDS and proposal.replaced_by_id is None
 
 
 def require_replaceable(db: Session, original: Proposal, *, cancel: bool) -> None:
-    """Raises StateConflict: it has ended, is confirmed, is not the newest, or another proposal spends its
-    change.
+    """Raises StateConflict where it has ended, is confirmed, is not the newest, or another proposal spends
+    its change.
     """
     if TxType(original.tx_type) not in KINDS:
-        raise StateConflict(f"A proposal of the kind {original.tx_type} is not replaced.")
+        raise StateConflict(f"A proposal of the kind {original.tx_type} cannot be replaced.")
     newer = newer_than(db, original)
     if newer:
         raise StateConflict(f"It was replaced by {newer[-1].id}: replace that one.")
@@ -109,9 +105,8 @@ def require_replaceable(db: Session, original: Proposal, *, cancel: bool) -> Non
 
 
 def _require_childless(db: Session, original: Proposal) -> None:
-    """A proposal that spends its change could never be mined once it is replaced.
-
-    What others spend of it does not count: a payee must not be able to prevent that a payment is taken back.
+    """A proposal that spends its change could never be mined after a replacement. Spends by others do not
+    count: a payee must not be able to prevent a cancellation.
     """
     made = {member.txid_expected for member in members_of(db, original.family_id)}
     query = (
@@ -136,7 +131,7 @@ def _require_childless(db: Session, original: Proposal) -> None:
 
 
 def read_same_intent(request: CreatePsbtRequest, family: Family) -> Intent:
-    """What the original pays. The request may repeat it, and may not change it. Raises Invalid."""
+    """The original's payments, which the request may repeat but not change. Raises Invalid."""
     known = _intent_of(family)
     if not request.recipients and request.op_return is None:
         return known
@@ -154,7 +149,7 @@ def _outputs(intent: Intent) -> list[tuple[bytes, int]]:
 
 def _intent_of(family: Family) -> Intent:
     original, network = family.original, Network(family.vault.chain)
-    # The recipients of a token's proposal are on record only, and are paid no bitcoin.
+    # The recipients of a token's proposal are for the record only; they get no bitcoin.
     pays = TxType(original.tx_type) not in TOKEN_KINDS
     payments = tuple(
         Payment(address, TxOut(Sats(amount), decode_address(address, network)))
@@ -166,12 +161,11 @@ def _intent_of(family: Family) -> Intent:
 
 def family_utxos(db: Session, family: Family, *, cancel: bool) -> tuple[Utxo, ...]:
     """Every coin of the original in the order of its inputs, and those of the other members that no other
-    family holds. Any two versions then share coins, and a signer of an earlier one sees that the new one
-    excludes it.
+    family has locked. So any two versions share coins and exclude each other.
 
-    A coin may have left the chain for good: a deposit that a reorganisation took back. The others would wait
-    for it for ever, unless a cancel may use what is left. As long as each version has a coin among those, the
-    cancel excludes them all.
+    A coin may have left the chain for good: a deposit that a reorganisation removed. A cancel may then use
+    the remaining coins, as long as each version has one of them, so that it excludes them all; otherwise the
+    others would stay locked for ever.
 
     Raises StateConflict where a coin of the original is missing.
     """
@@ -186,7 +180,7 @@ def family_utxos(db: Session, family: Family, *, cancel: bool) -> tuple[Utxo, ..
             found[row.txid, row.vout] = utxo_of(row)
     if own - set(found) and not (cancel and _are_gone(db, family, own - set(found), set(found))):
         raise StateConflict(
-            "A coin of the proposal is not on the chain, or was spent: nothing can replace it now."
+            "A coin of the proposal is not on the chain, or was spent: it cannot be replaced now."
         )
     return tuple(found[coin] for coin in (*inputs, *sorted(set(found) - own)) if coin in found)
 
@@ -197,7 +191,7 @@ def _inputs_of(db: Session, original: Proposal) -> list[Coin]:
 
 
 def _are_gone(db: Session, family: Family, missing: set[Coin], left: set[Coin]) -> bool:
-    """Whether the chain shows none of them, spent or not, and every version has one of those left."""
+    """Whether none of the missing coins is on the chain, spent or not, and every version has a coin left."""
     shown = {(row.txid, row.vout) for row, _ in db.execute(_with_locks(family.vault.chain, missing))}
     each_has_one = all(coins_of(db, [member.id]) & left for member in family.members)
     return not missing & shown and each_has_one
@@ -213,7 +207,7 @@ def _with_locks(chain: str, coins: set[Coin]) -> Select[ChainCoin, str | None]:
 
 
 class ChangeOutput(NamedTuple):
-    """Change in a proposal's transaction, and where in the vault it goes."""
+    """The change output of a proposal's transaction, and its derivation."""
 
     vout: int
     branch: int
@@ -221,8 +215,8 @@ class ChangeOutput(NamedTuple):
 
 
 def change_of(proposal: Proposal) -> ChangeOutput | None:
-    """Read from its PSBT, in which only the change has key origins. A token's transaction, and every version
-    of it, has its change at the vault's first address. None where there is no change.
+    """Read from the PSBT, in which only the change has key origins; None without change. A token's
+    transaction has its change at the vault's first address.
     """
     for vout, output in enumerate(Psbt.parse(proposal.psbt).outputs):
         for origin in output.derivations.values():
@@ -232,7 +226,7 @@ def change_of(proposal: Proposal) -> ChangeOutput | None:
 
 
 def priced(member: Proposal, vault: Vault) -> PricedTransaction:
-    """By its real size where that is known: signatures may be a byte or two smaller than estimated."""
+    """With its real size where known: signatures may be a byte or two smaller than estimated."""
     psbt = Psbt.parse(member.psbt)
     scripts = [output.script_pubkey for output in psbt.outputs]
     vsize = estimate_vsize(policy_of(vault), len(psbt.inputs), scripts)

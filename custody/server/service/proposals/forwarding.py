@@ -1,8 +1,5 @@
-"""Forwards: a member's own money from the profile into one of the workspace's vaults, as a proposal that its
-owner alone signs.
-
-A forward counts against no limit: limits measure what leaves a vault, and this comes in
-(docs/operate/limits.md).
+"""Forwards: a member's own money from the profile into one of the workspace's vaults, as a proposal that only
+the member signs. No limit applies: limits are for what leaves a vault (docs/operate/limits.md).
 """
 
 from collections.abc import Sequence
@@ -90,7 +87,7 @@ class ProfileCoins:
     tip_height: int
 
     def pool(self, db: Session) -> dict[Candidate, Utxo]:
-        """Those that no proposal holds: the largest confirmed ones, own change, and unconfirmed deposits."""
+        """Coins that are not locked: the largest confirmed ones, own change, and unconfirmed deposits."""
         waiting, own = ChainCoin.height.is_(None), self._is_own_change()
         kinds = (~waiting, and_(waiting, own), and_(waiting, ~own))
         return {
@@ -100,7 +97,7 @@ class ProfileCoins:
         }
 
     def total(self, db: Session, *, allow_unconfirmed: bool, locked: bool) -> Sats:
-        """What a forward could spend; with ``locked``, what proposals hold."""
+        """The sum that a forward could spend; with ``locked``, the sum that proposals have locked."""
         may_spend = [] if allow_unconfirmed else [or_(ChainCoin.height.is_not(None), self._is_own_change())]
         held = is_locked() if locked else ~is_locked()
         query = select(func.coalesce(func.sum(ChainCoin.amount_sats), 0))
@@ -132,8 +129,8 @@ class ProfileCoins:
         )
 
     def _is_own_change(self) -> ColumnElement[bool]:
-        """Change of a forward whose every coin is confirmed: a chain of unconfirmed deposits ends with no
-        change of ours.
+        """Change of a forward all of whose coins are confirmed, so that it does not depend on an unconfirmed
+        deposit.
         """
         spent = aliased(ChainCoin)
         is_confirmed = exists().where(
@@ -153,7 +150,7 @@ class ProfileCoins:
 
 @dataclass(frozen=True)
 class ForwardDraft:
-    """A forward that is ready to be proposed. ``receive_index``: which address of the vault it pays."""
+    """A forward that is ready to be proposed. ``receive_index``: that of the vault's address that it pays."""
 
     key_id: str
     receive_index: int
@@ -183,26 +180,25 @@ class Forwarding:
     def draft(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: ForwardToVaultRequest
     ) -> ForwardDraft:
-        """Chooses the coins and builds the PSBT. It only reads: for a snapshot, so that no writer waits for
-        it.
+        """Chooses the coins and builds the PSBT. It only reads, for a snapshot, so that no writer waits.
 
         Raises NotFound (vault, profile), WalletAddressMismatch, KeyIsRevoked, Invalid, Dust,
-        InsufficientFunds, LockedFunds, ChainUnavailable, StateConflict (other coins than it names).
+        InsufficientFunds, LockedFunds, ChainUnavailable, StateConflict (other coins than requested).
         """
         if request.network != access.network:
             raise Invalid.at("/network", f"The workspace is on {access.network}.")
         vault = vault_in(db, access, request.vault_id)
         own = _profile_of(db, caller, access, request.wallet_address)
         policy = own.policy(db)
-        # An address is used up when the chain shows a payment to it: forwards that are never signed must not
-        # open gaps, beyond which a wallet that restores the vault would not look.
+        # The address is used again until the chain shows a payment to it: forwards that are never signed must
+        # not open a gap, beyond which a wallet that restores the vault does not scan.
         pays = policy_of(vault).script_pubkey(RECEIVE, vault.next_receive_index)
         quote = self._market.quote(vault.chain)
         sizes, wish = _sizes(policy, pays), _wish(request)
         require_sensible(wish, sizes)
         utxos, found = _choose(db, ProfileCoins(vault.chain, own.scripts, quote.tip.height), wish, sizes)
         if request.coins is not None and {str(utxo.outpoint) for utxo in utxos} != set(request.coins):
-            raise StateConflict("Other coins would be spent by now. Look at it again.")
+            raise StateConflict("Other coins would be spent now: look at the preview again.")
         built = self._build(db, vault, policy, pays, utxos, found, quote)
         return ForwardDraft(
             own.key.id, vault.next_receive_index, utxos, found.payment, found.vsize(sizes), built
@@ -211,7 +207,7 @@ class Forwarding:
     def preview(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: ForwardToVaultRequest
     ) -> PsbtPreview:
-        """It only reads. Raises as `draft`."""
+        """Only reads. Raises as `draft`."""
         draft = self.draft(db, caller, access, request)
         rate = rate_text(FeeRate.of(Sats(request.fee_sats), draft.vsize))
         spent = sum(utxo.amount for utxo in draft.utxos)
@@ -247,10 +243,9 @@ class Forwarding:
         try:
             built = parts.build()
         except PsbtTooLarge as error:
-            # Payers choose how large the previous transactions are, which the device has to read.
+            # Payers decide how large the previous transactions are, which the device has to read.
             sentence = (
-                f"{len(utxos)} coins and the transactions that made them are more than a device takes: "
-                f"{error}"
+                f"{len(utxos)} coins and their previous transactions are more than a device takes: {error}"
             )
             raise Invalid.at("/amount_sats", sentence, error.code) from error
         own = parts.distinct(db, built.psbt, quote.tip.height)
@@ -264,9 +259,9 @@ class Forwarding:
         request: ForwardToVaultRequest,
         draft: ForwardDraft,
     ) -> CreatePsbtResponse:
-        """An unsigned PSBT whose coins are locked. Nothing is signed and nothing reaches the network.
+        """Stores the forward and locks its coins.
 
-        Raises Outdated where a coin of the draft has gone, this transaction was proposed, or the vault's
+        Raises Outdated where a coin of the draft was spent, this transaction was proposed, or the vault's
         address was paid meanwhile; NotFound (vault), WalletAddressMismatch, KeyIsRevoked.
         """
         vault = vault_in(db, access, request.vault_id)
@@ -324,9 +319,8 @@ class Forwarding:
 
 
 def _profile_of(db: Session, caller: Caller, access: WorkspaceAccess, address: str | None) -> OwnProfile:
-    """The active key's, or the one at the address: the money of a replaced device has no other way out.
-
-    One device may have been registered several times: where one of its keys may forward, that one does.
+    """The active key's profile, or the one with the address, for the money of a replaced device. A device may
+    have been registered several times: then a key that can still forward is taken.
     """
     owned = own_profiles(db, caller.user_id, access.network)
     if address is None:
@@ -369,7 +363,7 @@ def _sizes(policy: Policy, pays: bytes) -> Sizes:
 def _choose(
     db: Session, source: ProfileCoins, wish: ForwardTerms, sizes: Sizes
 ) -> tuple[tuple[Utxo, ...], Allocation]:
-    """Raises as `allocate`; LockedFunds where the coins are there but held by other forwards;
+    """Raises as `allocate`; LockedFunds where other forwards have locked coins that it needs;
     InsufficientFunds.
     """
     pool = source.pool(db)
@@ -381,7 +375,7 @@ def _choose(
     )
     needed = wish.fee + (wish.amount or 1)
     if held and free < needed <= free + held:
-        raise LockedFunds("The coins of this profile are held by other forwards.")
+        raise LockedFunds("The coins of this profile are locked by other forwards.")
     what = "The balance" if wish.amount is None else f"{wish.amount} sat and the fee of {wish.fee} sat"
     waiting = "" if wish.allow_unconfirmed else " Unconfirmed deposits are spent with allow_unconfirmed only."
     raise InsufficientFunds(f"{what} cannot be forwarded: {free} sat can be spent.{waiting}")

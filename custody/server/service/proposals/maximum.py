@@ -1,4 +1,4 @@
-"""The most that one payment can send: what `Proposals` accepts then, and refuses one satoshi above."""
+"""The most that one payment can send: `Proposals` accepts this amount, and refuses one satoshi more."""
 
 from dataclasses import dataclass, replace
 from typing import get_args
@@ -75,7 +75,8 @@ class MaximumSend:
     def find(
         self, db: Session, caller: Caller, access: WorkspaceAccess, query: wire.MaxSendQuery
     ) -> wire.MaxSend:
-        """It only reads, and reserves nothing.
+        """Only reads; reserves nothing.
+
 
         Raises NotFound (vault), Invalid, WrongNetworkAddress, VaultFrozen, NotInAddressBook,
         ChainUnavailable, PolicyUnavailable.
@@ -114,7 +115,7 @@ class MaximumSend:
         rate: FeeRate,
         quote: Quote,
     ) -> Most:
-        """The amounts in ``intent`` do not count. Raises PolicyUnavailable."""
+        """Ignores the amounts in ``intent``. Raises PolicyUnavailable."""
         plan = plan_of(policy_of(vault), intent, rate)
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
         coins = self._drafter.largest_that_fit(db, vault, intent, plan, quote, kept)

@@ -1,7 +1,6 @@
-"""Coins that a send names: exactly these are spent, and each that cannot be is refused by its name.
+"""Coins that a send names: exactly these are spent, and the error names each one that cannot be.
 
-A coin of another vault is answered as one that never was (P24). Whatever is allowed here is looked at again
-in the turn that locks the coins.
+A coin of another vault is treated as missing (P24). The transaction that locks the coins checks them again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,7 @@ from multisig import OutPoint, TxOut
 
 @dataclass(frozen=True)
 class Named:
-    """The coins in the order given. ``kept``: another one, which stays for the vault's tokens."""
+    """The coins in the given order. ``kept``: another coin, which stays for the vault's tokens."""
 
     coins: tuple[Utxo, ...]
     kept: Utxo | None
@@ -35,8 +34,8 @@ class Named:
 def named_coins(
     db: Session, vault: Vault, named: Sequence[str], tip_height: int, outputs: Sequence[TxOut]
 ) -> Named:
-    """Raises Invalid for whatever is no coin of the vault, spent, not confirmed or kept for its tokens, else
-    LockedFunds for what proposals hold; each with every coin that it concerns.
+    """Raises Invalid for coins that are not the vault's, spent, unconfirmed or kept for its tokens; otherwise
+    LockedFunds for locked ones. The error has a fault for each such coin.
     """
     outpoints = [_parsed(text) for text in named]
     known = _known(db, vault, outpoints)
@@ -48,7 +47,7 @@ def named_coins(
     if refused:
         raise Invalid(_in_a_sentence(refused), faults=tuple(refused))
     held = [
-        Fault(f"/coins/{place}", f"{outpoint} is held by the proposal {holder}.", "reserved")
+        Fault(f"/coins/{place}", f"{outpoint} is locked by the proposal {holder}.", "reserved")
         for place, outpoint in enumerate(outpoints)
         if (holder := _holder(db, vault, outpoint)) is not None
     ]
@@ -75,18 +74,18 @@ def _known(db: Session, vault: Vault, outpoints: Sequence[OutPoint]) -> Mapping[
 def _why_not(db: Session, coin: ChainCoin | None, tip_height: int) -> tuple[str, str] | None:
     """A code, and words that follow the outpoint."""
     if coin is None:
-        return "unknown-coin", "is no coin of this vault."
+        return "unknown-coin", "is not a coin of this vault."
     if coin.spent_by is not None:
         return "spent", f"is spent by {coin.spent_by}."
     if coin.height is None and not is_own_change(db, coin):
-        return "unconfirmed", "is not confirmed yet, and its sender may take it back."
+        return "unconfirmed", "is not confirmed yet, and its sender may replace it."
     if coin.is_coinbase and (coin.height or 0) > tip_height + 1 - COINBASE_MATURITY:
         return "immature", f"was mined less than {COINBASE_MATURITY} blocks ago."
     return None
 
 
 def _holder(db: Session, vault: Vault, outpoint: OutPoint) -> str | None:
-    """The version that signers see: of a family the newest that holds coins."""
+    """The proposal that locks the coin: the newest version of its family that holds coins."""
     lock = db.get(CoinLock, (vault.chain, outpoint.txid, outpoint.vout))
     if lock is None:
         return None
@@ -96,8 +95,8 @@ def _holder(db: Session, vault: Vault, outpoint: OutPoint) -> str | None:
 def _kept(
     db: Session, vault: Vault, coins: Sequence[Utxo], tip_height: int, outputs: Sequence[TxOut]
 ) -> Utxo | None:
-    """Where tokens need a coin at the vault's address, one that is not named. Raises Invalid where there is
-    none.
+    """A coin at the vault's address for its tokens, other than the named ones. Raises Invalid where tokens
+    need one and none is left.
     """
     kept = kept_for_tokens(db, vault, tip_height, outputs)
     if kept is None or kept not in coins:

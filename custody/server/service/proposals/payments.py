@@ -1,4 +1,4 @@
-"""What a send request asks for, checked: output scripts and amounts, OP_RETURN data, the rate."""
+"""Reads a send request: output scripts and amounts, OP_RETURN data, the fee rate."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ from multisig import (
 
 @dataclass(frozen=True)
 class Payment:
-    """One recipient: the address as it was given, and the output it means."""
+    """One recipient: the address as given, and its output."""
 
     address: str
     output: TxOut
@@ -35,7 +35,7 @@ class Payment:
 
 @dataclass(frozen=True)
 class Intent:
-    """What a send puts into its outputs. ``sweeps``: its one payment is of everything; the coins decide its
+    """The outputs of a send. ``sweeps``: it sends everything to its single recipient; the coins decide the
     amount.
     """
 
@@ -45,7 +45,7 @@ class Intent:
 
     @property
     def outputs(self) -> tuple[TxOut, ...]:
-        """Payments in the order given, then the data."""
+        """The payments in the given order, then the data."""
         data = () if self.op_return is None else (TxOut(Sats(0), op_return_script(self.op_return)),)
         return (*(payment.output for payment in self.payments), *data)
 
@@ -54,14 +54,15 @@ class Intent:
         return Sats(sum(payment.output.amount for payment in self.payments))
 
     def of_everything(self, amount: Sats) -> "Intent":
-        """The same, of a sweep whose coins are known. Raises Dust."""
+        """The sweep with its amount. Raises Dust."""
         (payment,) = self.payments
         _require_no_dust(payment.output.script_pubkey, amount, "/recipients/0")
         return replace(self, payments=(replace(payment, output=replace(payment.output, amount=amount)),))
 
 
 def read_intent(request: CreatePsbtRequest, network: Network, *, may_sweep: bool = False) -> Intent:
-    """One address without any amount is sent everything, where ``may_sweep``.
+    """With ``may_sweep``, a single address without an amount is sent everything.
+
 
     Raises Invalid, WrongNetworkAddress (P28), Dust (P29).
     """
@@ -72,12 +73,12 @@ def read_intent(request: CreatePsbtRequest, network: Network, *, may_sweep: bool
     payments = tuple(_payment(request, place, network) for place in range(len(request.recipients)))
     _require_distinct(payments)
     if sum(payment.output.amount for payment in payments) > MAX_MONEY:
-        raise Invalid.at("/amounts_sats", "The amounts are more than 21 million bitcoin together.")
+        raise Invalid.at("/amounts_sats", "The amounts add up to more than 21 million bitcoin.")
     return Intent(payments, _data(request))
 
 
 def read_recipients(addresses: Sequence[str], op_return: str | None, network: Network) -> Intent:
-    """Whom a payment is for, whose amounts are not known yet. Raises Invalid, WrongNetworkAddress."""
+    """Recipients whose amounts are not known yet. Raises Invalid, WrongNetworkAddress."""
     payments = tuple(
         Payment(address, TxOut(Sats(0), _script(address, network, f"/recipients/{place}")))
         for place, address in enumerate(addresses)
@@ -91,12 +92,12 @@ def _require_distinct(payments: Sequence[Payment]) -> None:
     for place, script in enumerate(scripts):
         if script in scripts[:place]:
             raise Invalid.at(
-                f"/recipients/{place}", "The recipient is named twice; add the amounts up instead."
+                f"/recipients/{place}", "The recipient is given twice: give it once, with the sum."
             )
 
 
 def _names_no_amount(request: CreatePsbtRequest) -> bool:
-    """A link is none of these: what it asks for may stand in it in a way that is not read here."""
+    """False for a link, which may contain an amount."""
     if request.amounts_sats is not None or len(request.recipients) != 1:
         return False
     return not request.recipients[0].strip().lower().startswith("bitcoin:")

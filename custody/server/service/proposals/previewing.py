@@ -1,4 +1,4 @@
-"""What a proposal would be, before anything is made: the same drafting and the same limits, in a snapshot."""
+"""Previews of a proposal: the same draft and the same limit checks, in a snapshot."""
 
 from sqlalchemy.orm import Session
 
@@ -42,7 +42,7 @@ class Previewing:
         request: CreatePsbtRequest,
         prepared: Prepared | Version | Child,
     ) -> PsbtPreview:
-        """It only reads, and raises what making the proposal would: NotFound, RoleLimitExceeded,
+        """Only reads. Raises what creating the proposal would: NotFound, RoleLimitExceeded,
         VaultLimitExceeded, PolicyUnavailable, NotInAddressBook, ChainUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
@@ -59,7 +59,7 @@ class Previewing:
             case Child():
                 moved = self._accelerating.within_limits(*what, draft).amount
         require_listed(db, vault, draft.raw, self._in_force)
-        # Another version counts once with what it replaces.
+        # A version counts together with what it replaces.
         left = None if isinstance(prepared, Version) else self._limits.room(*what, after=moved)
         selection = draft.selection
         return PsbtPreview(

@@ -40,14 +40,14 @@ from custody.server.store.models import PROOFS, Decision, Proposal, Vault, Vault
 from custody.server.store.store import within_days
 from multisig import FeeRate, Network, Sats
 
-# A page costs the same however many proposals a workspace has made.
+# Counting stops here, so that the cost of a page does not grow with the number of proposals.
 MAX_COUNTED = 1_000
 
 
 @dataclass(frozen=True)
 class Page:
-    """A slice of a workspace's proposals. `total` counts what the filter matches without the
-    slice; where it is not `is_exact` there are more. `following`: after which id the list goes on.
+    """A page of a workspace's proposals. `total` counts all that match the filter; there are more unless
+    `is_exact`. `following`: the id after which the next page begins.
     """
 
     items: list[wire.Proposal]
@@ -58,9 +58,9 @@ class Page:
 
 @dataclass(frozen=True)
 class Filter:
-    """Which proposals to list. `awaiting`: a user whose decision they wait for; `after`: the last id seen;
-    `newest_first`: their order; `search`: words that each has; `proofs`: proofs of control alone.
-    `from_day`, `to_day`: when they were proposed.
+    """Which proposals to list. `awaiting`: the user whose decision they need; `after`: the last id of the
+    page before; `search`: words that each must have; `proofs`: only proofs of control; `from_day`, `to_day`:
+    when they were proposed.
     """
 
     status: ProposalStatus | None
@@ -77,8 +77,8 @@ class Filter:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A send that was drafted and not yet stored. ``paid`` is what leaves the vault beside the fee: payments
-    to itself do not. ``is_cheapest``: no other coins pay it for a lower fee.
+    """A drafted send, not yet stored. ``paid``: the amount that leaves the vault, without the fee and without
+    payments to itself. ``is_cheapest``: no other coins pay it for a lower fee.
     """
 
     intent: Intent
@@ -119,14 +119,13 @@ class Proposals:
         *,
         tries: int = 0,
     ) -> Prepared:
-        """Chooses the coins and builds the PSBT. It only reads: for a snapshot, so that no writer waits for
-        it. A sweep is measured by the limits when it is stored.
+        """Chooses the coins and builds the PSBT. It only reads, for a snapshot, so that no writer waits.
 
-        ``tries``: how often a draft was outdated when it was to be stored. Only from the second try on is it
-        checked that no proposal has this transaction, and that it fits within the limits: hardly ever it is
-        otherwise, the database stores none twice, and limits are measured when it is stored.
+        ``tries``: how often storing a draft raised Outdated. Only from the second try on does it check that
+        no proposal has this transaction, and that it fits the limits: both fail rarely, and are checked again
+        when the draft is stored. Payments that exceed a limit without any fee are refused for that, whatever
+        coins there are.
 
-        A movement whose payments alone are above a limit is refused for that, whatever coins there are.
         Raises NotFound (vault), Invalid, WrongNetworkAddress, Dust, RoleLimitExceeded, VaultLimitExceeded,
         InsufficientFunds, LockedFunds, PolicyUnavailable, ChainUnavailable.
         """
@@ -146,8 +145,7 @@ class Proposals:
             draft = self._drafter.draft(db, vault, intent, rate, quote, distinct=tries > 0)
         except CustodyError as error:
             paid = _paid_elsewhere(db, vault, intent)
-            # A drafted movement is measured when it is stored, fee included: the sums of a cycle are not read
-            # twice.
+            # Limits are normally checked when the draft is stored, so that the sums are not read twice.
             self._require_least(db, caller, access, vault, intent, paid, rate)
             if isinstance(error, InsufficientFunds | LockedFunds) and intent.payments:
                 most = self._maximum.of_intent(db, caller, access, vault, intent, rate, quote)
@@ -166,10 +164,10 @@ class Proposals:
         request: wire.CreatePsbtRequest,
         prepared: Prepared,
     ) -> wire.CreatePsbtResponse:
-        """An unsigned PSBT whose coins are locked. Nothing is signed and nothing reaches the network.
+        """Stores the proposal and locks its coins.
 
-        Raises Outdated where a coin of the draft has gone, this transaction was proposed meanwhile, or
-        another draft may fit within the limits; NotFound (vault), RoleLimitExceeded, VaultLimitExceeded,
+        Raises Outdated where a coin of the draft was spent, this transaction was proposed meanwhile, or
+        another draft may fit the limits; NotFound (vault), RoleLimitExceeded, VaultLimitExceeded,
         PolicyUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
@@ -190,8 +188,8 @@ class Proposals:
         request: wire.CreatePsbtRequest,
         prepared: Prepared,
     ) -> tuple[Draft, Movement]:
-        """What is stored, and what it counts for the limits. Raises RoleLimitExceeded, VaultLimitExceeded,
-        PolicyUnavailable; Outdated where another draft might fit.
+        """The draft to store, and the movement that counts for the limits. Raises RoleLimitExceeded,
+        VaultLimitExceeded, PolicyUnavailable; Outdated where another draft might fit.
         """
         draft = _at_next_change(vault, prepared.draft)
         movement = Movement(Sats(prepared.paid + draft.selection.fee), self._clock())
@@ -215,14 +213,14 @@ class Proposals:
         rate: FeeRate,
         quote: Quote,
     ) -> Prepared:
-        """Coins are drawn at random, and their fee counts for the limits: where that does not fit, the coins
-        that pay the same for the least fee. Raises RoleLimitExceeded, VaultLimitExceeded where no coins fit.
+        """Where the fee of the randomly drawn coins exceeds a limit, the coins with the lowest fee. Raises
+        RoleLimitExceeded, VaultLimitExceeded where no coins fit.
         """
         movement = Movement(Sats(prepared.paid + prepared.draft.selection.fee), self._clock())
         try:
             self._limits.require(db, caller, access, vault, movement)
         except (RoleLimitExceeded, VaultLimitExceeded):
-            # What no coins at all make fit is refused before the search, which takes long.
+            # Refuses first what no coins can make fit, because the search below is slow.
             self._require_least(db, caller, access, vault, prepared.intent, prepared.paid, rate)
             cheapest = self._drafter.cheapest(db, vault, prepared.intent, rate, quote)
             return replace(prepared, draft=cheapest or prepared.draft, is_cheapest=True)
@@ -238,7 +236,7 @@ class Proposals:
         paid: Sats,
         rate: FeeRate,
     ) -> None:
-        """That the limits let it go at the fee of one coin, below which none is. Raises RoleLimitExceeded,
+        """Checks the limits with the lowest possible fee, that of one coin. Raises RoleLimitExceeded,
         VaultLimitExceeded.
         """
         least_fee = plan_of(policy_of(vault), intent, rate).fee(1, with_change=False)
@@ -280,11 +278,13 @@ class Proposals:
     def record(
         self, db: Session, caller: Caller, access: WorkspaceAccess, proposal: Proposal
     ) -> wire.Proposal:
-        """A proposal of the workspace that `access` is of, as the caller may see it."""
+        """A proposal of the caller's workspace, as the caller may see it."""
         return proposal_records(db, [proposal], _reader(caller, access))[0]
 
     def page(self, db: Session, caller: Caller, access: WorkspaceAccess, wanted: Filter) -> Page:
-        """Raises Invalid where `after` is no proposal of the workspace, or the search has too many words."""
+        """Raises Invalid where `after` is not a proposal of the workspace, or the search has too many
+        words.
+        """
         matching = query = _matching(access, wanted)
         place = tuple_(Proposal.created_at, Proposal.id)
         if wanted.after is not None:
@@ -312,14 +312,14 @@ def _searched(
     if len(ids) > wanted.limit:
         following = ids[wanted.limit - 1]
     shown = ids[: wanted.limit]
-    # By their ids alone: in the list's order SQLite walks along all of it.
+    # By id only: with the list's order SQLite would scan all of it.
     found = {each.id: each for each in db.scalars(select(Proposal).where(Proposal.id.in_(shown)))}
     items = proposal_records(db, [found[each] for each in shown], _reader(caller, access))
     return Page(items, len(items), wanted.after is None and following is None, following)
 
 
 def _reader(caller: Caller, access: WorkspaceAccess) -> Reader:
-    """A program signs nothing: it is no signer, even where its maker is one."""
+    """A program is not a signer, even where its maker is one."""
     return Reader(caller.user_id if caller.service is None else 0, access.holds_any(APPROVER))
 
 
@@ -328,7 +328,7 @@ def no_such_proposal() -> NotFound:
 
 
 def _at_next_change(vault: Vault, draft: Draft) -> Draft:
-    """No two proposals have their change at one address, unless many were never sent (`use_change_index`)."""
+    """Each proposal gets its own change address, unless many were never sent (`use_change_index`)."""
     if draft.change_index in {None, vault.next_change_index}:
         return draft
     return draft.with_change_at(vault.next_change_index)
@@ -362,7 +362,7 @@ def _matching(access: WorkspaceAccess, wanted: Filter) -> Select[Proposal]:
 
 
 def _may_decide(user_id: int) -> ColumnElement[bool]:
-    """The user is a signer of the vault; for a forward, the member whose money it moves."""
+    """The user is a signer of the vault, or the owner of a forward's money."""
     is_signer = exists().where(VaultSigner.vault_id == Proposal.vault_id, VaultSigner.user_id == user_id)
     return or_(
         and_(Proposal.profile_key_id.is_(None), is_signer),
@@ -371,7 +371,7 @@ def _may_decide(user_id: int) -> ColumnElement[bool]:
 
 
 def has_decided(user_id: int) -> Exists:
-    """The user has declined, or approved with every signature that is needed."""
+    """The user has declined, or has signed every input."""
     return exists().where(
         Decision.proposal_id == Proposal.id,
         Decision.user_id == user_id,

@@ -1,7 +1,7 @@
 """Proofs of control (BIP-322): a message that a vault signs, as a proposal that moves nothing.
 
-It locks no coin and counts against no limit. The only input that is stored of it is the one that does not
-exist, so that nothing which follows the chain ever meets it.
+It locks no coin, and no limit applies. The only stored input is the one that does not exist, so the watcher
+never sees a proof on the chain.
 """
 
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ class Proving:
         self._market = market
 
     def draft(self, db: Session, access: WorkspaceAccess, request: CreateProofRequest) -> ProofDraft:
-        """The PSBT of the message. It only reads. Raises NotFound (vault), VaultFrozen, Invalid,
+        """The PSBT of the message. Only reads. Raises NotFound (vault), VaultFrozen, Invalid,
         ChainUnavailable.
         """
         vault = vault_to_spend(db, access, request.vault_id)
@@ -94,8 +94,8 @@ class Proving:
         request: CreateProofRequest,
         draft: ProofDraft,
     ) -> CreatePsbtResponse:
-        """Asks the vault's signers. Raises NotFound (vault), VaultFrozen; Outdated for the same message at
-        the same block.
+        """Stores the proof for the vault's signers. Raises NotFound (vault), VaultFrozen; Outdated for the
+        same message at the same block.
         """
         vault, now = vault_to_spend(db, access, request.vault_id), self._clock()
         proposal_id = new_id(self._random)
@@ -132,7 +132,7 @@ class Proving:
         return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.built.base64)
 
     def file(self, db: Session, access: WorkspaceAccess, proposal_id: str) -> ProofFile:
-        """Of a proof that its signers have completed. Raises NotFound, StateConflict."""
+        """The file of a complete proof. Raises NotFound, StateConflict."""
         proposal = db.get(Proposal, proposal_id)
         if (
             proposal is None
@@ -141,12 +141,12 @@ class Proving:
         ):
             raise NotFound("There is no such proof in this workspace.")
         if ProposalStatus(proposal.status) is not ProposalStatus.PROVEN:
-            raise StateConflict(f"The proof is {proposal.status}: it has not enough signatures.")
+            raise StateConflict(f"The proof is {proposal.status}: it does not have enough signatures.")
         return proof_file(Psbt.parse(proposal.psbt), db.get_one(Vault, proposal.vault_id))
 
 
 def proof_file(psbt: Psbt, vault: Vault) -> ProofFile:
-    """Of a PSBT with enough signatures. Raises NotFinalisable."""
+    """The file from a PSBT with enough signatures. Raises NotFinalisable."""
     policy, network = policy_of(vault), Network(vault.chain)
     signature = finalise_proof(ProvenSpend(psbt, policy))
     message = (psbt.signed_message or b"").decode()
@@ -171,10 +171,8 @@ def _coin(psbt: Psbt, index: int, network: Network) -> CoinOfProof:
 
 
 def _require_quorum(db: Session, vault: Vault, *, coins: int) -> None:
-    """Before anybody is asked: can the devices that were named at the registration sign it, as far as their
-    makers' firmware is known? A key of which nothing was said may be on any device.
-
-    Raises Invalid.
+    """Checks that enough of the registered devices can sign it, as far as their firmware is known. A key
+    without a known device counts as able. Raises Invalid.
     """
     keys = db.execute(_DEVICES, {"vault_id": vault.id}).all()
     unable = [
@@ -185,8 +183,8 @@ def _require_quorum(db: Session, vault: Vault, *, coins: int) -> None:
     if len(keys) - len(unable) < vault.m:
         what = "for its coins" if coins else "at all"
         sentence = (
-            f"{vault.m} of the vault's {len(keys)} keys have to sign, and these devices sign no such message "
-            f"{what}: {', '.join(sorted(unable))}. These do: {signing_devices(coins=coins)}."
+            f"{vault.m} of the vault's {len(keys)} keys have to sign, and these devices cannot sign such a "
+            f"message {what}: {', '.join(sorted(unable))}. These can: {signing_devices(coins=coins)}."
         )
         raise Invalid.at("/vault_id", sentence, "no-quorum")
 
@@ -200,15 +198,14 @@ def _place(db: Session, vault: Vault, address: str | None) -> tuple[int, int]:
         raise Invalid.at("/address", str(error), error.code) from error
     found = db.execute(_PLACE, {"chain": vault.chain, "script": script, "vault_id": vault.id}).one_or_none()
     if found is None:
-        raise Invalid.at("/address", "This is no address of the vault that it has given out.", "not-ours")
+        raise Invalid.at("/address", "This is not one of the vault's addresses so far.", "not-ours")
     branch, index = found
     return branch, index
 
 
 def _coins(db: Session, vault: Vault) -> Sequence[Utxo]:
-    """The confirmed coins, of more than a proof names the largest: dust from strangers makes none impossible.
-
-    Raises Invalid where there are none.
+    """The confirmed coins, the largest where there are more than a proof can have. Raises Invalid where there
+    are none.
     """
     found = db.scalars(_COINS.limit(MAX_COINS), {"vault_id": vault.id}).all()
     if not found:

@@ -1,8 +1,7 @@
-"""Stored proposals as the specification's record, for many at once.
+"""Stored proposals as the specification's records, for many at once.
 
-What a proposal does to tokens is decoded from the very bytes that are signed; sends cost no query for it.
-Partial signatures are for those who may sign it, as long as it may still be finished; anybody else reads the
-unsigned PSBT (P52).
+Token calls are decoded from the bytes that are signed. Partial signatures are shown only to those who may
+sign, while the proposal can still be completed; everybody else gets the unsigned PSBT (P52).
 """
 
 from base64 import b64encode
@@ -59,14 +58,14 @@ class Signer(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """Whom a record is for. ``may_approve``: their role in its workspace carries PAYMENT_APPROVE."""
+    """The reader of a record. ``may_approve``: their role in its workspace has PAYMENT_APPROVE."""
 
     user_id: int
     may_approve: bool
 
 
 class VaultSeen(NamedTuple):
-    """``tip_height``: of its chain, as far as it was followed."""
+    """``tip_height``: the height up to which its chain was followed."""
 
     name: str
     tip_height: int
@@ -84,7 +83,7 @@ DecisionWord = Literal["approve", "reject"]
 
 @dataclass(frozen=True)
 class ProposedCall:
-    """What a proposal's record says of tokens."""
+    """The token fields of a proposal's record."""
 
     contract_uid: int | None = None
     call_uid: int | None = None
@@ -130,8 +129,8 @@ def proposal_records(db: Session, proposals: Sequence[Proposal], reader: Reader)
 
 
 def _gets_signatures(proposal: Proposal, signers: Sequence[Signer], reader: Reader) -> bool:
-    """The platform finalises. Beside it, a signer has a use for what others signed; no one has one
-    for the signatures of what has ended, or is being replaced.
+    """Whether the reader gets the partial signatures: a signer of a proposal that has not ended and is not
+    being replaced.
     """
     if ProposalStatus(proposal.status) not in TO_FINISH or proposal.replaced_by_id is not None:
         return False
@@ -146,7 +145,7 @@ def _unsigned(psbt: bytes) -> bytes:
 
 
 def collected_signatures(db: Session, proposal_ids: Iterable[str]) -> dict[str, int]:
-    """By the proposal's id: the number of signatures that every input has at least."""
+    """By the proposal's id: the number of signatures of the input with the fewest."""
     return {proposal_id: counted.least for proposal_id, counted in _counts(db, proposal_ids).items()}
 
 
@@ -219,8 +218,8 @@ def _vaults(db: Session, vault_ids: Iterable[str]) -> dict[str, VaultSeen]:
 
 
 def names_of(db: Session, user_ids: Iterable[int]) -> dict[int, str]:
-    """As people call themselves; who gave no name is left out. E-mail addresses are for who manages the
-    members.
+    """Names as users gave them; users without one are left out. E-mail addresses are not shown: only managers
+    of members may see them.
     """
     found = db.execute(_NAMES, {"ids": list(user_ids)})
     named = {user_id: full_name(*parts) for user_id, *parts in found}
@@ -308,7 +307,7 @@ def _record(
 
 
 def _rivals(db: Session, proposals: Sequence[Proposal]) -> dict[tuple[int, str], str]:
-    """By workspace and txid, the proposals whose transactions take the coins of these."""
+    """By workspace and txid, the proposals whose transactions spend the coins of these."""
     txids = sorted({proposal.trouble_txid for proposal in proposals if proposal.trouble_txid is not None})
     if not txids:
         return {}
@@ -335,13 +334,13 @@ def _trouble(proposal: Proposal, rivals: Mapping[tuple[int, str], str]) -> wire.
 
 
 _OF_TOKENS: Final = frozenset({TxType.DEPLOY.value, TxType.CALL.value})
-# A list shows the calls on few tokens, again and again; a bytecode has 80,000 bytes at most.
+# A list shows calls of few tokens repeatedly; a bytecode has 80,000 bytes at most.
 _REMEMBERED: Final = 32
 
 
 @dataclass(frozen=True)
 class _Purpose:
-    """What a family is for. ``call_uid`` None: a deployment. ``contract_ids``: its every version."""
+    """The token of a family. ``call_uid`` is None for a deployment. ``contract_ids``: of all its versions."""
 
     contract: Contract
     call_uid: int | None
@@ -390,7 +389,7 @@ def _versions(db: Session, family_ids: Collection[str]) -> Mapping[str, Collecti
 def _proposed(proposal: Proposal, purpose: _Purpose) -> ProposedCall:
     payload = _payload(Psbt.parse(proposal.psbt))
     if payload is None:
-        # The version that takes it back carries nothing.
+        # A version that cancels has no token data.
         return ProposedCall(purpose.contract.uid, purpose.call_uid)
     contract_id = proposal.txid_expected if isinstance(payload, Deploy) else payload.contract_id
     bytecode = _parsed(purpose.contract.bytecode) if contract_id in purpose.contract_ids else None
@@ -401,7 +400,8 @@ def _proposed(proposal: Proposal, purpose: _Purpose) -> ProposedCall:
 def decode_call(
     payload: Payload, contract_id: str | None, network: Network, bytecode: Bytecode | None
 ) -> DecodedCall:
-    """A payload as the record shows it. Without ``bytecode``, amounts are given in raw units only.
+    """A payload as the record shows it. Without ``bytecode``, amounts are in raw units only.
+
 
     Raises InvalidToken for a deployment that is not of this bytecode.
     """

@@ -1,8 +1,7 @@
-"""Fee bumps, and taking a payment back: a new version of a proposal, of the same family (ADR 15).
+"""Fee bumps and cancels: a new version of a proposal, in the same family (ADR 15).
 
-A bump spends every coin of what it replaces, pays the same and raises only the fee, out of the change. A
-cancel spends the same coins and pays everything back to the vault. Of all the versions one at most can be
-mined.
+A bump spends every coin of the original, pays the same recipients and takes a higher fee out of the change. A
+cancel spends the same coins and sends everything back to the vault. At most one version can be mined.
 """
 
 from collections.abc import Iterable, Sequence
@@ -67,7 +66,7 @@ from multisig import CHANGE, ChangeTo, PsbtTooLarge, Sats, TxOut
 
 @dataclass(frozen=True)
 class Version:
-    """A replacement that was drafted and not yet stored. ``added``: coins that its family did not hold."""
+    """A drafted replacement, not yet stored. ``added``: coins that its family did not have."""
 
     intent: Intent
     draft: Draft
@@ -97,11 +96,11 @@ class Replacing:
         self._limits = limits
 
     def draft(self, db: Session, access: WorkspaceAccess, request: CreatePsbtRequest) -> Version:
-        """It only reads: for a snapshot, so that no writer waits for it.
+        """Only reads, for a snapshot, so that no writer waits.
 
-        Raises NotFound; StateConflict (ended, confirmed, not the newest); Invalid (pays otherwise, a rate
-        that is too low or too high); InsufficientFunds (the change does not pay for it, nor do the vault's
-        other coins); ChainUnavailable.
+        Raises NotFound; StateConflict (ended, confirmed, not the newest); Invalid (other payments, or a rate
+        that is too low or too high); InsufficientFunds (neither the change nor the vault's other coins pay
+        the fee); ChainUnavailable.
         """
         vault = vault_to_spend(db, access, request.wallet_id)
         original = _original(db, access, vault, request)
@@ -127,11 +126,10 @@ class Replacing:
         request: CreatePsbtRequest,
         version: Version,
     ) -> CreatePsbtResponse:
-        """PENDING, beside the version that it is to replace: that one's status changes when the chain shows
-        it.
+        """Stores the version as PENDING. The replaced version's status changes only by what the chain shows.
 
-        Raises Outdated where its family or a coin that it added has changed, or this transaction was
-        proposed, in the meantime; RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
+        Raises Outdated where its family or an added coin changed, or this transaction was proposed, in the
+        meantime; RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
         original = _original(db, access, vault, request)
@@ -155,10 +153,7 @@ class Replacing:
         intent: Intent,
         draft: Draft,
     ) -> Terms:
-        """What is stored beside the draft.
-
-        Raises RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
-        """
+        """The terms to store. Raises RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable."""
         original = _original(db, access, vault, request)
         terms = self._terms(caller, original, request, intent, draft)
         movement = Movement(terms.movement, terms.proposed_at, original.family_id)
@@ -186,15 +181,14 @@ class Replacing:
         held: tuple[Utxo, ...],
         tip_height: int,
     ) -> tuple[tuple[Utxo, ...], ChangeAndFee]:
-        """The family's coins, and as few more as it takes, the largest first. Those are confirmed: a
-        replacement adds no unconfirmed coin (BIP-125, rule 2).
+        """The family's coins and as few others as needed, the largest first. Those are confirmed: a
+        replacement may add no unconfirmed coin (BIP-125, rule 2).
         """
         spare: Sequence[Utxo] = ()
         chosen, rivals = held, family.rivals
         while True:
             total = sum(utxo.amount for utxo in chosen)
-            # A token's transaction always leaves something at the vault's address: the next call begins with
-            # it.
+            # A token's transaction always has change at the vault's address, which the next call spends.
             may_drop_change = bool(intent.outputs) and not family.is_of_token
             settled = settle_replacement(total, len(chosen), plan, rivals, pays=may_drop_change)
             if settled is not None:
@@ -224,7 +218,7 @@ class Replacing:
         vault = family.vault
         outputs: list[TxOut | ChangeTo] = list(intent.outputs)
         if settled.change:
-            branch, index = _way_back(family)
+            branch, index = _change_address(family)
             outputs.insert(self._rng.randrange(len(outputs) + 1), ChangeTo(settled.change, branch, index))
         coins = tuple(coins_to_spend(db, vault.chain, chosen))
         parts = Parts(policy_of(vault), coins, tuple(outputs), locktime)
@@ -233,7 +227,7 @@ class Replacing:
             built = parts.build()
         except PsbtTooLarge as error:
             raise Invalid.at(
-                "/replaces_psbt_id", f"With more coins it is more than a device takes: {error}"
+                "/replaces_psbt_id", f"With more coins the PSBT is larger than a device takes: {error}"
             ) from error
         return Draft(built, selection, plan.vsize(len(chosen), settled.change > 0), parts)
 
@@ -280,15 +274,14 @@ class Replacing:
             amounts=tuple(int(payment.output.amount) for payment in intent.payments),
             op_return_hex=None if intent.op_return is None else intent.op_return.hex(),
             contract_ids=tuple(original.contract_ids),
-            # A version that takes everything back mints nothing: its fee counts for its maker, as for any
-            # self-spend.
+            # A cancel mints nothing; its fee counts for its maker like that of any self-spend.
             counts_for_role=request.cancel or original.counts_for_role,
             evacuation_id=None if request.cancel else original.evacuation_id,
         )
 
 
-def _way_back(family: Family) -> tuple[int, int]:
-    """The change goes to where the original's went."""
+def _change_address(family: Family) -> tuple[int, int]:
+    """The original's change address, if it had one."""
     known = change_of(family.original)
     return (CHANGE, family.vault.next_change_index) if known is None else (known.branch, known.address_index)
 
@@ -299,9 +292,7 @@ def _original(db: Session, access: WorkspaceAccess, vault: Vault, request: Creat
 
 
 def _spare(db: Session, vault: Vault, held: Iterable[Utxo], plan: Plan, tip_height: int) -> Sequence[Utxo]:
-    """The vault's other coins. A coin that an ended version had added is free, and still counts among the
-    family's.
-    """
+    """The vault's other coins, without those of the family."""
     own = {utxo.outpoint for utxo in held}
     source = VaultCoins(vault.id, tip_height, avoids_address=has_tokens(db, vault))
     pool = source.pool(db, Tier.CONFIRMED, plan)
@@ -314,6 +305,6 @@ def _require_outbidding(plan: Plan, inputs: int, rivals: Iterable[PricedTransact
     if plan.rate < least:
         raise Invalid.at(
             "/fee_rate",
-            f"To take its place with every node it has to pay {least} at least (BIP-125: more than what it "
-            "replaces, and its own way beside).",
+            f"For every node to accept the replacement it has to pay {least} at least (BIP-125: more than "
+            "what it replaces, and for its own relay).",
         )

@@ -1,6 +1,5 @@
-"""Proposals by the words that people look for them with: what one is for, whom it pays, how much, its ids.
-
-A search looks at so many proposals at a time, the next in the list's order; it goes on from there.
+"""Searching proposals: by title, recipient, amount and id. A search reads a bounded window of the list at a
+time; the next page continues there.
 """
 
 import contextlib
@@ -17,12 +16,12 @@ from custody.server.store.models import AddressBookEntry, Proposal
 from multisig import parse_btc
 from multisig.errors import InvalidAmount
 
-# For one word. More words look at fewer proposals at a time: each word costs as much as the first.
+# Proposals that are read for one word. For more words they are fewer: each word costs as much as the first.
 WINDOW: Final = 5_000
-# Looked at first, for words that many have.
+# Read first, for common words.
 NEAREST: Final = 500
 MAX_WORDS: Final = 8
-# Shorter ones begin too many ids.
+# Shorter words match too many ids.
 LEAST_OF_ID: Final = 4
 # Who may read the address book (web/workspace.py).
 _BOOK_READERS = frozenset({PermissionName.PAYMENT_INIT, PermissionName.MANAGE_WORKSPACE})
@@ -41,8 +40,8 @@ def search(
     *,
     newest_first: bool,
 ) -> tuple[list[str], str | None]:
-    """Of a query in the list's order: the ids of the first ``count`` that have every word, and the last that
-    was looked at where the window ended before the list did. Raises Invalid.
+    """The ids of the first ``count`` proposals of the ordered query that have every word; and the id of the
+    last one that was read, where the window ended before the list did. Raises Invalid.
     """
     words = set(text.split())
     if len(words) > MAX_WORDS:
@@ -78,22 +77,22 @@ _COLUMNS = (
 def _has(
     window: FromClause, word: str, ours: ColumnElement[bool] | None, *, is_sqlite: bool
 ) -> ColumnElement[bool]:
-    """Whether the title has the word, or a name in the address book of whom it pays; or an address, the
-    transaction or the proposal begins with it, or it is an amount that is paid.
+    """Whether the title or a recipient's name in the address book contains the word; or an address, the txid
+    or the proposal's id begins with it; or it is an amount of a payment.
     """
     each = func.json_each if is_sqlite else func.json_array_elements_text
     recipients = cast(window.c.recipients, String)
     found = [
         func.lower(window.c.description).contains(word.lower(), autoescape=True),
-        # Bech32 may be written in capitals (BIP-173), and is stored in small letters.
+        # Bech32 may be written in upper case (BIP-173), and is stored in lower case.
         *(recipients.contains(f'"{text}', autoescape=True) for text in {word, word.lower()}),
     ]
     if ours is not None:
         is_named = AddressBookEntry.name_key.contains(name_key(word), autoescape=True)
         recipient = each(window.c.recipients).table_valued("value").c.value
         named = select(AddressBookEntry.address).where(ours, is_named)
-        # Counted, and not asked with EXISTS: of that PostgreSQL makes a join, and reads the address book
-        # for each proposal anew.
+        # A count, not EXISTS, which PostgreSQL turns into a join that reads the address book for each
+        # proposal.
         count = select(func.count().filter(recipient.in_(named))).select_from(recipient.table)
         found.append(count.scalar_subquery() > 0)
     if amounts := _amounts(word):
@@ -106,7 +105,7 @@ def _has(
 
 
 def _amounts(word: str) -> list[str]:
-    """In satoshis, of a word that may be so many bitcoin or so many satoshis."""
+    """The amounts in satoshi that a word may mean: as bitcoin and as satoshi."""
     found = {word} if word.isascii() and word.isdecimal() else set()
     with contextlib.suppress(InvalidAmount):
         found.add(str(int(parse_btc(word))))

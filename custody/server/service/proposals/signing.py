@@ -1,7 +1,7 @@
 """Approvals and declines, by a signer of the vault or, for a forward, by the owner of the profile.
 
-Every submitted signature is verified before anything of it is kept. The approval that meets the threshold
-stores the final transaction and queues its broadcast in the same transaction.
+Every submitted signature is verified before anything is stored. The approval that meets the threshold stores
+the final transaction and queues its broadcast in the same database transaction.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ from custody.server.service.proposals.bounds import (
     require_thawed,
 )
 from custody.server.service.proposals.records import collected_signatures
-from custody.server.service.proposals.verifying import Sought, Verified
+from custody.server.service.proposals.verifying import ExpectedSpend, Verified
 from custody.server.service.requests.changes import Outdated
 from custody.server.service.stored_vaults import policy_of
 from custody.server.service.webhook_events import event_data
@@ -62,13 +62,13 @@ ACTIVE: Final = "active"
 APPROVER = frozenset({PermissionName.PAYMENT_APPROVE})
 
 
-# The kind of job that offers a final transaction to the network. Its subject is the proposal's id.
+# The kind of job that broadcasts a final transaction. Its subject is the proposal's id.
 BROADCAST: Final = "broadcast"
 
 
 @dataclass(frozen=True)
 class Signer:
-    """The caller as a signer of a proposal. ``policy``: what its coins are of."""
+    """The caller as a signer of a proposal. ``policy``: the policy of its coins."""
 
     proposal: Proposal
     policy: Policy
@@ -96,17 +96,17 @@ class Signing:
 
     def expect(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.SignPsbtRequest
-    ) -> Sought:
-        """What the caller has to sign. For a snapshot, before the PSBT is read: it is read for callers only
-        who may sign.
-
-        Raises NotFound, PermissionDenied, NotASigner, KeyIsRevoked.
+    ) -> ExpectedSpend:
+        """What the caller has to sign. Call it in a snapshot before the submitted PSBT is parsed: that is
+        only done for callers who may sign. Raises NotFound, PermissionDenied, NotASigner, KeyIsRevoked.
         """
         signer = signer_of(db, caller, access, db.get(Proposal, request.psbt_id))
         if request.psbt_base64 is not None:
             require_live_key(db, signer)
         proposal = signer.proposal
-        return Sought(proposal.psbt, proposal.txid_expected, signer.policy, signer.fingerprint, proposal.m)
+        return ExpectedSpend(
+            proposal.psbt, proposal.txid_expected, signer.policy, signer.fingerprint, proposal.m
+        )
 
     def submit(
         self,
@@ -116,23 +116,22 @@ class Signing:
         request: wire.SignPsbtRequest,
         verified: Verified | None,
     ) -> wire.SignPsbtResponse:
-        """Records the caller's decision. The approval that meets the threshold puts the transaction into the
-        outbox, all in the transaction of `db`. ``verified``: what `verify_returned` made of the PSBT; None
-        for a decline.
+        """Records the caller's decision. The approval that meets the threshold queues the broadcast in the
+        same transaction. ``verified``: the result of `verify_returned`; None for a decline.
 
-        Raises Outdated where the proposal has other signatures by now than those that it was verified beside.
-        Raises NotFound; PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, or
-        a newer version takes its place); ReplacementUnfit (nothing more is swept to its vault); VaultFrozen;
-        MakerMayNotApprove; NotInAddressBook. Then nothing is kept.
+        Raises Outdated where the stored PSBT has changed since it was verified. Raises NotFound;
+        PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, or there is a newer
+        version); ReplacementUnfit (a sweep's replacement is unfit); VaultFrozen; MakerMayNotApprove;
+        NotInAddressBook. Then nothing is stored.
         """
         signer = signer_of(db, caller, access, db.get(Proposal, request.psbt_id, with_for_update=True))
         if verified is None:
             return self._decline(db, caller, access, signer, request.reason)
         require_live_key(db, signer)
         if signer.proposal.psbt != verified.base:
-            raise Outdated("Somebody else signed meanwhile.")
+            raise Outdated("Another signer signed meanwhile.")
         if signer.proposal.tx_type == TxType.PROOF.value and not verified.progress.is_complete:
-            raise SignatureInvalid("A proof is signed for all of its coins, or not at all.")
+            raise SignatureInvalid("A proof has to be signed for all of its coins.")
         return self._approve(db, caller, access, signer, verified)
 
     def _approve(
@@ -161,7 +160,7 @@ class Signing:
         self, db: Session, caller: Caller, access: WorkspaceAccess, proposal: Proposal, final: Transaction
     ) -> None:
         """The proposal is SIGNED, and due for broadcast; a proof is PROVEN, and never sent."""
-        assert final.txid == proposal.txid_expected, "segwit inputs leave the txid alone"
+        assert final.txid == proposal.txid_expected, "signatures of segwit inputs do not change the txid"
         proposal.final_tx = final.serialize()
         if proposal.tx_type == TxType.PROOF.value:
             self._lifecycle.apply(db, proposal, Event.PROVEN)
@@ -179,7 +178,7 @@ class Signing:
         return self._answer(signer.proposal, progress, _collected(db, signer.proposal), said)
 
     def _require_bounds(self, db: Session, signer: Signer) -> None:
-        """What was decided about the vault since it was proposed counts too. Raises VaultFrozen,
+        """Checks the vault's present controls, which may have changed since the proposal. Raises VaultFrozen,
         MakerMayNotApprove, NotInAddressBook, ReplacementUnfit.
         """
         if signer.vault is None:
@@ -196,7 +195,7 @@ class Signing:
     def _keep(self, db: Session, signer: Signer, verified: Verified) -> None:
         signer.proposal.psbt = verified.signed
         place = {"proposal_id": signer.proposal.id, "key_id": signer.key_id, "received_at": self._clock()}
-        # Of a proof the message's input alone is stored (`proving`); all of its signatures are in its PSBT.
+        # Only the message's input of a proof is stored (`proving`); its PSBT has all signatures.
         is_proof = signer.proposal.tx_type == TxType.PROOF.value
         new = [one for one in verified.new if not is_proof or not one.input_index]
         if new:
@@ -207,7 +206,7 @@ class Signing:
     def _decide(
         self, db: Session, signer: Signer, decision: str, *, is_complete: bool, reason: str | None
     ) -> None:
-        """Replaces what the signer decided before."""
+        """Replaces the signer's earlier decision."""
         db.merge(
             Decision(
                 proposal_id=signer.proposal.id,
@@ -226,7 +225,7 @@ class Signing:
         proposal, nothing = signer.proposal, SignerProgress((), ())
         known = db.get(Decision, (proposal.id, signer.key_id))
         if known is not None and known.decision == "approve":
-            said = "You have signed: a decline cannot take a signature back."
+            said = "You have signed: a decline cannot revoke a signature."
             return self._answer(proposal, nothing, _collected(db, proposal), said)
         if known is not None:
             said = "Your decline was recorded before."
@@ -288,9 +287,7 @@ def signer_of(db: Session, caller: Caller, access: WorkspaceAccess, proposal: Pr
 
 
 def _owner(db: Session, caller: Caller, proposal: Proposal, key_id: str) -> Signer:
-    """A forward moves one member's own money: only that member signs or declines it, and no signer of the
-    vault.
-    """
+    """A forward moves one member's own money: only that member signs or declines it."""
     if proposal.created_by != caller.user_id:
         raise NotASigner("Only the member whose money it moves signs a forward.")
     key = db.get_one(Key, key_id)
@@ -340,10 +337,8 @@ _VAULT_SIGNER = (
 
 
 def require_live_key(db: Session, signer: Signer) -> None:
-    """A superseded key still moves coins on to a vault of the same workspace, for signer sets are fixed
-    (P47). A forward goes into such a vault anyway, and the money of a replaced device has no other way out.
-
-    Raises KeyIsRevoked.
+    """A superseded key may still sign payments to vaults of the same workspace, for a vault's signers are
+    fixed (P47), and forwards, which always pay such a vault. Raises KeyIsRevoked.
     """
     if signer.is_active:
         return

@@ -27,9 +27,8 @@ from multisig import CHANGE, FeeRate, Sats
 
 @dataclass(frozen=True)
 class Terms:
-    """What a proposal says beside its transaction. ``movement``: what leaves the vault, the fee included.
-
-    ``counts_for_role``: whether it counts in its maker's sums too, or for the vault alone.
+    """A proposal's columns beside its transaction. ``movement``: what leaves the vault, the fee included.
+    ``counts_for_role``: whether it counts for its maker's role too, or for the vault alone.
     """
 
     id: str
@@ -51,9 +50,9 @@ class Terms:
 def store_proposal(
     db: Session, vault: Vault, draft: Draft, terms: Terms, in_force: AdvisoriesInForce
 ) -> Proposal:
-    """The stored proposal, PENDING. The caller locks its coins.
+    """Stores a PENDING proposal. The caller locks its coins.
 
-    Raises Outdated where its transaction is another proposal's; VaultFrozen, NotInAddressBook.
+    Raises Outdated where another proposal has this transaction; VaultFrozen, NotInAddressBook.
     """
     require_thawed(vault)
     require_listed(db, vault, draft.raw, in_force)
@@ -86,15 +85,15 @@ def store_proposal(
     )
     store_with_inputs(db, proposal, draft.utxos)
     _keep_change_address(db, vault, draft)
-    # Its maker, too: a program may have made it in their name.
+    # Also the maker: a program may have proposed it in their name.
     signers = select(VaultSigner.user_id).where(VaultSigner.vault_id == vault.id)
     tell_waiting(db, signers, terms.proposed_at)
     return proposal
 
 
 def store_with_inputs(db: Session, proposal: Proposal, utxos: Sequence[Utxo]) -> None:
-    """``utxos``: its coins, in the order of the PSBT's inputs. Raises Outdated where its transaction is
-    another proposal's.
+    """``utxos``: its coins, in the order of the PSBT's inputs. Raises Outdated where another proposal has
+    this transaction.
     """
     db.add(proposal)
     with duplicates_refused(Outdated("The same transaction was proposed meanwhile.")):
@@ -111,7 +110,7 @@ def record_proposal(
     proposal: Proposal,
     what: str,
 ) -> None:
-    """In the audit log, for webhooks, and for readers that wait for changes."""
+    """Records it in the audit log, notifies webhooks and wakes long polls."""
     said, told = f"proposal {proposal.id} of vault {proposal.vault_id}, {what}", event_data(proposal)
     audit.record(db, caller, Category.PROPOSALS, "PROPOSAL_CREATED", said, access=access, told=told)
     changes.moved(db, proposal.workspace_id)
@@ -130,20 +129,17 @@ def _input(proposal_id: str, index: int, utxo: Utxo) -> dict[str, object]:
 
 
 def _keep_change_address(db: Session, vault: Vault, draft: Draft) -> None:
-    """A replacement's change goes where the replaced one's went; else to an address that was not given out
-    yet.
-    """
+    """Advances the vault's change index, unless a replacement reused the original's change address."""
     if draft.change_index is not None and draft.change_index >= vault.next_change_index:
         watch_branch(db, vault, CHANGE, use_change_index(db, vault, draft.change_index))
 
 
 def use_change_index(db: Session, vault: Vault, index: int) -> int:
-    """The next change index of the vault, once a proposal's change goes to ``index``. It stays where too many
-    proposals were made and never sent.
+    """Advances and returns the vault's next change index after a proposal used ``index``.
 
-    A wallet that restores the vault stops looking after ``GAP`` unused addresses. A member who makes
-    proposals and ends them must not move the vault's change beyond that: then an address is given out twice,
-    which only tells that both outputs are ours.
+    A wallet that restores the vault stops scanning after ``GAP`` unused addresses. Proposals that are never
+    sent must not move the change beyond that: then an address is used twice, which only reveals that both
+    outputs are ours.
     """
     following = index_after(index)
     if following < GAP or _is_used_from(db, vault, following - GAP):
@@ -160,7 +156,7 @@ _USED = (
     select(ChainCoin.vout)
     .where(
         ChainCoin.vault_id == bindparam("vault_id"),
-        # As the index's condition has it, or SQLite would not use the index.
+        # A literal, as in the index's condition: otherwise SQLite would not use the index.
         ChainCoin.branch == literal_column(str(CHANGE)),
         ChainCoin.address_index >= bindparam("least"),
     )

@@ -1,8 +1,7 @@
-"""Reading and verifying what a signer sends back: the work that needs no transaction, and for which no writer
-should wait.
+"""Parsing and verifying what a signer sends back, outside any database transaction, so that no writer waits.
 
-Two megabytes of outputs take a second to read, and a hundred inputs a tenth of one to verify and to run
-through the consensus engine.
+Two megabytes of outputs take a second to parse; a hundred inputs take a tenth of a second to verify, also
+with the consensus engine.
 """
 
 from dataclasses import dataclass
@@ -29,8 +28,8 @@ from multisig.bip322 import State, finalise_proof, is_proof, verify_message
 
 
 @dataclass(frozen=True)
-class Sought:
-    """What a signer has to sign. ``psbt``: the proposal's as stored, with the signatures of others."""
+class ExpectedSpend:
+    """What a signer has to sign. ``psbt``: the stored one, with the signatures of others."""
 
     psbt: bytes
     txid: str
@@ -41,7 +40,7 @@ class Sought:
 
 @dataclass(frozen=True)
 class NewSignature:
-    """One that the stored PSBT does not have."""
+    """A signature that the stored PSBT does not have."""
 
     input_index: int
     public_key: bytes
@@ -50,11 +49,10 @@ class NewSignature:
 
 @dataclass(frozen=True)
 class Verified:
-    """What a signer gave. Every signature is verified against ``base``, and counts as long as that is the
-    proposal's PSBT.
+    """The result of verifying a signer's PSBT. It is valid as long as ``base`` is the stored PSBT.
 
-    ``signed`` is that PSBT with what is ``new``; every input has ``collected`` signatures at least.
-    ``final``: the whole transaction, once it has M.
+    ``signed`` is ``base`` with the ``new`` signatures; every input has at least ``collected`` signatures.
+    ``final``: the complete transaction, once it has M.
     """
 
     base: bytes
@@ -66,36 +64,36 @@ class Verified:
 
 
 def read_returned(request: wire.SignPsbtRequest, txid: str) -> Psbt | None:
-    """The PSBT that came back, which is about that transaction; None for a decline. Raises Invalid,
+    """The submitted PSBT, if it is of the transaction ``txid``; None for a decline. Raises Invalid,
     PsbtDiffers.
     """
     if request.psbt_base64 is None:
         return None
     returned = _parse(request.psbt_base64)
     if returned.tx.txid != txid:
-        raise PsbtDiffers("The PSBT that came back is not about the transaction that was proposed.")
+        raise PsbtDiffers("The submitted PSBT is not of the proposed transaction.")
     return returned
 
 
-def verify_returned(returned: Psbt | None, sought: Sought) -> Verified | None:
-    """None for a decline. Raises PsbtDiffers; NotASigner (another's signature); SignatureInvalid;
-    InvalidSpend, which is a fault of ours.
+def verify_returned(returned: Psbt | None, expected: ExpectedSpend) -> Verified | None:
+    """None for a decline. Raises PsbtDiffers; NotASigner (another signer's signature); SignatureInvalid;
+    InvalidSpend, which is a bug of ours.
     """
     if returned is None:
         return None
-    base = Psbt.parse(sought.psbt)
-    signed = _accept(base, returned, sought)
+    base = Psbt.parse(expected.psbt)
+    signed = _accept(base, returned, expected)
     report = signed.report()
-    progress = report.of_signer(sought.fingerprint)
+    progress = report.of_signer(expected.fingerprint)
     if not progress.signed:
-        raise SignatureInvalid("The PSBT carries no signature of your key.")
+        raise SignatureInvalid("The PSBT has no signature of your key.")
     return Verified(
-        base=sought.psbt,
+        base=expected.psbt,
         signed=signed.psbt.to_bytes(),
         new=_new_signatures(base, signed.psbt),
         progress=progress,
         collected=report.progress,
-        final=final_transaction(signed) if report.progress >= sought.m else None,
+        final=final_transaction(signed) if report.progress >= expected.m else None,
     )
 
 
@@ -116,9 +114,9 @@ def _parse(text: str) -> Psbt:
         raise Invalid.at("/psbt_base64", sentence, error.code) from error
 
 
-def _accept(base: Psbt, returned: Psbt, sought: Sought) -> ProvenSpend:
+def _accept(base: Psbt, returned: Psbt, expected: ExpectedSpend) -> ProvenSpend:
     try:
-        return ProvenSpend(base, sought.policy).accept(returned, sought.fingerprint)
+        return ProvenSpend(base, expected.policy).accept(returned, expected.fingerprint)
     except PsbtMismatch as error:
         raise PsbtDiffers(str(error)) from error
     except ForeignSignature as error:
@@ -129,9 +127,9 @@ def _accept(base: Psbt, returned: Psbt, sought: Sought) -> ProvenSpend:
 
 
 def final_transaction(signed: ProvenSpend) -> Transaction:
-    """The transaction of a PSBT whose every input has M verified signatures. It needs no database.
+    """The transaction of a PSBT with M verified signatures of every input.
 
-    Raises InvalidSpend where the consensus engine refuses what our own checks accept: a fault of ours, which
+    Raises InvalidSpend where the consensus engine refuses what our own checks accept: a bug of ours, which
     must never reach the network.
     """
     transaction = signed.finalise()
@@ -142,7 +140,7 @@ def final_transaction(signed: ProvenSpend) -> Transaction:
 
 
 def _require_proven(signed: ProvenSpend) -> None:
-    """As anybody will judge it who is shown it. Raises InvalidSpend."""
+    """Verifies the proof as a third party would. Raises InvalidSpend."""
     message, challenge = (signed.psbt.signed_message or b"").decode(), _spent_outputs(signed.psbt)[0]
     verdict = verify_message(message, challenge.script_pubkey, str(finalise_proof(signed)), consensus)
     if verdict.state is not State.VALID:
@@ -150,7 +148,7 @@ def _require_proven(signed: ProvenSpend) -> None:
 
 
 def _spent_outputs(psbt: Psbt) -> list[TxOut]:
-    """From the previous transactions, whose hashes the inputs name: their amounts cannot be wrong."""
+    """The spent outputs from the previous transactions, whose hashes the inputs commit to."""
     outputs = []
     for item in psbt.inputs:
         assert item.non_witness_utxo is not None, "a PSBT of ours carries every previous transaction"

@@ -1,1 +1,1 @@
-"""What surrounds every request: repeated requests, rate limits, and waiting for changes."""
+"""Idempotency, rate limits and long polls."""

@@ -1,7 +1,7 @@
-"""Tells waiting threads that something was committed, and counts changes that readers of proposals see.
+"""Notifies waiting threads of commits, and numbers the changes that readers of proposals see.
 
-Each workspace has a revision: a number that rises in the transaction of such a change. A long poll reads this
-one number, and the list of proposals only when it has risen.
+Each workspace has a revision, which is raised in the transaction of such a change. A long poll reads this
+number, and the list of proposals only when it has risen.
 """
 
 import threading
@@ -15,7 +15,7 @@ from custody.server.meters import Meters
 from custody.server.store.models import Proposal, Revision, Workspace, table_of
 from custody.server.store.store import after_commit, before_commit, chunks
 
-# How often work is prepared outside the writers' lock. After that it is prepared inside, where nothing can
+# How often work is prepared outside the write lock. After that it is prepared inside, where nothing can
 # change.
 MAX_TRIES: Final = 3
 _REVISIONS = table_of(Revision)
@@ -33,11 +33,11 @@ _MOVED: Final = "moved workspaces"
 
 
 class Outdated(Exception):
-    """A commit overtook what was prepared in a snapshot: prepare it again. Never an answer to a caller."""
+    """A commit invalidated what was prepared in a snapshot: prepare it again. It never reaches a caller."""
 
 
 class Changes:
-    """Counts announced commits. Threads of other processes learn of them by reading again now and then."""
+    """Counts the commits of this process. Other processes learn of them by reading from time to time."""
 
     def __init__(self, meters: Meters | None = None) -> None:
         self.meters = meters or Meters()
@@ -48,7 +48,7 @@ class Changes:
 
     @property
     def closing(self) -> bool:
-        """The server is about to stop: waiting calls answer with what there is."""
+        """Whether the server is stopping: waiting calls then answer at once."""
         return self._closing
 
     def close(self) -> None:
@@ -63,7 +63,7 @@ class Changes:
             return self._version
 
     def moved(self, db: Session, workspace_id: int) -> None:
-        """Call it where a change shows to readers of the workspace's proposals. Raises the revision once, at
+        """Call it for a change that readers of the workspace's proposals see. Raises the revision once, at
         the end of the transaction, and announces the commit as ``after_commit`` does.
         """
         moved: dict[int, int] = db.info.setdefault(_MOVED, {})
@@ -73,7 +73,7 @@ class Changes:
         moved.setdefault(workspace_id, 0)
 
     def moved_by_block(self, db: Session, chain: str) -> None:
-        """The same for every workspace with a proposal in a block of this chain."""
+        """`moved` for every workspace with a proposal in a block of this chain."""
         raise_for_block(db, chain)
         after_commit(db, lambda: self._tell(None))
 
@@ -122,9 +122,7 @@ def raise_revision(db: Session, workspace_id: int) -> int:
 
 
 def raise_for_block(db: Session, chain: str) -> None:
-    """A block was connected or disconnected: every proposal in a block has another number of
-    confirmations.
-    """
+    """Raises the revisions after a block was connected or disconnected: confirmations have changed."""
     on_chain = select(Workspace.id).where(Workspace.chain == chain)
     in_a_block = exists().where(
         Proposal.workspace_id == Revision.workspace_id, Proposal.block_height.is_not(None)

@@ -1,4 +1,4 @@
-"""Long polls: many wait, and one follower reads the revisions of all their workspaces."""
+"""Long polls: one follower reads the revisions of all workspaces that calls wait for."""
 
 import asyncio
 import threading
@@ -30,8 +30,8 @@ class _Waiter:
 
 
 class _LoopFollower:
-    """All waiters of one event loop, on which everything here runs. Its task runs only while there are
-    waiters.
+    """The waiters of one event loop, on which everything here runs. Its task runs only while there are
+    any.
     """
 
     def __init__(self, store: Store, changes: Changes) -> None:
@@ -46,7 +46,7 @@ class _LoopFollower:
         self._task: asyncio.Task[None] | None = None
 
     def hear(self, moved: Moved) -> None:
-        """From any thread. An event loop that has ended has no waiters."""
+        """Call it from any thread. An event loop that has ended has no waiters."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._on_move, moved)
 
@@ -76,7 +76,7 @@ class _LoopFollower:
         if not waiters:
             del self._waiting[workspace_id]
         if not self._waiting:
-            # The task sees that and ends. Cancelled, it would leave a thread reading for no waiter.
+            # The task sees that and ends. Cancelling it would leave its thread reading.
             self._look_now.set()
 
     def _start(self) -> None:
@@ -86,12 +86,12 @@ class _LoopFollower:
 
     async def _follow(self) -> None:
         while self._waiting:
-            # Another process may have committed since the first poll read: look at once.
+            # Another process may have committed since the first poll read.
             self._look_now.clear()
             try:
                 self._wake(await run_in_threadpool(self._read, tuple(self._waiting)))
             except DatabaseUnavailable as error:
-                # The polls read for themselves now and then, and tell their callers.
+                # The polls also read from time to time themselves, and report the error to their callers.
                 log.warning("long polls cannot look", reason=error.detail)
             with suppress(TimeoutError):
                 async with asyncio.timeout(FOLLOW_SECONDS):
@@ -139,7 +139,7 @@ class Following:
         stop.
         """
         follower = self._of_this_loop()
-        # Checked once there is a follower, which hears of the closing.
+        # Checked after the follower exists, which is notified of the closing.
         return not self._changes.closing and await follower.wait(workspace_id, seen, seconds)
 
     @property

@@ -36,7 +36,8 @@ class Idempotency:
 
     @contextmanager
     def guard(self, scope: Scope) -> Iterator[None]:
-        """Held for the whole request, before it waits for any lock of the database.
+        """Held during the whole request, and taken before any lock of the database.
+
 
         Raises IdempotencyInProgress for the same key at the same time. In another process the second request
         waits at the database, and then finds the stored answer.

@@ -1,6 +1,4 @@
-"""Rate limits: calls, changes and long polls of a signed-in user, and attempts to sign in by account or
-address.
-"""
+"""Rate limits: calls, changes and long polls of a user, and attempts to sign in by account or address."""
 
 import threading
 from collections import Counter, OrderedDict, deque
@@ -20,32 +18,30 @@ from custody.server.domain.ports import Clock
 from custody.server.store import Store
 from custody.server.store.models import Attempt
 
-# A reading call takes two or three milliseconds of one core: at twenty a second, one user takes a twentieth
-# of it. A page that shows a workspace makes some twenty calls; a daemon makes two or three a minute and a
-# long poll.
+# A reading call takes 2 to 3 ms of a core: at twenty a second, one user takes a twentieth of it. A page of a
+# workspace makes some twenty calls; a daemon makes two or three a minute and a long poll.
 CALLS_PER_MINUTE = 1_200
 # A search reads some thousand proposals.
 SEARCH_CALLS = 10
-# A change holds the one write lock for some ten milliseconds: at five a second, a user takes a twentieth of
-# the capacity for changes.
+# A change holds the write lock for some 10 ms: at five a second, a user takes a twentieth of its capacity.
 WRITES_PER_MINUTE = 300
-# A long poll costs a connection and some memory. A daemon holds one, an open page one for each workspace it
+# A long poll costs a connection and some memory. A daemon has one, a page one for each workspace that it
 # shows.
 MAX_LONG_POLLS = 16
-# Each holds one of the process's 800 connections. The rest is for other calls, and for other tenants' polls,
+# Each has one of the process's 800 connections. The rest is for other calls, and for other tenants' polls,
 # however many people one tenant invites.
 MAX_LONG_POLLS_OF_A_WORKSPACE = 400
 MAX_LONG_POLLS_IN_ALL = 600
 # By then one of the user's long polls has ended.
 LONG_POLL_RETRY_SECONDS = 5
 EXPORT_RETRY_SECONDS = 2
-# Beyond this the user who has not called for longest is forgotten, and starts with a full bucket.
+# Beyond this the least recent user is dropped, who then starts again with a full bucket.
 MAX_PEOPLE = 10_000
-# Keys come from outside: forgetting the oldest bounds the memory.
+# Keys come from callers: dropping the oldest bounds the memory.
 MAX_KEYS = 10_000
-# No window is longer: what is older counts for none and is deleted in passing.
+# No window is longer: older attempts are deleted.
 LONGEST_WINDOW = timedelta(hours=1)
-# RFC 6177: a site gets at least a /64, so that its addresses are one caller's to choose from.
+# RFC 6177: a site gets at least a /64, so one caller can choose among all its addresses.
 IPV6_SITE_BITS = 64
 _MINUTE_SECONDS = 60.0
 
@@ -143,9 +139,8 @@ def _too_many(sentence: str) -> RateLimited:
 
 
 class AttemptLimit:
-    """At most ``limit`` counted tries of one subject within ``window``, in all processes together.
-
-    The table holds hashes, so that it is no list of the addresses that were tried.
+    """At most ``limit`` attempts of one subject within ``window``, in all processes together. The table has
+    hashes, not the addresses that were tried.
     """
 
     def __init__(self, store: Store, clock: Clock, kind: str, *, limit: int, window: timedelta) -> None:
@@ -164,7 +159,7 @@ class AttemptLimit:
             self.take_in(db, subject)
 
     def take_in(self, db: Session, subject: str) -> None:
-        """The same in the caller's transaction, which a refusal undoes."""
+        """`take` in the caller's transaction."""
         now = self._clock()
         db.execute(delete(Attempt).where(Attempt.tried_at <= now - LONGEST_WINDOW))
         tries = db.scalars(
@@ -186,9 +181,7 @@ class AttemptLimit:
 
 
 class Throttle:
-    """At most ``limit`` counted tries of one key within ``window``. In memory: each process counts for
-    itself.
-    """
+    """At most ``limit`` attempts of one key within ``window``, counted in the memory of each process."""
 
     def __init__(self, clock: Clock, *, limit: int, window: timedelta) -> None:
         self._clock = clock
@@ -223,7 +216,7 @@ class Throttle:
 
 
 def caller_at(address: str) -> str:
-    """What counts as one caller: an IPv4 address, also mapped into IPv6, or a whole IPv6 /64."""
+    """The key of one caller: an IPv4 address, also IPv4-mapped, or a whole IPv6 /64."""
     try:
         found = ip_address(address)
     except ValueError:

@@ -1,1 +1,1 @@
-"""Accounts: proving who a user is, with a password and a second factor, and the sessions that follow."""
+"""Accounts: authentication with a password and a second factor, and sessions."""

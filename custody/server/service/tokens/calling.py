@@ -1,4 +1,4 @@
-"""Calling a token's functions: each call is a proposal, refused beforehand where it would have no effect."""
+"""Calling a token's functions: each call is a proposal, and is refused where it would have no effect."""
 
 from dataclasses import dataclass
 
@@ -49,7 +49,7 @@ CallRequest = CallContractRequest | ContractWhitelistRequest
 
 @dataclass(frozen=True)
 class Drafted:
-    """A call that was drafted and not yet stored. ``payload`` names its contract on chain."""
+    """A drafted call, not yet stored. ``payload`` names its contract on chain."""
 
     payload: bytes
     draft: Draft
@@ -57,8 +57,6 @@ class Drafted:
 
 @dataclass(frozen=True)
 class _Case:
-    """A call with what it concerns."""
-
     vault: Vault
     contract: Contract
     planned: PlannedCall
@@ -85,8 +83,8 @@ class Calling:
     def draft(
         self, db: Session, access: WorkspaceAccess, request: CallRequest, listing: Function | None = None
     ) -> Drafted:
-        """It only reads: for a snapshot. ``listing``: the function, where the path names it and not the
-        request.
+        """Only reads, for a snapshot. ``listing``: the function, where the path names it and not the request.
+
 
         Raises NotFound (vault, contract), PermissionDenied, Invalid, WrongNetworkAddress;
         DeploymentNotConfirmed, and the rule that the call would break (`refusal`); TokenCoinMissing,
@@ -109,10 +107,9 @@ class Calling:
         drafted: Drafted,
         listing: Function | None = None,
     ) -> CallContractResponse:
-        """The call is judged again, behind the calls that others have proposed since it was drafted: no other
-        writer comes between now.
+        """Stores the call. Its effect is checked again, after the calls that were proposed since the draft.
 
-        Raises as `draft`; Outdated where a coin has gone, or another deployment was confirmed;
+        Raises as `draft`; Outdated where a coin was spent, or another deployment was confirmed;
         RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
         """
         case = _case(db, access, request, listing)
@@ -146,7 +143,7 @@ class Calling:
             movement_of(case.contract, case.vault, planned.function, planned.amount, planned.address, now),
             recipients=tuple(named or ()),
             contract_ids=(case.contract_id,),
-            # The specification's table: minting and burning are measured by the vault's limit alone.
+            # The specification's table: minting and burning count only for the vault's limit.
             counts_for_role=planned.function not in FOR_VAULT - FOR_ROLE,
         )
 
@@ -157,8 +154,7 @@ def _case(db: Session, access: WorkspaceAccess, request: CallRequest, listing: F
     planned = _planned(request, listing, Network(vault.chain))
     _require_permission(access, planned.function)
     require_vault_address(db, vault, planned)
-    # A block that the index has not read may leave the call without effect: its fee would be spent for
-    # nothing.
+    # A block that the index has not read may leave the call without effect, and its fee would be wasted.
     require_current(db, contract.chain)
     contract_id = deployed_id(db, contract)
     if contract_id is None:
@@ -169,7 +165,7 @@ def _case(db: Session, access: WorkspaceAccess, request: CallRequest, listing: F
 def _planned(request: CallRequest, listing: Function | None, network: Network) -> PlannedCall:
     if isinstance(request, CallContractRequest):
         return read_call(request, network)
-    assert listing is not None, "a request for a whitelist comes by the path of its function"
+    assert listing is not None, "the path of a whitelist request names the function"
     return read_listing(request, listing, network)
 
 
@@ -200,10 +196,7 @@ def _call(case: _Case, proposal: Proposal) -> ContractCall:
 
 
 class Resubmitting:
-    """Sending a call again that stalled before it reached the network (P15).
-
-    Nothing is signed and nothing is built: the stored final transaction is offered again, by its txid.
-    """
+    """Broadcasts the stored final transaction of a stalled call again (P15)."""
 
     def __init__(self, clock: Clock, audit: AuditLog) -> None:
         self._clock = clock
@@ -212,7 +205,7 @@ class Resubmitting:
     def resubmit(
         self, db: Session, caller: Caller, access: WorkspaceAccess, call_uid: int
     ) -> ResubmitCallResponse:
-        """Repeated, it is queued once. Raises NotFound, CallNotStalled."""
+        """Idempotent. Raises NotFound, CallNotStalled."""
         call = call_in(db, access, call_uid)
         family = token_families(db, access.chain, [call.family_id])[call.family_id]
         if family.status is not CallStatus.STALLED:

@@ -1,4 +1,4 @@
-"""Making a token: its bytecode, checked field by field, its record, and the proposal of its deployment."""
+"""Creating a token: its bytecode, checked field by field, its record, and the proposal of its deployment."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from multisig.tokens.payload import check_holder
 
 @dataclass(frozen=True)
 class TokenDraft:
-    """A token that was drafted and not yet stored."""
+    """A drafted token, not yet stored."""
 
     bytecode: Bytecode
     draft: Draft
@@ -57,7 +57,8 @@ class TokenCreating:
         self._proposals = proposals
 
     def draft(self, db: Session, access: WorkspaceAccess, request: CreateTokenRequest) -> TokenDraft:
-        """It only reads: for a snapshot, so that no writer waits for it.
+        """Only reads, for a snapshot, so that no writer waits.
+
 
         Raises NotFound (vault); Invalid; TokenCoinMissing, LockedFunds, InsufficientFunds; ChainUnavailable.
         """
@@ -77,10 +78,10 @@ class TokenCreating:
         request: CreateTokenRequest,
         token: TokenDraft,
     ) -> CreateTokenResponse:
-        """The token, and a proposal that deploys it. Nothing reaches the network before its signers approve.
+        """Stores the token and a proposal that deploys it.
 
-        Raises Outdated where a coin, or an entry of the address book, has changed since; for the fee,
-        RoleLimitExceeded, VaultLimitExceeded and PolicyUnavailable.
+        Raises Outdated where a coin, or an entry of the address book, has changed since the draft; for the
+        fee, RoleLimitExceeded, VaultLimitExceeded and PolicyUnavailable.
         """
         vault, draft = vault_in(db, access, request.vault_id), token.draft
         if bytecode_of(db, access, vault, request) != token.bytecode:

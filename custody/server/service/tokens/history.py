@@ -1,6 +1,4 @@
-"""What a vault received of tokens and gave away, with what it held after each: read from the effects that the
-index keeps, so that nothing is added up.
-"""
+"""A vault's movements of tokens with the holding after each, read from the index's effects."""
 
 from typing import Any
 

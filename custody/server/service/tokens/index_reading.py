@@ -1,5 +1,5 @@
-"""What the index of tokens tells: how far it has read, what vaults hold and own, and who is whitelisted. What
-it does not know is never shown as zero.
+"""Queries of the index of tokens: how far it has read, holdings and owners, whitelists. Unknown figures are
+never shown as zero.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -29,7 +29,7 @@ from multisig.tokens.machine import Cell
 
 # The watcher and the indexer read the chain independently: one may have a new block a moment before the
 # other.
-BLOCKS_ON_THE_WAY = 1
+TOLERATED_LAG = 1
 
 
 def require_current(db: Session, chain: str) -> None:
@@ -42,16 +42,16 @@ def require_current(db: Session, chain: str) -> None:
 
 
 def why_behind(db: Session, chain: str) -> str | None:
-    """In words; None where it is not.
+    """Why the index is behind; None where it is not.
 
     A height does not identify the branch: after a reorganisation that the watcher saw, the index may have the
-    same height on the branch that was left. So both must have the same block at the lower of their heights.
+    same height on the stale branch. So both must have the same block at the lower of their heights.
     """
     tip = db.scalar(select(func.max(ChainBlock.height)).where(ChainBlock.chain == chain))
     if tip is None:
         return None
     read = indexed_height(db, chain)
-    if read < 0 or read < tip - BLOCKS_ON_THE_WAY:
+    if read < 0 or read < tip - TOLERATED_LAG:
         upto = "nothing" if read < 0 else f"block {read}"
         return f"The index of tokens is behind: it has read {upto} of {tip}."
     if shared_height(db, chain) < min(read, tip):
@@ -86,7 +86,7 @@ def shared_height(db: Session, chain: str) -> int:
 
 
 def contracts_by_id(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, Contract]:
-    """The tokens that were made here, by their id on chain: the txid of a version of the deployment."""
+    """The tokens of this platform, by their id on chain: the txid of a version of the deployment."""
     if not contract_ids:
         return {}
     query = (
@@ -117,17 +117,17 @@ def owners_of(db: Session, chain: str, contract_ids: Collection[str]) -> dict[st
 
 
 def supplies_of(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, int]:
-    """What exists of each token that was started, in raw units, after the last block that was read."""
+    """The supply of each started token, in raw units, after the last block that was read."""
     if not contract_ids:
         return {}
     of_these = TokenCell.contract_id.in_(contract_ids)
     started = _numbers(db, of_these, *_at(chain, Cell.STARTED))
-    # A cell that is nought is not there.
+    # A cell of zero is not stored.
     return dict.fromkeys(started, 0) | _numbers(db, of_these, *_at(chain, Cell.SUPPLY))
 
 
 def state_of(db: Session, chain: str, contract_id: str) -> wire.TokenState | None:
-    """After the last block that was read; None for a token that the index does not know."""
+    """The state after the last block that was read; None for a token that the index does not know."""
     query = select(TokenCell.cell, TokenCell.number, TokenCell.data).where(
         TokenCell.chain == chain,
         TokenCell.contract_id == contract_id,
@@ -173,10 +173,8 @@ def _numbers(db: Session, *where: ColumnElement[bool]) -> dict[str, int]:
 
 
 def balances_in(db: Session, access: WorkspaceAccess, vault_id: str) -> list[wire.TokenBalance]:
-    """Of every token that the vault's address holds or owns, the oldest contract first.
-
-    Of other holders of a token only the total supply is shown. A token whose bytecode is not known has no
-    known balance, and is left out. Raises NotFound (vault), ChainUnavailable (the index is behind).
+    """The balances of every token that the vault's address holds or owns, the oldest contract first. A token
+    whose bytecode is unknown is left out. Raises NotFound (vault), ChainUnavailable (the index is behind).
     """
     vault = vault_in(db, access, vault_id)
     require_current(db, vault.chain)
@@ -218,7 +216,7 @@ NOT_KNOWN = "The index of tokens does not know the token's state."
 
 @dataclass(frozen=True)
 class _Lists:
-    """What one answer is made of. ``trouble``: why the index cannot be used."""
+    """The data of one answer. ``trouble``: why the index cannot be used."""
 
     names: Mapping[str, str]
     owners: Mapping[str, bytes]
@@ -227,7 +225,7 @@ class _Lists:
     trouble: str | None
 
     def entries(self, contract_id: str) -> list[wire.ListedAddress]:
-        """The owner first, who may always receive, and once only: a list may name the owner, too."""
+        """The owner first, who may always receive, and only once: a list may name the owner too."""
         owner = self.owners[contract_id]
         listed = [script for script in self.listed.get(contract_id, ()) if script != owner]
         addresses = [self.addresses[script] for script in (owner, *listed)]
@@ -244,7 +242,7 @@ class _Lists:
 def workspace_whitelist(
     db: Session, access: WorkspaceAccess, contract_uid: int | None = None
 ) -> wire.WorkspaceWhitelist:
-    """Of every token of the workspace, or of one, but for those whose deployment failed: there are none."""
+    """The whitelists of all tokens of the workspace, or of one, without those whose deployment failed."""
     query = (
         select(Contract, Vault.name)
         .join(Vault, Vault.id == Contract.vault_id)
@@ -279,7 +277,7 @@ def _read(db: Session, access: WorkspaceAccess, families: Collection[TokenFamily
 
 
 def _names(db: Session, access: WorkspaceAccess, addresses: Collection[str]) -> dict[str, str]:
-    """By address, of those that are in the workspace's book."""
+    """Names in the workspace's address book, by address."""
     book = select(AddressBookEntry.address, AddressBookEntry.name).where(
         AddressBookEntry.workspace_id == access.workspace_id
     )

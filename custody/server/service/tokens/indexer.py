@@ -1,4 +1,4 @@
-"""Following the tokens of one chain: forward block by block, and back effect by effect after a
+"""Indexes the tokens of one chain: forward block by block, and back effect by effect after a
 reorganisation.
 """
 
@@ -44,11 +44,9 @@ from multisig.tokens.payload import MAGIC
 
 log = structlog.get_logger()
 
-# This many blocks are read ahead and written in one transaction: catching up takes the write lock seldom, and
-# never so long that a proposal waits for it.
+# This many blocks are read first and then written in one short transaction.
 BATCH = 100
-# A full block has thousands of calls: a batch ends once it has as many as are written in some tenths of a
-# second.
+# A full block has thousands of calls: a batch ends with as many as are written in some tenths of a second.
 CALLS_A_BATCH = 500
 
 
@@ -62,8 +60,8 @@ class _Place:
 
 
 class Indexer:
-    """One process at a time for each chain. ``first_height`` None: the tip at the first look, for the
-    platform has no older tokens.
+    """Runs in one process at a time for each chain. ``first_height``: where to begin; None begins at the tip,
+    for a new platform has no older tokens.
     """
 
     def __init__(
@@ -93,7 +91,7 @@ class Indexer:
         if self._is_current():
             return False
         backend = backend_of(self._backends, self._chain)
-        changed = self._turn_back(backend, held)
+        changed = self._rewind(backend, held)
         while self._read_on(backend, held):
             changed = True
         return changed
@@ -111,8 +109,8 @@ class Indexer:
         return True
 
     def _next_blocks(self, backend: ChainBackend, place: _Place | None) -> Iterator[DataBlock]:
-        """The next ones, each on the one before. One that is not ends the batch: the next look finds the
-        fork.
+        """The next blocks, each the child of the one before. Another block ends the batch: the next poll
+        finds the fork.
         """
         height = self._start(backend) if place is None else place.height + 1
         before = None if place is None else place.block_hash
@@ -132,13 +130,12 @@ class Indexer:
         tip = backend.tip().height
         if self._first_height is not None and tip < self._first_height:
             raise ChainUnavailable(
-                f"Tokens are to be read from block {self._first_height} on, and the chain's last one is "
-                f"{tip}."
+                f"Tokens are read from block {self._first_height} on, but the chain's tip is {tip}."
             )
         return tip if self._first_height is None else self._first_height
 
     def _apply(self, db: Session, place: _Place | None, blocks: Sequence[DataBlock]) -> None:
-        blocks = self._without_strangers(db, blocks)
+        blocks = self._without_foreign(db, blocks)
         given = [token_block(block) for block in blocks]
         cells, bytecode_of = Cells(db, self._chain), self._published(db, self._chain)
         cells.expect(given)
@@ -152,11 +149,11 @@ class Indexer:
         cells.write()
         self._store_blocks(db, blocks, done)
 
-    def _without_strangers(self, db: Session, blocks: Sequence[DataBlock]) -> Sequence[DataBlock]:
+    def _without_foreign(self, db: Session, blocks: Sequence[DataBlock]) -> Sequence[DataBlock]:
         """Without deployments that no member of this platform proposed (`proposed_deployments`)."""
         deployed = deployments_in(blocks)
-        strangers = deployed.difference(self._proposed(db, self._chain, deployed))
-        return [without(block, strangers) for block in blocks] if strangers else blocks
+        foreign = deployed.difference(self._proposed(db, self._chain, deployed))
+        return [without(block, foreign) for block in blocks] if foreign else blocks
 
     def _store_blocks(self, db: Session, blocks: Sequence[DataBlock], done: Sequence[BlockOutcome]) -> None:
         rows = [
@@ -179,7 +176,6 @@ class Indexer:
         effects = [
             self._effect(judged.height, sequence, outcome, effect)
             for judged in done
-            # In this order they are the block's.
             for sequence, (outcome, effect) in enumerate(
                 (outcome, effect) for outcome in judged.outcomes for effect in outcome.effects
             )
@@ -221,7 +217,7 @@ class Indexer:
 
     # --- back -----------------------------------------------------------------------------------------------
 
-    def _turn_back(self, backend: ChainBackend, held: Held | None) -> bool:
+    def _rewind(self, backend: ChainBackend, held: Held | None) -> bool:
         """Undoes blocks down to the last one on the best chain; returns whether there were any."""
         fork = self._fork(backend)
         if fork is None:
@@ -231,8 +227,7 @@ class Indexer:
         before = self._before(backend, first) if keep < first else None
         reached = keep if place is None else place.height
         while reached > keep:
-            # Each step ends in the state after some block: a process that is killed between two goes on from
-            # there.
+            # Each step ends in the state after some block, from which another process can go on.
             reached = max(keep, reached - BATCH)
             with self._store.write() as db:
                 _require(db, held)
@@ -243,8 +238,8 @@ class Indexer:
         return True
 
     def _before(self, backend: ChainBackend, first: int) -> TokenBlock | None:
-        """The block below the first that was read, as one without tokens. An index that began at a tip begins
-        there again, and not at a later tip, below which deployments may be. Raises ChainUnavailable.
+        """The block below the first that was read, as one without tokens: an index that began at a tip begins
+        at the same height again, not at a later tip, which could skip deployments. Raises ChainUnavailable.
         """
         if self._first_height is not None or first == 0:
             return None
@@ -267,7 +262,7 @@ class Indexer:
         return 0 if found is None else found
 
     def _is_current(self) -> bool:
-        """Whether the watcher has seen no newer block than was read: then the backend need not be asked."""
+        """Whether the watcher has no newer block: then the backend need not be asked."""
         with self._store.read() as db:
             newest = db.scalar(
                 select(ChainBlock.block_hash)
@@ -279,11 +274,11 @@ class Indexer:
         return place is not None and place.block_hash == newest
 
     def _fork(self, backend: ChainBackend) -> int | None:
-        """The height of the last common block; None where that is the last block read, and -1 where there is
+        """The height of the last common block; None where that is the last block read, -1 where there is
         none.
 
-        Only another block at a height that was read shows a reorganisation. Raises ChainUnavailable where the
-        backend has none there: it is behind, and blocks that it lacks were not taken back.
+        Only a different block at a height that was read shows a reorganisation. Raises ChainUnavailable where
+        the backend has no block there: it is behind, and blocks that it lacks were not disconnected.
         """
         place = self._place()
         if place is None or _is_at(backend, place.height, place.block_hash):
@@ -348,7 +343,7 @@ def _is_at(backend: ChainBackend, height: int, block_hash: str) -> bool:
     return block is not None and block.hash == block_hash
 
 
-# As columns: a reorganisation brings thousands, and the session would track each.
+# As columns: a reorganisation has thousands of rows, and the session would track each.
 _EFFECT = table_of(TokenEffect).c
 _EFFECTS = select(
     _EFFECT.contract_id,

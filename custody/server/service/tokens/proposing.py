@@ -61,11 +61,10 @@ class TokenDrafter:
     def draft(
         self, db: Session, vault: Vault, payload: bytes, rate: FeeRate, quote: Quote, *, vault_at: str
     ) -> Draft:
-        """It only reads. Before it is stored, its coins have to be checked again (`require_unchanged`).
+        """Only reads. Before the draft is stored, its coins have to be checked again (`require_unchanged`).
+        ``vault_at``: the JSON pointer of the vault in the request.
 
-        ``vault_at``: where the request names the vault.
-
-        Raises TokenCoinMissing, TokenCoinUnconfirmed; LockedFunds where the coins at the address are held;
+        Raises TokenCoinMissing, TokenCoinUnconfirmed; LockedFunds where the coins at the address are locked;
         InsufficientFunds; Invalid (the fee is above the cap, or the PSBT larger than devices take).
         """
         intent = Intent(op_return=payload)
@@ -89,8 +88,8 @@ class TokenDrafter:
     def _choose(
         self, db: Session, vault: Vault, plan: Plan, tip_height: int, vault_at: str
     ) -> Selection[Utxo]:
-        """One coin at the address where one suffices, the smallest that does; else with as few others as the
-        fee takes.
+        """The smallest coin at the address that suffices alone; else the largest with as few others as
+        needed.
         """
         own = [coin for coin in token_coins(db, vault, tip_height) if coin.amount > input_cost(plan)]
         if not own:
@@ -106,16 +105,14 @@ class TokenDrafter:
             if together is not None:
                 return together
         raise InsufficientFunds(
-            "The vault's confirmed coins that no proposal holds do not pay the fee and leave something at "
-            "its address."
+            "The vault's confirmed coins that are not locked do not cover the fee and some change at its "
+            "address."
         )
 
     def _others(
         self, db: Session, vault: Vault, plan: Plan, tip_height: int, own: Sequence[Utxo]
     ) -> list[Utxo]:
-        """Confirmed ones, the largest first; those at the address last, because each of them can begin a
-        call.
-        """
+        """Confirmed coins, the largest first; those at the address last, because each can begin a call."""
         pool = VaultCoins(vault.id, tip_height, avoids_address=True).pool(db, Tier.CONFIRMED, plan)
         return [*largest_first(pool), *own]
 
@@ -131,7 +128,7 @@ def _no_coin(
 ) -> LockedFunds | TokenCoinMissing:
     if has_locked_token_coin(db, vault, tip_height):
         return LockedFunds(
-            f"The coins at {vault.address}, with which a token's transaction begins, are held by other "
+            f"The coins at {vault.address}, with which a token's transaction begins, are locked by other "
             "proposals."
         )
     awaited = awaited_token_coin(db, vault, Sats(input_cost(plan) + 1))
@@ -143,7 +140,7 @@ def _no_coin(
     else:
         kind = TokenCoinUnconfirmed
         maker = f" comes from proposal {awaited.proposal_id}, which" if awaited.proposal_id else ""
-        sentence = f"The vault's coin at {vault.address}{maker} is not in a block yet."
+        sentence = f"The vault's coin at {vault.address}{maker} is not confirmed yet."
     return kind(sentence, faults=(Fault(vault_at, sentence, "token-coin-missing"),))
 
 
@@ -169,9 +166,9 @@ class TokenProposals:
     def store(
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, draft: Draft, wanted: Wanted
     ) -> Proposal:
-        """PENDING, the first of its family.
+        """Stores a PENDING proposal, the first of its family.
 
-        Raises Outdated where a coin has gone, or this transaction was proposed, since it was drafted;
+        Raises Outdated where a coin was spent, or this transaction was proposed, since the draft;
         LockedFunds, RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
         """
         require_unchanged(db, vault.chain, draft.utxos)

@@ -39,7 +39,7 @@ def contract_in(db: Session, access: WorkspaceAccess, contract_uid: int) -> Cont
 
 
 def _found(db: Session, access: WorkspaceAccess, contract_uid: int) -> tuple[Contract, str | None]:
-    """With the vault of the workspace that holds or owns it; None where the workspace made it. Raises
+    """The token, and the workspace's vault that holds or owns it; None where the workspace made it. Raises
     NotFound.
     """
     contract = db.get(Contract, contract_uid)
@@ -52,9 +52,8 @@ def _found(db: Session, access: WorkspaceAccess, contract_uid: int) -> tuple[Con
 
 
 def contract_record(db: Session, access: WorkspaceAccess, contract_uid: int) -> wire.Contract:
-    """With its bytecode, and with the deployment's transaction once that was broadcast. Raises NotFound.
-
-    Of a token that another workspace made: only what the chain and the bytecode say.
+    """The record with the bytecode, and with the deployment's transaction once it was broadcast. Of a token
+    that another workspace made it has only what the chain and the bytecode say. Raises NotFound.
     """
     contract, vault_id = _found(db, access, contract_uid)
     families = token_families(db, contract.chain, [contract.deploy_family_id])
@@ -101,7 +100,7 @@ def contract_page(
 
 
 def contract_records(db: Session, network: str, contracts: Sequence[Contract]) -> list[wire.Contract]:
-    """In the order given; all of one chain."""
+    """In the given order; all of one chain."""
     if not contracts:
         return []
     families = token_families(db, contracts[0].chain, [contract.deploy_family_id for contract in contracts])
@@ -133,7 +132,7 @@ def _contract_record(
     signers: list[wire.ContractSigner],
     supplies: Mapping[str, int],
 ) -> wire.Contract:
-    """Before ``init`` the supply is the one that ``init`` makes."""
+    """Before ``init`` the supply shown is the one that ``init`` will create."""
     is_broadcast = family.best.txid is not None
     return wire.Contract(
         contract_uid=contract.uid,
@@ -162,7 +161,7 @@ def _public(record: wire.Contract, vault_id: str) -> wire.Contract:
 def _signers(
     db: Session, contracts: Collection[Contract], families: Mapping[str, TokenFamily]
 ) -> dict[int, list[wire.ContractSigner]]:
-    """Of each deployment: the signers, and who of them signed the version that speaks for it."""
+    """By contract, the signers of the deployment, and which of them signed its best version."""
     signers = defaultdict(list)
     wanted = {contract.vault_id for contract in contracts}
     query = select(VaultSigner).where(VaultSigner.vault_id.in_(wanted)).order_by(VaultSigner.key_index)
@@ -190,15 +189,15 @@ def _signers(
 
 
 def holding_vault(db: Session, access: WorkspaceAccess, contract: Contract) -> str | None:
-    """The id of the workspace's vault whose ``address`` owns the token, else of the oldest one that holds any
-    of it, as of the last block that was read. None where there is none.
+    """The id of the workspace's vault whose ``address`` owns the token, or else of the oldest one that holds
+    some of it, as of the last block that was read; None where there is none.
     """
     vaults = (
         select(Vault.address, Vault.id)
         .where(Vault.workspace_id == access.workspace_id, Vault.chain == contract.chain)
         .order_by(Vault.created_at, Vault.id)
     )
-    # As values, so that each cell is looked up by its whole key: a token may have any number of holders.
+    # As values, so that cells are looked up by their whole key: a token may have any number of holders.
     own = {
         decode_address(address, Network(contract.chain)): vault_id for address, vault_id in db.execute(vaults)
     }
@@ -221,7 +220,7 @@ _ARGS = TypeAdapter(list[wire.CallArg])
 
 @dataclass(frozen=True)
 class CallPage:
-    """In the order asked for. ``total`` counts without the slice."""
+    """``total`` counts all that match."""
 
     items: list[wire.ContractCall]
     total: int

@@ -1,6 +1,4 @@
-"""The tokens' state in rows, as the rules of tokens read it: a batch of blocks is one reading and one writing
-of rows.
-"""
+"""The tokens' state in the database as a ``StateView``, read and written once for each batch of blocks."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
@@ -30,7 +28,7 @@ _OF_TOKEN = tuple(int(cell) for cell in Cell if int(cell) not in _OF_HOLDER)
 
 
 class Cells:
-    """The state of one chain within one transaction: a ``StateView`` that remembers what it has read."""
+    """The state of one chain within one transaction: a caching ``StateView``."""
 
     def __init__(self, db: Session, chain: str) -> None:
         self._db = db
@@ -49,7 +47,7 @@ class Cells:
         return self._known[key]
 
     def expect(self, blocks: Iterable[TokenBlock]) -> None:
-        """Loads together what their transactions will read."""
+        """Preloads what the transactions of these blocks will read."""
         self._load(sorted({place for block in blocks for place in _places(block)} - self._whole))
 
     def apply(self, effects: Iterable[Effect]) -> None:
@@ -70,14 +68,13 @@ class Cells:
         self._changed.clear()
 
     def _load(self, places: Sequence[tuple[str, bytes]]) -> None:
-        """Looks each row up by its whole key, by single values: with tuples in IN, SQLite would read every
-        cell there is.
+        """Looks rows up by their whole key with lists of single values: for tuples in IN, SQLite would scan
+        the table.
         """
         tokens = [contract_id for contract_id, holder in places if not holder]
         for _, some in _grouped(("", contract_id) for contract_id in tokens):
             self._fetch(_C.contract_id.in_(some), _C.cell.in_(_OF_TOKEN), _C.holder == b"")
-        # Every deployment leaves its hash: a token without one has no rows for holders, and a list of a
-        # thousand needs no thousand lookups.
+        # Every deployment stores its hash: a token without one has no rows for holders to look up.
         self._new.update(each for each in tokens if (each, Cell.BYTECODE, b"") not in self._known)
         held = ((contract_id, holder) for contract_id, holder in places if holder)
         for contract_id, holders in _grouped(held):
@@ -108,7 +105,7 @@ class Cells:
 
 
 def split(value: Value) -> tuple[int | None, bytes | None]:
-    """As the columns have it: a number, or data."""
+    """The two columns of a value: a number, or data."""
     return (value, None) if isinstance(value, int) else (None, value)
 
 
@@ -117,7 +114,7 @@ def joined(number: int | None, data: bytes | None) -> Value:
 
 
 def _grouped(pairs: Iterable[tuple[G, V]]) -> Iterator[tuple[G, list[V]]]:
-    """Neighbours of one group together, as many as one statement takes."""
+    """Consecutive pairs of one group, as many as one statement takes."""
     for group, found in groupby(pairs, key=itemgetter(0)):
         members = [member for _, member in found]
         for start in range(0, len(members), VALUES_PER_STATEMENT):

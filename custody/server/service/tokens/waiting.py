@@ -1,6 +1,4 @@
-"""A contract as a call would find it: the state at the tip, and the calls that wait before it, in the order
-in which they were made.
-"""
+"""The state in which a new call would be judged: that of the tip, after the pending calls in their order."""
 
 from dataclasses import dataclass
 
@@ -32,8 +30,8 @@ class Simulation:
     waiting: tuple[TokenTransaction, ...]
 
     def failure_of(self, call: TokenTransaction, *, alone: bool) -> Failure | None:
-        """Why the call would have no effect: behind those that wait, or ``alone``. None where it would have
-        its effect.
+        """Why the call would have no effect after the waiting ones, or ``alone``; None where it would have
+        one.
         """
         before = () if alone else self.waiting
         outcome = simulate((*before, call), self.height, self.view, self.bytecode_of)[-1]
@@ -43,7 +41,7 @@ class Simulation:
 def require_effect(
     db: Session, contract: Contract, contract_id: str, vault: Vault, planned: PlannedCall
 ) -> bytes:
-    """The payload of a call that would have its effect. Raises as `refusal` does, and Invalid."""
+    """The payload of a call that would have an effect. Raises as `refusal` does, and Invalid."""
     simulation = simulation_of(db, contract, vault.workspace_id)
     payload = encode_payload(planned.call(contract_id))
     call = TokenTransaction("", address_script(vault), payload)
@@ -55,7 +53,7 @@ def require_effect(
 
 
 def simulation_of(db: Session, contract: Contract, workspace_id: int) -> Simulation:
-    """As a call from the workspace would find the contract."""
+    """The contract's state for a call from the workspace."""
     height = indexed_height(db, contract.chain)
     return Simulation(
         height + 1,
@@ -96,14 +94,13 @@ def _waiting(db: Session, contract: Contract, workspace_id: int) -> tuple[TokenT
 
 
 def _waiting_calls(contract: Contract, workspace_id: int) -> Select[int, Proposal, Vault]:
-    """Calls that may still be mined, and those that were mined in a block that the index has not read: until
-    it has, they are not confirmed.
+    """Calls that may still be mined, or were mined in a block that the index has not read.
 
-    Of other workspaces, those that have reached the network: before, no other workspace knows of them (P24),
-    and they may never be sent.
+    Calls of other workspaces count only once they have reached the network: before that they are private
+    (P24), and may never be sent.
     """
     member = aliased(Proposal)
-    # Nested: as a join, SQLite would read all transactions of tokens on the chain for each call.
+    # A nested EXISTS: for a join SQLite would read all token transactions of the chain for each call.
     in_index = exists().where(TokenRow.chain == contract.chain, TokenRow.txid == member.txid_expected)
     was_read = exists().where(member.family_id == ContractCall.family_id, in_index)
     return (

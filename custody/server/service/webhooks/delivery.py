@@ -51,7 +51,7 @@ BURST_SECONDS: Final = 60.0
 SECONDS_A_SECOND: Final = 1.0
 # The least that an attempt costs: a transaction for its lease and one for its record.
 LEAST_SECONDS: Final = 0.05
-# Each look costs a transaction.
+# Every check of a waiting job costs a transaction.
 SHORTEST_WAIT: Final = 1.0
 # With more workspaces than this, full buckets are forgotten.
 MAX_WORKSPACES: Final = 1_000
@@ -59,7 +59,7 @@ MAX_WORKSPACES: Final = 1_000
 
 @dataclass(frozen=True)
 class Outgoing:
-    """A delivery as it is sent. ``secrets``: those that sign it."""
+    """A delivery to send. ``secrets``: those that sign it."""
 
     delivery_id: str
     workspace_id: int
@@ -82,8 +82,8 @@ class Attempt:
 
 
 class WebhookJobs:
-    """Handles webhook jobs. A worker that dies between the response and its record delivers again, with the
-    same event id.
+    """Handles webhook jobs. If a worker dies between the response and its record, the event is delivered
+    again with the same id.
     """
 
     def __init__(
@@ -132,10 +132,10 @@ class WebhookJobs:
             if webhook.disabled_at is not None:
                 return lambda db: _give_up(db, delivery_id, Trouble.DISABLED)
             if webhook.quiet_until is not None and webhook.quiet_until > now:
-                return self._postponed(delivery_id, webhook.quiet_until, "the receiver is left in peace")
+                return self._postponed(delivery_id, webhook.quiet_until, "the receiver failed recently")
             if wait := self._shares.wait(webhook.workspace_id):
                 until = now + timedelta(seconds=wait)
-                return self._postponed(delivery_id, until, "the workspace's receivers took their share")
+                return self._postponed(delivery_id, until, "the workspace's receivers used up their share")
             event = db.get_one(WebhookEvent, delivery.event_id)
             secrets = tuple(self._secrets.that_sign(webhook, now))
             return Outgoing(
@@ -303,12 +303,9 @@ class _Share:
 
 
 class Shares:
-    """A bucket of seconds for each workspace, so that no tenant takes the workers' time from the others
-    (P51).
-
-    A receiver may take ten seconds for each response, even on purpose, and a member may ask for tests and
-    deliveries again and again. In memory: each process has workers of its own. An attempt counts when it
-    ends.
+    """A bucket of worker seconds for each workspace, so that no tenant starves the others (P51): a receiver
+    may take ten seconds for each response, and a member may request any number of deliveries. In memory, for
+    each process has its own workers. An attempt counts when it ends.
     """
 
     def __init__(self, timer: Callable[[], float] = time.monotonic) -> None:
@@ -317,7 +314,7 @@ class Shares:
         self._lock = threading.Lock()
 
     def wait(self, workspace_id: int) -> float:
-        """In how many seconds the bucket has something left; 0 where it has now."""
+        """The seconds until the bucket is positive again; 0 where it is."""
         with self._lock:
             share = self._shares.get(workspace_id)
             if share is None or (left := self._left(share)) > 0:

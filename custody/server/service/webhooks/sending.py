@@ -1,5 +1,5 @@
-"""One exchange with a server that a member named (P51): at a public address that was checked, with TLS,
-without redirects, within a deadline. A webhook's delivery is one; so is a question to an identity provider.
+"""One HTTP exchange with a server that a member named (P51): at a checked public address, with TLS, without
+redirects, within a deadline. Used for webhooks and identity providers.
 """
 
 import socket
@@ -19,7 +19,7 @@ from custody.server.domain.webhooks import WebhookUrl, is_public_text
 
 # For a whole attempt: resolving the name, connecting, TLS, and the status of the response.
 ATTEMPT_SECONDS: Final = 10.0
-# A resolver's own time-outs are longer, and cannot be set from here.
+# The resolver's own time-outs are longer, and cannot be set from here.
 NAME_SECONDS: Final = 4.0
 # How many of a receiver's addresses are tried: one dead address must not use up the time of the others.
 MAX_ADDRESSES: Final = 3
@@ -32,7 +32,7 @@ Connect = Callable[[tuple[str, int], float], socket.socket]
 
 
 class Trouble(StrEnum):
-    """Why an attempt failed, for the receiver's operator. Our words, never text that the peer sent."""
+    """Why an attempt failed, for the receiver's operator; never text that the peer sent."""
 
     NAME_NOT_FOUND = "name-not-found"
     ADDRESS_NOT_PUBLIC = "address-not-public"
@@ -75,9 +75,8 @@ class ClosedAnyhow(ssl.SSLSocket):
 
 
 class Sender:
-    """``ca_file``: a private authority in addition to the usual ones, for receivers that the operator allows.
-
-    Ignores proxies in the environment: a proxy would resolve the name itself, after our check.
+    """``ca_file``: a private CA beside the system's, for receivers that the operator allows. Ignores proxies
+    in the environment: a proxy would resolve the name itself, after our check.
     """
 
     def __init__(
@@ -93,7 +92,7 @@ class Sender:
         self._seconds = seconds
         self._ca_file = ca_file
         if ca_file is not None:
-            # A wrong file must fail at the start, and no other need be read for that.
+            # A wrong file must fail at startup; the system's CAs need not be read for that.
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(ca_file)
 
     @cached_property
@@ -117,9 +116,7 @@ class Sender:
     def ask(
         self, method: str, url: WebhookUrl, body: bytes, headers: Mapping[str, str], most: int = 0
     ) -> Answer:
-        """``most``: so many bytes of the answer's body are read, and a longer one is a bad answer; 0 reads
-        none of it. Raises Undelivered.
-        """
+        """``most``: how many bytes the response's body may have; 0 does not read it. Raises Undelivered."""
         with Deadline(self._seconds) as deadline:
             line = self._connect(url, deadline)
             with line:
@@ -128,7 +125,7 @@ class Sender:
                     return _exchange(secured, method, url, body, headers, most, deadline)
 
     def _connect(self, url: WebhookUrl, deadline: Deadline) -> socket.socket:
-        """Connects to a checked address, not to the name: resolved again, it might lead elsewhere (DNS
+        """Connects to a checked address, not to the name, which could resolve differently now (DNS
         rebinding).
         """
         for address in self._addresses(url)[:MAX_ADDRESSES]:
@@ -139,10 +136,8 @@ class Sender:
         raise Undelivered(Trouble.TIMED_OUT if deadline.is_over else Trouble.UNREACHABLE)
 
     def _addresses(self, url: WebhookUrl) -> Sequence[str]:
-        """All addresses must be public: a name with a public and a private address is an attempt at an
-        internal host.
-        """
-        # The dot at the end keeps a resolver from trying the domains of our own network behind it.
+        """All addresses must be public: a name with both kinds is an attack on an internal host."""
+        # The trailing dot keeps the resolver from appending the search domains of our own network.
         name = url.host if url.is_allowed else f"{url.host}."
         found = _within(min(NAME_SECONDS, self._seconds), lambda: self._resolve(name))
         if not found:
@@ -171,7 +166,7 @@ def _exchange(
     deadline: Deadline,
 ) -> Answer:
     connection = HTTPConnection(url.host, url.port)
-    # It is connected already, and must not connect by itself.
+    # It is connected already, and must not reconnect by itself.
     connection.sock, connection.auto_open = line, 0
     line.settimeout(deadline.left())
     try:
@@ -193,8 +188,8 @@ def _exchange(
 
 
 def _within(seconds: float, ask: Callable[[], Sequence[str]]) -> Sequence[str]:
-    """The result of ``ask`` if it comes in time, else nothing. In a daemon thread: a resolver that hangs ends
-    by its own time-outs.
+    """The result of ``ask`` if it comes in time, else nothing. It runs in a daemon thread, because a resolver
+    may hang until its own time-outs.
     """
     found: list[Sequence[str]] = []
 

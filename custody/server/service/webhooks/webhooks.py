@@ -25,7 +25,7 @@ from custody.server.store.models import Job, Webhook, WebhookDelivery, WebhookEv
 # Time to install the new secret at a receiver by hand. Until then deliveries are signed with both.
 OVERLAP: Final = timedelta(days=1)
 DELIVERIES_KEPT: Final = timedelta(days=30)
-# The delivery says all that its job says.
+# The delivery's row has all that its job has.
 JOBS_KEPT: Final = timedelta(days=1)
 
 
@@ -37,7 +37,7 @@ class Page:
 
 
 class Webhooks:
-    """``allowed``: hosts that the operator lets webhooks call, wherever their addresses lead."""
+    """``allowed``: hosts that the operator allows even at private addresses."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Webhooks:
     def update(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UpdateWebhookRequest
     ) -> wire.WebhookWithSecret:
-        """A request that changes nothing is not recorded. Raises NotFound, Invalid."""
+        """An update without effect is not recorded. Raises NotFound, Invalid."""
         webhook = self._find(db, access, request.webhook_id)
         changes: list[str] = []
         if request.kinds is not None and (kinds := _kinds(request.kinds)) != webhook.kinds:
@@ -111,7 +111,7 @@ class Webhooks:
         self._record(db, caller, access, "WEBHOOK_DELETED", webhook, "with its deliveries")
 
     def deliveries(self, db: Session, access: WorkspaceAccess, query: wire.WebhookDeliveriesQuery) -> Page:
-        """Raises NotFound for the webhook, and for an ``after`` that is no delivery of it."""
+        """Raises NotFound for the webhook, and for an ``after`` that is not a delivery of it."""
         webhook = self._find(db, access, query.webhook_id)
         mine = WebhookDelivery.webhook_id == webhook.id
         total = db.scalar(select(func.count()).select_from(WebhookDelivery).where(mine)) or 0

@@ -154,7 +154,7 @@ def test_a_sweep_below_its_own_fee_is_refused(desk):
     problem = refused(
         desk.propose(recipients=[SHOP], amounts_sats=None, fee_rate="10"), 422, "INSUFFICIENT_FUNDS"
     )
-    assert problem["detail"].startswith("The vault's coins hold 1100 sat, and their fee alone is ")
+    assert problem["detail"].startswith("The vault's coins are 1100 sat, and their fee alone is ")
     assert most(desk, fee_rate="10")["bound_by"] == "dust"
     assert desk.wallets()[0]["locked_sats"] == 0
 

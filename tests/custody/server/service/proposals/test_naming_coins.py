@@ -90,7 +90,7 @@ def test_a_held_coin_names_the_version_that_holds_it_now(desk):
     first = made(desk.propose(50_000, fee_rate="1", coins=[coin]))
     newer = made(bump(desk, first, fee_rate="5"))
     problem = refused(desk.propose(1_000, coins=[coin]), 409, "LOCKED_FUNDS")
-    assert problem["detail"].startswith(f"{coin} is held by the proposal {newer}.")
+    assert problem["detail"].startswith(f"{coin} is locked by the proposal {newer}.")
     for name in SIGNERS[1:]:
         ok(desk.decline(name, newer))
     assert newer not in refused(desk.propose(1_000, coins=[coin]), 409, "LOCKED_FUNDS")["detail"]

@@ -135,7 +135,7 @@ def test_an_unconfirmed_coin_that_costs_more_than_it_brings_is_not_waited_for(to
     tokens = tokens_at_none
     tokens.desk.deposit(600, blocks=0, to=tokens.address)
     detail = refused(tokens.create(), 422, "TOKEN_COIN_MISSING")["detail"]
-    assert detail.startswith(f"The vault's coin at {tokens.address} is not in a block yet.")
+    assert detail.startswith(f"The vault's coin at {tokens.address} is not confirmed yet.")
     assert "Wait for its confirmation" in detail
     monkeypatch.setattr(tokens.desk.chain, "fee_estimate", lambda _blocks: FeeRate(20_000))
     tokens.desk.watcher.look()
