@@ -197,7 +197,7 @@ def _require_for_bound(row: Row, visit: Visit) -> None:
     """
     is_bound = visit.maybe_caller is not None and visit.caller.bound_to is not None
     if is_bound and not row.path.startswith("/w/{workspace_id:int}/") and row.path not in {"/", "/sign-out"}:
-        raise PermissionDenied("For this, sign in with your own password: an identity provider does not do.")
+        raise PermissionDenied("Sign in with your own password for this, not through the identity provider.")
 
 
 def _answered(row: Row, visit: Visit) -> Response:

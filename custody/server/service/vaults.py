@@ -154,8 +154,8 @@ class Vaults:
         if account is None:
             raise KeyAccountsExhausted(
                 f"Every vault account that {who} has registered is used by another vault. "
-                "Each vault needs an unused one of each signer: ask that signer to register more, with `signerd "
-                "register`.",
+                "Each vault needs an unused one of each signer: ask that signer to register more, with "
+                "`signerd register`.",
                 faults=(Fault(pointer, "No unused account is left.", "exhausted"),),
             )
         return key, account

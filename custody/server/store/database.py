@@ -1,4 +1,4 @@
-"""What each kind of database provides to the unit of work, and its errors."""
+"""What each kind of database provides to the store, and its errors."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from sqlalchemy import Connection, Engine
 
 from custody.server.domain.errors import Misconfigured
 
-# How long a writer waits for its turn, in this process and then at the database, before it gives up.
+# How long a writer waits for the write lock, in this process and then at the database.
 BUSY_TIMEOUT_MS = 10_000
 # Long polls hold no connection; this many handlers read at once before others wait.
 READ_POOL = 16
-# A handler waits no longer for a reading connection than a writer for its turn.
+# A handler waits for a reading connection as long as a writer for the lock.
 POOL_TIMEOUT_SECONDS = BUSY_TIMEOUT_MS / 1_000
 
 
@@ -27,7 +27,7 @@ class CannotOpen(Misconfigured):
 
 
 class Trouble(Enum):
-    """Why the database refused, for causes that are no bug and will pass."""
+    """Why the database refused, for temporary causes that are not bugs."""
 
     BUSY = "The database is busy."
     AWAY = "The database cannot be reached."
@@ -39,9 +39,9 @@ class Database:
     ``reading``: every transaction is one snapshot and refuses writes.
 
     ``prepare`` runs in the first transaction, before the migrations; raises CannotOpen. ``require_whole``
-    runs before COMMIT; raises InvalidRequestError where the database would drop part of the transaction
-    without an error. ``trouble_of`` classifies a driver's error; None means a bug of ours. ``is_undecided``:
-    whether this error, as the answer to COMMIT, leaves open whether the transaction was committed.
+    runs before COMMIT; it raises InvalidRequestError where the database would silently drop part of the
+    transaction. ``trouble_of`` classifies a driver's error; None means a bug of ours. ``is_undecided``:
+    whether this error of a COMMIT leaves open whether the transaction was committed.
     """
 
     writing: Engine

@@ -21,7 +21,7 @@ from custody.server.store.database import (
 # Every transaction that writes takes this advisory lock first: one writer at a time, as on SQLite (ADR 13).
 WRITER_KEY: Final = int.from_bytes(b"custody")
 
-# A dead server is told by it. A live one on a busy machine takes seconds, too.
+# Generous, for a live server on a busy machine takes seconds too.
 CONNECT_TIMEOUT_SECONDS = 10
 # A request's statements take milliseconds; a worker's longest, over a whole reorganisation, a second or two.
 STATEMENT_TIMEOUT_MS = 30_000
@@ -29,7 +29,7 @@ STATEMENT_TIMEOUT_MS = 30_000
 IDLE_TIMEOUT_MS = 30_000
 # A new version's migration may rewrite a table.
 MIGRATION_TIMEOUT_MS = 600_000
-# A lost machine sends no reset: give up what was sent after this long without an acknowledgement.
+# A lost machine sends no TCP reset: the connection fails after this long without an acknowledgement.
 SILENCE_TIMEOUT_MS = 20_000
 KEEPALIVE_SECONDS, KEEPALIVE_INTERVAL_SECONDS, KEEPALIVE_COUNT = 10, 5, 2
 
@@ -37,28 +37,28 @@ _SESSION = {
     "lock_timeout": BUSY_TIMEOUT_MS,
     "statement_timeout": STATEMENT_TIMEOUT_MS,
     "idle_in_transaction_session_timeout": IDLE_TIMEOUT_MS,
-    # A commit that was answered survives a power cut, whatever the server's file says.
+    # An acknowledged commit survives a power cut, whatever the server's configuration says.
     "synchronous_commit": "on",
     "timezone": "UTC",
-    # Compiling takes longer than any of our statements.
+    # JIT compilation takes longer than any of our statements.
     "jit": "off",
 }
-# The parameters that a URL may have: where the server is, and how to recognise it. A password belongs before
-# the @, where everything that shows a URL hides it.
+# The parameters that a URL may have: where the server is, and how to authenticate it. A password belongs
+# before the @, where it is hidden wherever a URL is shown.
 PARAMETERS = frozenset(
     {"host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding", "passfile"}
 )
 
-# Appendix A of PostgreSQL's manual. A lock or an answer not had in time; no connection, memory or disk left
-# (class 53); a transaction undone for another's sake (class 40).
+# Appendix A of PostgreSQL's manual: lock or statement timeouts; insufficient resources (class 53);
+# transaction rollback (class 40).
 _BUSY_STATES = frozenset({"55P03", "57014"})
 _BUSY_CLASSES = frozenset({"40", "53"})
-# The connection (class 08) or the server's process ends: shutdown, crash, idle for too long.
+# Connection exceptions (class 08), shutdown, crash, idle timeout.
 _AWAY_STATES = frozenset({"25P03", "57P01", "57P02", "57P03", "57P05"})
 _AWAY_CLASSES = frozenset({"08"})
-# The server answered, and not about its own end: then COMMIT has become ROLLBACK.
+# Any other class is an answer of a living server: then COMMIT became ROLLBACK.
 _UNDECIDED_CLASSES = frozenset({"08", "57"})
-# Messages of these classes quote values.
+# Messages of this class quote values.
 _QUOTING_CLASS = "22"
 
 
@@ -68,7 +68,7 @@ def open_postgresql(url: URL) -> Database:
     # For a statement with many rows psycopg logs a warning with the error's text, which quotes values (P49).
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     url = url.set(drivername="postgresql+psycopg")
-    # After it has the lock, a transaction sees all earlier commits.
+    # With READ COMMITTED, a transaction that has taken the lock sees all earlier commits.
     writing = _engine(url, "READ COMMITTED", pool_size=1)
     event.listen(writing, "begin", _take_turn)
     readers = {"default_transaction_read_only": "on"}
@@ -117,7 +117,7 @@ def _check(url: URL) -> None:
         )
     if _is_elsewhere(url) and "sslmode" not in url.query:
         raise CannotOpen(
-            "The PostgreSQL URL names another machine and does not say how that is recognised.",
+            "The PostgreSQL URL names another machine and does not say how to authenticate it.",
             "Add sslmode=verify-full and sslrootcert=FILE; "
             "on a network that is yours alone, sslmode=disable.",
         )
@@ -149,7 +149,7 @@ def _engine(
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=POOL_TIMEOUT_SECONDS,
-        # Replaces a connection that broke while idle before it is used: no request fails for it.
+        # Replaces connections that broke while idle.
         pool_pre_ping=True,
         connect_args={
             "application_name": "custody",
@@ -159,30 +159,29 @@ def _engine(
             "keepalives_idle": KEEPALIVE_SECONDS,
             "keepalives_interval": KEEPALIVE_INTERVAL_SECONDS,
             "keepalives_count": KEEPALIVE_COUNT,
-            # A prepared statement may get one plan for all values. For a large vault's coins by amount, that
-            # plan reads and sorts all of them.
+            # A prepared statement may get a generic plan, which reads and sorts all coins of a large vault.
             "prepare_threshold": None,
         },
-        # An error's text reaches the log: without what was stored.
+        # Errors are logged: without the values.
         hide_parameters=True,
     )
-    event.listen(engine, "handle_error", _say_less)
+    event.listen(engine, "handle_error", _remove_values)
     return engine
 
 
 def _take_turn(connection: Connection) -> None:
-    """Held to the end of the transaction."""
+    """Takes the write lock, which the server holds to the end of the transaction."""
     connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITER_KEY})")
 
 
 def _require_whole(connection: Connection) -> None:
-    """After a failed statement, the server answers COMMIT by rolling back, without an error; and the driver
-    reports none where there is no transaction.
+    """After a failed statement the server answers COMMIT with a silent rollback, and the driver reports no
+    error where there is no transaction.
     """
     driver: Any = connection.connection.dbapi_connection
     if driver.info.transaction_status != psycopg.pq.TransactionStatus.INTRANS:
         raise InvalidRequestError(
-            "A statement of this transaction has failed, or it is over: nothing of it can be committed."
+            "A statement of this transaction has failed, or it is over: it cannot be committed."
         )
 
 
@@ -190,14 +189,14 @@ def _prepare(connection: Connection) -> None:
     encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
     if encoding != "UTF8":
         raise CannotOpen(
-            f"The database stores texts as {encoding}, which has no place for every letter.",
-            "Create it anew: CREATE DATABASE custody ENCODING 'UTF8' LOCALE 'C.UTF-8' TEMPLATE template0;",
+            f"The database's encoding is {encoding}, which cannot store every character.",
+            "Create it again: CREATE DATABASE custody ENCODING 'UTF8' LOCALE 'C.UTF-8' TEMPLATE template0;",
         )
     connection.exec_driver_sql(f"SET LOCAL statement_timeout = {MIGRATION_TIMEOUT_MS}")
 
 
-def _say_less(context: ExceptionContext) -> None:
-    """PostgreSQL quotes values or the whole row: "Key (email)=(…) already exists". The log must not (P49)."""
+def _remove_values(context: ExceptionContext) -> None:
+    """Removes values that PostgreSQL quotes ("Key (email)=(…) already exists") from errors (P49)."""
     error = context.original_exception
     if not isinstance(error, psycopg.Error) or error.sqlstate is None:
         return

@@ -21,19 +21,19 @@ from custody.server.store.database import (
 
 _PRAGMAS = (
     f"busy_timeout={BUSY_TIMEOUT_MS}",
-    # FULL: a commit that was answered survives a power cut.
+    # FULL: an acknowledged commit survives a power cut.
     "synchronous=FULL",
     "foreign_keys=ON",
 )
 RETRY_SECONDS = 0.005
-# How often a writer tries to take its turn. SQLite's own handler waits 1, 2, 5, 10, 15, 20, 25 ms, while a
-# turn takes one: the lock would be free most of the time.
+# How often a writer tries to take the lock. SQLite's own busy handler waits up to 25 ms between tries, while
+# a transaction takes one: the lock would be free most of the time.
 TURN_SECONDS = 0.000_2
 # The key, in a connection's ``info``, of how long it tries.
 PATIENCE_MS: Final = "patience_ms"
 _BEGIN: Final = "BEGIN IMMEDIATE"
 _SNAPSHOT: Final = "BEGIN"
-# The low byte is the error, the rest says more about it (https://sqlite.org/rescode.html).
+# The low byte is the primary result code (https://sqlite.org/rescode.html).
 _PRIMARY = 0xFF
 
 
@@ -45,7 +45,7 @@ def open_sqlite(url: URL) -> Database:
             "Write it like sqlite:////var/lib/custody/custody.db.",
         )
     _create_private(Path(url.database))
-    # Takes SQLite's write lock at once: a transaction that reads first and writes later may find it taken.
+    # The write lock is taken at once: a transaction that reads first may find it taken when it writes.
     writing = _engine(url, begin=_take_turn, query_only=False, pool_size=1)
     return Database(
         writing=writing,
@@ -66,17 +66,17 @@ def trouble_of(error: BaseException | None) -> Trouble | None:
 
 
 def _is_undecided(_error: BaseException | None) -> bool:
-    """No connection can break between us and the file."""
+    """There is no connection that could break during COMMIT."""
     return False
 
 
 def _require_open(connection: Connection) -> None:
-    """SQLite may have rolled back the transaction by itself; the driver then commits nothing without an
+    """SQLite may have rolled back the transaction; the driver's commit would then do nothing, without an
     error.
     """
     driver: Any = connection.connection.dbapi_connection
     if not driver.in_transaction:
-        raise InvalidRequestError("SQLite has rolled back this transaction: nothing of it can be committed.")
+        raise InvalidRequestError("SQLite has rolled back this transaction: it cannot be committed.")
 
 
 def _nothing(_connection: Connection) -> None:
@@ -84,7 +84,7 @@ def _nothing(_connection: Connection) -> None:
 
 
 def _create_private(path: Path) -> None:
-    """SQLite gives its WAL and index the mode of the database file: private from the first byte (0600)."""
+    """Creates the file with mode 0600, which SQLite's WAL and index files inherit."""
     path.touch(mode=0o600)
 
 
@@ -92,7 +92,7 @@ def _take_snapshot(connection: Connection) -> None:
     try:
         connection.connection.cursor().execute(_SNAPSHOT)
     except sqlite3.Error:
-        # By SQLAlchemy, which says why not.
+        # Again through SQLAlchemy, which wraps the error.
         connection.exec_driver_sql(_SNAPSHOT)
 
 
@@ -108,7 +108,7 @@ def _take_turn(connection: Connection) -> None:
             time.sleep(TURN_SECONDS)
         else:
             return
-    # By SQLAlchemy, which says why not.
+    # Again through SQLAlchemy, which wraps the error.
     connection.exec_driver_sql(_BEGIN)
 
 
@@ -123,32 +123,32 @@ def _engine(url: URL, *, begin: Callable[[Connection], None], query_only: bool, 
         max_overflow=0,
         pool_timeout=POOL_TIMEOUT_SECONDS,
         connect_args={"check_same_thread": False},
-        # An error's text reaches the log: without what was stored.
+        # Errors are logged: without the values.
         hide_parameters=True,
     )
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, record: ConnectionPoolEntry) -> None:
         record.info[PATIENCE_MS] = BUSY_TIMEOUT_MS
-        # Python's driver would begin transactions of its own, and only before some statements.
+        # Otherwise Python's driver begins transactions itself, and only before some statements.
         connection.isolation_level = None
         for pragma in _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
-        # SQLite's own knows the letters of ASCII alone.
+        # SQLite's own function handles only ASCII.
         connection.create_function("lower", 1, _lower, deterministic=True)
         _write_ahead(connection)
-        # A writer waits in `_take_turn` and nowhere else.
+        # A writer waits only in `_take_turn`.
         connection.execute("PRAGMA query_only=ON" if query_only else "PRAGMA busy_timeout=0")
 
     event.listen(engine, "begin", begin)
-    event.listen(engine, "handle_error", _say_less)
-    event.listen(engine, "handle_error", _end_what_is_over)
+    event.listen(engine, "handle_error", _remove_values)
+    event.listen(engine, "handle_error", _invalidate_after_rollback)
     return engine
 
 
-def _say_less(context: ExceptionContext) -> None:
-    """The driver quotes a text that it cannot decode ("Could not decode to UTF-8 column 'email' with text
-    '…'"). The log must not (P49).
+def _remove_values(context: ExceptionContext) -> None:
+    """Removes a text that the driver quotes ("Could not decode to UTF-8 column 'email' with text '…'") from
+    the error (P49).
     """
     error = context.original_exception
     text, quotes, _ = str(error).partition(" with text ")
@@ -158,9 +158,9 @@ def _say_less(context: ExceptionContext) -> None:
             context.sqlalchemy_exception.args = (text,)
 
 
-def _end_what_is_over(context: ExceptionContext) -> None:
-    """SQLite rolls back by itself where the disk is full, say, and would commit each later statement on its
-    own. SQLAlchemy refuses statements on a connection that it takes for broken.
+def _invalidate_after_rollback(context: ExceptionContext) -> None:
+    """SQLite itself rolls back on some errors, such as a full disk, and would then commit each later
+    statement alone. SQLAlchemy refuses statements on a connection that is marked as broken.
     """
     connection = context.connection
     if connection is None or not connection.in_transaction():
@@ -172,8 +172,8 @@ def _end_what_is_over(context: ExceptionContext) -> None:
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """While another process opens the same new file, SQLite refuses its first change of mode at once, without
-    waiting.
+    """Switches to WAL. It retries, because SQLite refuses this without waiting while another process opens
+    the same new file.
     """
     deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1_000
     while True:

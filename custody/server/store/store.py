@@ -1,7 +1,5 @@
 """The database of one platform: opened by its URL, migrated to this version, then written in transactions and
-read in snapshots.
-
-A unit of work has calls around its commit, many values in one statement, and duplicate rows told apart.
+read in snapshots. Also calls around a commit, chunks of values for one statement, and duplicate-row errors.
 """
 
 import threading
@@ -40,8 +38,8 @@ from custody.server.meters import Meters
 from custody.server.store.database import BUSY_TIMEOUT_MS, CannotOpen, Database, Trouble
 from custody.server.store.sqlite import open_sqlite
 
-_AT_LAST: Final = "before it is committed"
-_AFTERWARDS: Final = "once it is committed"
+_AT_LAST: Final = "before commit"
+_AFTERWARDS: Final = "after commit"
 
 
 def before_commit(db: Session, call: Callable[[], object]) -> None:
@@ -103,10 +101,8 @@ _DUPLICATES: Final = frozenset({"23505", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE
 
 @contextmanager
 def duplicates_refused(meaning: Exception) -> Iterator[None]:
-    """Raises ``meaning`` where a statement of the block would store a duplicate. Its transaction cannot be
-    committed then.
-
-    For two callers who ask for the same at the same moment: the database decides which was first.
+    """Raises ``meaning`` where a statement of the block would store a duplicate; the transaction cannot be
+    committed then. So the database decides between two simultaneous callers.
     """
     try:
         yield
@@ -128,15 +124,15 @@ _REVISION = select(column("version_num", String)).select_from(table("alembic_ver
 
 
 class Newer(Exception):
-    """The database has tables of a version that this program does not know."""
+    """The database has a schema of a newer version."""
 
 
 class Store:
     """The database of one platform.
 
-    Writers queue at a lock of this process and then take the database's own, which all processes share.
-    SQLite's busy handler lets threads starve (p99 of 233 ms against 19 ms, measured), and on PostgreSQL one
-    connection waits instead of forty. What is committed is on disk.
+    Writers queue at a lock of this process and then take the database's own, which all processes share: with
+    SQLite's busy handler alone threads starve (p99 of 233 ms against 19 ms, measured), and on PostgreSQL one
+    connection waits instead of forty.
     """
 
     def __init__(self, database: Database, meters: Meters | None = None) -> None:
@@ -147,10 +143,10 @@ class Store:
 
     @classmethod
     def open(cls, url: str, meters: Meters | None = None) -> Self:
-        """Opens the database (a missing SQLite file is created) and brings its tables up to date, one process
-        at a time.
+        """Opens the database (a missing SQLite file is created) and runs the migrations, one process at a
+        time.
 
-        Raises CannotOpen, and DatabaseUnavailable where another process takes longer over it than we wait.
+        Raises CannotOpen, and DatabaseUnavailable where another process migrates for longer than we wait.
         """
         store = cls(open_database(url), meters)
         try:
@@ -174,8 +170,8 @@ class Store:
             raise DatabaseUnavailable(Trouble.BUSY.value)
         try:
             with self._trouble_named(), self._session(self._database.writing) as db, db.begin():
-                # Under the write lock, which a migration holds too: an old process never writes to newer
-                # tables.
+                # Under the write lock, which a migration holds too: an old process never writes to a newer
+                # schema.
                 _require_own_tables(db)
                 began_at = time.perf_counter()
                 self.meters.write_wait_seconds.observe(began_at - asked_at)
@@ -226,7 +222,7 @@ class Store:
 
     @staticmethod
     def _session(engine: Engine) -> Session:
-        """Loaded objects stay readable after the transaction, and nothing is sent after it."""
+        """Loaded objects stay readable after the transaction, without another query."""
         return Session(engine, expire_on_commit=False, close_resets_only=False)
 
     def _commit(self, db: Session) -> None:
@@ -243,7 +239,7 @@ class Store:
 
     @contextmanager
     def _trouble_named(self) -> Iterator[None]:
-        """For errors before COMMIT is sent: the transaction is gone in any case."""
+        """Maps errors before COMMIT, where the transaction is rolled back in any case."""
         try:
             yield
         except NoConnectionFree as error:
@@ -263,8 +259,8 @@ class Store:
 
 @contextmanager
 def _closed_where_it_fails(connection: Connection) -> Iterator[None]:
-    """A failed COMMIT may leave its transaction open, while SQLAlchemy takes it for ended: drop the
-    connection.
+    """Drops the connection after a failed COMMIT, which may leave the transaction open although SQLAlchemy
+    treats it as ended.
     """
     try:
         yield
@@ -291,7 +287,7 @@ def upgrade(connection: Connection) -> None:
     if found is not None and found not in _known():
         raise Newer(found)
     if found != newest():
-        # A tenth of a second to load, and seldom needed.
+        # Loading this takes a tenth of a second, and it is seldom needed.
         from alembic import command
         from alembic.config import Config
 
@@ -308,7 +304,7 @@ def newest() -> str:
 
 @cache
 def _known() -> frozenset[str]:
-    """A migration's file begins with its revision, and a later one sorts after it."""
+    """The revisions, from the file names, which begin with them and sort by age."""
     return frozenset(path.name.partition("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
 
 
@@ -323,7 +319,7 @@ def open_database(url: str) -> Database:
     if parsed.drivername == "sqlite":
         return open_sqlite(parsed)
     if parsed.drivername in POSTGRESQL:
-        # Imported where it is used: SQLite goes without libpq.
+        # Imported here, because SQLite does not need libpq.
         from custody.server.store.postgresql import open_postgresql
 
         return open_postgresql(parsed)

@@ -1,1 +1,1 @@
-"""HTTP: one table of endpoints, the runner behind each of them, and the map from errors to responses."""
+"""HTTP: one table of endpoints, the runner that handles each, and the map from errors to responses."""

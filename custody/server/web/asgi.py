@@ -31,8 +31,8 @@ from custody.server.web.problems import problem
 from custody.server.web.routes import ENDPOINTS, build_router, completed
 
 log = structlog.get_logger()
-# Ids, words, and a hundred recipients. FastAPI parses a body on the event loop, and sign-in is open to all:
-# three megabytes of unknown fields would block every other request for most of a second.
+# Enough for a hundred recipients. FastAPI parses bodies on the event loop, and anyone may call sign-in: three
+# megabytes of unknown fields would block all other requests for most of a second.
 MAX_BODY_BYTES = 128 * 1024
 # For endpoints that take a signed PSBT.
 MAX_PSBT_BODY_BYTES = MAX_PSBT_BASE64 + 64 * 1024
@@ -48,9 +48,7 @@ Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
 
 
 class Trace:
-    """Gives each request a trace id, for its log lines, errors and audit entries. A caller's own is not
-    used.
-    """
+    """Gives each request a trace id of its own, for log lines, errors and audit entries."""
 
     def __init__(self, app: ASGIApp, random: RandomBytes) -> None:
         self._app = app
@@ -76,7 +74,7 @@ class Trace:
             try:
                 await self._app(scope, receive, send_marked)
             finally:
-                # The path alone: a query may hold private data (P49).
+                # Without the query, which may contain private data (P49).
                 milliseconds = round((time.perf_counter() - started) * 1000, 1)
                 log.info(
                     "request",
@@ -94,7 +92,7 @@ def _mark(headers: MutableHeaders, trace_id: str) -> None:
 
 
 class Measure:
-    """Counts and times every request by its route. Its path could hold anything."""
+    """Counts and times every request by its route, not by its path, which could be anything."""
 
     def __init__(self, app: ASGIApp, meters: Meters) -> None:
         self._app = app
@@ -128,7 +126,7 @@ class Measure:
 
 
 def _route(scope: Scope) -> str:
-    """The path as the table writes it, with the names of its ids."""
+    """The endpoint's path template."""
     path = getattr(scope.get("route"), "path", None)
     if path is None:
         path = scope["path"] if scope["path"] in PLAIN_ROUTES else UNKNOWN
@@ -136,9 +134,8 @@ def _route(scope: Scope) -> str:
 
 
 class BodyLimit:
-    """Refuses a body that is announced too large, and stops reading one that becomes so.
-
-    ``psbt_paths``: where a PSBT may come.
+    """Refuses a body whose announced length is too large, and stops reading one that gets too large.
+    ``psbt_paths``: the paths that accept a PSBT.
     """
 
     def __init__(self, app: ASGIApp, psbt_paths: frozenset[str]) -> None:
@@ -206,9 +203,9 @@ def build_asgi(
         },
     )
     app.state.services = services
-    # The operator says so: then every cookie is for https, whatever the proxy tells of itself.
+    # Where the operator sets this, every cookie is Secure, whatever headers the proxy sends.
     app.state.behind_proxy = False
-    # Not include_router: it would make every route again, at the first request.
+    # Not include_router, which would create every route again.
     app.router.routes.extend(_router().routes)
     app.add_route("/health", _health, include_in_schema=False)
     app.add_route("/ready", _readiness(services), include_in_schema=False)
@@ -242,8 +239,8 @@ def _readiness(services: Services) -> Callable[[Request], Awaitable[Response]]:
     """Whether a proxy may send requests to the process."""
 
     async def ready(_request: Request) -> Response:
-        """503 with the reason where it is not. Open to everybody: no address, no name and no error of another
-        program's.
+        """503 with the reason where it is not ready. Anyone may call it, so it reveals no address, name or
+        foreign error.
         """
         found = await services.readiness.ask()
         chains = [asdict(chain) for chain in found.chains]

@@ -60,7 +60,7 @@ from multisig.tokens import Function
 
 _CALLS = TypeAdapter(list[ContractCall])
 MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
-# A transfer asks for PAYMENT_INIT, everything else for MANAGE_WORKSPACE: looked at with the function.
+# A transfer needs PAYMENT_INIT, everything else MANAGE_WORKSPACE: checked when the function is known.
 CALLERS = frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_INIT})
 PAYING = (
     ChainUnavailable,

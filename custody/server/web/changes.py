@@ -1,7 +1,6 @@
 """Changes that need a second person: the organisation's rule, asking, confirming, declining.
 
-A change is a call of another row, with its own request, permissions and handler: those with
-``needs_second_person``.
+A change is a call of another endpoint of the table, one with ``needs_second_person``.
 """
 
 from collections.abc import Mapping
@@ -70,11 +69,11 @@ def request_change(call: Call[RequestChangeRequest]) -> Change:
 
 
 class _TriedOut(Exception):
-    """Rolls back what the call did."""
+    """Rolls back the call's effect."""
 
 
 def _try_out(call: Call[RequestChangeRequest], target: Endpoint, request: BaseModel) -> None:
-    """In a transaction of its own, which leaves nothing. Raises what the call raises."""
+    """Makes the call in a transaction that is rolled back. Raises what the call raises."""
 
     def make() -> NoReturn:
         with call.services.store.write() as db:
@@ -110,7 +109,7 @@ def confirm_change(call: Call[ChangeRequest]) -> AppliedChange:
     second_person = call.services.second_person
     change = second_person.to_confirm(call.db, call.caller, call.access, call.body.change_id)
     target = _target(change.path)
-    assert target.takes is not None, "what is asked for has a body"
+    assert target.takes is not None, "a call that needs a second person has a body"
     request = target.takes.model_validate(change.body)
     second_person.require_cooled(call.db, change, request)
     answer = _make(call, call.db, second_person.maker_of(call.caller, change), target, request)
@@ -123,7 +122,7 @@ def decline_change(call: Call[DeclineChangeRequest]) -> Change:
 
 
 def _make(call: Call[Any], db: Session, maker: Caller, target: Endpoint, request: BaseModel) -> Json:
-    """The call of another row, in the name of the one who asked. Its answer; raises what it raises."""
+    """Makes the call of another endpoint in the asker's name. Returns and raises what it does."""
     workspace_id = getattr(request, target.workspace_field)
     access = call.services.people.enter(db, maker, workspace_id, target.permissions)
     made = replace(
@@ -141,7 +140,7 @@ def _make(call: Call[Any], db: Session, maker: Caller, target: Endpoint, request
 
 def _read(target: Endpoint, asked: RequestChangeRequest) -> BaseModel:
     """Raises RequestValidationError, as the call would; Invalid where it is about another workspace."""
-    assert target.takes is not None, "what is asked for has a body"
+    assert target.takes is not None, "a call that needs a second person has a body"
     try:
         request = target.takes.model_validate(asked.body)
     except ValidationError as error:

@@ -23,7 +23,7 @@ Body_co = TypeVar("Body_co", bound=BaseModel | None, covariant=True)
 
 
 class Auth(Enum):
-    """What a caller needs, where the endpoint names no workspace."""
+    """What a caller needs where the endpoint names no workspace."""
 
     OPEN = "open"  # nothing: sign-in itself
     SIGNED_IN = "signed in"  # a session: the caller's own records
@@ -43,23 +43,21 @@ class Unit(Enum):
 class Endpoint:
     """``takes``: the body of a POST, the query of a GET, or nothing. ``answers``: the type of a 200.
 
-    ``needs``: an `Auth`, or permissions of which the caller must hold one in the workspace that
+    ``needs``: an `Auth`, or permissions of which the caller must have one in the workspace that
     ``workspace_id`` of the body or query names (an empty set: be a member). The runner checks it, except for
     ``Unit.OWN``, where the handler calls ``call.enter``. ``creates``: ``Idempotency-Key`` is honoured; for
     ``Unit.WRITE`` only. ``carries_psbt``: the body may be as large as a PSBT. ``workspace_field``: the
     specification's name for ``workspace_id`` in this endpoint.
 
-    ``needs_second_person``: where the organisation has the rule, it is asked for and confirmed instead
-    (`web/changes.py`). The runner sees to that where the row has permissions, else the handler.
+    ``needs_second_person``: where the organisation has the rule, the call has to be requested and confirmed
+    instead (`web/changes.py`). The runner checks this where the endpoint has permissions, else the handler.
 
-    ``prepares``: for ``Unit.WRITE``, slow work that only reads. It runs in a snapshot before the writers'
-    lock is taken, after the caller's check. The handler gets its result as ``call.prepared``, and raises
+    ``prepares``: for ``Unit.WRITE``, slow work that only reads. It runs in a snapshot after the caller's
+    check and before the write lock is taken. The handler gets its result as ``call.prepared``, and raises
     Outdated where that no longer holds.
 
     ``refuses``: the handler's errors besides the runner's and ``Invalid``, for the OpenAPI document.
-    ``extra`` adds to that document.
-
-    A ``{name}`` in the path is a record's number, and stands in ``call.ids``.
+    ``extra`` adds to that document. A ``{name}`` in the path is a record's number, in ``call.ids``.
     """
 
     method: Literal["GET", "POST"]
@@ -92,9 +90,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Call(Generic[Body_co]):
-    """One request, parsed and permitted. ``caller``, ``db`` and ``access`` raise where the endpoint has
-    none.
-    """
+    """One parsed and authorised request. ``caller``, ``db`` and ``access`` raise where there is none."""
 
     endpoint: Endpoint
     services: Services
@@ -105,13 +101,13 @@ class Call(Generic[Body_co]):
     maybe_db: Session | None = None
     maybe_access: WorkspaceAccess | None = None
     prepared: Any = None
-    # How often a commit overtook what was prepared.
+    # How often a commit invalidated what was prepared.
     tries: int = 0
     ids: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
-        """The path as it was called, with the ids in their places."""
+        """The path as called, with its ids."""
         return self.endpoint.path.format(**self.ids)
 
     @property
@@ -130,17 +126,15 @@ class Call(Generic[Body_co]):
         return self.maybe_access
 
     def note_receipt(self, db: Session, workspace_id: int) -> None:
-        """The answer will carry where the workspace's audit chain ends, with what this call recorded."""
+        """Adds a receipt to the answer: the end of the workspace's audit chain after this call."""
         chain_id = chain_of("", str(workspace_id))
         head = read_head(db, chain_id)
         if head is not None:
             self.request.state.receipt = str(Receipt(chain_id, head[0], head[1].hex()))
 
     def enter(self, db: Session, workspace_id: int) -> WorkspaceAccess:
-        """For ``Unit.OWN``: the check that the runner makes elsewhere. Checks the session too, because a
-        handler may have waited.
-
-        Raises NotFound, PermissionDenied, Unauthenticated.
+        """The check that the runner makes except for ``Unit.OWN``. It checks the session too, because a
+        handler may have waited. Raises NotFound, PermissionDenied, Unauthenticated.
         """
         if self.endpoint.unit is Unit.OWN:
             require_session(db, self.caller)
@@ -148,11 +142,11 @@ class Call(Generic[Body_co]):
 
 
 def address_of(request: Request) -> str:
-    """Where the request comes from, behind a trusted proxy as the proxy says."""
+    """The client's address; behind a trusted proxy, the one that it reports."""
     return request.client.host if request.client else "local"
 
 
 def services_of(request: Request) -> Services:
-    """The use cases of the platform that the request came to."""
+    """The use cases of this platform."""
     services: Services = request.app.state.services
     return services

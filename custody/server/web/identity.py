@@ -1,5 +1,5 @@
-"""An organisation's identity provider; what its sessions may call, and what members' passwords still may
-where it is required.
+"""An organisation's identity provider; which calls its sessions may make, and which ones password sessions
+may still make where it is required.
 """
 
 from dataclasses import replace
@@ -22,16 +22,15 @@ from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
 KEEPERS = frozenset({PermissionName.MANAGE_USERS})
 ANY_MEMBER: frozenset[PermissionName] = frozenset()
 
-# A session of a provider makes no call from outside (`routes`). Of the calls that the console makes for it,
-# those that are about a person and no workspace are about the account itself, or about other organisations;
-# but for these.
+# A provider's session is for the console only (`routes`). Calls about a person and no workspace concern the
+# account itself or other organisations, except these.
 FOR_BOUND: Final = frozenset({"/api/v1/get-user-info", "/api/v1/advisories"})
-# Where members have to use the provider, what a password still does for: linking, and leaving.
+# What password sessions may still call where members have to use the provider: linking and leaving.
 FOR_UNLINKED: Final = frozenset(
     f"/api/v1/{name}" for name in ("identity-provider", "unlink-identity", "leave-workspace")
 )
-# And for members who confirm an owner's changes, so that two always remove a provider that fails: that, and
-# what the console's page of changes shows.
+# Also for members who confirm an owner's changes, so that two can always remove a failing provider: the calls
+# of the console's page of changes.
 FOR_SECOND_PERSON: Final = frozenset(
     f"/api/v1/{name}"
     for name in (
@@ -39,8 +38,7 @@ FOR_SECOND_PERSON: Final = frozenset(
         "get-roles-and-perms-detailed",
     )
 )  # fmt: skip
-# And by the API what a signer's own program calls: it runs beside the device, where no provider has a page.
-# And what stops money.
+# Also, in the API, the calls of a signer's own program, which cannot show a provider's page; and freezing.
 FOR_SIGNERS: Final = FOR_UNLINKED | frozenset(
     f"/api/v1/{name}"
     for name in (
@@ -54,11 +52,11 @@ def require_for_bound(call: Call[None]) -> None:
     """Raises PermissionDenied where an identity provider's session calls what is the person's own."""
     is_bound = call.maybe_caller is not None and call.maybe_caller.bound_to is not None
     if is_bound and call.endpoint.needs is Auth.SIGNED_IN and call.endpoint.path not in FOR_BOUND:
-        raise PermissionDenied("For this, sign in with your own password: an identity provider does not do.")
+        raise PermissionDenied("Sign in with your own password for this, not through the identity provider.")
 
 
 def let_in(caller: Caller | None, path: str, without_provider: frozenset[str]) -> Caller | None:
-    """``without_provider``: the calls that a password does for."""
+    """``without_provider``: the calls that password sessions may make."""
     if caller is None:
         return None
     needs_none, decides = path in without_provider, path in FOR_SECOND_PERSON

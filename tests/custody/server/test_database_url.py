@@ -41,7 +41,7 @@ def test_the_commands_work_on_it(tmp_path: Path, database: str) -> None:
     ("url", "sentence"),
     [
         ("postgresql://u:hunter2@127.0.0.1:1/custody", "cannot be opened"),
-        ("postgresql://u:hunter2@db.example.org/custody", "how that is recognised"),
+        ("postgresql://u:hunter2@db.example.org/custody", "how to authenticate it"),
         ("mysql://u:hunter2@localhost/custody", "not the URL of a database"),
     ],
 )

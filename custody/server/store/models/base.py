@@ -18,7 +18,7 @@ NAMING = {
     "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
     "pk": "pk_%(table_name)s",
 }
-# SQLite numbers rows by itself only in a column declared INTEGER; PostgreSQL needs the 64 bits spelled out.
+# SQLite assigns row numbers only in a column declared INTEGER; PostgreSQL needs BIGINT for 64 bits.
 Int64 = BigInteger().with_variant(Integer(), "sqlite")
 
 
@@ -55,5 +55,5 @@ class Base(DeclarativeBase):
 
 
 def table_of(model: type[Base]) -> Table:
-    """The plain table, for rows without a session's bookkeeping: inserting takes a seventh of the time."""
+    """The Core table, for statements without a session's bookkeeping: inserts take a seventh of the time."""
     return cast("Table", model.__table__)

@@ -10,7 +10,7 @@ from custody.server.store.models.base import Base
 
 
 class AuditHead(Base):
-    """Where a chain ends. ``chain_id`` is ``platform``, ``organisation:<id>`` or ``workspace:<id>``."""
+    """The end of a chain. ``chain_id`` is ``platform``, ``organisation:<id>`` or ``workspace:<id>``."""
 
     __tablename__ = "audit_heads"
 
@@ -20,7 +20,8 @@ class AuditHead(Base):
 
 
 class AuditEvent(Base):
-    """One row of one chain. No foreign keys: a record stays as it was, whatever happens to its subjects.
+    """One row of one chain. No foreign keys: a record stays unchanged when its subjects are deleted.
+
 
     ``position`` counts from 1 within the chain. Ids are text, as the row is hashed and exported.
     """
@@ -29,7 +30,7 @@ class AuditEvent(Base):
     __table_args__ = (
         UniqueConstraint("chain_id", "position"),
         Index("ix_audit_events_by_day", "chain_id", "timestamp", "position"),
-        # The rows about one thing, in their order, and how many there are.
+        # For filtered pages and their counts.
         Index("ix_audit_events_by_category", "chain_id", "category", "position", "timestamp"),
         Index("ix_audit_events_by_person", "chain_id", "user_uuid", "position", "category", "timestamp"),
     )
@@ -66,7 +67,7 @@ class Job(Base):
     __tablename__ = "jobs"
     __table_args__ = (
         Index("uq_jobs_open", "kind", "subject", unique=True, sqlite_where=_OPEN, postgresql_where=_OPEN),
-        # The next job of a kind is its first entry, however many wait behind it.
+        # The next job of a kind is its first entry.
         Index("ix_jobs_due", "kind", "run_at", "id", sqlite_where=_OPEN, postgresql_where=_OPEN),
     )
 
@@ -80,7 +81,7 @@ class Job(Base):
     lease_owner: Mapped[str | None]
     lease_until: Mapped[datetime | None]
     last_error: Mapped[str | None]
-    # The trace id of the request that it came from, to find both in the logs.
+    # The trace id of the request that caused it.
     trace_id: Mapped[str | None]
     created_at: Mapped[datetime]
     done_at: Mapped[datetime | None]
@@ -147,7 +148,7 @@ class Webhook(Base):
     # Since when it is disabled, and why: by a member, or because the receiver failed for days.
     disabled_at: Mapped[datetime | None]
     disabled_reason: Mapped[str | None]
-    # Since when every attempt failed, and until when it is left alone for that.
+    # Since when every attempt failed, and until when nothing is sent to it for that reason.
     failing_since: Mapped[datetime | None]
     quiet_until: Mapped[datetime | None]
 

@@ -10,7 +10,7 @@ from custody.server.store.models.base import Base
 
 
 class SecondPersonRule(Base):
-    """On for the organisations that have a row."""
+    """The rule is on for organisations with a row."""
 
     __tablename__ = "second_person_rules"
 

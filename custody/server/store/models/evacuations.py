@@ -9,8 +9,8 @@ from custody.server.store.models.base import Base
 
 
 class Evacuation(Base):
-    """What two people said yes to. ``plan_hash``: of the plan that both of them saw. The second one's name is
-    in the change that they confirmed.
+    """An evacuation that two people decided. ``plan_hash``: of the plan that both saw. The second person's
+    name is in the change that they confirmed.
     """
 
     __tablename__ = "evacuations"

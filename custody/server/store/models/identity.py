@@ -28,7 +28,7 @@ class IdentityProvider(Base):
 
 
 class IdentityLink(Base):
-    """Whom the provider's ``subject`` signs in as."""
+    """The user as whom the provider's ``subject`` signs in."""
 
     __tablename__ = "identity_links"
     __table_args__ = (UniqueConstraint("provider_id", "user_id"), UniqueConstraint("provider_id", "subject"))
@@ -42,10 +42,9 @@ class IdentityLink(Base):
 
 
 class IdentityFlow(Base):
-    """A browser that was led to a provider and is awaited back, once. ``token_hash``: of what it holds.
-
-    ``session_id``: the session that links its person; null for a sign-in. No foreign keys: a provider or
-    session that has gone ends it by its absence.
+    """A browser that was redirected to a provider and may return once. ``token_hash``: of the browser's
+    token. ``session_id``: the session that links its user; null for a sign-in. No foreign keys: the flow ends
+    where its provider or session was deleted.
     """
 
     __tablename__ = "identity_flows"

@@ -10,7 +10,8 @@ from custody.server.store.models.base import Base
 
 
 class AdvisoryPublisher(Base):
-    """The newest list that was taken of a publisher (`custody.advisories.Held`), and its bytes.
+    """The newest stored list of a publisher (`custody.advisories.Held`), and its bytes.
+
 
     ``taken_by`` is null where the operator took it at the command line.
     """
@@ -28,9 +29,8 @@ class AdvisoryPublisher(Base):
 
 
 class StoredAdvisory(Base):
-    """One entry of a list. ``serial``: the list's in which it has its present words since ``taken_at``.
-
-    A withdrawn one stands in its publisher's newest list no longer. It is kept: sweeps name it.
+    """One entry of a list. ``serial``: of the list with its present text, stored at ``taken_at``. A withdrawn
+    one is no longer in its publisher's newest list; it is kept because evacuations refer to it.
     """
 
     __tablename__ = "advisories"

@@ -1,4 +1,4 @@
-"""A vault's movements: what each transaction brought to it and took from it, with the balance after it."""
+"""A vault's movements: what each transaction adds and takes, with the balance after it."""
 
 from datetime import datetime
 
@@ -13,15 +13,14 @@ _PENDING = text("height IS NULL")
 class Movement(Base):
     """One transaction, as one vault sees it. It follows from the vault's coins, and is written with them.
 
-    ``place`` counts a block's movements of this vault, what is spent before what spends it.
-    ``balance_sats`` is what the vault's confirmed movements come to, up to this one: a page reads it and adds
-    nothing up. ``height``, ``place``, ``block_hash``, ``mined_at`` and ``balance_sats`` are null while it is
-    unconfirmed.
+    ``place`` orders a block's movements of this vault, parents before children. ``balance_sats`` is the sum
+    of the vault's confirmed movements up to this one. ``height``, ``place``, ``block_hash``, ``mined_at`` and
+    ``balance_sats`` are null while it is unconfirmed.
     """
 
     __tablename__ = "movements"
     __table_args__ = (
-        # The list, in its order; the same of one kind; what is pending.
+        # The ordered list; the list of one kind; the pending movements.
         Index("ix_movements_in_order", "vault_id", "height", "place"),
         Index("ix_movements_of_kind", "vault_id", "kind", "height", "place"),
         Index(
@@ -32,7 +31,7 @@ class Movement(Base):
             sqlite_where=_PENDING,
             postgresql_where=_PENDING,
         ),
-        # Of some transactions, in whichever vaults.
+        # By transaction, in any vault.
         Index("ix_movements_of_transaction", "txid", "chain"),
         # The blocks whose time is known.
         Index("ix_movements_blocks", "chain", "height"),

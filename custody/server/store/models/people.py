@@ -19,7 +19,7 @@ class Organisation(Base):
 
 
 class Workspace(Base):
-    """``network`` is what the API says (mainnet or testnet); ``chain`` is what stands behind it."""
+    """``network`` is the API's name (mainnet or testnet); ``chain`` is the actual chain."""
 
     __tablename__ = "workspaces"
     __table_args__ = (
@@ -88,9 +88,8 @@ class Membership(Base):
 
 
 class Invitation(Base):
-    """An offer of a role to an address. An address has at most one open offer for each workspace.
-
-    ``role_id`` is no foreign key: a decided invitation outlives its role. A membership's is one.
+    """An offer of a role to an address. An address has at most one open offer for each workspace. ``role_id``
+    is not a foreign key: a decided invitation outlives its role.
     """
 
     __tablename__ = "invitations"
@@ -123,7 +122,7 @@ class Invitation(Base):
 
 
 class AddressBookEntry(Base):
-    """An address with a name, in a workspace. ``name_key``: what two names of it must differ in."""
+    """An address with a name, in a workspace. ``name_key``: the key by which names are unique."""
 
     __tablename__ = "address_book"
     __table_args__ = (
@@ -165,12 +164,13 @@ class User(Base):
 
 
 def full_name(first_name: str | None, surname: str | None) -> str:
-    """As people call themselves; empty where they gave no name."""
+    """Empty where the user gave no name."""
     return " ".join(filter(None, (first_name, surname)))
 
 
 class Credential(Base):
-    """How an account proves itself: an Argon2id hash (PHC string), and the second factor.
+    """An account's password as an Argon2id hash (PHC string), and its second factor.
+
 
     ``second_factor`` is ``none``, ``email`` or ``totp``. The authenticator's secret is encrypted, as is one
     that its owner has not confirmed yet. ``totp_last_step``: the last time step whose code was accepted,
@@ -230,9 +230,7 @@ class PasswordReset(Base):
 
 
 class Attempt(Base):
-    """One try that is counted against a limit, for all processes alike. ``subject_hash`` names what is
-    limited.
-    """
+    """One attempt that counts for a limit, in all processes. ``subject_hash`` identifies what is limited."""
 
     __tablename__ = "attempts"
     __table_args__ = (Index(None, "kind", "subject_hash", "tried_at"),)

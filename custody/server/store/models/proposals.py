@@ -7,13 +7,11 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from custody.server.store.models.base import Base
 
-# A later version, or ended (`domain.lifecycle.ENDED`): a query has to say it in these very words to use the
-# index.
+# A later version, or ended (`domain.lifecycle.ENDED`). A query must have exactly this text to use the index.
 UNUSUAL = (
     "(replaces_id IS NOT NULL OR status IN ('CANCELLED', 'EXPIRED', 'FAILED', 'INVALIDATED', 'REJECTED'))"
 )
 
-# In these very words as well.
 OPEN = "(status IN ('PENDING', 'SIGNED', 'STALLED', 'BROADCASTING') OR keeps_coins)"
 HELD = "held_sats > 0"
 PROOFS = "tx_type = 'proof'"
@@ -23,16 +21,15 @@ class Proposal(Base):
     """``family_id`` is the id of the first proposal of a family (itself and its fee bumps).
 
     ``psbt`` holds the unsigned PSBT's bytes with every verified signature; ``final_tx`` the finalised
-    transaction. ``txid_expected`` is known from the start, for segwit inputs leave the txid alone; ``txid``
-    is set at broadcast.
+    transaction. ``txid_expected`` is known from the start, for signatures of segwit inputs do not change the
+    txid; ``txid`` is set at broadcast.
     """
 
     __tablename__ = "proposals"
     __table_args__ = (
-        # The lists, in their order.
+        # The ordered lists.
         Index("ix_proposals_by_status", "workspace_id", "status", "created_at", "id"),
         Index("ix_proposals_by_age", "workspace_id", "created_at", "id"),
-        # A few among very many.
         Index(
             "ix_proposals_proofs",
             "workspace_id",
@@ -42,11 +39,10 @@ class Proposal(Base):
             postgresql_where=text(PROOFS),
         ),
         Index(None, "status", "expires_at"),
-        # What a member or a vault has moved since a cycle began. With the amounts, so that the index alone
-        # gives the sum.
+        # The sums of a member or a vault in a cycle, with the amounts: the index alone suffices.
         Index("ix_proposals_of_member", "workspace_id", "created_by", "created_at", "movement_sats"),
         Index("ix_proposals_of_vault", "vault_id", "created_at", "movement_sats"),
-        # Of which more has to be known than the sum.
+        # Those that the sums above do not count correctly.
         Index(
             "ix_proposals_unusual",
             "vault_id",
@@ -55,7 +51,7 @@ class Proposal(Base):
             sqlite_where=text(UNUSUAL),
             postgresql_where=text(UNUSUAL),
         ),
-        # What is not over in a vault, among all that was.
+        # A vault's open proposals.
         Index(
             "ix_proposals_open",
             "vault_id",
@@ -64,7 +60,7 @@ class Proposal(Base):
             sqlite_where=text(OPEN),
             postgresql_where=text(OPEN),
         ),
-        # Which proposal made a coin. Unique: what the chain says of a transaction applies to one proposal.
+        # The proposal of a transaction; unique, so that the chain's state of it applies to one proposal.
         Index(None, "txid_expected", unique=True),
         # Ended proposals that are still watched.
         Index(
@@ -73,14 +69,14 @@ class Proposal(Base):
             sqlite_where=text("keeps_coins = 1"),
             postgresql_where=text("keeps_coins"),
         ),
-        # Of those that wait, which a rival in the mempool troubles: looked at again when it has gone.
+        # Pending proposals with a rival in the mempool, which are checked again when it has gone.
         Index(
             "ix_proposals_troubled",
             "status",
             sqlite_where=text("trouble IS NOT NULL"),
             postgresql_where=text("trouble IS NOT NULL"),
         ),
-        # Whether a workspace has proposals that count confirmations: asked at each block.
+        # Read at each block: which workspaces have proposals whose confirmations change.
         Index(
             "ix_proposals_mined",
             "workspace_id",
@@ -88,10 +84,10 @@ class Proposal(Base):
             sqlite_where=text("block_height IS NOT NULL"),
             postgresql_where=text("block_height IS NOT NULL"),
         ),
-        # What a reorganisation takes back.
+        # Proposals in blocks that a reorganisation disconnects.
         Index(None, "block_height"),
         CheckConstraint("fee_sats >= 0", name="fee"),
-        # The sum of all must not be less than the sum of some (`most_of_vault`).
+        # `most_of_vault` relies on this: a sum of all is not less than a sum of some.
         CheckConstraint("movement_sats >= 0", name="movement"),
     )
 
@@ -116,7 +112,7 @@ class Proposal(Base):
     contract_ids: Mapped[list[str]]
     m: Mapped[int]
     n: Mapped[int]
-    # What leaves the vault, with the fee: the limits' measure.
+    # The amount that leaves the vault, the fee included: it counts for the limits.
     movement_sats: Mapped[int]
     # Whether it counts for its proposer's role: minting and burning count for the vault alone.
     counts_for_role: Mapped[bool] = mapped_column(default=True)
@@ -131,15 +127,15 @@ class Proposal(Base):
     trouble_txid: Mapped[str | None]
     trouble_words: Mapped[str | None]
     trouble_since: Mapped[datetime | None]
-    # The kind that webhooks were told of last; None where they were told that it has ended.
+    # The trouble of the last webhook event; null where that said that it has ended.
     told_trouble: Mapped[str | None]
     replaces_id: Mapped[str | None] = mapped_column(ForeignKey("proposals.id"))
     replaced_by_id: Mapped[str | None] = mapped_column(ForeignKey("proposals.id"))
-    # A sweep that two people decided: it counts for no role, and no limit stops it.
+    # Of an evacuation's sweep: it counts for no role, and no limit applies.
     evacuation_id: Mapped[str | None] = mapped_column(ForeignKey("evacuations.id"))
     # Cancelled after signatures were released: its coins stay locked (ADR 15).
     keeps_coins: Mapped[bool] = mapped_column(default=False)
-    # Signatures by lost keys: the platform counts them no more, but they stay valid.
+    # Signatures by lost keys: the platform no longer counts them, but they stay valid.
     withdrawn_signatures: Mapped[int] = mapped_column(default=0)
     expires_at: Mapped[datetime]
     created_at: Mapped[datetime]
@@ -162,10 +158,10 @@ class ProposalInput(Base):
 
 
 class CoinLock(Base):
-    """One coin, one family: the primary key refuses a second proposal over the same coin (P16).
+    """A lock of one coin by one family: the primary key refuses a second one (P16).
 
-    ``vault_id`` and ``held_sats`` follow from the coin (`stored_vaults.note_held`): what is locked of a vault
-    is a sum of one index. ``held_sats`` is 0 while the coin is spent or gone.
+    ``vault_id`` and ``held_sats`` are copied from the coin (`stored_vaults.note_held`), so that an index
+    gives a vault's locked sum. ``held_sats`` is 0 while the coin is spent or gone.
     """
 
     __tablename__ = "coin_locks"

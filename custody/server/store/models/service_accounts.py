@@ -9,10 +9,8 @@ from custody.server.store.models.base import Base
 
 
 class ServiceAccount(Base):
-    """An account of a program, in one workspace. It acts in the name of ``made_by``. Kept after it was
-    revoked.
-
-    Secrets are stored as SHA-256; the former one is good until ``former_until``.
+    """A program's account in one workspace, which acts in the name of ``made_by``; kept after revocation.
+    Secrets are stored as SHA-256; the former one is valid until ``former_until``.
     """
 
     __tablename__ = "service_accounts"

@@ -1,6 +1,6 @@
-"""Asset tokens: what members asked for, and what the chain made of it (CPT-1, docs/understand/tokens.md).
+"""Asset tokens: members' tokens and calls, and the index of the chain (CPT-1, docs/understand/tokens.md).
 
-The status of a contract or a call is not stored: it follows from its proposals and the indexer's tables.
+The status of a contract or a call is not stored: it follows from its proposals and the index.
 """
 
 from datetime import datetime
@@ -13,7 +13,8 @@ from custody.server.store.models.base import Base
 
 
 class Contract(Base):
-    """A token as a member asked for it. ``bytecode`` is the canonical JSON that its deployment commits to.
+    """A token that a member created. ``bytecode`` is the canonical JSON that its deployment commits to.
+
 
     ``deploy_family_id``: the first proposal of its deployment. The contract's id on chain is the txid of the
     one that confirmed.
@@ -41,14 +42,14 @@ class Contract(Base):
     bytecode_hash: Mapped[bytes]
     deploy_family_id: Mapped[str] = mapped_column(ForeignKey("proposals.id"), unique=True)
     created_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
-    # The last one that webhooks were told of, and no more than that.
+    # The status of the last webhook event.
     told_status: Mapped[str] = mapped_column(default="PENDING")
     created_at: Mapped[datetime]
 
 
 class ContractCall(Base):
-    """A call as a member asked for it. ``amount`` in raw units and ``address_script`` where the function
-    takes them.
+    """A call that a member made. ``amount`` in raw units and ``address_script`` where the function takes
+    them.
     """
 
     __tablename__ = "contract_calls"
@@ -65,7 +66,7 @@ class ContractCall(Base):
     address_script: Mapped[bytes | None]
     family_id: Mapped[str] = mapped_column(ForeignKey("proposals.id"), unique=True)
     created_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
-    # The last one that webhooks were told of, and no more than that.
+    # The status of the last webhook event.
     told_status: Mapped[str] = mapped_column(default="PENDING")
     created_at: Mapped[datetime]
 

@@ -11,8 +11,7 @@ from custody.server.store.models.base import Base
 
 _ACTIVE = text("status = 'active'")
 _TAKEN = text("vault_id IS NOT NULL")
-# A coin that is in no block, or whose spending is in none: a query has to say it in these very words to use
-# the index.
+# A coin that is unconfirmed, or whose spend is. A query must have exactly this text to use the index.
 MOVING = "(spent_height IS NULL AND (height IS NULL OR spent_by IS NOT NULL))"
 
 
@@ -50,8 +49,8 @@ class Key(Base):
     master_fingerprint: Mapped[str]
     derivation_base_path: Mapped[str]
     label: Mapped[str | None]
-    # What the device said of itself at the registration, and when the key was made by its holder's word
-    # (YYYY-MM-DD). Null is not known.
+    # What the device reported at the registration, and the day on which the key was made, as its holder says
+    # (YYYY-MM-DD). Null where unknown.
     maker: Mapped[str | None]
     model: Mapped[str | None]
     firmware: Mapped[str | None]
@@ -116,9 +115,7 @@ class KeyChallenge(Base):
 
 
 class Vault(Base):
-    """``network`` as the API says it, ``chain`` as it is. Amounts in satoshis. ``next_*_index`` is the next
-    unused.
-    """
+    """``network`` is the API's name, ``chain`` the actual chain. ``next_*_index``: the next unused one."""
 
     __tablename__ = "vaults"
     __table_args__ = (
@@ -145,7 +142,7 @@ class Vault(Base):
     cycle_day: Mapped[int]
     # Whether the limit bounds the sum of a cycle, and not just each movement.
     is_per_cycle: Mapped[bool] = mapped_column(default=False)
-    # It pays the workspace's address book alone.
+    # It pays only addresses of the workspace's address book.
     only_address_book: Mapped[bool] = mapped_column(default=False)
     # Whether a signer may approve what they proposed.
     maker_may_approve: Mapped[bool] = mapped_column(default=True)
@@ -162,9 +159,7 @@ class Vault(Base):
 
 
 class VaultSigner(Base):
-    """A place in a vault's quorum; it never changes. ``key_index`` is the cosigner's place in the
-    descriptor.
-    """
+    """A signer of a vault; it never changes. ``key_index`` is the cosigner's index in the descriptor."""
 
     __tablename__ = "vault_signers"
     __table_args__ = (UniqueConstraint("vault_id", "user_id"),)
@@ -246,8 +241,7 @@ Index(
     sqlite_where=text("vault_id IS NULL"),
     postgresql_where=text("vault_id IS NULL"),
 )
-# Reads a vault's largest coins without the rest, and without unconfirmed ones, however many a stranger sends.
-# By txid and output among those of one amount: for pages.
+# A vault's largest coins, in the order of the pages.
 Index(
     "ix_chain_coins_unspent",
     ChainCoin.vault_id,
@@ -258,7 +252,7 @@ Index(
     sqlite_where=text("spent_by IS NULL"),
     postgresql_where=text("spent_by IS NULL"),
 )
-# What the mempool adds to a vault's balance, and takes from it.
+# The mempool's effect on a vault's balance.
 Index(
     "ix_chain_coins_moving",
     ChainCoin.vault_id,
@@ -268,7 +262,7 @@ Index(
     sqlite_where=text(MOVING),
     postgresql_where=text(MOVING),
 )
-# Of blocks' rewards.
+# Coinbase outputs, which mature late.
 Index(
     "ix_chain_coins_rewards",
     ChainCoin.vault_id,
@@ -293,5 +287,5 @@ Index(
     sqlite_where=text("spent_by IS NOT NULL"),
     postgresql_where=text("spent_by IS NOT NULL"),
 )
-# What a transaction took from its vaults. Not partial: PostgreSQL would read all of it for whatever is spent.
+# The coins that a transaction spends. Not partial: PostgreSQL would scan a partial index.
 Index("ix_chain_coins_spender", ChainCoin.spent_by)
