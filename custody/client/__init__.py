@@ -26,7 +26,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The clients with all calls, and the shapes of those, come where they are asked for (PEP 562)."""
+    """Imports the clients lazily (PEP 562): they load the shapes of all calls."""
     if name not in __all__:
         raise AttributeError(f"module {__name__} has no attribute {name}")
     if name == "AsyncClient":

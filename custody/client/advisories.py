@@ -14,7 +14,7 @@ class AdvisoryCalls:
     @row("POST", "/api/v1/take-advisories", AdvisoryPublisher, repeatable=True)
     @staticmethod
     def take_advisories(body: TakeAdvisoriesRequest) -> Sent:
-        """Repeatable: a list that is held already changes nothing."""
+        """Repeatable: a list that the platform has already changes nothing."""
         return Sent(body)
 
     @row("GET", "/api/v1/advisories", _PUBLISHERS, repeatable=True)

@@ -33,7 +33,7 @@ class ChangeCalls:
     def request_change(workspace_id: int, path: str, body: BaseModel) -> Sent:
         """``path`` and ``body`` of the call that answered ``SECOND_PERSON_NEEDED``.
 
-        Repeatable: the same request again, while it waits, is the same change.
+        Repeatable: the same request returns the pending change.
         """
         return Sent(RequestChangeRequest(workspace_id=workspace_id, path=path, body=wire(body)))
 
@@ -46,11 +46,11 @@ class ChangeCalls:
     @row("POST", "/api/v1/confirm-change", AppliedChange)
     @staticmethod
     def confirm_change(body: ChangeRequest) -> Sent:
-        """Not repeated: the second answer would be that it is applied."""
+        """Not repeated: the second answer would be an error, because it is applied."""
         return Sent(body)
 
     @row("POST", "/api/v1/decline-change", Change)
     @staticmethod
     def decline_change(body: DeclineChangeRequest) -> Sent:
-        """Not repeated: the second answer would be that it is declined."""
+        """Not repeated: the second answer would be an error, because it is declined."""
         return Sent(body)

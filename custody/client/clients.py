@@ -1,4 +1,4 @@
-"""All calls of the platform, as a client that waits; ``async_client`` has the one that awaits."""
+"""All calls of the platform, as a blocking client; ``async_client`` has the one for asyncio."""
 
 from custody.client.advisories import AdvisoryCalls
 from custody.client.changes import ChangeCalls

@@ -1,5 +1,5 @@
-"""How a client that waits is connected to the platform; ``awaiting`` has the one for asyncio. What they say
-and hear is in ``flow``.
+"""The blocking client's connection to the platform; ``awaiting`` has the one for asyncio. The protocol is in
+``flow``.
 """
 
 import random
@@ -33,12 +33,13 @@ def make_core(
 
 
 class WaitingConnection(Waiting[Core]):
-    """The blocking one. Use it as a context manager.
+    """The blocking connection. Use it as a context manager.
 
-    ``on_session`` is told of every new session (renewed tokens) and of its end, so that the caller can store
-    it. ``receipts`` remembers what the platform says of its audit log, and tells where it contradicts itself
-    (`custody.receipts`). ``ca_file`` names a private certificate authority (PEM) to trust instead of the
-    usual ones. ``transport`` takes the network's place.
+    ``on_session`` is called with every new session (renewed tokens) and with None at its end, so that the
+    caller can store it. ``receipts`` collects the receipts of the audit log and detects contradictions
+    (`custody.receipts`). ``ca_file``: a private certificate authority (PEM) that replaces the usual ones.
+
+    ``transport`` replaces the network.
 
     Raises:
         InsecureUrl: for plain http to another machine. OSError: for a ``ca_file`` that cannot be used.

@@ -1,11 +1,11 @@
 """The errors of the client.
 
 ClientError
-├── InsecureUrl        the address would send secrets in the clear
+├── InsecureUrl        the URL would send secrets in the clear
 ├── Unreachable        no answer: try again later (nothing is known of the effect)
-├── BadAnswer          an answer that is not the platform's
+├── BadAnswer          an answer that no platform gives
 ├── SignedOut          no session, or the platform ended it: sign in again
-└── ApiError           the platform said no, with a stable code
+└── ApiError           the platform refused the call, with a stable code
 """
 
 from typing import ClassVar
@@ -22,7 +22,7 @@ class ClientError(Exception):
 
 class InsecureUrl(ClientError):
     code = "insecure-url"
-    hint = "Use https://. Plain http is for a platform on this same machine only."
+    hint = "Use https://. Plain http is only for a platform on this machine."
 
 
 class Unreachable(ClientError):
@@ -41,7 +41,7 @@ class SignedOut(ClientError):
 
 
 class ApiError(ClientError):
-    """A problem document (RFC 9457). ``code`` is the problem's own: what a program branches on."""
+    """A problem document (RFC 9457). ``code`` is the problem's own; programs branch on it."""
 
     def __init__(self, problem: Problem, *, retry_after_seconds: float | None = None) -> None:
         super().__init__(f"{problem.detail} ({problem.code}, trace {problem.trace_id or 'unknown'})")

@@ -21,13 +21,13 @@ class EvacuationCalls:
     @row("GET", "/api/v1/vault-keys", _KEYS, repeatable=True)
     @staticmethod
     def vault_keys(workspace_id: int) -> Sent:
-        """To choose the exposed ones from."""
+        """The keys of the workspace's vaults, to choose the exposed ones from."""
         return Sent(query={"workspace_id": workspace_id})
 
     @row("POST", "/api/v1/preview-evacuation", EvacuationPlan, repeatable=True)
     @staticmethod
     def preview_evacuation(body: EvacuationRequest) -> Sent:
-        """All of it; a part with a ``PreviewEvacuationRequest``."""
+        """The whole plan; a page of it with a ``PreviewEvacuationRequest``."""
         return Sent(body)
 
     @row("POST", "/api/v1/start-evacuation", Evacuation)

@@ -1,6 +1,5 @@
-"""What a call to the platform sends, and what its answer means, without I/O (see ``custody.exchange``).
-
-The session is renewed, errors are read and rows of the platform's table become calls here, for both clients.
+"""The protocol of calls to the platform without I/O (see ``custody.exchange``): requests and answers, errors,
+the renewal of sessions, and calls made from the platform's table, for both clients.
 """
 
 import json
@@ -35,13 +34,13 @@ _NO_ANSWER: Final = MappingProxyType(
     }
 )
 LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-# Between two pieces of an answer. A platform on this machine is cut off by no network: it is slow where the
-# machine is busy.
+# The longest pause between two pieces of an answer. A platform on this machine may be slow because the
+# machine is busy, but no network can cut it off.
 SILENCE_SECONDS: Final = 20.0
 LOCAL_SILENCE_SECONDS: Final = 120.0
 # From the first piece of an answer to its last: 64 MiB at three megabits a second.
 TRANSFER_SECONDS: Final = 180.0
-# Renew a session this long before its end, so that a call under way does not meet it.
+# A session is renewed this long before its end, so that it does not expire during a call.
 RENEW_BEFORE_SECONDS: Final = 60.0
 # RFC 6265, section 4.1.1.
 _CARRIED: Final = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]{0,4000}")
@@ -53,9 +52,8 @@ _LINK: Final = re.compile(r'<([^<>]*)>\s*;[^<]*?\brel="?next\b')
 
 @dataclass(frozen=True)
 class Session:
-    """A short access token, and what renews it. Secrets stay out of repr.
-
-    ``ends_at`` is in the caller's clock, seconds.
+    """A short-lived access token and the refresh token. Neither is in the repr. ``ends_at`` is in seconds of
+    the caller's clock.
     """
 
     sid: str
@@ -65,7 +63,7 @@ class Session:
 
     @classmethod
     def of_service_account(cls, secret: str) -> "Session":
-        """A program's: good until the platform says otherwise, and never renewed."""
+        """A program's session: valid until the platform refuses it, and never renewed."""
         return cls(sid="", access_token=secret, ends_at=inf)
 
     def is_due(self, now: float) -> bool:
@@ -74,14 +72,14 @@ class Session:
 
 @dataclass
 class Core:
-    """What a client knows. The clock (seconds) and the jitter (0 to 1) are passed in."""
+    """A client's state. The clock (seconds) and the jitter (0 to 1) are passed in."""
 
     base_url: str
     now: Callable[[], float]
     jitter: Callable[[], float]
     session: Session | None = None
     on_session: Callable[[Session | None], None] = field(default=lambda _session: None)
-    # What the platform said of its audit log.
+    # The receipts of the platform's audit log.
     receipts: Receipts = field(default_factory=Receipts)
 
     @property
@@ -119,7 +117,7 @@ def _param(value: Any) -> Any:
 
 
 def wire(body: BaseModel) -> dict[str, Any]:
-    """A body as the platform reads it. Secrets are revealed here alone."""
+    """A body as JSON values. Secrets are revealed only here."""
     shown: dict[str, Any] = body.model_dump(mode="json", by_alias=True, exclude_none=True)
     for name in type(body).model_fields:
         value = getattr(body, name)
@@ -128,7 +126,7 @@ def wire(body: BaseModel) -> dict[str, Any]:
     return shown
 
 
-_NO_ADDRESS = "this is no address of a platform: write it like https://custody.example"
+_NO_ADDRESS = "this is not the URL of a platform: write it like https://custody.example"
 
 
 def check_url(url: str) -> str:
@@ -157,9 +155,8 @@ def check_url(url: str) -> str:
 
 @dataclass(frozen=True)
 class Sent:
-    """What a call sends: a body, a query (None is left out), the ids in its path, an ``Idempotency-Key``.
-
-    A body may hold a password, and stays out of ``repr``.
+    """What a call sends: a body, a query (without None), the ids in its path, an ``Idempotency-Key``. The
+    body may contain a password, and is not in the repr.
     """
 
     body: BaseModel | None = field(default=None, repr=False)
@@ -176,9 +173,8 @@ def row(
     repeatable: bool | None = None,
     signed_in: bool = True,
 ) -> Callable[[Callable[P, Sent]], method[Core, P, Answer]]:
-    """A call that is one row of the platform's table: the function says what of its arguments is sent where.
-
-    ``repeatable``: whether it is sent again where no answer came; None: only with an idempotency key.
+    """A call of one endpoint: the function maps its arguments to the request. ``repeatable``: whether it is
+    sent again where no answer came; None: only with an idempotency key.
     """
 
     def described(given: Callable[P, Sent]) -> method[Core, P, Answer]:
@@ -200,7 +196,8 @@ def row(
 
 
 def call(core: Core, request: Request, *, repeatable: bool) -> Plan[Reply]:
-    """Send with the session; renew it when it is due or when the platform says that it ended.
+    """Send with the session; renew it when it is due or when the platform refuses it.
+
 
     Raises:
         SignedOut, Unreachable, BadAnswer, ApiError.
@@ -230,14 +227,14 @@ def renew(core: Core, *, stale: Session) -> Plan[None]:
     Run it alone (``Exclusive``): two renewals at once would look like a stolen refresh token.
 
     Raises:
-        SignedOut: on the platform's own word only; an unreachable platform ends no session.
+        SignedOut: only where the platform says so; an unreachable platform ends no session.
     """
     session = core.session
     if session is not None and session is not stale:
         return
     if session is None or not session.refresh_token:
         is_program = session is not None and session.ends_at == inf
-        raise SignedOut("the platform takes this secret no more" if is_program else "the session has ended")
+        raise SignedOut("the platform refuses this secret" if is_program else "the session has ended")
     cookie = {"Cookie": f"{REFRESH_COOKIE}={session.refresh_token}"}
     request = core.build("POST", "/auth/refresh", RefreshRequest(sid=session.sid), headers=cookie)
     # Safe to repeat: the previous refresh token stays valid until its successor is first used.
@@ -251,7 +248,7 @@ def renew(core: Core, *, stale: Session) -> Plan[None]:
 
 
 def refresh_token_of(reply: Reply) -> str:
-    """The cookie; empty where there is none. Raises BadAnswer where no header could carry it back."""
+    """The refresh cookie; empty where there is none. Raises BadAnswer where it cannot be sent back."""
     found = set(re.findall(_COOKIE, reply.headers.get("set-cookie", "")))
     if len(found) > 1:
         raise BadAnswer(f"{reply.path}: two sessions at once")
@@ -265,12 +262,12 @@ def attempt(core: Core, request: Request, *, repeatable: bool) -> Plan[Reply]:
     """One request, repeated with back-off where that is safe.
 
     Raises:
-        Unreachable: no answer in the tries allowed. BadAnswer: one that is compressed or too large.
+        Unreachable: no answer after all tries. BadAnswer: one that is compressed or too large.
     """
     known = core.receipts.known
     outcome = yield from exchange.attempt(request, repeatable=repeatable, jitter=core.jitter, now=core.now)
     if isinstance(outcome, Reply):
-        # Only reading is always answered anew: an answer to a POST may be the one that was stored.
+        # An answer to a POST may be a stored one, whose receipt is old; a GET is always answered anew.
         source = "" if outcome.is_error or request.method != "GET" else outcome.path
         core.receipts.hear(outcome.headers.get(HEADER.lower(), ""), known, source)
         return outcome
@@ -280,7 +277,8 @@ def attempt(core: Core, request: Request, *, repeatable: bool) -> Plan[Reply]:
 
 
 def checked(reply: Reply) -> Reply:
-    """The answer where it is a success or a 304; else the platform's own words.
+    """The answer where it is a success or a 304; otherwise raises.
+
 
     Raises:
         ApiError: a problem document. BadAnswer: anything else.

@@ -1,4 +1,4 @@
-"""What happened to a vault, and what is in it: movements and coins."""
+"""A vault's movements and coins."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -21,16 +21,16 @@ from custody.schemas.history import (
     VaultMovement,
 )
 
-# An answer that always names a next page would fill any memory.
+# Bounds the memory where a faulty platform always names a next page.
 MOST_MOVEMENTS = 200_000
-# A page may be empty, where a filter leaves much out.
+# Pages may be empty where a filter leaves much out.
 MOST_PAGES = 10_000
 PageT = TypeVar("PageT", VaultHistory, VaultCoins)
 EntryT = TypeVar("EntryT", VaultMovement, VaultCoin)
 
 
 class MovementFilters(TypedDict, total=False):
-    """Which movements: ``from_time`` is inclusive, ``to_time`` is not; amounts in satoshi, whichever way."""
+    """``from_time`` is inclusive, ``to_time`` is not; amounts in satoshi, without their sign."""
 
     order: MovementOrder | None
     kind: MovementKind | None
@@ -45,7 +45,7 @@ class MovementFilters(TypedDict, total=False):
 
 
 class CoinFilters(TypedDict, total=False):
-    """Which coins: amounts in satoshi."""
+    """Amounts in satoshi."""
 
     state: CoinState | None
     min_sats: int | None
@@ -65,7 +65,7 @@ class HistoryCalls:
         limit: int | None = None,
         **filters: Unpack[MovementFilters],
     ) -> Plan[VaultHistory]:
-        """``GET /api/v1/vault-history``: one page, the newest first unless ``order`` says otherwise."""
+        """``GET /api/v1/vault-history``: one page, by default the newest first."""
         query = _query(workspace_id, vault_id, filters) | {"cursor": cursor, "limit": limit}
         return (yield from _page(core, query))
 
@@ -92,7 +92,7 @@ class HistoryCalls:
         limit: int | None = None,
         **filters: Unpack[CoinFilters],
     ) -> Plan[VaultCoins]:
-        """``GET /api/v1/vault-coins``: one page of the unspent ones, the largest first."""
+        """``GET /api/v1/vault-coins``: one page of the unspent coins, the largest first."""
         query = {"workspace_id": workspace_id, "vault_id": vault_id, **filters}
         return (yield from _coins(core, query | {"cursor": cursor, "limit": limit}))
 

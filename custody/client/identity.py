@@ -27,7 +27,7 @@ class IdentityCalls:
     @row("POST", "/api/v1/update-identity-provider", IdentityProvider, repeatable=True)
     @staticmethod
     def update_identity_provider(body: UpdateIdentityProviderRequest) -> Sent:
-        """Another issuer or client is another provider: its links and sessions begin anew."""
+        """Another issuer or client is another provider: links and sessions of the former one end."""
         return Sent(body)
 
     @row("POST", "/api/v1/update-identity-provider-secret", IdentityProvider, repeatable=True)

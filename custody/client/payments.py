@@ -68,8 +68,8 @@ _PROPOSALS = TypeAdapter(Few[Proposal], config=LATER)
 
 @dataclass(frozen=True)
 class ProposalList:
-    """``not_modified``: the platform says that nothing changed since ``etag``; ``items`` is then empty.
-    ``following``: after which id the list goes on.
+    """``not_modified``: nothing has changed since ``etag``, and ``items`` is empty. ``following``: the id
+    after which the next page begins.
     """
 
     items: tuple[Proposal, ...]
@@ -79,8 +79,8 @@ class ProposalList:
 
 
 class ProposalFilters(TypedDict, total=False):
-    """``awaiting_me``: those alone that await the caller's decision; ``after``: the ``following`` of the page
-    before. ``search``: words that each has, in its title or the names of whom it pays, as the beginning of an
+    """``awaiting_me``: only those that await the caller's decision; ``after``: the ``following`` of the page
+    before. ``search``: words that each must have in its title or a recipient's name, as the beginning of an
     address or an id, or as an amount. Days: when they were proposed, inclusive, in UTC.
     """
 
@@ -106,7 +106,7 @@ class KeyCalls:
     @row("POST", "/api/v1/key-challenge", KeyChallenge, repeatable=True)
     @staticmethod
     def key_challenge(body: KeyChallengeRequest) -> Sent:
-        """Repeatable: a challenge that is not used just expires."""
+        """Repeatable: an unused challenge expires."""
         return Sent(body)
 
     @row("POST", "/api/v1/register-key", Key)
@@ -117,19 +117,19 @@ class KeyCalls:
     @row("GET", "/api/v1/keys", _KEYS, repeatable=True)
     @staticmethod
     def keys() -> Sent:
-        """The caller's own, revoked ones too."""
+        """The caller's own keys, also revoked ones."""
         return Sent()
 
     @row("POST", "/api/v1/revoke-key", Key, repeatable=True)
     @staticmethod
     def revoke_key(body: RevokeKeyRequest) -> Sent:
-        """Repeatable: what is revoked so already stays as it is."""
+        """Repeatable: revoking again for the same reason changes nothing."""
         return Sent(body)
 
     @row("GET", "/api/v1/signing-profile-address", SigningProfileAddress, repeatable=True)
     @staticmethod
     def signing_profile_address(network: str, *, key_id: str | None = None) -> Sent:
-        """Of the active key, or of another one of the caller's own."""
+        """The profile of the active key, or of another key of the caller."""
         return Sent(query={"network": network, "key_id": key_id})
 
 
@@ -149,14 +149,14 @@ class VaultCalls:
         after: str | None = None,
         limit: int | None = None,
     ) -> Sent:
-        """All of them, or a page of ``limit``. ``name``: has this in it."""
+        """All of them, or a page of ``limit``. ``name``: a part of the name."""
         which = {"workspace_id": workspace_id, "vault_id": vault_id, "name": name}
         return Sent(query={**which, "after": after, "limit": limit})
 
     @row("GET", "/api/v1/vault-names", _VAULT_NAMES, repeatable=True)
     @staticmethod
     def vault_names(workspace_id: int, *, name: str | None = None) -> Sent:
-        """Of all its vaults, or of those whose name has this in it: to choose from."""
+        """The names of all vaults, or of those whose name contains ``name``."""
         return Sent(query={"workspace_id": workspace_id, "name": name})
 
     @row("GET", "/api/v1/vault-export", VaultExport, repeatable=True)
@@ -172,19 +172,19 @@ class VaultCalls:
     @row("POST", "/api/v1/update-vault-controls", VaultControls, repeatable=True)
     @staticmethod
     def update_vault_controls(body: UpdateVaultControlsRequest) -> Sent:
-        """Repeatable: it says how they are to be."""
+        """Repeatable: it sets the controls absolutely."""
         return Sent(body)
 
     @row("POST", "/api/v1/freeze-vault", VaultControls, repeatable=True)
     @staticmethod
     def freeze_vault(body: FreezeVaultRequest) -> Sent:
-        """Repeatable: what is frozen stays so."""
+        """Repeatable: a frozen vault stays frozen."""
         return Sent(body)
 
     @row("POST", "/api/v1/unfreeze-vault", VaultControls)
     @staticmethod
     def unfreeze_vault(body: UnfreezeVaultRequest) -> Sent:
-        """Not repeated: the second answer would be that it is not frozen."""
+        """Not repeated: the second answer would be an error, because it is not frozen."""
         return Sent(body)
 
 
@@ -192,7 +192,7 @@ class ProposalCalls:
     @row("GET", "/api/v1/max-send", MaxSend, repeatable=True)
     @staticmethod
     def max_send(query: MaxSendQuery) -> Sent:
-        """What ``create_psbt`` takes at most for these recipients. It reserves nothing."""
+        """The most that ``create_psbt`` accepts for these recipients. It reserves nothing."""
         return Sent(query=query.model_dump(mode="json", exclude_none=True))
 
     @row("POST", "/api/v1/create-psbt", CreatePsbtResponse)
@@ -214,19 +214,19 @@ class ProposalCalls:
     @row("POST", "/api/v1/preview-psbt", PsbtPreview, repeatable=True)
     @staticmethod
     def preview_psbt(body: CreatePsbtRequest) -> Sent:
-        """What ``create_psbt`` would make of it now. It stores nothing."""
+        """What ``create_psbt`` would propose now. It stores nothing."""
         return Sent(body)
 
     @row("POST", "/api/v1/preview-forward", PsbtPreview, repeatable=True)
     @staticmethod
     def preview_forward(body: ForwardToVaultRequest) -> Sent:
-        """What ``forward_to_vault`` would make of it now. It stores nothing."""
+        """What ``forward_to_vault`` would propose now. It stores nothing."""
         return Sent(body)
 
     @row("POST", "/api/v1/cancel-psbt", CancelPsbtResponse, repeatable=True)
     @staticmethod
     def cancel_psbt(body: CancelPsbtRequest) -> Sent:
-        """Repeatable: what is cancelled stays so."""
+        """Repeatable: a cancelled proposal stays cancelled."""
         return Sent(body)
 
     @row("GET", "/api/v1/psbt", Proposal, repeatable=True)
@@ -296,7 +296,7 @@ class LimitCalls:
     @row("GET", "/api/v1/get-vault-limits", _VAULT_LIMITS, repeatable=True)
     @staticmethod
     def vault_limits(workspace_id: int, vault_id: str) -> Sent:
-        """The limits, or why they cannot be told now."""
+        """The limits, or why they cannot be read now."""
         return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id})
 
     @method
@@ -320,8 +320,8 @@ class AddressBookCalls:
         after: int | None = None,
         limit: int | None = None,
     ) -> Sent:
-        """All of them, or a page of ``limit`` after an entry's ``uid``. ``search``: in the name, or how the
-        address begins.
+        """All of them, or a page of ``limit`` after an entry's ``uid``. ``search``: a part of the name, or
+        the beginning of the address.
         """
         page = {"search": search, "after": after, "limit": limit}
         return Sent(query={"workspace_id": workspace_id, **page})
@@ -342,12 +342,12 @@ class AddressBookCalls:
     @row("POST", "/api/v1/remove-whitelist-address", Done)
     @staticmethod
     def remove_whitelist_address(body: RemoveWhitelistAddressRequest) -> Sent:
-        """Not repeated: the second answer would be that there is none."""
+        """Not repeated: the second answer would be an error, because it is gone."""
         return Sent(body)
 
 
 def proposals_request(core: Core, workspace_id: int, **filters: Unpack[ProposalFilters]) -> Request:
-    """What ``proposals`` asks, for a reader of its own."""
+    """The request of ``proposals``, for callers that read the answer themselves."""
     query = {
         "workspace_id": workspace_id,
         "status": filters.get("status"),

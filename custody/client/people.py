@@ -59,7 +59,7 @@ class OnboardingCalls:
     def onboarding_requests(
         *, status: OnboardingStatus | None = None, after: int | None = None, limit: int | None = None
     ) -> Sent:
-        """One page, the oldest first; go on ``after`` the last ``uid``."""
+        """One page, the oldest first; ``after`` takes the last ``uid``."""
         return Sent(query={"status": status, "after": after, "limit": limit})
 
     @row("POST", _PATH + "/{uid}/review", OnboardingRequest)

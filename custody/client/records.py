@@ -23,12 +23,12 @@ from custody.schemas.webhooks import (
     WebhookWithSecret,
 )
 
-# Some hundred megabytes. An answer that always names a next page would fill any memory.
+# Some hundred megabytes: bounds the memory where a faulty platform always names a next page.
 MOST_ENTRIES = 200_000
-# Python reads no number of thousands of digits.
+# Python refuses to parse numbers of thousands of digits.
 _COUNT = re.compile(r"[0-9]{1,18}")
 _PURCHASES = TypeAdapter(Few[PurchaseTransaction], config=LATER)
-# A person's, in a lifetime. An answer that always names a next page would fill any memory.
+# The same bound for purchases.
 MOST_LISTED = 50_000
 Item = TypeVar("Item")
 _WEBHOOKS = TypeAdapter(Few[Webhook], config=LATER)
@@ -37,7 +37,7 @@ _DELIVERIES = TypeAdapter(Few[WebhookDelivery], config=LATER)
 
 @dataclass(frozen=True)
 class Page(Generic[Item]):
-    """One page of a list. ``total`` counts all; ``has_more``: go on with ``after`` as the last id."""
+    """One page of a list. ``total`` counts all; ``has_more``: ask again with ``after`` as the last id."""
 
     items: tuple[Item, ...]
     total: int
@@ -45,7 +45,7 @@ class Page(Generic[Item]):
 
 
 class LogDays(TypedDict, total=False):
-    """Which entries of a log: days are inclusive, in UTC; ``user_uuid``: what that person did."""
+    """Days are inclusive, in UTC; ``user_uuid``: events of that person."""
 
     from_day: date | None
     to_day: date | None
@@ -138,13 +138,13 @@ class WebhookCalls:
     @row("POST", "/api/v1/create-webhook", WebhookWithSecret)
     @staticmethod
     def create_webhook(body: CreateWebhookRequest) -> Sent:
-        """The secret is shown in this answer alone."""
+        """The secret is shown only in this answer."""
         return Sent(body)
 
     @row("POST", "/api/v1/update-webhook", WebhookWithSecret)
     @staticmethod
     def update_webhook(body: UpdateWebhookRequest) -> Sent:
-        """A new secret is shown in this answer alone."""
+        """A new secret is shown only in this answer."""
         return Sent(body)
 
     @row("POST", "/api/v1/delete-webhook", Done)

@@ -26,7 +26,7 @@ class ServiceAccountCalls:
     @row("GET", "/api/v1/own-service-account", ServiceAccount, repeatable=True)
     @staticmethod
     def own_service_account() -> Sent:
-        """Of the program that calls."""
+        """The account of the calling program."""
         return Sent()
 
     @row("POST", "/api/v1/create-service-account", ServiceAccount)
@@ -34,7 +34,7 @@ class ServiceAccountCalls:
     def create_service_account(
         body: CreateServiceAccountRequest, *, idempotency_key: str | None = None
     ) -> Sent:
-        """It has no secret yet: ``issue_service_secret`` makes one."""
+        """It has no secret yet: ``issue_service_secret`` creates one."""
         return Sent(body, key=idempotency_key)
 
     @row("POST", "/api/v1/update-service-account", ServiceAccount)
@@ -45,7 +45,7 @@ class ServiceAccountCalls:
     @row("POST", "/api/v1/issue-service-secret", ServiceSecret)
     @staticmethod
     def issue_service_secret(body: IssueServiceSecretRequest) -> Sent:
-        """The secret is shown in this answer alone. Not repeated: each call makes another one."""
+        """The secret is shown only in this answer. Not repeated: each call creates another one."""
         return Sent(body)
 
     @row("POST", "/api/v1/revoke-service-account", ServiceAccount, repeatable=True)

@@ -34,7 +34,7 @@ USER_MANAGERS = frozenset({PermissionName.MANAGE_USERS})
 ANY_MEMBER: frozenset[PermissionName] = frozenset()
 WORKSPACE_MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
 ROLE_MANAGERS = frozenset({PermissionName.MANAGE_ROLE})
-# To invite or add a member is to pick a role.
+# Inviting or adding a member needs the list of roles.
 ROLE_READERS = ROLE_MANAGERS | {PermissionName.MANAGE_USERS, PermissionName.MANAGE_WORKSPACE}
 
 

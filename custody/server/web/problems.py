@@ -61,7 +61,7 @@ STATUS: dict[ErrorCode, HTTPStatus] = {
 # RFC 9110, section 10.2.3, for responses that a client should retry.
 DEFAULT_RETRY_SECONDS = 5
 MAX_FAULTS = 20
-# After the index of a call's argument pydantic names its type, which was not sent.
+# Pydantic adds the union member's type after the index of a call's argument.
 _KIND_OF_ARGUMENT = re.compile(r"^(/args/[0-9]+)/(?:str|int)(?=/|$)")
 
 
@@ -107,7 +107,7 @@ def _headers(status: HTTPStatus, retry_after: int | None) -> dict[str, str]:
 
 
 async def on_custody_error(request: Request, error: CustodyError) -> Response:
-    """An error of the use cases: the sentence, then what to do."""
+    """An error of the use cases: its message, then its hint."""
     errors = [FieldError(pointer=f.pointer, code=f.code, detail=f.detail) for f in error.faults]
     return problem(
         request,
@@ -142,13 +142,13 @@ def _pointer(location: tuple[str | int, ...]) -> str:
 _BY_STATUS = {
     HTTPStatus.BAD_REQUEST: (ErrorCode.MALFORMED_JSON, "The request cannot be read."),
     HTTPStatus.NOT_FOUND: (ErrorCode.NOT_FOUND, "There is nothing at this address."),
-    HTTPStatus.METHOD_NOT_ALLOWED: (ErrorCode.METHOD_NOT_ALLOWED, "This address takes another method."),
+    HTTPStatus.METHOD_NOT_ALLOWED: (ErrorCode.METHOD_NOT_ALLOWED, "This path takes another method."),
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: (ErrorCode.BODY_TOO_LARGE, "The body is too large."),
 }
 
 
 async def on_http_error(request: Request, error: HTTPException) -> Response:
-    """What the framework refuses by itself: no such route, a wrong method, a body that is not text."""
+    """Errors of the framework: no such route, a wrong method, a body that is not text."""
     known = _BY_STATUS.get(HTTPStatus(error.status_code))
     if known is None:
         log.error("unmapped framework error", status=error.status_code)

@@ -63,8 +63,7 @@ from custody.server.web.endpoint import Call, Endpoint, Unit
 
 # A vault's transaction needs PAYMENT_APPROVE, which is checked with the proposal; a forward needs either.
 SIGNERS = frozenset({PermissionName.PAYMENT_APPROVE, PermissionName.PAYMENT_INIT})
-# This process is not told of other processes' commits: a call that waits for a broadcast looks again this
-# often.
+# Other processes' commits are not announced here: a call that waits for a broadcast polls at this interval.
 RECHECK_SECONDS = 0.25
 READERS = frozenset(
     {
@@ -74,7 +73,7 @@ READERS = frozenset(
         PermissionName.VIEW_BALANCES,
     }
 )
-# A long poll learns of changes in every process. This often it checks that its caller may still wait (P23).
+# How often a long poll checks that its caller still has access (P23).
 PERMISSION_SECONDS = 15.0
 _LIST = TypeAdapter(list[Proposal])
 LONG_POLL = {
@@ -123,7 +122,7 @@ def preview_psbt(call: Call[CreatePsbtRequest]) -> PsbtPreview:
     """What ``create-psbt`` would make of this now: coins, change, fee, and what the limits leave. It stores and reserves nothing,
     and refuses what that call refuses.
     """  # noqa: E501
-    # As a second try is drafted: the first one is not measured by the limits until it is stored.
+    # Drafted like a second try, which checks the limits: a first try checks them only when it is stored.
     prepared = _draft_psbt(replace(call, tries=1))
     return call.services.previewing.preview(call.db, call.caller, call.access, call.body, prepared)
 
@@ -142,19 +141,17 @@ def sign_psbt(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
 
 
 def _approve_or_decline(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
-    """Verifies outside the writers' lock, against the proposal as it was; after several overtaken tries,
-    inside.
-    """
+    """Verifies outside the write lock, against a snapshot; after several outdated tries, inside."""
     request = call.body
-    sought = _look(call)
-    returned = read_returned(request, sought.txid)
+    expected = _look(call)
+    returned = read_returned(request, expected.txid)
     for _ in range(MAX_TRIES):
-        verified = verify_returned(returned, sought)
+        verified = verify_returned(returned, expected)
         try:
             with call.services.store.write() as db:
                 return _submit(call, db, verified)
         except Outdated:
-            sought = _look(call)
+            expected = _look(call)
     with call.services.store.write() as db:
         return _submit(call, db, verify_returned(returned, _expect(call, db)))
 
@@ -177,7 +174,7 @@ def _submit(call: Call[SignPsbtRequest], db: Session, verified: Verified | None)
 
 
 def _after_broadcast(call: Call[SignPsbtRequest], answer: SignPsbtResponse) -> SignPsbtResponse:
-    """A worker broadcasts; the last signer's call waits a little for it."""
+    """Waits a moment for the worker that broadcasts."""
     services = call.services
     deadline = time.monotonic() + services.broadcast_wait_seconds
     while (
@@ -252,14 +249,14 @@ async def psbt(call: Call[PsbtQuery]) -> Response:
     deadline = time.monotonic() + wait_seconds
     answer, seen = await run_in_threadpool(_look_at, call)
     while answer.status_code == HTTPStatus.NOT_MODIFIED and await _has_moved(call, seen, deadline):
-        # Another look counts as another call: a busy workspace turns one call into many (429 in the end).
+        # Each read counts as a call: in a busy workspace one long poll may become many (429 in the end).
         call.services.rates.take(call.caller.counted_as, is_write=False)
         answer, seen = await run_in_threadpool(_look_at, call)
     return answer
 
 
 async def _has_moved(call: Call[PsbtQuery], seen: _Seen, deadline: float) -> bool:
-    """Waits until another look may differ (True), or the time is over or the server about to stop (False)."""
+    """Waits until the list may have changed (True), or the time is over or the server stops (False)."""
     services = call.services
     while (left := deadline - time.monotonic()) > 0 and not services.changes.closing:
         with services.rates.long_poll(call.caller.counted_as, seen.workspace_id):
@@ -272,7 +269,7 @@ async def _has_moved(call: Call[PsbtQuery], seen: _Seen, deadline: float) -> boo
 
 
 def _is_stale(call: Call[PsbtQuery], seen: _Seen) -> bool:
-    """Whether another look differs: another list, or the refusal of a caller who has lost access."""
+    """Whether the list has changed, or the caller has lost access."""
     with call.services.store.read() as db:
         try:
             call.enter(db, seen.workspace_id)
@@ -282,9 +279,7 @@ def _is_stale(call: Call[PsbtQuery], seen: _Seen) -> bool:
 
 
 def _look_at(call: Call[PsbtQuery]) -> tuple[Response, _Seen]:
-    """The response as of now, a 304 where the caller has it. No list is held in memory while its caller
-    waits.
-    """
+    """The response as of now, or a 304. The list itself is not kept in memory while the caller waits."""
     shown, seen = _read(call)
     if not _matches(call.request, shown.etag):
         return shown.response(), seen
@@ -306,7 +301,7 @@ class _Shown:
 
 
 def _read(call: Call[PsbtQuery]) -> tuple[_Shown, _Seen]:
-    """Checked at each look: a permission that is taken away ends a long poll too (P23)."""
+    """Checks the caller's access at each read: losing it ends a long poll too (P23)."""
     query, proposals = call.body, call.services.proposals
     with call.services.store.read() as db:
         if query.psbt_id is None:

@@ -1,6 +1,6 @@
 """The table of every endpoint, FastAPI's routes built from it, and the OpenAPI document's text on each.
 
-A route finds its caller before it reads a body, unless its row is open.
+A route authenticates its caller before it reads a body, unless the endpoint is open.
 """
 
 import inspect
@@ -74,7 +74,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *identity.ENDPOINTS,
 )
 
-# A longer token is none of ours: refuse it before it is hashed.
+# A longer token cannot be ours: refuse it before hashing.
 MAX_TOKEN_CHARACTERS = 200
 IdempotencyKey = Annotated[
     str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")
@@ -86,7 +86,7 @@ _PROBLEM = {"$ref": "#/components/schemas/Problem"}
 
 
 class Guarded(APIRoute):
-    """Finds the caller before FastAPI reads the body, which it does before any dependency.
+    """Authenticates the caller before FastAPI reads the body, which it does before any dependency.
 
     See "Custom Request and APIRoute class" in FastAPI's documentation.
     """
@@ -105,8 +105,8 @@ class Guarded(APIRoute):
 
 
 def _caller_of(request: Request, token: str) -> Caller:
-    """A person by a session's token, a program by its secret. Raises PermissionDenied for a session that an
-    identity provider opened: no call asks for the second factor again, as the console's forms do.
+    """A person by a session's token, or a program by its secret. Raises PermissionDenied for a session of an
+    identity provider: unlike the console's forms, API calls do not ask for the second factor again.
     """
     services, trace_id = services_of(request), trace_id_of(request)
     if is_secret(token):
@@ -114,7 +114,7 @@ def _caller_of(request: Request, token: str) -> Caller:
     caller = services.sessions.authenticate(token, trace_id)
     if caller.bound_to is not None:
         refusal = PermissionDenied(CONSOLE_ALONE)
-        # As the runner records it (`Runner.record_refusal`), which is not reached: no body is read.
+        # Recorded like `Runner.record_refusal`, which is not reached here.
         services.rates.take_write(caller.counted_as)
         with services.store.write() as db:
             what = f"{request.method} {request.url.path}"
@@ -124,7 +124,6 @@ def _caller_of(request: Request, token: str) -> Caller:
 
 
 def build_router(endpoints: Sequence[Endpoint]) -> APIRouter:
-    """For any platform: the application's state holds the services."""
     build_shapes()
     router = APIRouter(route_class=Guarded)
     for endpoint in endpoints:
@@ -149,8 +148,8 @@ def build_router(endpoints: Sequence[Endpoint]) -> APIRouter:
 
 
 def _answering(endpoint: Endpoint) -> Callable[..., Any]:
-    """What FastAPI calls. Its signature, made from the row, tells FastAPI what to read, check and
-    document.
+    """The function that FastAPI calls. Its signature, made from the endpoint, tells FastAPI what to parse,
+    validate and document.
     """
     runner = Runner(endpoint)
 
@@ -186,14 +185,12 @@ def _parameters(endpoint: Endpoint) -> list[inspect.Parameter]:
 
 
 async def _reading(request: Request, _token: Token) -> Caller:
-    """The caller, with the call counted. FastAPI calls this before it reports invalid input. Raises
-    RateLimited.
-    """
+    """Counts the call and returns the caller, before FastAPI reports invalid input. Raises RateLimited."""
     return _counted(request, is_write=False)
 
 
 async def _changing(request: Request, _token: Token) -> Caller:
-    """The same for a call that changes something."""
+    """`_reading` for a call that changes something."""
     return _counted(request, is_write=True)
 
 
@@ -228,7 +225,7 @@ def _make_bounds_whole(node: object) -> None:
 
 
 def operation_id_of(endpoint: Endpoint) -> str:
-    """Follows from method and path alone: programs are generated from it."""
+    """Made from method and path only, so that it is stable: clients are generated from it."""
     return "_".join([endpoint.method.lower(), *re.findall(r"\w+", endpoint.path)])
 
 

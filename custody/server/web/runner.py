@@ -36,7 +36,7 @@ from custody.server.web.identity import FOR_SIGNERS, let_in, require_for_bound
 from custody.server.web.problems import trace_id_of
 from custody.server.web.service_accounts import require_for_programs
 
-# Attempts without the right to: recorded, unlike mistakes.
+# Attempts without permission are recorded, unlike mistakes.
 REFUSALS = (
     PermissionDenied,
     NotOrgMember,
@@ -95,7 +95,7 @@ class Runner:
             raise
 
     async def run_awaited(self, call: Call[Any]) -> Response:
-        """The same for a handler that waits."""
+        """`run` for an async handler."""
         try:
             require_for_programs(call)
             require_for_bound(call)
@@ -194,15 +194,13 @@ class Runner:
             )
 
     def _place(self, call: Call[Any], db: Session) -> WorkspaceAccess | None:
-        """A member's attempt is recorded in the workspace that it concerns; any other, in the platform's
-        chain.
-        """
+        """The workspace for the record of a member's attempt; None for the platform's chain."""
         workspace_id = getattr(call.body, self.endpoint.workspace_field, None)
         if workspace_id is None:
             return None
         service = call.caller.service
         if service is not None and service.workspace_id == workspace_id:
-            # Whatever became of the account meanwhile.
+            # Even if the account was revoked meanwhile.
             return place_of(db, workspace_id)
         try:
             return call.services.people.enter(db, call.caller, workspace_id, frozenset())
@@ -211,8 +209,8 @@ class Runner:
 
 
 def with_receipt(call: Call[Any], response: Response) -> Response:
-    """The answer with where the workspace's audit chain ends. Only once the transaction is on disk: a receipt
-    of what was rolled back would accuse the platform.
+    """The answer with the receipt. Call it after the commit: a receipt of a rolled-back event would accuse
+    the platform.
     """
     receipt = getattr(call.request.state, "receipt", None)
     if receipt is not None:
@@ -226,7 +224,7 @@ def _note_receipt(ready: Call[Any], db: Session) -> None:
 
 
 def _own(call: Call[Any], idempotency_key: str) -> str:
-    """A program's keys are apart from its maker's, and from those of the maker's other programs."""
+    """Keys of a program are separate from those of its maker and of the maker's other programs."""
     service = call.caller.service
     return idempotency_key if service is None else f"service account {service.account_id}: {idempotency_key}"
 

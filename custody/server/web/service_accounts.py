@@ -19,9 +19,9 @@ from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
 MAKERS = frozenset({PermissionName.MANAGE_WORKSPACE})
 KEEPERS = frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.MANAGE_USERS})
 
-# What a program may call, where its rights allow it. All else is a person's: signing, people, roles, policy,
-# whatever can need a second person, one's own account and devices. A new row is open to no program until it
-# stands here.
+# The calls that a program may make, if its rights allow. All others are for people: signing, people, roles,
+# policy, whatever can need a second person, one's own account and devices. A new endpoint is closed to
+# programs until it is listed here.
 FOR_PROGRAMS: Final = frozenset(
     f"/api/v1/{name}"
     for name in (
@@ -32,11 +32,10 @@ FOR_PROGRAMS: Final = frozenset(
         "get-tokens", "contract", "contracts", "workspace-contracts", "contract-calls", "vault-history",
         "vault-coins", "token-history",
         "webhook-deliveries", "get-logs", "export-audit-logs",
-        # Proposing, and taking back: what vaults' signers decide.
+        # Proposing and cancelling: the vaults' signers decide.
         "create-psbt", "preview-psbt", "cancel-psbt", "create-proof", "proof", "create-token",
         "call-contract",
         "contract-calls/resubmit", "add-to-contract-whitelist", "remove-from-contract-whitelist",
-        # A delivery once more.
         "redeliver-webhook",
     )
 )  # fmt: skip
@@ -51,7 +50,7 @@ def require_for_programs(call: Call[None]) -> None:
     """Raises PermissionDenied where a program makes a call that is a person's."""
     is_program = call.maybe_caller is not None and call.maybe_caller.service is not None
     if is_program and call.endpoint.path not in FOR_PROGRAMS:
-        raise PermissionDenied("A service account may not call this: it is for a person who is signed in.")
+        raise PermissionDenied("A service account may not call this: it needs a person who is signed in.")
 
 
 def service_accounts(call: Call[WorkspaceQuery]) -> list[ServiceAccount]:

@@ -86,7 +86,7 @@ def revoke_key(call: Call[RevokeKeyRequest]) -> Key:
     than a movement needs, unless ``force`` is set. Where an organisation has the rule of two people, a second person
     confirms that a member's key is lost; one's own needs nobody.
     """  # noqa: E501
-    # Entered in a workspace: by request-change and confirm-change alone.
+    # Only request-change and confirm-change enter a workspace.
     agreed_in = None if call.maybe_access is None else call.maybe_access.organisation_id
     return call.services.revocation.revoke(call.db, call.caller, call.body, agreed_in=agreed_in)
 

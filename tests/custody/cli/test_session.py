@@ -214,7 +214,7 @@ def test_p69_a_program_has_its_secret_and_needs_no_session(desk, custody, tmp_pa
     assert (nowhere.exit_code, "no platform is named" in nowhere.stderr) == (Exit.USAGE, True)
     ok(revoke(admin, account_id))
     ended = custody("vault", "list", env=env)
-    assert (ended.exit_code, "takes this secret no more" in ended.stderr) == (Exit.SIGNED_OUT, True)
+    assert (ended.exit_code, "refuses this secret" in ended.stderr) == (Exit.SIGNED_OUT, True)
     with desk.world.platform.services.store.write() as db:
         db.execute(delete(Attempt))
 

@@ -162,9 +162,9 @@ def test_a_mistake_is_told_with_what_to_do(place, line, status, said):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ("--platform nothing", "--platform: this is no address of a platform: write it like https://"),
-        ("--platform https://[", "--platform: this is no address of a platform"),
-        ("--platform https://a_SP_b", "--platform: this is no address of a platform"),
+        ("--platform nothing", "--platform: this is not the URL of a platform: write it like https://"),
+        ("--platform https://[", "--platform: this is not the URL of a platform"),
+        ("--platform https://a_SP_b", "--platform: this is not the URL of a platform"),
         ("--platform http://x.example", "--platform: http://x.example would send secrets in the clear"),
         ("--platform https://x.example --device toaster:udp:1", "--device: "),
         (f"--platform https://x.example --label {LONG}", "--label: is too long: at most 100 characters"),
