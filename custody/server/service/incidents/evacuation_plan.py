@@ -237,9 +237,9 @@ def _require_substitutes(
 def _exposed_vaults(
     db: Session, access: WorkspaceAccess, exposed: Collection[str]
 ) -> tuple[list[Exposed], int]:
-    """As many as a plan has, in the order of `urgency` without amounts, and how many more there are: a payment
-    to a vault must change neither which vaults are in the plan nor their signers. Raises Invalid where there
-    is none.
+    """As many as a plan has, in the order of `urgency` without amounts, and how many more there are: a
+    payment to a vault must change neither which vaults are in the plan nor their signers. Raises Invalid
+    where there is none.
     """
     lacks = Vault.m - func.count()
     query = (
@@ -459,8 +459,8 @@ _READ_OF_OPEN = (
 
 @cache
 def _oldest(*, is_sqlite: bool) -> Select[str, str, str, str | None, bool | None, str | None]:
-    """The oldest open proposals of each vault, read by index and no more of them than are shown. SQLite has no
-    LATERAL; PostgreSQL would evaluate the IN for each proposal.
+    """The oldest open proposals of each vault, read by index and no more of them than are shown. SQLite has
+    no LATERAL; PostgreSQL would evaluate the IN for each proposal.
     """
     own = aliased(Proposal) if is_sqlite else Proposal
     read = (own.id,) if is_sqlite else _READ_OF_OPEN
