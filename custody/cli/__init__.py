@@ -1,5 +1,5 @@
 """``custody``: the everyday commands of people who spend from vaults, over the platform's API. The operators'
-commands are in ``custody.server.cli``, and loaded where one is named.
+commands are in ``custody.server.cli``, loaded only when one of them is called.
 """
 
 import sys
@@ -16,7 +16,7 @@ def main() -> NoReturn:
 
         program()
     except KeyboardInterrupt:
-        # While the program was being loaded.
+        # Ctrl-C while the modules were still being imported.
         from custody.terminal import Exit
 
         sys.exit(Exit.INTERRUPTED)

@@ -1,4 +1,6 @@
-"""``custody advisory``: a publisher's signed lists, taken and signed, and the vaults that one exposes."""
+"""``custody advisory``: submit, sign and check a publisher's signed lists, and list the vaults they
+expose.
+"""
 
 import json
 import secrets
@@ -50,7 +52,7 @@ def list_command(desk: Desk, as_json: bool) -> None:
 @workspace_option
 @json_option
 def take_command(desk: Desk, file: Path, workspace: str | None, as_json: bool) -> None:
-    """Hand a publisher's list to the platform, which believes its signature alone."""
+    """Submit a publisher's list to the platform, which trusts nothing but its signature."""
     from custody.schemas.advisories import TakeAdvisoriesRequest
 
     text = _read(file).decode(errors="replace")
@@ -99,7 +101,7 @@ def report_command(desk: Desk, given: str, file: Path | None, workspace: str | N
         exposed = client.exposures(place.workspace_id, meant.advisory_id)
         found = of_advisory(meant, exposed, client.evacuations(place.workspace_id))
     if not found:
-        fail("nothing was evacuated since this advisory came", "custody evacuate plan begins it.")
+        fail("no evacuation was started since this advisory", "Begin with custody evacuate plan.")
     reports = [report(meant, each, exposed) for each in found]
     if file is not None:
         file.write_text(
@@ -127,7 +129,7 @@ def new_key_command(secret_file: Path, as_json: bool) -> None:
     from custody.private_files import write_private
 
     if secret_file.exists():
-        fail(f"{secret_file} is there already", "Name a file that is not there yet.", Exit.USAGE)
+        fail(f"{secret_file} already exists", "Name a new file.", Exit.USAGE)
     secret = secrets.token_bytes(SECRET_BYTES)
     write_private(secret_file, secret.hex().encode() + b"\n")
     if as_json:
@@ -164,7 +166,7 @@ def sign_command(
     except AdvisoriesRefused as error:
         raise Stop(str(error).rstrip("."), "Nothing was signed.") from None
     except (ValueError, RecursionError):
-        fail(f"{draft} is no JSON", "The page 'A flaw in devices' of the documentation shows one.")
+        fail(f"{draft} is not JSON", "The page 'A flaw in devices' of the documentation shows an example.")
     signed.write_bytes(made.line + b"\n")
     _say_list(made, as_json=as_json)
 
@@ -174,7 +176,7 @@ def sign_command(
 @click.option("--publisher", required=True, help="The publisher's key that you trust, in hex.")
 @json_option
 def check_command(file: Path, publisher: str, as_json: bool) -> None:
-    """Whether a list is signed by its publisher and in force, without a platform."""
+    """Check that a list is signed by its publisher and in force, without a platform."""
     from datetime import UTC, datetime
 
     from custody.advisories import AdvisoriesRefused, believe
@@ -196,14 +198,14 @@ def _say_list(told: "AdvisoryList", *, as_json: bool) -> None:
 
 
 def _read(path: Path) -> bytes:
-    """No more than a list may have: a larger file is refused by its size."""
+    """Reads no more than a list may have: a larger file is refused by its size."""
     from custody.advisories import MAX_BYTES
 
     try:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 2)
     except OSError as error:
-        fail(f"{path} cannot be read: {error.strerror}", "Name a file that is there.", Exit.USAGE)
+        fail(f"{path} cannot be read: {error.strerror}", "Name an existing file.", Exit.USAGE)
 
 
 def _secret(path: Path) -> bytes:
@@ -212,7 +214,7 @@ def _secret(path: Path) -> bytes:
     except ValueError:
         secret = b""
     if len(secret) != SECRET_BYTES:
-        fail(f"{path} holds no secret", "custody advisory new-key makes one.", Exit.USAGE)
+        fail(f"{path} holds no secret key", "Make one with custody advisory new-key.", Exit.USAGE)
     return secret
 
 

@@ -1,4 +1,4 @@
-"""``custody proposal bump``, ``accelerate`` and ``cancel``: what becomes of a payment that is under way."""
+"""``custody proposal bump``, ``accelerate`` and ``cancel``: change or end a payment that is under way."""
 
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -35,7 +35,7 @@ def proposal() -> None:
 def bump_command(
     desk: Desk, given: str, fee_rate: str | None, workspace: str | None, yes: bool, as_json: bool
 ) -> None:
-    """Propose the same payment at a higher fee: it takes the place of the one before, once it is approved."""
+    """Propose the same payment at a higher fee: it replaces the earlier one once it is approved."""
     ask = {"what": "replaces_psbt_id", "question": "Propose it at this fee?"}
     _propose(desk, given, fee_rate, workspace, yes=yes, as_json=as_json, **ask)
 
@@ -95,7 +95,7 @@ def _propose(
 def cancel_command(
     desk: Desk, given: str, reason: str | None, workspace: str | None, yes: bool, as_json: bool
 ) -> None:
-    """Cancel a proposal that waits for signatures. Signatures that are out stay valid, and it says so."""
+    """Cancel a proposal that waits for signatures. Signatures already given stay valid, and it says so."""
     from custody.schemas.proposals import CancelPsbtRequest
 
     with desk.client() as client:

@@ -20,11 +20,11 @@ def parse_amount(text: str) -> int:
         return int(whole) * SATS_PER_BTC + int(fraction.ljust(8, "0"))
     if found := _SATS.fullmatch(text.strip()):
         return int(found[1].replace(",", ""))
-    raise ValueError(f"'{text}' is no amount: write it with its unit, like 0.25BTC or 25000sats")
+    raise ValueError(f"'{text}' is not an amount: write it with its unit, like 0.25BTC or 25000sats")
 
 
 def in_btc(sats: int) -> str:
-    """As the API writes a limit: ``0.25000000``."""
+    """An amount as the API writes limits: ``0.25000000``."""
     whole, fraction = divmod(sats, SATS_PER_BTC)
     return f"{whole}.{fraction:08d}"
 

@@ -1,4 +1,4 @@
-"""``custody audit tail``: what happened lately in a workspace, and what happens now."""
+"""``custody audit tail``: the end of a workspace's audit log, and new entries as they are written."""
 
 import json
 from typing import TYPE_CHECKING, Final

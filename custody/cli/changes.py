@@ -1,5 +1,5 @@
-"""``custody change list``, ``confirm`` and ``decline``: what one member asks for and another one confirms
-(docs/operate/second-person.md); and how a command asks for it.
+"""``custody change list``, ``confirm`` and ``decline``: changes that one member requests and another confirms
+(docs/operate/second-person.md); and how a command requests one.
 """
 
 from collections.abc import Callable
@@ -33,8 +33,8 @@ def made_or_asked(
     *,
     yes: bool,
 ) -> "T | Change":
-    """What ``call`` answers; where the organisation's rule wants a second person, the change that was asked
-    for. ``path`` and ``body``: the same call. Raises Stop.
+    """The result of ``call``; where the organisation's rule needs a second person, the change that was
+    requested instead. ``path`` and ``body``: the same call. Raises Stop.
     """
     from custody.client import ApiError
 
@@ -49,7 +49,7 @@ def made_or_asked(
 
 
 def told(done: "BaseModel", words: str, *, as_json: bool) -> None:
-    """``words``: what was done, where it is no change that waits."""
+    """``words``: what is printed where the call was made at once."""
     from custody.schemas.changes import Change
 
     if as_json:
@@ -103,7 +103,7 @@ def confirm_command(desk: Desk, given: str, workspace: str | None, yes: bool, as
         one = next(iter(client.changes(place.workspace_id, found.change_id)), found)
         _show(one)
         if names_nothing(one):
-            sentence = "it names what is not there any more"
+            sentence = "it names a member, key or vault that no longer exists"
             fail(sentence, f"custody change decline {one.change_id}", Exit.NOT_DECIDED)
         if one.no_plan is not None:
             fail(one.no_plan, f"custody change decline {one.change_id}", Exit.NOT_DECIDED)
@@ -151,7 +151,7 @@ def _change_of(client: "Client", place: Place, given: str, *, unseen: bool) -> "
 
 
 def _what(one: "Change") -> str:
-    """Of an evacuation with the plan."""
+    """The change's title; for an evacuation with the plan's hash."""
     from custody.change_words import title_of
 
     what = title_of(one)

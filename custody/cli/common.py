@@ -1,4 +1,4 @@
-"""What the commands of ``custody`` share: how they end where something is wrong, and common options."""
+"""Shared by the commands of ``custody``: common options, and how a command ends with an error."""
 
 from typing import IO, Any, NoReturn
 
@@ -11,7 +11,7 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask: for scr
 
 
 class Stop(click.ClickException):
-    """The end of a command: what is wrong, what to do, and the status. ``code`` is for programs."""
+    """Ends a command: what is wrong, what to do, and the exit status. ``code`` is for programs."""
 
     def __init__(
         self, sentence: str, hint: str = "", status: Exit = Exit.FAILED, *, code: str | None = None
@@ -34,7 +34,7 @@ def fail(sentence: str, hint: str, status: Exit = Exit.FAILED) -> NoReturn:
 
 
 def own_answers() -> Answers:
-    """What is asked of the person. Passwords are never arguments, which every program on the machine sees
+    """Where answers are read from. Passwords are never arguments, which every program on the machine can read
     (P49).
     """
     hint = (
@@ -44,6 +44,6 @@ def own_answers() -> Answers:
 
 
 def confirm(own: Answers, question: str, *, yes: bool) -> None:
-    """Goes on after a yes. Raises Stop."""
+    """Returns after a yes. Raises Stop."""
     if not yes and not own.yes(question):
         raise Stop("Nothing was done", "", Exit.DECLINED)

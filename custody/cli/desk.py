@@ -173,17 +173,19 @@ class Desk:
         return self._known_passphrase(fresh=True)
 
     def _known_passphrase(self, *, fresh: bool = False) -> str:
-        """systemd's, where it hands one over (``LoadCredential=custody-passphrase``); else asked for once."""
+        """From systemd, where it provides one (``LoadCredential=custody-passphrase``); else asked for
+        once.
+        """
         if self._passphrase is None:
-            self._passphrase = _handed() or self.answers.secret(QUESTION, fresh=fresh)
+            self._passphrase = _provided_passphrase() or self.answers.secret(QUESTION, fresh=fresh)
         return self._passphrase
 
     # --- calling --------------------------------------------------------------------------------------------
 
     @contextmanager
     def client(self) -> "Iterator[Client]":
-        """Signed in: as a service where the environment names its password's file, else as was signed in.
-        What it raises ends the command in words.
+        """Signed in: as a service where the environment names its secret's or password's file, else with the
+        stored session. Errors end the command with a sentence and a status (`refusals`).
         """
         with refusals():
             if is_service():
@@ -202,7 +204,9 @@ class Desk:
         return settings
 
     def freshen(self, client: "Client") -> None:
-        """The session as it is kept, renewed where it is due. A service's own is renewed by the client."""
+        """Load the stored session, and renew it if it is due. The client renews a service's session
+        itself.
+        """
         from custody.client.flow import renew
 
         session = client.core.session
@@ -225,12 +229,12 @@ class Desk:
 
     @contextmanager
     def _as_program(self) -> "Iterator[Client]":
-        """With a service account's secret: nothing is opened that would have to be ended."""
+        """With a service account's secret: there is no session that would have to be ended."""
         from custody.client import Session
 
         platform, file = os.environ.get("CUSTODY_PLATFORM", ""), Path(os.environ["CUSTODY_SECRET_FILE"])
         if not platform:
-            fail("no platform is named", "Set CUSTODY_PLATFORM beside CUSTODY_SECRET_FILE.", Exit.USAGE)
+            fail("no platform is named", "Set CUSTODY_PLATFORM as well as CUSTODY_SECRET_FILE.", Exit.USAGE)
         with self._client(Settings(platform, "", ca_file=os.environ.get("CUSTODY_CA_FILE"))) as client:
             client.core.session = Session.of_service_account(_secret_in(file, "secret"))
             yield client
@@ -244,8 +248,8 @@ class Desk:
         platform, email, file = (os.environ.get(name, "") for name in names)
         if not platform or not email:
             fail(
-                "a service names its platform and its account",
-                "Set CUSTODY_PLATFORM and CUSTODY_EMAIL beside CUSTODY_PASSWORD_FILE.",
+                "the platform or the account of the service is not named",
+                "Set CUSTODY_PLATFORM and CUSTODY_EMAIL as well as CUSTODY_PASSWORD_FILE.",
                 Exit.USAGE,
             )
         with self._client(Settings(platform, email, ca_file=os.environ.get("CUSTODY_CA_FILE"))) as client:
@@ -277,27 +281,27 @@ class Desk:
             raise Stop(f"{settings.ca_file} cannot be used: {error.strerror}", "", Exit.STATE) from None
 
 
-def _handed() -> str | None:
+def _provided_passphrase() -> str | None:
     return credential(os.environ.get("CREDENTIALS_DIRECTORY"), CREDENTIAL)
 
 
-def is_handed() -> bool:
-    """Whether systemd hands the passphrase over."""
-    return bool(_handed())
+def is_passphrase_provided() -> bool:
+    """Whether systemd provides the passphrase."""
+    return bool(_provided_passphrase())
 
 
 def is_service() -> bool:
-    """Whether the environment names the account, for a program without a person to sign in."""
+    """Whether the environment names the account: a program runs without a person who signs in."""
     return is_program() or bool(os.environ.get("CUSTODY_PASSWORD_FILE"))
 
 
 def is_program() -> bool:
-    """Whether it has a service account of its own."""
+    """Whether it uses a service account's secret."""
     return bool(os.environ.get("CUSTODY_SECRET_FILE"))
 
 
 def _secret_in(file: Path, kind: str) -> str:
-    """``kind``: password or secret. Raises Stop where others could read it, or there is none."""
+    """``kind``: password or secret. Raises Stop where other users could read the file, or it has none."""
     try:
         with file.open("rb") as opened:
             mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)

@@ -26,11 +26,11 @@ START = "/api/v1/start-evacuation"
 
 @click.group("evacuate")
 def evacuate() -> None:
-    """Move exposed vaults to vaults of other keys: always by two people."""
+    """Move the coins of exposed vaults to vaults with other keys. It always takes two people."""
 
 
 def _wanted(function: click.decorators.FC) -> click.decorators.FC:
-    """The options that say which plan is meant."""
+    """Adds the options that define a plan."""
     options = (
         click.option(
             "--advisory", metavar="ADVISORY",
@@ -68,7 +68,7 @@ def plan_command(
     workspace: str | None,
     as_json: bool,
 ) -> None:
-    """Show what an evacuation would do. Nothing is made."""
+    """Show what an evacuation would do. Nothing is changed."""
     with desk.client() as client:
         plan = client.preview_evacuation(
             _request(client, place_of(client, workspace), advisory, keys, instead, priority)
@@ -95,7 +95,7 @@ def start_command(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Show the plan, and ask a second person for it. It starts when they confirm."""
+    """Show the plan, and request it. It starts when a second person confirms."""
     from custody.schemas.evacuations import StartEvacuationRequest
 
     with desk.client() as client:
@@ -164,7 +164,7 @@ def status_command(desk: Desk, evacuation: str | None, workspace: str | None, as
 def again_command(
     desk: Desk, given: str, evacuation: str | None, workspace: str | None, yes: bool, as_json: bool
 ) -> None:
-    """Sweep what came to an evacuated vault later, to the same replacement."""
+    """Sweep what an evacuated vault received later, to the same replacement."""
     from custody.schemas.evacuations import SweepAgainRequest
 
     with desk.client() as client:

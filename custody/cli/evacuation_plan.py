@@ -1,4 +1,4 @@
-"""The plan of an evacuation in lines: for who asks for it, and for who confirms it."""
+"""The plan of an evacuation as text, for the member who requests it and for the one who confirms it."""
 
 from typing import TYPE_CHECKING
 

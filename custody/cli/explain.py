@@ -12,7 +12,7 @@ from custody.terminal import Exit, answer, say
 @click.argument("code")
 @json_option
 def explain_command(code: str, as_json: bool) -> None:
-    """What a code of the platform means, what to do about it, and who can."""
+    """Explain an error code of the platform: what it means, what to do, and who can do it."""
     from custody.schemas.explained import EXPLAINED
 
     found = EXPLAINED.get(code.upper())

@@ -1,4 +1,4 @@
-"""``custody vault freeze`` and ``unfreeze``: one person stops a vault, two let it go on."""
+"""``custody vault freeze`` and ``unfreeze``: one person freezes a vault, two unfreeze it."""
 
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def freeze_command(
     desk: Desk, given: str, reason: str | None, workspace: str | None, yes: bool, as_json: bool
 ) -> None:
-    """Stop everything that would leave a vault, at once. Two people are needed to undo it."""
+    """Stop all payments from a vault at once. Two people are needed to undo it."""
     from custody.schemas.vaults import FreezeVaultRequest
 
     with desk.client() as client:
@@ -44,7 +44,7 @@ def freeze_command(
 @yes_option
 @json_option
 def unfreeze_command(desk: Desk, given: str, workspace: str | None, yes: bool, as_json: bool) -> None:
-    """Let a frozen vault go on: it does once a second person has said so, within a day."""
+    """Unfreeze a vault: it takes effect when a second person does the same within a day."""
     from custody.schemas.vaults import UnfreezeVaultRequest
 
     with desk.client() as client:

@@ -1,5 +1,5 @@
-"""``custody vault history``, ``coins`` and ``tokens``: what happened to a vault, what is in it, and what it
-received and gave of tokens; each as a file for a spreadsheet, too.
+"""``custody vault history``, ``coins`` and ``tokens``: a vault's movements, its unspent coins and its token
+movements; each also as a CSV file for a spreadsheet.
 """
 
 import os
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from custody.schemas.history import VaultCoin, VaultCoins, VaultHistory, VaultMovement
 
 PageT = TypeVar("PageT", "VaultHistory", "VaultCoins", "TokenHistory")
-# As `custody.schemas.history` has them, without loading it; a test compares them.
+# A copy of the values in `custody.schemas.history`, so that help loads no schema; a test compares them.
 KINDS: Final = ("deposit", "forward", "payment", "consolidation", "token", "outside")
 STATES: Final = ("spendable", "reserved", "unconfirmed", "immature")
 PAGE: Final = 500
@@ -79,17 +79,17 @@ def history_command(
     file: Path | None,
     workspace: str | None,
     as_json: bool,
-    **sought: Any,
+    **filters: Any,
 ) -> None:
     """Show what happened to a vault, the newest first, with the balance after each movement."""
-    sought |= {"from_time": _utc(since), "to_time": _utc(until), "min_sats": least, "max_sats": most}
+    filters |= {"from_time": _utc(since), "to_time": _utc(until), "min_sats": least, "max_sats": most}
     with desk.client() as client:
         place = _place(client, workspace, given)
         if file is not None:
-            oldest = _movements(client, place, sought | {"order": "oldest"})
+            oldest = _movements(client, place, filters | {"order": "oldest"})
             _write(file, MOVEMENT_COLUMNS, map(movement_cells, oldest), as_json=as_json)
             return
-        found = _first(count, _movements(client, place, sought))
+        found = _first(count, _movements(client, place, filters))
     if as_json:
         answer(found)
     elif found:
@@ -119,13 +119,13 @@ def coins_command(
     file: Path | None,
     workspace: str | None,
     as_json: bool,
-    **sought: Any,
+    **filters: Any,
 ) -> None:
     """Show the coins that a vault has not spent, the largest first, and what holds each."""
-    sought |= {"min_sats": least, "max_sats": most}
+    filters |= {"min_sats": least, "max_sats": most}
     with desk.client() as client:
         place = _place(client, workspace, given)
-        coins = _coins(client, place, sought)
+        coins = _coins(client, place, filters)
         if file is not None:
             _write(file, COIN_COLUMNS, map(coin_cells, coins), as_json=as_json)
             return
@@ -157,14 +157,14 @@ def tokens_command(
     as_json: bool,
 ) -> None:
     """Show what a vault received and gave of tokens, the newest first, with what it held after each."""
-    sought = {"contract_uid": contract_uid}
+    filters = {"contract_uid": contract_uid}
     with desk.client() as client:
         place = _place(client, workspace, given)
         if file is not None:
-            oldest = _token_movements(client, place, sought | {"order": "oldest"})
+            oldest = _token_movements(client, place, filters | {"order": "oldest"})
             _write(file, TOKEN_COLUMNS, map(token_cells, oldest), as_json=as_json)
             return
-        found = _first(count, _token_movements(client, place, sought))
+        found = _first(count, _token_movements(client, place, filters))
     if as_json:
         answer(found)
     elif found:
@@ -179,30 +179,34 @@ def _place(client: "Client", workspace: str | None, given: str) -> tuple[int, st
     return workspace_id, vault_of(client, workspace_id, given).id
 
 
-def _movements(client: "Client", place: tuple[int, str], sought: dict[str, Any]) -> "Iterator[VaultMovement]":
-    return (one for page in _pages(client.vault_history, place, sought) for one in page.movements)
+def _movements(
+    client: "Client", place: tuple[int, str], filters: dict[str, Any]
+) -> "Iterator[VaultMovement]":
+    return (one for page in _pages(client.vault_history, place, filters) for one in page.movements)
 
 
-def _coins(client: "Client", place: tuple[int, str], sought: dict[str, Any]) -> "Iterator[VaultCoin]":
-    return (one for page in _pages(client.vault_coins, place, sought) for one in page.coins)
+def _coins(client: "Client", place: tuple[int, str], filters: dict[str, Any]) -> "Iterator[VaultCoin]":
+    return (one for page in _pages(client.vault_coins, place, filters) for one in page.coins)
 
 
 def _token_movements(
-    client: "Client", place: tuple[int, str], sought: dict[str, Any]
+    client: "Client", place: tuple[int, str], filters: dict[str, Any]
 ) -> "Iterator[TokenMovement]":
-    return (one for page in _pages(client.token_history, place, sought) for one in page.movements)
+    return (one for page in _pages(client.token_history, place, filters) for one in page.movements)
 
 
-def _pages(read: "Callable[..., PageT]", place: tuple[int, str], sought: dict[str, Any]) -> "Iterator[PageT]":
-    """As they are asked for."""
+def _pages(
+    read: "Callable[..., PageT]", place: tuple[int, str], filters: dict[str, Any]
+) -> "Iterator[PageT]":
+    """Reads a page when the caller needs its rows."""
     cursor = None
     while True:
-        page = read(*place, cursor=cursor, limit=PAGE, **sought)
+        page = read(*place, cursor=cursor, limit=PAGE, **filters)
         yield page
         if page.next_cursor is None:
             return
         if page.next_cursor == cursor:
-            fail("The platform names the same page again and again", "Tell its operator.", Exit.PLATFORM)
+            fail("the platform repeats the same page", "Report it to its operator.", Exit.PLATFORM)
         cursor = page.next_cursor
 
 
@@ -215,7 +219,7 @@ def _utc(moment: datetime | None) -> datetime | None:
 
 
 def _write(file: Path, header: Sequence[str], rows: Iterable[Sequence[str]], *, as_json: bool) -> None:
-    """Whole or not at all, for its owner alone; no more than a page is in memory."""
+    """Written whole or not at all, readable by its owner alone; one page at a time is in memory."""
     fresh = file.with_name(file.name + ".new")
     written = -1
     try:

@@ -1,8 +1,8 @@
-"""The sign-in that commands share: in the desktop's keyring, or in an encrypted file of a private folder.
-
-What is secret is kept as ``signerd`` keeps its own (``custody.session_store``); which platform it is for
-stands beside it, readable by its owner alone. A refresh token that two programs use at once would look
-stolen: a program that renews the session holds the folder's lock, and reads what another has stored before.
+"""The session that the commands share: in the desktop's keyring, or in an encrypted file of a private folder.
+The secret part is stored as ``signerd`` stores its own (``custody.session_store``); the platform's address
+and the account are in a file beside it, readable by its owner alone. The platform takes a refresh token that
+two programs use for a stolen one: a command that renews the session holds the folder's lock, and first reads
+what another one has stored.
 """
 
 import json
@@ -22,9 +22,9 @@ from custody.terminal import Exit
 
 SETTINGS: Final = "session.json"
 LOCK: Final = "lock"
-# As signerd's own default: a person may have to unlock it.
+# signerd's own default: a person may have to unlock the keyring.
 KEYRING_SECONDS: Final = 30.0
-# A renewal takes one exchange, which the client bounds.
+# Far longer than a renewal takes: it is one request, with a time limit of its own.
 LOCK_SECONDS: Final = 300.0
 LOCK_PAUSE_SECONDS: Final = 0.05
 
@@ -35,7 +35,7 @@ def _store_trouble(sentence: str, *, hint: str | None = None) -> Stop:
 
 
 def _locked(sentence: str, *, hint: str | None = None) -> Stop:
-    told = hint or "Give the passphrase that was chosen at custody login; or sign in again."
+    told = hint or "Give the passphrase that you chose at custody login, or sign in again."
     return Stop(sentence, told, Exit.SIGNED_OUT, code="secrets-locked")
 
 
@@ -53,8 +53,8 @@ class FileStore(stores.FileStore):
 
 @dataclass(frozen=True)
 class Settings:
-    """``store``: ``keyring`` or ``file``. ``ca_file``: a private authority's certificate, or none.
-    ``session_id``: under which the platform lists the session; it opens nothing.
+    """``store``: ``keyring`` or ``file``. ``ca_file``: a private authority's certificate, or None.
+    ``session_id``: the session's id in the platform's list of sessions; it is no secret.
     """
 
     platform: str
@@ -65,7 +65,7 @@ class Settings:
 
 
 def read_settings(folder: Path) -> Settings | None:
-    """Of the last sign-in; None where there was none. Raises Stop."""
+    """The settings of the last sign-in, or None. Raises Stop."""
     path = folder / SETTINGS
     try:
         told = json.loads(path.read_bytes())
@@ -93,13 +93,13 @@ def forget(folder: Path) -> None:
 
 
 def as_secret(url: str, session: Any) -> str:
-    """``session``: of the client (``custody.client.Session``)."""
+    """``session``: a ``custody.client.Session``."""
     return json.dumps({"url": url, **asdict(session)})
 
 
 def from_secret(text: str | None, url: str) -> Any:
-    """A session of the client's; None where nothing is kept for this platform: a token goes to no other
-    address than the one that gave it.
+    """A ``custody.client.Session``; None where none is stored for this platform: a token is sent only to the
+    address that issued it.
     """
     from custody.client import Session
 
@@ -114,7 +114,7 @@ def from_secret(text: str | None, url: str) -> Any:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """While no other command renews the session. Raises Stop."""
+    """Holds the folder's lock: no other command renews the session meanwhile. Raises Stop."""
     with _usable(folder):
         lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | NO_LINK, PRIVATE_FILE)
     try:
@@ -131,7 +131,8 @@ def _take(lock: int, folder: Path) -> None:
             take(lock)
         except OSError:
             if time.monotonic() > ends:
-                raise Stop(f"another custody command holds {folder / LOCK}", "End it.", Exit.STATE) from None
+                hint = "Wait for it, or end it."
+                raise Stop(f"another custody command holds {folder / LOCK}", hint, Exit.STATE) from None
             time.sleep(LOCK_PAUSE_SECONDS)
         else:
             return
@@ -139,7 +140,7 @@ def _take(lock: int, folder: Path) -> None:
 
 @contextmanager
 def _usable(folder: Path) -> Iterator[None]:
-    """Raises Stop where the folder is not ours alone, or cannot be written."""
+    """Raises Stop where other users can write to the folder, or it cannot be used."""
     try:
         fault = folder_fault(folder)
         if fault is None:

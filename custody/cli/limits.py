@@ -1,4 +1,4 @@
-"""``custody limit list`` and ``set``: what a vault moves at most, and each member who holds a role."""
+"""``custody limit list`` and ``set``: the limits of vaults, and of each member who holds a role."""
 
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.group("limit")
 def limit() -> None:
-    """What may be paid: from a vault, and by each member who holds a role."""
+    """Limits on payments: from a vault, and by each member who holds a role."""
 
 
 @limit.command("list")
@@ -114,8 +114,8 @@ def set_command(
 ) -> None:
     """Set the limit of a vault, or of a role.
 
-    A vault's is for each payment by itself, or for all payments of a week or month together. A role's is for
-    all payments of each member together.
+    A vault's limit is for each payment, or for all payments of a week or month together. A role's limit is
+    for all payments of each member together.
     """
     if (vault is None) == (role is None):
         fail("name either a vault or a role", "Like custody limit set 1.5BTC --vault Reserve.", Exit.USAGE)

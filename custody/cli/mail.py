@@ -1,4 +1,4 @@
-"""``custody mail``: what one is mailed when something waits."""
+"""``custody mail``: whether the account gets a mail when something waits for it."""
 
 import click
 

@@ -1,4 +1,6 @@
-"""What a person means: the workspace, and whatever is named by an id, the beginning of one, or a name."""
+"""Resolve what a person names: the workspace, and anything else by its id, the beginning of it, or its
+name.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,8 +26,8 @@ workspace_option = click.option(
 
 @dataclass(frozen=True)
 class Place:
-    """A workspace of the caller's. ``network``: mainnet or testnet, as the API has it. ``permissions``: a
-    person's there; empty for a program, which calls nothing that asks for them here.
+    """A workspace of the caller's. ``network``: mainnet or testnet, as the API has it. ``permissions``: the
+    person's own in it; empty for a service account, whose commands do not read them.
     """
 
     org_id: int
@@ -38,11 +40,11 @@ class Place:
 
 
 def chosen(given: str, candidates: Iterable[Candidate], kind: str, hint: str, *, unseen: bool = False) -> str:
-    """The id of what a person named. ``hint``: where they are found. ``unseen``: nobody looks at
-    what is shown (``--yes``), so that the beginning of an id is not enough.
+    """The id of the candidate that a person named. ``hint``: which command lists them. ``unseen``: no person
+    checks what was found (``--yes``), so the beginning of an id is not enough.
 
     Raises:
-        Stop: none is meant, or several are.
+        Stop: none matches, or several do.
     """
     known = list(candidates)
     try:

@@ -24,8 +24,8 @@ def full_name(one: "Member | VaultSigner", without: str = "(no name)") -> str:
 
 
 def people_of(client: "Client", place: Place) -> dict[str, str]:
-    """By user id: the name, else the e-mail address. Empty where the caller may not read the members: it is
-    not asked then, for each refusal stands in the audit log.
+    """The name, else the e-mail address, by user id. Empty where the caller may not read the members: the
+    platform is not asked then, because the audit log records each refusal.
     """
     if "MANAGE_USERS" not in place.permissions:
         return {}
@@ -33,7 +33,7 @@ def people_of(client: "Client", place: Place) -> dict[str, str]:
 
 
 def candidates_of(members: "Iterable[Member]") -> list[Candidate]:
-    """A member by id, e-mail address or name."""
+    """Members can be named by id, e-mail address or name."""
     return [
         Candidate(str(one.uuid), (one.email, full_name(one)), f"{full_name(one)} <{one.email}>")
         for one in members
@@ -140,4 +140,4 @@ def remove_command(
             lambda: client.remove_user_from_workspace(request),
             yes=yes,
         )
-    told(done, f"{one.email} is no member any more.", as_json=as_json)
+    told(done, f"{one.email} is no longer a member.", as_json=as_json)

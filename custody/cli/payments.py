@@ -1,4 +1,4 @@
-"""``custody propose``: whom a vault is to pay, shown and asked before it is sent."""
+"""``custody propose``: shows a payment, asks for a yes, and proposes it; ``custody max-send``."""
 
 import re
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _FEE_RATE = re.compile(r"(0|[1-9][0-9]{0,4})(\.[0-9]{1,3})?", re.ASCII)
 
 @dataclass(frozen=True)
 class Payment:
-    """``label``: of the address book; empty where the address was typed."""
+    """``label``: its name in the address book; empty where it has none."""
 
     sats: int
     address: str
@@ -45,7 +45,8 @@ class FeeRate(click.ParamType[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not _FEE_RATE.fullmatch(value):
-            self.fail(f"'{value}' is no rate in sat/vB, such as 2.5, with at most three places.", param, ctx)
+            message = f"'{value}' is not a rate in sat/vB: write a number like 2.5, at most three decimals."
+            self.fail(message, param, ctx)
         return str(value)
 
 
@@ -84,7 +85,7 @@ def propose_command(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Propose a payment from a vault. Nothing moves before its signers have approved."""
+    """Propose a payment from a vault. It is sent only after enough signers have approved it."""
     from custody.schemas.proposals import CreatePsbtRequest
 
     if priority is not None and fee_rate is not None:
@@ -140,7 +141,7 @@ def max_send_command(
     workspace: str | None,
     as_json: bool,
 ) -> None:
-    """Say what one payment to these recipients can send at most, and why it is not more."""
+    """Show the most that one payment to these recipients can send, and why it is not more."""
     from custody.schemas.coins import MaxSendQuery
 
     if priority is not None and fee_rate is not None:
@@ -197,7 +198,7 @@ def _summary(source: "Vault", payments: "Sequence[Payment]", description: str | 
 def _payment(
     sats: int, whom: str, chain: str, book: "Sequence[WhitelistAddress]", *, unseen: bool
 ) -> Payment:
-    """An address means itself, also in groups, whatever bears it as a name. Raises Stop."""
+    """An address, also in groups, is never looked up as a name in the address book. Raises Stop."""
     from custody.recipients import typed_address
     from multisig import InvalidAddress, Network, WrongNetwork, decode_address
 
@@ -209,7 +210,8 @@ def _payment(
     except WrongNetwork as error:
         fail(f"'{whom}' cannot be paid here: {error}", f"The vault is on {chain}.", Exit.NOT_DECIDED)
     except InvalidAddress as error:
-        fail(f"'{whom}' is no address: {error}", "Give the address alone, without a link.", Exit.NOT_DECIDED)
+        hint = "Give the address alone, without a link."
+        fail(f"'{whom}' is not an address: {error}", hint, Exit.NOT_DECIDED)
     label = next((one.name for one in book if one.address == address), "")
     return Payment(sats, address, label)
 
@@ -217,6 +219,6 @@ def _payment(
 def _from_book(sats: int, whom: str, book: "Sequence[WhitelistAddress]", *, unseen: bool) -> Payment:
     known = {str(one.uid): one for one in book}
     candidates = [Candidate(key, (one.name,), f"'{one.name}', {one.address}") for key, one in known.items()]
-    hint = "It is no address either. Check it, or have it put into the address book."
+    hint = "It is not an address either. Check it, or have it added to the address book."
     found = known[chosen(whom, candidates, "recipient", hint, unseen=unseen)]
     return Payment(sats, found.address, found.name)

@@ -1,4 +1,4 @@
-"""The program: its commands, and the one place where it ends with a status."""
+"""The program ``custody``: its commands and its exit status."""
 
 import sys
 from importlib import import_module
@@ -35,12 +35,12 @@ EPILOGUE = "Exit status: " + ", ".join(
     for status in Exit
     if status not in {Exit.DEVICE, Exit.NOT_SIGNED}
 )
-# Named by its text: a command that asks the platform over its API does not load the platform.
+# Imported by name when needed: the commands that call the API do not load the server.
 OPERATORS = "custody.server.cli"
 
 
 class WithOperators(click.Group):
-    """Its own commands, and those of the operators' group of the same name."""
+    """A group whose commands include those of the operators' group of the same name."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return super().get_command(ctx, cmd_name) or self._operators().get_command(ctx, cmd_name)
@@ -119,11 +119,11 @@ for command in (
 
 
 def program() -> NoReturn:
-    """Run with the process's arguments and end the process."""
+    """Run with the process's arguments, and exit."""
     try:
         status = app.main(prog_name="custody", standalone_mode=False)
     except click.Abort:
-        # Ctrl-C, or a question that was left.
+        # Ctrl-C, or the end of the input at a question.
         sys.exit(Exit.INTERRUPTED)
     except click.ClickException as error:
         error.show()

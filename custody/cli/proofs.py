@@ -1,4 +1,6 @@
-"""``custody proof``: a message that a vault signs, for auditors; ``custody verify-proof`` checks it."""
+"""``custody proof``: messages that a vault's signers sign for auditors; ``custody verify-proof`` checks
+them.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,7 +83,7 @@ def make_command(
 @workspace_option
 @json_option
 def list_command(desk: Desk, workspace: str | None, as_json: bool) -> None:
-    """List the workspace's proofs, complete or not."""
+    """List the workspace's proofs, also incomplete ones."""
     with desk.client() as client:
         found = _proofs(client, place_of(client, workspace).workspace_id)
     if as_json:

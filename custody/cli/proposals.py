@@ -1,4 +1,6 @@
-"""``custody proposals`` and ``approve-status``: what is under way, and who has approved."""
+"""``custody proposals`` and ``approve-status``: the proposals that are under way, and who has approved
+one.
+"""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, Literal
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from custody.client import Client
     from custody.schemas.proposals import Proposal
 
-# As `custody.schemas.proposals.ProposalStatus`, without loading it; a test compares them.
+# A copy of `custody.schemas.proposals.ProposalStatus`, so that help loads no schema; a test compares them.
 OPEN: Final = ("pending", "signed", "broadcasting", "stalled")
 ENDED: Final = (
     "confirmed",
@@ -40,7 +42,7 @@ def proposals_of(
     search: str | None = None,
     tx_type: Literal["proof"] | None = None,
 ) -> "Iterator[Proposal]":
-    """Those of these statuses, the oldest first, up to MOST_PAGES pages of each."""
+    """The proposals of these statuses, oldest first, up to MOST_PAGES pages of each status."""
     from custody.schemas.proposals import ProposalStatus
 
     for name in statuses:
@@ -59,7 +61,7 @@ def proposals_of(
 
 
 def title_of(proposal: "Proposal") -> str:
-    """What it is for; else what it does."""
+    """The token call in words, else the description, else the type."""
     if proposal.decoded_call is not None:
         return proposal.decoded_call.words
     return proposal.description or proposal.tx_type
@@ -120,7 +122,7 @@ def _row(one: "Proposal", short: str, vaults: dict[str, str], people: dict[str, 
 @workspace_option
 @json_option
 def approve_status_command(desk: Desk, given: str, workspace: str | None, as_json: bool) -> None:
-    """Show who has approved a proposal, who has not answered, and what became of it."""
+    """Show who has approved a proposal, who has not answered, and its status."""
     with desk.client() as client:
         place = place_of(client, workspace)
         one = proposal_of(client, place.workspace_id, given)
@@ -168,7 +170,7 @@ def lines_of(one: "Proposal") -> Iterator[str]:
 
 
 def proposal_of(client: "Client", workspace_id: int, given: str) -> "Proposal":
-    """Of those under way first, else of those that have ended. Raises Stop."""
+    """Looked for among the proposals under way first, then among the ended ones. Raises Stop."""
     known = {one.psbt_id: one for one in proposals_of(client, workspace_id, OPEN)}
     if not any(key.startswith(given.strip().lower()) for key in known):
         known = {one.psbt_id: one for one in proposals_of(client, workspace_id, ENDED)}

@@ -1,4 +1,4 @@
-"""What the platform, the connection or a shape refuses, in the words of a command line."""
+"""Errors of the platform, the connection or a request's validation, as a command's last words."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from custody.client import ApiError, ClientError
 
-# What a person wrote, by the name that the API has for it. A mistake in anything else is ours.
+# Fields that a person fills in, in words. An error in any other field is a bug of ours.
 _WRITTEN = MappingProxyType(
     {
         "amounts_sats": "an amount of satoshis",
@@ -35,7 +35,7 @@ _WRITTEN = MappingProxyType(
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Raises Stop for whatever the client or a shape raises."""
+    """Turns the errors of the client and of validation into Stop."""
     from pydantic import ValidationError
 
     from custody.client import ApiError, ClientError
@@ -80,7 +80,7 @@ def _of_shape(error: "ValidationError") -> Stop:
     place = str(first["loc"][0]) if first["loc"] else ""
     words = fault_words(first).replace(" in quotes", "")
     if first["type"] == "value_error":
-        # A sentence of a validator's own; of a whole request it begins with the field's name.
+        # The sentence of one of our validators; a model's begins with the field's name.
         sentence = words.partition(": ")[2] or words
     else:
         sentence = f"{_WRITTEN.get(place, place)} {words}"

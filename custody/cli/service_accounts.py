@@ -1,4 +1,4 @@
-"""``custody service-account``: accounts of programs, their secrets, and their end."""
+"""``custody service-account``: make, list and revoke accounts of programs, and make their secrets."""
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ def account_of(client: "Client", workspace_id: int, given: str, *, unseen: bool)
 
 @click.group("service-account")
 def service_account() -> None:
-    """Accounts of programs: each acts in its maker's name, with some of the maker's rights."""
+    """Accounts for programs: each acts in its maker's name, with some of the maker's rights."""
 
 
 @service_account.command("list")
@@ -74,7 +74,7 @@ def make_command(
 
     with desk.client() as client:
         place = place_of(client, workspace)
-        # To the second: a time as it is shown.
+        # Whole seconds: shown to the person as it is sent.
         ends = datetime.fromtimestamp(int(desk.outside.now()), UTC) + timedelta(days=days)
         request = CreateServiceAccountRequest.model_validate(
             {
@@ -113,7 +113,7 @@ def make_command(
 def secret_command(
     desk: Desk, account: str, overlap_hours: int, workspace: str | None, yes: bool, as_json: bool
 ) -> None:
-    """Make a new secret, and write it to standard output: it is shown this once."""
+    """Make a new secret, and write it to standard output. It is never shown again."""
     from custody.schemas.service_accounts import IssueServiceSecretRequest
 
     with desk.client() as client:
@@ -145,7 +145,7 @@ def secret_command(
 @yes_option
 @json_option
 def revoke_command(desk: Desk, account: str, workspace: str | None, yes: bool, as_json: bool) -> None:
-    """End one at once and for good, by whichever member it was made."""
+    """Revoke an account at once and for good, whichever member made it."""
     from custody.schemas.service_accounts import ServiceAccountRequest
 
     with desk.client() as client:

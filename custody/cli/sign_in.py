@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from custody.cli.common import fail, json_option
-from custody.cli.desk import CREDENTIAL, Desk, is_handed, is_program, is_service, pass_desk
+from custody.cli.desk import CREDENTIAL, Desk, is_passphrase_provided, is_program, is_service, pass_desk
 from custody.cli.kept import read_settings
 from custody.cli.meant import places
 from custody.terminal import EMAIL, Exit, answer, aside, say, table
@@ -59,7 +59,7 @@ def login_command(
         answer({"email": email, "platform": url, "secrets": kept})
     else:
         say(f"Signed in as {email}. The session is kept in: {kept}.")
-        if store == "file" and not is_handed():
+        if store == "file" and not is_passphrase_provided():
             aside(OF_A_FILE)
 
 

@@ -1,1 +1,3 @@
-"""What the signer's page and the platform's console share: style, htmx, figures as HTML, the picture."""
+"""Shared by the signer's page and the platform's console: style, htmx, amounts and addresses as HTML, the
+drawing of a transaction.
+"""

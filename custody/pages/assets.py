@@ -1,4 +1,4 @@
-"""The files beside the HTML: from a fixed list, so that no path of a request reaches the file system."""
+"""Static files, from a fixed list: no path of a request reaches the file system."""
 
 import gzip
 import hashlib
@@ -34,9 +34,9 @@ class Assets:
         return {name: _KINDS[Path(name).suffix] for name in (*_SHARED_NAMES, *self.own)}
 
     def answer(self, request: Request, name: str, headers: Mapping[str, str]) -> Response | None:
-        """None where there is no such file. A browser asks at each load, and gets the file again only when it
-        is another one: a newer program never meets an older script. Files are sent compressed; pages are
-        not, for their length would tell of their secrets (BREACH).
+        """None where there is no such file. A browser revalidates at each load, so that a newer page never
+        runs an older script. Files are compressed; pages are not, because their compressed length would leak
+        secrets (BREACH).
         """
         if name not in self.types:
             return None

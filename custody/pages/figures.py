@@ -1,6 +1,5 @@
-"""Figures and names as HTML, in one place: an amount never without its unit, an address never cut.
-
-Groups are made with spans, not with spaces: what a person copies is the figure or the address itself.
+"""Amounts, addresses, hashes and times as HTML: an amount always with its unit, an address never cut.
+Groups are made with spans, not with spaces: a person who copies one gets the amount or the address itself.
 """
 
 import re
@@ -13,7 +12,7 @@ from markupsafe import Markup, escape
 
 from custody.text import SATS_PER_BTC, count, plain
 
-# As devices and block explorers print addresses, to be compared group by group.
+# Devices and block explorers print addresses like this; people compare them group by group.
 ADDRESS_GROUP = 4
 HASH_GROUP = 8
 MINUS = "\N{MINUS SIGN}"
@@ -34,7 +33,9 @@ def sats_words(sats: int) -> str:
 
 
 def amount(sats: int, *, is_change: bool = False) -> Markup:
-    """Both units, so that neither can be mistaken for the other. ``is_change``: what came has a sign."""
+    """In both units, so that neither can be mistaken for the other. ``is_change``: a plus where it is
+    positive.
+    """
     whole, groups = btc_groups(sats)
     return Markup(
         '<span class="amount"><span class="btc">{}.<span>{}</span> BTC</span>'
@@ -56,12 +57,12 @@ def address(text: str) -> Markup:
 
 
 def screen_figure(text: str) -> Markup:
-    """What a device's screen says: addresses and data in groups, amounts with their unit as they are."""
+    """Text of a device's screen: addresses and data in groups, amounts with their unit unchanged."""
     return escape(plain(text)) if " " in text else address(text)
 
 
 def hexadecimal(text: str) -> Markup:
-    """A hash, a key, a script: the whole of it."""
+    """A whole hash, key or script."""
     return _groups(text, HASH_GROUP, "hex")
 
 
@@ -71,7 +72,7 @@ def _groups(text: str, size: int, kind: str) -> Markup:
 
 
 def sentence(text: str) -> Markup:
-    """A sentence of the daemon's: what stands in backticks is to be typed in a terminal."""
+    """A sentence of the daemon's; text in backticks is a command for a terminal."""
     parts = enumerate(_TYPED.split(plain(text)))
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in parts
@@ -84,9 +85,7 @@ def fee_rate(text: str) -> str:
 
 
 def moment(text: str) -> Markup:
-    """RFC 3339 in this machine's time, for the person beside it; UTC stands with it. What is no time is shown
-    as it is.
-    """
+    """RFC 3339 in this machine's time zone, with UTC as its title. Any other text is shown as it is."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -1,6 +1,5 @@
-"""Where the money goes, as a picture: coins on the left, payments, change and fee on the right.
-
-Each band is as wide as its amount.
+"""A drawing of a transaction: coins on the left; payments, change and fee on the right. The width of each
+band is in proportion to its amount.
 """
 
 from collections.abc import Sequence
@@ -9,18 +8,17 @@ from dataclasses import dataclass
 from custody.pages.figures import grouped
 
 WIDTH = 1000
-# Where each column begins; the labels of the coins end before the first, those of the outputs begin after the
-# last.
+# The left edge of each column; the coins' labels are left of the first, the outputs' right of the last.
 COINS_X, MIDDLE_X, OUT_X = 220, 400, 590
 NODE, MIDDLE_NODE = 10, 16
 LABEL_GAP = 14
-# What all coins together measure. Tall enough that a tenth is seen as a tenth.
+# The height of all coins together: enough to see a tenth as a tenth.
 FULL = 180.0
 THINNEST = 3.0
 GAP = 18.0
 LINE = 19.0
 MARGIN = 10.0
-# A vault's spend with more coins is drawn with the rest as one band; outputs are never put together.
+# Further coins are drawn as one band; outputs are never merged.
 MOST_COINS = 8
 # Groups of four in a line of an address: 34 characters with their spaces fit beside the drawing.
 GROUPS_IN_A_LINE = 7
@@ -28,8 +26,8 @@ GROUPS_IN_A_LINE = 7
 
 @dataclass(frozen=True)
 class Flow:
-    """One band. ``kind``: coin, pay, back, fee or data. ``lines``: the place of an address of ours, then an
-    address, in groups, as many as fit a line.
+    """One band. ``kind``: coin, pay, back, fee or data. ``lines``: the branch and index of an address of
+    ours, then the address in groups, as many as fit a line.
     """
 
     kind: str
@@ -40,8 +38,8 @@ class Flow:
 
 @dataclass(frozen=True)
 class Band:
-    """A flow with its place: a node of ``height`` at ``x``, ``y``, its label, which ``anchor``s there, and
-    its ribbon's path.
+    """A flow with its geometry: a node of ``height`` at ``x``, ``y``, the position and text anchor of its
+    label, and the SVG path of its ribbon.
     """
 
     flow: Flow
@@ -56,7 +54,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Picture:
-    """``to_scale``: no band is wider than its amount says."""
+    """``to_scale``: no band was widened to be visible."""
 
     width: int
     height: float
@@ -70,9 +68,8 @@ class Picture:
 
 
 def draw(coins: Sequence[Flow], outputs: Sequence[Flow]) -> Picture:
-    """The flows, each with its place."""
     coins = _merged(coins)
-    # A proven transaction spends what it has; one that lies is drawn, too.
+    # The outputs of an unproven transaction may exceed its inputs: it is drawn all the same.
     full = max(sum(_positive(coins)), sum(_positive(outputs)), 1)
     left, right = _thickness(coins, full), _thickness(outputs, full)
     heights = [_column(coins, left), _column(outputs, right)]
@@ -117,14 +114,12 @@ def _thickness(flows: Sequence[Flow], full: int) -> list[float]:
 
 
 def _widened(flow: Flow, full: int) -> bool:
-    """Data moves no money: its line is a line."""
+    """A data output moves no money: its thin line is no distortion."""
     return flow.kind != "data" and FULL * flow.sats / full < THINNEST
 
 
 def _label(flow: Flow) -> float:
-    """What its words need: a title, the amount in both units where there is one, and the lines of its
-    address.
-    """
+    """The height of a label: a title, the amount in both units where there is one, and the address."""
     return LINE * (1 + (flow.kind != "data") + len(flow.lines))
 
 

@@ -1,20 +1,19 @@
-"""What is said with every answer of a page."""
+"""HTTP headers of every page."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-# Scripts and styles of ours alone, no frame around us, no form that leads elsewhere.
+# Only our own scripts and styles, no framing, and no form that submits elsewhere.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-# Of what a browser asks its person for, a page asks for nothing; where it reads a device's codes, for the
-# camera alone.
+# A page needs no permission of the browser; one that reads a device's QR codes needs the camera.
 NO_PERMISSIONS = (
     "camera=(), microphone=(), geolocation=(), display-capture=(), usb=(), serial=(), hid=(), payment=()"
 )
 CAMERA_PERMISSION = NO_PERMISSIONS.replace("camera=()", "camera=(self)")
-# Said with every answer. Nothing of a page is kept by the browser: it is of the moment, and of one person.
+# Nothing is cached: a page shows the moment, and to one person.
 HEADERS: Mapping[str, str] = MappingProxyType(
     {
         "Content-Security-Policy": POLICY,

@@ -1,4 +1,4 @@
-"""A QR code as an image that a page shows without asking for a file."""
+"""A QR code as an inline image of a page."""
 
 import segno
 
@@ -7,7 +7,7 @@ _BORDER = 4
 
 
 def qr_image(text: str) -> str:
-    """As a ``data:`` address of an SVG. Raises ValueError for what no code holds."""
+    """A ``data:`` URL of an SVG. Raises ValueError for a text too long for a QR code."""
     return str(
         segno.make(text, error="m", micro=False).svg_data_uri(border=_BORDER, light="#fff", dark="#000")
     )

@@ -1,6 +1,5 @@
-"""Templates to HTML with one policy; parts of a page that ask for themselves again; what a form sent.
-
-Escaping is always on, and nothing undefined passes.
+"""Templates to HTML, parts of a page that refresh themselves, and the fields of a form. Escaping is always
+on, and an undefined name is an error.
 """
 
 import hashlib
@@ -28,8 +27,8 @@ _NAME = re.compile(rb'; name="([^"\r\n]*)"')
 
 @dataclass(frozen=True)
 class Live:
-    """A part of a page, made anew when something happened. ``name``: its id there. ``path``: where it is
-    asked for again. ``seconds``: and so often, for what happens without being told.
+    """A part of a page that refreshes itself at each event. ``name``: its element id. ``path``: from where it
+    is fetched again. ``seconds``: also at this interval, for changes that send no event.
     """
 
     name: str
@@ -66,7 +65,9 @@ class Templates:
     def live_part(
         self, live: Live, context: Mapping[str, Any], *, beside: bool = False
     ) -> tuple[Markup, str]:
-        """The part's HTML and its mark. ``beside``: it comes with another part and finds its own place."""
+        """The part's HTML and the hash of its content. ``beside``: sent along with another part, swapped out
+        of band.
+        """
         # What a template renders is escaped already.
         inner = Markup(self.render(live.template, **{**context, "live_path": live.path}))  # noqa: S704
         mark = hashlib.sha256(inner.encode()).hexdigest()[:16]
@@ -83,19 +84,19 @@ class Templates:
 
     @pass_context
     def _live(self, context: Context, part: Live) -> Markup:
-        """In a template: ``{{ live(part) }}``, with all that the template itself knows."""
+        """In a template: ``{{ live(part) }}``, rendered with the template's own context."""
         return self.live_part(part, context.get_all())[0]
 
 
 @dataclass(frozen=True)
 class Fields:
-    """What a form sent, by name. A checkbox that is not ticked sends nothing."""
+    """The values of a submitted form, by name. A checkbox that is not ticked sends none."""
 
     values: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, content_type: str, body: bytes, most: int) -> "Fields":
-        """Raises ValueError for a body that is no form of at most ``most`` fields."""
+        """Raises ValueError unless the body is a form of at most ``most`` fields."""
         if content_type.partition(";")[0].strip().lower() != FORM:
             raise ValueError("no form")
         return cls(parse_qs(body.decode(), keep_blank_values=True, max_num_fields=most, errors="strict"))

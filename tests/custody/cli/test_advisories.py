@@ -39,7 +39,7 @@ def test_a_drill_is_signed_checked_taken_and_shown(desk, service, tmp_path):
     shown = service("advisory", "exposures", "DRILL-1").stdout
     assert "Treasury" in shown
     assert "none" in shown
-    assert "nothing was evacuated" in service("advisory", "report", "DRILL-1").stderr
+    assert "no evacuation was started" in service("advisory", "report", "DRILL-1").stderr
     start(desk, staff(desk), [key_of(desk, "carol")])
     desk.settle()
     old = service("advisory", "exposures", "DRILL-1").stdout.splitlines()[1]

@@ -48,5 +48,5 @@ def test_a_member_is_removed_after_a_yes(desk, service):
     desk.world.member(1, "dora@example.org")
     assert service("member", "remove", "dora@example.org", answers="n\n").exit_code == Exit.DECLINED
     told = service("member", "remove", "dora@example.org", answers="y\n")
-    assert told.stdout == "dora@example.org is no member any more.\n", told.output
+    assert told.stdout == "dora@example.org is no longer a member.\n", told.output
     assert "dora@example.org" not in {one.email for one in sdk(desk.world, "admin@example.org").members(1)}

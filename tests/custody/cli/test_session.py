@@ -173,7 +173,7 @@ def test_a_mistyped_code_is_asked_for_again(desk, custody):
 @pytest.mark.parametrize(
     ("change", "status", "sentence"),
     [
-        ({"CUSTODY_EMAIL": ""}, Exit.USAGE, "a service names its platform and its account"),
+        ({"CUSTODY_EMAIL": ""}, Exit.USAGE, "the platform or the account of the service is not named"),
         ({"CUSTODY_PASSWORD_FILE": "/nowhere/password"}, Exit.STATE, "holds no password"),
         ({"CUSTODY_EMAIL": EVE}, Exit.SIGNED_OUT, "is asked for a code"),
         ({"CUSTODY_PLATFORM": "http://custody.example"}, Exit.PLATFORM, "would send secrets in the clear"),

@@ -157,10 +157,10 @@ MAINNET = encode_address(foreign_script("mainnet"), Network.MAINNET)
 MISTAKES = [
     (["vault", "show", "Reserve"], Exit.NOT_DECIDED, "there is no vault 'Reserve'"),
     (["propose", "Treasury", "0.5", SHOP], Exit.USAGE, "write it with its unit, like 0.25BTC"),
-    (["propose", "Treasury", "0.123456789BTC", SHOP], Exit.USAGE, "is no amount"),
+    (["propose", "Treasury", "0.123456789BTC", SHOP], Exit.USAGE, "is not an amount"),
     (["propose", "Treasury", "0sats", SHOP, "--yes"], Exit.USAGE, "an amount of satoshis must be 1 or more"),
     (["propose", "Treasury", "1BTC", "Acm"], Exit.NOT_DECIDED, "there is no recipient 'Acm'"),
-    (["propose", "Treasury", "1BTC", SHOP[:-1]], Exit.NOT_DECIDED, "It is no address either"),
+    (["propose", "Treasury", "1BTC", SHOP[:-1]], Exit.NOT_DECIDED, "It is not an address either"),
     (["propose", "Treasury", "1BTC", MAINNET], Exit.NOT_DECIDED, "another network"),
     (["propose", "Treasury", "50BTC", SHOP, "--yes"], Exit.PLATFORM, "vault's limit: at most 10.00000000"),
     (["propose", "Treasury", "9BTC", SHOP, "--yes"], Exit.PLATFORM, "fund it first"),
