@@ -1,1 +1,1 @@
-"""Part of the house; see docs/understand/architecture.md."""
+"""The platform, its SDK and its command line; see docs/understand/architecture.md."""

@@ -1,9 +1,8 @@
-"""Signed lists of advisories: which devices' keys a flaw concerns, as their publisher says it.
-
+"""Signed lists of advisories: which devices' keys a flaw concerns, according to a publisher.
 A list is one line of canonical JSON (RFC 8785; the names are ASCII), signed by BIP-340 over a tagged hash of
-itself without the signature. It takes the place of the publisher's list before it, so a reader of the newest
-one has all that is in force. ``keys`` leads from a key that the reader trusts to the one that signs: each
-names the next, and signs for it. Where a list came from is no reason to believe it (ADR 32).
+itself without the signature. It replaces the publisher's previous list, so a reader of the newest one has all
+that is in force. ``keys`` is a chain from a key that the reader trusts to the one that signs: each key signs
+the next. Only the signature is trusted, never where the list came from (ADR 32).
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -28,13 +27,12 @@ from custody.schemas.faults import fault_place, fault_words
 from multisig.canonical_json import MAX_INTEGER, JsonError, JsonValue, canonical_json, parse_canonical
 from multisig.firmware import Span, Version, lines_of, numbers
 
-# Three times the list of known flaws that comes with the package; quoted, it is no longer than a body that
-# the platform takes.
+# Three times the list of known flaws in the package; as a JSON string it still fits a request body.
 MAX_BYTES: Final = 60_000
 MAX_ADVISORIES: Final = 200
 # A rotation each year for a lifetime; the reader verifies each.
 MAX_KEYS: Final = 64
-# A bound leaves room above every serial: no list could follow one with the highest.
+# Small enough that a publisher's next serial always fits an integer.
 MAX_SERIAL: Final = 2**32
 _LIST_TAG: Final = b"custody/advisory-list"
 _KEY_TAG: Final = b"custody/advisory-key"
@@ -42,7 +40,7 @@ _KEY_TAG: Final = b"custody/advisory-key"
 
 def _printable(text: str) -> str:
     if not text.isprintable():
-        raise ValueError("it is one line of characters that are shown")
+        raise ValueError("it is one line of printable characters")
     return text
 
 
@@ -58,7 +56,7 @@ def _is_moment(text: str) -> str:
 
 def _is_version(text: str) -> str:
     if numbers(text) is None:
-        raise ValueError("it is no version, such as 5.6.0")
+        raise ValueError("it is not a version, such as 5.6.0")
     return text
 
 
@@ -85,19 +83,19 @@ def moment_of(text: str) -> datetime:
 
 
 class AdvisoriesRefused(Exception):
-    """The list was not taken; what was held before stays. The sentence says what is wrong."""
+    """The list was refused, and the stored one stays. The message says why."""
 
 
 class MalformedAdvisories(AdvisoriesRefused):
-    """It is no list, or not in the one form that a list has."""
+    """It is not a list, or not in canonical form."""
 
 
 class UntrustedAdvisories(AdvisoriesRefused):
-    """No trusted key leads to its signature, or the signature is not good."""
+    """No trusted key leads to its signature, or the signature is invalid."""
 
 
 class OlderAdvisories(AdvisoriesRefused):
-    """It is older than what is held, or over. Taking it could hide a flaw that is known by now."""
+    """It is older than the stored list, or expired. Taking it could hide a flaw that is known by now."""
 
 
 # --- what a list says ---------------------------------------------------------------------------------------
@@ -121,7 +119,7 @@ class FirmwareSpan(_Strict):
 
 
 class DaySpan(_Strict):
-    """On which days a key was made: from ``from`` on, before ``before``. Null is no bound."""
+    """The days on which a key was made: from ``from``, before ``before``. Null is no bound."""
 
     start: Day | None = Field(alias="from")
     before: Day | None
@@ -137,10 +135,9 @@ class Concern(StrEnum):
 
 @dataclass(frozen=True)
 class KeyFacts:
-    """What is known of a key's device: as it said at the registration. None is not known.
-
-    ``made_on``: when the key was made, by its holder's word; ``registered_on``: it was there then at the
-    latest. Both YYYY-MM-DD.
+    """What the device said at the key's registration. None is unknown.
+    ``made_on``: when the key was made, according to its holder; ``registered_on``: the latest possible day.
+    Both YYYY-MM-DD.
     """
 
     maker: str | None
@@ -151,8 +148,8 @@ class KeyFacts:
 
 
 class Affected(_Strict):
-    """Keys on devices of a maker. ``models``: beginnings of model names, none means all. ``firmware``: at the
-    registration, none means every version.
+    """Keys on devices of a maker. ``models``: prefixes of model names; empty means all. ``firmware``: at the
+    registration; empty means every version.
     """
 
     maker: Maker
@@ -207,9 +204,8 @@ class Affected(_Strict):
 
 
 class Advisory(_Strict):
-    """``text`` tells the person what is wrong, ``advice`` what to do; ``sources`` are web pages.
-
-    ``drill``: nothing is wrong. It concerns vaults of test networks alone.
+    """``text`` says what is wrong, ``advice`` what to do; ``sources`` are web pages. ``drill``: an exercise;
+    it concerns only vaults on test networks.
     """
 
     id: AdvisoryId
@@ -242,7 +238,9 @@ class PublisherKey(_Strict):
 
 
 class AdvisoryList(_Strict):
-    """``serial`` grows with every list, over all of the publisher's keys. It is taken until ``expires``."""
+    """``serial`` grows with every list, over all of the publisher's keys. The list is accepted until
+    ``expires``.
+    """
 
     format: Literal[1]
     serial: Serial
@@ -316,10 +314,9 @@ def publish(
     after: AdvisoryList | None = None,
     former_secret: bytes | None = None,
 ) -> AdvisoryList:
-    """Signs what a publisher wrote: ``issued``, ``expires`` and ``advisories``.
-
-    ``after``: the list before it, for the serial and the keys. ``former_secret``: the one that signed that
-    list, where ``secret`` takes its place. Raises MalformedAdvisories, UntrustedAdvisories.
+    """Sign a publisher's draft: ``issued``, ``expires`` and ``advisories``. ``after``: the previous list, for
+    the serial and the keys. ``former_secret``: the key that signed it, where ``secret`` is a new one. Raises
+    MalformedAdvisories, UntrustedAdvisories.
     """
     if not isinstance(draft, dict) or draft.keys() != _WRITTEN:
         raise MalformedAdvisories(f"A draft has exactly these fields: {', '.join(sorted(_WRITTEN))}.")
@@ -327,7 +324,7 @@ def publish(
     keys = [PublisherKey(epoch=1, key=key)] if after is None else list(after.keys)
     if keys[-1].key != key:
         if former_secret is None or public_key_of(former_secret) != keys[-1].key:
-            raise UntrustedAdvisories("Another key signed the list before: name it, and it hands over.")
+            raise UntrustedAdvisories("Another key signed the previous list: give it as the former key.")
         last = PublisherKey(epoch=keys[-1].epoch + 1, key=key)
         signature = sign(former_secret, last.message(keys[-1].key), aux)
         keys.append(last.model_copy(update={"signature": signature}))
@@ -349,8 +346,8 @@ _WRITTEN: Final = frozenset({"issued", "expires", "advisories"})
 
 @dataclass(frozen=True)
 class Held:
-    """What is remembered of a publisher's newest list. ``root``: the configured key that led to it; ``key``:
-    the one that signed it, of ``epoch``; ``line``: the list itself.
+    """What is stored of a publisher's newest list. ``root``: the configured key that led to it; ``key``: the
+    one that signed it, of ``epoch``; ``line``: the list itself.
     """
 
     root: str
@@ -362,10 +359,10 @@ class Held:
 
     @property
     def replaced(self) -> frozenset[str]:
-        """The keys that have handed over, one to the next, until ``key``. What else the list names as its
-        keys may be another publisher's.
+        """The keys before ``key``, each of which signed the next. Any other key that the list names may be
+        another publisher's.
         """
-        # The keys alone: the rest may be of a form that is read no more.
+        # Only the keys: the rest may be in a format that is no longer read.
         told = cast("dict[str, list[JsonValue]]", parse_canonical(self.line))["keys"]
         keys = [PublisherKey.model_validate(each) for each in told]
         found = set[str]()
@@ -377,7 +374,7 @@ class Held:
 
 
 def read_list(data: bytes) -> AdvisoryList:
-    """The list that the bytes say, signed or not. Raises MalformedAdvisories."""
+    """Parse a list without checking its signatures. Raises MalformedAdvisories."""
     if len(data) > MAX_BYTES:
         raise MalformedAdvisories(f"The list has more than {MAX_BYTES} bytes.")
     line = data.removesuffix(b"\n")
@@ -397,9 +394,8 @@ def read_list(data: bytes) -> AdvisoryList:
 def believe(
     data: bytes, trusted: Collection[str], held: Iterable[Held], now: datetime
 ) -> tuple[AdvisoryList, Held]:
-    """The list, and what is to be remembered of it. ``trusted``: the configured keys, in hex; ``held``: what
-    was remembered before, of every publisher. A list that is held already comes back as it is.
-
+    """Verify a list; returns it and what is to be stored. ``trusted``: the configured keys, in hex; ``held``:
+    what is stored, of every publisher. A list that is stored already is returned unchanged.
     Raises MalformedAdvisories, UntrustedAdvisories, OlderAdvisories.
     """
     told, known = read_list(data), tuple(held)
@@ -414,7 +410,7 @@ def believe(
 
 
 def _anchor(told: AdvisoryList, trusted: Collection[str], known: Iterable[Held]) -> tuple[str, int]:
-    """The trusted root, and the place among the list's keys of the newest one that it has led to before."""
+    """The trusted root, and the index among the list's keys of the newest one that it has led to before."""
     places = {key.key: place for place, key in enumerate(told.keys)}
     followed = {held.root: held for held in known if held.root in trusted}
     for root in sorted(trusted, key=lambda key: places.get(key, MAX_KEYS)):
@@ -444,9 +440,8 @@ def _require_signed(told: AdvisoryList, place: int) -> None:
 
 
 def _require_not_replaced(chain: Sequence[PublisherKey], digest: str, known: Iterable[Held]) -> None:
-    """Of a publisher's keys that are known, the newest comes last, whichever of them is configured.
-
-    ``chain``: the list's keys from the one that is trusted on.
+    """A publisher's newest known key must be the last in the list, whichever of its keys is configured.
+    ``chain``: the list's keys from the trusted one on.
     """
     for held in known:
         if held.digest == digest:
@@ -458,7 +453,9 @@ def _require_not_replaced(chain: Sequence[PublisherKey], digest: str, known: Ite
 
 
 def _require_newer(told: AdvisoryList, known: Iterable[Held]) -> None:
-    """Compared with every list that a key of this one signed: also where another root is configured now."""
+    """Compares with every stored list that a key of this one signed, also where another root is configured
+    now.
+    """
     keys = {key.key for key in told.keys}
     for held in known:
         if held.key not in keys or held.digest == told.digest:

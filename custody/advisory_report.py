@@ -10,7 +10,7 @@ from custody.schemas.evacuations import Evacuation
 
 
 class Step(NamedTuple):
-    """``seconds``: since the advisory was taken. None is not there yet."""
+    """``seconds``: since the advisory was taken. None: not reached yet."""
 
     what: str
     at: datetime | None
@@ -24,7 +24,7 @@ class ReportedStep(Shape):
 
 
 class IncidentReport(Shape):
-    """``exposed_vaults``: now, as far as the reader sees them. ``left``: what was not swept, and why."""
+    """``exposed_vaults``: how many the reader sees now. ``left``: the vaults that were not swept, and why."""
 
     advisory: Label
     is_drill: bool
@@ -35,7 +35,6 @@ class IncidentReport(Shape):
 
 
 def steps(advisory: ShownAdvisory, evacuation: Evacuation) -> tuple[Step, ...]:
-    """In the order in which they happen."""
     moments = (
         ("the advisory was taken, and what it exposes was there", advisory.taken_at),
         ("the evacuation was asked for", evacuation.asked_at),
@@ -50,7 +49,7 @@ def steps(advisory: ShownAdvisory, evacuation: Evacuation) -> tuple[Step, ...]:
 def of_advisory(
     advisory: ShownAdvisory, exposed: Iterable[VaultExposure], found: Iterable[Evacuation]
 ) -> list[Evacuation]:
-    """Those of exposed vaults that were asked for after the advisory was taken, the first one first."""
+    """The evacuations of exposed vaults that were requested after the advisory was taken, oldest first."""
     ids = {each.vault_id for each in exposed}
     since = [
         each
@@ -75,7 +74,7 @@ def report(
 
 
 def words(seconds: int | None) -> str:
-    """``1 h 02 min 03 s``, or that it is not there yet."""
+    """``1 h 02 min 03 s``, or ``not yet``."""
     if seconds is None:
         return "not yet"
     hours, rest = divmod(seconds, 3_600)

@@ -1,4 +1,4 @@
-"""What a pending change would do, in words: its title, and each thing that it names."""
+"""A pending change in words: its title, and each field of the call."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -21,7 +21,7 @@ PERMISSION_WORDS: Final[Mapping[PermissionName, str]] = MappingProxyType(
         PermissionName.VIEW_LOGS: "Read the audit log",
     }
 )
-# In BTC; and what a limit's sentence tells beside it.
+# In BTC; and the fields that the sentence about a limit includes.
 _AMOUNTS: Final = ("transaction_limit", "new_transaction_limit")
 BESIDE_AMOUNT: Final = frozenset({"cycle_period", "cycle_day", "per_cycle"})
 
@@ -59,7 +59,6 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
         }.items()
     }
 )
-# What a field of such a call is called.
 FIELDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "name": "Name",
@@ -103,7 +102,7 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "plan_hash": "Plan",
     }
 )
-# What the fields mean that name a record.
+# Fields that hold the id of a record.
 _RECORDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "role_id": "a role",
@@ -116,7 +115,7 @@ _RECORDS: Final[Mapping[str, str]] = MappingProxyType(
         "key_id": "a key",
     }
 )
-# Who asks from where: the change's workspace is told beside it.
+# The caller's workspace and organisation: the change's workspace is shown apart.
 UNSAID: Final = frozenset(
     {"workspace_id", "workspace_context", "org_id", "creator_workspace_id", "creator_org_uuid"}
 )
@@ -136,7 +135,7 @@ def facts_of(change: Change) -> list[tuple[str, str]]:
 
 
 def _beside_now(change: Change, field: str, value: Any) -> str:
-    """What would be, beside what is in force, where the change tells that."""
+    """The new value, with the one in force where the change includes it."""
     is_limit = field in _AMOUNTS
     words = _limit_words(change, change.body) if is_limit else _words(change, field, value)
     if field not in change.in_force:
@@ -146,15 +145,15 @@ def _beside_now(change: Change, field: str, value: Any) -> str:
 
 
 def names_nothing(change: Change) -> bool:
-    """Whether a record that it names is not there any more."""
+    """Whether a record that it names no longer exists."""
     return any(field in _RECORDS and field not in change.names for field in change.body)
 
 
 def _limit_words(change: Change, limit: Mapping[str, Any]) -> str:
-    """The whole limit, of a body or of what is in force: a figure alone does not tell what it bounds."""
+    """The whole limit, of a body or of what is in force: an amount alone does not say what it bounds."""
     words = next(f"at most {Decimal(str(limit[field])):.8f} BTC" for field in _AMOUNTS if field in limit)
     is_vaults = change.path == "/api/v1/update-vault"
-    # A change that does not say leaves it as it is, which is not told of one that is over.
+    # Where the change leaves it out it stays; a change that has ended does not say what was in force.
     per_cycle = limit.get("per_cycle", change.in_force.get("per_cycle")) if is_vaults else True
     if per_cycle is None:
         return words
@@ -163,7 +162,7 @@ def _limit_words(change: Change, limit: Mapping[str, Any]) -> str:
 
 def _words(change: Change, field: str, value: Any) -> str:
     if field in _RECORDS:
-        return change.names.get(field, f"{_RECORDS[field]} that is not there any more")
+        return change.names.get(field, f"{_RECORDS[field]} that no longer exists")
     if isinstance(value, dict):
         # By exposed key, the member who takes its place.
         return (

@@ -1,10 +1,9 @@
-"""Children that end with their parent, however it ends.
-
-A program that is killed stops no children. So each child is given the read end of a pipe whose write end only
-its parent has: the kernel closes that end with the parent. The child then ends as by SIGTERM, or at once
-where it does not end in time. Linux's parent-death signal is no substitute: it is one system's, and is sent
-when the *thread* that started the child ends (prctl(2)). Device workers watch the channel to their bridge in
-the same way (``firmware_bridge.worker``).
+"""Child processes that end with their parent, however it ends.
+A program that is killed cannot stop its children. So each child inherits the read end of a pipe whose write
+end only the parent has: the kernel closes it when the parent ends. The child then gets SIGTERM, and exits at
+once if it does not end in time. Linux's parent-death signal is no substitute: other systems lack it, and it
+is sent when the *thread* that started the child ends (prctl(2)). Device workers watch the channel to their
+bridge in the same way (``firmware_bridge.worker``).
 """
 
 import os
@@ -15,11 +14,11 @@ import time
 from functools import cache
 from typing import Final
 
-# From SIGTERM until the process exits without further clean-up.
+# From SIGTERM until the process exits without clean-up.
 FAREWELL_SECONDS: Final = 10.0
 
 
-# Windows passes no descriptors on: there a child that outlives its parent ends when its work is done.
+# On Windows children inherit no descriptor: one that outlives its parent ends when its work is done.
 _NO_LINE: Final = -1
 
 
@@ -35,7 +34,7 @@ def line() -> int:
 
 
 def passed() -> tuple[int, ...]:
-    """What a child that runs ``command`` is given (``pass_fds``)."""
+    """The descriptors that a child inherits (``pass_fds``)."""
     return tuple(end for end in (line(),) if end != _NO_LINE)
 
 
@@ -48,7 +47,7 @@ def command(module: str, *arguments: str) -> list[str]:
 
 
 def _watch(end: int) -> None:
-    # Nothing is ever written: this returns when the other end is closed, also where that was before we began.
+    # Nothing is ever written: this returns when the other end is closed, or was closed before.
     os.read(end, 1)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(FAREWELL_SECONDS)

@@ -1,5 +1,5 @@
-"""An end to a whole exchange over a socket: time-outs of sockets and of httpx bound one read, and a server
-that drips bytes would hold its reader for ever.
+"""Time limits for a whole exchange over a socket. The time-outs of sockets and of httpx bound a single read:
+a server that sends a byte now and then would hold its reader for ever.
 """
 
 import socket
@@ -13,13 +13,13 @@ from weakref import WeakSet
 
 def _cut(line: socket.socket) -> None:
     with suppress(OSError):
-        # Not a TLS shutdown, which would wait for the other side.
+        # The socket's own shutdown: TLS's would wait for the other side.
         socket.socket.shutdown(line, socket.SHUT_RDWR)
 
 
 class Deadline:
-    """For one socket. Use as a context manager: when the seconds are over, the socket that is watched is shut
-    down, and its reader sees it end.
+    """For one socket, as a context manager: when the time is over, the watched socket is shut down, and its
+    reader sees the end of the stream.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -33,7 +33,7 @@ class Deadline:
         return time.monotonic() >= self._ends
 
     def left(self) -> float:
-        """Never 0: to a socket, that is no time-out."""
+        """Seconds. Never 0, which means no time-out to a socket."""
         return max(0.001, self._ends - time.monotonic())
 
     def __enter__(self) -> Self:
@@ -46,7 +46,7 @@ class Deadline:
             self._line.close()
 
     def watch(self, line: socket.socket) -> None:
-        """A handle of our own: TLS takes the other one over."""
+        """Watches a duplicate of the socket: TLS takes over the original."""
         self._line = line.dup()
 
     def _over(self) -> None:
@@ -54,7 +54,7 @@ class Deadline:
             _cut(self._line)
 
 
-# How httpcore tells of a connection, before and after TLS takes it over.
+# httpcore's trace events for a new connection, before and after TLS.
 _OPENED = frozenset(
     {
         "connection.connect_tcp.complete",
@@ -62,17 +62,15 @@ _OPENED = frozenset(
         "connection.start_tls.complete",
     }
 )
-# An exchange that is only slow meets the reader's own deadline first.
+# Longer than the reader's own deadline, which a merely slow exchange meets first.
 GRACE_SECONDS = 5.0
 
 
 class ExchangeDeadlines:
     """For an ``httpx.Client``: shuts down the connection of an exchange that exceeds its deadline.
-    Thread-safe.
-
-    Before an answer's head has come, httpx does not tell which open connection the exchange uses again: then
-    all connections of the client are shut down, which all lead to the same server. A caller whose other
-    exchanges must go on sends ``Connection: close``.
+    Thread-safe. Before the headers of a response, httpx does not say which open connection the exchange
+    reuses: then all connections of the client, all to the same server, are shut down. A caller whose other
+    exchanges must not be interrupted sends ``Connection: close``.
     """
 
     def __init__(self, grace: float = GRACE_SECONDS) -> None:
@@ -82,10 +80,10 @@ class ExchangeDeadlines:
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[dict[str, Any]]:
-        """The request's extensions, for an exchange that ends soon after that long.
+        """The request's extensions for an exchange of at most that long, and a grace period.
 
         Raises:
-            httpx.ReadTimeout: the server never came to an end.
+            httpx.ReadTimeout: the exchange took longer.
         """
         import httpx
 

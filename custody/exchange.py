@@ -1,9 +1,8 @@
-"""HTTP exchanges without I/O: a plan yields what to do next and is sent what came of it (ADR 7).
-
-What may be repeated, after which pause, how long an answer may take and how large it may be is decided here,
-for the platform's client, the daemon's client and ``signerd-hwi``. Each brings a transport; two shells drive
-the plans, one that waits and one that awaits. The standard library is enough: ``signerd-hwi`` starts anew for
-each question.
+"""HTTP exchanges without I/O: a plan is a generator that yields the next step and is sent its outcome (ADR
+7). Retries, pauses, time limits and the size of a response are decided here, for the platform's client, the
+daemon's client and ``signerd-hwi``. Each has its own transport; ``Waiting`` drives plans synchronously,
+``Awaiting`` in asyncio. Only the standard library is imported: ``signerd-hwi`` starts a process for each
+call.
 """
 
 import re
@@ -37,11 +36,9 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True)
 class Request:
-    """Yielded by a plan, it is sent, and a ``Reply`` or a ``NoAnswer`` comes back.
-
-    ``silence``: seconds between two pieces of the answer. ``whole``: seconds for all of the exchange.
-
-    A body or a header may hold a secret, and stays out of ``repr``.
+    """A step of a plan, whose outcome is a ``Reply`` or a ``NoAnswer``.
+    ``silence``: seconds between two pieces of the response. ``whole``: seconds for the whole exchange.
+    A body or a header may hold a secret, and is left out of ``repr``.
     """
 
     method: str
@@ -58,7 +55,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """``path``: of its request. ``headers``: by their names in lower case."""
+    """``path``: the request's. ``headers``: by their names in lower case."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -71,7 +68,7 @@ class Reply:
 
 
 class Why(Enum):
-    """Why there is no answer. ``ENDLESS``: the whole exchange took too long, and would again."""
+    """Why there is no response. ``ENDLESS``: the whole exchange took too long, and a retry would too."""
 
     NO_CONNECTION = "no connection"
     LATE = "late"
@@ -81,20 +78,19 @@ class Why(Enum):
 
 
 class NoAnswer(NamedTuple):
-    """``cause``: what the transport raised, or ``Unfit``."""
+    """``cause``: the transport's exception, or ``Unfit``."""
 
     why: Why
     cause: Exception
 
 
 class Unfit(Exception):
-    """An answer that is compressed or too large. It came, so that asking again would bring the same."""
+    """A response that is compressed or too large. It is not asked for again: it would be the same."""
 
 
 class Body:
-    """Collects the body of one answer, within its bounds. Raises Unfit.
-
-    A compressed answer is refused: its size is known only after unpacking, and no client asks for one.
+    """Collects the body of one response, within its bounds. Raises Unfit.
+    A compressed response is refused: no client asks for one, and its size is known only after unpacking.
     """
 
     def __init__(self, path: str, headers: Mapping[str, str]) -> None:
@@ -114,20 +110,19 @@ class Body:
         return bytes(self._bytes)
 
 
-# A text, or what stands between two values. A text without an end is one, too, so that every byte is looked
-# at once; the possessive marks keep no memory for a way back.
-# Not compiled here: that takes a millisecond, and few answers are large enough to be counted so.
+# A string, or a separator between values. An unterminated string matches too, so that every byte is looked at
+# once; the possessive quantifiers never backtrack. Compiled only when used: that takes a millisecond, and few
+# responses are large enough to need it.
 _TOKEN = rb'(?s:"(?:[^"\\]++|\\.?)*+"?|[,\[{])'
 
 
 def has_more_values(body: bytes | bytearray, most: int) -> bool:
-    """Whether a JSON text holds more than ``most`` values: counted before it is parsed, as three bytes of it
-    can take a hundred of memory. Linear in its length whatever it holds, also where it is no JSON.
+    """Whether a JSON text holds more than ``most`` values: counted before it is parsed, because three bytes
+    of it can take a hundred bytes of memory. Linear in its length, also where it is not JSON.
     """
     if sum(body.count(mark) for mark in b",[{") <= most:
         return False
-    # Some of them may stand inside a text, as in an export. An object's member has two texts beside its
-    # comma.
+    # Some of these marks may be inside strings. An object's member has two strings for each comma.
     separators = 0
     for number, token in enumerate(re.finditer(_TOKEN, body)):
         separators += not token[0].startswith(b'"')
@@ -137,13 +132,11 @@ def has_more_values(body: bytes | bytearray, most: int) -> bool:
 
 
 class Wait(NamedTuple):
-    """Wait before the next step."""
-
     seconds: float
 
 
 class Exclusive(NamedTuple):
-    """Run this plan while no other plan of the same client runs one."""
+    """Run this plan while no other plan of the same client runs an exclusive one."""
 
     plan: "Plan[None]"
 
@@ -154,7 +147,7 @@ Plan = Generator[Step, Outcome | None, Answer]
 
 
 def exchange(request: Request) -> Plan[Outcome]:
-    """The request, sent once."""
+    """Send the request once."""
     outcome = yield request
     assert outcome is not None, "something was sent"
     return outcome
@@ -163,8 +156,8 @@ def exchange(request: Request) -> Plan[Outcome]:
 def attempt(
     request: Request, *, repeatable: bool, jitter: Callable[[], float], now: Callable[[], float]
 ) -> Plan[Outcome]:
-    """The request; where that is safe, sent again after a pause while the server is busy or silent."""
-    # Here: ``signerd-hwi`` repeats nothing.
+    """Send the request; if it is repeatable, again after a pause while the server is busy or silent."""
+    # Imported here: ``signerd-hwi`` repeats nothing.
     from custody.pace import Backoff
 
     backoff = Backoff(jitter, first=FIRST_BACKOFF_SECONDS)
@@ -179,13 +172,13 @@ def attempt(
             return outcome
         if asked > LONGEST_RETRY_SECONDS:
             return outcome
-        # All clients that were asked to wait as long must not come back at the same moment.
+        # Jitter: clients that got the same Retry-After must not all come back at the same moment.
         yield Wait(max(asked * (1.0 + jitter()), backoff.next()))
     return (yield from exchange(request))
 
 
 def retry_after(reply: Reply, now: float) -> float | None:
-    """Seconds to wait, from either form of ``Retry-After`` (RFC 9110, section 10.2.3)."""
+    """The seconds of either form of ``Retry-After`` (RFC 9110, section 10.2.3)."""
     text = reply.headers.get("retry-after", "").strip()
     if not text:
         return None
@@ -198,14 +191,14 @@ def retry_after(reply: Reply, now: float) -> float | None:
 
 
 def is_success(reply: Reply) -> bool:
-    """Also where it says that nothing has changed."""
+    """2xx, or 304."""
     return (
         HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES or reply.status == HTTPStatus.NOT_MODIFIED
     )
 
 
 class Waiting(Generic[Core]):
-    """Runs plans in the caller's thread. ``core``: what the plans know of their client."""
+    """Runs plans in the caller's thread. ``core``: the client's state, passed to each plan."""
 
     def __init__(
         self, core: Core, perform: Callable[[Request], Outcome], sleep: Callable[[float], None]
@@ -235,7 +228,7 @@ class Waiting(Generic[Core]):
 
 
 class Awaiting(Generic[Core]):
-    """Runs plans in an asyncio task. As ``Waiting``."""
+    """``Waiting`` for asyncio."""
 
     def __init__(
         self,
@@ -243,7 +236,7 @@ class Awaiting(Generic[Core]):
         perform: Callable[[Request], Awaitable[Outcome]],
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
-        # Here: a program that waits does without an event loop.
+        # Imported here: a synchronous program needs no event loop.
         import asyncio
 
         self.core = core
@@ -271,10 +264,9 @@ class Awaiting(Generic[Core]):
 
 
 class method(Generic[Core, P, Answer]):  # noqa: N801 - reads as the decorator that it is
-    """A plan as a method: plain on a client that waits, awaitable on one that awaits, typed on both.
-
-    ``shown``: the function whose parameters ``help()`` shows, where it is not the plan. ``row``: the row of a
-    table of calls that it asks, where it asks a single one.
+    """A plan as a method: plain on a synchronous client, a coroutine on an asynchronous one, typed on both.
+    ``shown``: the function whose parameters ``help()`` shows, where it is not the plan. ``row``: the entry of
+    the table of calls that it makes, where it makes a single one.
     """
 
     def __init__(
@@ -302,6 +294,6 @@ class method(Generic[Core, P, Answer]):  # noqa: N801 - reads as the decorator t
             return client.run(self._plan(client.core, *args, **kwargs))
 
         bound.__doc__ = self.__doc__
-        # So that help() and a notebook show what the call takes; worked out only there.
+        # For help() and notebooks, which compute the signature only when asked.
         bound.__wrapped__ = self._shown or partial(self._plan, client.core)  # type: ignore[attr-defined]  # a function's own attribute
         return bound

@@ -1,4 +1,4 @@
-"""A lock on an open file, which the system gives up when the process ends, however it ends."""
+"""A lock on an open file, which the system releases when the process ends, however it ends."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def take(file: int, *, shared: bool = False) -> None:  # noqa: ARG001 - the other system's has it
-        """Raises OSError where another process holds it. Windows has no shared one: it is taken alone."""
+        """Raises OSError where another process holds it. Windows has no shared locks: it is exclusive."""
         os.lseek(file, 0, os.SEEK_SET)
         msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
 

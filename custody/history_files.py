@@ -1,4 +1,4 @@
-"""A vault's movements, coins and tokens as rows of a file for a spreadsheet (`custody.spreadsheets`)."""
+"""A vault's movements, coins and token movements as rows of a CSV file (`custody.spreadsheets`)."""
 
 import re
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ COIN_COLUMNS: Final = (
     "state", "amount (sats)", "amount (BTC)", "address", "change", "height", "first seen (UTC)", "proposal",
     "txid", "output",
 )  # fmt: skip
-# Of a token: as large as its supply may be.
+# A token's amount, as large as a supply may be.
 _FIGURE: Final = re.compile(r"-?[0-9]{1,100}(\.[0-9]{1,100})?")
 TOKEN_COLUMNS: Final = (
     "time (UTC)", "call", "ticker", "token", "amount", "holding", "amount (raw)", "holding (raw)", "decimals",
@@ -29,7 +29,7 @@ TOKEN_COLUMNS: Final = (
 
 
 def movement_cells(one: "VaultMovement") -> tuple[str, ...]:
-    """A row of the file. What stands for several outputs is separated by spaces, and names by semicolons."""
+    """A row of the file. Values of several outputs are separated by spaces, names by semicolons."""
     names = "; ".join(output.label or "" for output in one.outputs)
     return (
         _time(one.at),
@@ -55,7 +55,7 @@ def movement_cells(one: "VaultMovement") -> tuple[str, ...]:
 
 
 def _fiat_cells(fiat: "FiatValue | None") -> tuple[str, ...]:
-    """Their schema lets no text in."""
+    """Not neutralised: the schema admits no free text."""
     if fiat is None:
         return "", "", "", ""
     return fiat.amount, fiat.currency, fiat.rate, fiat.rate_date.isoformat()
@@ -91,12 +91,12 @@ def token_cells(one: "TokenMovement") -> tuple[str, ...]:
 
 
 def _figure(text: str) -> str:
-    """A number as it is, with its minus; whatever else stands in its place is words."""
+    """A number unchanged, with its minus; any other text is neutralised."""
     return text if _FIGURE.fullmatch(text) else neutralise(text)
 
 
 def btc(sats: int) -> str:
-    """As the API writes an amount, with a minus: ``-0.25000000``."""
+    """An amount as the API writes it, with a minus: ``-0.25000000``."""
     whole, fraction = divmod(abs(sats), SATS_PER_BTC)
     return f"{'-' if sats < 0 else ''}{whole}.{fraction:08d}"
 

@@ -1,5 +1,5 @@
-"""What a spending limit bounds, in the same words wherever one is shown: each payment by itself, or the sum
-of all payments of a week or a month.
+"""The words for what a spending limit bounds, wherever one is shown: each payment, or the sum of all payments
+of a week or a month.
 """
 
 from datetime import datetime
@@ -10,7 +10,7 @@ WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Satu
 
 
 def bounds(*, per_cycle: bool, period: str, day: int) -> str:
-    """Goes on after an amount: ``At most 0.5 BTC`` …"""
+    """The words after an amount, as in ``At most 0.5 BTC`` …"""
     return f"in all payments of {cycle_words(period, day)} together" if per_cycle else IN_EACH_PAYMENT
 
 
@@ -22,5 +22,5 @@ def cycle_words(period: str, day: int) -> str:
 
 
 def until(reset: datetime) -> str:
-    """The day on which a sum begins anew, at 00:00 UTC: ``1 December``."""
+    """The day on which a new cycle begins, at 00:00 UTC: ``1 December``."""
     return f"{reset.day} {reset:%B}"

@@ -1,22 +1,21 @@
 """What a person may type where a command takes an id: the id, the beginning of it, or a name.
-
-A name only finds an id, which is said before anything is done. An id that is whole always means itself,
-whatever bears its letters as a name.
+A command shows the id that a name stands for before it does anything. A whole id always means itself, even
+where another record has these letters as its name.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-# Fewer characters of an id are a slip of the finger.
+# Fewer characters of an id may be a typing mistake.
 LEAST: Final = 4
-# Of more that could be meant, so many are listed.
+# How many candidates the error about an ambiguous name lists.
 MOST_LISTED: Final = 8
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """``names``: each of them means it. ``words``: what it is, beside its id."""
+    """``names``: each of them finds it. ``words``: its description, shown beside the id."""
 
     id: str
     names: tuple[str, ...]
@@ -34,7 +33,7 @@ class Ambiguous(Exception):
 
 
 def named(given: str, candidates: Iterable[Candidate], kind: str) -> Candidate | None:
-    """The one that is meant; None where none is. Raises Ambiguous."""
+    """The candidate that ``given`` names, or None. Raises Ambiguous."""
     known = {candidate.id: candidate for candidate in candidates}
     if given in known:
         return known[given]

@@ -1,13 +1,11 @@
-"""How long to wait before the next try, and how often a caller may ask. The clock and the jitter are passed
-in.
-"""
+"""Backoff before a retry, and rate limits. The clock and the jitter are passed in."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 
 def no_jitter() -> float:
-    """The whole pause, every time: for a caller that has no others to keep out of step with."""
+    """The whole pause, every time: for a caller that is the only one."""
     return 1.0
 
 
@@ -21,7 +19,7 @@ class Backoff:
     _failures: int = 0
 
     def next(self) -> float:
-        # 2**32 is beyond any cap: the exponent must not grow for ever.
+        # 2**32 is beyond any cap, and the exponent must not grow for ever.
         ceiling = min(self.longest, self.first * 2.0 ** min(self._failures, 32))
         self._failures += 1
         return ceiling * (0.5 + self.jitter() / 2)
@@ -32,10 +30,8 @@ class Backoff:
 
 @dataclass
 class Bucket:
-    """A token bucket: ``size`` tokens at most, and ``per_second`` new ones. ``at``: when it was last filled,
-    seconds.
-
-    ``level`` is below 0 where a request cost more than there was.
+    """A token bucket of ``size`` tokens, refilled with ``per_second``. ``at``: when it was last filled, in
+    seconds. ``level`` is below 0 after a request that cost more than there was.
     """
 
     size: float
@@ -48,11 +44,11 @@ class Bucket:
         return cls(size, per_second, now, size)
 
     def fill(self, now: float) -> "Bucket":
-        """A clock that was set back fills nothing, and takes nothing away."""
+        """A clock that was set back neither fills nor empties it."""
         self.level = min(self.size, self.level + max(0.0, now - self.at) * self.per_second)
         self.at = now
         return self
 
     def seconds_until(self, tokens: float) -> float:
-        """Until that many are there; 0 where they are."""
+        """0 where there are that many already."""
         return max(0.0, tokens - self.level) / self.per_second

@@ -1,4 +1,4 @@
-"""What a status is called on the wire, alike on every Python: 3.13 took RFC 9110's words for two of them."""
+"""The reason phrases of HTTP statuses, the same on every Python: 3.13 changed two of them to RFC 9110's."""
 
 from collections.abc import Mapping
 from http import HTTPStatus

@@ -50,7 +50,7 @@ def folder_fault(path: Path) -> str | None:
 
 
 def read_bounded(path: Path, most: int) -> bytes:
-    """What a file holds, whoever may read it. Raises OSError: EFBIG where it has more than ``most`` bytes."""
+    """A file's content, whatever its mode. Raises OSError: EFBIG where it has more than ``most`` bytes."""
     with path.open("rb") as file:
         found = file.read(most + 1)
     if len(found) > most:

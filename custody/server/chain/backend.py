@@ -35,7 +35,7 @@ class Spend:
 class FoundOutput:
     """An output that pays a watched script. `height` and `block_hash` are None while unconfirmed.
 
-    `raw`: the bytes of the transaction that made it, where the backend has them at hand.
+    `raw`: the bytes of the transaction that created it, where the backend has just read them.
     """
 
     outpoint: OutPoint
@@ -59,9 +59,8 @@ class ChainTransaction:
 
 @dataclass(frozen=True)
 class DataTransaction:
-    """A transaction of which an output pushes data that begins with what was asked for.
-
-    `position`: its place in the block. `caller`: the output script that its first input spends.
+    """A transaction with an output that pushes data with the requested prefix.
+    `position`: its index in the block. `caller`: the output script that its first input spends.
     """
 
     position: int
@@ -71,8 +70,8 @@ class DataTransaction:
 
 @dataclass(frozen=True)
 class DataBlock:
-    """A block of the best chain: its parent's hash in display order, and what carries such data, in the
-    block's order.
+    """A block of the best chain: its parent's hash in display order, and its transactions with such data, in
+    the block's order.
     """
 
     ref: BlockRef
@@ -81,9 +80,8 @@ class DataBlock:
 
 
 class RefusalCode(StrEnum):
-    """Why a transaction is not taken. `MISSING_INPUTS` and `NON_FINAL` may heal by themselves.
-
-    `POLICY` is a valid transaction that this one node does not relay, for a rule or a trouble of its own.
+    """Why a transaction is refused. `MISSING_INPUTS` and `NON_FINAL` may pass by themselves.
+    `POLICY` is a valid transaction that this node does not relay, for a rule or a problem of its own.
     """
 
     MISSING_INPUTS = "missing-inputs"
@@ -115,7 +113,7 @@ class AlreadyKnown:
 
 @dataclass(frozen=True)
 class Refused:
-    """It is not taken, and why, in the backend's words."""
+    """`reason`: in the backend's words."""
 
     txid: str
     code: RefusalCode
@@ -163,7 +161,7 @@ class ChainBackend(Protocol):
         ...
 
     def broadcast(self, transaction: Transaction) -> Outcome:
-        """Hand it to the network. Safe to repeat."""
+        """Send it to the network. Safe to repeat."""
         ...
 
     def fee_estimate(self, target_blocks: int) -> FeeRate | None:

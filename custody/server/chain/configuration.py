@@ -39,14 +39,14 @@ class Kind(StrEnum):
     ESPLORA = "esplora"
 
 
-# What has a URL, and may index tokens.
+# Backends with a URL, which may index tokens.
 REMOTE = tuple(kind for kind in Kind if kind is not Kind.EMBEDDED)
 REMOTE_WORDS = " or ".join(f"{kind}:…" for kind in REMOTE)
 OpenBackend = EmbeddedChain | CoreBackend | EsploraBackend
 
 
 class ChainMisconfigured(Misconfigured):
-    """A setting that makes no sense. No value is repeated: one may hold a password (P49)."""
+    """An invalid setting. Messages repeat no value: it may hold a password (P49)."""
 
     hint = "Correct it and start again. The page 'The chain' of the documentation has the settings."
 
@@ -72,8 +72,8 @@ class ChainSource:
         return self.kind is Kind.EMBEDDED
 
 
-# A signet is the chain of its operator (BIP-325), so a private one is no disguise; its addresses read as
-# those that devices show.
+# A signet is its operator's own chain (BIP-325), so a private one is legitimate; devices show its addresses
+# as the platform does.
 EMBEDDABLE = (Network.REGTEST, Network.SIGNET)
 EMBEDDED_REGTEST = ChainSource(Network.REGTEST, Kind.EMBEDDED, SecretStr(""))
 
@@ -87,14 +87,13 @@ def read_sources(environment: Mapping[str, str]) -> dict[Network, ChainSource]:
     sources = (_read_source(network, given) for network in Network)
     found = {source.network: source for source in sources if source is not None}
     if sum(source.is_embedded for source in found.values()) > 1:
-        raise ChainMisconfigured("One network can be embedded: there is one embedded chain.")
+        raise ChainMisconfigured("Only one network can be embedded.")
     return found or {Network.REGTEST: EMBEDDED_REGTEST}
 
 
 def open_backend(source: ChainSource, *, folder: Path, clock: Callable[[], float]) -> OpenBackend:
-    """Nothing is sent yet: a node that is down stops no server. The embedded chain lives in `folder`.
-
-    Raises ChainUnavailable where that is in use by another program.
+    """Sends nothing yet: the server also starts while a node is down. The embedded chain is in `folder`.
+    Raises ChainUnavailable where another program uses that.
     """
     url = source.url.get_secret_value()
     match source.kind:
@@ -218,9 +217,8 @@ def _rpc_url(network: Network, name: str, address: str, *, allows_http: bool) ->
         )
     if parts.scheme == "http" and not _is_loopback(host) and not allows_http:
         raise ChainMisconfigured(
-            f"{name} would send the node's password across the network in the clear, for everybody on the "
-            "way. Use "
-            f"https or a tunnel, or set {name}_ALLOW_HTTP=yes where the way is your own."
+            f"{name} would send the node's password over the network without encryption. Use https or a "
+            f"tunnel, or set {name}_ALLOW_HTTP=yes if the network is your own."
         )
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 

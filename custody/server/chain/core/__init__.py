@@ -1,4 +1,4 @@
-"""A Bitcoin Core node, asked over its JSON-RPC, without a wallet."""
+"""A Bitcoin Core node over JSON-RPC, without a wallet."""
 
 from custody.server.chain.core.backend import CoreBackend
 from custody.server.chain.core.rpc import CookieFile, Credentials, Password

@@ -59,11 +59,11 @@ from multisig.units import SATS_PER_BTC, FeeRate
 MAX_FEE_RATE, MAX_BURNT = "0.10", "0"
 # Core's estimator knows targets up to a week.
 MAX_TARGET = 1_008
-# A chain that moves on at every look is not followed but asked again later.
+# Where the tip changes during each of these reads, the caller tries again later.
 MAX_LOOKS = 3
 # How long a thread waits for another thread's scan.
 LOCK_SECONDS = 120.0
-# What it says of the transaction, not of the call.
+# Errors about the transaction, not about the call.
 VERDICTS = (TRANSACTION_ERROR, TRANSACTION_REJECTED, DESERIALIZATION)
 
 
@@ -169,7 +169,7 @@ class CoreBackend:
             case Refused() | AlreadyKnown(confirmed=True):
                 return outcome
             case _:
-                # What waits already is announced to the peers once more.
+                # A transaction in the mempool already is announced to the peers again.
                 return self._send(transaction) or outcome
 
     def fee_estimate(self, target_blocks: int) -> FeeRate | None:
@@ -180,7 +180,7 @@ class CoreBackend:
         rate = object_of(self._node.value(answer, "estimatesmartfee")).get("feerate")
         return None if rate is None else _fee_rate(rate)
 
-    # What the best chain and the mempool show of scripts
+    # Outputs of scripts, in the best chain and the mempool
 
     @contextmanager
     def _looking(self) -> Iterator[None]:
@@ -197,10 +197,10 @@ class CoreBackend:
                 return self._look_once(wanted)
             except ChainMoved:
                 continue
-        raise ChainUnavailable("The node's best chain changes at every look.")
+        raise ChainUnavailable("The node's best chain changed at every try. Ask again.")
 
     def _look_once(self, wanted: frozenset[bytes]) -> tuple[FoundOutput, ...]:
-        """All of it as of one tip."""
+        """Everything as of one tip."""
         tip = self._node.tip()
         self._follower.catch_up(tip, wanted)
         confirmed = tuple(self._follower.history.coins)
@@ -254,15 +254,15 @@ class CoreBackend:
             if known is not None:
                 return AlreadyKnown(transaction.txid, confirmed=known.height is not None)
         if code is RefusalCode.INVALID_SCRIPT and self._is_valid(transaction):
-            # Since release 30 the node has one word for consensus and for its own rules, and only the first
-            # is final: the coins of a valid payment that is signed must stay locked.
+            # Since release 30 the node gives one reason for consensus and for its own policy. Only a breach
+            # of consensus is final: the coins of a valid signed payment must stay locked.
             code = RefusalCode.POLICY
         if says_known(reason):
             raise ChainUnavailable("The node knows the transaction, and then it does not. Ask again.")
         return Refused(transaction.txid, code, reason or "refused without a reason")
 
     def _is_valid(self, transaction: Transaction) -> bool:
-        """Whether consensus allows its scripts, by Core's engine in this process."""
+        """Whether its scripts are valid by consensus, according to Core's engine in this process."""
         sources = {txin.outpoint.txid: self.transaction(txin.outpoint.txid) for txin in transaction.inputs}
         try:
             verify_transaction(transaction, [_spent(sources, txin.outpoint) for txin in transaction.inputs])
@@ -274,7 +274,7 @@ class CoreBackend:
 def _spent(sources: Mapping[str, ChainTransaction | None], outpoint: OutPoint) -> TxOut:
     source = sources[outpoint.txid]
     if source is None or outpoint.vout >= len(source.transaction.outputs):
-        raise ChainUnavailable("The node judges a script and does not know the coin behind it. Ask again.")
+        raise ChainUnavailable("The node refused a script of a coin that it does not know. Ask again.")
     return source.transaction.outputs[outpoint.vout]
 
 
@@ -290,7 +290,7 @@ def _fee_rate(rate: Any) -> FeeRate | None:
 
 
 def _as_shown(coin: FoundOutput, spends: Mapping[OutPoint, str], recent: Mapping[str, bytes]) -> FoundOutput:
-    """With what spends it in the mempool, and with the bytes of its transaction if it was read lately."""
+    """Adds the mempool transaction that spends it, and the bytes of its own if they were read lately."""
     if coin.outpoint in spends:
         coin = replace(coin, spent=Spend(spends[coin.outpoint], None))
     raw = recent.get(coin.outpoint.txid)

@@ -17,7 +17,7 @@ from custody.server.domain.errors import ChainUnavailable
 from multisig.raw_transactions import RawTransaction
 from multisig.transaction import OutPoint
 
-# Whose deposits' bytes are kept for the caller, who stores them: a block has 4 MB at most.
+# Deposits' bytes of this many blocks are kept for the caller, who stores them: a block has at most 4 MB.
 RECENT_BLOCKS = 6
 
 
@@ -41,12 +41,12 @@ class History:
 
     @property
     def recent(self) -> dict[str, bytes]:
-        """By txid, the bytes of those that made coins in the blocks that were read last."""
+        """The bytes of the transactions that created coins in the last blocks, by txid."""
         return {txid: raw for block in self._recent for txid, raw in block.items()}
 
     def lacks(self, scripts: frozenset[bytes]) -> frozenset[bytes]:
-        """Those of them that it does not follow yet. At each look it is asked of the same set, which may be
-        large: that is not compared again.
+        """The scripts that it does not follow yet. Callers pass the same, possibly large set each time: it is
+        not compared again.
         """
         if scripts is self._asked:
             return frozenset()
@@ -55,7 +55,7 @@ class History:
         return missing
 
     def connect(self, height: int, block: Block) -> None:
-        """A block in ascending order; those between may be left out where they do not touch the scripts."""
+        """Blocks come in ascending order; those that do not touch the scripts may be left out."""
         self._recent.append({})
         for position, raw in enumerate(block.transactions):
             if position:
@@ -78,7 +78,7 @@ class History:
         self.read_to(height, block_hash)
 
     def merge(self, other: "History") -> None:
-        """Take over other scripts, which were read to the same block."""
+        """Add other scripts, which were read to the same block."""
         self.scripts |= other.scripts
         self._coins |= {coin.outpoint.serialize(): coin for coin in other.coins}
 
@@ -106,17 +106,17 @@ def _unspent_after(coin: FoundOutput, height: int) -> FoundOutput:
 
 # Up to so many blocks are read whole; more are scanned by their filters first.
 SHORT = 24
-# A scan stops short of the tip: the filter index follows the blocks, and may be a moment behind them.
+# A scan stops short of the tip: the filter index may be a moment behind the blocks.
 UNSETTLED = 6
 BLOCKS_PER_SCAN = 10_000
-# Hashes kept for finding where a reorganisation began; a deeper one is met by reading everything again.
+# Hashes kept to find where a reorganisation began; after a deeper one everything is read again.
 KEPT_HASHES = 144
-# After this long a look stops, and the next one goes on from there.
+# A call stops after this long, and the next one goes on from there.
 LOOK_SECONDS = 60.0
 
 
 class Follower:
-    """One thread at a time. `first` is the height below which nothing of ours can be."""
+    """One thread at a time. `first` is the height below which no script of ours was paid."""
 
     def __init__(self, node: Node, clock: Callable[[], float], first: int = 0) -> None:
         self._node = node
@@ -148,7 +148,7 @@ class Follower:
             self._backfill = None
 
     def _settle(self, tip: BlockRef) -> None:
-        """Back to the last block that is still on the best chain, and the hashes of those up to the tip."""
+        """Roll back to the last block that is still on the best chain, and read the hashes up to the tip."""
         if self._hashes and (max(self._hashes) > tip.height or self._hashes.get(tip.height) != tip.hash):
             self._undo(self._fork())
         self._remember(tip)
@@ -172,7 +172,7 @@ class Follower:
         kept = range(max(0, tip.height - KEPT_HASHES + 1), tip.height + 1)
         new = [height for height in kept if height not in self._hashes]
         if new:
-            # The last known one first and the tip last: where both stand, so does all in between.
+            # The last known block first and the tip last: if both are right, so is every one between.
             known = [max(self._hashes)] if self._hashes else []
             found = self._node.hashes_at([*known, *new])
             if found[-1] != tip.hash or [self._hashes[height] for height in known] != list(
@@ -203,7 +203,7 @@ class Follower:
     def _read(self, history: History, block_hash: str) -> None:
         block = self._node.block(block_hash)
         if history.anchor is not None and block.previous != history.anchor:
-            # What was kept is of another chain, and nothing tells since when.
+            # The stored history is of another branch, and where they fork is unknown.
             self._undo(None)
             raise _moved()
         history.connect(history.next, block)

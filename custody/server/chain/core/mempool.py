@@ -1,9 +1,7 @@
-"""What waits in the node's mempool and pays one of our scripts.
-
-A look asks for the list of txids and fetches only those that it never saw. Of a transaction that is not ours
-eight bytes for each output are kept, so that scripts which come later are found among what was examined
-already: some hundred bytes for each transaction that waits, and there are no more of those than the node
-itself holds.
+"""Transactions of the node's mempool that pay one of our scripts. Each call asks for the list of txids and
+fetches only new ones. For a transaction that is not ours eight bytes of each output are kept, so that a
+script which is added later is found among them: some hundred bytes for each transaction, and no more
+transactions than the node itself holds.
 """
 
 from array import array
@@ -15,11 +13,11 @@ from custody.server.chain.core.node import TRANSACTIONS_PER_CALL, Node
 from custody.server.domain.errors import ChainUnavailable
 from multisig.transaction import OutPoint, Transaction
 
-# Mainnet's mempool changes with every look. From so many transactions on the list, megabytes of it, is asked
-# for only every few seconds; a new block and a new script do not wait.
+# Mainnet's mempool changes all the time. With this many transactions the list, which takes megabytes, is
+# fetched only every few seconds, or at once after a new block or script.
 MANY = 5_000
 MANY_SECONDS = 5.0
-# The first look at a full mempool takes longer, and is continued by the next.
+# The first read of a full mempool takes longer, and the next call continues it.
 LOOK_SECONDS = 30.0
 
 
@@ -29,7 +27,7 @@ class MempoolView:
     def __init__(self, node: Node, clock: Callable[[], float]) -> None:
         self._node = node
         self._clock = clock
-        # Of each output's script Python's own hash, with a new key in each process (SipHash): an attacker
+        # Python's hash of each output's script. It has a random key in each process (SipHash), so an attacker
         # cannot construct collisions.
         self._examined: dict[str, bytes] = {}
         self._paying: dict[str, tuple[FoundOutput, ...]] = {}
@@ -45,7 +43,7 @@ class MempoolView:
         Raises ChainUnavailable.
         """
         now = self._clock()
-        # At each look it is asked for the same set, which may be large: that is not compared again.
+        # Callers pass the same, possibly large set each time: it is not compared again.
         new = frozenset() if scripts is self._asked else scripts - self._scripts
         recent = self._tip == tip and not new and now < self._looked_at + MANY_SECONDS
         if not (recent and len(self._examined) >= MANY):

@@ -1,8 +1,6 @@
-"""The node's answers as values, each from a node that is the right one and up to date.
-
-`getblockchaininfo` and `getindexinfo` travel with every question, in the same request: a node that was
-exchanged, started again, or fell behind since the last one is never believed. Its chain is compared with the
-one configured and nothing is inferred.
+"""The node's answers as values, each only from the right node, and while it is up to date.
+Every request includes `getblockchaininfo` and `getindexinfo`, so that a node that was exchanged, restarted or
+fell behind since the last request is noticed. Its chain must be the configured one.
 """
 
 import re
@@ -23,7 +21,7 @@ _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 def garbled(what: str) -> ChainUnavailable:
     return ChainUnavailable(
-        f"The node's answer makes no sense ({what}). Check its address, and what is in between."
+        f"The node's answer is malformed ({what}). Check its address, and any proxy before it."
     )
 
 
@@ -76,10 +74,10 @@ CHAIN_NAMES = {
     Network.SIGNET: "signet",
     Network.REGTEST: "regtest",
 }
-# A header comes before its block. More than a few without theirs, and the node is catching up or was cut off.
+# Headers arrive before blocks. With more headers than this ahead, the node is catching up or was cut off.
 MAX_BLOCKS_BEHIND = 3
 TXINDEX, FILTERINDEX = "txindex", "basic block filter index"
-# What one scanblocks may take: ten thousand filters of mainnet's full blocks are 200 MB to read.
+# For one scanblocks: ten thousand filters of mainnet's full blocks are 200 MB to read.
 SCAN_SECONDS = 120.0
 KEPT_HEADERS = 4_096
 OUTPOINTS_PER_CALL = 1_000
@@ -107,7 +105,7 @@ class Node:
         self._rpc.close()
 
     def ask(self, *calls: Call, seconds: float | None = None) -> tuple[Any, ...]:
-        """The answers of a node that may be believed, each a JSON value or Failed."""
+        """The answers, each a JSON value or Failed, of a node that is the right one and up to date."""
         return self._ask(calls, seconds)[2:]
 
     def _ask(self, calls: Sequence[Call], seconds: float | None = None) -> tuple[Any, ...]:
@@ -121,7 +119,7 @@ class Node:
         return BlockRef(count_in(info, "blocks"), hash_of(info.get("bestblockhash")), count_in(info, "time"))
 
     def hashes_at(self, heights: Sequence[int]) -> tuple[str | None, ...]:
-        """Of the best chain's blocks, None above its tip."""
+        """Hashes of the best chain's blocks; None above its tip."""
         answers = self.ask(*(Call("getblockhash", (height,)) for height in heights))
         return tuple(self._hash_or_none(answer) for answer in answers)
 
@@ -158,7 +156,7 @@ class Node:
         if isinstance(answer, Failed) and answer.code == INVALID_PARAMETER:
             raise ChainUnavailable(f"{self._name} does not scan its blocks now: {answer.message}")
         found = self.value(answer, "scanblocks")
-        # A filter that is not built yet is passed over in silence.
+        # scanblocks silently skips blocks whose filter is not built yet.
         if count_in(object_of(indexes).get(FILTERINDEX), "best_block_height") < last:
             raise ChainUnavailable(f"{self._name}'s block filter index is behind its blocks. It catches up.")
         self._require_scanned(found, first, last)
@@ -177,7 +175,7 @@ class Node:
         )
 
     def outputs(self, outpoints: Sequence[OutPoint]) -> tuple[TxOut, ...]:
-        """The outputs at these places, spent or not: the node has the transaction index."""
+        """The outputs, spent or not: the node has the transaction index."""
         found: dict[str, Transaction] = {}
         wanted = sorted({outpoint.txid for outpoint in outpoints})
         for start in range(0, len(wanted), TRANSACTIONS_PER_CALL):
@@ -190,7 +188,7 @@ class Node:
         return tuple(_output(found[outpoint.txid], outpoint) for outpoint in outpoints)
 
     def spenders(self, outpoints: Sequence[OutPoint]) -> dict[OutPoint, str]:
-        """Of those that a transaction in the mempool spends, its txid."""
+        """The txid of the mempool transaction that spends each; absent where none does."""
         found: dict[OutPoint, str] = {}
         for start in range(0, len(outpoints), OUTPOINTS_PER_CALL):
             some = outpoints[start : start + OUTPOINTS_PER_CALL]
@@ -247,7 +245,7 @@ class Node:
     def _require_scanned(self, found: Any, first: int, last: int) -> None:
         whole = object_of(found).get("completed") is True
         if not whole or (found.get("from_height"), found.get("to_height")) != (first, last):
-            raise ChainUnavailable(f"{self._name} broke its scan of the blocks off. It is asked again.")
+            raise ChainUnavailable(f"{self._name} did not finish its scan of the blocks. It is asked again.")
 
 
 def _output(transaction: Transaction, outpoint: OutPoint) -> TxOut:

@@ -1,8 +1,6 @@
-"""JSON-RPC over HTTP as bitcoind speaks it: batches, deadlines, bounded answers, and words for everything
-that fails.
-
-A call's own failure is a value, because often it is the answer ("no such transaction"). Every other failure
-raises ChainUnavailable, whose sentence says what to do. (Core: httprpc.cpp, rpc/protocol.h.)
+"""bitcoind's JSON-RPC over HTTP: batches, deadlines, bounded responses, and a sentence for every failure.
+An RPC error is a value, because often it is the answer ("no such transaction"). Any other failure raises
+ChainUnavailable, whose sentence says what to do. (Core: httprpc.cpp, rpc/protocol.h.)
 """
 
 import json
@@ -27,10 +25,10 @@ MAX_COOKIE_BYTES = 1_024
 
 
 class Credentials(Protocol):
-    """What HTTP's basic authentication asks for (RFC 7617)."""
+    """User and password for HTTP basic authentication (RFC 7617)."""
 
     def read(self) -> tuple[str, str]:
-        """User and password as they are now. Raises ChainUnavailable."""
+        """The current user and password. Raises ChainUnavailable."""
         ...
 
     @property
@@ -41,7 +39,7 @@ class Credentials(Protocol):
 
 @dataclass(frozen=True)
 class Password:
-    """A user of the node's `rpcauth`."""
+    """A user of the node's `rpcauth` setting."""
 
     user: str
     password: SecretStr = field(repr=False)
@@ -53,7 +51,7 @@ class Password:
 
 @dataclass(frozen=True)
 class CookieFile:
-    """The node's cookie file, which is another one after each of its starts."""
+    """The node's cookie file, which the node rewrites at each start."""
 
     path: Path
     hint: str = "Check that the cookie file is this node's."
@@ -80,7 +78,7 @@ ANSWER_SECONDS = 30.0
 # standard size are eighty million.
 MAX_ANSWER_BYTES = 128 * 1024 * 1024
 MAX_WORDS = 200
-# bitcoind closes a connection that was idle for 30 seconds (-rpcservertimeout): we let go of it first.
+# bitcoind closes a connection that was idle for 30 seconds (-rpcservertimeout): we close it first.
 KEEPALIVE_SECONDS = 15.0
 # Its work queue holds 16 calls by default, 64 in later releases (-rpcworkqueue), and others ask it too.
 MAX_CONNECTIONS = 8
@@ -106,14 +104,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Failed:
-    """The node's "no" to one call, in its words."""
+    """The node's error for one call, in its words."""
 
     code: int
     message: str
 
 
 class Rpc:
-    """Thread-safe. `name` is how errors call the node; its address is not theirs to tell."""
+    """Thread-safe. `name` is the node's name in errors, which never show its address."""
 
     def __init__(
         self,
@@ -143,9 +141,8 @@ class Rpc:
         self._http.close()
 
     def ask(self, *calls: Call, seconds: float | None = None) -> tuple[Any, ...]:
-        """The answers in order, each a JSON value or Failed; all calls travel in one request.
-
-        The node carries them out one after the other, in one process. Raises ChainUnavailable.
+        """The answers in order, each a JSON value or Failed; all calls are one batch, which the node
+        processes in order. Raises ChainUnavailable.
         """
         body = json.dumps(
             [
@@ -155,7 +152,7 @@ class Rpc:
         ).encode()
         status, content = self._send(body, seconds or self._seconds)
         if status == HTTPStatus.UNAUTHORIZED:
-            # A node that was started again has another cookie.
+            # A restarted node has another cookie.
             self._known = None
             status, content = self._send(body, seconds or self._seconds)
         self._require_answered(status)
@@ -174,7 +171,7 @@ class Rpc:
             return response.status_code, self._read_body(response, deadline)
 
     def _read_body(self, response: httpx.Response, deadline: float) -> bytes:
-        """Raw, so that nothing is unpacked; httpx's own time-out starts again with every piece."""
+        """Raw bytes, without decompression. httpx's own time-out starts again with every piece."""
         content = bytearray()
         for piece in response.iter_raw():
             content += piece
@@ -199,9 +196,9 @@ class Rpc:
                 f"{self._name} does not answer in time. See whether it is up and what keeps it busy."
             ) from error
         except RuntimeError as error:
-            # httpx's own word for it; a request may still be under way when the server stops.
+            # httpx's error for a closed client: a request may still be under way when the server stops.
             raise ChainUnavailable(
-                f"The way to {self._name[:1].lower()}{self._name[1:]} is closed."
+                f"The connection to {self._name[:1].lower()}{self._name[1:]} is closed."
             ) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ChainUnavailable(
@@ -281,6 +278,6 @@ def _failure(reply: dict[str, Any]) -> Failed | None:
 
 
 def tidy(words: object) -> str:
-    """A node's words on one line, at most so many."""
+    """A node's message on one line, cut to MAX_WORDS characters."""
     text = words if isinstance(words, str) else ""
     return "".join(letter if letter.isprintable() else " " for letter in text[:MAX_WORDS]).strip()

@@ -104,7 +104,7 @@ def test_a_password_crosses_no_network_in_the_clear_unless_somebody_says_so(host
         (LOCAL | {f"{MAINNET}_COKIE": "x"}, "COKIE is not a setting"),
         ({MAINNET: "embedded"}, "embedded chain is regtest or a signet of its own"),
         ({"CUSTODY_CHAIN_TESTNET4": "embedded"}, "embedded chain is regtest or a signet of its own"),
-        (dict.fromkeys(("CUSTODY_CHAIN_REGTEST", SIGNET), "embedded"), "One network can be embedded"),
+        (dict.fromkeys(("CUSTODY_CHAIN_REGTEST", SIGNET), "embedded"), "Only one network can be embedded"),
         ({"CUSTODY_CHAIN_REGTEST": "embedded:somewhere"}, "has no address"),
         ({SIGNET: "embedded", f"{SIGNET}_BLOCK_SECONDS": "0"}, "a number from 1 to 3600"),
         (NAMED | {f"{MAINNET}_BLOCK_SECONDS": "5"}, "belongs to .*=embedded"),
