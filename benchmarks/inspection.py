@@ -20,8 +20,8 @@ SIZES = ((1, 1), (10, 10), (100, 1), (100, 100), (1_000, 1), (1_000, 1_000), (2_
 INPUT_SATS = 100_000
 # The last size is beyond what is ever accepted (1,000 inputs): only this benchmark lets it in,
 # to see whether the cost stays linear.
-DOOR = PsbtLimits()
-WIDER = PsbtLimits(max_bytes=8 * 1024 * 1024, max_inputs=2_000, max_outputs=DOOR.max_outputs)
+LIMITS = PsbtLimits()
+WIDER_LIMITS = PsbtLimits(max_bytes=8 * 1024 * 1024, max_inputs=2_000, max_outputs=LIMITS.max_outputs)
 
 
 def spend(n_inputs: int, n_outputs: int) -> bytes:
@@ -30,7 +30,7 @@ def spend(n_inputs: int, n_outputs: int) -> bytes:
     share = n_inputs * INPUT_SATS // (n_outputs + 1) - 1_000
     shops = (pay(share, f"shop {index}") for index in range(n_outputs))
     outputs: list[TxOut | ChangeTo] = [*shops, ChangeTo(sats(share), 1, 7)]
-    if n_inputs <= DOOR.max_inputs:
+    if n_inputs <= LIMITS.max_inputs:
         return build_psbt(vault, coins, outputs, 0).to_bytes()
     # Nothing beyond the limit is built either: two halves are, and joined.
     half = n_inputs // 2
@@ -63,7 +63,7 @@ def main() -> None:
         data = spend(n_inputs, n_outputs)
         text = base64.b64encode(data).decode()
         vault = make_vault()
-        limits = WIDER if n_inputs > DOOR.max_inputs else DOOR
+        limits = WIDER_LIMITS if n_inputs > LIMITS.max_inputs else LIMITS
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

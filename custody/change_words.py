@@ -75,7 +75,7 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "transaction_limit": "Limit",
         "new_transaction_limit": "Limit of each member",
         "only_address_book": "Pay addresses of the book alone",
-        "maker_may_approve": "Whoever proposed may approve",
+        "maker_may_approve": "The proposer may approve",
         "invited_email": "E-mail address",
         "address": "Address",
         "uid": "Entry of the address book",

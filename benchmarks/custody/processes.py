@@ -41,8 +41,8 @@ def beside(state: str, url: str) -> Platform:
 
 
 def propose(platform: Platform, caller: Caller, request: CreatePsbtRequest) -> None:
-    """What a request does between its door and its answer: again,
-    where another took the coin or made the same transaction.
+    """The work of one request to create-psbt: tried again where another request took the coin or made the
+    same transaction.
     """
     for tries in count():
         try:

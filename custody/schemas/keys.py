@@ -202,8 +202,8 @@ class ChallengeLine:
 
     @classmethod
     def parse(cls, text: str) -> "ChallengeLine":
-        """Raises ValueError for anything but such a line: a signer must never sign another text by
-        this door.
+        """Raises ValueError for anything but such a line: a signer must never sign another text
+        in the place of a challenge.
         """
         match = _LINE.fullmatch(text)
         if match is None:

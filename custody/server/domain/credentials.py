@@ -17,7 +17,7 @@ from custody.server.domain.ports import RandomBytes
 
 ACCESS_LIFETIME = timedelta(minutes=15)
 REFRESH_LIFETIME = timedelta(days=30)
-# A session from an identity provider: whoever loses access there loses it here within the day.
+# A session from an identity provider: a user who loses access there loses it here within the day.
 BOUND_LIFETIME = timedelta(hours=12)
 # The browser is at the provider's form, perhaps with a second factor there.
 IDENTITY_FLOW_LIFETIME = timedelta(minutes=10)

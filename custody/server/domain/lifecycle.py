@@ -66,7 +66,7 @@ TRANSITIONS: dict[tuple[Status, Event], Status] = {
     (Status.REPLACED, Event.INPUT_GONE): Status.INVALIDATED,
     (Status.REPLACED, Event.REOPENED): Status.BROADCASTING,
     (Status.INVALIDATED, Event.REOPENED): Status.BROADCASTING,
-    # Signatures stay valid: whoever holds enough of them can finalise a proposal that has ended here.
+    # Signatures stay valid: a holder of enough of them can finalise a proposal that has ended here.
     (Status.REJECTED, Event.REACHED_NETWORK): Status.BROADCASTING,
     (Status.CANCELLED, Event.REACHED_NETWORK): Status.BROADCASTING,
     (Status.EXPIRED, Event.REACHED_NETWORK): Status.BROADCASTING,

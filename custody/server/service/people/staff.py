@@ -77,7 +77,7 @@ def is_owner_of(db: Session, organisation_id: int, user_id: int) -> bool:
 
 def confirms_in(db: Session, organisation_id: int, user_id: int) -> bool:
     """Whether their role in the first workspace is the one that the rule of the second person names. Roles of
-    other workspaces do not count: whoever creates a workspace names its roles.
+    other workspaces do not count: the member who creates a workspace names its roles.
     """
     rule = db.get(SecondPersonRule, organisation_id)
     role = role_in_first(db, organisation_id, user_id)

@@ -91,7 +91,7 @@ def test_each_network_has_its_usual_port(network, address, expected):
 )
 def test_a_password_crosses_no_network_in_the_clear_unless_somebody_says_so(host):
     far = NAMED | {MAINNET: f"bitcoind:http://{host}:8332"}
-    with pytest.raises(ChainMisconfigured, match=f"in the clear.*{MAINNET}_ALLOW_HTTP=yes"):
+    with pytest.raises(ChainMisconfigured, match=f"without encryption.*{MAINNET}_ALLOW_HTTP=yes"):
         read_sources(far)
     assert read_sources(far | {f"{MAINNET}_ALLOW_HTTP": "yes"})[Network.MAINNET].kind == "bitcoind"
 

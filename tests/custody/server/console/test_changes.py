@@ -148,8 +148,8 @@ def test_a_number_of_another_workspace_or_organisation_names_nothing(desk, here,
         stranger = db.scalars(select(User.id).where(User.email == "stranger@example.org")).one()
         change.body = {**change.body, "role_id": role["RoleId"], "user_uuid": stranger}
     alice.open(f"{here}/changes")
-    assert alice.facts["Role"] == "a role that is not there any more"
-    assert alice.facts["Person"] == "a member that is not there any more"
+    assert alice.facts["Role"] == "a role that no longer exists"
+    assert alice.facts["Person"] == "a member that no longer exists"
 
 
 def test_an_entry_of_the_address_book_is_shown_as_it_is(desk, here, book, two):
@@ -170,7 +170,7 @@ def test_what_is_not_there_any_more_is_said_and_not_confirmed(desk, here, book, 
     place = {"workspace_id": desk.workspace_id}
     ok(desk.signers["alice"].post("/api/v1/confirm-change", {**place, "change_id": gone}))
     alice.open(f"{here}/changes")
-    assert alice.facts["Entry of the address book"] == "an entry that is not there any more"
+    assert alice.facts["Entry of the address book"] == "an entry that no longer exists"
     assert "it cannot be confirmed" in alice.words
     assert f'action="{here}/changes/confirm"' not in alice.html
     alice.post_one(f"{here}/changes/confirm", status=409, change_id=kept, confirmed="yes")
