@@ -1,8 +1,6 @@
-"""Folders and files that their owner alone can read: by owner and mode, on Windows by owner and access list;
-and reading any file up to a bound.
-
-There the standard library makes a folder of mode 0700 for its user and the administrators alone, and what is
-made in it inherits that.
+"""Folders and files that only their owner can read: by owner and mode, on Windows by owner and access list;
+and reading any file up to a bound. On Windows the standard library gives a folder of mode 0700 an access list
+of its user and the administrators, which new files in it inherit.
 """
 
 import errno
@@ -14,7 +12,7 @@ from typing import Final
 
 PRIVATE_FOLDER: Final = 0o700
 PRIVATE_FILE: Final = 0o600
-# Opens no link to another file. On Windows links are the administrators' to make.
+# Refuses a symbolic link. On Windows only administrators can make those.
 NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -37,7 +35,9 @@ def is_open(path: Path, found: os.stat_result) -> bool:
 
 
 def folder_fault(path: Path) -> str | None:
-    """Make the folder where there is none; why an existing one is not ours alone. Raises OSError."""
+    """Make the folder if it is missing. Returns why an existing one is not private, or None. Raises
+    OSError.
+    """
     path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode):
@@ -59,7 +59,7 @@ def read_bounded(path: Path, most: int) -> bytes:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace a file whole or not at all, readable by its owner only, and on the disk when this returns."""
+    """Replace a file atomically, readable by its owner only, and synced to disk when this returns."""
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, PRIVATE_FILE)
@@ -76,9 +76,9 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """A rename is on the disk only when its folder is."""
+    """Sync a folder: a rename is on disk only when its folder is."""
     if sys.platform == "win32":
-        # It opens no folders; NTFS writes renames down in order.
+        # Windows cannot open folders; NTFS journals renames in order.
         return
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -1,9 +1,8 @@
-"""Receipts: each answer that is about a workspace says where its audit log ends, and a client remembers it.
-
-A log that was cut behind a client's back is shorter than what it was told, or another one. The client
-compares each answer with what it knew when it asked, and notices a platform that says nothing any more.
-A platform that repeats an old head, or heads of a log that is not there, is found by
-``custody audit verify --receipts FILE`` alone, which compares the whole log.
+"""Receipts: each response about a workspace includes the head of its audit log, and a client remembers it.
+A log that was cut or rewritten since is shorter than the remembered head, or has another hash there. The
+client compares each response with what it knew when it sent the request, and notices a platform that no
+longer sends the header. A platform that repeats an old head, or invents heads, is only found by
+``custody audit verify --receipts FILE``, which compares the whole log.
 """
 
 import re
@@ -18,24 +17,24 @@ from custody.private_files import write_private
 
 HEADER: Final = "X-Audit-Head"
 _FORM: Final = re.compile(r"((?:organisation|workspace):[1-9][0-9]{0,18}) ([1-9][0-9]{0,15}) ([0-9a-f]{64})")
-# One a workspace: a client that is told of more remembers the first ones.
+# One for each workspace and organisation. A client remembers the first ones of more.
 MAX_CHAINS: Final = 1_000
-# Questions to the platform, by their path: it has fewer.
+# Paths of GET endpoints; the platform has fewer.
 MAX_SOURCES: Final = 200
 MAX_LINE_BYTES: Final = 256
 _MAX_FILE_BYTES: Final = (MAX_CHAINS + MAX_SOURCES + 1) * MAX_LINE_BYTES
-# How the other lines of a file begin.
+# The prefixes of a file's other lines.
 _PLATFORM: Final = "platform "
 _SOURCE: Final = "from "
 
 
 class NoReceipts(ValueError):
-    """A file that holds something else."""
+    """The file is not one of receipts."""
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """``size``: how many rows the chain has; ``hash``: what the last one hashes to, in hex."""
+    """``size``: the number of rows in the chain; ``hash``: the last row's, in hex."""
 
     chain: str
     size: int
@@ -46,14 +45,14 @@ class Receipt:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """None for what is no receipt."""
+        """None where the text is not a receipt."""
         found = _FORM.fullmatch(text)
         return None if found is None else cls(found[1], int(found[2]), found[3])
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """What the platform said does not go on from what it said before."""
+    """The platform's head is not a continuation of an earlier one."""
 
     known: Receipt
     told: Receipt
@@ -68,21 +67,21 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Silence:
-    """``source``: the path that was answered with a receipt before, and now without one."""
+    """``source``: a path whose responses had a receipt before, and now have none."""
 
     source: str
 
     def __str__(self) -> str:
         return (
-            f"the platform said with its answers to {self.source} where its audit log ends, and no longer "
-            "does: nobody sees now whether the log is cut"
+            f"the platform no longer says in its answers to {self.source} where its audit log ends: a cut "
+            "of the log would go unnoticed"
         )
 
 
 @dataclass(frozen=True)
 class Record:
-    """What a file holds. ``platform``: whose words they are, empty where that is not known. ``sources``: the
-    paths that were answered with a receipt.
+    """The content of a file. ``platform``: its address, empty where it is not known. ``sources``: the paths
+    whose responses had a receipt.
     """
 
     platform: str = ""
@@ -99,11 +98,11 @@ class Record:
 
 
 def _ignore(_what: object) -> None:
-    """Nobody asked to be told."""
+    """The default of both callbacks."""
 
 
 class Receipts:
-    """What one client was told. ``on_new`` is called with what is known then, ``on_doubt`` with what is
+    """The receipts of one client. ``on_new`` is called with the new record, ``on_doubt`` with what is
     wrong.
     """
 
@@ -114,7 +113,7 @@ class Receipts:
         on_new: Callable[[Record], None] = _ignore,
         on_doubt: Callable[[Doubt | Silence], None] = _ignore,
     ) -> None:
-        # Never changed in its place: a thread that asks the platform keeps what was known then.
+        # Replaced, never modified: a thread that waits for a response keeps the record it began with.
         self._record = known
         self._on_new = on_new
         self._on_doubt = on_doubt
@@ -123,9 +122,9 @@ class Receipts:
     def in_file(
         cls, path: Path, platform: str, on_doubt: Callable[[Doubt | Silence], None] = _ignore
     ) -> Self:
-        """Kept in a file, for the next time. What another ``platform`` said says nothing of this one, and
-        gives way to its first receipt. A disk that is full later fails no call: what could not be kept is
-        known as long as the client lives. Raises OSError, NoReceipts.
+        """Stored in a file. The receipts of another ``platform`` are ignored, and replaced at this one's
+        first receipt. A full disk fails no call: what could not be stored is known as long as the client
+        lives. Raises OSError, NoReceipts.
         """
         kept = read_record(path) if path.exists() else Record()
         known = kept if kept.platform == platform else Record(platform)
@@ -137,9 +136,8 @@ class Receipts:
         return self._record.receipts
 
     def hear(self, text: str, asked_with: Mapping[str, Receipt], source: str = "") -> None:
-        """An answer's header. ``asked_with``: what was known when the request was sent: of answers that pass
-        each other, the older one is no reason for doubt. ``source``: the path of a GET that was
-        answered well.
+        """Check the header of a response. ``asked_with``: what was known when the request was sent, so that
+        responses that arrive out of order raise no doubt. ``source``: the path of a successful GET.
         """
         told = Receipt.parse(text)
         if told is None:
@@ -190,10 +188,10 @@ def read_record(path: Path) -> Record:
         elif (receipt := Receipt.parse(line)) is not None:
             receipts[receipt.chain] = receipt
         else:
-            raise NoReceipts(f"{path}: line {number} is no receipt")
+            raise NoReceipts(f"{path}: line {number} is not a receipt")
     return Record(platform, receipts, frozenset(sources))
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Whole or not at all, readable by its owner alone. Raises OSError."""
+    """Atomically, readable by its owner alone. Raises OSError."""
     write_private(path, "".join(f"{line}\n" for line in record.lines()).encode())

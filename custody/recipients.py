@@ -1,4 +1,4 @@
-"""Whom a person meant: an address or a link of one, or a name of the address book."""
+"""Tell whether a person typed an address, a link with one, or a name of the address book."""
 
 import unicodedata
 from typing import Final
@@ -6,16 +6,15 @@ from typing import Final
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address
 
 SCHEME: Final = "bitcoin:"
-# Of Base58 (a hash of zeros) and of bech32, on all networks.
+# Characters of the shortest Base58 address (a hash of zeros); bech32 has more.
 _SHORTEST: Final = 26
 _BEGINNINGS: Final = ("1", "2", "3", "m", "n", *(f"{network.hrp}1" for network in Network))
 
 
 def typed_address(text: str) -> str | None:
-    """What is an address of any network or a ``bitcoin:`` link (BIP-21), without its gaps; None for a name.
-
-    Invisible marks and other forms of one letter do not make it a name (as in `name_key`), nor does a
-    bech32 address in mixed case, which is none (BIP-173) and yet reads as one.
+    """An address of any network or a ``bitcoin:`` link (BIP-21), without spaces; None for a name.
+    Invisible characters and compatibility forms of letters do not make it a name (as in `name_key`), nor does
+    mixed case make a bech32 address one, although it is invalid then (BIP-173).
     """
     plain = "".join(seen(unicodedata.normalize("NFKC", text)).split())
     if plain.lower().startswith(SCHEME):
@@ -26,7 +25,7 @@ def typed_address(text: str) -> str | None:
 
 
 def reads_as_address(text: str) -> bool:
-    """Whether a text that is no address may be meant as one: it is as long, and begins as one does."""
+    """Whether an invalid address may be meant: the text is as long as one, and begins like one."""
     plain = "".join(text.split())
     return len(plain) >= _SHORTEST and plain.isalnum() and plain.lower().startswith(_BEGINNINGS)
 
@@ -42,5 +41,5 @@ def _decodes(text: str, chain: Network) -> bool:
 
 
 def seen(text: str) -> str:
-    """Without invisible marks (Unicode's Cf, such as the zero-width space)."""
+    """The text without invisible characters (Unicode's Cf, such as the zero-width space)."""
     return "".join(letter for letter in text if unicodedata.category(letter) != "Cf")

@@ -99,9 +99,9 @@ class Outside:
     hasher: PasswordHasher = field(default_factory=PasswordHasher)
     mailer: Mailer | None = None
     policies: PolicyStore = field(default_factory=StoredPolicies)
-    # Which coins, where the change stands, the lock time: unpredictable, so that the chain tells less.
+    # Coin selection, the position of change and the lock time are random, so that the chain reveals less.
     rng: RandomSource = field(default_factory=secrets.SystemRandom)
-    # Which addresses a webhook's host has.
+    # Resolves the host of a webhook.
     resolve: Resolve = look_up
 
 
@@ -119,7 +119,7 @@ class Platform:
 
     @cached_property
     def asgi(self) -> "FastAPI":
-        """Made where requests are answered; a command goes without it."""
+        """Built when first used: commands do not need it."""
         from custody.server.console.application import console_routes
         from custody.server.web.asgi import build_asgi
 
@@ -129,9 +129,8 @@ class Platform:
 
 
 def open_platform(settings: Settings, outside: Outside | None = None) -> Platform:
-    """Creates the state folder (0700) where it is missing, and brings the database up to date.
-
-    The chain is opened, and the workers run, as long as the ASGI application's lifespan lasts.
+    """Creates the state folder (0700) where it is missing, and migrates the database.
+    The chain is open and the workers run during the ASGI application's lifespan.
     """
     world, chains = outside or Outside(), settings.chains
     stored = open_stored(settings, world.clock, world.random)

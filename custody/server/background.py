@@ -1,4 +1,4 @@
-"""What runs beside the requests while a process runs: the ways to the chains, and the workers."""
+"""What runs in a process beside the requests: connections to the chains, and the workers."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -49,11 +49,11 @@ from multisig import Network
 
 # A block comes every ten minutes, an embedded one on request; half a second feels immediate to a person.
 WATCH_SECONDS: Final = 0.5
-# Expiry counts from its time on, however late this job records it.
+# A proposal expires at its time, however late this job records it.
 SWEEP_SECONDS: Final = 1.0
 # Rates and heights for new transactions, in processes that do not follow the chain themselves.
 MARKET_SECONDS: Final = 10.0
-# A process that is older than its database writes nothing from the migration on; so soon it ends, too.
+# A process of an older version writes nothing once the database is migrated, and ends within this time.
 VERSION_SECONDS: Final = 2.0
 
 
@@ -109,7 +109,7 @@ class Background:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """The ways to the chains are open, and the threads of this process run. Raises as `lifespan`."""
+        """Opens the chains and runs the threads of this process. Raises as `lifespan`."""
         self.open_chains()
         workers = self.workers()
         self._running.append(workers)
@@ -128,17 +128,17 @@ class Background:
                 survive("checkpoint", self.checkpoints.at_stop)
 
     def stop_taking(self) -> None:
-        """No new work from now on: what is under way has until `running` ends. From any thread, at once."""
+        """Start no new work: work under way may go on until `running` ends. Callable from any thread."""
         for workers in self._running:
             workers.stop_taking()
 
     @property
     def is_outdated(self) -> bool:
-        """A newer version has migrated the database: this process is of no more use."""
+        """Whether a newer version has migrated the database: then this process has to end."""
         return self._outdated.is_set()
 
     def open_chains(self) -> None:
-        """Every chain that this process reaches becomes known in ``backends``."""
+        """Open every chain that this process reaches, into ``backends``."""
         if self.has_embedded_chain:
             self.open_chain()
         for source in self.sources:
@@ -151,7 +151,7 @@ class Background:
                 backend.close()
 
     def open_chain(self) -> EmbeddedChain:
-        """The embedded chain of this process, known as a backend from now on."""
+        """Open the embedded chain of this process, into ``backends``."""
         assert self.embedded is not None, "asked for only where there is one"
         chain = EmbeddedChain(self.chain_folder, clock=self._seconds, network=self.embedded)
         self.backends[chain.network.value] = chain
@@ -194,7 +194,7 @@ class Background:
         return Lead(self.store, self.clock, self.random, name, self.span)
 
     def _lead_of(self, what: str, chain: str) -> Lead:
-        """The embedded chain is this process's alone already: after a kill no process has to wait for the
+        """An embedded chain belongs to one process anyway: after a kill the next one need not wait for the
         lease to lapse.
         """
         embedded = isinstance(self.backends[chain], EmbeddedChain)
@@ -219,16 +219,14 @@ class Background:
             survive("market", partial(self.market.refresh, chain))
 
     def mail_outbox(self) -> Outbox:
-        """A worker of its own for mail: a mail server that hangs must not keep a transaction from the
-        network.
-        """
+        """A separate worker for mail: a mail server that hangs must not delay a broadcast."""
         waiting = WaitingMail(self.store, self.clock, self.mail_jobs.mailer, waiting_for)
         handlers: dict[str, Handler] = {MAIL: self.mail_jobs, WAITING: waiting}
         return Outbox(self.store, self.clock, new_id(self.random), handlers, span=self.span)
 
     def webhook_outbox(self) -> Outbox:
-        """Another for webhooks, whose receivers are strangers; each delivery knows itself when it is to be
-        given up.
+        """A separate worker for webhooks, whose receivers may be slow; each delivery has its own rule for
+        when to give up.
         """
         handlers = {WEBHOOK: self.webhook_jobs}
         return Outbox(
@@ -258,7 +256,7 @@ class Background:
         ]
 
     def indexers(self) -> list[Indexer]:
-        """Of the embedded chain everything is the platform's; of another one, what its operator says."""
+        """An embedded chain is indexed from its first block; another one from the operator's setting on."""
         first = {source.network.value: source.tokens_from for source in self.sources}
         return [Indexer(chain, self.store, self.backends, first.get(chain, 0)) for chain in self.backends]
 
@@ -280,6 +278,6 @@ def _each(acts: Iterable[Callable[[], object]]) -> None:
 
 
 def _place_of(folder: Path) -> str:
-    """Of one folder on one machine, whatever it is called there."""
+    """An id of one folder on one machine, the same under any path."""
     status = folder.stat()
     return sha256(f"{gethostname()}:{status.st_dev}:{status.st_ino}".encode()).hexdigest()[:16]

@@ -1,8 +1,6 @@
-"""What one connection may cost: how long a request may take to arrive, how long it may be, and how many there
-are.
-
-A proxy in front does the same better, and may be missing or misconfigured: then a handful of machines that
-send a letter a minute must not take every connection (slow loris).
+"""Bounds on connections: how long a request may take to arrive, how long it may be, and how many there are.
+A reverse proxy does this better, but may be missing or misconfigured: then a few machines that send a byte a
+minute must not take every connection (slow loris).
 """
 
 import asyncio
@@ -11,25 +9,24 @@ from typing import Any, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-# From the connection, or from the first byte of a later request on it, to the end of the headers; then to
-# that of the body.
+# From the connection, or the first byte of a later request on it, to the end of the headers; and from there
+# to the end of the body.
 HEADER_SECONDS: Final = 10.0
 BODY_SECONDS: Final = 30.0
-# Between two requests on one connection: longer than the usual proxy's own pause between two (nginx asks
-# again within 60 s, and finds out that a connection was closed at the price of one more try).
+# Between two requests on one connection: longer than the proxy's own limit (nginx: 60 s), so that the proxy
+# never sends a request on a connection that we are closing.
 IDLE_SECONDS: Final = 65
-# Ids, a token, a query: whatever comes before the body.
 MAX_HEADER_BYTES: Final = 32 * 1024
 # Below the 1,024 files that a process may have open by default. Beyond them requests are
 # answered with 503.
 MAX_CONNECTIONS: Final = 800
-# So many more are let in to be told; others are closed unheard.
+# This many more are accepted and answered with 503; further ones are closed at once.
 SPARE_CONNECTIONS: Final = 64
 
 
 class BoundedProtocol(H11Protocol):
-    """uvicorn's own, which waits for ever for a request that has begun, with a deadline for each part
-    of one.
+    """uvicorn's protocol, which would wait for ever for the rest of a request, with a deadline for each
+    part.
     """
 
     _phase: object = None
@@ -52,12 +49,12 @@ class BoundedProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        # Nothing of a next request has come: from here on the idle connection's own deadline counts.
+        # Nothing of a next request has arrived: uvicorn's keep-alive timeout applies from now on.
         if self.conn.their_state is h11.IDLE:
             self._expect(None, 0)
 
     def _look(self) -> None:
-        """After something arrived. More of the same does not move its deadline."""
+        """Called when data arrived. More data of the same part does not move its deadline."""
         state: Any = self.conn.their_state
         if state is h11.IDLE:
             self._expect(state, HEADER_SECONDS)

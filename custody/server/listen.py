@@ -1,6 +1,4 @@
-"""Serving on a socket of our own: loopback unless a proxy stands in front, port 0 allowed, graceful
-shutdown.
-"""
+"""Serving HTTP: on loopback unless behind a proxy, on any free port with port 0, with a graceful shutdown."""
 
 import asyncio
 import fcntl
@@ -20,7 +18,7 @@ from custody.interpreter import settle
 from custody.server.connections import IDLE_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, BoundedProtocol
 from custody.server.domain.errors import Misconfigured
 
-# Long polls end by themselves within a minute; a shutdown does not wait that long for them.
+# Shorter than long polls, which a shutdown does not wait for.
 SHUTDOWN_SECONDS = 10
 BACKLOG = 512
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -66,8 +64,7 @@ class Address:
 
 @contextmanager
 def only_server(state: Path) -> Iterator[None]:
-    """Held while a server runs the embedded chain of a state folder; the kernel frees it whatever happens.
-
+    """A lock on a state folder with an embedded chain, released by the kernel however the process ends.
     Raises CannotListen.
     """
     descriptor = os.open(state / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -86,15 +83,15 @@ def only_server(state: Path) -> Iterator[None]:
 
 
 def bind(address: Address, *, behind_proxy: bool) -> socket.socket:
-    """Raises CannotListen: passwords and tokens must not travel in the clear."""
+    """Raises CannotListen: passwords and tokens must not cross a network unencrypted."""
     if not (address.is_loopback or behind_proxy):
         raise CannotListen(
             f"{address.host} can be reached from other machines, and this server speaks plain http.",
-            "Listen on 127.0.0.1, or put a TLS proxy in front and say --behind-proxy.",
+            "Listen on 127.0.0.1, or put a TLS proxy in front and add --behind-proxy.",
         )
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    # Named TCP, not left to the system: asyncio sends at once (TCP_NODELAY) only where it is, else each
-    # answer on a connection that stays waits 40 ms for the acknowledgement of its own head.
+    # With an explicit IPPROTO_TCP asyncio sets TCP_NODELAY; else each response on a kept-alive connection
+    # waits 40 ms for the acknowledgement of its headers.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -117,7 +114,7 @@ def serve(
     on_stop: Callable[[], None],
     is_over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Until SIGINT or SIGTERM, or until ``is_over``. ``on_ready`` is told the address once requests are
+    """Serve until SIGINT or SIGTERM, or until ``is_over``. ``on_ready`` gets the address once requests are
     answered; ``on_stop`` ends long polls.
     """
     config = uvicorn.Config(
@@ -143,9 +140,7 @@ def serve(
 
 @contextmanager
 def first_signal(on_first: Callable[[], None]) -> Iterator[None]:
-    """SIGINT or SIGTERM, the first time: asks to stop, with what is under way ended. The second time it
-    kills.
-    """
+    """The first SIGINT or SIGTERM asks for a graceful stop; the second one kills the process."""
 
     def asked(_number: int, _frame: object) -> None:
         # Also after the block: closing may take seconds.
@@ -176,7 +171,7 @@ class _Announcing(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Ours are in place already: uvicorn's would send every signal again when it is done, and so kill."""
+        """Replaced by ours: uvicorn's would raise every signal again at the end, and so kill the process."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -194,7 +189,7 @@ class _Announcing(uvicorn.Server):
 
 
 def write_port_file(path: Path, address: Address) -> None:
-    """Whole or not at all: another program waits for it."""
+    """Atomically: another program waits for the file."""
     draft = path.with_name(path.name + ".part")
     draft.write_text(f"{address.port}\n")
     draft.replace(path)

@@ -1,8 +1,6 @@
-"""What is counted and timed while the platform runs, each platform with a registry of its own.
-
-Labels are words of our own tables: routes as the table writes them, kinds, outcomes, chains. No id, no
-address and nothing that a caller chose becomes one, so that their number is bounded and no user's activity is
-shown (P49).
+"""Counters and histograms of a running platform, which has its own registry.
+Label values come from fixed tables: routes, kinds, outcomes, chains. No id, no address and nothing that a
+caller chose becomes one, so that their number is bounded and no user's activity is shown (P49).
 """
 
 from prometheus_client import (
@@ -15,17 +13,16 @@ from prometheus_client import (
     ProcessCollector,
 )
 
-# A reading call takes milliseconds, a password's hash a tenth of a second; ten seconds is where deadlines end
-# waiting.
+# A read takes milliseconds, a password's hash a tenth of a second; deadlines end after ten seconds.
 _REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _WRITE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 2.5, 10)
 _JOB_SECONDS = (0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60)
-# How many blocks a reorganisation took away: one is everyday, seven never happened by chance.
+# Blocks that a reorganisation removed: one is common, seven never happened by chance.
 _DEPTHS = (1, 2, 3, 6, 10, 100)
 
 
 class Meters:
-    """``registry`` is what a scrape reads; without one, a new one."""
+    """``registry`` is what a scrape reads; a new one by default."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()

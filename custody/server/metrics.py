@@ -1,4 +1,4 @@
-"""What waits in the database, as metrics that are read at each scrape."""
+"""Metrics that are read from the database at each scrape."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
@@ -13,15 +13,14 @@ from custody.server.service.operations.readiness import Recent
 from custody.server.service.operations.status import Figures, read_figures
 from custody.server.store import Store
 
-# Prometheus asks each process every 15 seconds, as a rule; more often, or several of them, read the same
-# figures.
+# Prometheus usually scrapes each process every 15 seconds; more frequent scrapes get the same figures.
 FRESH_SECONDS: Final = 5.0
-# Below Prometheus's own ten seconds, so that the rest is told also while the database hangs.
+# Below Prometheus's own ten seconds, so that the other metrics arrive also while the database hangs.
 DEADLINE_SECONDS: Final = 3.0
 
 
 class StoredFigures(Collector):
-    """What `Figures` tell. Every process of a platform tells the same: take the maximum, not the sum."""
+    """`Figures` as metrics. Every process of a platform reports the same: take the maximum, not the sum."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store

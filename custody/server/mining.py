@@ -1,7 +1,6 @@
-"""What ``custody mine`` and ``custody fund`` ask of the server that runs the embedded chain.
-
-They ask over a Unix socket in the chain's folder, to which its user alone can connect, one line of JSON each
-way. So they load neither the database nor the platform.
+"""How ``custody mine`` and ``custody fund`` reach the server that runs the embedded chain: over a Unix socket
+in the chain's folder, to which only its user can connect, with one line of JSON in each direction. So they
+load neither the database nor the platform.
 """
 
 import json
@@ -16,19 +15,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    # The command's side goes without the consensus engine.
+    # The commands do not load the consensus engine.
     from custody.server.chain.embedded import EmbeddedChain
 
 _NAME: Final = "commands.sock"
 _LONGEST_LINE: Final = 4_096
-# Of our own command, which has the line ready: on a busy machine it may be slow.
+# Generous: our own command may be slow on a busy machine.
 _READING_SECONDS: Final = 30.0
 # Paying much may mine a thousand blocks first, which takes seconds, and many times that on a busy machine.
 _ANSWER_SECONDS: Final = 300.0
 
 
 class NotServed(Exception):
-    """No server has the embedded chain of this folder, or it does not answer."""
+    """No server runs the embedded chain of this folder, or it does not answer."""
 
 
 class Refused(Exception):
@@ -59,10 +58,10 @@ def ask(folder: Path, question: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def mining_served(folder: Path, chain: "EmbeddedChain") -> Iterator[None]:
-    """The commands of this folder are answered, one after the other, by a thread of its own."""
+    """Answers the commands of this folder, one after the other, in a thread."""
     with _Listener(chain) as listener:
         with _path_in(folder) as path:
-            # The chain is open, which it is in one process alone: this is left of one that was killed.
+            # This process alone has the chain open, so an existing socket is left of one that was killed.
             path.unlink(missing_ok=True)
             listener.open(path)
         thread = threading.Thread(target=listener.serve_forever, name="mining", daemon=True)
@@ -82,14 +81,14 @@ class _Listener(socketserver.UnixStreamServer):
 
     def open(self, path: Path) -> None:
         if sys.platform == "linux":
-            # Its file gets this mode: at no moment may others connect.
+            # The file gets this mode when it is created: other users can never connect.
             os.fchmod(self.fileno(), 0o600)
         self.socket.bind(str(path))
         path.chmod(0o600)
         self.server_activate()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """The command was ended before it was answered."""
+        """Silent: the command ended before it was answered."""
 
     def answer(self, line: bytes) -> dict[str, Any]:
         from custody.server.domain.errors import CustodyError
@@ -117,8 +116,8 @@ class _Connection(socketserver.StreamRequestHandler):
 
 @contextmanager
 def _path_in(folder: Path) -> Iterator[Path]:
-    """A name of the socket's file that fits into sockaddr_un, whatever the folder's own name is: Linux gives
-    it 108 bytes.
+    """A path of the socket that fits into sockaddr_un (108 bytes on Linux), however long the folder's
+    path is.
     """
     if sys.platform != "linux":
         yield folder / _NAME

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus, on a loopback port of their own: never where people and their programs come in."""
+"""Metrics for Prometheus, on a separate loopback port, never on the API's."""
 
 import threading
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from custody.server.listen import Address, CannotListen, bind
 
-# One scrape is served at a time; a client that says nothing holds it up for no longer.
+# Scrapes are served one at a time: a silent client delays the others no longer than this.
 CLIENT_SECONDS: Final = 5.0
 
 
@@ -59,6 +59,6 @@ def _server(address: tuple[str, int], registry: CollectorRegistry) -> HTTPServer
             self.wfile.write(body)
 
         def log_message(self, *_args: object) -> None:
-            """A scrape each few seconds is nothing to tell of."""
+            """Silent: there is a scrape every few seconds."""
 
     return HTTPServer(address, Scrape, bind_and_activate=False)

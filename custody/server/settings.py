@@ -1,4 +1,4 @@
-"""The platform's settings. A command that asks a running server reads them without the server's modules."""
+"""The platform's settings. Commands that ask a running server read them without loading the server."""
 
 import errno
 import os
@@ -23,8 +23,7 @@ from custody.server.store import sqlite_url
 if TYPE_CHECKING:
     from custody.server.chain.configuration import ChainSource
 
-# A folder whose files are settings, each named as its variable in small letters: what containers and systemd
-# call secrets.
+# A folder of files, each named like its variable in lower case, as containers and systemd provide secrets.
 CREDENTIALS_DIR = "CUSTODY_CREDENTIALS_DIR"
 
 
@@ -33,36 +32,35 @@ class Settings(BaseSettings):
     the first counts.
     """
 
-    # A mistake in one setting must not show the others: one of them may hold a password (P49).
+    # An error in one setting must not show the values of others: one may hold a password (P49).
     model_config = SettingsConfigDict(env_prefix="CUSTODY_", hide_input_in_errors=True)
 
     state: Path
-    # What the server writes about itself: from this level on.
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    # sqlite:///… or postgresql://…; a file in the state folder where it is not given.
+    # sqlite:///… or postgresql://…; default: a file in the state folder.
     database_url: SecretStr | None = None
-    # Registering a key without proving its possession is for an operator who checks by other means.
+    # No: keys are registered without a proof of possession, for an operator who checks it by other means.
     require_key_proof: bool = True
-    # Who may make an account by themselves: anybody, or those alone whose address has an open invitation.
+    # Who may register: anybody, or only addresses with an open invitation.
     registration: Literal["open", "invited"] = "open"
     broadcast_wait_seconds: float = 3.0
-    # Of one signed-in person, in each process: all calls, and those that change something.
+    # For each signed-in user and process: all calls, and those that write.
     calls_per_minute: Annotated[int, Field(ge=1)] = CALLS_PER_MINUTE
     writes_per_minute: Annotated[int, Field(ge=1)] = WRITES_PER_MINUTE
 
     # Jobs that a process with workers does at once, of each kind of work.
     worker_threads: Annotated[int, Field(ge=1, le=64)] = JOB_THREADS
-    # How long others wait for a process that was killed before they take over what it did.
+    # How long other processes wait before they take over the work of one that was killed.
     lease_seconds: Annotated[float, Field(ge=1, le=600)] = LEASE.total_seconds()
     # Whether the process that answers requests has workers, too: `custody serve --no-workers`.
     with_workers: bool = True
 
-    # Where several servers are to share one copy; else it is in the state folder.
+    # For several servers that share it; default: in the state folder.
     secrets_file: Path | None = None
-    # Where the audit log's checkpoints go; better on a disk that the database's owner cannot write.
+    # The audit log's checkpoints, best on a disk that the database's owner cannot write.
     checkpoint_file: Path | None = None
 
-    # A CSV file of what a bitcoin was worth on each day, for vaults' histories: docs/operate/history.md.
+    # A CSV file of the daily price of a bitcoin, for vaults' histories: docs/operate/history.md.
     rates_file: Path | None = None
 
     # Without a mail server, mails are files in the state folder.
@@ -74,22 +72,22 @@ class Settings(BaseSettings):
     # A private authority for the mail server's certificate, instead of the usual ones.
     smtp_ca_file: Path | None = None
     mail_from: str = SENDER
-    # Where people's own page is, for links in mails; without it a mail says in words what to do.
+    # The address of the console, for links in mails; without it mails have no links.
     public_url: str | None = None
 
-    # Hosts, with commas between them, that webhooks may call though they are no public names or have private
-    # addresses; and a private authority for their certificates, beside the usual ones. Every member who may
-    # make webhooks can then reach them.
+    # Hosts, separated by commas, that webhooks may call although they have no public name or a private
+    # address: every member who may make webhooks can then reach them. And a private certificate authority for
+    # them, beside the usual ones.
     webhook_allow: str = ""
     webhook_ca_file: Path | None = None
-    # The same for identity providers: hosts inside that an organisation's owner may name, each at one port
-    # (443, or as host:port), and an authority.
+    # The same for identity providers: internal hosts that an organisation's owner may name, each at one port
+    # (443, or as host:port), and a certificate authority.
     identity_allow: Annotated[
         str, Field(pattern=r"^(\s*[^\s:,]+(:[1-9][0-9]{0,4})?\s*(,\s*[^\s:,]+(:[1-9][0-9]{0,4})?\s*)*)?$")
     ] = ""
     identity_ca_file: Path | None = None
 
-    # Whose signed advisories are taken: publishers' keys (x-only, in hex) with commas between them.
+    # Publishers whose signed advisories are accepted: keys (x-only, in hex), separated by commas.
     advisory_keys: Annotated[str, Field(pattern=r"^([0-9a-f]{64}(,[0-9a-f]{64})*)?$")] = ""
 
     @classmethod
@@ -101,8 +99,8 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - no file of a working folder is read
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - which folder, the environment says
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Raises NotADirectoryError: without its password file a platform would begin another, empty
-        database.
+        """Raises NotADirectoryError: without the file of its database's password a platform would start with
+        a new, empty database.
         """
         folder = os.environ.get(CREDENTIALS_DIR)
         if not folder:
@@ -139,13 +137,13 @@ class Settings(BaseSettings):
 
     @property
     def database(self) -> str:
-        """The database's URL, password and all."""
+        """The database's URL, including the password."""
         given = self.database_url
         return sqlite_url(self.sqlite_file) if given is None else given.get_secret_value()
 
     @property
     def sqlite_file(self) -> Path:
-        """The database where no other one is named."""
+        """The default database."""
         return self.state / "custody.db"
 
     @property
@@ -162,8 +160,8 @@ def _hosts(text: str) -> frozenset[str]:
 
 
 def _chains_in_files() -> dict[str, str]:
-    """Each file's name as the variable's: a node's password belongs there, and a chain that was overlooked
-    would be another.
+    """Settings of chains in files named like their variables: a node's password belongs there, and a setting
+    that is overlooked would leave the platform on another chain.
     """
     from custody.server.chain.configuration import PREFIX
 

@@ -1,1 +1,1 @@
-"""Where a program of ours keeps the session's secret: the desktop's keyring, or an encrypted file."""
+"""Storage for a program's session secret: the desktop's keyring, or an encrypted file."""

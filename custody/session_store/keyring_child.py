@@ -1,7 +1,6 @@
-"""One question to the desktop's keyring, in a process of its own: ``get|set|delete SERVICE ACCOUNT``.
-
-The secret comes in by stdin and goes out by stdout. Only keyrings that really keep secrets are accepted: the
-null and the failing backend, and every one that stores plain text, are not on the list.
+"""One call to the desktop's keyring, in a process of its own: ``get|set|delete SERVICE ACCOUNT``.
+The secret is read from stdin or written to stdout. Only the listed keyrings are accepted: none of the null or
+failing backends, and none that stores plain text.
 """
 
 import sys

@@ -1,9 +1,7 @@
-"""One step with the secrets file, in a process of its own: ``derive``, ``seal`` or ``open``; JSON in by
-stdin, base64 out by stdout.
-
-The cipher and the key derivation are libraries of seven megabytes, and Argon2id takes 64 more while it works:
-a daemon that needs them for a tenth of a second every few minutes does not keep them. The caller knows what
-the exit statuses mean.
+"""One cryptographic step with the secrets file, in a process of its own: ``derive``, ``seal`` or ``open``;
+JSON on stdin, base64 on stdout. The cipher and the key derivation take seven megabytes, and Argon2id 64 more
+while it works: a daemon that needs them for a tenth of a second every few minutes does not keep them in
+memory.
 """
 
 import base64
@@ -11,7 +9,7 @@ import json
 import sys
 from collections.abc import Mapping
 
-# The key does not fit, or the file was changed.
+# Exit status: the key is wrong, or the file was changed.
 NOT_OPENED = 3
 
 
@@ -31,14 +29,14 @@ def derive(passphrase: bytes, salt: bytes, memory_kib: int, passes: int, lanes: 
 
 
 def seal(key: bytes, nonce: bytes, secret: bytes, about: bytes) -> bytes:
-    """AES-256-GCM; ``about`` is bound to it and not part of it."""
+    """AES-256-GCM; ``about`` is the associated data."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     return AESGCM(key).encrypt(nonce, secret, about)
 
 
 def unseal(key: bytes, nonce: bytes, sealed: bytes, about: bytes) -> bytes | None:
-    """What was sealed; None where this key does not open it, or any part was changed."""
+    """The plain text; None where the key is wrong, or any part was changed."""
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 

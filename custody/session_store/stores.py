@@ -1,11 +1,8 @@
-"""Where the session's secret is kept: never in plain text, and never where a library only pretends to keep
-it.
-
-Two stores with the same three calls. Each works in a child process that lives for one call and is ended at
-its deadline: a locked keyring may wait for a person, and the libraries of either would stay in a daemon's
-memory.
-
-``signerd`` and ``custody`` keep their sessions so, each under a name and with errors of its own.
+"""Storage for a session's secret: never in plain text, and never in a keyring backend that only pretends to
+store it.
+Two stores with the same three methods. Each call runs in a child process, which is killed at its deadline: a
+locked keyring may wait for a person, and the libraries of either would stay in a daemon's memory.
+``signerd`` and ``custody`` use them, each under its own name and with its own errors.
 """
 
 import base64
@@ -35,13 +32,13 @@ _HEADER = {"version": 1, "kdf": "argon2id", "memory_kib": ARGON2_MEMORY_KIB, "pa
 
 
 class Trouble(Protocol):
-    """An error of the program's: a sentence, and what to do where its own hint does not fit."""
+    """Makes an error of the program: a sentence, and a hint where the error's own does not fit."""
 
     def __call__(self, sentence: str, *, hint: str | None = None) -> Exception: ...
 
 
 class Errors(NamedTuple):
-    """What a program raises: no store can be used; what is stored cannot be opened; no answer in time."""
+    """The errors of a program: the store cannot be used; it cannot be opened; it did not answer in time."""
 
     unusable: Trouble
     locked: Trouble
@@ -49,10 +46,7 @@ class Errors(NamedTuple):
 
 
 class SecretStore(Protocol):
-    """Keeps one short text. ``mode`` says how, for the status page.
-
-    Each call raises one of the program's ``Errors``.
-    """
+    """Stores one short text. ``mode``: its name on the status page. Each call raises one of ``Errors``."""
 
     mode: str
 
@@ -65,8 +59,8 @@ class SecretStore(Protocol):
 
 @dataclass
 class KeyringStore:
-    """The desktop's keyring, under ``service`` (the program) and ``account`` (its folder: two of one person
-    do not share a session).
+    """The desktop's keyring, under ``service`` (the program) and ``account`` (its folder, so that two folders
+    of one person have separate sessions).
     """
 
     service: ClassVar[str]
@@ -98,9 +92,8 @@ class KeyringStore:
 
 @dataclass
 class FileStore:
-    """A file of the program's folder, AES-256-GCM under a key that Argon2id derives from a passphrase.
-
-    The key is derived once and kept in memory; the passphrase is not.
+    """A file in the program's folder, encrypted by AES-256-GCM with a key that Argon2id derives from a
+    passphrase. The key is derived once and stays in memory; the passphrase does not.
     """
 
     errors: ClassVar[Errors]
@@ -146,7 +139,7 @@ class FileStore:
 
     @contextmanager
     def _written(self) -> Iterator[None]:
-        """Raises ``unusable`` where the disk is full, or lets nothing be written."""
+        """Raises ``unusable`` where the disk is full or read-only."""
         try:
             yield
         except OSError as error:
@@ -165,11 +158,11 @@ class FileStore:
         if not isinstance(stored, dict) or {k: stored.get(k) for k in _HEADER} != _HEADER:
             raise self.errors.locked(f"{self.path} was not written by this version")
         if not all(isinstance(stored.get(name), str) for name in ("salt", "nonce", "secret")):
-            raise self.errors.locked(f"{self.path} is not whole")
+            raise self.errors.locked(f"{self.path} is incomplete")
         return stored
 
     def _has_key_for(self, salt: bytes) -> bool:
-        """It was derived here, and has opened or sealed the file."""
+        """Whether this object has derived the key and used it on the file."""
         return self._key is not None and self._salt == salt
 
     def _key_for(self, salt: bytes) -> bytes:
@@ -185,9 +178,7 @@ class FileStore:
 
 
 def _sealing(errors: Errors, verb: str, **given: bytes) -> bytes | None:
-    """A step of ``sealing_child``; None where it does not open. Raises ``locked`` where the child itself
-    fails.
-    """
+    """Runs ``sealing_child``; None where the key is wrong. Raises ``locked`` where the child fails."""
     asked = json.dumps({name: _text(value) for name, value in given.items()})
     try:
         done = _run(errors, SEALING_SECONDS, asked, "custody.session_store.sealing_child", verb)
@@ -203,8 +194,8 @@ def _sealing(errors: Errors, verb: str, **given: bytes) -> bytes | None:
 def _run(
     errors: Errors, seconds: float, given: str, module: str, *arguments: str
 ) -> subprocess.CompletedProcess[str]:
-    """A child with ``given`` on its stdin. Raises subprocess.TimeoutExpired, and ``unusable`` where no
-    program starts.
+    """Runs a child with ``given`` on its stdin. Raises subprocess.TimeoutExpired, and ``unusable`` where it
+    cannot be started.
     """
     try:
         return subprocess.run(  # noqa: S603 - our own interpreter and module
@@ -222,7 +213,7 @@ def _run(
 
 
 def credential(folder: str | None, name: str) -> str | None:
-    """What systemd hands over (``LoadCredential=NAME``), where it does; ``folder`` is the value of
+    """A credential that systemd provides (``LoadCredential=NAME``), or None; ``folder`` is the value of
     CREDENTIALS_DIRECTORY.
     """
     if not folder:

@@ -45,7 +45,7 @@ async def _falls_silent(tmp_path: Path) -> None:
     assert troubles.sentences() == ()
     receipts.hear("", receipts.known, path)
     (sentence,) = troubles.sentences()
-    assert f"its answers to {path} where its audit log ends, and no longer does" in sentence
+    assert f"no longer says in its answers to {path} where its audit log ends" in sentence
     # With another one, whose log is shorter, and which sends no receipts at all.
     troubles = Troubles(Feed(0))
     receipts = receipts_in(file, "https://other.example", troubles)

@@ -1,4 +1,6 @@
-"""Raw blocks: the hash and the merkle root are checked; genesis hashes; transactions that carry data."""
+"""Parsing of raw blocks, with a check of the hash and the merkle root; transactions that carry data; genesis
+hashes.
+"""
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,16 +17,14 @@ from multisig.transaction import Transaction
 
 
 def merkle_root(hashes: Sequence[bytes]) -> bytes:
-    """An odd one out is paired with itself."""
+    """The last hash of an odd number is paired with itself."""
     *_, top = _levels(hashes)
     return top[0]
 
 
 def unmistakable_root(hashes: Sequence[bytes]) -> bytes | None:
-    """The root; None where another list has it, too, because this one repeats its own end (CVE-2012-2459).
-
-    Neighbours are equal by their own hashes then, and not by the padding: what Bitcoin Core calls a mutated
-    block.
+    """The root; None where another list has the same root, because this one repeats its end (CVE-2012-2459):
+    neighbours are then equal before the padding. Bitcoin Core calls it a mutated block.
     """
     top = b""
     for level in _levels(hashes):
@@ -54,7 +54,7 @@ class Block:
     transactions: tuple[RawTransaction, ...]
 
     def carriers(self, prefix: bytes) -> list[tuple[int, Transaction]]:
-        """Its transactions that carry such data, behind their places."""
+        """The transactions with such data, each with its index."""
         places = carriers((each.scripts for each in self.transactions), prefix)
         return [(place, self.transactions[place].parse()) for place in places]
 
@@ -62,7 +62,7 @@ class Block:
 def read_block(raw: bytes, expected: str) -> Block:
     """The block with that hash. Raises ChainUnavailable where these bytes are not it."""
     if not HEADER_BYTES < len(raw) <= MAX_BLOCK_BYTES or block_hash(raw)[::-1].hex() != expected:
-        raise ChainUnavailable(f"The chain gives other bytes than those of block {expected}.")
+        raise ChainUnavailable(f"The bytes that came are not those of block {expected}.")
     previous, root = struct.unpack_from("<4x32s32s", raw)
     try:
         transactions = read_transactions(raw[HEADER_BYTES:])
@@ -79,8 +79,8 @@ def header_time(raw: bytes) -> int:
 
 
 def carriers(block: Iterable[Iterable[bytes]], prefix: bytes) -> Iterator[int]:
-    """The places of transactions with such data, from the output scripts of each. The coinbase, which comes
-    first, spends nothing and calls nothing.
+    """The indexes of the transactions with such data, from the output scripts of each. The coinbase is left
+    out: it spends no output, so it has no caller.
     """
     for position, scripts in enumerate(block):
         if position and any(_carries(script, prefix) for script in scripts):

@@ -1,14 +1,13 @@
-"""A node's own words for what it does not take, and the stable codes that we have for them.
-
-Bitcoin Core's texts reach us through `sendrawtransaction` and `testmempoolaccept`, whether a node or an
-explorer before a node passes them on; they are the interface, for the numbers beside them are too coarse.
+"""A node's reject reasons, mapped to our stable codes.
+Bitcoin Core's texts come from `sendrawtransaction` and `testmempoolaccept`, directly or through an explorer.
+They are used because the numeric codes beside them are too coarse.
 (Core: validation.cpp, consensus/tx_check.cpp, consensus/tx_verify.cpp, policy/policy.cpp, util/error.cpp.)
 """
 
 from custody.server.chain.backend import RefusalCode
 
-# The first part of a text that matches decides. What is not here is one node's policy or its trouble ("dust",
-# "too-long-mempool-chain", "mempool full"): no verdict on the transaction, so the caller tries again.
+# The first match decides. Any other text is one node's policy or problem ("dust", "too-long-mempool-chain",
+# "mempool full"): no verdict on the transaction, so the caller tries again.
 _CODES: tuple[tuple[str, RefusalCode | None], ...] = (
     ("bad-txns-inputs-missingorspent", RefusalCode.MISSING_INPUTS),
     ("missing inputs", RefusalCode.MISSING_INPUTS),
@@ -27,8 +26,7 @@ _CODES: tuple[tuple[str, RefusalCode | None], ...] = (
     ("max-fee-exceeded", RefusalCode.FEE_TOO_HIGH),
     ("fee exceeds maximum", RefusalCode.FEE_TOO_HIGH),
     ("absurdly-high-fee", RefusalCode.FEE_TOO_HIGH),
-    # Policy, in nodes before release 30: a miner may take it all the same. Later nodes have one word for
-    # both.
+    # Policy, in nodes before release 30: a miner may still accept it. Later nodes do not distinguish the two.
     ("non-mandatory-script-verify-flag", None),
     ("script-verify-flag", RefusalCode.INVALID_SCRIPT),
     ("bad-txns-oversize", RefusalCode.TOO_LARGE),
@@ -54,7 +52,7 @@ _KNOWN = (
 
 
 def refusal_of(text: str) -> RefusalCode | None:
-    """The code for a node's words; None for those that are no verdict on the transaction."""
+    """The code of a reject reason; None where it is no verdict on the transaction."""
     words = text.lower()
     return next((code for part, code in _CODES if part in words), None)
 

@@ -1,6 +1,5 @@
-"""The operators' commands: serve the platform, set people up, check the audit log.
-
-A module of commands imports the server where a command needs it: words about a command come at once.
+"""The operators' commands: serve the platform, set up organisations and accounts, check the audit log.
+Modules of commands import the server inside the commands, so that ``--help`` is fast.
 """
 
 import click
@@ -20,7 +19,7 @@ from custody.server.cli import (
 
 @click.group(context_settings={"show_default": True})
 def app() -> None:
-    """Serve the platform, print its OpenAPI document, set people up, check the audit log."""
+    """Serve the platform, print its OpenAPI document, set up accounts, check the audit log."""
 
 
 for command in (

@@ -1,4 +1,4 @@
-"""``custody admin``: organisations and people, straight in the database."""
+"""``custody admin``: organisations, accounts and keys, directly in the database."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -40,7 +40,7 @@ def person_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group()
 def admin() -> None:
-    """Organisations and people, straight in the database."""
+    """Organisations, accounts and keys, directly in the database."""
 
 
 @admin.command("bootstrap")
@@ -113,7 +113,7 @@ def add_member_command(
     two_factor: bool,
     as_json: bool,
 ) -> None:
-    """Put a person into a workspace; an address without an account gets one, with a password as in
+    """Add a person to a workspace. An address without an account gets one, with a password as in
     bootstrap.
     """
     with refusals(), platform_at(state) as platform:
@@ -128,15 +128,13 @@ def add_member_command(
 @click.option("--take-away", is_flag=True, help="Make it an ordinary account again.")
 @json_option
 def make_operator_command(state: Path, email: str, take_away: bool, as_json: bool) -> None:
-    """Let a person review requests for organisations. An operator has no part in anybody's workspace
-    by it.
-    """
+    """Let a person review requests for organisations. It gives no access to any workspace."""
     with refusals(), platform_at(state) as platform:
         user_id = platform.setup.make_operator(email, is_operator=not take_away)
     if as_json:
         answer({"user_id": user_id, "is_operator": not take_away})
         return
-    say(f"{email} (user {user_id}) is {'no operator any more' if take_away else 'an operator'}.")
+    say(f"{email} (user {user_id}) is {'no longer an operator' if take_away else 'an operator'}.")
 
 
 @admin.command("vault-policy")
@@ -170,7 +168,7 @@ def vault_policy_command(state: Path, vault: str, per_cycle: bool, as_json: bool
 )
 @json_option
 def rescan_command(state: Path, vault: str, addresses: int, as_json: bool) -> None:
-    """Finds what was paid to a vault beyond the gap: to an address far behind the last one that was used."""
+    """Find payments to a vault beyond the gap limit: to an address far behind the last one that was used."""
     with refusals(), platform_at(state) as platform:
         platform.services.vaults.rescan(platform.services.store, vault, addresses)
     if as_json:
@@ -192,7 +190,7 @@ def rescan_command(state: Path, vault: str, addresses: int, as_json: bool) -> No
 @click.option("--force", is_flag=True, help="Also where a vault keeps too few signers.")
 @json_option
 def revoke_key_command(state: Path, key_id: str, reason: str, force: bool, as_json: bool) -> None:
-    """Revoke a key for good. What a lost one approved and is still pending is asked of the others again."""
+    """Revoke a key for good. Pending proposals that a lost key approved need another approval."""
     with refusals(), platform_at(state) as platform:
         request = _revocation(key_id, reason, force=force)
         with platform.services.store.write() as db:
@@ -220,7 +218,7 @@ def _revocation(key_id: str, reason: str, *, force: bool) -> "RevokeKeyRequest":
 @click.argument("file", type=click.Path(path_type=Path))
 @json_option
 def take_advisories_command(state: Path, file: Path, as_json: bool) -> None:
-    """Take a publisher's signed list. Its key is one of CUSTODY_ADVISORY_KEYS."""
+    """Store a publisher's signed list. The key that signs is one of CUSTODY_ADVISORY_KEYS."""
     from custody.advisories import MAX_BYTES
     from custody.server.domain.errors import Invalid
     from custody.server.service.system import OPERATOR
@@ -246,7 +244,7 @@ def take_advisories_command(state: Path, file: Path, as_json: bool) -> None:
     "--set", "take", is_flag=True, help="Take the key that the provider issued, from the standard input."
 )
 def webhook_secret_command(state: Path, take: bool) -> None:
-    """Print what the purchase provider signs its webhooks with: the secret in use, and nothing else."""
+    """Print the secret with which the purchase provider signs its webhooks, and nothing else."""
     from custody.server.domain.purchases import webhook_key
     from custody.server.service.secrets import Purpose
 

@@ -1,5 +1,5 @@
-"""``custody token``: what a payload says, and what a chain's tokens come to, from bytes alone: no platform is
-asked.
+"""``custody token``: decode a token's payload, and derive the state of a chain's tokens, from bytes alone:
+without a platform.
 """
 
 import json
@@ -41,13 +41,13 @@ lines_option = click.option("--json", "as_json", is_flag=True, help="Lines of JS
 NETWORKS = tuple(map(str, Network))
 OP_RETURN = 0x6A
 HASH_BYTES = 32
-# A block's height fits 32 bits wherever Bitcoin writes one (BIP-34, locktimes), and a cell holds it.
+# Heights have 32 bits in Bitcoin (BIP-34, lock times).
 MAX_HEIGHT = 2**32 - 1
 
 
 @click.group()
 def token() -> None:
-    """What a token's payload says, and what a chain's tokens come to, from bytes alone."""
+    """Decode a token's payload, and derive the state of a chain's tokens, from bytes alone."""
 
 
 @token.command("decode")
@@ -148,7 +148,7 @@ def _tell(done: BlockOutcome, *, as_json: bool) -> None:
 
 
 def _conclude(replay: _Replay, *, as_json: bool) -> None:
-    """Every cell that holds something, in order."""
+    """Print every cell with a value, in order."""
     cells = sorted(replay.state.cells.items())
     if as_json:
         rows = [_cell(*key, value) for key, value in cells]
@@ -160,7 +160,7 @@ def _conclude(replay: _Replay, *, as_json: bool) -> None:
 
 
 def _cell(contract_id: str, cell: Cell, holder: bytes, value: int | bytes) -> dict[str, Any]:
-    """Numbers as text: a raw amount has more digits than JSON's readers keep."""
+    """Numbers as text: a raw amount may have more digits than JSON parsers keep."""
     told = value.hex() if isinstance(value, bytes) else str(value)
     return {"contract_id": contract_id, "cell": cell.name.lower(), "holder": holder.hex(), "value": told}
 
@@ -218,7 +218,7 @@ def _transaction_of(told: dict[str, Any]) -> TokenTransaction:
 
 def _height_of(told: object) -> int:
     if type(told) is not int or not 0 <= told <= MAX_HEIGHT:
-        raise ValueError("That is no height.")
+        raise ValueError("That is not a height.")
     return told
 
 
@@ -232,7 +232,7 @@ def _hash_of(told: str) -> bytes:
 def _read(path: Path) -> Bytecode:
     try:
         with path.open("rb") as file:
-            # One byte more than there may be: a file that never ends is refused as too long.
+            # One byte more than allowed, so that an endless file is refused as too long.
             return parse_bytecode(file.read(MAX_BYTECODE_BYTES + 1))
     except (OSError, MultisigError) as error:
         fail(f"{path} is no bytecode: {error}", "Save the member bytecode of GET contract as it is.")

@@ -1,4 +1,4 @@
-"""What the commands share: the state folder, refusals as words, passwords that are no arguments."""
+"""Shared by the operators' commands: the state folder, and errors as sentences."""
 
 import sys
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from custody.server.settings import Settings
     from custody.server.stored import Stored
 
-# The database's URL is no option: it may hold a password, and every program of a machine sees another's
-# arguments (P49).
+# The database's URL is not an option: it may hold a password, and arguments are visible to every program on
+# the machine (P49).
 state_option = click.option(
     "--state",
     required=True,
@@ -28,7 +28,7 @@ state_option = click.option(
     help="The platform's state folder. The database is a file in it, unless CUSTODY_DATABASE_URL names "
     "another.",
 )
-# As the API's ids have it (`custody.schemas.common`); a test compares them.
+# The largest id of the API, as in `custody.schemas.common`; a test compares them.
 MAX_INT64 = 2**63 - 1
 
 
@@ -108,9 +108,7 @@ def refusals() -> Iterator[None]:
 
 
 def _hint(error: "CustodyError") -> str:
-    """The API's advice, but where it would mislead a person at a command line: there are no fields, and no
-    workspace is named.
-    """
+    """The API's advice, except where it does not fit a command line, which has no fields and no workspace."""
     from custody.server.domain.errors import Invalid, NotFound, StateConflict
 
     hints: dict[type[CustodyError], str] = {
@@ -131,7 +129,7 @@ def _status(error: "CustodyError") -> Exit:
 
 
 def plain_values(value: Any) -> Any:
-    """As JSON has them: moments as the API writes them."""
+    """Values for JSON: times as the API writes them."""
     from custody.schemas.common import format_time
 
     if isinstance(value, datetime):

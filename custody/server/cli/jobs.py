@@ -1,4 +1,4 @@
-"""``custody admin jobs``: what the workers have before them, what was given up, and what to do about it."""
+"""``custody admin jobs``: the workers' queue: list jobs, retry or discard those that were given up."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -51,7 +51,7 @@ def jobs_command(context: click.Context, state: Path | None, after: int, as_json
 @click.option("--kind", help="All that were given up of this kind, instead of one.")
 @json_option
 def retry_command(state: Path, job: int | None, kind: str | None, as_json: bool) -> None:
-    """Try a job again, at once, and as if it had never failed."""
+    """Try a job again at once, with its count of failures at zero."""
     if (job is None) == (kind is None):
         fail(
             "Name either a job or a kind.",
@@ -75,7 +75,7 @@ def retry_command(state: Path, job: int | None, kind: str | None, as_json: bool)
 @state_option
 @json_option
 def discard_command(job: int, state: Path, as_json: bool) -> None:
-    """Throw a job away that will never work. The audit log keeps its name."""
+    """Delete a job that will never succeed. The audit log records it."""
     with refusals(), stored_at(state) as stored, stored.store.write() as db:
         line = _administration(stored).discard(db, job)
     if as_json:

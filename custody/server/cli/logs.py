@@ -1,6 +1,4 @@
-"""What a server process writes about itself: one JSON object per line, and the configuration it began
-with.
-"""
+"""The log of a server process: one JSON object per line; the first has its configuration."""
 
 import logging
 import sys
@@ -15,8 +13,7 @@ from custody.server.settings import Settings
 
 log = structlog.get_logger()
 
-# Text settings that hold no secret. Of any other text, and of every secret, the log says only whether it is
-# set (P49).
+# Text settings that hold no secret. Of any other text the log says only whether it is set (P49).
 SHOWN_TEXTS: Final = frozenset({"log_level", "mail_from", "public_url", "smtp_host", "smtp_tls"})
 SET: Final = "(set)"
 
@@ -53,7 +50,7 @@ def log_stop(command: str) -> None:
 
 
 def shown(settings: Settings) -> dict[str, Any]:
-    """Every setting that is given, without what may be a secret."""
+    """Every setting that is given, without values that may be secret."""
     given = {name: getattr(settings, name) for name in type(settings).model_fields}
     return {name: _shown(name, value) for name, value in given.items() if value not in (None, "")}
 

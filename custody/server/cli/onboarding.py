@@ -1,4 +1,4 @@
-"""``custody admin requests``, ``approve`` and ``reject``: deciding about requests for organisations."""
+"""``custody admin requests``, ``approve`` and ``reject``: requests for organisations."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from custody.schemas.onboarding import OnboardingRequest, ReviewOnboardingRequest
 
 
-# As `custody.schemas.onboarding.OnboardingStatus`, without loading it; a test compares them.
+# A copy of `custody.schemas.onboarding.OnboardingStatus`, so that help loads no schema; a test compares them.
 STATUSES = ("pending", "approved", "rejected")
 
 
@@ -75,7 +75,7 @@ def approve_command(uid: int, state: Path, note: str | None, chain: str | None, 
 @note_option
 @json_option
 def reject_command(uid: int, state: Path, note: str | None, as_json: bool) -> None:
-    """Reject the request; the requester is told, with the note."""
+    """Reject the request; the requester is mailed the note."""
     decided = _decide(state, uid, "reject", note, None)
     if as_json:
         answer(decided)

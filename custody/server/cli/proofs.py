@@ -1,6 +1,5 @@
-"""``custody verify-proof``: what a proof file proves, without any platform.
-
-Exit status: 0 it is valid, and the chain agrees where one was named; 7 it is not, or it is not known.
+"""``custody verify-proof``: check a proof file, without a platform.
+Exit status: 0 it is valid, and so are its coins where a chain was named; 7 it is invalid or inconclusive.
 """
 
 import json
@@ -27,7 +26,7 @@ MAX_FILE_BYTES = 32 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Checked:
-    """What the chain says. ``problems``: of the coins at the file's block; ``spent``: by now."""
+    """The chain's answer. ``problems``: about coins at the file's block; ``spent``: coins spent by now."""
 
     tip_height: int
     problems: tuple[str, ...]
@@ -44,7 +43,7 @@ class Checked:
 )
 @json_option
 def verify_proof_command(file: Path, chain: str | None, as_json: bool) -> None:
-    """Say which addresses signed which message, and of which coins a proof file speaks (BIP-322)."""
+    """Check a proof file (BIP-322): which addresses signed which message, and for which coins."""
     from custody.server.chain.engine import consensus
     from custody.server.domain.proving import judge
     from multisig.bip322 import State
@@ -61,7 +60,7 @@ def verify_proof_command(file: Path, chain: str | None, as_json: bool) -> None:
     else:
         why = ": the chain says otherwise" if checked is not None and checked.problems else ""
         put(f"The proof is {state}, on {proof.network}{why}.")
-        # Its maker chose every character. In ASCII, on one line, and never cut.
+        # The file's maker chose every character: printed in ASCII, on one line, and never cut.
         put(f"Message: {json.dumps(proof.message)}")
         for line in _lines(proof, judged, checked):
             put(plain(line))
@@ -83,7 +82,8 @@ def _read(path: Path) -> "ProofFile":
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "it"
-        fail(f"{path} is no proof file: {where}: {first['msg']}.", "Ask for the file as it was made.")
+        hint = "Ask for the original file."
+        fail(f"{path} is not a proof file: {where}: {first['msg']}.", hint)
 
 
 def _checked(proof: "ProofFile", chain: str) -> Checked:
@@ -114,7 +114,7 @@ def _checked(proof: "ProofFile", chain: str) -> Checked:
 
 
 def check_coins(proof: "ProofFile", backend: "ChainBackend") -> Checked:
-    """Whether each coin was there, unspent, at the file's block. Raises ChainUnavailable."""
+    """Check that each coin existed unspent at the file's block. Raises ChainUnavailable."""
     from multisig import Network, decode_address
 
     tip, network = backend.tip(), Network(proof.network)
@@ -189,7 +189,7 @@ def _total(coins: "Sequence[CoinOfProof]") -> int:
 
 
 def _shown(address: str, proof: "ProofFile") -> str:
-    """As it is only where it is one: else it is any text of the file's maker."""
+    """The address unchanged if it is valid; any other text of the file's maker is quoted."""
     from multisig import MultisigError, Network, decode_address
 
     try:

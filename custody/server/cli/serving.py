@@ -24,7 +24,7 @@ _SEVERAL = (
     "Run custody serve alone; or name a node, so that several processes can share it: "
     "see the page 'Several processes' of the documentation."
 )
-# As `custody.server.chain.embedded.chain` has it, without loading it; a test compares them.
+# A copy of the one in `custody.server.chain.embedded.chain`, so that it is not loaded; a test compares them.
 MAX_BLOCKS_PER_CALL = 1_000
 
 
@@ -50,7 +50,7 @@ MAX_BLOCKS_PER_CALL = 1_000
 def serve_command(
     state: Path, listen: str, port_file: Path | None, behind_proxy: bool, workers: bool, metrics: str | None
 ) -> None:
-    """Serve the platform until it is told to stop (SIGINT or SIGTERM)."""
+    """Serve the platform until SIGINT or SIGTERM."""
     from custody.server.cli.logs import log_stop
     from custody.server.listen import Address, bind, serve, write_port_file
 
@@ -98,7 +98,7 @@ def serve_command(
     help="A loopback address and port for GET /metrics, like 127.0.0.1:9464; port 0 takes a free one.",
 )
 def worker_command(state: Path, health: str | None, port_file: Path | None, metrics: str | None) -> None:
-    """Do the platform's jobs and answer no requests, until it is told to stop (SIGINT or SIGTERM)."""
+    """Do the platform's jobs, without answering requests, until SIGINT or SIGTERM."""
     from custody.server.cli.logs import log_stop
     from custody.server.listen import Address, CannotListen
 
@@ -150,7 +150,7 @@ def _work_in_sight(platform: "Platform", address: "Address", port_file: Path | N
 
 @contextmanager
 def _its_only_process(platform: "Platform", state: Path) -> Iterator[None]:
-    """Where the chain is embedded, as long as it lives. Raises CannotListen."""
+    """With an embedded chain, makes sure that this is the platform's only process. Raises CannotListen."""
     from custody.server.listen import CannotListen, only_server
 
     background = platform.background
@@ -186,7 +186,7 @@ def _say_if_outdated(platform: "Platform") -> None:
 @click.command("openapi")
 def openapi_command() -> None:
     """Print the OpenAPI document."""
-    # A database of its own, whatever the environment names: printing must not migrate anything.
+    # A temporary database, whatever the environment names: printing must not migrate the real one.
     with (
         tempfile.TemporaryDirectory() as folder,
         platform_at(Path(folder), new=True, database_url=None) as platform,

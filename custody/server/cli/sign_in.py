@@ -1,4 +1,4 @@
-"""``custody admin reset-two-factor`` and ``rotate-secret``: what only an operator may do about signing in."""
+"""``custody admin reset-two-factor`` and ``rotate-secret``."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from custody.server.cli.common import platform_at, refusals, state_option
 from custody.terminal import answer, say
 from custody.text import count
 
-# As `custody.server.service.secrets.Purpose`, without loading it; a test compares them.
+# A copy of `custody.server.service.secrets.Purpose`, so that help does not load it; a test compares them.
 PURPOSES = ("totp", "purchase-webhook", "checkpoint", "webhook", "identity-provider")
 
 
@@ -18,9 +18,8 @@ PURPOSES = ("totp", "purchase-webhook", "checkpoint", "webhook", "identity-provi
 @state_option
 @json_option
 def reset_two_factor_command(email: str, state: Path, as_json: bool) -> None:
-    """Set an account back to mailed codes, where its owner lost authenticator and recovery codes.
-
-    Make sure that it is the owner who asks: from then on the mailbox and the password open the account.
+    """Set an account back to mailed codes after its owner lost the authenticator and the recovery codes.
+    Make sure that it is the owner who asks: afterwards the mailbox and the password open the account.
     """
     address = email.strip().lower()
     with refusals(), platform_at(state) as platform:
@@ -43,10 +42,9 @@ def reset_two_factor_command(email: str, state: Path, as_json: bool) -> None:
 @json_option
 def rotate_secret_command(purpose: str, state: Path, finish: bool, as_json: bool) -> None:
     """Make a new secret of the platform's own, while servers run.
-
-    Older ones go on reading what was made with them, until --finish. Secrets of authenticators, webhooks and
-    identity providers are encrypted anew at once, and the old one is dropped. Interrupted, it is safe to run
-    again.
+    Older ones still read what was made with them, until --finish. Secrets of authenticators, webhooks and
+    identity providers are re-encrypted at once, and the old one is dropped. It is safe to run again after an
+    interruption.
     """
     from custody.server.service.secrets import Purpose
 

@@ -1,4 +1,4 @@
-"""``custody status``: what an operator asks first."""
+"""``custody status``: the state of the platform at a glance."""
 
 from collections.abc import Iterator
 from dataclasses import asdict

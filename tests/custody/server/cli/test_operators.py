@@ -39,7 +39,7 @@ def test_an_operator_is_made_and_unmade_by_command_alone(world: World, tmp_path:
     told = make_operator(tmp_path, ALICE, "--json").stdout
     assert json.loads(told) == {"user_id": 1, "is_operator": True}
     for _ in range(2):
-        assert "no operator any more" in make_operator(tmp_path, ALICE, "--take-away").stdout
+        assert "no longer an operator" in make_operator(tmp_path, ALICE, "--take-away").stdout
     assert not is_operator(world)
     assert world.audit_actions() == ["OPERATOR_APPOINTED", "OPERATOR_DISMISSED"]
 

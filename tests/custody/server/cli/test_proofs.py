@@ -130,7 +130,7 @@ def test_what_is_no_proof_file_is_told_so(text: str, tmp_path: Path) -> None:
     file = tmp_path / "proof.json"
     file.write_text(text)
     said = CliRunner().invoke(app, ["verify-proof", str(file)])
-    assert (said.exit_code, "is no proof file" in said.stderr) == (Exit.FAILED, True)
+    assert (said.exit_code, "is not a proof file" in said.stderr) == (Exit.FAILED, True)
 
 
 def test_a_coin_is_not_counted_twice() -> None:
