@@ -52,9 +52,9 @@ EXPLAINED = {
         "No member of this workspace has", "A search does not wait",
     ),
     "a text has a meaning, as an address, a path, a URL or an amount": (
-        "This is not an address", "An issuer", "The path is", "A level of the path", "The URL", "The amount is",
+        "This is not an address", "The path is", "A level of the path", "The URL", "The amount is",
         "The link", "The data", "After 0x", "must be a telephone number", "must be ''", "No call at",
-        "write a network", "write the network", "A program's account ends",
+        "write a network", "write the network", "A program's account ends", "An issuer",
     ),
     "a number that is written as a text has a greatest one": ("must be 9223372036854775807 or less",),
     "what it names is not there, or not so": (
