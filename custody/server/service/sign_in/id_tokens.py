@@ -1,4 +1,6 @@
-"""ID tokens: who a provider says has signed in (OpenID Connect Core, sections 2 and 3.1.3.7)."""
+"""Verification of ID tokens, which name the person who signed in (OpenID Connect Core, sections 2 and
+3.1.3.7).
+"""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
@@ -10,21 +12,21 @@ from typing import Any, Final
 from joserfc import jwk, jws, jwt
 from joserfc.errors import JoseError
 
-# A token that is signed with what both sides know proves nothing: HS256 with the provider's public key as
-# the secret is the oldest of forgeries, and `none` needs not even that (RFC 8725, sections 2.1 and 3.1).
+# Asymmetric ones only: a forger can make an HS256 token with the provider's public key as the secret, and one
+# with `none` without any key (RFC 8725, sections 2.1 and 3.1).
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
 MAX_TOKEN: Final = 16_384
 MAX_KEYS: Final = 50
-# Bytes of a number in a key: verifying with a longer one takes its time, and nothing in use is longer.
+# Bytes of a number in a key: verifying with longer ones, which nobody uses, would take long.
 _BYTES: Final = {"n": (2_048 // 8, 8_192 // 8), "e": (1, 8), "x": (1, 66), "y": (1, 66)}
-# Of private members the library would make a private key, and search for its primes for as long as it takes.
+# Public members only: from private ones the library would search for the primes, however long that takes.
 _PUBLIC: Final = ("kty", *_BYTES, "crv", "kid", "use", "alg", "key_ops")
 _KINDS: Final[Mapping[str, type[jwk.RSAKey | jwk.ECKey]]] = {"RSA": jwk.RSAKey, "EC": jwk.ECKey}
-# Two machines' clocks.
+# Between the clocks of two machines.
 SKEW_SECONDS: Final = 60
 # OpenID Connect Core, section 2.
 MAX_SUBJECT: Final = 255
-# What another library's parsers meet in a stranger's bytes.
+# What the library raises for malformed input.
 _MALFORMED: Final = (
     JoseError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError,
     RecursionError, NotImplementedError,
@@ -32,20 +34,20 @@ _MALFORMED: Final = (
 
 
 class NotGenuine(Exception):
-    """A token that proves nothing. Its words are ours."""
+    """The token proves nothing. The message contains none of its text."""
 
 
 class NotFresh(NotGenuine):
-    """It does not say that the person signed in since."""
+    """It does not say that the person has signed in since."""
 
 
 class UnknownKey(NotGenuine):
-    """Signed with a key that was not published when the keys were asked for."""
+    """Signed with a key that is not among those fetched."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """``signed_in_since``: the person has signed in at the provider since, and the token says so."""
+    """``signed_in_since``: the token must say that the person signed in at the provider since then."""
 
     issuer: str
     client_id: str
@@ -57,7 +59,7 @@ Keys = Mapping[str | None, jwk.Key]
 
 
 def read_keys(document: object) -> Keys:
-    """The signing keys of a JWK set, by their ids. What is no such key is passed over. Raises NotGenuine."""
+    """The signing keys of a JWK set, by their ids; other keys are skipped. Raises NotGenuine."""
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list):
         raise NotGenuine("no list of keys")
@@ -73,13 +75,13 @@ def read_keys(document: object) -> Keys:
 
 
 def _fits(text: str, least: int, most: int) -> bool:
-    """A number in base64url, by how many bytes it has. Its text is bounded before it is decoded."""
+    """Whether a number in base64url has so many bytes. Its text is bounded before it is decoded."""
     is_short = len(text) <= -(-most // 3) * 4
     return is_short and least <= len(urlsafe_b64decode(text + "==").lstrip(b"\0")) <= most
 
 
 def subject_of(token: str, keys: Keys, expected: Expected, now: datetime) -> str:
-    """Whom the provider names. Raises NotGenuine, NotFresh, UnknownKey."""
+    """The ``sub`` of a valid token. Raises NotGenuine, NotFresh, UnknownKey."""
     if len(token) > MAX_TOKEN:
         raise NotGenuine("it is too long")
 
@@ -112,15 +114,15 @@ def _subject(claims: Mapping[str, Any], expected: Expected) -> str:
     audience, party, subject = claims["aud"], claims.get("azp"), claims["sub"]
     if claims.get("nonce") != expected.nonce:
         raise NotGenuine("it answers another request")
-    # Of several clients it says for which it was made.
+    # A token for several clients names the one that asked for it.
     needs_party = isinstance(audience, list) and len(audience) > 1
     if party != expected.client_id and (party is not None or needs_party):
         raise NotGenuine("it was made for another client")
     if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT or not subject.isprintable():
-        raise NotGenuine("it names nobody")
+        raise NotGenuine("it names no person")
     if expected.signed_in_since is not None:
         at, since = claims.get("auth_time"), int(expected.signed_in_since.timestamp())
-        # To Python, true is a whole number.
+        # In Python a bool is an int.
         if not isinstance(at, int) or isinstance(at, bool) or at < since - SKEW_SECONDS:
             raise NotFresh("of an earlier sign-in")
     return subject

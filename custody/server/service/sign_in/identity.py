@@ -1,8 +1,8 @@
-"""Signing in through an organisation's identity provider (OpenID Connect): a browser is led there and comes
+"""Signing in through an organisation's identity provider (OpenID Connect): a browser is redirected there and
 back once.
-
-Who the provider names is a member because that member linked them, signed in by their own means: no claim of
-the provider's, such as an e-mail address, does (P73). What it opens is bound to its organisation.
+A provider's subject means a member only because that member linked it, signed in with their own password: a
+claim of the provider's, such as an e-mail address, never decides (P73). The session is bound to the
+organisation.
 """
 
 import hmac
@@ -43,15 +43,15 @@ from custody.server.store.models import (
 )
 
 CALLBACK: Final = "/console/sign-in/organisation/callback"
-# Of a provider: each is a row until its browser is back, its time is over, or so many began after it.
+# For each provider. A flow is a row until its browser is back, it expires, or this many began after it.
 MAX_OPEN: Final = 1_000
-# As the owner's list of sessions shows it.
+# In the owner's list of sessions.
 DEVICE: Final = "Console, through an identity provider"
 
 
 @dataclass(frozen=True)
 class Leaving:
-    """``url``: where the browser goes. ``token``: what it holds until it is back."""
+    """``url``: where the browser is redirected. ``token``: its cookie until it is back."""
 
     url: str
     issuer: str
@@ -60,7 +60,7 @@ class Leaving:
 
 @dataclass(frozen=True)
 class Back:
-    """What a provider's redirect brings (RFC 6749, section 4.1.2, and RFC 9207)."""
+    """The parameters of a provider's redirect (RFC 6749, section 4.1.2, and RFC 9207)."""
 
     state: str
     code: str = field(repr=False)
@@ -98,14 +98,14 @@ class IdentitySignIn:
         self._public_url = public_url
 
     def issuer(self, provider_id: str) -> str | None:
-        """Of the provider that is named, where it can be used."""
+        """The provider's issuer; None where it is unknown or has no secret yet."""
         with self._store.read() as db:
             found = db.get(IdentityProvider, provider_id)
             return None if found is None or found.sealed_secret is None else found.issuer
 
     def begin(self, provider_id: str, target: str, session: Caller | None = None) -> Leaving:
-        """Leads a browser to the provider: to sign in, or to link the person of ``session``. ``target``: the
-        path that follows.
+        """Begins a redirect to the provider: to sign in, or to link the user of ``session``. ``target``: the
+        path to continue at.
 
         Raises NotFound, StateConflict, PermissionDenied (to link: no member, or signed in by a provider),
         ProviderUnavailable.
@@ -125,7 +125,7 @@ class IdentitySignIn:
         token, now = new_token(self._random), self._clock()
         with self._store.write() as db:
             db.execute(delete(IdentityFlow).where(IdentityFlow.expires_at <= now))
-            # Beyond its share the oldest gives way: refused, one visitor could keep all members out.
+            # The oldest flows are dropped: if new ones were refused, one visitor could lock out all members.
             of_it = select(IdentityFlow.token_hash).where(IdentityFlow.provider_id == provider.id)
             newest = of_it.order_by(IdentityFlow.expires_at.desc()).offset(MAX_OPEN - 1)
             db.execute(delete(IdentityFlow).where(IdentityFlow.token_hash.in_(newest)))
@@ -149,27 +149,25 @@ class IdentitySignIn:
             "code_challenge_method": "S256",
         }
         if session is not None:
-            # The person chooses whom to link: it is not the last user of that browser. `max_age` has the
-            # token say when that was (OpenID Connect Core, section 2).
+            # The person signs in there anew, so that the last user of that browser is not linked by mistake.
+            # `max_age` makes the token say when that was (OpenID Connect Core, section 2).
             asked |= {"prompt": "login", "max_age": "0"}
         start = published.authorization_endpoint
         return Leaving(f"{start}{'&' if '?' in start else '?'}{urlencode(asked)}", provider.issuer, token)
 
     def finish(self, organisation_id: int, token: str, back: Back, trace_id: str) -> Arrived:
-        """``organisation_id``: at whose redirect address the browser is back.
-
-        Raises IdentityRefused in words for the person, and ProviderUnavailable. Each redirect counts
-        once.
+        """``organisation_id``: from the redirect address. Each redirect works once.
+        Raises IdentityRefused with a sentence for the person, and ProviderUnavailable.
         """
         if not hmac.compare_digest(_of(token, "state").encode(), back.state.encode()):
             raise IdentityRefused("This answer belongs to another browser, or to an earlier try.")
         flow, provider = self._take(token)
-        # RFC 9700, section 4.4.2: a provider may have led the browser on to another organisation's, to have
-        # the code that this one gives.
+        # Mix-up attack (RFC 9700, section 4.4.2): a provider may redirect the browser to another
+        # organisation's provider, to obtain its code.
         if provider.organisation_id != organisation_id:
             raise IdentityRefused("This answer is another organisation's.")
         published = self._providers.published(provider)
-        # RFC 9207, section 2.4: another provider's answer must not be taken for this one's.
+        # RFC 9207, section 2.4: the response must be this provider's.
         if back.issuer != provider.issuer and (back.issuer or published.names_issuer):
             raise IdentityRefused("This answer is another provider's.")
         if back.error or not back.code:
@@ -245,8 +243,8 @@ class IdentitySignIn:
 
 
 def redirect_uri_of(public_url: str | None, organisation_id: int) -> str | None:
-    """Where an organisation's identity provider leads browsers back to: an address of its own, by which the
-    code of another's is known (RFC 9700, section 4.4.2.2). Providers compare each character (section 2.1).
+    """The redirect URI of an organisation's identity provider: one for each organisation, so that another
+    provider's code is recognised (RFC 9700, section 4.4.2.2). Providers compare each character (section 2.1).
     """
     parts = urlsplit(public_url or "")
     return f"{parts.scheme}://{parts.netloc}{CALLBACK}/{organisation_id}" if parts.netloc else None
@@ -263,7 +261,9 @@ def link_of(db: Session, provider: IdentityProvider, user_id: int) -> IdentityLi
 
 
 def end_provider(db: Session, organisation_id: int, now: datetime) -> int:
-    """With its links, and the sessions that it opened; how many those were."""
+    """Deletes the provider, its links and flows, and ends the sessions that it opened; returns their
+    number.
+    """
     provider = provider_of(db, organisation_id)
     if provider is None:
         return 0
@@ -275,7 +275,7 @@ def end_provider(db: Session, organisation_id: int, now: datetime) -> int:
 
 
 def end_link(db: Session, organisation_id: int, user_id: int, now: datetime) -> bool:
-    """A member's, with the sessions that came by it. Whether there was one."""
+    """Deletes a member's link and ends its sessions. Returns whether there was one."""
     provider = provider_of(db, organisation_id)
     link = None if provider is None else link_of(db, provider, user_id)
     if link is None:
@@ -304,11 +304,11 @@ def _is_member(db: Session, provider: IdentityProvider, user_id: int) -> bool:
 
 
 def _of(token: str, purpose: str) -> str:
-    """One of the secrets of a flow: they follow from what the browser holds, so that none is stored."""
+    """A secret of a flow, derived from the browser's token, so that none is stored."""
     return base64url(hmac.digest(token.encode(), purpose.encode(), "sha256"))
 
 
 def _plain(error: str) -> str:
-    """A code of RFC 6749 or OpenID Connect, where it is one."""
+    """The error, if it looks like a code of RFC 6749 or OpenID Connect."""
     is_code = 0 < len(error) <= 40 and error.isascii() and error.replace("_", "").isalpha()
     return f": it says {error}" if is_code else ""

@@ -1,4 +1,4 @@
-"""A person adds a passkey to their account, or takes one away."""
+"""A user adds a passkey to their account, or removes one."""
 
 from dataclasses import dataclass, field
 
@@ -20,7 +20,7 @@ from custody.server.store.models import Credential, User
 
 @dataclass(frozen=True)
 class PasskeyOffer:
-    """``options``: for the browser, as JSON. ``token``: which challenge its answer is to."""
+    """``options``: for the browser, as JSON. ``token``: identifies the challenge."""
 
     options: str
     token: str = field(repr=False)
@@ -50,15 +50,15 @@ class PasskeyEnrolment:
             user = db.get_one(User, caller.user_id)
             credential = db.get_one(Credential, caller.user_id)
             client = ClientInfo(None, None)
-            # Its code, where it has one, is mailed to nobody: the challenge alone is used.
+            # Only the challenge is used: its code, if it has one, is not mailed.
             awaited = self._challenges.open(db, user, credential, client, session_id=caller.session_id)
             challenge = self._challenges.find(db, awaited.token_2fa, session_id=caller.session_id)
             assert challenge is not None, "opened above"
             return PasskeyOffer(self._passkeys.creation(db, user, challenge.token_hash), awaited.token_2fa)
 
     def add(self, caller: Caller, token: str, name: str, given: Assertion) -> None:
-        """From then on a sign-in asks for a second factor. A session alone adds none: its person has proven
-        the factor lately. Raises Invalid, RateLimited, StateConflict.
+        """From then on a sign-in asks for a second factor. A session alone cannot add a passkey: its user
+        must have proven the second factor recently. Raises Invalid, RateLimited, StateConflict.
         """
         with self._store.write() as db:
             require_session(db, caller)

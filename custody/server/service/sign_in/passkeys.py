@@ -1,4 +1,6 @@
-"""Passkeys (WebAuthn Level 3): what a browser signs instead of a code, for this platform's address alone."""
+"""Passkeys (WebAuthn Level 3): a browser signs a challenge in place of a code, for this platform's origin
+only.
+"""
 
 import json
 from collections.abc import Mapping
@@ -26,12 +28,12 @@ from custody.server.domain.ports import Clock
 from custody.server.store.models import Passkey, User
 
 MAX_PASSKEYS: Final = 10
-# An answer of a browser: a key, a signature, some hundred bytes of client data.
+# Bytes of a browser's answer: a key, a signature, some hundred bytes of client data.
 MAX_ANSWER: Final = 16_384
-# The device asks for its PIN or a finger: it stands in for a second factor by itself.
+# The device asks for its PIN or a fingerprint, so that a passkey alone is a second factor.
 _VERIFIED: Final = UserVerificationRequirement.REQUIRED
 _NAME: Final = "Custody platform"
-# What another library's parsers meet in a stranger's bytes. None of it is a proof, and each try counts.
+# What the library raises for malformed answers, each of which counts as a failed try.
 _NO_ANSWER: Final = (
     ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError, RecursionError,
     NotImplementedError,
@@ -46,7 +48,7 @@ class Assertion:
 
 
 class Passkeys:
-    """``public_url``: the platform's address in browsers. Without a name in it there are no passkeys."""
+    """``public_url``: the platform's address in browsers. Without a host name in it there are no passkeys."""
 
     def __init__(self, clock: Clock, public_url: str | None) -> None:
         self._clock = clock
@@ -61,7 +63,7 @@ class Passkeys:
         return list(db.scalars(select(Passkey).where(Passkey.user_id == user_id).order_by(Passkey.id)))
 
     def request(self, db: Session, user_id: int, challenge: bytes) -> str:
-        """What a browser signs with one of the account's passkeys, as JSON. Empty where it has none."""
+        """The request options for a browser, as JSON. Empty where the account has no passkey."""
         known = self.of(db, user_id)
         if self._server is None or not known:
             return ""
@@ -71,8 +73,8 @@ class Passkeys:
         return _json(options)
 
     def accepts(self, db: Session, user_id: int, challenge: bytes, given: Assertion) -> str | None:
-        """What an answer proves, in words, or None. A signature counter that does not rise tells of a copy
-        (section 6.1.1).
+        """What a valid answer proves, in words, or None. A signature counter that does not rise means that
+        the passkey may have been copied (section 6.1.1).
         """
         known = {each.credential_id: each for each in self.of(db, user_id)}
         if self._server is None:
@@ -91,7 +93,7 @@ class Passkeys:
         return f"with the passkey {passkey.name}"
 
     def creation(self, db: Session, user: User, challenge: bytes) -> str:
-        """What a browser makes a passkey from, as JSON. Raises StateConflict."""
+        """The creation options for a browser, as JSON. Raises StateConflict."""
         known = self.of(db, user.id)
         server = self._require(len(known))
         entity = PublicKeyCredentialUserEntity(
@@ -147,7 +149,7 @@ class Passkeys:
 
 
 def _server(public_url: str | None) -> Fido2Server | None:
-    """Passkeys are bound to a name: an IP address is none (section 5.1.3)."""
+    """None for an IP address: passkeys are bound to a host name (section 5.1.3)."""
     parts = urlsplit(public_url or "")
     host = parts.hostname
     if host is None or _is_ip(host):
@@ -167,7 +169,7 @@ def _is_ip(host: str) -> bool:
 
 
 def _state(challenge: bytes) -> Mapping[str, Any]:
-    """As the library keeps it between a request and its answer. Ours lies in the database."""
+    """The library's state between a request and its answer, made from our stored challenge."""
     return {"challenge": websafe_encode(challenge), "user_verification": _VERIFIED}
 
 

@@ -1,4 +1,4 @@
-"""Passwords: asked for again before a sensitive change, changed by their owner, and reset by mail."""
+"""Passwords: the check before a sensitive change, a change by the owner, and a reset by mail."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -39,8 +39,9 @@ class Proven:
 
 
 class Guesses:
-    """Tries of passwords at sign-in. Each address has its own for an account, so that nobody keeps its owner
-    out; those of all addresses together decide whether the password alone is enough.
+    """Limits on wrong passwords at sign-in. They are counted for each account and client address, so that a
+    stranger cannot lock the owner out; the count of all addresses decides whether the password alone is
+    enough.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -64,7 +65,7 @@ class Guesses:
         return False
 
     def forget(self, db: Session, email: str, address: str, *, anywhere: bool) -> None:
-        """After a right one. ``anywhere``: those of other addresses, too."""
+        """Called after a right password. ``anywhere``: also the count of all addresses."""
         self._here.forget(db, _from(email, address))
         if anywhere:
             self._anywhere.forget(db, email)
@@ -76,8 +77,8 @@ def _from(email: str, address: str) -> str:
 
 
 class PasswordCheck:
-    """Wrong passwords in an open session count apart: a stranger uses none of them up. So do those of the
-    sessions that an organisation's identity provider opened.
+    """Wrong passwords in a session have a limit of their own, which a stranger cannot use up. So have those
+    in sessions that an organisation's identity provider opened.
     """
 
     def __init__(self, store: Store, passwords: Passwords, failures: AttemptLimit) -> None:

@@ -1,7 +1,6 @@
-"""Identity providers over HTTP: what they publish, kept for a while, and the code that becomes an ID token.
-
-An issuer is a stranger's address: every exchange goes the way of the webhooks' (P51), to public addresses
-alone.
+"""Identity providers over HTTP: their metadata and keys, cached for a while, and the exchange of a code for
+an ID token. An issuer is an untrusted URL: requests are sent as those of webhooks are (P51), to public
+addresses only.
 """
 
 import json
@@ -36,13 +35,13 @@ from custody.server.store.models import IdentityProvider
 # A large provider's keys with their certificates are some 30 kB.
 MAX_ANSWER: Final = 131_072
 KEPT_FOR: Final = timedelta(hours=1)
-# Tokens with an unknown key make us ask again: so often and no more.
+# A token with an unknown key makes us fetch the keys again, at most this often.
 KEYS_AGAIN_AFTER: Final = timedelta(minutes=1)
 MAX_KEPT: Final = 200
-# One that could not be asked is not asked again so soon.
+# After a failed request the provider is not asked again for this long.
 FAILED_FOR: Final = timedelta(minutes=1)
-# Each exchange holds a thread for ten seconds at most. An organisation with a slow provider has few of them.
-# Reading what providers publish takes not all, so that a person who comes back with a code is served.
+# Each exchange occupies a thread for up to ten seconds, so an organisation with a slow provider gets few.
+# Fetching metadata may not take all threads, so that users who come back with a code are served.
 AT_ONCE: Final = 2
 AT_ONCE_PUBLISHED: Final = 12
 AT_ONCE_IN_ALL: Final = 16
@@ -73,7 +72,7 @@ class Published(BaseModel):
 
 @dataclass(frozen=True)
 class Client:
-    """What the platform is at a provider."""
+    """The platform's registration at a provider."""
 
     client_id: str
     secret: str = field(repr=False)
@@ -89,7 +88,7 @@ class _Kept:
 
 
 class Providers:
-    """Each is asked on the account of its organisation."""
+    """Requests are counted for the provider's organisation."""
 
     def __init__(self, clock: Clock, sender: Sender, allowed: frozenset[str]) -> None:
         self._clock = clock
@@ -124,16 +123,14 @@ class Providers:
         body = urlencode(form).encode()
         answer = self._ask(provider, "POST", published.token_endpoint, body, headers, AT_ONCE_IN_ALL)
         if answer.status in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED}:
-            raise IdentityRefused(
-                "The identity provider did not take what it sent you with, or not the organisation's secret."
-            )
+            raise IdentityRefused("The identity provider refused its own code, or the organisation's secret.")
         token = self._read(provider.issuer, answer).get("id_token")
         if not isinstance(token, str):
             raise ProviderUnavailable(f"{provider.issuer} does not say who you are.")
         return token
 
     def subject(self, provider: IdentityProvider, token: str, expected: Expected) -> str:
-        """Whom a genuine token names. For an unknown key the keys are asked for again, once in a while.
+        """The ``sub`` of a valid token. For an unknown key the keys are fetched again, at most once a minute.
 
         Raises IdentityRefused, ProviderUnavailable.
         """
@@ -166,7 +163,7 @@ class Providers:
         try:
             return self._discovered(provider, now)
         except ProviderUnavailable as error:
-            # Without a line it was not asked.
+            # With a time to retry after, it was not asked at all.
             if error.retry_after is None:
                 self._note(self._failed, issuer, (self._clock(), error.detail))
             raise
@@ -184,7 +181,7 @@ class Providers:
         return self._note(self._kept, issuer, _Kept(published, self._keys(provider, published), now, now))
 
     def _renewed(self, provider: IdentityProvider, kept: _Kept) -> _Kept:
-        # Noted first: where asking fails, the next one waits as well.
+        # Stored first: if the request fails, the next one waits as well.
         kept = self._note(self._kept, provider.issuer, replace(kept, keys_at=self._clock()))
         kept = replace(kept, keys=self._keys(provider, kept.published), keys_at=self._clock())
         return self._note(self._kept, provider.issuer, kept)
@@ -226,7 +223,9 @@ class Providers:
             raise ProviderUnavailable(f"{provider.issuer} is not used: {words}.") from None
 
     def _checked(self, issuer: str, url: str) -> WebhookUrl:
-        """What the operator allows is for the issuer that is there: another one does not lead us to it."""
+        """A host that the operator allows is called only for an issuer at that host: no other provider can
+        send us there.
+        """
         try:
             own, found = read_url(issuer, self._allowed), read_url(url, self._allowed)
             return found if found.authority == own.authority else read_url(url)
@@ -245,7 +244,7 @@ class Providers:
 
     @contextmanager
     def _line(self, provider: IdentityProvider, lines: int) -> Iterator[None]:
-        """``lines``: so many are taken at most, all organisations together."""
+        """``lines``: the most exchanges at once, of all organisations together."""
         whose = provider.organisation_id
         with self._lock:
             if self._busy[whose] >= AT_ONCE or self._busy.total() >= lines:
