@@ -71,7 +71,7 @@ def test_no_part_of_a_list_is_one(length):
         (LINE.replace(b'"serial":3', b'"serial":3.0'), "whole number"),
         (LINE.replace(b'"serial":3', b'"serial":4294967297'), "serial"),
         (LINE.replace(b'"format":1', b'"format":2'), "format"),
-        (LINE.replace(b"can be guessed", rb"can \u0007 be"), "form|shown"),
+        (LINE.replace(b"can be guessed", rb"can \u0007 be"), "form|printable"),
         (json.dumps(json.loads(LINE)).encode(), "canonical"),
     ],
 )
@@ -128,7 +128,7 @@ def test_p86_a_key_hands_over_and_its_former_one_is_believed_no_more():
     _, before = taken(LINE)
     told, held = taken(ROTATED.list(4, entry()).line, before)
     assert (held.root, held.key, held.epoch) == (FIRST.root, public(TWO), 2)
-    # Whoever has the first key signs a newer list, or hands over to another one.
+    # The holder of the first key signs a newer list, or hands over to another key.
     for stolen in (FIRST.list(5), Publisher([ONE, THREE]).list(5), Publisher([ONE, THREE, TWO]).list(5)):
         with pytest.raises(AdvisoriesRefused):
             taken(stolen.line, held)
@@ -192,7 +192,7 @@ def test_a_publisher_signs_one_list_after_the_other_and_hands_over():
     for each in (second, third):
         _, held = taken(each.line, held)
     assert (held.serial, held.epoch) == (3, 2)
-    with pytest.raises(UntrustedAdvisories, match="hands over"):
+    with pytest.raises(UntrustedAdvisories, match="former key"):
         publish(draft, TWO, AUX, after=second)
     with pytest.raises(MalformedAdvisories, match="exactly these fields"):
         publish(draft | {"serial": 9}, ONE, AUX)

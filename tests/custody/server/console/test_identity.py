@@ -368,7 +368,7 @@ class TestAnswers:
             ({"iss": ""}, "another provider's"),
             ({"error": "access_denied", "code": ""}, "it says access_denied"),
             ({"error": "<b>x</b>", "code": ""}, "did not sign you in."),
-            ({"code": "made up"}, "did not take what it sent you with"),
+            ({"code": "made up"}, "refused its own code"),
             ({"state": ""}, "another browser"),
         ],
         ids=str,
