@@ -168,7 +168,7 @@ def verify_export_command(
     platform.
     """
     from custody.server.domain.checkpoints import marks_of, read_file
-    from custody.server.domain.export import NotAnExport, ExportSummary, find_export_fault, read_csv
+    from custody.server.domain.export import ExportSummary, NotAnExport, find_export_fault, read_csv
 
     if bool(checkpoints) != bool(public_key):
         fail(

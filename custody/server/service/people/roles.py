@@ -16,7 +16,7 @@ from custody.schemas.users import PermissionName
 from custody.server.domain.address_book import name_key
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
-from custody.server.domain.errors import Fault, Invalid, PolicyUnavailable
+from custody.server.domain.errors import Invalid, PolicyUnavailable
 from custody.server.domain.limits import Cycle, SpendingPolicy, in_btc, policy_words
 from custody.server.domain.ports import Clock
 from custody.server.domain.roles import (
