@@ -31,7 +31,7 @@ def test_a_drill_is_signed_checked_taken_and_shown(desk, service, tmp_path):
         "advisory", "sign", files["draft"], files["second"],
         "--key", files["other"], "--after", files["signed"],
     )  # fmt: skip
-    assert "hands over" in service(*handed).stderr
+    assert "give it as the former key" in service(*handed).stderr
     assert service(*handed, "--former-key", files["secret"]).exit_code == Exit.OK
     assert service("advisory", "take", files["second"]).exit_code == Exit.OK
     assert service("advisory", "take", files["signed"]).exit_code != Exit.OK

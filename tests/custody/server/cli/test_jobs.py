@@ -124,8 +124,8 @@ def test_all_of_a_kind_are_tried_again(state: Path, store: Store) -> None:
 def test_what_must_not_be_tried_again_is_refused(state: Path, store: Store) -> None:
     """Trying again would do it twice."""
     cases = {
-        dead(store, MAIL): "has taken the place",
-        add(store, MAIL, lease_owner="one", lease_until=utc_now()): "right now",
+        dead(store, MAIL): "has replaced job",
+        add(store, MAIL, lease_owner="one", lease_until=utc_now()): "try again in a moment",
         4711: "no open or dead job",
     }
     for job_id, sentence in cases.items():
@@ -150,7 +150,7 @@ def test_a_signed_payment_that_waits_is_not_thrown_away(state: Path, store: Stor
     waiting = add(store, BROADCAST)
     leased = add(store, MAIL, lease_owner="one", lease_until=utc_now() + timedelta(minutes=1))
     assert "signed payment" in run(state, "discard", str(waiting)).stderr
-    assert "right now" in run(state, "discard", str(leased)).stderr
+    assert "try again in a moment" in run(state, "discard", str(leased)).stderr
     assert job(store, waiting) is not None
     assert job(store, leased) is not None
 

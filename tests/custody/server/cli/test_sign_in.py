@@ -88,7 +88,7 @@ def test_old_webhook_secrets_go_when_told_and_checkpoints_never(world: World, tm
     ("settings", "sentence"),
     [
         ({"HOST": "mail.example.org", "TLS": "none"}, "unencrypted"),
-        ({"HOST": "mail.example.org", "USERNAME": "custody"}, "go together"),
+        ({"HOST": "mail.example.org", "USERNAME": "custody"}, "needs both a user name and a password"),
         ({"HOST": "mail.example.org", "CA_FILE": "/nowhere/ca.pem"}, "cannot be used"),
     ],
 )
