@@ -14,10 +14,9 @@ from custody.schemas.auth import (
 from custody.server.console import session
 from custody.server.console.table import SIGN_IN, Row, own_path
 from custody.server.console.visit import Visit, shaped
-from custody.server.domain.errors import Invalid, SignInOver
-from custody.server.service.sign_in.challenges import CodeAwaited
+from custody.server.domain.errors import Invalid, SignInOver, Unauthenticated
 from custody.server.service.sign_in.passkeys import Assertion
-from custody.server.service.sign_in.signin import SignedIn
+from custody.server.service.sign_in.signin import CodeAwaited, SignedIn
 from custody.server.web.endpoint import address_of
 from custody.server.web.problems import trace_id_of
 
@@ -63,8 +62,11 @@ def _invited(visit: Visit) -> str | None:
 
 def sign_in(visit: Visit) -> Response:
     admit(visit)
-    form = visit.form
-    taken = shaped(LoginRequest, email=form.one("email"), password=form.one("password"), device=DEVICE)
+    return _sign_in(visit, visit.form.one("email"))
+
+
+def _sign_in(visit: Visit, email: str) -> Response:
+    taken = shaped(LoginRequest, email=email, password=visit.form.one("password"), device=DEVICE)
     result = visit.services.signin.login(taken, address_of(visit.request), trace_id_of(visit.request))
     if isinstance(result, CodeAwaited):
         return _code_page(visit, result.method, result.token_2fa, result.passkey)
@@ -93,8 +95,7 @@ def code(visit: Visit) -> Response:
     admit(visit)
     if visit.form.ticked("another_code"):
         awaited = visit.services.signin.another_code(visit.form.one("token"))
-        method = visit.form.one("method")
-        return _code_page(visit, method, awaited.token_2fa, awaited.passkey, is_another=True)
+        return _code_page(visit, awaited.method, awaited.token_2fa, awaited.passkey, is_another=True)
     signin, form, trace_id = visit.services.signin, visit.form, trace_id_of(visit.request)
     if assertion := form.one("assertion"):
         return _signed_in(visit, signin.validate_code(form.one("token"), Assertion(assertion), trace_id))
@@ -133,9 +134,16 @@ def register(visit: Visit) -> Response:
         first_name=form.one("first_name") or None,
         surname=form.one("surname") or None,
     )
-    awaited = visit.services.signin.register(taken, DEVICE, trace_id_of(visit.request))
-    # The address has an account, or none may be made: the mail alone says so (P39).
-    return _code_page(visit, "registration", awaited.token_2fa, "")
+    visit.services.account.accounts.register(taken, trace_id_of(visit.request), is_signing_in=True)
+    try:
+        return _sign_in(visit, email)
+    except Unauthenticated:
+        # The address has an account, or none may be made: the mail says which. Who
+        # registered learns no more here than by signing in.
+        return visit.go(
+            f"{SIGN_IN}?account=yes&next={target_of(visit)}",
+            "A mail to this address says how it goes on. Then sign in.",
+        )
 
 
 def forgotten_page(visit: Visit) -> Response:

@@ -40,8 +40,6 @@ RESETS_PER_ACCOUNT_WINDOW = timedelta(hours=1)
 # Registrations of one address: each one sends a mail, perhaps to a person who did not ask for it.
 REGISTRATIONS = 5
 REGISTRATIONS_WINDOW = timedelta(hours=1)
-# Until its first sign-in, as long as an invitation waits.
-REGISTRATION_LIFETIME = timedelta(days=7)
 
 # Codes tried to confirm an authenticator. The caller knows the secret, so this only bounds the work.
 CONFIRMATIONS = 10

@@ -44,19 +44,17 @@ from custody.server.service.requests.following import Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import AttemptLimit, Rates
 from custody.server.service.secrets import ClientSecrets, Secrets, TotpSecrets
-from custody.server.service.sign_in.accounts import Passwords
-from custody.server.service.sign_in.challenges import Challenges
+from custody.server.service.sign_in.accounts import Accounts, Passwords
 from custody.server.service.sign_in.identity import IdentitySignIn
 from custody.server.service.sign_in.passkey_enrolment import PasskeyEnrolment
 from custody.server.service.sign_in.passkeys import Passkeys
 from custody.server.service.sign_in.passwords import Guesses, PasswordChanges, PasswordCheck
 from custody.server.service.sign_in.providers import Providers
-from custody.server.service.sign_in.registering import Registrations
 from custody.server.service.sign_in.rotation import Rotation
 from custody.server.service.sign_in.second_factor import Authenticators, TwoFactor
 from custody.server.service.sign_in.service_accounts import ServiceSignIn
 from custody.server.service.sign_in.sessions import Sessions
-from custody.server.service.sign_in.signin import SignIn
+from custody.server.service.sign_in.signin import Challenges, SignIn
 from custody.server.service.sign_in.step_up import StepUp
 from custody.server.service.tokens.calling import Calling, Resubmitting
 from custody.server.service.tokens.creating import TokenCreating
@@ -71,7 +69,7 @@ class SignInServices:
     sessions: Sessions
     service_signin: ServiceSignIn
     signin: SignIn
-    registrations: Registrations
+    accounts: Accounts
     password_changes: PasswordChanges
     authenticators: Authenticators
     two_factor: TwoFactor
@@ -160,15 +158,12 @@ def wire_sign_in(
     challenges = Challenges(store, clock, random, mailer, authenticators, passkeys)
     step_up = StepUp(store, clock, audit, check, challenges)
     sessions = Sessions(store, clock, random, audit)
-    registrations = Registrations(
-        store, clock, random, audit, passwords, may_anybody_register=may_anybody_register
-    )
     return SignInServices(
         passwords=passwords,
         sessions=sessions,
         service_signin=ServiceSignIn(store, clock, audit),
-        signin=SignIn(store, clock, audit, sessions, passwords, guesses, challenges, registrations),
-        registrations=registrations,
+        signin=SignIn(store, clock, audit, sessions, passwords, guesses, challenges),
+        accounts=Accounts(store, clock, audit, passwords, may_anybody_register=may_anybody_register),
         password_changes=PasswordChanges(store, clock, random, audit, passwords, check, failures, guesses),
         authenticators=authenticators,
         two_factor=TwoFactor(store, clock, audit, check),

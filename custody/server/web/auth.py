@@ -36,9 +36,8 @@ from custody.server.domain.errors import (
     TokenExpired,
     Unauthenticated,
 )
-from custody.server.service.sign_in.challenges import CodeAwaited
 from custody.server.service.sign_in.sessions import Tokens
-from custody.server.service.sign_in.signin import SignedIn
+from custody.server.service.sign_in.signin import CodeAwaited, SignedIn
 from custody.server.web.endpoint import Auth, Call, Endpoint, Unit, address_of
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -86,11 +85,9 @@ def logout(call: Call[None]) -> Response:
 
 
 def register(call: Call[RegisterRequest]) -> Done:
-    """A new account, which its first sign-in makes. The answer is the same where there is one already;
-    its owner is told by mail.
-    """
+    """A new account. The answer is the same where there is one already; its owner is told by mail."""
     admit(call)
-    call.services.account.registrations.ask(call.body, call.trace_id)
+    call.services.account.accounts.register(call.body, call.trace_id)
     return Done()
 
 

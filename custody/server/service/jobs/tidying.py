@@ -12,23 +12,11 @@ from typing import Final, Generic, Protocol, TypeVar
 from sqlalchemy import Select, delete, or_, select
 from sqlalchemy.orm import Session
 
-from custody.server.domain.credentials import (
-    ACCESS_LIFETIME,
-    OTP_WINDOW,
-    REFRESH_LIFETIME,
-    REGISTRATION_LIFETIME,
-)
+from custody.server.domain.credentials import ACCESS_LIFETIME, OTP_WINDOW, REFRESH_LIFETIME
 from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown
 from custody.server.domain.ports import Clock
 from custody.server.store import Store
-from custody.server.store.models import (
-    AccessToken,
-    Job,
-    OtpChallenge,
-    RefreshToken,
-    Registration,
-    SignInSession,
-)
+from custody.server.store.models import AccessToken, Job, OtpChallenge, RefreshToken, SignInSession
 
 INTERVAL: Final = timedelta(hours=1)
 BATCH: Final = 500
@@ -90,14 +78,6 @@ def _challenges(db: Session, now: datetime) -> int:
     return len(found)
 
 
-def _registrations(db: Session, now: datetime) -> int:
-    """Those that nobody confirmed. They hold the address of a person who may not have asked for it."""
-    over = Registration.created_at <= now - REGISTRATION_LIFETIME
-    found = db.scalars(select(Registration.id).where(over).limit(BATCH)).all()
-    db.execute(delete(Registration).where(Registration.id.in_(found)))
-    return len(found)
-
-
 def _sessions(db: Session, now: datetime) -> int:
     """Sessions that can no longer be renewed, with their tokens."""
     over = SignInSession.last_used_at <= now - SESSION_KEPT
@@ -108,7 +88,7 @@ def _sessions(db: Session, now: datetime) -> int:
     return len(found)
 
 
-OVER: Final[tuple[Part, ...]] = (_jobs, _challenges, _registrations, _sessions)
+OVER: Final[tuple[Part, ...]] = (_jobs, _challenges, _sessions)
 
 
 Row = TypeVar("Row")

@@ -58,7 +58,6 @@ _LINKED = re.compile(rf"{_VERSION}|[.\u3002\uff0e\uff61@](?=\w)|[/\\](?=\S)|:(?=
 class Template(StrEnum):
     CODE = "code"
     CONFIRMATION_CODE = "confirmation-code"
-    REGISTRATION_CODE = "registration-code"
     WELCOME = "welcome"
     ALREADY_REGISTERED = "already-registered"
     NOT_INVITED = "not-invited"
@@ -129,25 +128,15 @@ TEXTS: Mapping[Template, Text] = {
         "somebody acts in your name.\n",
         made=frozenset({"code"}),
     ),
-    Template.REGISTRATION_CODE: Text(
-        "Your code to register",
-        "Your code to register is {code}\n\n"
-        "It is good for {minutes} minutes, and makes the account of this address. "
-        "If you are not registering, do nothing:\nwithout the code there is no account.\n",
-        made=frozenset({"code"}),
-    ),
     Template.WELCOME: Text(
         "Your custody account",
-        "Somebody, probably you, registered this address. To have the account, sign in within a week with "
-        "the password that you chose: a code is mailed to you then. If you did not register, do nothing.\n\n"
-        "The account belongs to no organisation at first. If you were invited, follow the link of that "
-        "mail.\nElse have an administrator invite this address, or send a request to found one.\n",
+        "Your account is ready, and belongs to no organisation yet. If you were invited, follow the link of "
+        "that mail.\nElse have an administrator invite this address, or send a request to found one.\n",
     ),
     Template.ALREADY_REGISTERED: Text(
         "You already have an account",
-        "Somebody, probably you, tried to register an account with this address. "
-        "You have one already; nothing was changed, and no code comes. Sign in with its password, or choose "
-        "a new one where you forgot it.\n",
+        "Somebody tried to register an account with this address. "
+        "You have one already; nothing was changed.\n",
     ),
     Template.NOT_INVITED: Text(
         "No account was made",

@@ -10,9 +10,9 @@ from custody.server.domain.errors import Invalid, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.mail.jobs import Template, queue_mail
-from custody.server.service.sign_in.challenges import Challenges, ClientInfo
 from custody.server.service.sign_in.passkeys import Assertion, Passkeys
 from custody.server.service.sign_in.sessions import require_session
+from custody.server.service.sign_in.signin import Challenges, ClientInfo
 from custody.server.service.sign_in.step_up import StepUp
 from custody.server.store import Store
 from custody.server.store.models import Credential, User

@@ -11,10 +11,10 @@ from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import Invalid
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.sign_in.challenges import Challenges, ClientInfo
 from custody.server.service.sign_in.passkeys import Assertion
 from custody.server.service.sign_in.passwords import PasswordCheck, require_still
 from custody.server.service.sign_in.sessions import require_session
+from custody.server.service.sign_in.signin import Challenges, ClientInfo
 from custody.server.store import Store
 from custody.server.store.models import Credential, SignInSession, User
 

@@ -264,32 +264,6 @@ class OtpChallenge(Base):
     session_id: Mapped[int | None] = mapped_column(ForeignKey("sessions.id"))
 
 
-class Registration(Base):
-    """An account that somebody asked for, until the code mailed to its address makes it. Kept for an address
-    that gets none, too: ``code_hash`` is of no code then, and before the first one.
-
-    ``token_hash``, ``code_hash``, ``tries``, ``expires_at``, ``closed_at``: of the newest code, as an
-    ``OtpChallenge``'s.
-    """
-
-    __tablename__ = "registrations"
-    __table_args__ = (Index(None, "email", "created_at"),)
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    email: Mapped[str]
-    password_hash: Mapped[str]
-    first_name: Mapped[str | None]
-    surname: Mapped[str | None]
-    token_hash: Mapped[bytes] = mapped_column(unique=True)
-    code_hash: Mapped[bytes]
-    tries: Mapped[int]
-    device: Mapped[str | None]
-    location: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(index=True)
-    expires_at: Mapped[datetime]
-    closed_at: Mapped[datetime | None]
-
-
 class SignInSession(Base):
     """One sign-in on one device, and its family of refresh tokens.
 

@@ -55,7 +55,7 @@ def test_a_newcomer_registers_where_the_mail_leads_with_one_mail_for_the_code(de
         assert [mail.to for mail in mails.sent[sent:]] == ["new@example.org"]
         first = mails.newest_code()
         newcomer.send("/console/sign-in/code", button="another_code", otp="")
-        assert "Another mail was sent to your address" in newcomer.words
+        assert "Another code was mailed to you" in newcomer.words
         if mails.newest_code() != first:
             newcomer.send("/console/sign-in/code", otp=first, status=401)
         newcomer.send("/console/sign-in/code", otp=mails.newest_code())

@@ -209,6 +209,18 @@ class TestUniform:
         assert known.hashes == 1
         assert world.audit_actions()[-2:] == ["SIGN_IN_REFUSED"] * 2
 
+    def test_a_registration_is_answered_alike(self, world: World, carol: str) -> None:
+        """A new account is rows more, in the commits that either makes: the counted try, and what came of
+        it.
+        """
+        body = {"email": carol, "password": NEW_PASSWORD}
+        with measured(world) as known:
+            hers = world.http.post("/auth/register", json=body)
+        with measured(world) as unknown:
+            nobodys = world.http.post("/auth/register", json={**body, "email": "dan@example.org"})
+        assert told(hers) == told(nobodys)
+        assert (known.hashes, known.commits) == (unknown.hashes, unknown.commits) == (1, 2)
+
     def test_both_are_slowed_alike(self, world: World, carol: str) -> None:
         answers = {
             email: [request_reset(world, email) for _ in range(6)] for email in (carol, "nobody@example.org")

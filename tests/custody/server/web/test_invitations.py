@@ -370,14 +370,14 @@ def test_where_registration_is_closed_an_invited_address_alone_gets_an_account(
             for email in (GUEST, EVE, ADMIN)
         ]
         assert len({(answer.status_code, answer.content) for answer in answers}) == 1
-        assert {world.login(email).json()["requires_2FA"] for email in (GUEST, EVE)} == {True}
+        assert world.login(GUEST).json()["requires_2FA"] is True
+        assert world.login(EVE).status_code == 401
         world.deliver_mail()
-        told = {(mail.to, mail.subject) for mail in world.mail.sent if "invited" not in mail.subject}
+        told = {mail.to: mail.subject for mail in world.mail.sent if "account" in mail.subject}
         assert told == {
-            (GUEST, "Your custody account"),
-            (GUEST, "Your code to register"),
-            (EVE, "No account was made"),
-            (ADMIN, "You already have an account"),
+            GUEST: "Your custody account",
+            EVE: "No account was made",
+            ADMIN: "You already have an account",
         }
         assert "REGISTRATION_REFUSED" in world.audit_actions()
 
@@ -391,5 +391,4 @@ def test_an_offer_that_has_ended_invites_nobody(database: str, tmp_path: Path) -
         world.clock.advance(days=60)
         for email in (GUEST, EVE):
             ok(world.http.post("/auth/register", json={"email": email, "password": PASSWORD}))
-            assert world.login(email).json()["requires_2FA"] is True
-            assert world.mail.sent[-1].subject == "No account was made"
+            assert world.login(email).status_code == 401

@@ -458,32 +458,6 @@ def upgrade() -> None:
         sa.Column("used_at", _TIME),
     )
     op.create_table(
-        "registrations",
-        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("email", sa.String(), nullable=False),
-        sa.Column("password_hash", sa.String(), nullable=False),
-        sa.Column("first_name", sa.String(), nullable=True),
-        sa.Column("surname", sa.String(), nullable=True),
-        sa.Column("token_hash", sa.LargeBinary(), nullable=False),
-        sa.Column("code_hash", sa.LargeBinary(), nullable=False),
-        sa.Column("tries", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("device", sa.String(), nullable=True),
-        sa.Column("location", sa.String(), nullable=True),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("closed_at", sa.DateTime(timezone=True), nullable=True),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_registrations")),
-        sa.UniqueConstraint("token_hash", name=op.f("uq_registrations_token_hash")),
-    )
-    with op.batch_alter_table("registrations", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_registrations_created_at"), ["created_at"], unique=False)
-        batch_op.create_index(
-            batch_op.f("ix_registrations_email_registrations_created_at"),
-            ["email", "created_at"],
-            unique=False,
-        )
-
-    op.create_table(
         "role_permissions",
         sa.Column("role_id", _INT64, sa.ForeignKey("roles.id"), primary_key=True),
         sa.Column("permission", sa.String, primary_key=True),

@@ -15,16 +15,9 @@ from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.jobs.tidying import OVER, Sweeps, Tidying
 from custody.server.service.mail import jobs as mail_jobs
 from custody.server.service.mail.mailer import Mail
-from custody.server.store.models import (
-    AccessToken,
-    Job,
-    OtpChallenge,
-    RefreshToken,
-    Registration,
-    SignInSession,
-)
+from custody.server.store.models import AccessToken, Job, OtpChallenge, RefreshToken, SignInSession
 from tests.support.accounts import CAROL, register, sign_in
-from tests.support.platform import PASSWORD, World, open_world
+from tests.support.platform import World, open_world
 
 
 @pytest.fixture
@@ -94,18 +87,6 @@ def test_challenges_are_kept_as_long_as_they_count(world: World) -> None:
     assert tidy(world) >= 20
     assert count(world, OtpChallenge) == 0
     assert world.login(CAROL).status_code == 200
-
-
-def test_a_registration_that_is_not_confirmed_is_forgotten_in_a_week(world: World) -> None:
-    body = {"email": CAROL, "password": PASSWORD}
-    assert world.http.post("/auth/register", json=body).status_code == 200
-    world.clock.advance(days=6, hours=23)
-    tidy(world)
-    assert world.login(CAROL).status_code == 200
-    world.clock.advance(hours=1)
-    assert world.login(CAROL).status_code == 401
-    tidy(world)
-    assert count(world, Registration) == 0
 
 
 def test_a_session_is_kept_as_long_as_it_can_be_renewed(world: World) -> None:
