@@ -48,6 +48,9 @@ class Deadline:
     def watch(self, line: socket.socket) -> None:
         """Watches a duplicate of the socket: TLS takes over the original."""
         self._line = line.dup()
+        if self.is_over:
+            # The timer found nothing to cut: finding the server took as long.
+            _cut(self._line)
 
     def _over(self) -> None:
         if self._line is not None:

@@ -61,7 +61,8 @@ class Connection(http.client.HTTPConnection):
         place = urlsplit(url)
         if place.scheme == "https":
             self.default_port = http.client.HTTPS_PORT
-        super().__init__(str(place.hostname), place.port, timeout=seconds)
+        # Without a port http.client takes the last group of an IPv6 address for one.
+        super().__init__(str(place.hostname), place.port or self.default_port, timeout=seconds)
         self._connect = connect
 
     def open(self, deadline: Deadline | None = None, tls: "SSLContext | None" = None) -> None:
@@ -80,9 +81,13 @@ class Connection(http.client.HTTPConnection):
         """Raises one of ``TROUBLES``."""
         place = urlsplit(request.url)
         target = f"{place.path or '/'}?{place.query}" if place.query else place.path or "/"
-        # A server that refuses a body may answer, and close, before it has read all of it.
-        with suppress(BrokenPipeError, ConnectionResetError):
-            self.request(request.method, target, request.content, dict(request.headers))
+        try:
+            # A server that refuses a body may answer, and close, before it has read all of it.
+            with suppress(BrokenPipeError, ConnectionResetError):
+                self.request(request.method, target, request.content, dict(request.headers))
+        except ValueError:
+            # Its text quotes the value, which may be a token.
+            raise http.client.HTTPException("A header's value has a character that HTTP forbids.") from None
         return self.getresponse()
 
 
@@ -98,7 +103,7 @@ class PlainTransport:
             try:
                 with self._answered(request, deadline) as answer:
                     body = Body(request.path, headers := headers_of(answer))
-                    while piece := answer.read(PIECE):
+                    for piece in pieces(answer):
                         body.add(piece)
                     # What http.client leaves to its caller where it reads by pieces.
                     if deadline.is_over or answer.length:
@@ -117,6 +122,15 @@ class PlainTransport:
             yield connection.ask(request)
         finally:
             connection.close()
+
+
+def pieces(answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    """http.client believes a chunk of negative size, and ``read`` would take all that follows into memory at
+    once; ``read1`` takes a buffer of it.
+    """
+    read = answer.read1 if answer.chunked else answer.read
+    while piece := read(PIECE):
+        yield piece
 
 
 def headers_of(answer: http.client.HTTPResponse) -> dict[str, str]:

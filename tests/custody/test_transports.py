@@ -4,15 +4,18 @@ awaits.
 
 import asyncio
 import contextlib
+import http.client
 import socket
 import threading
+from contextlib import closing
 
 import httpx
 import pytest
 
 from custody.client import AsyncClient, Client, Session, Unreachable, flow
+from custody.deadlines import Deadline
 from custody.exchange import NoAnswer, Outcome, Reply, Request, Why
-from custody.plain_http import PlainTransport, tls_for
+from custody.plain_http import PIECE, PlainTransport, pieces, tls_for
 from custody.transports import AwaitingTransport
 from tests.support.certificates import certificate_for
 
@@ -135,6 +138,52 @@ def test_an_exchange_without_an_end_is_cut_alone():
     (answer,) = paid
     assert isinstance(answer, Reply)
     assert answer.content == b"paid"
+
+
+def test_f_a_chunk_of_negative_size_is_not_taken_into_memory_at_once():
+    def serve(line: socket.socket) -> None:
+        with line:
+            line.recv(65536)
+            line.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n" + bytes(64 * PIECE))
+
+    sizes = []
+    with (
+        listening_for(serve) as url,
+        closing(http.client.HTTPConnection(url.removeprefix("http://"))) as line,
+    ):
+        line.request("GET", "/")
+        with line.getresponse() as answer, pytest.raises(http.client.IncompleteRead):
+            sizes.extend(map(len, pieces(answer)))
+    assert 0 < max(sizes) <= PIECE
+
+
+def test_f_a_connection_that_opens_after_the_deadline_is_cut():
+    ours, theirs = socket.socketpair()
+    with ours, theirs, Deadline(0) as deadline:
+        ours.settimeout(60)
+        deadline.watch(ours)
+        assert ours.recv(1) == b""
+
+
+@pytest.mark.parametrize(("url", "port"), [("http://[::1]/", 80), ("https://[2001:db8::abcd]", 443)])
+def test_an_ipv6_address_needs_no_port(url, port):
+    asked = []
+
+    def connect(*place):
+        asked.append(place)
+        raise OSError
+
+    PlainTransport(connect)(Request("GET", url, 60, 60))
+    assert asked == [(url.split("[")[1].split("]")[0], port)]
+
+
+def test_a_value_that_no_header_carries_is_sent_nowhere_and_not_quoted():
+    with listening_for(lambda line: line.close()) as url:
+        for value in ("Bearer hidden\n", "Bearer hidden\u2028"):
+            outcome = waited(Request("GET", url, 60, 60, headers={"Authorization": value}))
+            assert isinstance(outcome, NoAnswer)
+            assert outcome.why is Why.BROKEN
+            assert "hidden" not in str(outcome.cause)
 
 
 @contextlib.contextmanager
