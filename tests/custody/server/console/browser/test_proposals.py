@@ -76,7 +76,7 @@ def joins(window, email: str) -> Page:
     page.get_by_role("button", name="Register").click()
     heading(page, "Your code")
     page.get_by_label("Code").fill(window.desk.world.mail.newest_code())
-    page.get_by_role("button", name="Register").click()
+    page.get_by_role("button", name="Sign in").click()
     heading(page, "You are invited")
     window.judge(page, "invitation")
     page.get_by_role("button", name="Accept").click()
