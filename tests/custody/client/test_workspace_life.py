@@ -101,5 +101,5 @@ def test_requests_for_organisations(admin: Client, guest: Client, world: World) 
     assert (approved.was_created, approved.created_org_uid.value) == (True, 3)
     assert approved.approved_by_email.value == ADMIN
     assert guest.onboarding_requests(status=OnboardingStatus.APPROVED) == [approved]
-    with pytest.raises(ApiError, match="no operator"):
+    with pytest.raises(ApiError, match="not an operator"):
         guest.review_onboarding_request(1, note)

@@ -164,7 +164,7 @@ def test_what_an_operator_does_with_a_platform_that_was_bootstrapped(
 
     other = bootstrap(state, "--organisation", "B", "--workspace", "M", "--chain", "signet")
     assert other.exit_code == Exit.NOT_DECIDED
-    assert "testnet means regtest" in other.stderr
+    assert "testnet always means regtest" in other.stderr
     unknown = custody("admin", "reset-two-factor", "nobody@example.org", "--state", str(state))
     assert unknown.exit_code == Exit.NOT_DECIDED
     assert "workspace you name" not in unknown.output

@@ -319,7 +319,7 @@ def test_an_approval_and_the_end_of_its_proposal_do_not_both_count(pair: Pair) -
     )
     status = desk.proposal(psbt_id)["status"]
     if status == "SIGNED":
-        assert "cannot take a signature back" in ok(declined)["detail"]
+        assert "cannot revoke a signature" in ok(declined)["detail"]
         assert pair.count(Job, Job.kind == "broadcast") == 1
     else:
         assert status == "REJECTED"

@@ -350,5 +350,5 @@ async def test_a_no_that_is_not_taken_either_is_told_once(prepared, platform, br
         await kept(daemon)
         await daemon.reject("p-1", "no more")
         await until(lambda: daemon.journal.record("p-1").decline.delivered)
-        assert "did not take it: Your role" in daemon.journal.record("p-1").reason
+        assert "did not accept it: Your role" in daemon.journal.record("p-1").reason
     assert len(tries) == 2

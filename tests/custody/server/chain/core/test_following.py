@@ -142,7 +142,7 @@ def test_a_chain_that_moves_at_every_look_is_unavailable_and_then_is_not(rig, fa
     coin, number = confirmed_coin(rig)
     true = rig.node.do_getrawmempool
     faults.instead["getrawmempool"] = lambda: rig.mine() and true()
-    with pytest.raises(ChainUnavailable, match="changes at every look"):
+    with pytest.raises(ChainUnavailable, match="changed at every try"):
         rig.backend.outputs_to([script(number)])
     faults.instead.clear()
     assert rig.backend.outputs_to([script(number)]) == (coin,)

@@ -188,7 +188,7 @@ def test_a_script_is_not_judged_without_the_coin_behind_it(rig, faults):
     faults.instead["testmempoolaccept"] = lambda *_: [
         {"txid": payment.txid, "allowed": False, "reject-reason": FLAG}
     ]
-    with pytest.raises(ChainUnavailable, match="does not know the coin"):
+    with pytest.raises(ChainUnavailable, match="a coin that it does not know"):
         rig.backend.test_accept(payment)
 
 

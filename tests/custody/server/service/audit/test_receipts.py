@@ -206,5 +206,5 @@ class TestReceipts:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert read_record(file).receipts == {CHAIN: TWO}
         file.write_text(f"{TWO}\nnonsense\n")
-        with pytest.raises(NoReceipts, match="no receipt"):
+        with pytest.raises(NoReceipts, match="not a receipt"):
             read_record(file)

@@ -96,7 +96,7 @@ def test_forged_older_and_foreign_lists_change_nothing(trusting):
     assert [row.digest for row in desk.rows(AdvisoryPublisher)] == [kept]
     services = desk.world.platform.services
     with pytest.raises(StateConflict), services.store.write() as db:
-        services.advisories.add(db, OPERATOR, HANDED_OVER.list(4).line)
+        services.advisories.take(db, OPERATOR, HANDED_OVER.list(4).line)
     # A key that the operator no longer trusts is shown no longer.
     trust(desk)
     assert ok(desk.admin.get("/api/v1/advisories")) == []

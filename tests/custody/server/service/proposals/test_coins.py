@@ -166,7 +166,7 @@ def test_dust_neither_blocks_nor_makes_a_transaction_or_a_statement_large(floode
         problem = refused(flooded.propose(200_000_000, fee_rate="1"), 422, "INSUFFICIENT_FUNDS")
         refused(flooded.propose(900_000_000, fee_rate="1"), 422, "INSUFFICIENT_FUNDS")
     assert len(psbt.inputs) <= 1 + selection.SPARE_INPUTS
-    assert "100 coins at most" in problem["detail"], "the dust together would be enough"
+    assert "at most 100 coins" in problem["detail"], "the dust together would be enough"
     (held,) = re.findall(r"of the ([0-9]+) sat", problem["detail"])
     assert int(held) == DUST * EACH - (len(psbt.inputs) - 1) * EACH, "the dust that is left"
     assert 0 < max(numbers) < DUST, "a parameter for each coin"

@@ -232,7 +232,7 @@ class TestDeclines:
         funded.approve("alice", psbt_id)
         before = funded.proposal(psbt_id)
         answer = ok(funded.decline("alice", psbt_id))
-        assert "cannot take a signature back" in answer["detail"]
+        assert "cannot revoke a signature" in answer["detail"]
         assert funded.proposal(psbt_id) == before
         ok(funded.decline("bob", psbt_id))
         assert funded.approve("carol", psbt_id)["status"] == "SIGNED"

@@ -262,7 +262,7 @@ def test_a_shorter_branch_that_shows_its_fork_is_followed(tokens, depth):
 
 def test_a_chain_that_is_below_the_first_block_to_be_read_is_waited_for(tokens):
     first = tokens.chain.tip().height + 2
-    with pytest.raises(ChainUnavailable, match="are to be read from block"):
+    with pytest.raises(ChainUnavailable, match="are read from block"):
         tokens.follower(tokens.chain, first).look()
     tokens.chain.mine(2)
     assert tokens.follower(tokens.chain, first).look()
