@@ -109,7 +109,7 @@ class Fields:
         boundary = _BOUNDARY.search(content_type)
         if content_type.partition(";")[0].strip().lower() != FORM_WITH_FILE or boundary is None:
             raise ValueError("no form with a file")
-        before, *parts, end = (b"\r\n" + body).split(b"\r\n--" + boundary[1].encode(), most + 2)
+        before, *parts, end = (b"\r\n" + body).split(b"\r\n--" + boundary[1].encode(), most + 1)
         if before or not end.startswith(b"--"):
             raise ValueError("no whole form, or more than its fields")
         values: dict[str, list[str]] = {}

@@ -4,6 +4,7 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote_plus
 
 from starlette.responses import Response
 
@@ -19,11 +20,14 @@ from custody.server.domain.errors import (
     SecondPersonNeeded,
     WrongNetworkAddress,
 )
+from custody.server.web.asgi import MAX_BODY_BYTES
 from custody.text import network_words
 from multisig import Network
 
 # Within what one person may write in a minute.
 MAX_ROWS: Final = 250
+# Confirmed, the text goes back urlencoded, beside the second factor.
+MAX_URLENCODED: Final = MAX_BODY_BYTES - 16 * 1024
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ def import_page(visit: Visit) -> Response:
 
 def read_lines(visit: Visit) -> list[Line]:
     """What each row of the text would do to the book as it is now. Raises Invalid."""
-    rows = _rows(visit.form.one("csv"))
+    rows = _rows(_text(visit))
     book = entries(visit)
     by_address = {entry.address: entry for entry in book}
     taken = {name_key(entry.name): entry.address for entry in book}
@@ -59,6 +63,17 @@ def read_lines(visit: Visit) -> list[Line]:
             taken[name_key(name)] = line.address
         lines.append(line)
     return lines
+
+
+def _text(visit: Visit) -> str:
+    """The file's, or what was typed. Raises Invalid."""
+    given = [text for text in visit.form.every("csv") if text.strip()]
+    if len(given) > 1:
+        told = (
+            "A file was chosen and lines were typed: import one, then the other. Here are the file's lines."
+        )
+        raise Invalid.at("/csv", told)
+    return "".join(given)
 
 
 def _rows(text: str) -> list[tuple[int, tuple[str, str]]]:
@@ -81,6 +96,8 @@ def _rows(text: str) -> list[tuple[int, tuple[str, str]]]:
         raise Invalid.at("/csv", "There is no row of a name and an address.")
     if len(rows) > MAX_ROWS:
         raise Invalid.at("/csv", f"There are {len(rows):,} rows; {MAX_ROWS} go at a time.")
+    if len(quote_plus(text)) > MAX_URLENCODED:
+        raise Invalid.at("/csv", "The list is too long to go at a time: import fewer rows, then the others.")
     for number, row in rows:
         if len(row) != len(COLUMNS):
             raise Invalid.at("/csv", f"Line {number} has {len(row)} cells: write a name and an address.")

@@ -9,7 +9,6 @@ from starlette.responses import Response
 from custody.limit_words import WEEKDAYS, bounds, until
 from custody.schemas.limits import MyLimits, VaultLimits
 from custody.schemas.vaults import Vault
-from custody.server.console.rendering import READERS
 from custody.server.console.table import Row
 from custody.server.console.typed import whole
 from custody.server.console.visit import Visit
@@ -107,7 +106,7 @@ def used_words(now: VaultLimits, typed: dict[str, Any]) -> str:
 def my_limits(visit: Visit) -> Response:
     mine: MyLimits = visit.get("get-my-limits", workspace_id=visit.here.id)
     vaults: list[Vault] = []
-    if sats_of(mine.limit) and visit.here.may(*READERS):
+    if sats_of(mine.limit) and visit.here.may("MANAGE_WORKSPACE"):
         vaults = visit.get("list-wallets", workspace_id=visit.here.id, limit=SHOWN + 1)
     known = [
         (vault, *_most_now(mine, vault.detailed_vault_limits))

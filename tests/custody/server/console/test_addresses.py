@@ -102,6 +102,21 @@ def test_a_csv_file_is_imported_without_a_script(desk, browse, here):
     assert book(desk) == {"Café": CAFE}
     person.open(f"{here}/import").send_file(f"{here}/import", "csv", b"", csv=f"Shop,{SHOP}")
     assert [cells[1] for cells in person.rows] == ["Shop"], "no file is chosen"
+    person.open(f"{here}/import")
+    person.send_file(f"{here}/import", "csv", f"Café,{CAFE}".encode(), csv=f"Shop,{SHOP}", status=422)
+    assert "A file was chosen and lines were typed" in person.page.by_id("csv-problem").words
+
+
+def test_a_list_passes_its_confirmation_or_is_refused_before_its_review(browse, here):
+    """Urlencoded, a character of Chinese is nine bytes instead of three."""
+    person = browse("admin")
+    for rows, status in ((100, 200), (150, 422)):
+        names = (f"{'龍' * 99}{number}" for number in range(rows))
+        content = "\n".join(f"{name},bcrt1q" for name in names).encode()
+        person.open(f"{here}/import").send_file(f"{here}/import", "csv", content, status=status)
+        if status == 200:
+            person.confirm(f"{here}/import")
+    assert "import fewer rows" in person.page.by_id("csv-problem").words
 
 
 @pytest.mark.parametrize(

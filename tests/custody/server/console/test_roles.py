@@ -108,4 +108,12 @@ def test_ones_own_limit_is_a_sum_with_what_is_left_of_it(desk, browse, here):
     assert bar.attributes["aria-label"] == "0.0 percent of it is used"
     for words in ("in all payments of a calendar month (UTC) together", "left until 1 April"):
         assert words in person.words
-    assert "No payment: the limit is 0." in browse("alice").open(path).words
+    vault = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    ok(desk.signers["alice"].post("/api/v1/freeze-vault", vault))
+    assert "Treasuryfrozen" in person.open(path).words, person.words
+    alice = browse("alice").open(path)
+    assert "No payment: the limit is 0." in alice.words
+    signers = {"role_id": roles_of(desk)["Signer"]["RoleId"]}
+    ok(desk.admin.post("/api/v1/update-role-policies", body | cycle | signers))
+    assert "At most 2.00000000 BTC" in alice.open(path).words
+    assert "Treasury" not in alice.words, "a signer proposes no payment"
