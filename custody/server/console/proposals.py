@@ -167,6 +167,7 @@ def _standing(visit: Visit, proposal: Proposal) -> dict[str, Any]:
     signs = [signer for signer in proposal.signers if signer.user_id == me]
     return {
         "stages": stages_of(proposal),
+        "is_frozen": status in _BEFORE_THE_NETWORK and vault_by_id(visit, proposal.vault_id).is_frozen,
         "actions": [
             (words, path)
             for words, path, may in (

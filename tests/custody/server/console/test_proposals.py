@@ -215,11 +215,14 @@ def test_what_is_wrong_is_told_beside_its_field(browse, here, typed, words, stat
 
 def test_a_frozen_vault_says_so_and_offers_no_form(desk, browse, here):
     vault = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    waiting = made(desk.propose(100_000))
     person = looked_at(browse, here)
+    assert "The vault is frozen." not in browse("alice").open(f"{here}/{waiting}").words
     ok(desk.admin.post("/api/v1/freeze-vault", vault))
     person.confirm(f"{here}/new", status=409)
     assert "The vault is frozen." in person.words
     assert f'action="{here}/new"' not in person.html
+    assert "The vault is frozen." in browse("alice").open(f"{here}/{waiting}").words
 
 
 def test_permissions_hide_and_refuse(desk, browse, here):
