@@ -54,7 +54,7 @@ def audit(visit: Visit) -> Response:
 
 
 def _recipients(visit: Visit, page: LogsPage) -> dict[str, Markup]:
-    """By a payment's id: the first one's name in the address book as it is now, else the address, short."""
+    """By a payment's id: the first one's name in the address book as it is now, and its address, short."""
     labels = labels_of(visit, sorted({each.address for each in page.recipients.values()}))
     return {
         psbt_id: recipient_words(each.address, labels.get(each.address), each.others)

@@ -260,7 +260,8 @@ _FORMS: Final[Mapping[str, str]] = MappingProxyType(
     {
         **dict.fromkeys(("vault", "proposal", "version"), _ID),
         **dict.fromkeys(("role", "user", "contract", "sats"), _NUMBER),
-        "limit": r"[0-9]{1,12}\.[0-9]{8} BTC a (?:movement|cycle), [WM] from day [1-9][0-9]?",
+        "limit": r"[0-9]{1,12}\.[0-9]{8} BTC a (?:movement|cycle), "
+        "(?:W from day [1-7]|M from day [1-9][0-9]?)",
         "rights": "nothing|(?:{0})(?:, (?:{0}))*".format("|".join(PermissionName)),
         "path": "[a-z0-9/-]+",
         "code": "[A-Za-z0-9_-]+",
@@ -303,8 +304,11 @@ def told(
 
 
 def recipient_words(address: str, name: str | None, others: int) -> Markup:
-    """A name stands out, so that none of it reads as the sentence's own words."""
-    first = _strong(name) if name else Markup("{}…{}").format(plain(address[:8]), plain(address[-6:]))
+    """A name stands out, so that none of it reads as the sentence's own words. An entry of the address book
+    may be renamed at any time: the address stands beside it.
+    """
+    short = Markup("{}…{}").format(plain(address[:8]), plain(address[-6:]))
+    first = Markup("{}, {}").format(_strong(name), short) if name else short
     more = f" and {others} {'other' if others == 1 else 'others'}" if others else ""
     return first + more
 

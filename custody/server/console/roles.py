@@ -8,7 +8,7 @@ from starlette.responses import Response
 from custody.change_words import PERMISSION_WORDS
 from custody.schemas.users import PermissionName, RoleDetails
 from custody.server.console.limits import role_limit
-from custody.server.console.table import Review, Row, require_in_force, shown_mark
+from custody.server.console.table import Review, Row, in_force_mark, require_in_force, shown_mark
 from custody.server.console.visit import Visit
 from custody.server.console.words import role_words
 from custody.server.domain.errors import Invalid, NotFound
@@ -65,7 +65,7 @@ def role_page(visit: Visit) -> Response:
         role=role,
         held={permission.rule_name for permission in role.perm},
         permissions=PERMISSION_WORDS,
-        in_force_mark=shown_mark(_limit_in_force(role))[1],
+        in_force_mark=in_force_mark(visit, _limit_in_force(role)),
     )
 
 

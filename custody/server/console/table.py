@@ -91,12 +91,24 @@ def _is_as_shown(visit: Visit, *now: object) -> bool:
     return visit.form.one(name) == mark
 
 
+class ChangedMeanwhile(StateConflict):
+    """What is in force is no longer what the form showed."""
+
+
+def in_force_mark(visit: Visit, now: object) -> str:
+    """For `pinned` of forms.html. What the person typed stays with what they typed it beside, however often
+    the form comes back, until they are told that it was changed.
+    """
+    name, fresh = shown_mark(now)
+    return fresh if isinstance(visit.problem, ChangedMeanwhile) else visit.form.one(name, fresh)
+
+
 def require_in_force(visit: Visit, now: object, wanted: object) -> None:
     """For a form that shows what is in force (`pinned` of forms.html), beside which the person typed. Sent
-    twice, what is wanted is in force already, and the answer is the first one's. Raises StateConflict.
+    twice, what is wanted is in force already, and the answer is the first one's. Raises ChangedMeanwhile.
     """
     if now != wanted and not _is_as_shown(visit, now):
-        raise StateConflict("It was changed while you looked at it. Look at what is in force now.")
+        raise ChangedMeanwhile("It was changed while you looked at it. Look at what is in force now.")
 
 
 Page = Callable[[Visit], Response]

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from custody.schemas.users import PermissionName
 from custody.schemas.vaults import Vault, VaultControls
 from custody.server.console.limits import typed_words, used_words, vault_limit, vault_limit_in_force
-from custody.server.console.table import Review, Row, require_in_force, shown_mark
+from custody.server.console.table import Review, Row, in_force_mark, require_in_force, shown_mark
 from custody.server.console.vaults import members_of, names_of, path_of, vault_here
 from custody.server.console.visit import Visit
 from custody.server.console.words import member_words, vault_words
@@ -29,8 +29,7 @@ def _controls(visit: Visit) -> VaultControls:
 
 
 def limits(visit: Visit) -> Response:
-    _, mark = shown_mark(_limit_in_force(visit))
-    return _page(visit, "vaults/limits.html", in_force_mark=mark)
+    return _page(visit, "vaults/limits.html", in_force_mark=in_force_mark(visit, _limit_in_force(visit)))
 
 
 def _limit_in_force(visit: Visit) -> dict[str, Any] | None:
@@ -63,12 +62,19 @@ def change_limits(visit: Visit) -> Response:
 
 def controls(visit: Visit) -> Response:
     found = _controls(visit)
-    _, mark = shown_mark(_in_force(found))
-    return _page(visit, "vaults/controls.html", controls=found, in_force_mark=mark)
+    now = _in_force(found)
+    mark = in_force_mark(visit, now)
+    return _page(visit, "vaults/controls.html", controls=found, now=_words(now), in_force_mark=mark)
 
 
 def _in_force(found: VaultControls) -> dict[str, bool]:
     return {"only_address_book": found.only_address_book, "maker_may_approve": found.maker_may_approve}
+
+
+def _words(controls: dict[str, bool]) -> str:
+    pays = "the address book alone" if controls["only_address_book"] else "any address"
+    maker = "may approve it" if controls["maker_may_approve"] else "may not approve it"
+    return f"It pays {pays}. Who proposed a payment {maker}."
 
 
 def _ticked(visit: Visit) -> dict[str, Any]:
@@ -76,17 +82,11 @@ def _ticked(visit: Visit) -> dict[str, Any]:
 
 
 def review_controls(visit: Visit) -> Review:
-    form, now = visit.form, _in_force(_controls(visit))
-    require_in_force(visit, now, _ticked(visit))
+    now, typed = _in_force(_controls(visit)), _ticked(visit)
+    require_in_force(visit, now, typed)
     return Review(
         f"Change the controls of {vault_here(visit).name}",
-        (
-            ("It pays", "the address book alone" if form.ticked("only_address_book") else "any address"),
-            (
-                "Who proposed a payment",
-                "may approve it" if form.ticked("maker_may_approve") else "may not approve it",
-            ),
-        ),
+        (("Now", _words(now)), ("From now on", _words(typed))),
         "Change the controls",
         "They count for the next proposal, and for the next approval of those that wait.",
         pinned=(shown_mark(now),),

@@ -38,7 +38,8 @@ def test_rows_are_sentences_by_names_and_may_be_of_one_person(desk, browse):
     told = [cells[1] for cells in person.rows if "address book" not in cells[1]]
     assert told[0] == "alice@example.org declined the proposal Rent."
     assert told[1].startswith(
-        "<b>Ada (admin@example.org) proposed the payment Rent from the vault Treasury to Landlord: 0.0001"
+        "<b>Ada (admin@example.org) proposed the payment Rent from the vault Treasury "
+        f"to Landlord, {SHOP[:8]}…{SHOP[-6:]}: 0.0001"
     )
     assert told[2].startswith(
         "<b>Ada (admin@example.org) changed the limit of the vault Treasury from 10 BTC in each payment"

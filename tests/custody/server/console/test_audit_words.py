@@ -72,7 +72,7 @@ def test_a_recipients_name_rewrites_no_sentence(name, others):
     paid = recipient_words("bc1q" + "x" * 38, name, others)
     sentence = told(row("PROPOSAL_CREATED", written), {}, {proposal: paid}).sentence
     more = ("", " and 1 other", " and 2 others")[others]
-    assert f"to <b>{escape(name)}</b>{more}: " in sentence
+    assert f"to <b>{escape(name)}</b>, bc1qxxxx…xxxxxx{more}: " in sentence
     assert (
         "to bc1qxxxx…xxxxxx"
         in told(
@@ -89,6 +89,8 @@ def test_a_limit_is_told_with_what_it_bounds_before_and_after():
         "in each payment, however many there are",
     )
     assert vault.endswith(f"from 0.05 BTC {month} to 1 BTC {each}")
+    forged = f"vault {'1f' * 16}: {before}; now {after.replace('day 2', 'day 8')}"
+    assert not told(row("VAULT_POLICY_REPLACED", forged), {}).is_known, "a week has no day 8"
     role = told(row("ROLE_POLICY_REPLACED", f"role 3: {before}; now {before}"), {"role 3": "Clerk"}).sentence
     assert "the limit of each member of the role <b>Clerk</b> from 0.05 BTC" in role
 

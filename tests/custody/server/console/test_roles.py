@@ -81,8 +81,12 @@ def test_a_permission_is_added_and_taken_and_a_limit_changed(desk, browse, here)
     role = {"workspace_id": desk.workspace_id, "role_id": roles_of(desk)["Payer"]["RoleId"]}
     others = {"new_transaction_limit": "1", "cycle_period": "M", "cycle_day": 31}
     ok(desk.admin.post("/api/v1/update-role-policies", {**role, **others}))
+    # A refusal for something else renews nothing.
+    person.send(f"{one}/limit", **typed | {"cycle_day": "40"}, status=422)
     person.send(f"{one}/limit", **typed, status=409)
     assert "It was changed while you looked at it." in person.words
+    person.send(f"{one}/limit")
+    assert "At most 1.00000000 BTC" in person.facts["Each member may propose until now"]
     person.open(one).send(f"{one}/name", name="Paymaster").confirm(f"{one}/name")
     assert "Paymaster" in roles_of(desk)
 

@@ -130,6 +130,8 @@ def test_a_limit_that_another_changed_meanwhile_is_looked_at_again(desk, admin, 
     if is_late:
         admin.confirm(f"{base}/limits", status=409)
     else:
+        # A refusal for something else renews nothing.
+        admin.send(f"{base}/limits", **typed | {"transaction_limit": "a lot"}, status=422)
         admin.send(f"{base}/limits", **typed, status=409)
     assert "It was changed while you looked at it." in admin.words
     assert ("transaction_limit", "9") in admin.form(f"{base}/limits").fields
@@ -146,11 +148,16 @@ def test_controls_that_another_changed_meanwhile_are_looked_at_again(desk, admin
     ok(desk.admin.post("/api/v1/update-vault-controls", {**here, **others}))
     admin.send(f"{base}/controls", maker_may_approve="", status=409)
     assert "It was changed while you looked at it." in admin.words
+    now = "It pays the address book alone. Who proposed a payment may approve it."
+    assert f"Now: {now}" in admin.words
+    admin.send(f"{base}/controls")
+    theirs = "It pays any address. Who proposed a payment may not approve it."
+    assert admin.facts == {"Now": now, "From now on": theirs}
 
 
 def test_the_controls_are_changed(desk, admin, base):
     admin.open(f"{base}/controls").send(f"{base}/controls", only_address_book="yes")
-    assert "the address book alone" in admin.words
+    assert "the address book alone" in admin.facts["From now on"]
     admin.confirm(f"{base}/controls")
     assert "the address book alone" in admin.words
     controls = ok(
