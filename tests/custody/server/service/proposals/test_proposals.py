@@ -47,12 +47,14 @@ def test_the_psbt_says_what_was_asked_and_nothing_else_and_holds_what_every_devi
     assert len(psbt.xpubs) == 3
     assert funded.chain.tip().height - 100 < psbt.tx.locktime <= funded.chain.tip().height
 
-    # A BIP-21 link carries its amount.
+    # A BIP-21 link carries its amount. Each proposal has its coin: by chance the one before took all others.
+    funded.deposit(300_000)
     link = {"recipients": [f"bitcoin:{SHOP}?amount=0.0015&label=Shop"], "amounts_sats": None}
     record = funded.proposal(ok(funded.propose(**link))["psbt_id"])
     assert (record["recipients"], record["amounts_sats"]) == ([SHOP], [150_000])
 
     # Data alone makes a transaction of data alone; at an old tip no lock time says when.
+    funded.deposit(50_000)
     funded.later(hours=9)
     alone = ok(funded.propose(recipients=[], amounts_sats=None, op_return="0xdeadbeef"))
     data, tx = b"\xde\xad\xbe\xef", Psbt.parse(alone["psbt_base64"]).tx
