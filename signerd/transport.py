@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Self
 
 from custody.exchange import Reply, Request
-from custody.plain_http import PIECE, TROUBLES, Connection, headers_of, no_answer
+from custody.plain_http import TROUBLES, Connection, headers_of, no_answer, pieces
 from signerd.asking import DaemonAddress, failure, refusal
 
 
@@ -31,7 +31,7 @@ class Stream:
             self._connection.open()
             self._answer = self._exit.enter_context(self._connection.ask(self._request))
             if self._answer.status >= http.HTTPStatus.BAD_REQUEST:
-                said = self._answer.read(PIECE)
+                said = next(pieces(self._answer), b"")
                 raise refusal(Reply(self._answer.status, headers_of(self._answer), said))
             self._exit = self._exit.pop_all()
         return self

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from custody.pages.rendering import Live
 from custody.schemas.proposals import Proposal, ProposalStatus, TxType
+from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries_of
 from custody.server.console.money import money_of, proof_of
 from custody.server.console.table import Row
@@ -112,19 +113,21 @@ def _page_of(visit: Visit, wanted: Mapping[str, str]) -> dict[str, Any]:
 
 def proposal_page(visit: Visit) -> Response:
     proposal = proposal_of(visit)
+    vault = vault_by_id(visit, proposal.vault_id)
     return visit.page(
         "proposals/proposal.html",
         here="proofs" if proposal.tx_type is TxType.PROOF else "proposals",
         proposal=proposal,
         live_standing=_standing_part(visit, proposal),
-        **_money(visit, proposal),
-        **_standing(visit, proposal),
+        **_money(visit, proposal, vault),
+        **_standing(visit, proposal, vault),
     )
 
 
 def standing(visit: Visit) -> Response:
     proposal = proposal_of(visit)
-    return visit.part(_standing_part(visit, proposal), proposal=proposal, **_standing(visit, proposal))
+    vault = vault_by_id(visit, proposal.vault_id)
+    return visit.part(_standing_part(visit, proposal), proposal=proposal, **_standing(visit, proposal, vault))
 
 
 def proposal_of(visit: Visit) -> Proposal:
@@ -145,8 +148,7 @@ def _standing_part(visit: Visit, proposal: Proposal) -> Live:
     return Live("standing", "proposals/standing.html", path)
 
 
-def _money(visit: Visit, proposal: Proposal) -> dict[str, Any]:
-    vault = vault_by_id(visit, proposal.vault_id)
+def _money(visit: Visit, proposal: Proposal, vault: Vault) -> dict[str, Any]:
     if proposal.tx_type is TxType.PROOF:
         return {"proof": proof_of(proposal.psbt_base64, vault)}
     return {
@@ -156,7 +158,7 @@ def _money(visit: Visit, proposal: Proposal) -> dict[str, Any]:
     }
 
 
-def _standing(visit: Visit, proposal: Proposal) -> dict[str, Any]:
+def _standing(visit: Visit, proposal: Proposal, vault: Vault) -> dict[str, Any]:
     place, status = visit.here, proposal.status
     me, is_forward = str(visit.user.uuid), proposal.tx_type is TxType.FORWARD
     may_propose = place.may(*PROPOSERS) and not is_forward
@@ -167,7 +169,7 @@ def _standing(visit: Visit, proposal: Proposal) -> dict[str, Any]:
     signs = [signer for signer in proposal.signers if signer.user_id == me]
     return {
         "stages": stages_of(proposal),
-        "is_frozen": status in _BEFORE_THE_NETWORK and vault_by_id(visit, proposal.vault_id).is_frozen,
+        "is_frozen": status in _BEFORE_THE_NETWORK and vault.is_frozen,
         "actions": [
             (words, path)
             for words, path, may in (

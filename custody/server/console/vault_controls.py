@@ -10,7 +10,7 @@ from custody.server.console.limits import typed_words, used_words, vault_limit, 
 from custody.server.console.table import Review, Row, in_force_mark, require_in_force, shown_mark
 from custody.server.console.vaults import members_of, names_of, path_of, vault_here
 from custody.server.console.visit import Visit
-from custody.server.console.words import member_words, vault_words
+from custody.server.console.words import controls_words, member_words, vault_words
 from custody.server.domain.errors import NotFound
 
 
@@ -18,8 +18,7 @@ def _place(visit: Visit) -> dict[str, Any]:
     return {"workspace_id": visit.here.id, "vault_id": visit.path_param("vault_id")}
 
 
-def _page(visit: Visit, template: str, **context: Any) -> Response:
-    shown = vault_here(visit)
+def _page(visit: Visit, shown: Vault, template: str, **context: Any) -> Response:
     return visit.page(template, here="vaults", vault=shown, base=path_of(visit, shown), **context)
 
 
@@ -29,17 +28,16 @@ def _controls(visit: Visit) -> VaultControls:
 
 
 def limits(visit: Visit) -> Response:
-    return _page(visit, "vaults/limits.html", in_force_mark=in_force_mark(visit, _limit_in_force(visit)))
-
-
-def _limit_in_force(visit: Visit) -> dict[str, Any] | None:
-    return vault_limit_in_force(vault_here(visit).detailed_vault_limits)
+    shown = vault_here(visit)
+    mark = in_force_mark(visit, vault_limit_in_force(shown.detailed_vault_limits))
+    return _page(visit, shown, "vaults/limits.html", in_force_mark=mark)
 
 
 def review_limits(visit: Visit) -> Review:
     shown, typed = vault_here(visit), vault_limit(visit)
-    require_in_force(visit, _limit_in_force(visit), typed)
     now, is_sum = shown.detailed_vault_limits, typed["per_cycle"]
+    in_force = vault_limit_in_force(now)
+    require_in_force(visit, in_force, typed)
     used = (("Of this sum", used_words(now, typed)),) if now is not None and is_sum else ()
     ends = " The limit of each payment ends." if now is not None and is_sum and not now.per_cycle else ""
     return Review(
@@ -51,7 +49,7 @@ def review_limits(visit: Visit) -> Review:
         ),
         "Change the limit",
         f"It counts for the next payment.{ends} What waits already stays.",
-        pinned=(shown_mark(_limit_in_force(visit)),),
+        pinned=(shown_mark(in_force),),
     )
 
 
@@ -63,8 +61,8 @@ def change_limits(visit: Visit) -> Response:
 def controls(visit: Visit) -> Response:
     found = _controls(visit)
     now = _in_force(found)
-    mark = in_force_mark(visit, now)
-    return _page(visit, "vaults/controls.html", controls=found, now=_words(now), in_force_mark=mark)
+    context = {"controls": found, "now": _words(now), "in_force_mark": in_force_mark(visit, now)}
+    return _page(visit, vault_here(visit), "vaults/controls.html", **context)
 
 
 def _in_force(found: VaultControls) -> dict[str, bool]:
@@ -72,9 +70,7 @@ def _in_force(found: VaultControls) -> dict[str, bool]:
 
 
 def _words(controls: dict[str, bool]) -> str:
-    pays = "the address book alone" if controls["only_address_book"] else "any address"
-    maker = "may approve it" if controls["maker_may_approve"] else "may not approve it"
-    return f"It pays {pays}. Who proposed a payment {maker}."
+    return " ".join(f"{what} {how}." for what, how in controls_words(**controls))
 
 
 def _ticked(visit: Visit) -> dict[str, Any]:
@@ -101,11 +97,12 @@ def change_controls(visit: Visit) -> Response:
 def freeze_page(visit: Visit) -> Response:
     found = _controls(visit)
     asked_by_you = found.unfreeze_asked_by == str(visit.user.uuid)
-    able = _who_may_unfreeze(visit) if found.is_frozen else ()
-    return _page(visit, "vaults/freeze.html", controls=found, asked_by_you=asked_by_you, able=able)
+    shown = vault_here(visit)
+    able = _who_may_unfreeze(visit, shown) if found.is_frozen else ()
+    return _page(visit, shown, "vaults/freeze.html", controls=found, asked_by_you=asked_by_you, able=able)
 
 
-def _who_may_unfreeze(visit: Visit) -> list[str]:
+def _who_may_unfreeze(visit: Visit, shown: Vault) -> list[str]:
     """By name: all of them for those who see the members, of the vault's signers for others."""
     if visit.here.may("MANAGE_USERS"):
         return [
@@ -113,7 +110,6 @@ def _who_may_unfreeze(visit: Visit) -> list[str]:
             for each in members_of(visit)
             if any(permission.rule_name == PermissionName.PAYMENT_APPROVE for permission in each.role.perm)
         ]
-    shown = vault_here(visit)
     names = names_of(visit, shown)
     return [names[each.user_id] for each in shown.signers if each.may_approve]
 
@@ -163,7 +159,7 @@ def unfreeze(visit: Visit) -> Response:
 
 def lost_page(visit: Visit) -> Response:
     shown = vault_here(visit)
-    return _page(visit, "vaults/lost.html", signer_name=_signer_name(visit, shown))
+    return _page(visit, shown, "vaults/lost.html", signer_name=_signer_name(visit, shown))
 
 
 def _signer_name(visit: Visit, shown: Vault) -> str:

@@ -15,7 +15,7 @@ from custody.server.console.limits import typed_words, vault_limit
 from custody.server.console.table import Review, Row
 from custody.server.console.typed import query_sats, whole
 from custody.server.console.visit import Visit
-from custody.server.console.words import member_words
+from custody.server.console.words import controls_words, member_words
 from custody.server.domain.errors import CustodyError, Invalid, NotFound
 from custody.server.store.models import full_name
 from custody.text import count
@@ -110,6 +110,9 @@ def _standing(visit: Visit, shown: Vault) -> dict[str, Any]:
         "vault": shown,
         "base": path_of(visit, shown),
         "controls": controls,
+        "controls_words": controls_words(
+            only_address_book=controls.only_address_book, maker_may_approve=controls.maker_may_approve
+        ),
         "people": names_of(visit, shown),
         "movements": visit.get("vault-history", **place, limit=NEWEST).movements,
         "held": held,

@@ -115,6 +115,14 @@ def vault_words(limits: VaultLimits) -> str:
     return f"At most {limits.limit} BTC {Limit(limits).bounds}"
 
 
+def controls_words(*, only_address_book: bool, maker_may_approve: bool) -> tuple[tuple[str, str], ...]:
+    """Of a vault: what, and how it is."""
+    return (
+        ("It pays", "the address book alone" if only_address_book else "any address"),
+        ("Who proposed a payment", "may approve it" if maker_may_approve else "may not approve it"),
+    )
+
+
 def member_words(member: Member) -> str:
     name = plain(" ".join(part for part in (member.first_name.value, member.surname.value) if part))
     return f"{name}, {member.email}" if name else member.email
