@@ -35,7 +35,7 @@ from custody.server.domain.errors import (
     PermissionDenied,
     StateConflict,
 )
-from custody.server.service.incidents.evacuation_plan import Part
+from custody.server.service.incidents.evacuation_preview import Part
 from custody.server.web import evacuations, identity, joining, people, service_accounts, vaults, workspace
 from custody.server.web.endpoint import Call, Endpoint, Unit
 

@@ -11,7 +11,7 @@ from custody.schemas.evacuations import (
 )
 from custody.schemas.queries import WorkspaceQuery
 from custody.server.domain.errors import ChainUnavailable, NotFound, StateConflict
-from custody.server.service.incidents.evacuation_plan import Part, keys_of_vaults
+from custody.server.service.incidents.evacuation_preview import Part, keys_of_vaults
 from custody.server.service.people.second_person import START_EVACUATION
 from custody.server.web.endpoint import Call, Endpoint, Unit
 from custody.server.web.vaults import VAULT_MANAGERS, VAULT_VIEWERS

@@ -32,7 +32,7 @@ from custody.server.domain.limits import in_btc
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
-from custody.server.service.incidents.evacuation_plan import Open, open_in
+from custody.server.service.incidents.evacuation_preview import Open, open_in
 from custody.server.service.jobs.outbox import Done, Finish, Task
 from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.limits.limits import PolicyStore

@@ -24,7 +24,8 @@ from custody.server.domain.lifecycle import ENDED, TO_BROADCAST
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
-from custody.server.service.incidents.evacuation_plan import Decided, Part, decide, shown
+from custody.server.service.incidents.evacuation_plan import Decided, decide
+from custody.server.service.incidents.evacuation_preview import Part, shown
 from custody.server.service.jobs.outbox import enqueue, enqueue_new
 from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.keys.quorums import unfit_to_receive

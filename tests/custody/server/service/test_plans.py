@@ -22,7 +22,7 @@ from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.limits import Usage
 from custody.server.domain.selection import MAX_INPUTS, Tier
-from custody.server.service.incidents.evacuation_plan import Part, open_in
+from custody.server.service.incidents.evacuation_preview import Part, open_in
 from custody.server.service.limits.limits import Limits, Movement, StoredPolicies
 from custody.server.service.limits.usage import Whose, most_of, most_of_vault, usage_of_vault
 from custody.server.service.network.deposits import Coins

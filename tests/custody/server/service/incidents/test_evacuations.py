@@ -8,7 +8,7 @@ from sqlalchemy import update
 from custody.advisories import Advisory
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.evacuation import State, stage_of
-from custody.server.service.incidents import evacuation_plan
+from custody.server.service.incidents import evacuation_preview
 from custody.server.service.incidents.evacuations import EVACUATE
 from custody.server.service.jobs.outbox import MAX_FAILURES, Task
 from custody.server.store.models import AdvisoryPublisher, AuditEvent, Key, Proposal, StoredAdvisory
@@ -184,7 +184,7 @@ class TestPlan:
         assert vault["held_sats"] == 5_400_000
         assert "1 proposal is cancelled first." in vault["notes"]
         assert plan_of(desk, keys, first=5, count=5)["first"] == 0
-        monkeypatch.setattr(evacuation_plan, "MOST_READ", 1)
+        monkeypatch.setattr(evacuation_preview, "MOST_READ", 1)
         (vault,) = plan_of(desk, keys)["vaults"]
         assert len(vault["cancels"]) + len(vault["holds"]) == 1
         assert "More than 1 proposals are open in it. Of the oldest 1:" in vault["notes"]
