@@ -153,7 +153,7 @@ async def test_registered_once(plugged, tmp_path):
 
 def test_the_table_has_every_call_of_the_bridge():
     public = {name for name in vars(firmware_bridge.Bridge) if not name.startswith("_")}
-    table = GUIDE.read_text(encoding="utf-8").partition("## The surface")[2].partition("##")[0]
+    table = GUIDE.read_text(encoding="utf-8").partition("## The API")[2].partition("##")[0]
     assert set(re.findall(r"`(\w+)\(", table)) - {"find", "keep", "forget", "data_screen"} == public
 
 
