@@ -1,0 +1,24 @@
+"""Sources without git, as an archive brings them: a release is dated by who builds it."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("tool", ["deb", "release"])
+def test_without_a_commit_it_asks_for_the_day_before_it_builds(tool, tmp_path):
+    shutil.copytree(ROOT / "tools", tmp_path / "tools")
+    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}
+    for name in ("SOURCE_DATE_EPOCH", "GIT_DIR", "GIT_WORK_TREE"):
+        environment.pop(name, None)
+    ended = subprocess.run(
+        ["sh", f"tools/{tool}"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    (sentence,) = ended.stderr.splitlines()
+    assert "SOURCE_DATE_EPOCH=$(date -d YYYY-MM-DD +%s)" in sentence
