@@ -1,8 +1,7 @@
 """Public child key derivation (BIP-32, CKDpub), with libsecp256k1 through coincurve.
 
-Nodes are kept in bounded caches: each input of a transaction derives from the same few branches, and
-checking, showing and finalising derive the same keys again. The cached values are public and depend on their
-key alone.
+Nodes are kept in bounded caches: all inputs of a transaction derive from the same few branches, and checking,
+showing and finalising derive the same keys again. The cached values are public and depend only on their key.
 """
 
 import hmac
@@ -13,7 +12,7 @@ from coincurve import PublicKey
 from multisig.errors import InvalidKey
 
 # Two branches of 15 cosigners in a few dozen vaults, and every key of a transaction of a thousand inputs and
-# six cosigners. A key takes 400 bytes, and a process that runs for months keeps as many as it may.
+# six cosigners. A key takes 400 bytes.
 _BRANCHES_KEPT = 1024
 _KEYS_KEPT = 6_144
 
@@ -52,6 +51,6 @@ def _child_of(point: PublicKey, public_key: bytes, chain_code: bytes, index: int
     try:
         derived = point.add(digest[:32])
     except ValueError as error:
-        # BIP-32: fewer than one index in 2^127; the next one is to be used.
+        # BIP-32: probability below 2^-127; proceed with the next index.
         raise InvalidKey(f"The key has no child {index}.") from error
     return derived.format(compressed=True), digest[32:]

@@ -8,7 +8,7 @@ from multisig.errors import InvalidMessage
 from multisig.hashes import sha256d
 from multisig.wire import with_length
 
-# Enough for a few transactions with a hundred inputs: accepting, counting and finalising verify the same
+# Enough for a few transactions of a hundred inputs: accepting, counting and finalising verify the same
 # signatures. Bitcoin Core has such a cache too (script/sigcache.h).
 _SIGNATURES_KEPT = 1024
 _HALF_ORDER = 0x7FFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFF_5D576E73_57A4501D_DFE92F46_681B20A0
@@ -16,7 +16,7 @@ _INTEGER_TAG, _SEQUENCE_TAG = 0x02, 0x30
 
 
 def signature_fault(der: bytes) -> str | None:
-    """Why a signature (without sighash byte) is not in the only form taken, as a clause; None where it is."""
+    """Why a signature (without sighash byte) is not low-S strict DER, as a clause; None where it is."""
     numbers = _parse_der(der)
     if numbers is None:
         return "it is not strict DER"
@@ -29,7 +29,7 @@ def signature_fault(der: bytes) -> str | None:
 
 
 def _parse_der(der: bytes) -> tuple[int, int] | None:
-    """The two numbers of a strictly encoded signature (BIP-66); None for anything else."""
+    """r and s of a strictly encoded signature (BIP-66); None for anything else."""
     if not 8 <= len(der) <= 72 or der[0] != _SEQUENCE_TAG or der[1] != len(der) - 2:
         return None
     r_length = der[3]
@@ -58,7 +58,7 @@ def verify_ecdsa(pubkey: bytes, digest: bytes, der: bytes) -> bool:
     return _verify(pubkey, digest, der)
 
 
-# Cached after the lengths were checked, so entries are small; the result depends on these bytes alone.
+# Cached after the lengths were checked, so that entries are small.
 @lru_cache(maxsize=_SIGNATURES_KEPT)
 def _verify(pubkey: bytes, digest: bytes, der: bytes) -> bool:
     try:
@@ -74,21 +74,19 @@ _FIRST_HEADER, _LAST_HEADER = 27, 42
 
 
 def message_hash(text: str) -> bytes:
-    """The 32-byte digest of `text` (UTF-8) as a signed message. Raises InvalidMessage for half a surrogate
-    pair.
-    """
+    """The 32-byte digest of `text` (UTF-8) as a signed message. Raises InvalidMessage for a lone surrogate."""
     try:
         encoded = text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise InvalidMessage("The message is not text that can be written in UTF-8.") from error
+        raise InvalidMessage("The message cannot be encoded in UTF-8.") from error
     return sha256d(with_length(_MAGIC) + with_length(encoded))
 
 
 def recover_message_key(text: str, signature65: bytes) -> bytes:
     """The compressed public key that made the 65-byte signature (header, R, S) of `text`.
 
-    Vendors disagree about the header for a native segwit address, so only its recovery number is read. The
-    caller compares the key: any well-formed signature recovers to some key. Raises InvalidMessage.
+    Vendors disagree about the header for a native segwit address, so only its recovery id is used. The caller
+    compares the key: any well-formed signature recovers to some key. Raises InvalidMessage.
     """
     if len(signature65) != _SIGNATURE_BYTES:
         raise InvalidMessage("The signature of a message has 65 bytes.")

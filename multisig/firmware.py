@@ -1,7 +1,6 @@
-"""Versions of devices' firmware, compared as numbers (5.10 is newer than 5.9), and spans of them.
+"""Firmware versions, compared as numbers (5.10 is newer than 5.9), and ranges of them.
 
-A maker is named by a word such as ``coldcard``. Both the list of known flaws and signed advisories read
-versions here.
+A maker is a word such as ``coldcard``. The list of known flaws and signed advisories both use this.
 """
 
 import re
@@ -10,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 MAIN: Final = ""
-# Lines of releases with numbers of their own are marked by letters: a Coldcard Q's 1.5.0Q is as new as an
-# Mk4's 5.6.0, and 6.x are the previews ("Edge") of both.
+# Release lines with their own numbering, by suffix: a Coldcard Q's 1.5.0Q is as new as an Mk4's 5.6.0, and
+# X marks the previews ("Edge") of both, 6.x.
 _LINES: Final[Mapping[str, frozenset[str]]] = {"coldcard": frozenset({MAIN, "Q", "X", "QX"})}
 _ONE_LINE: Final = frozenset({MAIN})
 _FORM: Final = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6}){1,3})([A-Z]{0,2})")
@@ -42,7 +41,7 @@ class Version:
 
     @classmethod
     def parse(cls, maker: str, text: str | None) -> Self | None:
-        """None if it cannot be compared: not reported, a build between releases, or an unknown line."""
+        """None if it is not comparable: not reported, a build between releases, or an unknown line."""
         found = None if text is None else _FORM.fullmatch(text)
         if found is None or found[2] not in lines_of(maker):
             return None

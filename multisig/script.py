@@ -27,9 +27,9 @@ _SPEND_BYTES_SEGWIT = 67
 
 
 class ScriptKind(StrEnum):
-    """What an output script is. Only the first five have an address here.
+    """The kind of an output script. Only the first five have an address here.
 
-    UNKNOWN includes the witness versions that have no rules yet: today anyone could take coins sent there.
+    UNKNOWN includes witness versions without rules yet, whose coins anyone can spend today.
     """
 
     P2PKH = "p2pkh"
@@ -134,9 +134,7 @@ def op_return_script(data: bytes) -> bytes:
 
 
 def parse_op_return(script: bytes) -> bytes | None:
-    """The data of exactly such a script as `op_return_script` makes; None for any other, whatever follows
-    (S10).
-    """
+    """The data of a script exactly as `op_return_script` makes it; None for any other (S10)."""
     data = script[3:] if script[1:2] == bytes((_OP_PUSHDATA1,)) else script[2:]
     if not 1 <= len(data) <= MAX_OP_RETURN_BYTES or op_return_script(data) != script:
         return None
@@ -164,7 +162,7 @@ _WITNESS_KINDS = {
 
 
 def dust_threshold(script: bytes) -> Sats:
-    """The least amount that nodes relay in an output with this script, at 3 sat/vB; 0 for OP_RETURN."""
+    """The least amount that nodes relay in an output of this script, at 3 sat/vB; 0 for OP_RETURN."""
     if classify(script) is ScriptKind.OP_RETURN:
         return Sats(0)
     output = 8 + len(compact_size(len(script))) + len(script)

@@ -1,1 +1,1 @@
-"""The signer's daemon; docs/understand/architecture.md says what lives where."""
+"""The signer's daemon; see docs/understand/architecture.md."""

@@ -1,4 +1,4 @@
-"""What can go wrong in the daemon, for a person and for a program.
+"""The daemon's errors, for a person and for a program.
 
 ::
 
@@ -12,9 +12,9 @@
     ├── DeviceError          NoSuchDevice · DeviceUnready · DeviceFailed · AddressNotShown
     │                        NoSuchQuestion · NothingUnlocked
     ├── JournalError         AlreadyRunning · JournalCorrupted · JournalTooNew · JournalUnwritable
-    │                        UnsafeFolder
+    │                        UnsafeFolder · RegistrationsUnreadable
     ├── BackupError          BackupUnreadable · BackupLocked · BackupNotMade · FolderNotEmpty
-    ├── ConfigError          ConfigMissing · ConfigInvalid · RulesInvalid
+    ├── ConfigError          ConfigMissing · ConfigInvalid · RulesInvalid · SettingsChanged · LooserSettings
     ├── SecretsError         NoSecretStore · SecretsLocked · KeyringTimedOut
     ├── SessionError         SignedOut · SignInFailed
     ├── PlatformError        PlatformUnreachable · PlatformRefused · PlatformAnswersWrongly · PlatformFloods
@@ -44,7 +44,7 @@ class SignerdError(Exception):
 
 
 class DecisionError(SignerdError):
-    """A decision that cannot be taken as things stand. Nothing was changed."""
+    """A decision that is not possible now. Nothing was changed."""
 
 
 class IllegalEvent(DecisionError):
@@ -64,7 +64,7 @@ class StaleApproval(DecisionError):
 
 class RefusedByChecks(DecisionError):
     code = "refused-by-checks"
-    default_hint = "The reasons stand in `signerd show`. Decline it, or ask who made it."
+    default_hint = "`signerd show` gives the reasons. Decline it, or ask who made it."
 
 
 class NeedsAcknowledgement(DecisionError):
@@ -73,16 +73,14 @@ class NeedsAcknowledgement(DecisionError):
 
 
 class AlreadyProposed(DecisionError):
-    """The imported PSBT is a proposal of the platform's, which is compared with its record. Nothing was
-    stored.
-    """
+    """The imported PSBT is one of the platform's proposals. Nothing was stored."""
 
     code = "already-proposed"
     default_hint = "Decide about the proposal instead: `signerd show` shows it."
 
 
 class TooManyBrought(DecisionError):
-    """A person who is asked again and again approves in the end (L6). Nothing was stored."""
+    """A bound against prompting a person until they approve (L6). Nothing was stored."""
 
     code = "too-many-brought"
     default_hint = "Wait until the person has decided about the others, or take one back."
@@ -91,34 +89,34 @@ class TooManyBrought(DecisionError):
 class NotExported(DecisionError):
     code = "not-exported"
     default_hint = (
-        "Export the proposal first: `signerd export ID`. A PSBT that is no proposal is signed with `signerd "
+        "Export the proposal first: `signerd export ID`. For a PSBT that is not a proposal, use `signerd "
         "sign`."
     )
 
 
 class AnswerRefused(DecisionError):
-    """What was imported as a device's answer. Nothing of it was taken; another file may be imported."""
+    """The imported file is no valid answer of a device. Nothing was stored; another file may be imported."""
 
     code = "answer-refused"
     default_hint = "Import the file that the device wrote for this transaction, or read its codes again."
 
 
 class NotCaughtUp(DecisionError):
-    """The journal was restored from a backup, and what was signed after it is not known yet."""
+    """The journal was restored from a backup, and what was signed since is not known yet."""
 
     code = "not-caught-up"
     default_hint = (
-        "signerd reads the platform's list as soon as it is signed in and reaches it; then approve again. "
+        "Once signed in, signerd reads the platform's list; approve again after that. "
         "`signerd status` says how far it is."
     )
 
 
 class AdvisoriesNotTaken(DecisionError):
-    """A list of advisories that is malformed, older than what is held, or by no publisher that is trusted."""
+    """A list of advisories that is malformed, older than the stored one, or by no trusted publisher."""
 
     code = "advisories-not-taken"
     default_hint = (
-        "Set the publisher's key in advisory_keys of config.toml where it is missing; else get the list "
+        "If the publisher's key is missing, set it in advisory_keys of config.toml; else get the list "
         "again from the publisher."
     )
 
@@ -158,8 +156,8 @@ class NotPinned(VaultError):
 
 
 class AddressDiffers(VaultError):
-    """The device shows another first address than this machine derives: one of the two must not
-    be trusted.
+    """The device shows another first address than this machine derives: one of the two is not to be
+    trusted.
     """
 
     code = "address-differs"
@@ -185,7 +183,7 @@ class RegistrationStale(RegistrationError):
 
 
 class DeviceError(SignerdError):
-    """No device can do what is asked now."""
+    """No device can do now what was asked."""
 
 
 class NoSuchDevice(DeviceError):
@@ -212,7 +210,7 @@ class AddressNotShown(DeviceError):
 
 class NoSuchQuestion(DeviceError):
     code = "no-such-question"
-    default_hint = "It was answered, or its time is up. Begin to unlock the device again."
+    default_hint = "It was answered or has expired. Start unlocking the device again."
 
 
 class NothingUnlocked(DeviceError):
@@ -221,7 +219,7 @@ class NothingUnlocked(DeviceError):
 
 
 class JournalError(SignerdError):
-    """The daemon's memory. Without it the daemon signs nothing."""
+    """The journal. Without it the daemon signs nothing."""
 
 
 class AlreadyRunning(JournalError):
@@ -232,8 +230,7 @@ class AlreadyRunning(JournalError):
 class JournalCorrupted(JournalError):
     code = "journal-corrupted"
     default_hint = (
-        "The damaged journal is kept. Restore it from a backup, or run `signerd audit start-over` knowing "
-        "that "
+        "The damaged journal is kept. Restore it from a backup, or run `signerd audit start-over`; "
         "what was signed before is then unknown here."
     )
 
@@ -264,7 +261,7 @@ class RegistrationsUnreadable(JournalError):
 
 
 class BackupError(SignerdError):
-    """Backups of what this machine remembers. Nothing was changed."""
+    """Backups of the state folder. Nothing was changed."""
 
 
 class BackupUnreadable(BackupError):
@@ -303,16 +300,14 @@ class ConfigInvalid(ConfigError):
 
 class SettingsChanged(ConfigError):
     code = "settings-changed"
-    default_hint = "Load the page again, and change what stands there now."
+    default_hint = "Load the page again, and make the change to the current text."
 
 
 class LooserSettings(ConfigError):
-    """The change lets pass what was stopped or asked about before, and the person has not said that they want
-    that.
-    """
+    """The change loosens a limit or check, and the person has not confirmed that."""
 
     code = "looser-settings"
-    default_hint = "Say that you want it, and send it again."
+    default_hint = "Confirm the change, and send it again."
 
 
 class RulesInvalid(ConfigError):
@@ -364,9 +359,9 @@ class PlatformError(SignerdError):
 
 
 class PlatformUnreachable(PlatformError):
-    """Nothing is known about whether the call had an effect: it may be repeated with the same key
-    and bytes. ``platform_code`` and ``why``: the platform's own, where it refused for a reason that may
-    change.
+    """Whether the call had an effect is unknown: it may be repeated with the same key and bytes.
+
+    ``platform_code`` and ``why``: the platform's own, where it refused for a reason that may change.
     """
 
     code = "platform-unreachable"
@@ -380,7 +375,7 @@ class PlatformUnreachable(PlatformError):
 
 
 class PlatformRefused(PlatformError):
-    """A final no. ``platform_code`` is the platform's own stable code."""
+    """A final refusal. ``platform_code`` is the platform's own stable code."""
 
     code = "platform-refused"
 
@@ -396,7 +391,7 @@ class PlatformAnswersWrongly(PlatformError):
 
 
 class PlatformFloods(PlatformError):
-    """It sends more than a platform may make this machine keep: the rest is left out."""
+    """It sends more than a platform may make this machine store: the rest is left out."""
 
     code = "platform-floods"
     default_hint = (
@@ -405,7 +400,7 @@ class PlatformFloods(PlatformError):
 
 
 class LoopbackError(SignerdError):
-    """The interface between the daemon and the programs of the same person."""
+    """The API between the daemon and the programs of the same user."""
 
 
 class InvalidRequest(LoopbackError):
@@ -449,17 +444,17 @@ class TooManyStreams(LoopbackError):
 
 
 class TooManyPrompts(LoopbackError):
-    """An app that occupies a person's device (L6). The device was not asked."""
+    """An app occupies the person's device (L6). The device was not asked."""
 
     code = "too-many-prompts"
     default_hint = "Wait for the last answer, then a minute."
 
 
 class TooManyRequests(LoopbackError):
-    """``seconds``: after which one more is answered."""
+    """``seconds``: until the next request is answered."""
 
     code = "too-many-requests"
-    default_hint = "Wait as long as Retry-After says; follow /v1/events instead of asking again and again."
+    default_hint = "Wait as long as Retry-After says; follow /v1/events instead of polling."
 
     def __init__(self, sentence: str, *, seconds: int = 1, hint: str | None = None) -> None:
         super().__init__(sentence, hint=hint)
@@ -472,7 +467,7 @@ class HostRefused(LoopbackError):
 
 
 class OriginRefused(LoopbackError):
-    """A browser's request of a site that may not send it (L2-L4, L14)."""
+    """A request that a browser sent for a site without access (L2-L4, L14)."""
 
     code = "origin-refused"
     default_hint = "The person lets a site in on the page, or with `signerd pair --origin`."
@@ -480,7 +475,7 @@ class OriginRefused(LoopbackError):
 
 class EntryRefused(LoopbackError):
     code = "entry-refused"
-    default_hint = "A code is good once, for half a minute. Run `signerd open` again."
+    default_hint = "A code is valid once, for half a minute. Run `signerd open` again."
 
 
 class PageNotServed(LoopbackError):
@@ -499,18 +494,18 @@ class DaemonNotRunning(LoopbackError):
 
 
 class DaemonFailed(LoopbackError):
-    """An error that has no name, or an answer that makes no sense."""
+    """An unforeseen error, or an answer that makes no sense."""
 
     code = "daemon-failed"
-    default_hint = "What `signerd run` prints says more. What was decided before stands in the journal."
+    default_hint = "The output of `signerd run` says more. Earlier decisions are in the journal."
 
 
 class PairingError(SignerdError):
-    """Letting an app in. Nothing was granted."""
+    """Pairing an app. Nothing was granted."""
 
 
 class UnknownPairing(PairingError):
-    """Never there, over, collected, or asked for with another secret: the same words for all of them (L7)."""
+    """Unknown, expired, collected, or asked for with another secret: the same words for all (L7)."""
 
     code = "unknown-pairing"
     default_hint = "A request lasts two minutes. Let the app ask again."
@@ -529,7 +524,7 @@ class NameTaken(PairingError):
 
     code = "name-taken"
     default_hint = (
-        "Choose another name. Where it is an earlier pairing of this app: the person can end that, "
+        "Choose another name. If it is an earlier pairing of this app, the person can end that "
         "with `signerd apps revoke`."
     )
 
@@ -542,7 +537,7 @@ class TooManyPairings(PairingError):
 class WrongPairingCode(PairingError):
     code = "wrong-pairing-code"
     default_hint = (
-        "Type the six digits that the app shows. Where it shows none, somebody else asks: refuse it."
+        "Type the six digits that the app shows. If it shows none, another program asks: refuse it."
     )
 
 
@@ -567,7 +562,7 @@ class AnswerMissing(SetupError):
 
 class NotOnThisSystem(SetupError):
     code = "not-on-this-system"
-    default_hint = "The page 'Installing signerd' of the documentation says what there is for which system."
+    default_hint = "The page 'Installing signerd' of the documentation lists what each system has."
 
 
 class NeedsRoot(SetupError):
@@ -576,14 +571,14 @@ class NeedsRoot(SetupError):
 
 
 class SystemToolFailed(SetupError):
-    """A program of the system's own, as systemctl, is missing or refused."""
+    """A program of the system, such as systemctl, is missing or failed."""
 
     code = "system-tool-failed"
     default_hint = "Run the command by hand to see what it says."
 
 
 class FileNotWritten(SetupError):
-    """A file that a command was to make for its person. What was there is left as it was."""
+    """A command's output file could not be written. An existing file is unchanged."""
 
     code = "file-not-written"
     default_hint = "Name another file, in a folder that you may write to."

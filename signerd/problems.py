@@ -1,4 +1,4 @@
-"""From errors to problem details (RFC 9457), exhaustively: one status for every leaf of the tree."""
+"""Errors as problem details (RFC 9457), with one status for every leaf of the tree."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -11,7 +11,7 @@ from signerd.core.text import plain
 
 CONTENT_TYPE = "application/problem+json"
 
-# The caller's fault: 4xx. Something that the person must put right first: 409. Not to be had now: 503.
+# The caller's fault: 4xx. Something that the person has to do first: 409. Not available now: 503.
 STATUSES: Mapping[type[e.SignerdError], HTTPStatus] = MappingProxyType(
     {
         e.IllegalEvent: HTTPStatus.CONFLICT,
@@ -126,16 +126,14 @@ def problem(error: e.SignerdError) -> dict[str, Any]:
 
 
 def headers_of(error: e.SignerdError) -> dict[str, str]:
-    """What belongs to the status itself: how to be let in (RFC 6750, section 3), when to come again (RFC
-    6585, section 4).
-    """
+    """Headers that belong to the status (RFC 6750, section 3; RFC 6585, section 4)."""
     if isinstance(error, e.NotPaired):
         return {"WWW-Authenticate": "Bearer"}
     return {"Retry-After": str(error.seconds)} if isinstance(error, e.TooManyRequests) else {}
 
 
 def error_from(body: Mapping[str, Any]) -> e.SignerdError:
-    """The error that a problem speaks of, for the client's side; an unknown code is a DaemonFailed with its
+    """The error that a problem describes, for the client; an unknown code becomes DaemonFailed with the same
     words.
     """
     code, sentence, hint = (str(body.get(name, "")) for name in ("code", "detail", "hint"))

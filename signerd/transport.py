@@ -1,4 +1,4 @@
-"""An answer of the daemon's without an end, with the standard library alone."""
+"""A streamed answer of the daemon, with the standard library only."""
 
 import http.client
 import socket
@@ -12,10 +12,10 @@ from signerd.asking import DaemonAddress, failure, refusal
 
 
 class Stream:
-    """An open answer without an end, read in one thread and stopped from any other. Use as a context manager.
+    """A streamed answer, read in one thread and stopped from any other. Use as a context manager.
 
-    Raises, when it is entered and while it is read: DaemonNotRunning, DaemonFailed; the leaf of SignerdError
-    that the daemon answers with.
+    Entering and reading raise DaemonNotRunning, DaemonFailed, or the leaf of SignerdError that the daemon
+    answers with.
     """
 
     def __init__(self, address: DaemonAddress, request: Request) -> None:
@@ -40,13 +40,13 @@ class Stream:
         self._exit.close()
 
     def __iter__(self) -> Iterator[str]:
-        """Line by line, without their ends."""
+        """The lines, without their ends."""
         with self._translated():
             while line := self._answer.readline():
                 yield line.decode("utf-8", "replace").rstrip("\r\n")
 
     def stop(self) -> None:
-        """End the reading in the other thread, at once."""
+        """End the reading in the other thread at once."""
         self._stopped = True
         with suppress(OSError):
             self._connection.sock.shutdown(socket.SHUT_RDWR)

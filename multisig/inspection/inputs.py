@@ -1,4 +1,4 @@
-"""Whose coin an input spends, what it holds, and whether it may be signed as asked."""
+"""Inspects inputs: whether the coin is the policy's, its proven amount, and whether it may be signed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Where the money goes: payments, proven change, data, and outputs that pretend."""
+"""Inspects outputs: payments, proven change, data, and false claims of change."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

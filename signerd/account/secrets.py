@@ -1,4 +1,4 @@
-"""Where the daemon keeps the session's secret: ``custody.session_store``, with signerd's name and errors."""
+"""The store of the session's secret: ``custody.session_store`` with signerd's names and errors."""
 
 from custody.session_store import stores
 from custody.session_store.stores import SECRETS_FILE, Errors, Passphrase, SecretStore, credential

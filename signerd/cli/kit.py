@@ -1,4 +1,4 @@
-"""kit: a pinned vault on paper. From the journal alone, whether a daemon runs or not."""
+"""kit: a pinned vault on paper, from the journal, with or without a running daemon."""
 
 from pathlib import Path
 
@@ -11,13 +11,13 @@ from signerd.cli.terminal import answer, put, say
 @pass_desk
 @click.argument("vault_id", metavar="VAULT")
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write it there; else to standard output."
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write to FILE, not to standard output."
 )
 @json_option
 def kit(desk: Desk, vault_id: str, out: Path | None, as_json: bool) -> None:
     """Make the emergency kit of a pinned vault: one HTML document to print, with the descriptor, the keys,
     the first addresses, and how to move the coins without the platform and without signerd. It holds no
-    secret, and gives privacy away.
+    secret, but reveals the vault's payments.
     """
     from datetime import UTC, datetime
 

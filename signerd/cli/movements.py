@@ -1,4 +1,4 @@
-"""movements: what came into a vault and what left it."""
+"""movements: payments into and out of a vault."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from signerd.client import DaemonClient
     from signerd.shapes import MovementView, VaultMovements
 
-# As the daemon bounds a page.
+# The daemon's limit of a page.
 PAGE = 200
 Day = click.DateTime(("%Y-%m-%d",))
 
@@ -38,10 +38,9 @@ def movements(
     count: int,
     as_json: bool,
 ) -> None:
-    """Show what came into a vault and what left it, the newest first, with the balance after each.
+    """Show payments into and out of a vault, the newest first, with the balance after each.
 
-    By the platform's word: deposits, and payments. What a proposal took that this machine knows is read from
-    its transaction.
+    By the platform's word. The amount of a proposal that this machine knows is read from its transaction.
     """
     sought = {"since": _day(since), "before": _day(before), "search": search}
     found: list[MovementView] = []
@@ -60,7 +59,7 @@ def movements(
             else "No movements."
         )
     if left_out:
-        aside(f"Entries of the platform's that cannot be read, and are not shown: {left_out}.")
+        aside(f"Entries of the platform that cannot be read and are not shown: {left_out}.")
 
 
 def _pages(

@@ -1,8 +1,8 @@
-"""What a user can send to others who help, without giving anything away.
+"""A support bundle without private data.
 
-Each value is named here, and nothing else gets in: no key, fingerprint, address, transaction, amount, name,
-address of mail or of a host, path, or token. Of the doctor's sentences only those words are kept that stand
-in its own source: what a machine, a platform or a person has put into them is not there.
+It has only the values named here: no key, fingerprint, address, transaction, amount, name, e-mail address,
+host, path, or token. Of the doctor's sentences it keeps only words from the doctor's own source, and so nothing
+that the machine, the platform or the person put into them.
 """
 
 import ast
@@ -53,7 +53,7 @@ _FIRMWARE = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){0,3}")
 def bundle(
     patient: Patient, findings: Mapping[str, Finding], devices: Sequence[DeviceView]
 ) -> dict[str, Any]:
-    """As one JSON value."""
+    """The bundle, as a JSON value."""
     return {
         "format": FORMAT,
         "signerd": __version__,
@@ -78,7 +78,7 @@ def _system() -> dict[str, str]:
 
 
 def _release_word(text: str | None) -> str:
-    """As os-release(5) wants these two; any other text could name anything."""
+    """The text where os-release(5) allows it for these two fields, else empty: it could name anything."""
     return text if text and _RELEASE_WORD.fullmatch(text) else ""
 
 
@@ -97,7 +97,7 @@ def _configuration(patient: Patient) -> dict[str, Any] | None:
 
 
 def _settings(config: Config) -> dict[str, Any]:
-    """What is set, and of what could name anything whether it is set."""
+    """Of settings that could name anything, only whether they are set."""
     return {
         "network": str(config.network),
         "platform": {
@@ -138,7 +138,7 @@ def _daemon(patient: Patient) -> dict[str, Any] | None:
 
 
 def _device(device: DeviceView) -> dict[str, Any]:
-    """The kind of thing that it is; nothing that tells it from another of its kind."""
+    """The kind of device, nothing that identifies it."""
     return {
         "family": _known(Family, device.family),
         "model": _only(_MODEL, device.model),
@@ -164,7 +164,7 @@ def _journal(patient: Patient) -> dict[str, Any] | None:
         with closing(open_to_read(patient.state)) as journal:
             figures = figures_of(journal)
             format_version = journal.execute("PRAGMA user_version").fetchone()[0]
-    except Exception:  # noqa: BLE001 - a damaged journal is what the doctor tells of; the rest is sent all the same
+    except Exception:  # noqa: BLE001 - the doctor reports a damaged journal; the rest of the bundle stays useful
         return None
     return {
         "version": format_version,
@@ -185,7 +185,7 @@ def _finding(finding: Finding) -> dict[str, str]:
 
 
 def redacted(sentence: str) -> str:
-    """The words of ours; one mark for each run of others."""
+    """The sentence's words from our vocabulary; one mark for each run of others."""
     kept: list[str] = []
     for word in sentence.split():
         bare = word.strip(".,:;()'`\"")
@@ -198,7 +198,7 @@ def redacted(sentence: str) -> str:
 
 @cache
 def vocabulary() -> frozenset[str]:
-    """The words of the doctor's own source, in small letters."""
+    """The words of the doctor's own source and of the errors, in lower case."""
     folder = Path(__file__).parent
     sources = [*sorted(folder.glob("*.py")), Path(errors.__file__)]
     return frozenset(word.lower() for source in sources for word in _words(source))

@@ -1,5 +1,5 @@
-"""All checks beside each other, each with a deadline: a keyring, a disk or a network that hangs keeps none of
-the others waiting.
+"""Runs all checks in parallel, each with a deadline, so that a hanging keyring, disk or network blocks no other
+check.
 """
 
 import logging
@@ -33,7 +33,7 @@ CHECKS = (
     Check("desktop", machine.desktop),
     Check("notes", machine.notes),
 )
-# The longest of them waits thirty seconds for a keyring that is locked.
+# The slowest check waits thirty seconds for a locked keyring.
 SECONDS = 45.0
 
 _log = logging.getLogger(__name__)
@@ -46,10 +46,10 @@ def examine(
     seconds: float = SECONDS,
     waiting: Callable[[Sequence[str]], None] = lambda _names: None,
 ) -> dict[str, Finding]:
-    """By name, in the table's order. ``waiting`` is told once after a second which are not done."""
+    """By name, in the table's order. ``waiting`` is called once, after a second, with the unfinished checks."""
     done: queue.SimpleQueue[tuple[str, Finding]] = queue.SimpleQueue()
     for check in checks:
-        # A thread that hangs must not keep the program from its end.
+        # A daemon thread: a hanging one must not keep the program alive.
         threading.Thread(target=_look, args=(check, patient, done), daemon=True).start()
     found: dict[str, Finding] = {}
     for patience in _patience(seconds):
@@ -84,11 +84,11 @@ def _look(check: Check, patient: Patient, done: "queue.SimpleQueue[tuple[str, Fi
     try:
         finding = check.look(patient)
     except ConfigError:
-        # Told once, by the check of the configuration.
+        # Reported once, by the check of the configuration.
         finding = Finding(Outcome.UNKNOWN, "Known once the configuration can be read.")
     except SignerdError as error:
         finding = of_error(error, "")
-    except Exception:  # noqa: BLE001 - whatever a machine in trouble does, the other checks are told
+    except Exception:  # noqa: BLE001 - one check's failure must not stop the others
         _log.debug("%s", check.name, exc_info=True)
-        finding = Finding(Outcome.UNKNOWN, "It could not be looked at.")
+        finding = Finding(Outcome.UNKNOWN, "It could not be checked.")
     done.put((check.name, finding))

@@ -1,4 +1,4 @@
-"""What a check is, what it looks at, and what it says."""
+"""A check, what it examines, and its finding."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,16 +14,16 @@ from signerd.shapes import Status
 @unique
 class Outcome(StrEnum):
     WELL = "well"
-    # Worth knowing; nothing has to be done for signing.
+    # Worth knowing; signing works.
     NOTE = "note"
     TROUBLE = "trouble"
-    # It could not be looked at, or took too long.
+    # The check failed or took too long.
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """``found``: what is so. ``why``: why it matters. ``do``: what to do; both empty where it is well."""
+    """``found``: the fact. ``why``: why it matters. ``do``: what to do; both empty where all is well."""
 
     outcome: Outcome
     found: str
@@ -41,8 +41,8 @@ def of_error(error: SignerdError, why: str) -> Finding:
 
 @dataclass
 class Patient:
-    """``root``: of the file system. ``now``: seconds of the clock that is looked at. ``status``: None where
-    no daemon answers. ``proposed``: a configuration that is not written down yet.
+    """``root``: of the file system. ``now``: Unix seconds of the examined clock. ``status``: None where no
+    daemon answers. ``proposed``: a configuration that is not written yet.
     """
 
     state: Path

@@ -21,13 +21,13 @@ def libraries(_patient: Patient) -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     missing = [name for name in LIBRARIES if find_spec(name) is None]
     if not missing:
-        return well(f"Python {version}, with what speaks to devices.")
+        return well(f"Python {version}, with the libraries for devices.")
     if missing == ["hwilib"]:
         return Finding(
             Outcome.TROUBLE,
             f"Python {version} has no HWI.",
-            "HWI talks to the devices. An installer leaves it out where its metadata refuses this Python; "
-            "it runs all the same.",
+            "HWI talks to the devices. An installer omits it where its metadata excludes this Python; "
+            "it works nevertheless.",
             f"Run: {install_line()}",
         )
     return Finding(
@@ -46,7 +46,7 @@ def permissions(patient: Patient) -> Finding:
             Outcome.TROUBLE,
             f"A device is connected that this user may not open: {', '.join(str(node) for node, _ in shut)}.",
             "Linux lets only root open a USB device, unless a rule says otherwise.",
-            f"Run `signerd udev install`, which brings {', '.join(rules)}, and connect the device again.",
+            f"Run `signerd udev install`, which installs {', '.join(rules)}, and connect the device again.",
         )
     if sys.platform == "linux" and not some_rule(patient.root):
         return Finding(
@@ -72,7 +72,7 @@ def port(patient: Patient) -> Finding:
 
 
 def _free(wanted: int) -> Finding:
-    """At both addresses: the daemon serves at neither where it cannot have one."""
+    """Whether the port is free at both addresses: the daemon serves the page at both or not at all."""
     faults = [_fault_at(family, host, wanted) for family, host in ADDRESSES]
     error = next((fault for fault in faults if fault is not None), None)
     if error is None:
@@ -82,13 +82,13 @@ def _free(wanted: int) -> Finding:
     return Finding(
         Outcome.TROUBLE,
         f"Port {wanted} is taken by {taken_by(wanted)}.",
-        "The page is not served then, and apps do not find signerd.",
-        "Stop that program, or name another port: [loopback] port.",
+        "Without the port there is no page, and apps do not find signerd.",
+        "Stop that program, or set another port: [loopback] port.",
     )
 
 
 def _fault_at(family: socket.AddressFamily, host: str, wanted: int) -> OSError | None:
-    """None also where this machine has no IPv6: the daemon does without it then."""
+    """None also where this machine has no IPv6, which the daemon does not require."""
     try:
         with socket.socket(family) as attempt:
             attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -102,18 +102,18 @@ def _fault_at(family: socket.AddressFamily, host: str, wanted: int) -> OSError |
 def desktop(patient: Patient) -> Finding:
     screen = patient.environment.get("WAYLAND_DISPLAY") or patient.environment.get("DISPLAY")
     if session_bus(patient.environment) is not None and screen:
-        return well("The desktop can be told.")
+        return well("The desktop can show notifications.")
     return Finding(
         Outcome.NOTE,
         "There is no desktop session here.",
-        "Nothing is shown when a payment waits.",
+        "You get no notification when a payment waits.",
         "Look at the page or at `signerd proposals`; or start signerd in your desktop's session.",
     )
 
 
 # States in which there is nothing for the person to do.
 AT_WORK = frozenset({"ready", "busy"})
-_SEEN = "Devices are seen while signerd runs."
+_SEEN = "Devices are known while signerd runs."
 
 
 def _devices(patient: Patient) -> tuple[DeviceView, ...]:
@@ -143,7 +143,7 @@ def firmware(patient: Patient) -> Finding:
         return Finding(Outcome.UNKNOWN, _SEEN)
     flawed = [(one, flaw) for one in _devices(patient) for flaw in one.advisories]
     if not flawed:
-        return well("Nothing is known to be wrong with the devices that are connected.")
+        return well("No flaw is known in the connected devices.")
     return Finding(
         Outcome.TROUBLE,
         " ".join(f"{one.model} {one.firmware or ''}: {flaw.id}. {flaw.text}" for one, flaw in flawed),
@@ -156,5 +156,5 @@ def notes(patient: Patient) -> Finding:
     if patient.status is None:
         return Finding(Outcome.UNKNOWN, "Known while signerd runs.")
     if not patient.status.notes:
-        return well("signerd misses nothing.")
+        return well("signerd has no notes.")
     return Finding(Outcome.NOTE, " ".join(patient.status.notes), "", "signerd status")

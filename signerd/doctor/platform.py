@@ -1,4 +1,4 @@
-"""The platform, the clock and the session; the state folder, the journal in it and the disk below it."""
+"""The platform, the clock and the session; the state folder, its journal and its disk."""
 
 import shutil
 import stat
@@ -16,13 +16,13 @@ from signerd.journal.storage import LOCK
 # RFC 6238, section 5.2: an authenticator's step is 30 seconds.
 MOST_SECONDS_OFF = 30.0
 ANSWER_SECONDS = 6.0
-# A locked keyring waits for a person; an open one takes a second, and longer where the machine is busy.
+# A locked keyring waits for a person; an open one takes a second, or longer on a busy machine.
 KEYRING_SECONDS = 30.0
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 
 def _ask(patient: Patient) -> Reply | NoAnswer:
-    """As the daemon asks: no proxy, no redirect, the same authorities."""
+    """As the daemon does: no proxy, no redirect, the same authorities."""
     platform = patient.config.platform
     transport = PlainTransport(tls=tls_for(platform.url, platform.ca_file))
     return transport(Request("GET", platform.url, ANSWER_SECONDS, ANSWER_SECONDS))
@@ -34,40 +34,42 @@ def reach(patient: Patient) -> Finding:
     if isinstance(outcome, Reply):
         return well(f"{url} answers.")
     error = str(outcome.cause)
-    return Finding(Outcome.TROUBLE, f"{url} is not reached: {error}.", _why(error), _advice(patient, error))
+    return Finding(
+        Outcome.TROUBLE, f"{url} cannot be reached: {error}.", _why(error), _advice(patient, error)
+    )
 
 
 def _why(error: str) -> str:
     if "CERTIFICATE" in error.upper():
-        return "Something answers that cannot prove to be the platform; nothing is sent to it."
-    return "Proposals come from there. What was approved waits, and is not lost."
+        return "What answers cannot prove that it is the platform; nothing is sent to it."
+    return "Proposals come from there. Approved ones wait and are not lost."
 
 
 def _advice(patient: Patient, error: str) -> str:
     if "CERTIFICATE" in error.upper():
-        return "Set the clock; for a private authority name [platform] ca_file. Never accept it unseen."
+        return "Set the clock; for a private authority set [platform] ca_file. Never skip the verification."
     if any(patient.environment.get(name) for name in PROXIES):
         return (
-            "A proxy is set in the environment; signerd goes without one. Let it go straight to the platform."
+            "A proxy is set in the environment; signerd does not use one. Allow it a direct connection."
         )
     return "Check the network and [platform] url."
 
 
 def clock(patient: Patient) -> Finding:
-    """By the platform's ``Date`` (RFC 9110, section 6.6.1), which is to the second."""
+    """By the platform's ``Date``, in whole seconds (RFC 9110, section 6.6.1)."""
     outcome = _ask(patient)
     try:
         told = outcome.headers.get("date", "") if isinstance(outcome, Reply) else ""
         theirs = parsedate_to_datetime(told).timestamp()
     except (ValueError, TypeError, OverflowError):
-        return Finding(Outcome.UNKNOWN, "The platform does not tell the time.")
+        return Finding(Outcome.UNKNOWN, "The platform's answer has no time.")
     off = patient.now() - theirs
     if abs(off) <= MOST_SECONDS_OFF:
         return well("The clock agrees with the platform's.")
     return Finding(
         Outcome.TROUBLE,
         f"The clock is {abs(off):.0f} seconds {'ahead of' if off > 0 else 'behind'} the platform's.",
-        "One-time codes are refused, and rules about hours judge by it.",
+        "One-time codes are refused, and rules about hours use this clock.",
         "Let the system set it: timedatectl set-ntp true",
     )
 
@@ -101,9 +103,9 @@ def secrets(patient: Patient) -> Finding:
     return well("The desktop's keyring answers.")
 
 
-# A journal of years is a tenth of it; SQLite needs room to write beside.
+# Ten times a journal of years; SQLite needs room for its log.
 LEAST_FREE_BYTES = 100 * 1024 * 1024
-_MEMORY = "The journal is signerd's memory: without it nothing is signed."
+_MEMORY = "Without the journal nothing is signed."
 
 
 def configuration(patient: Patient) -> Finding:
@@ -116,15 +118,15 @@ def configuration(patient: Patient) -> Finding:
 
 def folder(patient: Patient) -> Finding:
     if not patient.state.exists():
-        return Finding(Outcome.NOTE, f"There is no {patient.state} yet.", "", "The first sign-in makes it.")
+        return Finding(Outcome.NOTE, f"There is no {patient.state} yet.", "", "The first sign-in creates it.")
     wrong = _wrong_mode(patient)
     if wrong is None:
-        return well(f"{patient.state} is yours alone.")
+        return well(f"Only you can enter {patient.state}.")
     return Finding(
         Outcome.TROUBLE,
         wrong,
         "A user who can enter it could read what you sign, or put another socket there.",
-        f"Look at what is in it, then: chmod 700 {patient.state}",
+        f"Look at its contents, then: chmod 700 {patient.state}",
     )
 
 
@@ -159,11 +161,11 @@ def daemon(patient: Patient) -> Finding:
             "One signerd works on a state folder at a time; a second one does not start.",
             "It may be starting. Else find it with: pgrep -af signerd",
         )
-    return Finding(Outcome.NOTE, "signerd does not run.", "Devices are seen by the daemon.", "signerd run")
+    return Finding(Outcome.NOTE, "signerd does not run.", "The daemon watches the devices.", "signerd run")
 
 
 def _held(patient: Patient) -> bool:
-    """Tries for a moment to share the lock, which fails while another process holds it alone."""
+    """Tries a shared lock, which fails while another process holds the exclusive one."""
     try:
         with (patient.state / LOCK).open("rb") as file:
             take(file.fileno(), shared=True)

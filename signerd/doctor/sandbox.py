@@ -1,11 +1,11 @@
-"""Whether this system can confine the process of a device."""
+"""Whether this system can confine the processes of devices."""
 
 import sys
 
 from firmware_bridge import confinement
 from signerd.doctor.finding import Finding, Outcome, Patient, well
 
-_WHY = "A device, or a flaw in a maker's library, could use what this user may do."
+_WHY = "A device, or a flaw in a maker's library, could use all rights of this user."
 
 
 def sandbox(patient: Patient) -> Finding:
@@ -14,11 +14,11 @@ def sandbox(patient: Patient) -> Finding:
             Outcome.NOTE,
             "The processes of devices are not confined: [devices] sandbox is off.",
             _WHY,
-            "Take the line away, if the device works without it.",
+            "Remove the line, if the device works without it.",
         )
     found = confinement.available()
     if found.landlock and found.seccomp:
-        return well(f"The process of a device reaches that device only (Landlock {found.landlock}, seccomp).")
+        return well(f"A device's process can reach only that device (Landlock {found.landlock}, seccomp).")
     layers = (("Landlock", found.landlock), ("seccomp", found.seccomp))
     missing = [name for name, there in layers if not there]
     return Finding(

@@ -1,7 +1,6 @@
 """``signerd-hwi``: HWI's command line, and Bitcoin Core's ``-signer=``, answered by the running daemon.
 
-It starts quickly, because Core starts it for each question: nothing is imported here that a command does not
-need.
+Core starts it for each request, so it imports only what a command needs.
 """
 
 from typing import NoReturn

@@ -11,7 +11,7 @@ from signerd import errors as e
 
 
 class Code(IntEnum):
-    """What ``code`` says in an answer of HWI's."""
+    """The values of ``code`` in HWI's answers."""
 
     NO_DEVICE_TYPE = -1
     MISSING_ARGUMENTS = -2
@@ -35,16 +35,15 @@ class Code(IntEnum):
 
 
 class HwiError(Exception):
-    """An answer of HWI's form that says no. ``str(error)`` is the sentence."""
+    """An error in HWI's form. ``str(error)`` is the sentence."""
 
     def __init__(self, sentence: str, code: Code) -> None:
         super().__init__(sentence)
         self.code = code
 
 
-# A device or a daemon that cannot be reached; a transaction that no device here would sign; what the person
-# has to put right first (as a device that is not ready); what is not done here at all; what should not have
-# been asked so.
+# DEVICE_CONN_ERROR: a device or daemon that cannot be reached. INVALID_TX: a transaction that is not signed.
+# DEVICE_NOT_READY: something that the person has to do first.
 CODES: Mapping[type[e.SignerdError], Code] = MappingProxyType(
     {
         e.IllegalEvent: Code.UNAVAILABLE_ACTION,
@@ -62,13 +61,13 @@ CODES: Mapping[type[e.SignerdError], Code] = MappingProxyType(
         e.WrongCode: Code.BAD_ARGUMENT,
         e.AccountReused: Code.BAD_ARGUMENT,
         e.NotPinned: Code.UNAVAILABLE_ACTION,
-        # Not the person's no: an alarm, which must not be read as one.
+        # An alarm, which must not be mistaken for the person's refusal.
         e.AddressDiffers: Code.UNKNOWN_ERROR,
         e.NoRegisteredKey: Code.DEVICE_NOT_READY,
         e.RegistrationStale: Code.DEVICE_NOT_READY,
         e.NoSuchDevice: Code.DEVICE_CONN_ERROR,
         e.DeviceUnready: Code.DEVICE_NOT_READY,
-        # Which of the device's failures, its words tell: see ``device_code``.
+        # By its sentence: see ``device_code``.
         e.DeviceFailed: Code.UNKNOWN_ERROR,
         e.AddressNotShown: Code.UNAVAILABLE_ACTION,
         e.NoSuchQuestion: Code.DEVICE_NOT_READY,
@@ -119,7 +118,7 @@ CODES: Mapping[type[e.SignerdError], Code] = MappingProxyType(
         e.LooserSettings: Code.UNKNOWN_ERROR,
         e.SettingsChanged: Code.UNKNOWN_ERROR,
         e.AnswerMissing: Code.MISSING_ARGUMENTS,
-        # What other commands than HWI's are told.
+        # Raised by other commands only.
         e.NotCaughtUp: Code.UNAVAILABLE_ACTION,
         e.AdvisoriesNotTaken: Code.UNAVAILABLE_ACTION,
         e.NotOnThisSystem: Code.UNKNOWN_ERROR,
@@ -133,7 +132,7 @@ CODES: Mapping[type[e.SignerdError], Code] = MappingProxyType(
     }
 )
 
-# By the stable codes of ``firmware_bridge``'s outcomes, all of them.
+# By the stable codes of ``firmware_bridge``'s outcomes, exhaustively.
 OUTCOMES: Mapping[str, Code] = MappingProxyType(
     {
         "refused-by-person": Code.ACTION_CANCELED,
@@ -157,8 +156,8 @@ OUTCOMES: Mapping[str, Code] = MappingProxyType(
 
 
 def device_code(sentence: str) -> Code:
-    """Of a device's failure, which the daemon tells in the library's own words and no code."""
-    # Only where something has failed: the library is large.
+    """The code of a device's failure, which the daemon reports by the library's sentence, without a code."""
+    # Imported after a failure only: the library is large.
     from firmware_bridge import BridgeError
 
     for outcome in BridgeError.__subclasses__():
@@ -172,7 +171,7 @@ def code_of(error: e.SignerdError) -> Code:
 
 
 def in_words(error: e.SignerdError) -> str:
-    """What is wrong, and what to do: HWI's form has one sentence for both."""
+    """The error and its hint: HWI's form has one sentence for both."""
     from signerd.core.text import said
 
     return f"{said(error)} {error.hint}".strip()

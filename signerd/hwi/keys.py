@@ -1,4 +1,4 @@
-"""getxpub, getmasterxpub, getdescriptors; displayaddress: of the registered account or of a pinned vault."""
+"""getxpub, getmasterxpub, getdescriptors, and displayaddress, of the registered account or a pinned vault."""
 
 import re
 from argparse import Namespace
@@ -32,12 +32,12 @@ from signerd.hwi.listing import Chosen, key_of, present
 if TYPE_CHECKING:
     from signerd.shapes import AddressShown, KeyView, VaultView
 
-# As the interface bounds it (``shapes.addresses``), whose shapes are not loaded for a number.
+# The API's bound (``shapes.addresses``), repeated to avoid the import.
 MAX_ACCOUNT = 100
 VAULT, PROFILE = "vault", "profile"
 NOT_PINNED: Final = (
-    "the descriptor is of no vault that is pinned here: compare the vault with the other signers and "
-    "pin it first, with `signerd pin`"
+    "the descriptor is not of a vault pinned here: compare the vault with the other signers and pin it "
+    "first, with `signerd pin`"
 )
 
 
@@ -56,8 +56,8 @@ def master_xpub(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[s
 
 
 def descriptors(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, list[str]]:
-    """Of the pinned vault that ``--vault`` names; else of the registered account: what another one received,
-    signerd would not sign for.
+    """Of the pinned vault that ``--vault`` names, else of the registered account: signerd does not sign for
+    any other.
     """
     chosen.require_registered()
     if args.vault is not None:
@@ -68,19 +68,19 @@ def descriptors(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[s
     if key is None:
         raise HwiError(
             f"account {args.account} is not registered, so signerd would not sign for what it receives; "
-            "getxpub tells its key",
+            "getxpub gives its key",
             Code.UNAVAILABLE_ACTION,
         )
     return {"receive": [_descriptor(chosen, key, 0)], "internal": [_descriptor(chosen, key, 1)]}
 
 
 def _vault(daemon: DaemonClient, network: Network, named: str) -> Vault:
-    """By its name, its id or its verification code, whole. Raises HwiError."""
+    """By its full name, id or verification code. Raises HwiError."""
     found = [one for one in daemon.vaults() if named in {one.name, one.vault_id, one.verification_code}]
     pinned = [one for one in found if one.pinned]
     if len(pinned) != 1:
-        why = "several vaults that are pinned here bear" if pinned else "no vault that is pinned here bears"
-        hint = "`signerd vaults` shows each one's verification code, which --vault takes as well"
+        why = "several pinned vaults have" if pinned else "no vault that is pinned here has"
+        hint = "`signerd vaults` shows each one's verification code, which --vault accepts too"
         raise HwiError(f"{why} the name '{named}': {hint}", Code.BAD_ARGUMENT)
     assert pinned[0].descriptor is not None, "a pinned vault is whole"
     return Vault.from_descriptor(pinned[0].descriptor, network)
@@ -90,7 +90,7 @@ def require_native(address_type: str) -> None:
     """Raises HwiError."""
     if address_type != "wit":
         raise HwiError(
-            f"signerd keeps native segwit accounts only, and --addr-type says {address_type}",
+            f"signerd has native segwit accounts only, and --addr-type says {address_type}",
             Code.UNAVAILABLE_ACTION,
         )
 
@@ -110,7 +110,7 @@ def _descriptor(chosen: Chosen, key: "KeyView", chain: int) -> str:
 
 
 def _standard(path: DerivationPath, network: Network) -> tuple[str, int, DerivationPath]:
-    """The account that a path leads through, and the rest of it. Raises HwiError."""
+    """The purpose and account that a path passes through, and the rest of the path. Raises HwiError."""
     for purpose, account_path in ((VAULT, multisig_account_path), (PROFILE, profile_account_path)):
         account = account_of(path)
         top = account_path(network, account)
@@ -119,8 +119,8 @@ def _standard(path: DerivationPath, network: Network) -> tuple[str, int, Derivat
             _require_account(account)
             return purpose, account, below
     raise HwiError(
-        f"signerd tells the keys of {multisig_account_path(network)} and {profile_account_path(network)}, "
-        f"of accounts up to {MAX_ACCOUNT}, and those below them; {path} is none of these",
+        f"signerd gives the keys at {multisig_account_path(network)} and {profile_account_path(network)}, "
+        f"of accounts up to {MAX_ACCOUNT}, and those below them; {path} is not among these",
         Code.UNAVAILABLE_ACTION,
     )
 
@@ -131,13 +131,13 @@ def _require_account(account: int) -> None:
 
 
 def _account_key(daemon: DaemonClient, chosen: Chosen, purpose: str, account: int) -> "KeyView":
-    """Registered keys are known without the device."""
+    """Asks the device only for a key that is not registered."""
     known = chosen.key(purpose, account) if chosen.registered else None
     if known is not None:
         return known
     key = key_of(daemon.device_accounts(present(chosen).id, account), purpose, account)
     if key is None:
-        raise InvalidPath(f"The device told no key of account {account}.")
+        raise InvalidPath(f"The device gave no key of account {account}.")
     return key
 
 
@@ -161,7 +161,7 @@ _PUBLIC_KEY = re.compile(r"0[23][0-9a-f]{64}", re.ASCII)
 
 @dataclass(frozen=True)
 class KeyAt:
-    """One key of one address. ``origin``: with the whole path to it."""
+    """One key of one address. ``origin``: with the full path to it."""
 
     origin: KeyOrigin
     public_key: bytes
@@ -202,8 +202,8 @@ def _of_descriptor(daemon: DaemonClient, chosen: Chosen, text: str) -> dict[str,
     except MultisigError as error:
         raise HwiError(str(error), Code.BAD_ARGUMENT) from None
     raise HwiError(
-        "signerd shows addresses of the form wpkh([…]…) and wsh(sortedmulti(…)), each at one place, without "
-        "*",
+        "signerd shows addresses of the form wpkh([…]…) and wsh(sortedmulti(…)), at one chain and index, "
+        "without *",
         Code.UNAVAILABLE_ACTION,
     )
 
@@ -222,7 +222,7 @@ def _key(expression: str, network: Network) -> KeyAt:
         raise HwiError("nothing can be derived below a plain public key", Code.BAD_ARGUMENT)
     whole = KeyOrigin(origin.fingerprint, origin.path / below)
     if len(whole.path) < 2 or any(index >= HARDENED for index in whole.path.indexes[-2:]):
-        raise HwiError("a key of the descriptor is at no chain and index", Code.BAD_ARGUMENT)
+        raise HwiError("a key of the descriptor has no chain and index", Code.BAD_ARGUMENT)
     return KeyAt(whole, public_key)
 
 
@@ -240,7 +240,7 @@ def _single(daemon: DaemonClient, chosen: Chosen, key: KeyAt) -> dict[str, str]:
 def _quorum(
     daemon: DaemonClient, network: Network, threshold: int, keys: Sequence[KeyAt], *, is_sorted: bool
 ) -> dict[str, str]:
-    """Matched by the whole script: the same keys in the same places, and nothing else."""
+    """Matched by the whole script."""
     public_keys = [key.public_key for key in keys]
     script = multisig_script(threshold, sorted(public_keys) if is_sorted else public_keys)
     chain, index = keys[0].place
@@ -271,17 +271,17 @@ def _place_below(path: DerivationPath, account: DerivationPath) -> tuple[int, in
     """Raises HwiError."""
     if len(path) != len(account) + 2 or not path.starts_with(account):
         raise HwiError(
-            f"signerd shows addresses of the registered account {account}; {path} is none of it",
+            f"signerd shows addresses of the registered account {account}; {path} is not in it",
             Code.UNAVAILABLE_ACTION,
         )
     chain, index = path.indexes[-2:]
     if chain >= HARDENED or index >= HARDENED:
-        raise HwiError(f"{path} is at no chain and index", Code.BAD_ARGUMENT)
+        raise HwiError(f"{path} has no chain and index", Code.BAD_ARGUMENT)
     return chain, index
 
 
 def confirmed(shown: "AddressShown", expected: str | None) -> dict[str, str]:
-    """What is answered is the address that was asked for: Core compares it too."""
+    """Raises DaemonFailed where another address was shown than was asked for; Core compares it too."""
     if shown.address != expected:
         raise DaemonFailed(f"the daemon showed {shown.address}, which is not the address that was asked for")
     return {"address": shown.address}

@@ -1,4 +1,4 @@
-"""enumerate, and which device a command means: from the daemon's memory, no device is touched."""
+"""enumerate, and the device that a command means: from the daemon's memory, without asking a device."""
 
 from argparse import Namespace
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from signerd.hwi.codes import Code, HwiError, code_of, in_words
 if TYPE_CHECKING:
     from signerd.shapes import AccountKeys, DeviceView, KeyView
 
-# HWI's words for models: our own name of the model, as the bus or the device tells it, in its spelling.
+# HWI's names of models, by ours.
 MODELS: Mapping[str, str] = MappingProxyType(
     {
         "Trezor One": "trezor_1",
@@ -29,17 +29,16 @@ MODELS: Mapping[str, str] = MappingProxyType(
         "Ledger Flex": "ledger_flex",
     }
 )
-# An emulator tells nothing but its app, and HWI takes it for this one.
+# An emulator reports only its app, and HWI takes it for this model.
 _EMULATED_LEDGER: Final = "ledger_nano_s"
-# HWI's names of networks, and ours. Testnet 3 and 4 have the same keys and addresses, and devices know one
-# testnet.
+# Our names of networks, by HWI's. Testnets 3 and 4 share their keys and addresses.
 NETWORKS: Mapping[str, str] = MappingProxyType(
     {"main": "mainnet", "test": "testnet4", "testnet4": "testnet4", "signet": "signet", "regtest": "regtest"}
 )
-# Their PIN is typed into the host, as places of a matrix.
+# Devices whose PIN is typed on the host, as places of a matrix.
 PIN_AT_THE_HOST: Final = frozenset({"trezor", "keepkey"})
 FAMILIES: Final = frozenset({"trezor", "coldcard", "ledger", "keepkey", "bitbox02", "jade", "digitalbitbox"})
-# HWI passes over what has another app open, and what it cannot drive.
+# HWI does not list devices with another app open, or that it cannot drive.
 _PASSED_OVER: Final = frozenset({"absent", "wrong-app", "unsupported"})
 _STATES: Mapping[str, Code] = MappingProxyType(
     {
@@ -52,7 +51,7 @@ _STATES: Mapping[str, Code] = MappingProxyType(
         "ready": Code.UNKNOWN_ERROR,
     }
 )
-# Whose paths begin with the name of their transport, beside all of udp and webusb (``get_path`` of trezorlib;
+# Besides udp and webusb, the transports whose paths begin with their name (``get_path`` of trezorlib;
 # SIMULATOR_PATH).
 _NAMED: Final = frozenset({("tcp", "ledger"), ("tcp", "jade"), ("hid", "trezor"), ("hid", "keepkey")})
 _UNKNOWN: Final = "Could not open client or get fingerprint information:"
@@ -60,9 +59,9 @@ _UNKNOWN: Final = "Could not open client or get fingerprint information:"
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a command means. ``device``: None where the registered device is meant and is not there.
+    """The device that a command means. ``device``: None for the registered one while it is not connected.
 
-    ``accounts``: the registered keys. ``fingerprint``: None of a device that has not told it yet.
+    ``accounts``: the registered keys. ``fingerprint``: None for a device that has not reported it yet.
     """
 
     accounts: "AccountKeys"
@@ -74,11 +73,11 @@ class Chosen:
         return self.fingerprint is not None and self.fingerprint == self.accounts.fingerprint
 
     def key(self, purpose: str, account: int) -> "KeyView | None":
-        """The registered one. ``purpose``: "vault" or "profile"."""
+        """The registered key. ``purpose``: "vault" or "profile"."""
         return key_of(self.accounts, purpose, account)
 
     def require_registered(self) -> None:
-        """What signerd signs and shows is of the registered device. Raises HwiError."""
+        """Raises HwiError for any device but the registered one."""
         if self.accounts.fingerprint is None:
             raise HwiError(
                 "no device is registered here. Connect it and run `signerd register`.", Code.DEVICE_NOT_READY
@@ -86,7 +85,7 @@ class Chosen:
         if not self.registered:
             raise HwiError(
                 f"the registered device is {self.accounts.fingerprint}, and this is "
-                f"{self.fingerprint or 'one that has not told its fingerprint'}: signerd signs and shows "
+                f"{self.fingerprint or 'one of unknown fingerprint'}: signerd signs and shows "
                 "addresses with the registered one only",
                 Code.BAD_ARGUMENT,
             )
@@ -97,13 +96,13 @@ def key_of(accounts: "AccountKeys", purpose: str, account: int) -> "KeyView | No
 
 
 def listed(state: Path, args: Namespace) -> list[dict[str, Any]]:
-    """HWI's rows. With ``--fingerprint``, that device alone: Core cannot choose between two, and gives up at
+    """HWI's rows. With ``--fingerprint``, only that device's: Core cannot choose between two, and stops at
     an error's row.
     """
     try:
         devices = _devices(DaemonClient.plain(state))
     except SignerdError as error:
-        # An array whatever happens: Core then shows the words, and programs go on.
+        # Always an array: Core then shows the error, and programs continue.
         return [_daemon_row(error)]
     wanted = args.fingerprint
     return [_row(device) for device in devices if wanted in {None, device.fingerprint}]
@@ -136,7 +135,7 @@ def present(chosen: Chosen) -> "DeviceView":
 
 
 def path_of(device: "DeviceView") -> str:
-    """As HWI writes it: most transports keep their names, files stand alone."""
+    """As HWI writes it: with the transport's name for some, else the path alone."""
     _family, kind, place = device.endpoint.split(":", 2)
     named = kind in {"udp", "webusb"} or (kind, device.family) in _NAMED
     return f"{kind}:{place}" if named else place

@@ -1,4 +1,4 @@
-"""The program: HWI's grammar, one command, one JSON value on standard output, and HWI's exit status."""
+"""The program: HWI's arguments, one command, one JSON value on standard output, and HWI's exit status."""
 
 import argparse
 import json
@@ -18,21 +18,21 @@ from signerd.hwi.codes import Code, HwiError, code_of, in_words
 if TYPE_CHECKING:
     from signerd.client import DaemonClient
 
-_BY_ITS_OWNER = "Do it on the device itself, or with its maker's program."
+_BY_ITS_OWNER = "Do it on the device itself, or with its maker's software."
 
 REFUSED: Mapping[str, str] = MappingProxyType(
     {
-        "wipe": f"a program that asks a device to forget its seed is not obeyed. {_BY_ITS_OWNER}",
-        "setup": f"a seed is made where no program watches. {_BY_ITS_OWNER}",
-        "restore": f"the words of a seed are typed nowhere but into the device. {_BY_ITS_OWNER}",
-        "backup": f"a backup of a seed is made where no program watches. {_BY_ITS_OWNER}",
+        "wipe": f"no program may make a device erase its seed. {_BY_ITS_OWNER}",
+        "setup": f"no program may take part in creating a seed. {_BY_ITS_OWNER}",
+        "restore": f"the words of a seed are typed only into the device. {_BY_ITS_OWNER}",
+        "backup": f"no program may take part in the backup of a seed. {_BY_ITS_OWNER}",
         "togglepassphrase": (
             "it changes which wallet the device opens, and without knowing that, you find an empty one. "
             + _BY_ITS_OWNER
         ),
         "signmessage": (
             "a signed text can be a login or a contract, and signerd has no check for either. "
-            "It signs transactions, and the texts of its own platform."
+            "It signs transactions, and the challenges of its own platform."
         ),
         "installudevrules": "it needs root, which signerd never has. `signerd udev install` does it.",
     }
@@ -48,21 +48,20 @@ def sentence(command: str) -> str:
 
 
 PROGRAM: Final = "signerd-hwi"
-_REGISTRATION: Final = "What registerdescriptor gave."
+_REGISTRATION: Final = "The answer of registerdescriptor."
 # As HWI names them; Core names them alike.
 CHAINS: Final = ("main", "test", "regtest", "signet", "testnet4")
 ADDRESS_TYPES: Final = ("legacy", "wit", "sh_wit", "tap")
-# HWI takes the person's whole time at the device. `bitcoin-cli` waits fifteen minutes for an answer: this is
-# told before.
+# HWI waits as long as the person takes. `bitcoin-cli` waits fifteen minutes for an answer: this answers before.
 WAIT_SECONDS: Final = 14 * 60
-# The largest PSBT, and what is written around it.
+# The largest PSBT and the words around it.
 MAX_STDIN: Final = 3 * 1024 * 1024
-# No command has nearly as many.
+# Far more than any command has.
 MAX_WORDS: Final = 100
 
 
 class Parser(argparse.ArgumentParser):
-    """What is wrong, and what is helpful, is told as JSON as well; standard output has nothing else."""
+    """Reports errors and help as JSON too; standard output has nothing else."""
 
     def print_usage(self, file: Any = None) -> None:
         super().print_usage(file or sys.stderr)
@@ -86,26 +85,24 @@ class _Version(argparse.Action):
 
 
 def parse(given: list[str], stdin: TextIO) -> argparse.Namespace:
-    """Ends the process, with HWI's status, for what is written wrongly."""
+    """Exits with HWI's status for invalid arguments."""
     parser = _parser()
     try:
         words = [*given, *_typed(stdin)] if "--stdin" in given else given
     except ValueError:
-        parser.error("standard input has a quote that does not end, or is no text")
+        parser.error("standard input has an unclosed quote, or is not text")
     args, more = parser.parse_known_args(words)
     if more and args.command not in REFUSED:
-        # They may be anything, a passphrase too: they are not repeated.
+        # Not repeated: one of them may be a passphrase.
         parser.error("unrecognized arguments")
     return args
 
 
 def _typed(stdin: TextIO) -> list[str]:
-    """Until an empty line, or the end: a caller that leaves the pipe open is answered as well. Raises
-    ValueError.
-    """
+    """Up to an empty line or the end, so that a caller may leave the pipe open. Raises ValueError."""
     words: list[str] = []
     while (line := stdin.readline(MAX_STDIN).rstrip("\r\n")) and len(words) < MAX_WORDS:
-        # A PSBT has no quotes, and shlex takes a second for a large one.
+        # shlex takes a second for a large PSBT, which has no quotes.
         words += shlex.split(line) if set(line) & set("\"'\\") else line.split()
     return words
 
@@ -127,20 +124,20 @@ def _parser() -> Parser:
 
 def _add_options(parser: Parser) -> None:
     add = parser.add_argument
-    add("--device-path", "-d", help="The path of the device, as enumerate tells it.")
+    add("--device-path", "-d", help="The path of the device, as enumerate gives it.")
     add("--device-type", "-t", help="The type or the model of the device.")
-    add("--fingerprint", "-f", type=str.lower, help="Of the master key of the device.")
+    add("--fingerprint", "-f", type=str.lower, help="The fingerprint of the device's master key.")
     add("--chain", choices=CHAINS, default="main", type=str.lower)
-    add("--stdin", action="store_true", help="Take more commands and arguments from standard input.")
-    add("--expert", action="store_true", help="Tell more of a key.")
-    add("--debug", action="store_true", help="Tell more of what goes wrong, on standard error.")
-    add("--emulators", action="store_true", help="Nothing: the daemon lists what it was told of.")
-    add("--interactive", "-i", action="store_true", help="Nothing: what it is for is not done here.")
+    add("--stdin", action="store_true", help="Read more commands and arguments from standard input.")
+    add("--expert", action="store_true", help="Give the details of a key.")
+    add("--debug", action="store_true", help="Print the traceback of an unforeseen error on standard error.")
+    add("--emulators", action="store_true", help="Ignored: the daemon's configuration names emulators.")
+    add("--interactive", "-i", action="store_true", help="Ignored: the commands it is for are refused.")
     add("--password", "-p", help="Refused: signerd asks for it itself.")
     add("--stdinpass", action="store_true", help="Refused, as --password.")
     add("--version", action=_Version, nargs=0)
     add("--state", type=Path, default=None, metavar="DIR", help="The daemon's state folder.")
-    add("--wait", type=int, default=WAIT_SECONDS, metavar="SECONDS", help="For the person, when signing.")
+    add("--wait", type=int, default=WAIT_SECONDS, metavar="SECONDS", help="How long signtx waits for you.")
     add("--vault", default=None, help="A pinned vault, whose descriptors getdescriptors gives: for Core.")
 
 
@@ -169,7 +166,7 @@ def _add_acting(commands: "argparse._SubParsersAction[Parser]") -> None:
     chain.add_argument("--multipath-index", type=int, help="0 for receiving, 1 for change.")
     chain.add_argument("--change", action="store_const", const=1, dest="multipath_index")
     shown.add_argument("--addr-type", choices=ADDRESS_TYPES, type=str.lower, default="wit")
-    add = commands.add_parser("registerdescriptor", help="Have the device learn a pinned vault.").add_argument
+    add = commands.add_parser("registerdescriptor", help="Register a pinned vault on the device.").add_argument
     add("name")
     add("descriptor")
     commands.add_parser("promptpin", help="Have the device show the places of its PIN.")
@@ -178,7 +175,7 @@ def _add_acting(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def state_folder(args: argparse.Namespace) -> Path:
-    """As the command line of signerd finds it."""
+    """Found as signerd's own command line does."""
     given: Path | None = args.state
     if given is None and (named := os.environ.get("SIGNERD_STATE")):
         given = Path(named)
@@ -190,19 +187,19 @@ def state_folder(args: argparse.Namespace) -> Path:
 
 
 def _put(value: object) -> None:
-    """In ASCII and on one line: Core reads the first line only."""
+    """In ASCII, on one line: Core reads only the first."""
     sys.stdout.write(json.dumps(value) + "\n")
 
 
-# As the shell tells of a program that was interrupted.
+# The shell's status of an interrupted program.
 INTERRUPTED = 130
 
 
 def program() -> NoReturn:
-    """Run with the process's arguments and end the process. HWI ends with 0 for a no as well: the answer says
-    it.
+    """Run with the process's arguments and exit. As with HWI, the status is 0 for an error too: the answer
+    tells.
     """
-    # Core's end, and a service manager's, are the caller's no: what was brought is taken back.
+    # SIGTERM cancels the request too: the imported PSBT is withdrawn.
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         args = parse(sys.argv[1:], sys.stdin)
@@ -225,8 +222,7 @@ def _guarded(args: Namespace) -> Any:
     except SignerdError as error:
         return _no(in_words(error), code_of(error))
     except Exception as error:
-        # As HWI has it: a caller that reads JSON gets JSON. What is unforeseen may carry anything: its kind
-        # alone is told.
+        # As HWI: a caller that reads JSON gets JSON. Only the error's type: its text may hold a secret.
         if args.debug:
             raise
         return _no(f"signerd-hwi failed in an unforeseen way: {type(error).__name__}", Code.UNKNOWN_ERROR)
@@ -251,7 +247,7 @@ def _answer(args: Namespace) -> Any:
 
 
 def _of_a_device(args: Namespace, daemon: "DaemonClient", chosen: Any) -> Any:
-    """Each command's module is imported with it: keys and descriptors need the whole of ``multisig``."""
+    """Imports the module of each command only: keys and descriptors need all of ``multisig``."""
     match args.command:
         case "signtx":
             from signerd.hwi.signing import signed
@@ -271,7 +267,7 @@ def _of_a_device(args: Namespace, daemon: "DaemonClient", chosen: Any) -> Any:
 
             return register(daemon, chosen, args)
         case "displayaddress":
-            # As HWI: whatever belongs to a registration asks for one.
+            # As HWI: any of these options requires a registration.
             if (args.registration, args.index, args.multipath_index) != (None, None, None):
                 from signerd.hwi import registrations
 

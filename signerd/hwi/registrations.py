@@ -1,7 +1,6 @@
-"""registerdescriptor, and what it returns; displayaddress and signtx with it.
+"""registerdescriptor, and displayaddress and signtx with the registration that it returns.
 
-As HWI has them after 3.2.0. The text that a program keeps is HWI's (``RegisteredDescriptor``). It decides
-nothing here: the vault in it is used as it was pinned.
+As in HWI after 3.2.0 (``RegisteredDescriptor``). A registration grants nothing: its vault must be pinned.
 """
 
 import base64
@@ -22,17 +21,15 @@ from signerd.hwi.listing import Chosen, present
 
 _MAGIC: Final = b"rdesc"
 _VERSION: Final = 1
-# A descriptor, names, and a maker's proof, which is 32 bytes of a Ledger; in base64.
+# A descriptor, names, and the maker's proof (a Ledger's is 32 bytes), in base64.
 _MAX_TEXT: Final = 2 * MAX_CHARACTERS
-# They keep no vaults: HWI refuses to register one with the same code.
+# Families that store no vaults: HWI refuses with the same code.
 _KEEP_NONE: Final = frozenset({"trezor", "keepkey", "digitalbitbox"})
 
 
 @dataclass(frozen=True)
 class Registration:
-    """HWI's ``RegisteredDescriptor``. ``proof``: what a Ledger returns; signerd keeps it and
-    leaves it out.
-    """
+    """HWI's ``RegisteredDescriptor``. ``proof``: a Ledger's HMAC, which signerd stores itself and omits."""
 
     name: str
     descriptor: str
@@ -58,28 +55,26 @@ class Registration:
             return cls(name, descriptor, device_type, reader.sized())
         except (binascii.Error, WireError, UnicodeDecodeError):
             raise HwiError(
-                "the registration is no text that registerdescriptor gave", Code.BAD_ARGUMENT
+                "the registration is not an answer of registerdescriptor", Code.BAD_ARGUMENT
             ) from None
 
 
 def register(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, str]:
-    """Have the device learn a pinned vault, under the name that it was pinned by, and show its first
-    address.
-    """
+    """Register a pinned vault on the device under its pinned name, and have it show the first address."""
     chosen.require_registered()
     vault_id, vault = _pinned(daemon, chosen, args.descriptor)
     device = present(chosen)
     if device.family in _KEEP_NONE:
         raise HwiError(
-            f"a {device.family} keeps no descriptors: there is nothing to register", Code.UNAVAILABLE_ACTION
+            f"a {device.family} stores no descriptors: there is nothing to register", Code.UNAVAILABLE_ACTION
         )
-    # Again is the same again: the pin stays, and the device is asked.
+    # Idempotent: an existing pin stays, and the device is asked again.
     daemon.pin(vault_id, vault.verification_code)
     return {"registration": str(Registration(args.name, vault.descriptor, device.family))}
 
 
 def address(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, Any]:
-    """Of a registered vault, at one place."""
+    """An address of a registered vault."""
     chosen.require_registered()
     if args.registration is None:
         raise HwiError("Missing --registration", Code.BAD_ARGUMENT)
@@ -100,17 +95,15 @@ def address(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, 
 
 
 def require_pinned(daemon: DaemonClient, chosen: Chosen, registrations: Sequence[str]) -> None:
-    """Each that a program signs with must be a pinned vault's. Which one a PSBT spends from, its own scripts
-    tell. Raises HwiError.
+    """Each registration must be of a pinned vault; the PSBT's scripts tell which one it spends from. Raises
+    HwiError.
     """
     for text in registrations:
         _pinned(daemon, chosen, Registration.parse(text).descriptor)
 
 
 def _pinned(daemon: DaemonClient, chosen: Chosen, descriptor: str) -> tuple[str, Vault]:
-    """Its id and itself, found by the code that its signers compared, in any order of its keys. Raises
-    HwiError.
-    """
+    """The vault and its id, found by its verification code, so in any order of its keys. Raises HwiError."""
     try:
         wanted = Vault.from_descriptor(descriptor, Network(chosen.accounts.network), strict=False)
     except InvalidDescriptor as error:

@@ -1,4 +1,4 @@
-"""signtx; promptpin and sendpin: the places of a PIN's digits in a matrix that only the device shows."""
+"""signtx, promptpin and sendpin: a PIN is sent as places in a matrix that only the device shows."""
 
 import base64
 import re
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 Clock = Callable[[], float]
 _INTERRUPTED: Final = "interrupted"
-# How what was brought may end without a signature, and what HWI would say. What was interrupted at the device
-# could be approved again; but who called waits for one attempt, as with HWI, and may call again: for another
-# attempt.
+# How an imported PSBT may end without a signature, with HWI's codes. One interrupted at the device could be
+# approved again; as with HWI, a call waits for one attempt only.
 ENDS: Final = {
     "declined": Code.ACTION_CANCELED,
     "withdrawn": Code.ACTION_CANCELED,
@@ -39,12 +38,12 @@ ENDS: Final = {
 def signed(
     daemon: DaemonClient, chosen: Chosen, psbt: str, seconds: float, clock: Clock = time.monotonic
 ) -> dict[str, Any]:
-    """Raises HwiError, KeyboardInterrupt: what was brought for this call is taken back then."""
+    """Raises HwiError, KeyboardInterrupt; the PSBT imported for this call is withdrawn then."""
     chosen.require_registered()
     text = "".join(psbt.split())
     before = {line.psbt_id for line in daemon.brought_psbts()}
     brought = daemon.bring_psbt(text)
-    # Another program of the same person may wait for the same transaction.
+    # Another program may wait for the same transaction.
     ours = brought.psbt_id not in before
     try:
         found = _awaited(daemon, brought, clock() + seconds, clock)
@@ -56,7 +55,7 @@ def signed(
 
 
 def _answer(text: str, found: str) -> dict[str, Any]:
-    """The daemon signs version 0. What came as version 2 (BIP-370) is answered so, and loses nothing."""
+    """The daemon signs version 0. A PSBT of version 2 (BIP-370) is answered in version 2."""
     from multisig import Psbt, ReceivedPsbt
 
     received, signed = ReceivedPsbt.parse(text), Psbt.parse(found)
@@ -70,12 +69,11 @@ def _awaited(daemon: DaemonClient, brought: "BroughtView", deadline: float, cloc
     if brought.signed_psbt is not None:
         return brought.signed_psbt
     _tell(brought)
-    # An attempt before this call is no end of it: what was interrupted waits for the person, who is asked
-    # again.
+    # An attempt interrupted before this call does not end it: the person is asked again.
     attempted = brought.state != _INTERRUPTED
     while clock() < deadline:
         try:
-            # Opened before the first look, so that nothing happens in between.
+            # Opened before the first look, so that no event is missed.
             with daemon.follow(subject=brought.psbt_id) as lines:
                 for line in chain((None,), lines):
                     if clock() >= deadline:
@@ -87,7 +85,7 @@ def _awaited(daemon: DaemonClient, brought: "BroughtView", deadline: float, cloc
         except DaemonFailed as error:
             if not isinstance(error.__cause__, TimeoutError):
                 raise
-            # Not even a heartbeat: another stream tells whether the daemon is there.
+            # No heartbeat: a new stream tells whether the daemon still runs.
             continue
     raise HwiError(
         "it was not approved and signed in time. Ask again when you are at the device.",
@@ -120,14 +118,14 @@ def _tell(brought: "BroughtView") -> None:
 
 
 def _take_back(daemon: DaemonClient, brought: "BroughtView") -> None:
-    """What cannot be taken back, because a device is being asked or the daemon has gone, ends by itself: at
-    last in a day.
+    """Where a device is being asked or the daemon has stopped, it cannot be withdrawn and expires within a
+    day.
     """
     with suppress(SignerdError):
         daemon.withdraw_psbt(brought.psbt_id)
 
 
-# A device takes seconds to compare a PIN, and longer after wrong ones.
+# A device takes seconds to check a PIN, and longer after wrong ones.
 WORKS_SECONDS: Final = 60.0
 _PLACES: Final = re.compile(r"[1-9]{1,50}", re.ASCII)
 _LOCKED: Final = Code.DEVICE_NOT_READY
@@ -156,7 +154,7 @@ def prompt(
 def send(
     daemon: DaemonClient, chosen: Chosen, pin: str, clock: Callable[[], float] = time.monotonic
 ) -> dict[str, bool]:
-    """``success`` is false where the device says that it was wrong."""
+    """``success`` is false for a wrong PIN."""
     device = _locked(chosen)
     if _PLACES.fullmatch(pin) is None:
         raise HwiError("a PIN is sent as the places of its digits, 1 to 9", Code.BAD_ARGUMENT)
@@ -195,7 +193,7 @@ def _open_question(daemon: DaemonClient, device: "DeviceView") -> str:
 
 
 def _settled(daemon: DaemonClient, step: "UnlockStep", clock: Callable[[], float]) -> "UnlockStep":
-    """Past the device's own work; each request waits for some seconds of it."""
+    """The step after the device's own work. Each request blocks for some seconds of it."""
     deadline = clock() + WORKS_SECONDS
     while step.state == "works":
         if clock() >= deadline:
@@ -205,7 +203,7 @@ def _settled(daemon: DaemonClient, step: "UnlockStep", clock: Callable[[], float
 
 
 def _left_to_the_page(step: "UnlockStep") -> None:
-    """A passphrase is no business of a caller's. Raises HwiError, so that it is not sent as a PIN."""
+    """Raises HwiError: the caller must not send a passphrase as a PIN."""
     kind = None if step.question is None else step.question.kind
     raise HwiError(
         f"the device asks for its {kind}: answer on signerd's page or with `signerd devices unlock`",

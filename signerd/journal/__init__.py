@@ -1,5 +1,5 @@
-"""The daemon's memory: SQLite, write-ahead log, full sync; every decision in one transaction with its audit
-entry.
+"""The daemon's journal: SQLite in WAL mode with full sync; every decision and its audit entry are one
+transaction.
 """
 
 from signerd.journal.journal import Journal

@@ -1,5 +1,5 @@
-"""The newest list of each publisher of advisories, and what devices said of themselves when their keys were
-registered.
+"""The newest advisory list of each publisher, and the facts of registered devices that advisories are matched
+with.
 """
 
 import json
@@ -13,8 +13,8 @@ _REGISTERED = "SELECT at, facts FROM audit WHERE kind = 'registered' ORDER BY se
 
 @dataclass(frozen=True)
 class AdvisoryBook:
-    """Reads at any time; writes within the journal's transaction only. No older list takes a newer one's
-    place.
+    """Reads at any time, writes only within the journal's transaction. An older list never replaces a newer
+    one.
     """
 
     connection: sqlite3.Connection
@@ -35,7 +35,7 @@ class AdvisoryBook:
         )
 
     def registrations(self) -> dict[str, KeyFacts]:
-        """By master fingerprint, what is known of each device: its first word, and the day of it."""
+        """By master fingerprint, the facts and the day of each device's first registration."""
         known: dict[str, KeyFacts] = {}
         for row in self.connection.execute(_REGISTERED):
             facts = json.loads(row["facts"])

@@ -1,8 +1,4 @@
-"""What the journal holds of paired apps and of imported PSBTs.
-
-Of an app: what it was granted, and the origins whose pages may ask to be paired. Of an imported PSBT: who
-imported it, and what is already known of the same transaction.
-"""
+"""Paired apps, the origins whose pages may ask to be paired, and imported PSBTs."""
 
 import json
 import sqlite3
@@ -22,9 +18,7 @@ Noted = Callable[[str, Note], AbstractContextManager[None]]
 
 @dataclass(frozen=True)
 class App:
-    """``token_hash``: SHA-256. ``origin``: of a browser's app alone. ``used``: the last day on which it asked
-    for anything.
-    """
+    """``token_hash``: SHA-256. ``origin``: of a web app only. ``used``: the last day with a request."""
 
     app_id: str
     name: str
@@ -39,19 +33,17 @@ class App:
 
 @dataclass(frozen=True)
 class AppBook:
-    """Reads at any time; each method that writes is one transaction with its note. Those raise
-    JournalUnwritable.
-    """
+    """Reads at any time. Each writing method is one transaction with its note, and raises JournalUnwritable."""
 
     connection: sqlite3.Connection
     noted: Noted
 
     def all(self) -> tuple[App, ...]:
-        """In the order in which they were paired, with those that are over."""
+        """In the order of pairing, with expired and revoked ones."""
         return tuple(_app(row) for row in self.connection.execute("SELECT * FROM apps ORDER BY rowid"))
 
     def origins(self) -> Mapping[str, datetime]:
-        """Until when the pages of each origin may ask, also where that is over."""
+        """Until when the pages of each origin may ask, expired ones included."""
         found = self.connection.execute("SELECT origin, until FROM origins ORDER BY origin")
         return {row["origin"]: datetime.fromisoformat(row["until"]) for row in found}
 
@@ -77,7 +69,7 @@ class AppBook:
             self._revoke("app_id", app.app_id, at)
 
     def use(self, app: App, day: date) -> None:
-        """That it asked for something on this day, once a day: the chain tells when an app was at work."""
+        """Record that the app was used on this day; called once a day."""
         with self.noted("app-used", Note("app-used", app.app_id, {"day": day.isoformat(), "name": app.name})):
             self.connection.execute(
                 "UPDATE apps SET used = ? WHERE app_id = ?", (day.isoformat(), app.app_id)
@@ -91,7 +83,7 @@ class AppBook:
             )
 
     def shut_out(self, origin: str, at: datetime) -> None:
-        """Its pages may not ask any more, and its apps are revoked."""
+        """Forget the origin and revoke its apps."""
         live = "SELECT app_id FROM apps WHERE origin = ? AND revoked IS NULL ORDER BY rowid"
         ended = [row["app_id"] for row in self.connection.execute(live, (origin,))]
         with self.noted("origin-shut-out", Note("origin-shut-out", origin, {"apps": ended})):
@@ -128,9 +120,9 @@ def _app(row: sqlite3.Row) -> App:
     )
 
 
-# The column's value where the person imported it: an app's id is never empty.
+# The column's value for the person; an app's id is never empty.
 PERSON = ""
-# Ended, and not by a signature: the same transaction may be asked about again.
+# Ended without a signature: the same transaction may be imported again.
 _OVER = (State.DECLINED, State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN)
 
 _ENTRY_COLUMNS = """
@@ -149,8 +141,7 @@ def bringer(app_id: str | None) -> str:
 
 @dataclass(frozen=True)
 class ImportedEntry:
-    """What a list tells of one. ``size``: bytes of its PSBT, which is not read: those of a list are megabytes
-    together.
+    """An entry of a list. ``size``: bytes of its PSBT, which is not loaded: a list's may be megabytes.
 
     ``quorum``: the verification code of the vault that it was judged by.
     """
@@ -173,7 +164,7 @@ class ImportedEntry:
 
 @dataclass(frozen=True)
 class ImportedBook:
-    """Reads at any time; what is written of a record is written by ``rows``."""
+    """Reads only; ``rows`` writes the records."""
 
     connection: sqlite3.Connection
 
@@ -181,7 +172,7 @@ class ImportedBook:
         return next(self._records("p.brought_by IS NOT NULL AND p.psbt_id = ?", psbt_id), None)
 
     def newest(self, most: int, app_id: str | None = None, *, everyone: bool) -> tuple[ImportedEntry, ...]:
-        """In the order in which they came: of ``everyone``, else of one app (None: of the person)."""
+        """In the order of import: of ``everyone``, else of one app (None: the person)."""
         if everyone:
             return self._entries(_NEWEST_OF_ALL, most)
         return self._entries(_NEWEST_OF_ONE, bringer(app_id), most)
@@ -191,25 +182,25 @@ class ImportedBook:
         return self._entries(_OPEN)
 
     def open(self) -> tuple[Record, ...]:
-        """Those about which something may still be decided."""
+        """Those that are not settled."""
         return tuple(self._records(_OPEN))
 
     def same(self, identity: str, app_id: str | None) -> Record | None:
-        """The same transaction, imported before by the same caller: asked about now, or signed."""
+        """The same transaction imported before by the same caller, where it is open or signed."""
         found = self._records("p.brought_by = ? AND p.identity = ?", bringer(app_id), identity)
         return next((record for record in found if record.state not in _OVER), None)
 
     def proposed(self, identity: str) -> Record | None:
-        """A proposal of the platform's that is this transaction, unless it is over without a signature of
-        ours, and none may be made.
+        """The platform's proposal of this transaction, unless it ended without our signature and was not
+        exported.
         """
         found = self._records("p.brought_by IS NULL AND p.identity = ?", identity)
         signed = (r for r in found if r.signature or r.exported or r.state not in _OVER)
         return next(signed, None)
 
     def expiry_of(self, app_id: str, newest: int) -> int | None:
-        """Until when the app's ``newest``-th last, of whatever state, could be decided about, in Unix
-        seconds; None: it imported fewer.
+        """The expiry in Unix seconds of the app's ``newest``-th newest import, in any state; None where it
+        imported fewer.
         """
         query = "SELECT snapshot FROM proposals WHERE brought_by = ? ORDER BY rowid DESC LIMIT 1 OFFSET ?"
         row = self.connection.execute(query, (app_id, newest - 1)).fetchone()

@@ -1,8 +1,8 @@
-"""What the journal keeps beside proposals, each kind by its own book.
+"""The journal's data besides proposals, one book for each kind.
 
-Screens, used addresses and spending are read from the audit chain as it grows, each entry once. Tokens:
-bytecode by its hash and the contract it belongs to, proven before it is kept. Proposals that this machine
-never followed, and how far the platform's whole list was read (S27).
+Screens, used addresses and spending are read incrementally from the audit chain. Tokens: bytecode by its hash
+and its contract, proven before it is stored. Proposals that this machine never followed, and how far the
+platform's whole list was read (S27).
 """
 
 import json
@@ -40,17 +40,17 @@ class ScreenBook:
         self._read, self._known = 0, {}
 
     def of(self, fingerprint: Fingerprint) -> Screen | None:
-        """None where no device with this master key was ever seen here."""
+        """None where no device with this master key was seen."""
         self._read, found = rows.facts_since(self._db, KIND, self._read)
         self._known.update((subject, _screen(facts)) for subject, facts in found)
         return self._known.get(str(fingerprint))
 
 
 def screen_note(fingerprint: Fingerprint, screen: Screen) -> Note:
-    """``whole`` is -1 where it is not known: facts are text and whole numbers."""
+    """``whole`` is -1 where unknown: facts are text and integers."""
     whole = -1 if screen.whole is None else screen.whole
     facts = {"first": screen.first, "model": screen.name, "whole": whole}
-    # As journals had it before, of a device that signs all messages.
+    # Left out where empty, as in journals of earlier versions.
     reasons = {"no_funds": screen.no_funds, "no_proof": screen.no_proof}
     return Note(KIND, str(fingerprint), facts | {name: why for name, why in reasons.items() if why})
 
@@ -74,14 +74,14 @@ class PlaceBook:
         self._read, self._known = 0, {}
 
     def of(self, codes: Iterable[str]) -> Mapping[str, Places]:
-        """By the policy's code; none for a policy of which nothing was signed here."""
+        """By the policy's code; no entry for a policy for which nothing was signed here."""
         self._read, found = rows.facts_since(self._db, "signed", self._read)
         for _subject, facts in found:
             self._take(facts)
         return {code: self._known[code] for code in codes if code in self._known}
 
     def _take(self, facts: Mapping[str, Any]) -> None:
-        # Entries of earlier versions do not say it.
+        # Entries of earlier versions lack it.
         if "places" not in facts:
             return
         code = facts["policy"]
@@ -103,18 +103,18 @@ class SpendingBook:
         self._ledger, self._read_at = Ledger(), -1
 
     def moment(self, now: datetime, *, to_the_minute: bool) -> Moment:
-        """Rounded down to the minute or the day: what was judged a second ago need not be judged again.
+        """Rounded down to the minute or the day, so that a judgement stays valid until then.
 
-        A window that ends a little early keeps what leaves it a little longer.
+        A window that ends a little early counts old spending a little longer.
         """
         self._catch_up()
         cut = _minute if to_the_minute else _day
         return Moment(cut(now.astimezone(UTC)), cut(self._ledger.latest))
 
     def spent(self) -> tuple[Spent, ...]:
-        """What was signed, or is at a device, and may lie in a window."""
+        """Spending that was signed or is at a device, and may lie in a window."""
         self._catch_up()
-        # No other connection writes: where this one changed nothing, nothing has changed.
+        # The only connection that writes: unchanged here is unchanged.
         if self._read_at != self._db.total_changes:
             self._spent = tuple(self._read(item) for item in self._ledger.asked())
             self._read_at = self._db.total_changes
@@ -128,7 +128,7 @@ class SpendingBook:
 
 
 def read_spent(connection: sqlite3.Connection, item: AskedSpend) -> Spent:
-    """With the coins it spends, and the quorum that it was signed for."""
+    """With the coins it spends and the quorum it was signed for."""
     coins = frozenset(rows.read_coins(connection, item.psbt_id))
     return Spent(item.psbt_id, rows.read_quorum(connection, item.psbt_id), item.at, item.amount, coins)
 
@@ -148,8 +148,8 @@ class TokenBook:
     connection: sqlite3.Connection
 
     def named_by(self, snapshot: Snapshot) -> Bytecode | None:
-        """That of the token which a proposal's payload names; None where it carries none, or this machine
-        cannot prove it.
+        """The bytecode of the token in a proposal's payload; None without a payload, or where it is not
+        proven here.
         """
         payload = _payload(snapshot.psbt) if snapshot.is_of_token else None
         return None if payload is None else self.bytecode(payload)
@@ -167,7 +167,7 @@ class TokenBook:
         return None if row is None else bytes(row["hash"])
 
     def write(self, payload: Payload, published: Published) -> Bytecode:
-        """Keep what proves the payload's token; for good, for nothing else could. Raises NotProven."""
+        """Store the proof of the payload's token for good. Raises NotProven."""
         if isinstance(payload, Call):
             proven = prove_token(payload.contract_id, published)
         else:
@@ -189,7 +189,7 @@ def _payload(psbt: bytes) -> Payload | None:
 
 @lru_cache(maxsize=32)
 def _bytecode(blob: bytes) -> Bytecode:
-    """A list of a thousand addresses takes milliseconds to read; every look at a proposal asks for it."""
+    """Cached: a list of a thousand addresses takes milliseconds to parse, at every view of a proposal."""
     return parse_bytecode(blob)
 
 
@@ -199,15 +199,15 @@ MOST_VERSIONS = 20_000
 
 @dataclass(frozen=True)
 class VersionBook:
-    """Newer versions of payments, and whether this machine had signed what they replace when it first heard
-    of them. Writes within the journal's transaction only.
+    """Replacements of payments, and whether this machine had signed the replaced one when it first heard of
+    them. Writes only within the journal's transaction.
     """
 
     connection: sqlite3.Connection
 
     def is_news(self, psbt_id: str, replaces: str, *, after_signature: bool) -> bool:
-        """Whether to write it: the first time counts. Of those that came after a signature one is enough; of
-        others so many are kept. One beyond them is taken for one that came after the signature, and stops it.
+        """Whether to write it: only the first time counts. After a signature one replacement is enough; of the
+        others ``MOST_VERSIONS`` are stored. One beyond them counts as after the signature, and stops it.
         """
         query = "SELECT 1 FROM newer_versions WHERE psbt_id = ?"
         if self.connection.execute(query, (psbt_id,)).fetchone() is not None:
@@ -222,20 +222,17 @@ class VersionBook:
         self.connection.execute("INSERT INTO newer_versions VALUES (?,?,?)", values)
 
     def after_signature(self, psbt_id: str) -> str | None:
-        """A version of that proposal's which this machine heard of after it had signed; None where there is
-        none.
-        """
+        """A replacement of the proposal first heard of after the signature; None where there is none."""
         query = "SELECT psbt_id FROM newer_versions WHERE replaces = ? AND after_signature = 1 LIMIT 1"
         row = self.connection.execute(query, (psbt_id,)).fetchone()
         return None if row is None else str(row["psbt_id"])
 
 
-# A rent of eight years. Of more that pay the same the first are compared; a person reads three of them.
+# A rent of eight years. The first are compared; a person is shown three.
 MOST_COMPARED = 100
 
-# What spends a coin of the proposal's cannot be paid beside it, and is left out before the bound: else the
-# platform could push the others out of it with copies of the proposal itself. The first that were told stay
-# for the same reason.
+# A conflicting transaction cannot be paid as well and is left out before the limit: otherwise the platform
+# could push the others past the limit with copies of the proposal. The oldest count first, for the same reason.
 _PAYING_THE_SAME = """
 SELECT theirs.* FROM unfollowed theirs
 WHERE theirs.psbt_id IN (
@@ -259,18 +256,16 @@ class UnfollowedBook:
     connection: sqlite3.Connection
 
     def paying_the_same(self, psbt_id: str, quorum: str | None, *, brought: bool) -> tuple[Unfollowed, ...]:
-        """Those of the quorum that have an output of the proposal's; of any vault where it was imported
+        """Those of the quorum with an equal output; of any vault where the proposal was imported
         (``brought``).
 
-        One that is followed since counts here until its record has signatures of others itself.
+        One that is followed by now counts here until its record has others' signatures itself.
         """
         named = {"id": psbt_id, "quorum": quorum, "brought": brought, "most": MOST_COMPARED}
         return tuple(_read(row) for row in self.connection.execute(_PAYING_THE_SAME, named))
 
     def heard_until(self, workspace_id: int, codes: frozenset[str]) -> str | None:
-        """The last proposal that need not be looked at again; None where none is, or one of these vaults was
-        pinned since.
-        """
+        """The last proposal that was read; None where none was, or one of these vaults was pinned since."""
         query = "SELECT psbt_id, codes FROM heard WHERE workspace_id = ?"
         row = self.connection.execute(query, (workspace_id,)).fetchone()
         return None if row is None or not codes <= set(json.loads(row["codes"])) else row["psbt_id"]
@@ -292,9 +287,7 @@ class UnfollowedBook:
         return self.connection.execute(query, (psbt_id,)).fetchone() is not None
 
     def write(self, quorum: str, one: Unfollowed) -> None:
-        """The most signatures that were ever told of stay, and so does the transaction that was
-        told first.
-        """
+        """The highest count of signatures and the first transaction reported are kept."""
         if self.knows(one.psbt_id):
             query = "UPDATE unfollowed SET status = ?, collected = max(collected, ?) WHERE psbt_id = ?"
             self.connection.execute(query, (one.status.value, one.collected, one.psbt_id))

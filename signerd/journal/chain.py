@@ -1,8 +1,6 @@
-"""The audit chain, and the transactions in which it grows: what is decided is stored with its notes,
-or not at all.
+"""The audit chain and the journal's transactions: a change is stored with its notes or not at all.
 
-One thread uses it. Every public method that changes something is one transaction, on the disk when it
-returns.
+Used by one thread. Every public method that changes something is one transaction, durable when it returns.
 """
 
 import sqlite3
@@ -31,9 +29,7 @@ from signerd.runtime import FaultPoint, no_fault
 
 @dataclass(frozen=True)
 class JournalFigures:
-    """``proposals``: by state. ``entries``: of the chain of decisions, by kind; both name only what the code
-    has names for.
-    """
+    """``proposals``: by state. ``entries``: of the audit chain, by kind. Both sets of labels are bounded."""
 
     proposals: dict[str, int]
     entries: dict[str, int]
@@ -60,7 +56,7 @@ def _nobody(_before: Record | None, _after: Record) -> None:
 
 
 def stamp(at: datetime) -> str:
-    """As the chain writes a time of UTC."""
+    """A UTC time as the chain writes it."""
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -82,11 +78,10 @@ class Chain:
         now: Now = utc_now,
         fault: FaultPoint = no_fault,
     ) -> None:
-        """Open it. ``rules`` and ``lowered`` (checks, by name) are what its proposals are judged by, beside
-        ``limits``.
+        """Open it. ``limits``, ``rules`` and ``lowered`` (names of checks) are what proposals are judged by.
 
         Raises:
-            JournalCorrupted, JournalTooNew, JournalUnwritable: the daemon must not go on.
+            JournalCorrupted, JournalTooNew, JournalUnwritable: the daemon must not start.
         """
         self.network = network
         self.limits = limits
@@ -94,7 +89,7 @@ class Chain:
         self.lowered = lowered
         self._now = now
         self._fault = fault
-        # Told of each record that was stored, with what it was before, once it is on the disk.
+        # Called for each stored record, with its earlier version, after the commit.
         self.stored: Callable[[Record | None, Record], None] = _nobody
         self._moves: list[tuple[Record | None, Record]] = []
         self._db = open_journal(folder, now())
@@ -124,15 +119,13 @@ class Chain:
     # --- the audit chain ------------------------------------------------------------------------------------
 
     def note(self, note: Note) -> None:
-        """Record something that changes no proposal."""
+        """Record a note that changes no proposal."""
         with self.noted("note", note):
             pass
 
     @contextmanager
     def noted(self, name: str, note: Note) -> Iterator[None]:
-        """One transaction around what the body writes, with its note: for the books that write by
-        themselves.
-        """
+        """One transaction around the body, with its note: for the books that write by themselves."""
         with self._transaction(name):
             yield
             self._append(note)
@@ -150,7 +143,7 @@ class Chain:
         return figures_of(self._db)
 
     def head(self) -> tuple[int, bytes]:
-        """How long the chain is, and its last hash: writing both down elsewhere shows a cut tail."""
+        """The chain's length and last hash. A copy kept elsewhere reveals removed entries."""
         return rows.audit_head(self._db)
 
     # --- inside ---------------------------------------------------------------------------------------------
@@ -182,7 +175,7 @@ class Chain:
         rows.write_entry(self._db, link(sequence + 1, self._stamp(), note, digest))
 
     def now(self) -> datetime:
-        """By the clock that dates the chain, in UTC."""
+        """The clock that dates the chain, in UTC."""
         return self._now().astimezone(UTC)
 
     def _stamp(self) -> str:

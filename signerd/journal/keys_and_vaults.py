@@ -1,7 +1,6 @@
-"""What the journal knows beside its proposals: the signer's keys, vaults and their pins, devices' screens,
-tokens.
+"""The signer's keys, vaults and their pins, devices' screens, tokens.
 
-Where that changes, proposals that were not signed yet are judged anew.
+When one changes, unsigned proposals are judged again.
 """
 
 from abc import ABC, abstractmethod
@@ -26,38 +25,38 @@ NOT_AT_DEVICE = AtDevice()
 
 @dataclass(frozen=True)
 class Learnt:
-    """Whether the platform's word about a vault is ``news``, and what follows at once."""
+    """Whether the platform's claim about a vault is new, and the effects."""
 
     news: bool
     effects: tuple[Effect, ...] = ()
 
 
 class KeysAndVaults(Chain, ABC):
-    """The part of the journal that is no proposal's."""
+    """The part of the journal that does not concern a single proposal."""
 
     @abstractmethod
     def reconsider(self) -> tuple[Effect, ...]:
-        """Judge anew all that waits: a pin, a registered key or a limit changed."""
+        """Judge all waiting proposals again: a pin, a registered key or a limit changed."""
 
     @abstractmethod
     def _unsigned_of(self, code: str) -> tuple[Record, ...]:
-        """What is not signed yet, and is judged by the vault pinned under this code."""
+        """The unsigned proposals judged by the vault pinned under this code."""
 
     @abstractmethod
     def _judge_anew(self, records: Sequence[Record] | None = None) -> tuple[Effect, ...]:
-        """Within a transaction: these, or all that waits for anything, are judged again."""
+        """Within a transaction: judge these, or all waiting proposals, again."""
 
     # --- keys and vaults ------------------------------------------------------------------------------------
 
     def own_keys(self) -> tuple[OwnKey, ...]:
-        """Those of the device that is registered now."""
+        """The keys of the registered device."""
         return self.keys.registered()
 
     def add_own_keys(self, keys: Sequence[OwnKey], platform_key_id: str, note: Note) -> tuple[Effect, ...]:
-        """What the device itself gave, under the key's id at the platform.
+        """The keys that the device itself gave, under the key's id at the platform.
 
-        Keys under another id are replaced: every approval that waits for a device lapses, for it may be a
-        lost one.
+        Keys under another id are replaced, and every approval that waits for a device lapses: that device may
+        be lost.
         """
         with self._transaction("own-keys"):
             replaced = self.keys.write(keys, platform_key_id, self._stamp())
@@ -65,10 +64,10 @@ class KeysAndVaults(Chain, ABC):
             return self._judge_anew() if replaced else ()
 
     def revoke(self, told: Revocation) -> tuple[Effect, ...]:
-        """The platform's word that the registered key is revoked: kept and told once, and nothing more is
-        asked of the device.
+        """The platform revoked the registered key: recorded and reported once, and the device is asked
+        nothing more.
 
-        What is known here stays; a signature that exists is still submitted.
+        The keys stay known; an existing signature is still submitted.
         """
         if self.keys.revocation() is not None or told.key_id != self.keys.platform_key_id():
             return ()
@@ -83,14 +82,14 @@ class KeysAndVaults(Chain, ABC):
         return self._vaults.pins()
 
     def pin(self, vault_id: str) -> Pin | None:
-        """The pinned quorum that the platform means by that id: the one pinned under it, else the one it
-        shows under it (S26).
+        """The pinned vault that the platform means by this id: pinned under it, or else shown under it now
+        (S26).
         """
         return self._vaults.pin(vault_id)
 
     def pin_of(self, snapshot: Snapshot) -> Pin | None:
-        """The pinned vault by which a proposal is judged. An imported PSBT stays with its quorum, whatever
-        ids mean since.
+        """The pinned vault by which a proposal is judged. An imported PSBT keeps its quorum, whatever ids mean
+        later.
         """
         if snapshot.is_of_profile:
             return None
@@ -102,11 +101,10 @@ class KeysAndVaults(Chain, ABC):
         return rows.read_pinned_codes(self._db)
 
     def add_pin(self, pin: Pin, note: Note, at_device: AtDevice = NOT_AT_DEVICE) -> None:
-        """A vault that the person compared. A pinned one is never replaced: sqlite3.IntegrityError is a bug
-        in the caller.
+        """Pin a vault that the person compared. A pin is never replaced: sqlite3.IntegrityError is the
+        caller's bug.
 
-        The chain keeps its code and descriptor: what was pinned under an id is known from it after the pin is
-        gone.
+        The chain keeps its code and descriptor beyond the pin itself.
         """
         code = pin.vault.verification_code
         facts = {"code": code, "descriptor": pin.vault.descriptor, **note.facts}
@@ -116,9 +114,7 @@ class KeysAndVaults(Chain, ABC):
         self.rules = self.rules.pinned(pin.vault_id, code)
 
     def unpin(self, vault_id: str, note: Note) -> tuple[Effect, ...]:
-        """Forget a pinned vault and the changes that were seen of it; every approval that waits for a device
-        lapses.
-        """
+        """Forget a pinned vault and its changes; its approvals that wait for a device lapse."""
         pin = self.pin(vault_id)
         if pin is None:
             return ()
@@ -130,7 +126,7 @@ class KeysAndVaults(Chain, ABC):
             return self._judge_anew(affected)
 
     def at_device(self, vault_id: str) -> AtDevice:
-        """What the device has done about the vault; nothing where it is not pinned."""
+        """Whether the device has registered the vault and shown its address; neither where it is not pinned."""
         pin = self.pin(vault_id)
         return AtDevice() if pin is None else self._vaults.at_device(pin.vault.verification_code)
 
@@ -143,9 +139,9 @@ class KeysAndVaults(Chain, ABC):
             self._append(note)
 
     def learn(self, claim: VaultClaim) -> Learnt:
-        """The platform's word about a vault today. A change of a pinned one is recorded and told once (S16).
+        """Take the platform's claim about a vault. A change of a pinned one is recorded and reported once (S16).
 
-        Raises PlatformFloods where there is no room for it: nothing was recorded.
+        Raises PlatformFloods where there is no room: nothing was recorded.
         """
         pin = self._vaults.pin_of(claim)
         told = () if pin is None else changes(pin, claim)
@@ -156,7 +152,7 @@ class KeysAndVaults(Chain, ABC):
         news = self._vaults.claim(claim.vault_id) != claim
         if not (news or fresh):
             return Learnt(news=False)
-        if news and not fresh:  # An alarm is told whatever else was said today.
+        if news and not fresh:  # An alarm has no daily allowance.
             self._quota.require_room_for_vault(claim.vault_id)
             self._quota.require_words(None, self.now().timestamp())
         with self._transaction("vault-claim"):
@@ -177,19 +173,18 @@ class KeysAndVaults(Chain, ABC):
         return self._vaults.claim(vault_id)
 
     def claims(self) -> tuple[VaultClaim, ...]:
-        """The platform's last word about every vault that it ever showed."""
+        """The platform's latest claim about every vault that it ever showed."""
         return self._vaults.claims()
 
     def vault_changes(self, vault_id: str) -> tuple[str, ...]:
-        """In what the platform has shown a pinned vault otherwise since, while the person has not looked."""
+        """How the platform has shown a pinned vault differently since it was pinned."""
         pin = self.pin(vault_id)
         return () if pin is None else self._vaults.changes(pin.vault.verification_code)
 
     def see_screen(self, fingerprint: Fingerprint, screen: Screen) -> tuple[Effect, ...]:
-        """A device with this master key is there: keep what its screen shows, and judge anew what waits for
-        the person.
+        """Record what the screen of a connected device shows, and judge again what waits for the person.
 
-        What waits for the device is judged again before that is asked.
+        What waits for the device is judged again before the device is asked.
         """
         if self._screens.of(fingerprint) == screen:
             return ()
@@ -197,9 +192,9 @@ class KeysAndVaults(Chain, ABC):
         return self.reconsider()
 
     def learn_token(self, payload: Payload, published: Published) -> tuple[Effect, ...]:
-        """Keep the token that these bytes prove, and judge anew what waits.
+        """Store the token that these bytes prove, and judge what waits again.
 
-        Raises NotProven, and PlatformFloods where there is no room for it: nothing is kept.
+        Raises NotProven, and PlatformFloods where there is no room: nothing is stored.
         """
         self._quota.require_room_for_token()
         with self._transaction("token"):

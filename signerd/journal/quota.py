@@ -1,8 +1,8 @@
-"""How much the platform may make this machine keep, what the journal holds of it, and what makes room.
+"""Limits on what the platform can make this machine store, and how room is made.
 
-A platform that can fill the journal stops the signer as surely as a theft. An honest platform comes near none
-of these limits. Reaching one raises an alarm, and what the platform says beyond it is left out until there is
-room. What the person has decided or signed is never left out for lack of room.
+A platform that fills the journal stops the signer as surely as a theft. An honest one comes near none of these
+limits. Reaching one raises an alarm, and further data of the platform is left out until there is room. What
+the person has decided or signed is never left out.
 """
 
 import sqlite3
@@ -13,36 +13,33 @@ from signerd.core.values import UNFOLLOWED_ROW_BYTES, Record, Snapshot
 from signerd.errors import PlatformFloods
 from signerd.journal.rows import size_of
 
-# Proposals about which something may still be done: 1,000 of them wait in the test that is the largest
-# workspace we know of.
+# Unsettled proposals. The largest workspace we know of, a test, has 1,000.
 MOST_OPEN = 2_000
 
-# Of these together: all of them are in memory at once, at every start and in every round. Twice what one list
-# is read of.
+# Of these together: all are loaded at every start and in every round. Twice the limit of one list.
 MOST_OPEN_BYTES = 256 * 1024 * 1024
 
-# Of all that were kept and bear no signature of ours: at 20 proposals of 10 kB a day they last for 29 years.
+# Of all stored without our signature: enough for 20 proposals of 10 kB a day in 29 years.
 MOST_KEPT_BYTES = 2 * 1024 * 1024 * 1024
 
-# Ended proposals that the person never decided about make room for new ones, so many at a time.
+# Ended proposals without a decision that are deleted at a time to make room.
 FORGOTTEN_AT_ONCE = 1_000
 
-# Of what others signed and this machine never followed, which is kept for good: at 20 proposals of a kilobyte
-# a day it lasts for 17 years.
+# Of proposals that others signed and this machine never followed, which are kept for good: enough for 20 of a
+# kilobyte a day in 17 years.
 MOST_UNFOLLOWED_BYTES = 128 * 1024 * 1024
 
 # A hundred vaults in each of ten workspaces.
 MOST_VAULTS = 1_000
 
-# Each is bytecode of 80 kB and a deployment of 400 kB at most, and kept for good. A token for each vault is a
-# thousand.
+# Each is at most 80 kB of bytecode and a deployment of 400 kB, kept for good. One token for each vault.
 MOST_TOKENS = 1_000
 
-# Of one pinned vault: the first is an alarm already, and nothing is signed until the person has looked.
+# Of one pinned vault: the first already raises an alarm, and stops signing.
 MOST_CHANGES = 100
 
-# Each makes some entries of the audit chain, which is never cut: about 2 kB. 1,000 proposals that go from
-# their first signature to six confirmations in one day are 10,000.
+# Each adds about 2 kB to the audit chain, which is never cut. 1,000 proposals from their first signature to six
+# confirmations in one day take 10,000.
 MOST_WORDS_A_DAY = 20_000
 
 DAY_SECONDS = 86_400.0
@@ -50,22 +47,20 @@ DAY_SECONDS = 86_400.0
 
 @dataclass(frozen=True)
 class Kept:
-    """What the journal holds of the platform's proposals without a signature of ours. ``size``,
-    ``open_size``: bytes.
-    """
+    """The platform's proposals stored without our signature. ``size``, ``open_size``: bytes."""
 
     open: int
     size: int
     open_size: int
 
     def why_full(self, more: int) -> str | None:
-        """Why there is no room for a new proposal of so many bytes; None where there is."""
+        """Why there is no room for a new proposal of ``more`` bytes; None where there is."""
         if self.open >= MOST_OPEN:
             return f"{MOST_OPEN:,} of its proposals are open here, which is the most that are kept."
         return self.why_too_large(more)
 
     def why_too_large(self, more: int) -> str | None:
-        """Why there is no room for so many bytes more; None where there is."""
+        """Why there is no room for ``more`` bytes; None where there is."""
         if self.open_size + more > MOST_OPEN_BYTES:
             return f"its open proposals take {MOST_OPEN_BYTES:,} bytes here, which is the most that they may."
         if self.size + more > MOST_KEPT_BYTES:
@@ -75,16 +70,14 @@ class Kept:
 
 @dataclass
 class Allowance:
-    """So many a day: what is not used up comes back evenly, up to a day's."""
+    """A token bucket that holds and refills ``a_day`` tokens a day."""
 
     a_day: int = MOST_WORDS_A_DAY
     _left: float = float(MOST_WORDS_A_DAY)
     _since: float | None = None
 
     def take(self, now: float) -> bool:
-        """``now``: Unix seconds. False where the day's are used up. A clock that was set back
-        gives nothing.
-        """
+        """``now``: Unix seconds. False where it is empty. A clock set back refills nothing."""
         if self._since is not None:
             self._left += max(0.0, now - self._since) * self.a_day / DAY_SECONDS
         self._left = min(self._left, float(self.a_day))
@@ -95,7 +88,7 @@ class Allowance:
         return True
 
 
-# The platform knows nothing of imported PSBTs; what was signed or exported here stays, however large it is.
+# Without imported PSBTs, and without what was signed or exported, which stays whatever its size.
 _THEIRS = """
 FROM proposals p LEFT JOIN signatures s USING (psbt_id)
 WHERE s.psbt_id IS NULL AND p.exported IS NULL AND p.brought_by IS NULL
@@ -108,9 +101,8 @@ _KEPT = (
     f"coalesce(sum(({_SIZE}) * (p.settled = 0)), 0) {_THEIRS}"
 )
 
-# The platform took them back, the person never decided about them, and nothing about them was an alarm. One
-# that others completed is none of them: it may have been paid (S6). Nor is one that others signed: it may be
-# yet (S27).
+# Withdrawn by the platform, without a decision or an alarm. Not what others completed, which may have been paid
+# (S6), nor what others signed, which may be paid yet (S27).
 _OVER = f"""
 SELECT p.psbt_id {_THEIRS} AND p.settled = 1 AND p.state IN ('expired', 'superseded', 'withdrawn')
   AND p.approval IS NULL AND p.decline IS NULL AND p.alarm = '' AND p.collected = 0 ORDER BY p.rowid LIMIT ?
@@ -127,7 +119,7 @@ _TABLES = ("spends", "outputs", "proposals")
 
 @dataclass
 class QuotaBook:
-    """Within the journal's transaction only, but for the allowances, which last as long as the process."""
+    """Used only within the journal's transaction. The allowances are kept in memory."""
 
     connection: sqlite3.Connection
     undecided: Allowance = field(default_factory=Allowance)
@@ -154,7 +146,7 @@ class QuotaBook:
             raise PlatformFloods(why)
 
     def make_room(self, snapshot: Snapshot) -> Note | None:
-        """For a new proposal; what was forgotten for it, if anything. Raises PlatformFloods."""
+        """For a new proposal; the note of what was deleted for it, if anything. Raises PlatformFloods."""
         more = size_of(snapshot)
         why = self._kept().why_full(more)
         if why is None:
@@ -176,7 +168,7 @@ class QuotaBook:
         return len(over)
 
     def require_room_for_unfollowed(self, more: int) -> None:
-        """For so many bytes, as ``Unfollowed.size`` counts them. Raises PlatformFloods."""
+        """For ``more`` bytes, as ``Unfollowed.size`` counts them. Raises PlatformFloods."""
         rows, transactions = self.connection.execute(_UNFOLLOWED).fetchone()
         kept = transactions + rows * UNFOLLOWED_ROW_BYTES
         if kept + more > MOST_UNFOLLOWED_BYTES:
@@ -186,14 +178,14 @@ class QuotaBook:
             )
 
     def require_room_for_vault(self, vault_id: str) -> None:
-        """Raises PlatformFloods where it is a new one, and there are enough."""
+        """Raises PlatformFloods for a new vault where there is no room."""
         counted = "SELECT count(*), coalesce(sum(vault_id = ?), 0) FROM vault_claims"
         count, known = self.connection.execute(counted, (vault_id,)).fetchone()
         if count >= MOST_VAULTS and not known:
             raise PlatformFloods(f"it has shown {MOST_VAULTS:,} vaults, which is the most that are kept.")
 
     def require_room_for_token(self) -> None:
-        """Raises PlatformFloods where there are enough."""
+        """Raises PlatformFloods where there is no room."""
         counted = "SELECT max((SELECT count(*) FROM tokens), (SELECT count(*) FROM bytecodes))"
         if self.connection.execute(counted).fetchone()[0] >= MOST_TOKENS:
             raise PlatformFloods(f"it has shown {MOST_TOKENS:,} tokens, which is the most that are kept.")

@@ -1,7 +1,7 @@
-"""Whether this journal was restored from a backup, and for which vaults the lists were read since.
+"""Whether this journal was restored from a backup, and for which vaults the platform's list was read since.
 
-What was signed between the backup and the restore is in the platform's list alone. Until that list was read,
-nothing is approved (ADR 26).
+What was signed between backup and restore is only in the platform's list. Until that is read, nothing is
+approved (ADR 26).
 """
 
 import json
@@ -20,7 +20,7 @@ _SINCE = "SELECT subject, facts FROM audit WHERE kind = ? AND sequence > ?"
 
 
 def restored_note(made_at: datetime, entries: int, head: bytes) -> Note:
-    """From a backup that was made at that time, of a chain of so many entries with this head."""
+    """``made_at``: the backup's time. ``entries``, ``head``: its chain's length and last hash."""
     facts = {"entries": entries, "head": head.hex(), "made_at": made_at.isoformat()}
     return Note(RESTORED, SUBJECT, facts)
 
@@ -32,7 +32,7 @@ def caught_up_note(workspace_id: int, codes: Iterable[str]) -> Note:
 
 @dataclass(frozen=True)
 class Restored:
-    """The last restore: its place in the chain, and when the backup was made."""
+    """The last restore: its position in the chain, and the backup's time."""
 
     sequence: int
     made_at: datetime
@@ -46,8 +46,8 @@ class RestoredBook:
         self.last = _last(connection)
 
     def behind(self, pins: Iterable[tuple[int, str]]) -> frozenset[int]:
-        """Workspaces of these vaults, each with its code, whose whole list was not read for one of them since
-        the restore; none without a restore.
+        """``pins``: workspaces with the codes of their vaults. Those workspaces whose whole list was not read
+        for each of their vaults since the restore; empty without a restore.
         """
         if self.last is None:
             return frozenset()

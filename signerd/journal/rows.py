@@ -1,4 +1,4 @@
-"""Between frozen values and rows."""
+"""Reads and writes the journal's rows as frozen values."""
 
 import json
 import sqlite3
@@ -19,7 +19,7 @@ from signerd.core.text import canonical
 from signerd.core.values import Approval, Decline, Neighbour, Pin, Record, Signature, Snapshot
 
 _SNAPSHOT = TypeAdapter(Snapshot)
-# Where a proposal may confirm though this machine holds no signature of it.
+# States in which a proposal may confirm without a signature stored here.
 _LEAVING = ", ".join(f"'{state}'" for state in sorted({*DECIDED_YES, *AT_THE_DEVICE}))
 
 RECORD_COLUMNS = """
@@ -39,7 +39,7 @@ def read_record(row: sqlite3.Row) -> Record:
         decline=None if row["decline"] is None else Decline(**json.loads(row["decline"])),
         reason=row["reason"],
         alarm=row["alarm"],
-        # A journal is looked through before it is brought forward, and an older one has no such columns.
+        # A journal is checked before it is migrated, and an older one lacks these columns.
         exported=row["exported"] if "exported" in row.keys() else None,  # noqa: SIM118 - a row is no mapping
         let_go=bool(row["let_go"]) if "let_go" in row.keys() else False,  # noqa: SIM118
     )
@@ -61,8 +61,7 @@ def _read_signature(row: sqlite3.Row) -> Signature | None:
 def write_record(connection: sqlite3.Connection, record: Record, quorum: str | None) -> None:
     """Store a record, and the verification code of its vault (``proposals.quorum`` in ``schema``).
 
-    The most signatures that the platform ever counted stay: no later word of its takes one back (S27). Our
-    own is inserted once; another one for the same proposal is refused by the table.
+    The platform's highest count of signatures stays (S27).
     """
     connection.execute(
         """
@@ -105,12 +104,12 @@ def _snapshot_text(snapshot: Snapshot) -> str:
 
 
 def size_of(snapshot: Snapshot) -> int:
-    """What it takes in the journal: bytes of its PSBT, and characters of the rest."""
+    """Its size in the journal: bytes of its PSBT plus characters of the rest."""
     return len(snapshot.psbt) + len(_snapshot_text(snapshot))
 
 
 def _bounded(signatures: int) -> int:
-    """The platform's word, as far as a vault can have signers."""
+    """The platform's count, within the limit of signers."""
     return max(0, min(signatures, MAX_SIGNERS))
 
 
@@ -125,9 +124,7 @@ def _approval_text(approval: Approval | None) -> str | None:
 
 
 def read_quorum(connection: sqlite3.Connection, psbt_id: str) -> str | None:
-    """The verification code under which the proposal is kept; None where there is none, or no
-    such proposal.
-    """
+    """The verification code stored with the proposal; None where there is none, or no such proposal."""
     row = connection.execute("SELECT quorum FROM proposals WHERE psbt_id = ?", (psbt_id,)).fetchone()
     return None if row is None else row["quorum"]
 
@@ -139,7 +136,7 @@ def write_signature(connection: sqlite3.Connection, psbt_id: str, signature: Sig
 
 
 def write_coins(connection: sqlite3.Connection, snapshot: Snapshot) -> None:
-    """What the transaction spends and pays, for finding neighbours. Nothing where its PSBT cannot be read."""
+    """Store what the transaction spends and pays, for finding neighbours. Nothing for an unreadable PSBT."""
     try:
         tx = Psbt.parse(snapshot.psbt).tx
     except MultisigError:
@@ -154,10 +151,9 @@ def write_coins(connection: sqlite3.Connection, snapshot: Snapshot) -> None:
     )
 
 
-# A coin is the same coin under whatever vault it is shown; a payment counts beside those of the same quorum,
-# whatever the platform calls it, and beside those of which an older journal did not tell the quorum. What was
-# brought counts beside everything: a bill that is presented a second time in another way may also name other
-# coins to pay it from.
+# Coins are compared across vaults. Payments are compared within a quorum, whatever id the platform gives it, and
+# with those whose quorum an older journal did not record. Imported ones are compared with everything: a bill
+# presented a second time may name other coins to pay it from.
 _NEIGHBOURS = f"""
 SELECT other.psbt_id, p.state, p.collected, p.snapshot, coalesce(s.psbt, p.exported, p.psbt) AS psbt,
   s.psbt_id IS NOT NULL AS signed, p.exported IS NOT NULL AS exported,
@@ -191,10 +187,10 @@ def read_neighbours(
     *,
     brought: bool = False,
 ) -> tuple[Neighbour, ...]:
-    """Others that spend a same coin, that pay the same from the same quorum and may confirm or have
-    signatures of others, or that ``replaces`` names.
+    """Other proposals that spend one of its coins, that pay the same from the same quorum and may confirm or
+    have others' signatures, or that ``replaces`` names.
 
-    Where one of two was imported, they need not be of one vault to pay the same.
+    Where one of two was imported, payments are compared across vaults.
     """
     named = {"id": psbt_id, "quorum": quorum, "replaces": replaces, "brought": brought}
     return tuple(_neighbour(connection, row) for row in connection.execute(_NEIGHBOURS, named).fetchall())
@@ -216,7 +212,7 @@ def _neighbour(connection: sqlite3.Connection, row: sqlite3.Row) -> Neighbour:
     )
 
 
-# Not with the platform since it was signed; over since its last entry.
+# Signed but not accepted by the platform, by the time of the signature; ended, by the time of the last entry.
 _OVERDUE = """
 SELECT p.psbt_id FROM proposals p JOIN audit a ON a.subject = p.psbt_id AND a.kind = 'signed'
 WHERE p.state IN ('kept', 'signed') AND p.brought_by IS NULL
@@ -229,13 +225,15 @@ GROUP BY p.psbt_id HAVING max(a.at) < :over_before
 
 
 def overdue(connection: sqlite3.Connection, *, kept_before: str, over_before: str) -> tuple[str, ...]:
-    """The ids of what was not taken, and of what has been over, since before these times (RFC 3339 UTC)."""
+    """Ids of proposals signed before ``kept_before`` and never accepted, and of those ended before
+    ``over_before`` (RFC 3339 UTC).
+    """
     named = {"kept_before": kept_before, "over_before": over_before}
     return tuple(row["psbt_id"] for row in connection.execute(_OVERDUE, named))
 
 
 def read_coins(connection: sqlite3.Connection, psbt_id: str) -> Iterator[OutPoint]:
-    """What the proposal's transaction spends."""
+    """The outpoints that the proposal's transaction spends."""
     for row in connection.execute("SELECT txid, vout FROM spends WHERE psbt_id = ?", (psbt_id,)):
         yield OutPoint(row["txid"], row["vout"])
 
@@ -261,7 +259,7 @@ def read_origin_key(text: str, network: Network) -> OriginKey:
 
 
 def code_of(descriptor: str, network: Network) -> str | None:
-    """The verification code of what the platform shows; None where it cannot be read."""
+    """The verification code of a descriptor; None where it cannot be parsed."""
     try:
         return _vault(descriptor, network).verification_code
     except MultisigError:
@@ -270,12 +268,12 @@ def code_of(descriptor: str, network: Network) -> str | None:
 
 @lru_cache(maxsize=256)
 def _vault(descriptor: str, network: Network) -> Vault:
-    """One object for each pinned vault: it keeps its branch nodes, which every derivation starts from."""
+    """Cached, because a vault keeps the branch nodes from which every derivation starts."""
     return Vault.from_descriptor(descriptor, network)
 
 
 def read_pinned_codes(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
-    """The codes of all that was ever pinned under an id, unpinned since or not, by that id."""
+    """By vault id, the codes of all vaults ever pinned under it, unpinned ones included."""
     found: dict[str, set[str]] = {}
     for row in connection.execute("SELECT subject, facts FROM audit WHERE kind = 'pinned'"):
         found.setdefault(row["subject"], set()).update(_code_told(row["facts"]))
@@ -295,7 +293,7 @@ def audit_entries(connection: sqlite3.Connection, after: int = 0) -> Iterator[En
 
 
 def audit_head(connection: sqlite3.Connection) -> tuple[int, bytes]:
-    """How long the chain is, and its last hash."""
+    """The chain's length and its last hash."""
     row = connection.execute("SELECT sequence, digest FROM audit ORDER BY sequence DESC LIMIT 1").fetchone()
     return (0, GENESIS) if row is None else (row["sequence"], row["digest"])
 
@@ -315,9 +313,7 @@ _OF_KIND = (
 def facts_since(
     connection: sqlite3.Connection, kind: str, after: int
 ) -> tuple[int, list[tuple[str, dict[str, Any]]]]:
-    """How long the chain is, and subject and facts of its entries of that kind behind ``after``: no entry is
-    read twice.
-    """
+    """The chain's length, and subject and facts of the entries of that kind after ``after``."""
     head = connection.execute("SELECT coalesce(max(sequence), 0) FROM audit").fetchone()[0]
     if head == after:
         return head, []
@@ -325,7 +321,7 @@ def facts_since(
     return head, [(row["subject"], json.loads(row["facts"])) for row in found]
 
 
-# ASCII letters match in either case: that is what kinds, ids and addresses are made of.
+# SQLite's lower() folds ASCII only, which is all that kinds, ids and addresses use.
 _AUDIT_PAGE = """
 SELECT * FROM audit WHERE sequence > :after AND sequence < :before
   AND instr(lower(kind || ' ' || subject || ' ' || facts), lower(:search)) > 0
@@ -336,7 +332,7 @@ ORDER BY sequence {order} LIMIT :limit
 def audit_page(
     connection: sqlite3.Connection, search: str, limit: int, *, after: int | None, before: int | None
 ) -> Iterator[Entry]:
-    """Entries that hold ``search``: onwards from ``after`` where given, else the newest first, from below
+    """Entries that contain ``search``: in order after ``after`` where given, else the newest first, below
     ``before``.
     """
     order = "DESC" if after is None else "ASC"

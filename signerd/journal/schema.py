@@ -1,4 +1,4 @@
-"""The tables, as steps from one version to the next. A step that was released is never edited."""
+"""The schema as migrations from version to version. A released migration is never edited."""
 
 import json
 import sqlite3
@@ -91,8 +91,8 @@ CREATE TRIGGER audit_remains BEFORE DELETE ON audit
 BEGIN SELECT RAISE(ABORT, 'an audit entry is never deleted'); END;
 """
 
-# What the device has shown; the figures of the platform's record; the changes of a pinned vault that wait to
-# be looked at.
+# Whether the device has shown the address; the figures of the platform's record; changes of a pinned vault that
+# the person has not dismissed.
 _SECOND = """
 ALTER TABLE pins ADD COLUMN address_shown INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE vault_claims ADD COLUMN threshold INTEGER;
@@ -107,20 +107,17 @@ CREATE TABLE vault_changes (
 ) STRICT;
 """
 
-# When each proposal was signed is asked for whenever one that pays the same is judged: the chain must not be
-# read for it.
+# The time of a signature is looked up whenever a proposal that pays the same is judged, without a scan.
 _THIRD = """
 CREATE INDEX audit_of_signatures ON audit (subject) WHERE kind = 'signed';
 """
 
-# The keys of a device whose place another one has taken stay, for the pins that hold them; nothing is signed
-# with them.
+# The keys of a replaced device stay, for the pins that reference them; nothing is signed with them.
 _FOURTH = """
 ALTER TABLE own_keys ADD COLUMN replaced INTEGER NOT NULL DEFAULT 0;
 """
 
-# When a device was replaced, as far as the chain knows it of earlier ones; what the platform said against a
-# registered key.
+# When a device was replaced, filled in from the chain; the platform's revocations of a registered key.
 _FIFTH = """
 ALTER TABLE own_keys ADD COLUMN replaced_at TEXT;
 UPDATE own_keys SET replaced_at = (
@@ -138,8 +135,7 @@ CREATE TABLE revocations (
 ) STRICT;
 """
 
-# Paired apps, each with the hash of its token, and the origins whose pages may ask. What was granted is never
-# widened in place.
+# Paired apps, each with the hash of its token, and the origins whose pages may ask. Rights never change.
 _SIXTH = """
 CREATE TABLE apps (
   app_id TEXT PRIMARY KEY,
@@ -163,15 +159,14 @@ CREATE TABLE origins (
 ) STRICT;
 """
 
-# Who brought it: an app's id, nothing for the person; NULL for what the platform proposed. A transaction is
-# found by its id.
+# `brought_by`: an app's id, '' for the person, NULL for the platform's proposals. An index by transaction id.
 _SEVENTH = """
 ALTER TABLE proposals ADD COLUMN brought_by TEXT;
 CREATE INDEX proposals_brought ON proposals (brought_by) WHERE brought_by IS NOT NULL;
 CREATE INDEX proposals_by_identity ON proposals (identity);
 """
 
-# Tokens that bytes have proven: what a hash is of, and which contract commits to it, never become others.
+# Proven tokens: a hash's bytecode and a contract's hash never change.
 _EIGHTH = """
 CREATE TABLE bytecodes (
   hash BLOB PRIMARY KEY,
@@ -189,13 +184,12 @@ CREATE TRIGGER tokens_stay BEFORE UPDATE ON tokens
 BEGIN SELECT RAISE(ABORT, 'a proven token never changes'); END;
 """
 
-# A quorum is known by its verification code, and by no id of the platform's (S26). `proposals.quorum`: that
-# of the vault that the proposal was last judged by, and for good once a device was asked; '' where it spends
-# from the person's own profile; NULL where it is not known, which is compared with every vault and counts in
-# every limit.
-# `proposals.collected`: how many signatures it had at most by the platform's word, for finding what others
-# signed (S27). Of what was signed, it is the vault that was pinned under the proposal's id at that moment, as
-# the chain has it, unpinned since or not. Of the rest, what was pinned last, else what the platform shows.
+# A quorum is identified by its verification code, not by an id of the platform (S26). `proposals.quorum`: of the
+# vault that the proposal was last judged by, final once a device was asked; '' for the person's own profile;
+# NULL where unknown, which is compared with every vault and counts in every limit.
+# `proposals.collected`: the platform's highest count of signatures, for finding what others signed (S27).
+# The migration sets `quorum` of a signed proposal to the vault that was pinned under its id then, by the chain;
+# of the rest to the vault pinned last, or else to the one that the platform shows.
 _NINTH = """
 CREATE INDEX audit_of_pins ON audit (subject) WHERE kind = 'pinned';
 
@@ -241,9 +235,8 @@ DROP TABLE earlier_changes;
 DROP TABLE earlier_pins;
 """
 
-# Proposals of pinned vaults that this machine never followed and others signed (S27): by what they pay, for
-# finding them. `tx` is without witnesses. `heard`: up to which proposal a workspace's whole list was read for
-# these vaults.
+# Proposals of pinned vaults that others signed and this machine never followed (S27), found by what they pay.
+# `tx` is without witnesses. `heard`: up to which proposal a workspace's whole list was read for these vaults.
 _TENTH = """
 CREATE TABLE unfollowed (
   psbt_id TEXT PRIMARY KEY,
@@ -273,8 +266,8 @@ CREATE TABLE heard (
 ) STRICT;
 """
 
-# What was given out for a device without a cable may be signed for good: it is neither changed nor forgotten,
-# whatever the platform or the person says of the proposal later.
+# A PSBT exported for an air-gapped device may be signed at any time: it is never changed or deleted, whatever
+# becomes of the proposal.
 _ELEVENTH = """
 ALTER TABLE proposals ADD COLUMN exported BLOB;
 CREATE TRIGGER exports_stay BEFORE UPDATE OF exported ON proposals
@@ -285,7 +278,7 @@ BEGIN SELECT RAISE(ABORT, 'what was exported is never deleted'); END;
 CREATE INDEX audit_of_exports ON audit (subject) WHERE kind = 'exported';
 """
 
-# The newest list of each publisher of advisories. An older one is never taken again, whatever asks for it.
+# The newest advisory list of each publisher. An older one is never accepted again.
 _TWELFTH = """
 CREATE TABLE advisories (
   root TEXT PRIMARY KEY,
@@ -303,9 +296,9 @@ BEGIN SELECT RAISE(ABORT, 'a list of advisories is never forgotten'); END;
 CREATE INDEX audit_of_registrations ON audit (sequence) WHERE kind = 'registered';
 """
 
-# Newer versions of payments, of which the person need not be asked: one that came after our signature
-# withdraws it. The order in which this machine heard and signed
-# decides, and no clock. `let_go`: of a signed proposal that ended long ago, which is not followed any more.
+# Replacements of payments: one that arrived after our signature withdraws it. The order in which this machine
+# heard and signed decides, not a clock. `let_go`: a signed proposal that ended long ago and is no longer
+# followed.
 _THIRTEENTH = """
 CREATE TABLE newer_versions (
   psbt_id TEXT PRIMARY KEY,
@@ -334,7 +327,7 @@ MIGRATIONS: tuple[str, ...] = (
 
 
 def migrate(connection: sqlite3.Connection, steps: Sequence[str] = MIGRATIONS) -> None:
-    """Bring the journal to the newest version, each step whole or not at all.
+    """Migrate the journal to the newest version, each step atomically.
 
     Raises:
         JournalTooNew: a later signerd wrote it.
@@ -346,7 +339,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[str] = MIGRATIONS) -
     connection.create_function("code_of_facts", 1, _code_of_facts, deterministic=True)
     connection.create_function("collected_of", 1, _collected_of, deterministic=True)
     for number, step in enumerate(steps[version:], start=version + 1):
-        # executescript() would commit what is open: the script carries its own transaction.
+        # executescript() commits an open transaction, so the script has its own.
         try:
             connection.executescript(f"BEGIN IMMEDIATE;\n{step}\nPRAGMA user_version = {number};\nCOMMIT;")
         except sqlite3.Error:
@@ -355,10 +348,9 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[str] = MIGRATIONS) -
 
 
 def code_of(descriptor: str) -> str | None:
-    """A descriptor's verification code, for the ninth step; None where it cannot be read.
+    """A descriptor's verification code, for the ninth step; None where it cannot be parsed.
 
-    A journal is of one network. Which of the test networks it is makes no difference: their keys are written
-    alike.
+    A journal has one network. The test networks share their key format, so one of them stands for all.
     """
     for network in (Network.MAINNET, Network.TESTNET4):
         try:
@@ -373,5 +365,5 @@ def _collected_of(snapshot: str) -> int:
 
 
 def _code_of_facts(facts: str) -> str | None:
-    """Of an entry that says what was pinned: every version wrote the descriptor."""
+    """Of a "pinned" entry, in which every version wrote the descriptor."""
     return code_of(str(json.loads(facts).get("descriptor", "")))

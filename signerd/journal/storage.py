@@ -1,7 +1,7 @@
 """The state folder, with one owner and one daemon at a time (L12), and the journal's file in it.
 
-The file is made whole, opened strictly, and kept aside where it is damaged, never silently replaced.
-``journal.born`` says that this folder once had a journal: a missing one is then a loss to report, not a first
+The file is created atomically, checked when opened, and moved aside where it is damaged, never silently
+replaced. ``journal.born`` marks a folder that once had a journal: a missing one is then a loss, not a first
 start.
 """
 
@@ -31,9 +31,9 @@ from signerd.journal.schema import MIGRATIONS, migrate
 JOURNAL = "journal.sqlite3"
 BORN = "journal.born"
 _COMPANIONS = ("", "-wal", "-shm")
-# A copy for a backup is made in less.
+# Longer than a backup takes to copy the file.
 BUSY_SECONDS = 5.0
-# What SQLite answers about its surroundings and not about the file (https://sqlite.org/rescode.html).
+# SQLite errors that say nothing about the file's content (https://sqlite.org/rescode.html).
 _PASSING = frozenset(
     {
         sqlite3.SQLITE_PERM,
@@ -51,7 +51,7 @@ _PASSING = frozenset(
 
 
 def open_journal(folder: Path, now: datetime) -> sqlite3.Connection:
-    """The journal of a held folder, checked whole.
+    """The journal of a held folder, fully checked.
 
     Raises:
         JournalCorrupted: damaged (it was moved aside) or gone. JournalTooNew, JournalUnwritable.
@@ -82,7 +82,7 @@ def open_journal(folder: Path, now: datetime) -> sqlite3.Connection:
 
 
 def open_to_read(folder: Path) -> sqlite3.Connection:
-    """The journal for reading, beside a daemon that writes it.
+    """The journal read-only, beside a daemon that writes it.
 
     Raises:
         JournalUnwritable: there is none, or it cannot be read.
@@ -96,22 +96,20 @@ def open_to_read(folder: Path) -> sqlite3.Connection:
 
 
 def require_today(connection: sqlite3.Connection) -> None:
-    """Raises JournalUnwritable where another version of signerd wrote the journal last: it is not brought
-    forward by a reader.
-    """
+    """Raises JournalUnwritable where the journal has another version: a reader does not migrate it."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version != len(MIGRATIONS):
         raise JournalUnwritable(
-            f"the journal is of version {version}, and this signerd reads version {len(MIGRATIONS)}",
+            f"the journal has version {version}, and this signerd reads version {len(MIGRATIONS)}",
             hint="Start the newer signerd of the two once.",
         )
 
 
 def fault_of(connection: sqlite3.Connection) -> str | None:
-    """What is wrong with the file, the audit chain or a proposal in it; None where all are whole.
+    """What is wrong with the file, the audit chain or a proposal in it; None where all are sound.
 
     Raises:
-        JournalUnwritable: it cannot be told now.
+        JournalUnwritable: it cannot be checked now.
     """
     try:
         answer = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
@@ -129,11 +127,10 @@ def fault_of(connection: sqlite3.Connection) -> str | None:
 
 
 def _require_damage(error: sqlite3.DatabaseError) -> None:
-    """Raises JournalUnwritable where the error tells nothing about the file: a whole journal is never set
+    """Raises JournalUnwritable for an error that says nothing about the file: a sound journal is never moved
     aside.
     """
-    # The low byte is the primary code; an error of the Python module itself has none, and is about what it
-    # read.
+    # The low byte is the primary code. An error of Python's module itself has none, and concerns the data.
     if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _PASSING:
         raise JournalUnwritable(
             f"the journal cannot be used now: {error}",
@@ -142,11 +139,11 @@ def _require_damage(error: sqlite3.DatabaseError) -> None:
 
 
 def start_over(folder: Path) -> None:
-    """Begin with an empty journal at the next start, on the person's word, where the old one is lost or set
-    aside.
+    """Make the next start begin with an empty journal, on the person's request, where the old one is lost or
+    moved aside.
 
     Raises:
-        AlreadyConfigured: there is a journal. The attempt to open a damaged one sets it aside, never this.
+        AlreadyConfigured: there is a journal. Only the attempt to open a damaged one moves it aside.
     """
     if (folder / JOURNAL).exists():
         raise AlreadyConfigured(
@@ -168,7 +165,7 @@ def _make(folder: Path) -> None:
         fresh.replace(folder / JOURNAL)
         sync_folder(folder)
     except (OSError, sqlite3.Error) as error:
-        raise JournalUnwritable(f"the journal cannot be made in {folder}: {error}") from error
+        raise JournalUnwritable(f"the journal cannot be created in {folder}: {error}") from error
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -180,7 +177,7 @@ def _connect(path: Path) -> sqlite3.Connection:
             "synchronous = FULL",
             "foreign_keys = ON",
             "trusted_schema = OFF",
-            # KiB of its pages in memory, where SQLite would fill 2,000 in the weeks that a daemon runs.
+            # In KiB: SQLite's default of 2,000 would fill up in a daemon that runs for weeks.
             "cache_size = -256",
         ):
             connection.execute(f"PRAGMA {pragma}")
@@ -215,7 +212,7 @@ LOCK = "lock"
 
 @dataclass(frozen=True)
 class StateFolder:
-    """A folder that is held exclusively until ``release``, or until the process ends in any way."""
+    """A folder held exclusively until ``release`` or the end of the process."""
 
     path: Path
     _lock: int
@@ -249,7 +246,7 @@ class StateFolder:
 
 
 def make_private(path: Path) -> None:
-    """Make the folder where there is none; accept an existing one only where it is ours alone.
+    """Create the folder, or accept an existing one that only we can access.
 
     Raises:
         UnsafeFolder, JournalUnwritable: as ``StateFolder.hold``.
@@ -257,7 +254,7 @@ def make_private(path: Path) -> None:
     try:
         fault = folder_fault(path)
     except OSError as error:
-        raise JournalUnwritable(f"{path} cannot be made: {error.strerror}") from error
+        raise JournalUnwritable(f"{path} cannot be created: {error.strerror}") from error
     if fault is not None:
         raise UnsafeFolder(fault)
 

@@ -1,6 +1,6 @@
-"""The document: one HTML file that asks nothing of any network, runs nothing, and prints on a few pages.
+"""The emergency kit's document: one HTML file without scripts or network requests, for printing.
 
-It holds public keys alone. A reader can spend nothing, and can see every payment of the vault.
+It holds public keys only. A reader cannot spend, but can see every payment of the vault.
 """
 
 import base64
@@ -26,9 +26,9 @@ from signerd.core.values import Pin
 
 FOLDER = Path(__file__).parent
 ADDRESSES = 5
-# A printed code of more is read by few cameras: it is then shown as a series (BBQr).
+# Few cameras read a denser printed code; a longer text becomes a series (BBQr).
 MOST_IN_A_CODE = 600
-# Enough for a vault of years, and imported within minutes: Core looks further ahead as addresses are used.
+# Imported within minutes; Core extends the range as addresses are used.
 RANGE = 999
 WALLET = "vault"
 # bitcoin-cli -chain=, and hwi --chain.
@@ -66,7 +66,7 @@ def kit(pin: Pin, made_at: datetime) -> str:
         _environment()
         .get_template("kit.html")
         .render(
-            # The file is ours, and its hash is in the policy.
+            # Our own file, whose hash is in the policy.
             style=Markup(style),  # noqa: S704
             policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
             name=plain(pin.name),
@@ -87,7 +87,7 @@ def kit(pin: Pin, made_at: datetime) -> str:
 
 
 def file_name(pin: Pin) -> str:
-    """``kit-`` and the vault's name in plain characters."""
+    """``kit-`` and the vault's name in a-z, 0-9 and dashes."""
     return f"kit-{_FILE.sub('-', pin.name.lower()).strip('-')[:40] or 'vault'}.html"
 
 
@@ -122,18 +122,18 @@ def _codes(text: str) -> tuple[Coded, ...]:
 
 def _address(vault: Vault, chain: int, index: int) -> Address:
     text = vault.address(chain, index)
-    # In capitals, which a code holds in less room; BIP-173 reads both alike.
+    # Upper case makes a smaller code (alphanumeric mode) and is valid (BIP-173).
     return Address("receive" if chain == RECEIVE else "change", index, _coded(text, text.upper()))
 
 
 def _coded(text: str, content: str) -> Coded:
     drawn = draw(content, scale=3).decode()
-    # Without the XML declaration, for HTML; what the library draws is made of numbers.
+    # Without the XML declaration, for HTML. The library's output contains no text of others.
     return Coded(text, Markup(drawn[drawn.index("<svg") :]))  # noqa: S704
 
 
 def core_lines(vault: Vault) -> dict[str, str]:
-    """What is typed at a shell beside a running Bitcoin Core, by its step."""
+    """The shell commands for a running Bitcoin Core, by step."""
     cli = f"bitcoin-cli -chain={CHAINS[vault.network][0]}"
     wanted = [
         {
@@ -146,7 +146,7 @@ def core_lines(vault: Vault) -> dict[str, str]:
         for chain in (RECEIVE, CHANGE)
     ]
     return {
-        # Without private keys, blank, no passphrase, no reuse rules, with descriptors.
+        # disable_private_keys, blank, passphrase, avoid_reuse, descriptors.
         "create": f'{cli} createwallet {WALLET} true true "" false true',
         "import": f"{cli} -rpcwallet={WALLET} importdescriptors {shlex.quote(json.dumps(wanted))}",
         "check": (
@@ -163,7 +163,9 @@ def core_lines(vault: Vault) -> dict[str, str]:
 
 
 def _enrolment(vault: Vault, name: str) -> str | None:
-    """What a Coldcard, and most devices without a cable, read to know the vault; None where none would."""
+    """The text by which a Coldcard and most air-gapped devices register the vault; None where it cannot be
+    made.
+    """
     try:
         return enrolment_text(vault, name, EnrolmentForm.COLDCARD)
     except BridgeError:

@@ -1,3 +1,1 @@
-"""The daemon's interface for programs of the same person: HTTP over a Unix socket that only its owner can
-reach.
-"""
+"""The daemon's API for programs of the same user: HTTP over a Unix socket that only its owner can open."""

@@ -1,7 +1,6 @@
-"""From a request to an endpoint's arguments and from its answer to bytes, by the endpoint's own annotations.
+"""Binds requests to an endpoint's arguments, and its result to a response, by the endpoint's annotations.
 
-Starlette and pydantic alone: the larger framework that reads such annotations too costs the daemon six
-megabytes for weeks.
+Only Starlette and pydantic: FastAPI would cost the daemon six megabytes for as long as it runs.
 """
 
 import inspect
@@ -29,19 +28,19 @@ Called = Callable[[Request], Awaitable[Response]]
 
 
 class In(StrEnum):
-    """Where an argument stands in a request, as OpenAPI calls it. The body is the one that is not marked."""
+    """Where an argument comes from, in OpenAPI's words. An unmarked argument is the body."""
 
     PATH = "path"
     QUERY = "query"
     HEADER = "header"
     BODY = "body"
-    # Not in the request: the application's own, by the argument's name.
+    # Not in the request: an attribute of the application's state, by the argument's name.
     STATE = "state"
-    # Not in the request either: who asks, as the guard found it out.
+    # Not in the request either: the caller, as the guard established it.
     CALLER = "caller"
 
 
-# What a text of each of the interface's own patterns is.
+# The API's patterns in words, for errors.
 _PATTERNS = MappingProxyType(
     {
         ID_PATTERN: "takes letters, digits, - and _ alone",
@@ -67,8 +66,8 @@ class Argument:
         return self.default is inspect.Parameter.empty
 
     def read(self, request: Request, body: bytes) -> Any:
-        """Raises InvalidRequest, which names the field and the rule, never what was sent: it may have been a
-        password (L10).
+        """Raises InvalidRequest, which names the field and the rule, never the value: it may be a password
+        (L10).
         """
         try:
             if self.place is In.BODY:
@@ -96,13 +95,13 @@ class Argument:
 
 
 def arguments(endpoint: Endpoint) -> tuple[Argument, ...]:
-    """Those of the request, in the endpoint's order."""
+    """The arguments taken from the request, in the endpoint's order."""
     given = inspect.signature(endpoint).parameters.values()
     return tuple(argument for one in given if (argument := _argument(one)).place not in _NOT_SENT)
 
 
 def answer_of(endpoint: Endpoint) -> TypeAdapter[Any] | None:
-    """How its answer is written; None where it makes its response itself, or has none."""
+    """The serialiser of its answer; None where it returns a Response or nothing."""
     kind = inspect.signature(endpoint).return_annotation
     if kind is None or (isinstance(kind, type) and issubclass(kind, Response)):
         return None
@@ -110,15 +109,13 @@ def answer_of(endpoint: Endpoint) -> TypeAdapter[Any] | None:
 
 
 def _adapter(kind: Any) -> TypeAdapter[Any]:
-    """Built when it is first used, as shapes are."""
+    """Its schema is built at first use, as the shapes' are."""
     is_shape = isinstance(kind, type) and issubclass(kind, BaseModel)
     return TypeAdapter(kind) if is_shape else TypeAdapter(kind, config=ConfigDict(defer_build=True))
 
 
 def bind(endpoint: Endpoint, needs: Right) -> Called:
-    """The endpoint as Starlette calls one. Who may not ask is told so before anything of the
-    request is read.
-    """
+    """The endpoint as Starlette calls it. The caller's right is checked before the request is read."""
     asked, adapter = arguments(endpoint), answer_of(endpoint)
     given = {name: _place(one.annotation) for name, one in inspect.signature(endpoint).parameters.items()}
     owned = tuple(name for name, place in given.items() if place is In.STATE)
@@ -140,9 +137,7 @@ def bind(endpoint: Endpoint, needs: Right) -> Called:
 
 
 async def _body(request: Request) -> bytes:
-    """Raises InvalidRequest for a body that does not say that it is JSON: no form of a web page
-    can be one.
-    """
+    """Raises InvalidRequest for a body that is not declared as JSON, as no HTML form's can be."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON:
         raise InvalidRequest(f"body: send it as {JSON}")
@@ -152,7 +147,7 @@ async def _body(request: Request) -> bytes:
 def _argument(given: inspect.Parameter) -> Argument:
     place = _place(given.annotation)
     alias = given.name.replace("_", "-") if place is In.HEADER else given.name
-    # The application's own objects are no shapes.
+    # The application's own objects are not validated.
     adapter = _adapter(Any if place in _NOT_SENT else given.annotation)
     return Argument(given.name, alias, place, adapter, given.default)
 

@@ -1,4 +1,4 @@
-"""The table of routes as an OpenAPI 3.1 document, made when it is first asked for."""
+"""The table of routes as an OpenAPI 3.1 document, generated at the first request for it."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -28,14 +28,14 @@ PROBLEM: Mapping[str, Any] = MappingProxyType(
         "additionalProperties": False,
     }
 )
-# By the endpoint's name and the argument's; the answer has no name.
+# The endpoint's name and the argument's, which is empty for the answer.
 _Key = tuple[str, str]
 _ANSWER = ""
 
 
 def describe(table: Sequence[Route[Any]], prefix: str) -> dict[str, Any]:
     asked = [shape for row in table for shape in _shapes(row.endpoint)]
-    # All at once, so that what several refer to stands once, under one name.
+    # In one call, so that shared models are defined once, under one name.
     schemas, shared = TypeAdapter.json_schemas(asked, ref_template=_REFERENCE)
     found = {key: schema for (key, _mode), schema in schemas.items()}
     paths: defaultdict[str, dict[str, Any]] = defaultdict(dict)
@@ -53,9 +53,7 @@ def describe(table: Sequence[Route[Any]], prefix: str) -> dict[str, Any]:
 
 
 def _problems() -> dict[str, Any]:
-    """Each status that an error of ours has. What is not there is known by its code, not by its
-    status alone.
-    """
+    """A response per status of our errors. The error itself is told by its `code`."""
     content = {CONTENT_TYPE: {"schema": {"$ref": _REFERENCE.format(model="Problem")}}}
     return {
         str(status.value): {"description": phrase_of(status), "content": content}

@@ -1,8 +1,6 @@
-"""The endpoints: each takes a request apart, calls the daemon, and answers in the shape that ``shapes.calls``
-names.
+"""The endpoints: each calls the daemon and answers in the shape that ``shapes.calls`` names.
 
-A device is told nothing that a caller has put into words: each row names an operation, and its arguments are
-numbers and ids (L5).
+No caller's text reaches a device: each route names an operation, whose arguments are numbers and ids (L5).
 """
 
 from collections.abc import Awaitable, Callable
@@ -33,11 +31,11 @@ from signerd.shapes.calls import Call
 
 R = TypeVar("R")
 Service = Annotated[Daemon, In.STATE]
-# As ``firmware_bridge.airgap.EnrolmentForm`` has them.
+# The values of ``firmware_bridge.airgap.EnrolmentForm``.
 QueryForm = Annotated[Literal["coldcard", "descriptor", "bsms"], In.QUERY]
-# Of the PSBT in an answer: BIP-174 or BIP-370.
+# The version of the PSBT in an answer: BIP-174 or BIP-370.
 QueryVersion = Annotated[shapes.PsbtVersion, In.QUERY]
-# Who asks, for an endpoint that tells the person or the chain of it.
+# The caller, for an endpoint that names it to the person or in the audit chain.
 By = Annotated[Caller, In.CALLER]
 PathId = Annotated[shapes.Id, In.PATH]
 QueryId = Annotated[shapes.Id | None, In.QUERY]
@@ -45,9 +43,7 @@ QueryId = Annotated[shapes.Id | None, In.QUERY]
 
 @dataclass(frozen=True)
 class Route(Generic[R]):
-    """A row of the table with the endpoint that answers it; one of another answer than its row's does not
-    pass mypy.
-    """
+    """A call with the endpoint that answers it; mypy refuses an endpoint that returns another type."""
 
     call: Call[R]
     endpoint: Callable[..., Awaitable[R | Response]]
@@ -162,8 +158,8 @@ async def answer_question(
 
 
 async def vaults(service: Service, caller: By) -> tuple[shapes.VaultView, ...]:
-    """A program that knows all keys of a vault can derive all of its addresses: they are for those who may
-    read keys.
+    """Without the right to read keys, the keys and the descriptor are left out: all addresses derive from
+    them.
     """
     found = await service.vaults(sparing=caller.app_id is not None)
     if Right.XPUB in caller.rights:
@@ -196,7 +192,7 @@ async def unpin(service: Service, vault_id: PathId, body: shapes.UnpinRequest) -
 
 
 async def tokens(service: Service, vault_id: PathId) -> shapes.VaultTokens:
-    """Asked of the platform each time: it is the person's to ask."""
+    """Asked of the platform each time."""
     return await service.tokens.of_vault(vault_id)
 
 
@@ -219,7 +215,7 @@ async def movements(
     search: Sought = "",
     limit: MovementCount = USUAL_MOVEMENTS,
 ) -> shapes.VaultMovements:
-    """The newest first; days are in UTC, and ``before`` is left out."""
+    """The newest first; days are in UTC, and ``before`` is exclusive."""
     return await service.movements.of_vault(
         vault_id, cursor=cursor, since=since, before=before, search=search, limit=limit
     )
@@ -278,7 +274,7 @@ async def show_profile_address(
 async def proposals(
     service: Service, caller: By, ended: Annotated[bool, In.QUERY] = False
 ) -> tuple[shapes.ProposalLine, ...]:
-    """An app finds what it brought under ``/psbts``, and what others brought nowhere (L13)."""
+    """An app finds its own imported PSBTs under ``/psbts``, and other apps' nowhere (L13)."""
     lines = await service.proposals(ended=ended, by=caller)
     return lines if caller.app_id is None else tuple(line for line in lines if line.brought_by is None)
 
@@ -312,7 +308,7 @@ async def import_answer(service: Service, caller: By, body: shapes.AnswerRequest
     return await service.airgap.answer(body.psbt, caller)
 
 
-# --- pSBTs that are brought by an app or by the person, which the platform knows nothing of -----------------
+# --- PSBTs imported by an app or by the person, unknown to the platform -------------------------------------
 
 
 async def inspect_psbt(service: Service, caller: By, body: shapes.PsbtRequest) -> shapes.PsbtReview:
@@ -339,7 +335,7 @@ async def withdraw_psbt(service: Service, caller: By, psbt_id: PathId) -> shapes
 
 # --- pairing: an app asks and collects, the person answers; paired apps, and the origins that may ask -------
 
-# As the browser sends it; a program has none.
+# As a browser sends it; other programs send none.
 Origin = Annotated[str | None, In.HEADER]
 
 
@@ -399,11 +395,11 @@ async def settings(service: Service) -> shapes.SettingsView:
 
 # --- what happened, and what happens ------------------------------------------------------------------------
 
-# A line each nanosecond for three centuries.
+# The largest SQLite integer.
 MAX_POSITION = 2**63 - 1
 
 
-# What a person reads at once, and what a program may fetch at once.
+# The default page for a person, and the largest that a program may fetch.
 USUAL_ENTRIES, MOST_ENTRIES = 50, 500
 
 
@@ -443,7 +439,7 @@ async def audit_entries(
     search: Search = "",
     limit: Limit = USUAL_ENTRIES,
 ) -> shapes.AuditPage:
-    """The newest first, from below ``before`` where given; with ``after`` in the chain's order from there."""
+    """The newest first, below ``before`` where given; with ``after``, in the chain's order from there."""
     return await service.history.entries(search=search, limit=limit, after=after, before=before)
 
 
@@ -455,7 +451,7 @@ async def follow(
     subject: QueryId = None,
     last_event_id: LastEventId = None,
 ) -> events.Following:
-    """From ``Last-Event-ID`` or ``after``, where given; else from now on."""
+    """From ``Last-Event-ID`` or ``after`` where given, else from now on."""
     given = last_event_id if last_event_id is not None else after
     position = service.feed.last if given is None else given
     gone = None if caller.app_id is None else partial(service.apps.gone, caller.app_id)
@@ -465,7 +461,7 @@ async def follow(
 
 
 def _hidden_from(service: Service, caller: Caller, subject: str) -> bool:
-    """An app hears nothing of what another one brought."""
+    """An app hears nothing of the PSBTs that others imported."""
     return caller.app_id is not None and service.imported.hides(caller, subject)
 
 
@@ -475,9 +471,9 @@ def _hidden_from(service: Service, caller: Caller, subject: str) -> bool:
 async def enter_page(
     service: Service, sessions: Annotated[Sessions, In.STATE], caller: By
 ) -> shapes.PageEntry:
-    """A page that could let others in would do so for any person who sits before it for a moment."""
+    """For the terminal only: a page left open must not issue codes to a passer-by."""
     if caller.kind is not Kind.TERMINAL:
-        raise NotAllowed("the page is opened at the command line alone", hint="Run `signerd open`.")
+        raise NotAllowed("only the command line opens the page", hint="Run `signerd open`.")
     url = service.page_address.url
     if url is None:
         raise PageNotServed("the page is not served")
@@ -490,7 +486,7 @@ async def enter_page(
 async def metrics(
     service: Service, streams: Annotated[Streams, In.STATE], refused: Annotated[Refused, In.STATE]
 ) -> Response:
-    # Asked for by few, and then again and again: not kept in memory before.
+    # Imported at first use: most daemons are not monitored.
     from signerd.loopback.metrics_text import CONTENT_TYPE, exposition
 
     counts = {code: float(count) for code, count in refused.counts.items()}

@@ -1,4 +1,4 @@
-"""The feed as server-sent events, with resume by number (L11: a bounded number of streams)."""
+"""The feed as server-sent events, resumable by number; the number of streams is bounded (L11)."""
 
 import asyncio
 import contextlib
@@ -16,11 +16,11 @@ from signerd.errors import TooManyStreams
 from signerd.feed import Feed, Line
 from signerd.shapes import Happened
 
-# A program of one person needs one or two; each costs a connection and a waiting task.
+# A program needs one or two; each costs a connection and a waiting task.
 MAX_STREAMS = 100
-# Often enough for a reader to tell silence from a dead daemon within half a minute.
+# So that a reader notices a dead daemon within half a minute.
 HEARTBEAT_SECONDS = 15.0
-# So that one app leaves room for the others, and for the person.
+# So that one app cannot take the streams of the others or of the person.
 MAX_STREAMS_OF_AN_APP = 8
 MEDIA_TYPE = "text/event-stream"
 Gone = Callable[[], Coroutine[Any, Any, None]]
@@ -29,9 +29,7 @@ GiveBack = Callable[[], None]
 
 @dataclass
 class Streams:
-    """The open streams of one server. ``close`` ends them all, so that a shutdown need not wait
-    for readers.
-    """
+    """The open streams of one server. ``close`` ends them all, so that a shutdown waits for no reader."""
 
     most: int = MAX_STREAMS
     most_of_an_app: int = MAX_STREAMS_OF_AN_APP
@@ -48,15 +46,15 @@ class Streams:
         self._closing.set()
 
     def admit(self, app_id: str | None = None) -> GiveBack:
-        """Take a place, before anything of the stream is sent: of many that ask at once only so many get one.
+        """Take a place before anything is sent, so that concurrent requests cannot exceed the limit.
 
-        ``app_id``: None for the person. Returns what gives the place back, to be called once. Raises
-        TooManyStreams.
+        ``app_id``: None for the person. Returns the function that releases the place, to be called once.
+        Raises TooManyStreams.
         """
         if app_id is not None and self._of[app_id] >= self.most_of_an_app:
-            raise TooManyStreams(f"this app follows the events {self.most_of_an_app} times already")
+            raise TooManyStreams(f"this app has {self.most_of_an_app} event streams open already")
         if self._open >= self.most:
-            raise TooManyStreams(f"{self.most} programs follow the events already")
+            raise TooManyStreams(f"{self.most} event streams are open already")
         self._count(app_id, 1)
         return partial(self._count, app_id, -1)
 
@@ -68,12 +66,12 @@ class Streams:
         gone: Gone | None = None,
         hides: Callable[[str], bool] = lambda _subject: False,
     ) -> AsyncIterator[str]:
-        """Every line after ``after``, and then each as it comes, until the reader or the daemon goes.
+        """Every line after ``after``, then each new one, until the reader or the daemon ends the stream.
 
-        ``gone`` returns when the reader may be told nothing any more (L13). ``hides``: of which subjects it
-        is told nothing.
+        ``gone`` returns once the reader's access has ended (L13). ``hides``: true for a subject that the
+        reader may not see.
         """
-        # A number from before a restart of the daemon is ahead of its feed: everything is news then.
+        # A number above the feed's last is from before a restart: the whole feed is new then.
         position = after if after <= feed.last else 0
         with self._over(gone) as over:
             while not over.is_set():
@@ -82,7 +80,7 @@ class Streams:
                 for line in told:
                     yield _event(line)
                 position = lines[-1].number if lines else position
-                # Also where all of it is hidden: a reader that hears nothing takes the daemon for dead.
+                # Also where every line is hidden: a silent stream looks like a dead daemon.
                 if not told and not over.is_set():
                     yield ": still here\n\n"
 
@@ -90,12 +88,12 @@ class Streams:
         self._open += by
         if app_id is not None:
             self._of[app_id] += by
-            # Those with none are not kept: apps come and go.
+            # Drops apps with no stream.
             self._of = +self._of
 
     @contextlib.contextmanager
     def _over(self, gone: Gone | None) -> Iterator[asyncio.Event]:
-        """What is set when the stream must end."""
+        """An event that is set when the stream must end."""
         over = asyncio.Event()
         waits = [self._closing.wait(), *(() if gone is None else (gone(),))]
         tasks = [asyncio.ensure_future(wait) for wait in waits]
@@ -121,9 +119,7 @@ class Streams:
 
 
 class Following(StreamingResponse):
-    """A stream with its place, which it gives back however it ends: also where its reader was gone before the
-    first line.
-    """
+    """A stream that releases its place however it ends, also where the reader left before the first line."""
 
     def __init__(self, lines: AsyncIterator[str], give_back: GiveBack) -> None:
         super().__init__(lines, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})

@@ -1,5 +1,5 @@
-"""Figures as Prometheus reads them. Imported when they are first asked for: a daemon without monitoring does
-without the library.
+"""Metrics in Prometheus' text format. Imported at first use, so that a daemon without monitoring does not load
+the library.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ _Family = CounterMetricFamily | GaugeMetricFamily
 
 
 class _Once(Collector):
-    """A registry of our own holds this and nothing else: nothing of the process's is in it unasked."""
+    """The only collector of our registry: the library's default one adds metrics of the process."""
 
     def __init__(self, figures: Iterable[Figure]) -> None:
         self._figures = tuple(figures)

@@ -1,3 +1,1 @@
-"""Telling the desktop what needs the person: gathered, in plain words, by a child that lives for one
-sentence.
-"""
+"""Desktop notifications of what needs the person, each sent by a child process of its own."""

@@ -1,6 +1,6 @@
-"""One notice to the desktop, in a process of its own: ``ADDRESS``, and the notice as JSON on stdin.
+"""Sends one notice to the desktop: ``ADDRESS`` as argument, the notice as JSON on stdin.
 
-The words come by stdin: a command line is in the process list. Exit status 0: a desktop took it.
+Not on the command line, which is in the process list. Exit status 0: the desktop accepted it.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ NAME = "org.freedesktop.Notifications"
 PATH = "/org/freedesktop/Notifications"
 SIGNATURE = "susssasa{sv}i"
 NORMAL, CRITICAL = 1, 2
-# The desktop's own time; urgent ones stay.
+# The desktop's default; urgent ones stay.
 AS_THE_DESKTOP_HAS_IT = -1
 SECONDS = 8.0
 
@@ -24,7 +24,7 @@ def message(title: str, body: str, *, urgent: bool) -> Message:
     hints = {
         "urgency": Variant("y", CRITICAL if urgent else NORMAL),
         "category": Variant("s", "transfer"),
-        # What waited yesterday is told by the page and not by the desktop's history.
+        # Kept out of the desktop's history, where it would be out of date.
         "transient": Variant("b", not urgent),
     }
     return Message(

@@ -1,7 +1,6 @@
-"""From the feed to the desktop: which lines are worth a notice, how often, in which words, and by which
-process.
+"""From the feed to the desktop: which lines cause a notice, how often, in which words, and its child process.
 
-A lock screen shows a notice to anyone who walks by: it has no amount and no name, unless that was asked for.
+A notice may show on a lock screen, so it has no amount and no name unless configured.
 """
 
 import asyncio
@@ -19,16 +18,16 @@ from signerd.core.text import plain
 from signerd.feed import WAITS, Feed, Line
 
 PAIRING = "pairing"
-# Two lines of a desktop's bubble.
+# Two lines of a notification.
 LONGEST_DETAIL = 160
 NOT_ON_SCREEN = "Your device will not show all of it."
-# What some desktops read as markup in a body (Desktop Notifications Specification 1.2, "Markup").
+# Markup to some desktops (Desktop Notifications Specification 1.2, "Markup").
 _MARKUP = str.maketrans("", "", "<>&")
 
 
 @unique
 class Kind(Enum):
-    """One and many, in the order of what cannot wait; ``urgent``: stays until it is dismissed."""
+    """Singular and plural, the most urgent first; ``urgent``: stays until dismissed."""
 
     ALARM = ("signerd warns you", "signerd warns you of {count} matters", True)
     QUESTION = ("A device asks you something", "Devices ask you {count} things", True)
@@ -68,12 +67,12 @@ _STATES = {
 }
 
 
-# What a proposal does, by its id; None for any other subject.
+# A proposal's title by its id; None for any other subject.
 Titles = Callable[[str], str | None]
 
 
 def kind_of(line: Line) -> Kind | None:
-    """None for what can wait until a person looks."""
+    """None for a line that causes no notice."""
     match line.kind:
         case "alarm":
             return Kind.ALARM
@@ -90,10 +89,10 @@ def kind_of(line: Line) -> Kind | None:
 
 
 def notice_of(lines: Iterable[Line], titles: Titles | None) -> Notice | None:
-    """One notice for all of them, the most pressing kind as its title; None where nothing of it is for the
-    person. ``titles`` None: no details.
+    """One notice for all lines, titled by the most urgent kind; None where no line causes one. ``titles``
+    None: no details.
 
-    What happened twice to the same subject is told once.
+    Two lines of one kind about one subject count once.
     """
     found: dict[Kind, dict[str, Line]] = {}
     for line in lines:
@@ -113,8 +112,8 @@ def notice_of(lines: Iterable[Line], titles: Titles | None) -> Notice | None:
 
 
 def _details(lines: Sequence[Line], titles: Titles) -> str:
-    """Of a single line its words, behind the title where it is about a proposal; of several, what they are
-    about, the most pressing first: the end may be cut.
+    """For one line its text, after the title of its proposal; for several their subjects, the most urgent
+    first: the end may be cut.
     """
     if len(lines) == 1:
         [line] = lines
@@ -127,15 +126,13 @@ def _details(lines: Sequence[Line], titles: Titles) -> str:
     return text if len(text) <= LONGEST_DETAIL else text[: LONGEST_DETAIL - 1] + "…"
 
 
-# For a child that hangs. The child itself gives the desktop its time (``child.SECONDS``), from when it runs.
+# For a hanging child. Its own limit for the desktop is ``child.SECONDS``.
 DEADLINE_SECONDS = 120.0
 _CHILD = "signerd.notifying.child"
 
 
 def session_bus(environment: Mapping[str, str] = os.environ) -> str | None:
-    """The address of the person's bus, as the desktop gives it (sd-bus(3), D-Bus specification); None where
-    there is none.
-    """
+    """The address of the session bus (sd-bus(3), D-Bus specification); None where there is none."""
     given = environment.get("DBUS_SESSION_BUS_ADDRESS")
     if given:
         return given
@@ -147,7 +144,7 @@ def session_bus(environment: Mapping[str, str] = os.environ) -> str | None:
 
 
 async def show(notice: Notice, *, seconds: float = DEADLINE_SECONDS) -> bool:
-    """Whether a desktop took it. Raises OSError where no process can be started."""
+    """Whether a desktop accepted it. Raises OSError where no process can be started."""
     address = session_bus()
     if address is None:
         return False
@@ -173,12 +170,11 @@ async def show(notice: Notice, *, seconds: float = DEADLINE_SECONDS) -> bool:
 
 Show = Callable[[Notice], Awaitable[bool]]
 Sleep = Callable[[float], Awaitable[None]]
-# A platform that comes back tells of everything at once: that is one notice.
+# A platform that is reachable again causes many lines at once: one notice.
 GATHER_SECONDS = 2.0
-# A person who is told looks at it; more often than this is noise, and a way to bury what matters
-# (L6).
+# More notices than this are noise, in which an important one could be hidden (L6).
 PAUSE_SECONDS = 15.0
-# A feed is never silent for so long that this matters; a wait must have an end.
+# Bounds one wait; on expiry it starts again.
 _QUIET_SECONDS = 3600.0
 
 _log = logging.getLogger(__name__)
@@ -186,7 +182,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Notifier:
-    """``titles``: for names and the daemon's sentences as well; None: counts alone."""
+    """``titles``: adds names and the daemon's sentences; None: counts only."""
 
     feed: Feed
     titles: Titles | None
@@ -194,7 +190,7 @@ class Notifier:
     sleep: Sleep = asyncio.sleep
 
     async def run(self) -> None:
-        """Runs until cancelled. An error here never ends the daemon."""
+        """Runs until cancelled. No error of a notice ends it."""
         position = self.feed.last
         while True:
             if not await self.feed.wait(position, None, _QUIET_SECONDS):
@@ -206,19 +202,19 @@ class Notifier:
                 await self.sleep(PAUSE_SECONDS)
 
     async def _told(self, notice: Notice | None) -> bool:
-        """Whether there was anything to tell, taken or not."""
+        """Whether there was a notice, accepted or not."""
         if notice is None:
             return False
         try:
             await self.show(notice)
-        except Exception:  # noqa: BLE001 - the border to a desktop: whatever it does, the daemon goes on
-            _log.warning("the desktop took no notice", exc_info=True)
+        except Exception:  # noqa: BLE001 - whatever the desktop does, the daemon goes on
+            _log.warning("the desktop accepted no notice", exc_info=True)
         return True
 
 
 @contextlib.asynccontextmanager
 async def notifying(feed: Feed, mode: str, titles: Titles) -> AsyncIterator[None]:
-    """Beside the body. ``mode``: as ``[notifications] show``."""
+    """Sends notices during the body. ``mode``: the value of ``[notifications] show``."""
     if mode == "off":
         yield
         return

@@ -1,1 +1,1 @@
-"""signerd under the program that starts services on this system: systemd, launchd, the Task Scheduler."""
+"""signerd as a service of the system's service manager: systemd, launchd or the Task Scheduler."""

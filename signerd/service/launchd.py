@@ -1,6 +1,6 @@
-"""launchd: an agent of the user's own session (launchd.plist(5), launchctl(1)).
+"""launchd: an agent of the user's session (launchd.plist(5), launchctl(1)).
 
-Written from the manual's words; it was not run on macOS.
+Written from the manual; not tested on macOS.
 """
 
 import plistlib
@@ -8,7 +8,7 @@ import re
 
 from signerd.service.manager import NAME, Answer, Place, Service
 
-# It says so of a job whose process lives.
+# In the output of `launchctl print` for a running job.
 _RUNNING = re.compile(r"^\s*state = running$", re.MULTILINE)
 
 
@@ -21,7 +21,7 @@ def service(place: Place) -> Service:
         "Label": NAME,
         "ProgramArguments": list(place.run),
         "RunAtLoad": True,
-        # After a failure, and not after `stop`.
+        # Restart after a failure, not after `stop`.
         "KeepAlive": {"SuccessfulExit": False},
         "ProcessType": "Background",
         "ExitTimeOut": 30,

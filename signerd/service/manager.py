@@ -1,6 +1,6 @@
-"""What a service is to the program that starts it: some files, and that program's own commands.
+"""A service as its manager sees it: some files, and the manager's own commands.
 
-Texts alone: ``signerd.cli.service`` writes and runs them.
+Data only: ``signerd.cli.service`` writes the files and runs the commands.
 """
 
 import shutil
@@ -15,7 +15,7 @@ Command = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Answer:
-    """How a command ended: its exit status and its standard output."""
+    """A command's exit status and standard output."""
 
     status: int
     output: str
@@ -23,9 +23,9 @@ class Answer:
 
 @dataclass(frozen=True)
 class Place:
-    """``command``: what starts this signerd, with an absolute path. ``state``: its state folder;
-    ``own_state``: it is not the desktop's own, and has to be named. ``config``: the folder of every program's
-    settings. ``user``: as the system names this user.
+    """``command``: this signerd's program, with an absolute path. ``own_state``: ``state`` is not the default
+    folder and has to be named. ``config``: the user's configuration folder. ``user``: the system's name of
+    the user.
     """
 
     command: Command
@@ -38,7 +38,7 @@ class Place:
 
     @property
     def run(self) -> Command:
-        """What starts the daemon."""
+        """The command that runs the daemon."""
         return (*self.starting, "run")
 
     @property
@@ -48,8 +48,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Service:
-    """``before``: commands whose failure means nothing, as ending what does not run. ``marker``: there where
-    it is installed. ``running``: what asks, and what the answer says.
+    """``before``: commands whose failure is ignored, such as stopping what does not run. ``marker``: a file
+    that exists while the service is installed. ``running``: reads the answer of ``ask``.
     """
 
     manager: str
@@ -62,13 +62,11 @@ class Service:
     running: Callable[[Answer], bool]
     files: Mapping[Path, bytes] = field(default_factory=dict)
     before: Sequence[Command] = ()
-    # After the files are gone.
+    # Run after the files are removed.
     forget: Sequence[Command] = ()
 
 
 def this_command() -> Command:
-    """As this program was installed: the script beside its interpreter, else the interpreter with the
-    module.
-    """
+    """The script beside this interpreter, or else the interpreter with the module."""
     script = shutil.which(NAME, path=str(Path(sys.executable).parent))
     return (script,) if script is not None else (sys.executable, "-P", "-m", NAME)

@@ -1,6 +1,6 @@
-"""Windows' Task Scheduler: a task of this user's, from sign-in on (schtasks /create /xml; MS-TSCH, 2.5).
+"""Windows' Task Scheduler: a task of this user, started at sign-in (schtasks /create /xml; MS-TSCH, 2.5).
 
-Written from the manual's words; it was not run on Windows.
+Written from the manual; not tested on Windows.
 """
 
 import csv
@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 from signerd.service.manager import NAME, Answer, Place, Service
 
 NAMESPACE = "http://schemas.microsoft.com/windows/2004/02/mit/task"
-# SCHED_S_TASK_RUNNING, 0x41301. The word for it is in the language of the system, its number is not.
+# SCHED_S_TASK_RUNNING, 0x41301: unlike its name, the number is not localised.
 _RUNNING = "267009"
 
 
@@ -30,10 +30,10 @@ def service(place: Place) -> Service:
 
 
 def task(place: Place) -> bytes:
-    """In UTF-16, which schtasks reads."""
+    """The task's XML, in UTF-16 for schtasks."""
     root = ET.Element("Task", {"version": "1.2", "xmlns": NAMESPACE})
     _add(root, "RegistrationInfo/Description", "Approve multisig spends on your own signing device")
-    # Of another user's sign-in only an administrator may make one.
+    # Without a user it would run at any sign-in, which needs an administrator.
     _add(root, "Triggers/LogonTrigger/UserId", place.user)
     principal = _add(root, "Principals/Principal")
     principal.set("id", "user")
@@ -60,7 +60,7 @@ def task(place: Place) -> bytes:
 
 
 def _add(below: ET.Element, path: str, text: str | None = None) -> ET.Element:
-    """The element at this path, with those above it where they are missing."""
+    """Set the text of the element at this path; missing elements are created."""
     for name in path.split("/"):
         found = below.find(name)
         below = ET.SubElement(below, name) if found is None else found

@@ -1,6 +1,6 @@
-"""The daemon under systemd: the socket that it is handed (sd_listen_fds(3)), what it tells (sd_notify(3)).
+"""The daemon under systemd: socket activation (sd_listen_fds(3)) and notification (sd_notify(3)).
 
-Each is two variables of the environment, and one datagram at a time. Without them nothing of this happens.
+Both are configured by environment variables, and do nothing without them.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from typing import Final, Self
 from signerd.errors import SocketUnusable
 
 _FIRST: Final = 3
-# Twice as often as it has to be.
+# Twice as often as required.
 _PART: Final = 2
 _MICROSECONDS: Final = 1_000_000
 
@@ -25,8 +25,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Supervisor:
-    """``address``: where it listens for datagrams; None: nothing is told. ``watchdog_seconds``: how long it
-    waits for one; None: it does not. ``listening``: the socket that it opened.
+    """``address``: its notification socket, if any. ``watchdog_seconds``: its watchdog timeout, if any.
+    ``listening``: the socket that it passed, if any.
     """
 
     address: str | None = None
@@ -35,7 +35,7 @@ class Supervisor:
 
     @classmethod
     def taken(cls, environment: MutableMapping[str, str], pid: int) -> Self:
-        """Out of the environment, so that no child takes it for its own. Raises SocketUnusable."""
+        """Removes the variables, so that no child inherits them. Raises SocketUnusable."""
         names = (
             "NOTIFY_SOCKET",
             "WATCHDOG_USEC",
@@ -53,7 +53,7 @@ class Supervisor:
         )
 
     def tell(self, state: str) -> None:
-        """``state``: as sd_notify(3) has it. A datagram that is not taken is no reason to stop."""
+        """``state``: as in sd_notify(3). A failure is only logged."""
         if self.address is None or sys.platform == "win32":
             return
         address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
@@ -62,11 +62,11 @@ class Supervisor:
                 sender.setblocking(False)  # noqa: FBT003 - the standard library's signature
                 sender.sendto(state.encode(), address)
             except OSError as error:
-                _log.warning("the service manager is not told '%s': %s", state, error)
+                _log.warning("cannot notify the service manager of '%s': %s", state, error)
 
     @contextlib.asynccontextmanager
     async def told(self) -> AsyncIterator[None]:
-        """That the daemon is ready, while the body runs that its event loop lives, and that it stops."""
+        """Notify that the daemon is ready, that its event loop is alive during the body, and that it stops."""
         self.tell("READY=1")
         alive = asyncio.create_task(self._alive()) if self.watchdog_seconds else None
         try:
@@ -91,11 +91,11 @@ def _handed_over(count: str | None) -> socket.socket | None:
         return None
     if count != "1":
         raise SocketUnusable(
-            f"the service manager hands over {count} sockets, and signerd takes one",
-            hint="Take the socket unit as `signerd service install` writes it.",
+            f"the service manager passes {count} sockets, and signerd takes one",
+            hint="Use the socket unit that `signerd service install` writes.",
         )
     os.set_inheritable(_FIRST, False)  # noqa: FBT003 - the standard library's signature
     try:
         return socket.socket(fileno=_FIRST)
     except OSError as error:
-        raise SocketUnusable(f"what the service manager hands over is no socket: {error.strerror}") from error
+        raise SocketUnusable(f"the service manager passes no valid socket: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""systemd: a service and a socket of the user's own manager (systemd.service(5), systemd.socket(5))."""
+"""systemd: a service and a socket unit of the user's manager (systemd.service(5), systemd.socket(5))."""
 
 import os
 from pathlib import Path
@@ -6,22 +6,22 @@ from pathlib import Path
 from signerd.service.manager import NAME, Answer, Command, Place, Service
 
 UNITS = (f"{NAME}.socket", f"{NAME}.service")
-# Where a package of the system puts the units of users' managers.
+# Where a system package puts user units.
 PACKAGED = Path("/usr/lib/systemd/user")
-# A unit of the user's own wins over the package's.
+# A user's own unit overrides the package's.
 FOLDER = Path("systemd/user")
-# The desktop's own, for whichever user it is. Before version 254 systemd's `%S` is another folder.
+# The default state folder, for any user. Before version 254 systemd's `%S` is another folder.
 STATE = "%h/.local/state/signerd"
 
 
 def unit(name: str, command: Command, state: str) -> str:
-    """One of ``UNITS``. ``state`` may begin with a specifier of systemd's."""
+    """The text of one of ``UNITS``. ``state`` may begin with a systemd specifier."""
     text = (Path(__file__).parent / name).read_text(encoding="utf-8")
     return text.replace("@COMMAND@", " ".join(map(quoted, command))).replace("@STATE@", state)
 
 
 def quoted(word: str) -> str:
-    """As systemd reads a word of a command line: specifiers, variables and quotes mean themselves."""
+    """A word of a command line for systemd, with specifiers, variables and quotes escaped."""
     plain = word.replace("%", "%%").replace("$", "$$")
     if not set(plain) & set(" \t\"'\\;"):
         return plain
@@ -29,7 +29,7 @@ def quoted(word: str) -> str:
 
 
 def service(place: Place, packaged: Path = PACKAGED) -> Service:
-    """``packaged``: where a package's own units may stand, which are then used."""
+    """``packaged``: the folder of a package's units, which are used where they start this program."""
     given = not place.own_state and _starts(packaged / UNITS[1], place.command)
     folder = packaged if given else place.config / FOLDER
     state = str(place.state).replace("%", "%%") if place.own_state else STATE
@@ -50,7 +50,7 @@ def service(place: Place, packaged: Path = PACKAGED) -> Service:
 
 
 def _starts(packaged: Path, command: Command) -> bool:
-    """Whether a package's unit starts this very program, and nothing else."""
+    """Whether a package's unit starts exactly this program."""
     try:
         lines = packaged.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -1,9 +1,8 @@
-"""What every shape of the loopback is made of; then the daemon itself, its account and settings, its audit
-chain, and apps.
+"""The bases of all shapes; the daemon, its account and settings, its audit chain, and apps.
 
-Amounts are whole satoshis; the network is always there; times are RFC 3339 in UTC, by this machine's clock.
-Text from the platform or a device is cleaned by ``views`` before it gets into an answer, and again where a
-terminal or a page shows it.
+Amounts are whole satoshis; every answer names its network; times are RFC 3339 in UTC, by this machine's clock.
+``views`` cleans text of the platform or a device before it gets into an answer, and a terminal or page cleans
+it again.
 """
 
 from typing import Annotated, Literal
@@ -14,20 +13,20 @@ from signerd.shapes.calls import DAYS, LET_IN_MINUTES, MAX_LIST_TEXT
 
 
 class Answer(BaseModel):
-    """Frozen; an older client passes over what a newer daemon adds. What checks and writes it is built when
-    it is first used: a daemon needs few of them in its weeks.
+    """Frozen; an older client ignores fields that a newer daemon adds. Its schema is built at first use,
+    because a daemon uses few of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class Request(BaseModel):
-    """An unknown field is a mistake that must not pass in silence. What was sent is not repeated in errors."""
+    """An unknown field is an error. Errors do not repeat values."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
 
-# The platform's ids, the devices' and the checks' names all fit; nothing in them splits a path or a line.
+# Covers the ids of the platform and of devices and the names of checks; safe in a path and a line.
 ID_PATTERN = r"^[A-Za-z0-9_-]{1,100}$"
 
 Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
@@ -38,7 +37,7 @@ Digest = Annotated[str, StringConstraints(pattern=DIGEST_PATTERN)]
 # A verification code as people type it, with or without its dashes.
 Code = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 
-# What ``multisig`` reads of a descriptor at most.
+# ``multisig``'s limit of a descriptor.
 Descriptor = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4_096)]
 
 # The platform's bound on a reason.
@@ -190,13 +189,12 @@ class PageEntry(Answer):
     seconds: int
 
 
-# As ``callers.GRANTABLE``.
+# The values of ``callers.GRANTABLE``.
 AppRight = Literal["read", "xpub", "display", "propose", "approve"]
 
 AppRights = Annotated[frozenset[AppRight], Field(min_length=1)]
 
-# As it is typed into the command line or a page; what is a name, and an origin, is judged by
-# ``signerd.apps``.
+# As typed into the command line or a page; ``signerd.apps`` decides what is a valid name or origin.
 NameText = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 OriginText = Annotated[str, StringConstraints(min_length=1, max_length=300)]
@@ -205,7 +203,7 @@ OriginText = Annotated[str, StringConstraints(min_length=1, max_length=300)]
 SecretText = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43}$")]
 
 
-# A token that was not renewed for a year is taken to be forgotten.
+# A token not renewed for a year counts as forgotten.
 MAX_DAYS = 365
 
 

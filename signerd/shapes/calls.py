@@ -1,6 +1,4 @@
-"""Every call of the loopback, written once: the daemon's routes are registered by it, and the client sends by
-it.
-"""
+"""Every call of the loopback, defined once for the daemon's routes and for the client."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,27 +10,26 @@ from signerd.callers import Right
 from signerd.endpoint import DEVICE_SECONDS, PERSON_SECONDS, QUICK_SECONDS
 
 R = TypeVar("R")
-# The largest PSBT that is parsed at all: multisig's PsbtLimits, which a command that only lists would have to
-# load for it.
+# The largest PSBT that is parsed: ``multisig.PsbtLimits``, repeated here to avoid the import.
 MAX_PSBT_BYTES = 2 * 1024 * 1024
-# Four characters of base64 carry three bytes.
+# Base64: four characters for three bytes.
 MAX_PSBT_TEXT = (MAX_PSBT_BYTES + 2) // 3 * 4
 # That, and the JSON around it.
 MAX_PSBT_BODY = MAX_PSBT_TEXT + 1024
 # A list of advisories, with its line feed (`custody.advisories.MAX_BYTES`); quoted it is up to twice as long.
 MAX_LIST_TEXT = 60_001
 DAYS = 90
-# Long enough to find the app's button, short enough to be over when the person has gone.
+# Long enough to find the app's button, short enough to expire once the person has left.
 LET_IN_MINUTES = 5
 
 
 @dataclass(frozen=True)
 class Call(Generic[R]):
-    """A row of the table. ``path``: below ``/v1``, its ids in braces. ``needs``: what its caller must have been granted.
+    """A row of the table. ``path``: below ``/v1``, its ids in braces. ``needs``: the right that its caller needs.
 
-    ``answer``: gives the shape of its answer; ``nothing`` where it has none, ``text`` where it is text. ``media_type``: of such a text.
-    ``seconds``: how long its answer may take. ``max_body``: bytes that its body may have, where that is more than others'
-    may; its path has no parameters then.
+    ``answer``: returns the shape of the answer; ``nothing`` for none, ``text`` for text of ``media_type``.
+    ``seconds``: how long the answer may take. ``max_body``: the body's limit in bytes where it is above the
+    common one; the path has no parameters then.
     """
 
     method: str
@@ -57,7 +54,7 @@ def text() -> type[str]:
 STATUS: Final = Call(
     "GET", "/status", lambda: shapes.Status, Right.READ, "What the daemon does and what it needs"
 )
-# The session is kept where a locked keyring may ask the person first.
+# A locked keyring may ask the person before it stores the session.
 SIGN_IN: Final = Call(
     "POST",
     "/session",
@@ -268,7 +265,7 @@ SHOW_PROFILE_ADDRESS: Final = Call(
     seconds=PERSON_SECONDS,
 )
 
-# Proposals, and PSBTs that a program brings.
+# Proposals, and PSBTs that a program imports.
 PROPOSALS: Final = Call(
     "GET", "/proposals", lambda: tuple[shapes.ProposalLine, ...], Right.READ, "The proposals known here"
 )
@@ -385,7 +382,7 @@ SHUT_OUT: Final = Call(
     "DELETE", "/origins", lambda: shapes.OriginView, Right.PERSON, "Shut a site out, and revoke its apps"
 )
 
-# What happened and what happens; the page.
+# Settings, history and events; the page.
 SETTINGS: Final = Call(
     "GET", "/settings", lambda: shapes.SettingsView, Right.PERSON, "The configuration and the rules, in words"
 )

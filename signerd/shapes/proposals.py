@@ -1,4 +1,4 @@
-"""Proposals, and PSBTs that a program brings."""
+"""Proposals, and PSBTs that a program imports."""
 
 from typing import Annotated, Literal
 
@@ -246,12 +246,12 @@ class ExportedPsbt(Answer):
     psbt: str
 
 
-# RFC 4648, section 4, with its padding: nothing that two readers could read differently, no line break.
+# RFC 4648, section 4, with padding and without line breaks, so that it has one reading.
 PSBT_PATTERN = r"^[A-Za-z0-9+/]+={0,2}$"
 PsbtText = Annotated[str, StringConstraints(pattern=PSBT_PATTERN, min_length=8, max_length=MAX_PSBT_TEXT)]
 
 
-# What an answer's PSBT is written as: BIP-174, or BIP-370.
+# The version of an answer's PSBT: BIP-174 or BIP-370.
 PsbtVersion = Literal["0", "2"]
 
 

@@ -1,6 +1,4 @@
-"""Devices, the keys that one registers, and their questions; vaults, their pins, tokens and addresses;
-accounts.
-"""
+"""Devices, their registration and questions; vaults, their pins, tokens and addresses; accounts."""
 
 from typing import Annotated, Literal
 
@@ -114,8 +112,7 @@ class Registered(Answer):
     label: str
 
 
-# A Trezor takes 50 bytes of a passphrase, a PIN has 50 places at most: the device's own limit is told by the
-# device.
+# A Trezor accepts 50 bytes of passphrase, and a PIN has at most 50 places; the device enforces its own limit.
 MAX_ANSWER = 200
 
 
@@ -289,17 +286,15 @@ class VaultTokens(Answer):
     more: bool
 
 
-# As ``multisig`` has them; taken from there, they would bring the whole core to every command that starts.
+# Values of ``multisig``, repeated here to avoid the import.
 RECEIVE, CHANGE = 0, 1
 
 MAX_INDEX = 1_000_000
 
-# Each costs some 0.25 ms for each cosigner: fifty of a vault of fifteen are a fifth of a second of the
-# daemon's time.
+# An address costs some 0.25 ms per cosigner: fifty of a vault of fifteen take a fifth of a second.
 MAX_ADDRESSES = 50
 
-# Trezor expects BIP-48 and BIP-84 accounts up to 100, and warns of the others
-# (core/src/apps/common/paths.py).
+# Trezor warns of BIP-48 and BIP-84 accounts above 100 (core/src/apps/common/paths.py).
 MAX_ACCOUNT = 100
 
 Chain = Annotated[int, Field(ge=RECEIVE, le=CHANGE)]

@@ -1,6 +1,6 @@
-"""The rules beside this file, those that a machine has, and the devices that its user may not open.
+"""The udev rules beside this file, those installed, and the devices that the user may not open.
 
-Every function takes the root of the file system, so that a test gives one of its own.
+Every function takes the root of the file system.
 """
 
 import os
@@ -12,10 +12,10 @@ from enum import StrEnum, unique
 from functools import cache
 from pathlib import Path
 
-# The first folder with a file of a name wins (udev(7)).
+# The first folder that has a file of a given name wins (udev(7)).
 RULE_FOLDERS = ("etc/udev/rules.d", "run/udev/rules.d", "usr/lib/udev/rules.d", "lib/udev/rules.d")
 RULE_MODE = 0o644
-# What makes udev read them and look at what is connected; it does neither in most containers.
+# Present where udev runs, which it does not in most containers.
 CONTROL = "run/udev/control"
 TELL_UDEV = (
     ("udevadm", "control", "--reload"),
@@ -28,8 +28,7 @@ TELL_UDEV = (
     ),
 )
 _VENDOR = re.compile(r'ATTRS?\{idVendor\}=="([0-9a-f]{4})"')
-# A device's node on the bus. A rule that opens a serial port does not count: the chips by which a Jade is
-# seen are in other things too.
+# A device's node on the bus. Rules for serial ports do not count: other products have a Jade's USB chips too.
 _ON_BUS = re.compile(
     r'^SUBSYSTEM=="usb", ATTR\{idVendor\}=="([0-9a-f]{4})"(?:, ATTR\{idProduct\}=="([0-9a-f]{4})")?',
     re.MULTILINE,
@@ -39,14 +38,14 @@ _ON_BUS = re.compile(
 @unique
 class Standing(StrEnum):
     INSTALLED = "installed"
-    # Another version of it, or changed by hand.
+    # Another version, or changed by hand.
     DIFFERS = "differs"
     MISSING = "missing"
 
 
 @dataclass(frozen=True)
 class RuleFile:
-    """``place``: the folder that it takes effect from; empty where it is missing."""
+    """``place``: the folder it was found in; empty where it is missing."""
 
     name: str
     standing: Standing
@@ -60,7 +59,7 @@ def ours() -> dict[str, bytes]:
 
 @cache
 def _numbers() -> dict[tuple[str, str], str]:
-    """By vendor and product, the file that opens it; an empty product stands for all of the vendor's."""
+    """The rule file by vendor and product; an empty product means all of the vendor's."""
     found = ((match, name) for name, content in ours().items() for match in _ON_BUS.findall(content.decode()))
     return {(vendor, product): name for (vendor, product), name in found}
 
@@ -79,7 +78,7 @@ def _standing(root: Path, name: str, content: bytes) -> RuleFile:
 
 
 def install(root: Path) -> tuple[Path, ...]:
-    """Write those that are not installed as they stand here; what was written. Raises OSError."""
+    """Write the files that are missing or differ. Returns what was written. Raises OSError."""
     folder = root / RULE_FOLDERS[0]
     content = ours()
     wanted = [one.name for one in standings(root) if one.standing is not Standing.INSTALLED]
@@ -89,7 +88,7 @@ def install(root: Path) -> tuple[Path, ...]:
 
 
 def _written(path: Path, content: bytes) -> Path:
-    # udev reads `*.rules` alone: it never sees half a file.
+    # udev reads `*.rules` only, and so never half a file.
     fresh = path.with_name(f"{path.name}.new")
     fresh.write_bytes(content)
     fresh.chmod(RULE_MODE)
@@ -97,7 +96,7 @@ def _written(path: Path, content: bytes) -> Path:
 
 
 def shut_devices(root: Path) -> list[tuple[Path, str]]:
-    """The node of each signing device on USB that this user may not open, and the file with its rule."""
+    """The node of each USB signing device that this user may not open, and the file with its rule."""
     return [(node, rule) for node, rule in _present(root) if not os.access(node, os.R_OK | os.W_OK)]
 
 
@@ -113,14 +112,14 @@ def _present(root: Path) -> Iterator[tuple[Path, str]]:
 
 def _word(path: Path) -> str:
     try:
-        # A rule that another program installed may have any bytes in its comments.
+        # Another program's rule may have any bytes in its comments.
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
 
 
 def some_rule(root: Path) -> bool:
-    """Whether any file of this machine names the maker of a signing device: it may be another program's."""
+    """Whether any installed rule, of whatever program, names the vendor of a signing device."""
     files = (file for folder in RULE_FOLDERS for file in (root / folder).glob("*.rules"))
     makers = {vendor for vendor, _product in _numbers()}
     return any(vendor in makers for file in files for vendor in _VENDOR.findall(_word(file)))

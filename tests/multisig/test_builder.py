@@ -1,4 +1,4 @@
-"""What we build is what every maker's device wants (BIP-174), and never contradicts itself."""
+"""A built PSBT has every field that devices need (BIP-174), and is consistent."""
 
 from dataclasses import replace
 
@@ -95,7 +95,7 @@ def test_what_is_built_is_what_is_read():
 
 
 def test_what_is_built_has_the_bytes_that_it_was_read_by():
-    """Of one coin, of two in either order, with change and without: what is stored is what was looked at."""
+    """With one coin, with two in either order, with change and without."""
     other = fund(VAULT, 50_000, index=9)
     for coins, outputs in (
         ([COIN], OUTPUTS),
@@ -132,7 +132,7 @@ def test_outputs_beyond_the_coins_are_refused():
         build_psbt(VAULT, [COIN], [pay(100_001)], 0)
 
 
-def test_a_transaction_that_pays_nobody_is_refused():
+def test_a_transaction_without_outputs_is_refused():
     with pytest.raises(InvalidPsbt, match="has no outputs"):
         build_psbt(VAULT, [COIN], [], 0)
 

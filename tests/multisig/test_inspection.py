@@ -100,7 +100,7 @@ def test_money_to_ourselves_without_origins_is_shown_as_a_payment():
     assert (seen.change, len(seen.payments), seen.ok) == ((), 2, True)
 
 
-def test_a_payment_with_somebody_elses_origins_is_a_payment():
+def test_a_payment_with_foreign_origins_is_a_payment():
     other = ALICE.profile()
     strangers = make_vault((BOB, CAROL))
     psbt = build_psbt(other, [fund(other, 100_000)], [pay(99_000)], 0)
@@ -196,7 +196,7 @@ def test_fees_are_weighed_by_share_rate_and_amount_s7(fee, limits, expected):
     assert codes(look(make_spend(VAULT, fee=fee), limits=limits)) == expected
 
 
-def test_a_fee_nobody_would_broadcast_is_refused_s7():
+def test_a_fee_above_the_limit_is_refused_s7():
     coin = fund(VAULT, 100_000_000_00)
     psbt = build_psbt(VAULT, [coin], [ChangeTo(sats(100_000_000_00 - 10_000_001), CHANGE, 0)], 0)
     assert codes(look(psbt)) == ["fee-above-limit"]

@@ -32,13 +32,11 @@ SIGNED = ALICE.sign(SPEND)
 RAW = SIGNED.to_bytes()
 MAGIC = b"psbt\xff"
 
-# The two valid vectors of BIP-174 that are refused. They are of its creator's role: a transaction without
-# inputs, to which inputs are to be added. Nothing here adds any, nothing in them can be signed, and who
-# cosigns is asked about nothing. A transaction without inputs is also read in two ways: where a count of
-# inputs stands as 0, BIP-144 puts its marker. HWI, through which every device is reached, and embit, our
-# second reader, both fail on them, each in its own way; so they stay refused, with the reason said.
+# Two valid vectors of BIP-174 that are refused. They are a Creator's, without inputs: they have nothing to sign,
+# and no code here adds inputs. Their transaction is ambiguous too, because BIP-144's marker is an input count
+# of 0. HWI, which drives every device, and embit, our second reader, both fail on them.
 WITHOUT_INPUTS = {"bip174-valid-09", "bip174-valid-10"}
-# They carry fields that are unknown or of taproot, which are read over and dropped.
+# With unknown or taproot fields, which are dropped.
 NOT_ALL_KEPT = {"bip174-valid-07", *(f"bip371-valid-0{number}" for number in range(1, 7))}
 
 
@@ -106,8 +104,8 @@ def test_a_psbt_without_inputs_is_refused_although_bip174_allows_it(vector):
 
 @pytest.mark.parametrize("vector", official("bip174.json", lambda v: v["id"] in WITHOUT_INPUTS))
 @pytest.mark.parametrize("reads", [EmbitPsbt.from_string, read_by_hwi], ids=["embit", "hwi"])
-def test_nobody_who_would_have_to_sign_a_psbt_without_inputs_can_read_it(vector, reads):
-    """Where one of them learns to, the refusal above is to be looked at again."""
+def test_the_other_readers_fail_on_a_psbt_without_inputs_too(vector, reads):
+    """Once one of them reads it, reconsider the refusal above."""
     with pytest.raises((TransactionError, PSBTSerializationError, struct.error)):
         reads(vector["psbt_base64"])
 

@@ -77,7 +77,7 @@ def long_form(signature: bytes) -> bytes:
 
 
 def finalised(psbt: Psbt, *signers: Signer) -> Psbt:
-    """As a wallet returns it that has finalised every input: signatures only in the final witness."""
+    """As a wallet that finalises returns it: signatures only in the final witnesses."""
     for signer in signers:
         psbt = signer.sign(psbt)
     tx = finalise(psbt, VAULT)
@@ -164,7 +164,7 @@ def test_garbage_beside_enough_good_ones_is_refused_and_the_rest_finalises_p7():
     assert finalise(ready, VAULT).txid == SPEND.tx.txid
 
 
-def test_a_second_signature_of_somebody_who_signed_must_verify_all_the_same_p7():
+def test_a_second_signature_of_the_same_signer_must_verify_too_p7():
     signed = ALICE.sign(SPEND)
     with pytest.raises(BadSignature):
         accept(SPEND.with_signatures({0: {key_of(ALICE): b"\x00" * 71}}), ALICE, signed)
@@ -185,7 +185,7 @@ def test_alice_cannot_submit_bob_s_signature_p3():
         accept(BOB.sign(ALICE.sign(SPEND)), ALICE)
 
 
-def test_somebody_outside_the_vault_can_submit_nothing_p2():
+def test_a_stranger_to_the_vault_can_submit_nothing_p2():
     with pytest.raises(ForeignSignature):
         accept(ALICE.sign(SPEND), MALLORY)
 

@@ -1,6 +1,5 @@
-"""Which requests are answered: whose connection it is, what its headers may say, and which caller it has (ADR
-19).
+"""Access control: the connection's user, the headers allowed, and the caller (ADR 19).
 
-``listening`` opens the private socket and the ports, ``peers`` asks the kernel whose connection it is,
-``gates`` reads Host, Origin, token and cookie, and ``guard`` bounds the body.
+``listening`` opens the private socket and the ports, ``peers`` asks the kernel for a connection's user,
+``gates`` checks Host, Origin, token and session, and ``guard`` bounds the body.
 """

@@ -1,5 +1,5 @@
-"""The gates by which a request comes in, the private socket and the port: whose it is, from where it may
-come, and how much of the daemon's time an app may take.
+"""Access checks of the private socket and of the TCP port: the caller, the origins allowed, and each app's
+rate limit.
 """
 
 import asyncio
@@ -28,12 +28,11 @@ from signerd.loopback.access.sessions import Sessions
 
 @dataclass
 class Metered:
-    """Awaits ``what`` in the task that awaits this; tasks of its own that it begins are not timed.
+    """Awaits ``what`` in the current task and times it; tasks that ``what`` starts are not timed.
 
-    ``clock``: processor seconds of the loop's thread, so that an app does not pay for what other programs
-    keep the machine busy with. Waits for the disk are not counted: what an app may write is bounded by how
-    many PSBTs it may import in a minute. ``spent``: what it cost, also where it failed. Raises as ``what``
-    does.
+    ``clock``: CPU seconds of the loop's thread, so that an app is not charged for other programs' load. Disk
+    waits are not counted: the limit on imported PSBTs per minute bounds what an app can write. ``spent``: CPU
+    seconds used, also after a failure. Raises what ``what`` raises.
     """
 
     what: Coroutine[Any, Any, None]
@@ -41,7 +40,7 @@ class Metered:
     spent: float = 0.0
 
     def __await__(self) -> Generator[Any, None, None]:
-        """What an await does, written out (PEP 380): each yield is one return to the loop."""
+        """``await`` written out (PEP 380), so that each step between two yields is timed."""
         heard: BaseException | None = None
         while True:
             try:
@@ -50,7 +49,7 @@ class Metered:
                 return
             try:
                 heard = yield waits_for
-            except BaseException as error:  # noqa: BLE001 - a cancellation, above all: it is for ``what`` to hear
+            except BaseException as error:  # noqa: BLE001 - above all a cancellation, which ``what`` has to receive
                 heard = error
 
     def _step(self, heard: BaseException | None) -> Any:
@@ -61,17 +60,16 @@ class Metered:
             self.spent += self.clock() - began
 
 
-# A program that shows what happens asks a few times for each event; twenty a second is none that a person
-# waits for.
+# A program that displays events sends a few requests per event; at twenty a second nobody notices a delay.
 PER_SECOND = 20.0
-# A program that starts asks for everything once.
+# A program fetches everything once when it starts.
 BURST = 60.0
-# Of the loop's time, that one token buys: an app has a tenth of it, and no person waits for an app for long.
+# Loop time per token: at PER_SECOND an app gets a tenth of the loop.
 TOKEN_SECONDS = 0.005
-# However much one request cost, the next is answered half a minute later; a machine may sleep in the middle
-# of one.
+# The largest debt in tokens: half a minute at PER_SECOND, whatever one request cost. The machine may have been
+# suspended during it.
 DEEPEST = 600.0
-# A second one goes on while the first waits for a device or for the platform.
+# Concurrent requests of one app: the second is answered while the first waits for a device or the platform.
 AT_ONCE = 2
 
 Request = Callable[[], Coroutine[Any, Any, None]]
@@ -85,7 +83,7 @@ class _App:
 
 @dataclass
 class Rates:
-    """By the caller's id: those of the paired apps, which are few. ``work``: see ``Metered.clock``."""
+    """A token bucket per paired app, by its id. ``work``: see ``Metered.clock``."""
 
     clock: Callable[[], float]
     work: Callable[[], float] = time.thread_time
@@ -94,15 +92,15 @@ class Rates:
     _apps: dict[str, _App] = field(default_factory=dict)
 
     def take(self, who: str) -> None:
-        """Raises TooManyRequests, with the whole seconds after which there is one again."""
+        """Take one token. Raises TooManyRequests with the whole seconds until there is one."""
         self._require(who, 1)
         self._of(who).bucket.level -= 1
 
     async def in_turn(self, who: str, request: Request) -> None:
-        """Answer a request for which ``take`` took a token, after those of the same app that came before it.
+        """Answer a request that ``take`` charged one token, after the app's earlier requests.
 
-        What it cost beyond its token is taken afterwards; so however many came at once, they cost what an app
-        may. Raises TooManyRequests where those before it have used up what there was.
+        Its cost beyond that token is charged afterwards, so that concurrent requests cannot exceed the rate.
+        Raises TooManyRequests where the earlier requests left the app in debt.
         """
         async with self._of(who).turns:
             self._require(who, 0)
@@ -130,21 +128,21 @@ class Rates:
         return app
 
 
-# What a browser sends in the place of an origin that it does not tell.
+# What a browser sends as the Origin of an opaque origin.
 OPAQUE = "null"
 FETCH_SITE, FETCH_DEST = "sec-fetch-site", "sec-fetch-dest"
 _OF_OUR_OWN = frozenset({"same-origin", "none"})
 
 
 def hosts_at(port: int) -> frozenset[str]:
-    """Every name under which this port may be called. Browsers leave the port away at 80 alone."""
+    """The Host values accepted on this port. Browsers omit the port only where it is 80."""
     names = ("127.0.0.1", "[::1]", "localhost")
     named = {f"{name}:{port}" for name in names}
     return frozenset(named | set(names) if port == 80 else named)
 
 
 def require_host(asked: RequestHead, hosts: frozenset[str]) -> str:
-    """Raises HostRefused for any other, for none, and for more than one."""
+    """Raises HostRefused for another Host, for none and for more than one."""
     given = asked.all("host")
     if len(given) != 1 or given[0] not in hosts:
         raise HostRefused("this is not an address at which signerd can be called")
@@ -156,10 +154,9 @@ def own_origin(host: str) -> str:
 
 
 def require_no_other_site(asked: RequestHead) -> None:
-    """Of a request without another site's Origin: a browser must not say that another site made it all the
-    same.
+    """For a request without another site's Origin: its Sec-Fetch-Site must not name another site either.
 
-    A picture or a link brings no Origin, and costs as much to answer (L2, L11). Raises OriginRefused.
+    An image or a link sends no Origin and costs as much to answer (L2, L11). Raises OriginRefused.
     """
     site = asked.sole(FETCH_SITE)
     if site is not None and site not in _OF_OUR_OWN:
@@ -167,8 +164,8 @@ def require_no_other_site(asked: RequestHead) -> None:
 
 
 def require_our_page(asked: RequestHead, host: str) -> None:
-    """Of a request with the session of the page: no other page has its secret, and none may use it (L4).
-    Raises OriginRefused.
+    """For a request with a page session: no other origin has its secret, and none may use it (L4). Raises
+    OriginRefused.
     """
     origin = asked.sole("origin")
     if origin is None and asked.is_safe:
@@ -178,18 +175,17 @@ def require_our_page(asked: RequestHead, host: str) -> None:
 
 
 def require_navigation(asked: RequestHead) -> None:
-    """Entering begins with a file of ours: the request must come from a top-level window, not from another
-    site's frame or script. Raises OriginRefused.
+    """Entering starts from a local file, so the request must come from a top-level window, not from a frame or
+    script of another site. Raises OriginRefused.
     """
     if asked.sole(FETCH_DEST) not in {None, "document"}:
         raise OriginRefused("the page is entered by a window of its own")
 
 
-# What a browser sends of its own accord; a program has no reason to.
+# Headers that browsers add and programs have no reason to send.
 BROWSER_HEADERS = frozenset({"origin", "referer", "cookie"})
 BROWSER_PREFIXES = ("sec-", "access-control-")
-# Sent by the page's own script from the storage of its origin. A cookie would go to every other port of this
-# host, too (L12).
+# Sent by the page's script from its origin's storage. A cookie would go to every other port of this host (L12).
 SESSION_HEADER = "x-signerd-session"
 
 
@@ -203,10 +199,10 @@ async def _at_once(request: Request) -> None:
 
 @dataclass(frozen=True)
 class Admitted:
-    """``stands``: whether the caller would still be let in, for an answer that goes on for long (L13).
+    """``stands``: whether the caller would be admitted again, asked during a long answer (L13).
 
-    ``in_turn`` answers the request: a person's at once, an app's after its others and at its expense (L11).
-    Raises TooManyRequests.
+    ``in_turn`` answers the request: the person's at once, an app's within its rate (L11). Raises
+    TooManyRequests.
     """
 
     caller: Caller
@@ -216,10 +212,10 @@ class Admitted:
 
 
 class Gate(Protocol):
-    """Reads a request's head in two steps, so that an app's own site can read why the second one failed."""
+    """Checks a request's head in two steps, so that an app's site can read why the second one failed."""
 
     def reader(self, asked: RequestHead) -> str | None:
-        """The other origin that may read the answer, if any. Raises leaves of LoopbackError."""
+        """The foreign origin that may read the answer, if any. Raises leaves of LoopbackError."""
         ...
 
     def admit(self, asked: RequestHead, reader: str | None) -> Admitted:
@@ -228,8 +224,8 @@ class Gate(Protocol):
 
 
 class SocketGate:
-    """Of the private socket: the person's own programs; no browser gets here, and what looks like one is
-    refused (L1-L4).
+    """Of the private socket, for the user's own programs: a request that looks like a browser's is refused
+    (L1-L4).
     """
 
     def __init__(self, tokens: PairedApps, rates: Rates) -> None:
@@ -245,13 +241,13 @@ class SocketGate:
         _refuse_upgrade(asked)
         return None
 
-    def admit(self, asked: RequestHead, reader: str | None) -> Admitted:  # noqa: ARG002 - no other site reads an answer here
+    def admit(self, asked: RequestHead, reader: str | None) -> Admitted:  # noqa: ARG002 - no site reads an answer here
         token = asked.token()
         return Admitted(TERMINAL) if token is None else _app(self._tokens, self._rates, asked, token)
 
 
 class PortGate:
-    """Of the TCP port, where every page of the person's browser can call (ADR 19)."""
+    """Of the TCP port, which every page in the user's browser can call (ADR 19)."""
 
     def __init__(self, port: int, tokens: PairedApps, sessions: Sessions, rates: Rates) -> None:
         self._hosts = hosts_at(port)
@@ -297,7 +293,7 @@ def _app(tokens: PairedApps, rates: Rates, asked: RequestHead, token: str) -> Ad
     caller = tokens.caller(token, origin)
     who = caller.app_id or caller.name
     rates.take(who)
-    # A stream goes on for hours, and is counted among the streams.
+    # A stream lasts for hours and counts against the limit of streams instead.
     in_turn = _at_once if asked.path == EVENTS else partial(rates.in_turn, who)
     return Admitted(caller, stands=lambda: _stands(tokens, token, origin), in_turn=in_turn)
 
@@ -311,6 +307,6 @@ def _stands(tokens: PairedApps, token: str, origin: str | None) -> bool:
 
 
 def _refuse_upgrade(asked: RequestHead) -> None:
-    """Events come as a plain answer; no WebSocket is spoken here."""
+    """Events are a plain HTTP response; there are no WebSockets."""
     if asked.all("upgrade"):
         raise InvalidRequest("no other protocol is spoken here")

@@ -1,5 +1,5 @@
-"""The outermost layer of the application: its gate says who comes in; the body is bounded, and every answer's
-headers are ours (L9, L11).
+"""The outermost ASGI layer: its gate admits or refuses, the body is bounded, and every answer gets our headers
+(L9, L11).
 """
 
 import asyncio
@@ -26,7 +26,7 @@ NO_LARGER: Mapping[tuple[str, str], int] = MappingProxyType({})
 
 @dataclass
 class Refused:
-    """Calls that were refused, by the code of the error: as many names as the tree has leaves."""
+    """Counts of refused calls by error code: at most one entry per leaf of the error tree."""
 
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -35,7 +35,7 @@ class Refused:
 
 
 class Guard:
-    """One for each way in: the socket's and the port's differ by their ``gate`` only."""
+    """One per listener: the socket's and the port's differ only in their ``gate``."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Guard:
         body_seconds: float = BODY_SECONDS,
         refused: Refused | None = None,
     ) -> None:
-        """``larger``: bytes that a body may have, by verb and path, where that is more than ``max_body``."""
+        """``larger``: the limit in bytes by method and path, where it is above ``max_body``."""
         self._app = app
         self._gate = gate
         self._max_body = max_body
@@ -75,8 +75,8 @@ class Guard:
     async def _answered(
         self, asked: RequestHead, admitted: Admitted, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        """Its body is read when it is its turn: those that wait hold none of it. Raises as ``_body``,
-        NotPaired: nothing was sent.
+        """The body is read only in turn, so that waiting requests hold no memory. Raises as ``_body``, and
+        NotPaired; nothing was sent then.
         """
         body = await self._body(asked, receive, self._most(scope, admitted.caller))
         _require_standing(admitted)
@@ -85,8 +85,8 @@ class Guard:
             await self._app(scope, _replaying(body, receive), send)
 
     async def _body(self, asked: RequestHead, receive: Receive, most: int) -> bytes | None:
-        """The whole body; None where the caller went before it was whole. Raises RequestTooLarge as soon as
-        it is known to be, RequestTooSlow.
+        """The whole body; None where the caller disconnected first. Raises RequestTooLarge as soon as that is
+        known, RequestTooSlow.
         """
         # h11 has checked that it is a number.
         if int(asked.first("content-length") or "0") > most:
@@ -110,14 +110,14 @@ class Guard:
         return bytes(body)
 
     def _most(self, scope: Scope, caller: Caller) -> int:
-        """A stranger's body is never a large one, whatever row it asks (L11)."""
+        """A stranger gets the common limit on every route (L11)."""
         if caller.kind is Kind.STRANGER:
             return self._max_body
         return self._larger.get((scope["method"], scope["path"]), self._max_body)
 
 
 def _require_standing(admitted: Admitted) -> None:
-    """A body may take seconds, in which the person can have ended what its head was let in by (L13). Raises
+    """While the body arrived, the person may have revoked what the request was admitted by (L13). Raises
     NotPaired.
     """
     if not admitted.stands():
@@ -134,13 +134,13 @@ def _write_down(scope: Scope, admitted: Admitted) -> None:
 
 
 def _refusal(error: SignerdError) -> Response:
-    """What was refused unread ends its connection: the rest of it is not read."""
+    """Closes the connection, because the rest of the request is not read."""
     headers = {"Connection": "close", **headers_of(error)}
     return JSONResponse(problem(error), HTTPStatus(status_of(error)), headers, CONTENT_TYPE)
 
 
 def _replaying(body: bytes, receive: Receive) -> Receive:
-    """The body that was read, once; then whatever the connection says."""
+    """The body already read, once; then the connection's own messages."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:

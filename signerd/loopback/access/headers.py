@@ -1,5 +1,5 @@
-"""What of a request's headers decides who it is from; and the headers of every answer: nothing is kept,
-nothing is guessed, no other site reads it unless the person let that site in.
+"""The request headers that access control reads, and the headers of every answer: no caching, no sniffing, and
+no other site reads it unless the person let that site in.
 """
 
 from collections.abc import Callable
@@ -16,16 +16,14 @@ from signerd.errors import InvalidRequest, NotPaired
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 _SCHEME = "bearer"
-# Where the guard writes down who asks, and by which session of the page, in the connection's scope.
+# Keys of the ASGI scope under which the guard stores the caller and its page session.
 SCOPE_KEY = "signerd.caller"
 SESSION_KEY = "signerd.session"
 
 
 @dataclass(frozen=True, repr=False)
 class RequestHead:
-    """``headers``: names in small letters, in the order in which they came. Has secrets in it, and so no
-    repr.
-    """
+    """``headers``: in the order received, names in lower case. It holds secrets, and so has no repr."""
 
     method: str
     path: str
@@ -43,14 +41,14 @@ class RequestHead:
         return next(iter(self.all(name)), None)
 
     def sole(self, name: str) -> str | None:
-        """Raises InvalidRequest where it stands there twice: two readers could take two answers from it."""
+        """Raises InvalidRequest where the header is repeated: two readers could each take another value."""
         found = self.all(name)
         if len(found) > 1:
             raise InvalidRequest(f"the header '{name}' stands there more than once")
         return found[0] if found else None
 
     def token(self) -> str | None:
-        """Of an app. Raises InvalidRequest; NotPaired for credentials of another kind."""
+        """An app's bearer token. Raises InvalidRequest; NotPaired for credentials of another kind."""
         given = self.sole("authorization")
         if given is None:
             return None
@@ -61,13 +59,13 @@ class RequestHead:
 
     @property
     def is_safe(self) -> bool:
-        """It changes nothing (RFC 9110, section 9.2.1)."""
+        """RFC 9110, section 9.2.1."""
         return self.method in SAFE_METHODS
 
     @property
     def is_by_itself(self) -> bool:
-        """Our page's script asks for what may have changed, and no person need be there: htmx gets its parts
-        so, and the events come so.
+        """The page's script polls for changes, with or without a person there: htmx fetches parts this way,
+        and the event stream is read this way.
         """
         return self.method == "GET" and (self.path == EVENTS or self.first("hx-request") is not None)
 
@@ -80,14 +78,13 @@ class RequestHead:
         return self.method == "POST" and self.path == ENTER
 
 
-# What is no page runs no script and is framed by no page.
+# For what is no HTML: it runs no script and is framed by no page.
 DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
-# What the table's rows use; a browser asks before each of them.
+# The methods of the table's routes, for which a browser sends a preflight request.
 ALLOWED_METHODS = "GET, POST, PUT, DELETE"
 ALLOWED_HEADERS = "Authorization, Content-Type, Last-Event-ID"
 READABLE_HEADERS = "Retry-After"
-# Ten minutes: a site that the person turns away is refused by its next real request, whatever its browser
-# remembers.
+# Ten minutes. The request after the preflight is checked itself, so a cached answer admits no revoked site.
 PREFLIGHT_SECONDS = 600
 _ASKS_PRIVATE = "access-control-request-private-network"
 
@@ -97,8 +94,8 @@ def _always() -> bool:
 
 
 def guarded(send: Send, reader: str | None, stands: Callable[[], bool] = _always) -> Send:
-    """``reader``: the other origin that may read the answer. ``stands``: asked again before each part of an
-    answer that goes on, which is ended where it does not (L13).
+    """``reader``: the foreign origin that may read the answer. ``stands``: asked before each part of a
+    streamed answer, which ends where it is false (L13).
     """
     over = False
 
@@ -108,8 +105,7 @@ def guarded(send: Send, reader: str | None, stands: Callable[[], bool] = _always
             _complete(MutableHeaders(scope=message), reader)
         elif over:
             return
-        # An answer of one part is of the moment in which it was asked for; a stream's first part may come
-        # hours later.
+        # An answer in one part was checked at admission; a stream's first part may come hours later.
         elif message.get("more_body", False) and not stands():
             over, message = True, {"type": "http.response.body", "body": b""}
         await send(message)
@@ -133,9 +129,7 @@ def _complete(headers: MutableHeaders, reader: str | None) -> None:
 
 
 def preflight(asked: RequestHead) -> Response:
-    """What a browser may send for a site that was let in (Fetch, section 3.2; L14: Private Network Access,
-    section 3.2).
-    """
+    """What a site that was let in may send (Fetch, section 3.2; L14: Private Network Access, section 3.2)."""
     headers = {
         "Access-Control-Allow-Methods": ALLOWED_METHODS,
         "Access-Control-Allow-Headers": ALLOWED_HEADERS,

@@ -1,8 +1,8 @@
-"""Whose process is at the other end of a connection: its user, from the kernel.
+"""The user at the other end of a connection, from the kernel.
 
-A Unix socket tells it. For TCP the kernel is asked by the connection's four numbers (sock_diag(7)), in some
-twenty microseconds whatever the number of connections; where it does not answer, /proc/net/tcp and
-/proc/net/tcp6 are walked.
+A Unix socket has its peer's credentials. For TCP the kernel is asked by addresses and ports (sock_diag(7)), in
+some twenty microseconds whatever the number of connections; failing that, /proc/net/tcp and /proc/net/tcp6 are
+read.
 """
 
 import contextlib
@@ -35,16 +35,16 @@ _QUESTION: Final = struct.Struct("=BBBBI2s2s16s16sI8s")
 _ANY_COOKIE: Final = b"\xff" * 8
 # family, state, two timers; ports, addresses, interface and cookie; times and queues, owner, inode
 _ANSWER: Final = struct.Struct("=BBBB2s2s16s16s12x12xII")
-# It is the kernel who answers, at once or not at all.
+# The kernel answers at once or not at all.
 _SECONDS: Final = 0.5
 _BUFFER: Final = 1 << 14
-# What Linux calls the two families, whatever this build of Python was given.
+# Linux's numbers of the two address families, which the `socket` of another system does not have.
 _FAMILIES: Final = {4: 2, 6: 10}
 
 
 @dataclass(frozen=True)
 class Ends:
-    """A TCP connection as the program at its ``near`` end sees it."""
+    """A TCP connection as seen from its ``near`` end."""
 
     near: Address
     near_port: int
@@ -53,12 +53,12 @@ class Ends:
 
 
 def owner_by_netlink(ends: Ends) -> int | None:
-    """The user of the socket at the near end, where it is connected and a process holds it; else None.
+    """The user of the near end's socket where it is established and a process holds it; else None.
 
-    Raises OSError where this kernel does not answer the question.
+    Raises OSError where this kernel does not answer.
     """
     if sys.platform != "linux":
-        raise OSError("netlink is Linux's alone")
+        raise OSError("netlink exists on Linux only")
     with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG) as kernel:
         kernel.settimeout(_SECONDS)
         kernel.send(question(ends))
@@ -83,7 +83,7 @@ def question(ends: Ends) -> bytes:
 
 
 def parse(answer: bytes, ends: Ends) -> int | None:
-    """Raises OSError for an answer of another form than ours, or about another connection."""
+    """Raises OSError for an answer of another form or about another connection."""
     if len(answer) < _HEADER.size + _FAULT.size:
         raise OSError("an answer of sock_diag is too short")
     _size, kind, _flags, _sequence, _sender = _HEADER.unpack_from(answer)
@@ -95,19 +95,19 @@ def parse(answer: bytes, ends: Ends) -> int | None:
     _family, state, _, _, near, far, _near, _far, uid, inode = _ANSWER.unpack_from(answer, _HEADER.size)
     if (int.from_bytes(near), int.from_bytes(far)) != (ends.near_port, ends.far_port):
         raise OSError("an answer of sock_diag is about another connection")
-    # Of a socket that no process holds any more the kernel may say that it is root's.
+    # For a socket that no process holds any more (inode 0), the kernel may report root.
     return int(uid) if state == ESTABLISHED and inode != 0 else None
 
 
 def _require_no_such(fault: int) -> None:
-    """Raises OSError for any other fault than that there is no such socket."""
+    """Raises OSError for every fault but ENOENT, "no such socket"."""
     if fault != errno.ENOENT:
         raise OSError(fault, "the kernel does not tell whose socket it is")
 
 
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _WORD = 4
-# Its columns: number, two ends, state, queues, timer, retransmissions, owner, timeout, inode.
+# Columns: number, local and remote address, state, queues, timer, retransmissions, uid, timeout, inode.
 _NEAR, _FAR, _STATE, _OWNER, _INODE = 1, 2, 3, 7, 9
 
 
@@ -127,7 +127,7 @@ def owner_by_table(ends: Ends) -> int | None:
 
 
 def owners(table: str, ends: Ends) -> set[int]:
-    """Of each connected socket with exactly these ends. What is no line of such a table is passed over."""
+    """The users of the established sockets with exactly these ends. A malformed line is skipped."""
     port = f":{ends.near_port:04X}"
     lines = (line.split() for line in table.splitlines()[1:] if port in line)
     return {int(fields[_OWNER]) for fields in lines if _is(fields, ends)}
@@ -150,14 +150,14 @@ def _end(text: str) -> tuple[Address, int]:
 
 
 def _address(words: bytes) -> Address:
-    """The kernel prints the four bytes of each word as a number of this machine's."""
+    """The kernel prints each four-byte word in the machine's byte order."""
     if sys.byteorder == "little":
         words = b"".join(words[at : at + _WORD][::-1] for at in range(0, len(words), _WORD))
     return ip_address(words)
 
 
 def plain_address(address: Address) -> Address:
-    """An IPv4 address that is written as one of IPv6 is the IPv4 address."""
+    """The IPv4 address of an IPv4-mapped IPv6 address; any other unchanged."""
     mapped = address.ipv4_mapped if address.version == 6 else None
     return address if mapped is None else mapped
 
@@ -168,32 +168,32 @@ _SOL_LOCAL: Final = 0
 _LOCAL_PEERCRED: Final = 1
 _XUCRED: Final = struct.Struct("=IIh2x16I")
 _XUCRED_VERSION: Final = 0
-# A connection to ourselves: it is accepted at once.
+# For a connection to ourselves, which is accepted at once.
 _OWN_CONNECTION_SECONDS = 1.0
 
-# The user at the other end of an accepted connection; None: the kernel names none.
+# The user at the other end of an accepted connection; None where the kernel names none.
 Whose = Callable[[Any], int | None]
 
 
 class Connection(Protocol):
-    """What of a Unix socket is needed to ask for its peer."""
+    """The part of a Unix socket needed to ask for its peer."""
 
     def getsockopt(self, level: int, optname: int, buflen: int, /) -> bytes: ...
 
 
 class Accepted(Protocol):
-    """What of an accepted TCP connection is needed to ask for its peer."""
+    """The part of an accepted TCP connection needed to ask for its peer."""
 
     def getsockname(self) -> Any: ...
     def getpeername(self) -> Any: ...
 
 
 def peer_uid(connection: Connection, platform: str = sys.platform) -> int:
-    """The user who runs the program on the other side of a Unix socket. Raises SocketUnusable."""
+    """The user of the process at the other end of a Unix socket. Raises SocketUnusable."""
     if platform == "darwin":
         return _by_xucred(connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED.size))
     if not hasattr(socket, "SO_PEERCRED"):
-        raise SocketUnusable("this system does not say who is on the other side of a socket")
+        raise SocketUnusable("this system does not report the user at the other end of a socket")
     packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER_CREDENTIALS.size)
     _pid, uid, _gid = _PEER_CREDENTIALS.unpack(packed)
     return int(uid)
@@ -202,15 +202,15 @@ def peer_uid(connection: Connection, platform: str = sys.platform) -> int:
 def _by_xucred(packed: bytes) -> int:
     """Raises SocketUnusable for an answer of another form."""
     if len(packed) != _XUCRED.size:
-        raise SocketUnusable(f"the peer's credentials are {len(packed)} bytes, and not {_XUCRED.size}")
+        raise SocketUnusable(f"the peer's credentials are {len(packed)} bytes, not {_XUCRED.size}")
     version, uid, *_groups = _XUCRED.unpack(packed)
     if version != _XUCRED_VERSION:
-        raise SocketUnusable(f"the peer's credentials are of version {version}")
+        raise SocketUnusable(f"the peer's credentials have version {version}")
     return int(uid)
 
 
 def far_ends(accepted: Accepted) -> Ends:
-    """The connection as the program at its other end sees it. Raises OSError where it is over already."""
+    """The connection as seen from its other end. Raises OSError where it is closed already."""
     (far, far_port), (near, near_port) = _name(accepted.getsockname()), _name(accepted.getpeername())
     return Ends(near, near_port, far, far_port)
 
@@ -230,8 +230,8 @@ def whose_by(owner: Callable[[Ends], int | None]) -> Whose:
 
 
 def teller(host: str, uid: int) -> Whose | None:
-    """How to learn here who calls at this address: the first way that names ourselves for a connection of our
-    own. None: there is none.
+    """The first of the two ways that names our own user for a connection to ourselves at ``host``; None where
+    neither does.
     """
     for owner in (owner_by_netlink, owner_by_table):
         whose = whose_by(owner)

@@ -1,5 +1,5 @@
-"""The page's sessions, in memory alone: who enters brings a code that the private socket gave out, and gets
-the secret of a session (L4, L7, L10).
+"""The page's sessions, kept in memory only. An entry code issued over the private socket is exchanged for a
+session's secret (L4, L7, L10).
 """
 
 import hashlib
@@ -10,21 +10,21 @@ from typing import Final
 
 from signerd.errors import EntryRefused
 
-# A working day, at whose end the person opens the page again.
+# A working day.
 SESSION_SECONDS: Final = 12 * 3600.0
-# A person who has left the machine.
+# After this the person is taken to have left the machine.
 IDLE_SECONDS: Final = 30 * 60.0
-# A person has a window or two; one more ends the one that was used least lately.
+# A person has a window or two; a session above the limit ends the least recently used one.
 MAX_SESSIONS: Final = 16
 TOKEN_BYTES: Final = 32
 
-# Long enough for a slow browser to start from nothing, and to type ten letters.
+# Long enough for a slow browser's cold start, and to type ten letters.
 ENTRY_SECONDS: Final = 30
 # Ten letters of Crockford's alphabet: 50 bits.
 CODE_LETTERS: Final = 10
-# A slip or two of the hand; who guesses has five tries among a thousand million million.
+# Allows for typing errors; a guesser has five tries at 50 bits.
 MAX_WRONG: Final = 5
-# Each is asked for by the person; more at once are a script that has gone wrong.
+# The person asks for each one; more at once come from a faulty script.
 MAX_ENTRIES: Final = 4
 _ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _READ_AS: Final = str.maketrans("OIL", "011", "- ")
@@ -32,7 +32,7 @@ _READ_AS: Final = str.maketrans("OIL", "011", "- ")
 
 @dataclass
 class Session:
-    """``token_hash``: SHA-256 of the secret that the page's script sends with each request."""
+    """``token_hash``: SHA-256 of the secret in the session header."""
 
     token_hash: bytes = field(repr=False)
     begun: float
@@ -44,14 +44,14 @@ class Session:
 
 @dataclass(frozen=True)
 class Entered:
-    """``token``: for the page's script; it is kept nowhere else."""
+    """``token``: the secret for the page's script; the daemon keeps only its hash."""
 
     token: str = field(repr=False)
     session: Session
 
 
 class Sessions:
-    """``clock``: seconds that only grow. ``random``: that many bytes that cannot be guessed."""
+    """``clock``: monotonic seconds. ``random``: that many cryptographically random bytes."""
 
     def __init__(
         self, clock: Callable[[], float], random: Callable[[int], bytes] = secrets.token_bytes
@@ -59,14 +59,14 @@ class Sessions:
         self._clock = clock
         self._random = random
         self._sessions: dict[bytes, Session] = {}
-        # Until when, by the code's hash.
+        # The expiry by the code's hash.
         self._entries: dict[bytes, float] = {}
         self._wrong = 0
 
     # --- entering -------------------------------------------------------------------------------------------
 
     def entry(self) -> str:
-        """A code that is good once, for ``ENTRY_SECONDS``. The oldest of too many is void."""
+        """A code valid once, for ``ENTRY_SECONDS``. Above ``MAX_ENTRIES`` the oldest becomes void."""
         self._forget_old_entries()
         while len(self._entries) >= MAX_ENTRIES:
             del self._entries[next(iter(self._entries))]
@@ -77,14 +77,14 @@ class Sessions:
         return f"{code[:5]}-{code[5:]}"
 
     def enter(self, code: str) -> Entered:
-        """Raises EntryRefused, in the same words for a code that is wrong, over or used: too many wrong ones
-        void those that are open.
+        """Raises EntryRefused, in the same words for a wrong, expired or used code. ``MAX_WRONG`` wrong codes
+        void all open ones.
         """
         self._forget_old_entries()
         found = self._entries.pop(_hash(code.upper().translate(_READ_AS)), None)
         if found is None:
             self._count_wrong()
-            raise EntryRefused("this code is not good, or not any more")
+            raise EntryRefused("this code is wrong, expired or already used")
         return self._begin()
 
     def _count_wrong(self) -> None:
@@ -109,16 +109,14 @@ class Sessions:
     # --- for the gate ---------------------------------------------------------------------------------------
 
     def find(self, token: str, *, by_itself: bool = False) -> Session | None:
-        """A person is there: the session's idle time begins anew. ``by_itself``: the page's script
-        asks, as it does with no person there.
-        """
+        """Restarts the session's idle time, unless ``by_itself``: the page's script polls without a person."""
         session = self._standing(token)
         if session is not None and not by_itself:
             session.seen = self._clock()
         return session
 
     def stands(self, token: str) -> bool:
-        """An open stream of events is no person: asking this does not make the session last."""
+        """For an open event stream: asking does not restart the idle time."""
         return self._standing(token) is not None
 
     def leave(self, session: Session) -> None:

@@ -1,1 +1,1 @@
-"""What a person looks at: HTML rendered here, behind the same port as the interface for programs (ADR 20)."""
+"""The page for a person: HTML rendered by the daemon, on the same port as the API (ADR 20)."""

@@ -1,4 +1,4 @@
-"""A proposal for a device without a cable: its codes and its file, and what the device made of them."""
+"""A proposal for an air-gapped device: its QR codes and file, and the device's answer."""
 
 import asyncio
 import base64
@@ -11,9 +11,9 @@ from signerd.errors import AnswerRefused, InvalidRequest
 from signerd.loopback.page.rendering import PageRequest, Row, answer, render
 from signerd.shapes.calls import MAX_PSBT_TEXT
 
-# A code of version 15: on a screen of 360 pixels a module has more than three.
+# A QR code of version 15: more than three pixels per module on a screen of 360 pixels.
 CHARACTERS = 758
-# Half a minute of codes; who has more takes the file.
+# Half a minute of codes; a larger PSBT goes by file.
 MOST_FRAMES = 120
 APPROVED = frozenset({"waiting-for-device", "exported"})
 
@@ -36,13 +36,13 @@ async def export(asked: PageRequest) -> Response:
     if series not in {"bbqr", "ur"}:
         raise InvalidRequest("series: choose one of the two kinds of codes")
     given = await asked.service.airgap.export(psbt_id, asked.caller)
-    # Seconds of work where the codes are many; the daemon's loop goes on meanwhile.
+    # Many codes take seconds to draw, so not on the event loop.
     frames = await asyncio.to_thread(pictures, base64.b64decode(given.psbt), series, psbt=True)
     return answer(render("proposals/exported.html", given=given, frames=frames))
 
 
 def pictures(data: bytes, series: str, *, psbt: bool = False) -> tuple[str, ...]:
-    """A series of codes as addresses that hold them; none where they would be too many."""
+    """A series of QR codes as data URLs; none where they would be too many."""
     from firmware_bridge.airgap import Content, Series, TooMuchForCodes, draw, series_of, version_of
 
     try:

@@ -1,7 +1,6 @@
-"""Registering the keys of a device without a cable: its keys, and the challenge that it signs.
+"""Registering the keys of an air-gapped device: its keys, and the challenge that it signs.
 
-Nothing is remembered between the steps: each form brings all that it is about, and the digest of what was
-shown.
+No state is kept between the steps: each form carries the keys and the digest of what was shown.
 """
 
 from base64 import b64encode
@@ -17,7 +16,7 @@ from signerd.loopback.page.rendering import PageRequest, Row, render, shaped
 from signerd.loopback.page.rendering import answer as html
 
 REGISTER = "/airgap/register"
-# As ``shapes.AirgapKeysRequest`` and ``shapes.AirgapRegisterRequest`` have it.
+# The limits of ``shapes.AirgapKeysRequest`` and ``shapes.AirgapRegisterRequest``.
 MOST = {"export": 16_384, "signature": 4_096}
 
 
@@ -44,7 +43,7 @@ async def register(asked: PageRequest) -> Response:
 
 
 async def preview(asked: PageRequest) -> Response:
-    """Nothing is sent anywhere."""
+    """Sends nothing to the platform."""
     said = shaped(shapes.AirgapKeysRequest, exports=_exports(await asked.fields()))
     found = await asked.service.airgap_setup.preview(said.exports)
     context = await _context(asked)
@@ -70,7 +69,7 @@ async def challenge(asked: PageRequest) -> Response:
 
 
 def _code(found: shapes.AirgapChallenge) -> str:
-    """As Jade, SeedSigner, Krux and Specter-DIY read a message to sign."""
+    """The QR code of a message to sign, as Jade, SeedSigner, Krux and Specter-DIY read it."""
     from firmware_bridge.airgap import draw
 
     return as_address(draw(f"signmessage {found.path} ascii:{found.challenge}"))

@@ -1,4 +1,4 @@
-"""The devices: what each needs before it works, and what can be done with it by hand."""
+"""The devices: their states, unlocking, registering, and the operations the person starts by hand."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,28 +20,28 @@ from signerd.shapes import DeviceView, UnlockStep
 STATES: Mapping[str, str] = MappingProxyType(
     {
         "present": "connected, not reached yet",
-        "probing": "being asked who it is",
+        "probing": "being identified",
         "locked": "locked",
         "wrong-app": "another app is open on it",
-        "needs-passphrase": "wants its passphrase",
+        "needs-passphrase": "needs its passphrase",
         "ready": "ready",
-        "busy": "at work",
-        "no-permission": "not ours to open",
+        "busy": "busy",
+        "no-permission": "no permission to open it",
         "unsupported": "cannot be used",
     }
 )
-# How a card is marked, where it is neither ready nor waiting for something ordinary.
+# The tone of a card; any other state is "over".
 TONES: Mapping[str, str] = MappingProxyType(
     {"ready": "waits", "busy": "goes", "no-permission": "stopped", "unsupported": "stopped"}
 )
-# What is unlocked at the computer; where a make cannot, it says so when it is tried.
+# States in which unlocking at the computer is offered; a model that cannot says so when tried.
 UNLOCKABLE = frozenset({"locked", "needs-passphrase"})
 DEVICES = Live("devices", "devices/list.html", "/parts/devices")
 
 
 @dataclass(frozen=True)
 class Card:
-    """``ours``: it holds the registered key; None where none is registered, or whose it is not known yet."""
+    """``ours``: it holds the registered key; None while no key is registered or its fingerprint is unknown."""
 
     view: DeviceView
     name: str
@@ -73,12 +73,12 @@ async def cards(asked: PageRequest) -> tuple[Card, ...]:
 
 
 async def one(asked: PageRequest) -> Card:
-    """The one that the path names. Raises NoSuchDevice."""
+    """The device that the path names. Raises NoSuchDevice."""
     device_id = asked.path_id("device_id")
     for found in await cards(asked):
         if found.view.id == device_id:
             return found
-    raise NoSuchDevice("this device is not connected", hint="Connect it again, and look at the devices.")
+    raise NoSuchDevice("this device is not connected", hint="Connect it again.")
 
 
 async def devices(asked: PageRequest) -> Response:
@@ -102,7 +102,7 @@ async def cancel(asked: PageRequest) -> Response:
 
 
 async def another_address(asked: PageRequest) -> Response:
-    """From a page where one is shown: on the device that holds the registered keys. Raises NoSuchDevice,
+    """The device that holds the registered keys shows another address than the page's. Raises NoSuchDevice,
     AddressNotShown.
     """
     registered = (await asked.service.status()).fingerprint
@@ -113,7 +113,7 @@ async def another_address(asked: PageRequest) -> Response:
     raise NoSuchDevice("your device is not connected", hint="Connect it again, and have it show the address.")
 
 
-# The places of the matrix as they stand on the device, the top row first; what a screen reader says of each.
+# The cells of the PIN matrix as on the device, top row first, with their names for a screen reader.
 PLACES = (
     ("7", "top left"),
     ("8", "top middle"),
@@ -137,7 +137,7 @@ def _part(device_id: str) -> Live:
 async def _unlocking_context(
     asked: PageRequest, card: Card, step: UnlockStep | None = None
 ) -> dict[str, Any]:
-    """``step`` None: as it stands."""
+    """``step`` None: the current one."""
     failed: DeviceFailed | None = None
     if step is None:
         try:
@@ -170,7 +170,7 @@ async def start(asked: PageRequest) -> Response:
 
 
 async def answer(asked: PageRequest) -> Response:
-    """One use of what was typed; the form that asked for it is gone with the answer to this."""
+    """What was typed is used once; the response replaces its form."""
     fields = await asked.fields()
     given = None if fields.ticked("leave") else _typed(fields)
     body = shaped(shapes.QuestionAnswer, answer=given)
@@ -179,13 +179,13 @@ async def answer(asked: PageRequest) -> Response:
 
 
 async def _stepped(asked: PageRequest, step: UnlockStep) -> Response:
-    """The device as it is after the step."""
+    """The device's state after the step."""
     card = await one(asked)
     return asked.part(_part(card.view.id), **await _unlocking_context(asked, card, step))
 
 
 def _typed(fields: Fields) -> str:
-    """Raises InvalidRequest: nothing was sent to the device, and no try was lost."""
+    """Raises InvalidRequest before anything is sent to the device, so that no attempt is lost."""
     text, kind = fields.one("answer"), fields.one("kind")
     if kind == "pin" and not (text.isascii() and text.isdecimal() and "0" not in text):
         raise InvalidRequest(NO_PLACES, hint="Press the places, or type them on the number pad.")
@@ -214,7 +214,7 @@ async def register(asked: PageRequest) -> Response:
 
 
 async def preview(asked: PageRequest) -> Response:
-    """The keys as the device gives them now. Nothing is sent anywhere."""
+    """The keys as the device gives them now. Sends nothing to the platform."""
     card = await one(asked)
     found = await asked.service.preview_registration(card.view.id)
     context = await _registration_context(asked, card)

@@ -1,4 +1,4 @@
-"""How the page is entered, and its place in the application: it is imported when a browser first opens it."""
+"""Entering and leaving the page, and its mount, which imports the page when a browser first opens it."""
 
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from signerd.loopback.access.headers import SCOPE_KEY, SESSION_KEY
 from signerd.loopback.access.sessions import Sessions
 from signerd.problems import problem, status_of
 
-# Under this subject the feed tells that a browser entered.
+# The feed's subject of the note that a browser entered.
 SUBJECT = "page"
 ENTERED = "The page was entered."
 FORM = "application/x-www-form-urlencoded"
@@ -25,8 +25,8 @@ FORM = "application/x-www-form-urlencoded"
 MAX_FORM_BYTES = 1024
 MAX_FIELDS = 4
 
-# Its script puts the secret into the storage of this origin, port included, and goes on to the page in the
-# place of this answer.
+# Its script stores the secret for this origin, which includes the port, and replaces this document by the
+# page.
 ONWARD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>signerd</title>
 <script src="/static/enter.js" defer></script></head>
@@ -36,8 +36,8 @@ no data for it: allow both for this address, and run <code>signerd open</code> a
 
 
 async def enter(request: Request) -> Response:
-    """What the gate of the port lets through as a stranger; the private socket has no browsers. Raises
-    NoSuchRoute, RequestTooLarge, InvalidRequest.
+    """For a stranger on the port; the private socket has no browsers. Raises NoSuchRoute, RequestTooLarge,
+    InvalidRequest.
     """
     if request.app.state.service.page_address.port is None or _kind(request) is not Kind.STRANGER:
         raise NoSuchRoute("the page is entered in a browser")
@@ -55,7 +55,7 @@ async def leave(request: Request) -> Response:
     if _kind(request) is not Kind.PAGE or session is None:
         raise NotPaired("there is no session of the page to leave")
     _sessions(request).leave(session)
-    # htmx goes there; the page that the person may not see any more forgets the secret.
+    # htmx loads "/", whose script forgets the secret once it is refused.
     return Response(headers={"HX-Redirect": "/"})
 
 
@@ -84,10 +84,10 @@ async def _code(request: Request) -> str:
 
 
 def _refused(error: EntryRefused) -> Response:
-    # The templates' engine is imported when it is first needed.
+    # The template engine is imported at first use.
     from signerd.loopback.page import rendering
 
-    # With the form: a slip of the hand is typed again while the code is good.
+    # With the form, so that a mistyped code can be typed again.
     html = rendering.render("enter.html", problem=problem(error))
     return rendering.answer(html, HTTPStatus(status_of(error)))
 
@@ -102,9 +102,7 @@ _PROGRAMS = frozenset({Kind.TERMINAL, Kind.APP})
 
 
 class PageMount(Mount):
-    """A route for the end of the table. A program never meets it: ``/v1`` is the interface's, and a terminal
-    has no eyes for HTML.
-    """
+    """The last route of the table. Programs never match it, nor does any path of the API under ``/v1``."""
 
     def __init__(self, service: Daemon) -> None:
         super().__init__("", app=_LatePage(service))
@@ -118,9 +116,7 @@ class PageMount(Mount):
 
 
 class _LatePage:
-    """Most daemons run for weeks with no browser at their page: the templates' engine costs them nothing
-    until then.
-    """
+    """Imports the page at its first request: most daemons run for weeks without a browser."""
 
     def __init__(self, service: Daemon) -> None:
         self._service = service

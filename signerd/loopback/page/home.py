@@ -1,6 +1,4 @@
-"""The proposals that wait; and what is said about a device, a vault or a registration while the person is
-busy with it, as a part of a page that keeps itself fresh.
-"""
+"""The list of proposals; and the live part with messages about one device, vault or registration."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +12,13 @@ from signerd.errors import InvalidRequest
 from signerd.loopback.page.rendering import NOTES, PageRequest, Row
 from signerd.shapes import ProposalLine
 
-# Of those that came to an end the newest are of interest here; History has all of them.
+# Only the newest ended proposals are listed; History has all of them.
 MOST_ENDED = 100
 
 
 @dataclass(frozen=True)
 class Listed:
-    """The proposals by what they need. ``more``: how many of the ended ones are not shown."""
+    """The proposals by what they need. ``more``: how many ended ones are not listed."""
 
     waiting: tuple[ProposalLine, ...]
     stopped: tuple[ProposalLine, ...]
@@ -30,7 +28,7 @@ class Listed:
 
 
 def listed(lines: tuple[ProposalLine, ...]) -> Listed:
-    """``lines`` in the order in which they came; the newest stand first."""
+    """``lines``: in the order of arrival. The newest are listed first."""
     newest = lines[::-1]
     waiting = tuple(line for line in newest if line.state in ASKED)
     stopped = tuple(line for line in newest if line.state in {"refused", "quarantined"})
@@ -78,10 +76,10 @@ ROWS = (
 )
 
 
-# Of the newest lines, as many as tell what one operation did from its first prompt on.
+# The newest lines shown: enough for one operation from its first prompt on.
 MOST_LINES = 8
 SAID = frozenset({"progress", "info", "attention", "alarm", "question"})
-# A position has fewer figures than this: the interface's own bound.
+# A position has fewer digits than this, the API's own bound.
 _MOST_FIGURES = 19
 
 
@@ -92,9 +90,7 @@ class Words:
 
 
 def said_part(subject: str, after: int) -> Live:
-    """``after``: the number of the feed's last line when the page was made: what came before is of another
-    visit.
-    """
+    """``after``: the number of the feed's last line when the page was made; earlier lines are not shown."""
     return Live("said", "parts/said.html", f"/said/{subject}?after={after}")
 
 
@@ -104,7 +100,7 @@ def said_words(asked: PageRequest, subject: str, after: int) -> tuple[Words, ...
 
 
 def saying(asked: PageRequest, subject: str) -> dict[str, Any]:
-    """What a page needs that has the part in it."""
+    """The context of a page that contains this part."""
     after = asked.service.feed.last
     return {
         "said_part": said_part(subject, after),
@@ -116,7 +112,7 @@ def saying(asked: PageRequest, subject: str) -> dict[str, Any]:
 async def said(asked: PageRequest) -> Response:
     subject, after = asked.path_id("subject"), asked.query("after")
     if not (after.isdecimal() and after.isascii() and len(after) < _MOST_FIGURES):
-        raise InvalidRequest("after: this is no position")
+        raise InvalidRequest("after: this is not a position")
     return asked.part(said_part(subject, int(after)), said=said_words(asked, subject, int(after)))
 
 

@@ -1,4 +1,4 @@
-"""The picture of a proposal: what its transaction spends and pays, as this machine read it."""
+"""The diagram of a proposal: what its transaction spends and pays, as this machine parsed it."""
 
 from custody.pages.flow import Flow, Picture, address_lines, draw
 from signerd.core.text import count, place_words
@@ -6,7 +6,7 @@ from signerd.shapes import MoneyView
 
 
 def picture_of(money: MoneyView, *, whose: str) -> Picture:
-    """``whose``: to whom change comes back, in words."""
+    """``whose``: the owner of the change, in words."""
     coins = [Flow("coin", coin.amount_sats, f"Coin {n}") for n, coin in enumerate(money.coins, start=1)]
     return draw(coins, _outputs(money, whose))
 

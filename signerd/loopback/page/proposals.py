@@ -1,4 +1,4 @@
-"""What the page shows of one proposal: the interface's view in the order in which a person decides."""
+"""The page of one proposal: the API's view, in the order in which a person decides."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from signerd.loopback.page.rendering import PageRequest, Row, shaped
 from signerd.shapes import CheckView, MoneyView, ProposalLine, ProposalView
 
 AT_THE_DEVICE = frozenset({"waiting-for-device", "exported", "signing", "verifying"})
-# From the yes to the chain, as four steps, each with the states that it stands for while it lasts.
+# The steps from the decision to the confirmation, each with its states.
 STEPS = (
     ("Your decision", frozenset({"received", "inspected", "waiting-for-person", "interrupted"})),
     ("Your device signs", AT_THE_DEVICE),
@@ -36,7 +36,7 @@ PROOF_STEPS = (
     ("The proof is complete", frozenset({"confirmed"})),
 )
 
-# What a program brought goes back to that program, and the platform is not told of it.
+# A program collects its imported PSBT itself; the platform does not know it.
 BROUGHT_STEPS = (
     *STEPS[:2],
     ("Signed, and ready for the program that imported it", frozenset({"signed", "handed-over"})),
@@ -45,7 +45,7 @@ BROUGHT_STEPS = (
 
 @dataclass(frozen=True)
 class Stage:
-    """``place``: done, now or later."""
+    """``place``: "done", "now" or "later"."""
 
     words: str
     place: str
@@ -53,7 +53,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Share:
-    """A row of the table beside the picture. ``per_mille``: its part of all that is spent, for its bar."""
+    """A row of the table beside the diagram. ``per_mille``: its share of the inputs, for its bar."""
 
     kind: str
     title: str
@@ -68,9 +68,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Shown:
-    """``view`` with what the template needs beside it. ``decidable``: the person is asked, and
-    may say yes.
-    """
+    """``view`` prepared for the template. ``decidable``: the person is asked and may approve."""
 
     view: ProposalView
     whose: str
@@ -142,7 +140,7 @@ def shares(money: MoneyView, whose: str) -> tuple[Share, ...]:
 
 
 def stages(state: str, *, brought: bool = False, proof: bool = False) -> tuple[Stage, ...]:
-    """Nothing for a proposal that left these steps, or never took them: its state says it all."""
+    """Empty for a state outside these steps."""
     steps = BROUGHT_STEPS if brought else PROOF_STEPS if proof else STEPS
     at = next((n for n, (_words, states) in enumerate(steps) if state in states), None)
     if at is None:
@@ -155,9 +153,9 @@ def stages(state: str, *, brought: bool = False, proof: bool = False) -> tuple[S
 
 
 def status_line(view: ProposalLine, lines: Sequence[Line]) -> str:
-    """The one sentence below the state: what the device is at, or else why the proposal stands there.
+    """The sentence below the state: the device's progress, or else the reason for the state.
 
-    ``lines``: the feed's about it, oldest first. What was said in an earlier state is over.
+    ``lines``: the feed's lines about the proposal, oldest first. Those of an earlier state are skipped.
     """
     if view.state in {"signing", "verifying"}:
         after = max((n for n, line in enumerate(lines, 1) if line.kind == "state"), default=0)
@@ -172,13 +170,13 @@ def _standing_part(psbt_id: str) -> Live:
 
 
 def _review_part(view: ProposalView, *, changed: bool = False) -> Live:
-    """It bears the digest of what it shows, so that the next look knows whether that is another one (S24)."""
+    """Its path carries the digest of what it shows, so that the next refresh detects a change (S24)."""
     path = f"/proposals/{view.psbt_id}/review?shown={view.digest}{'&changed=1' if changed else ''}"
     return Live("review", "proposals/review.html", path)
 
 
 def _parts(asked: PageRequest, view: ProposalView, *, changed: bool = False) -> dict[str, Any]:
-    """All that the two parts of the page need."""
+    """The context of both parts of the page."""
     lines = asked.service.feed.since(0, view.psbt_id)
     return {
         "shown": shown(view),
@@ -207,7 +205,7 @@ async def review(asked: PageRequest) -> Response:
 
 
 async def approve(asked: PageRequest) -> Response:
-    """Bound to the digest that the page showed; sent twice, it is the one approval."""
+    """Bound to the digest that the page showed. Sent twice, it approves once."""
     psbt_id, fields = asked.path_id("psbt_id"), await asked.fields()
     said = shaped(
         shapes.ApproveRequest, digest=fields.one("digest"), acknowledged=fields.every("acknowledged")
@@ -241,7 +239,7 @@ async def _decided(asked: PageRequest, psbt_id: str) -> Response:
 
 
 def _changed(asked: PageRequest, view: ProposalView) -> Response:
-    """What it is now, in the place of what was looked at; nothing was approved."""
+    """The review as it is now replaces the one that was shown; nothing was approved."""
     context = _parts(asked, view, changed=True)
     html, _mark = rendering.live_part(_review_part(view, changed=True), context)
     headers = {"HX-Retarget": "#review", "HX-Reswap": "outerHTML"}

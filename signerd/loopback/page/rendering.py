@@ -1,7 +1,6 @@
-"""One request of the page and its answer: what the form says, templates to HTML with one policy, errors where
-they happened, and the files beside the HTML.
+"""A page request and its response: reading forms, rendering templates, errors in place, and static files.
 
-Escaping is always on, and nothing undefined passes. Files come from a fixed list: no path of a request
+Escaping is always on, and an undefined variable is an error. Files come from a fixed list: no path of a request
 reaches the file system.
 """
 
@@ -48,9 +47,9 @@ def answer(
     return Response(html, status, {**HEADERS, **headers}, HTML)
 
 
-# What the status tells, on every page.
+# The notes of the daemon's status, on every page.
 NOTES = Live("notes", "parts/notes.html", "/parts/notes")
-# The longest form of ours names each of fewer than twenty checks.
+# The longest form names fewer than twenty checks.
 MAX_FIELDS = 100
 
 _Shape = TypeVar("_Shape", bound=shapes.Request)
@@ -59,7 +58,7 @@ _ID: TypeAdapter[str] = TypeAdapter(shapes.Id)
 
 @dataclass(frozen=True)
 class PageRequest:
-    """``service``: the port behind the page."""
+    """A request with the daemon that answers it."""
 
     request: Request
     service: Daemon
@@ -75,14 +74,14 @@ class PageRequest:
         return self.request.query_params.get(name, "")
 
     def path_id(self, name: str) -> str:
-        """Raises InvalidRequest for what no id can be."""
+        """Raises InvalidRequest for what is not an id."""
         try:
             return _ID.validate_python(self.request.path_params[name])
         except ValidationError:
-            raise InvalidRequest(f"{name}: this is no id") from None
+            raise InvalidRequest(f"{name}: this is not an id") from None
 
     async def fields(self) -> Fields:
-        """Raises InvalidRequest for a body that is no form."""
+        """Raises InvalidRequest for a body that is not a form."""
         kind = self.request.headers.get("content-type", "")
         if not kind.lower().startswith(FORM):
             raise InvalidRequest("the page takes its own forms alone")
@@ -99,9 +98,9 @@ class PageRequest:
         return answer(render(template, **frame, **context), status)
 
     def part(self, live: Live, *others: Live, **context: object) -> Response:
-        """A part that the browser asks for when something happened: no content where it shows that already.
+        """A live part, which the browser requests after an event: no content where it shows that already.
 
-        ``others`` come along where a form changed more than its own part.
+        ``others``: further parts that the same form changed.
         """
         html, mark = live_part(live, context)
         if mark == self.query("seen"):
@@ -111,9 +110,7 @@ class PageRequest:
 
 
 def shaped(kind: type[_Shape], **values: object) -> _Shape:
-    """What a form says as the interface's own shape. Raises InvalidRequest, which never repeats what was sent
-    (L10).
-    """
+    """The form's values as a shape of the API. Raises InvalidRequest, which never repeats a value (L10)."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:
@@ -127,9 +124,7 @@ Endpoint = Callable[[PageRequest], Awaitable[Response]]
 
 @dataclass(frozen=True)
 class Row:
-    """``needs`` PERSON: only a session of the page gets in. Paths hold ids in braces, as the interface's do.
-    ``camera``: its document may ask the person for the camera.
-    """
+    """A route of the page. ``needs`` PERSON: a page session. ``camera``: its document may use the camera."""
 
     method: str
     path: str
@@ -138,11 +133,11 @@ class Row:
     camera: bool = False
 
 
-# htmx says so of its own requests.
+# The header of every htmx request.
 FRAGMENT = "hx-request"
-# In the form that was sent, where its template keeps a place for it.
+# Into the submitted form, at its template's place for an error.
 IN_PLACE = {"HX-Retarget": "find .problem", "HX-Reswap": "innerHTML"}
-# A part that could not be had stays as it is: what it shows is still what was true.
+# A part that failed to refresh keeps what it shows.
 LEFT = {"HX-Reswap": "none"}
 ENTER_AGAIN = "Open it again: `signerd open`"
 
@@ -157,23 +152,23 @@ async def problem_answer(asked: PageRequest, error: SignerdError) -> Response:
     missing = status_of(error) == HTTPStatus.NOT_FOUND
     context = {"problem": told, "title": "Not found" if missing else "This cannot be shown now", "here": ""}
     if asked.caller.kind is Kind.PAGE:
-        # The frame needs the daemon's status: where that fails too, the words stand alone.
+        # The frame needs the daemon's status; where that fails too, the problem is shown without it.
         with contextlib.suppress(SignerdError):
             return await asked.page("problem_page.html", status=status_of(error), **context)
     return answer(render("problem_bare.html", **context), status_of(error))
 
 
 def _enter(asked: PageRequest, error: SignerdError) -> Response:
-    """Nothing of the daemon stands on it: not even which network it is for."""
+    """Shows nothing of the daemon, not even its network."""
     if FRAGMENT in asked.request.headers:
         headers = LEFT if asked.request.method == "GET" else IN_PLACE
-        told = problem(NotPaired("this page is not open any more, and nothing was done", hint=ENTER_AGAIN))
+        told = problem(NotPaired("this page's session has ended, and nothing was done", hint=ENTER_AGAIN))
         return answer(render("problem.html", problem=told), status_of(error), headers)
     return answer(render("enter.html", problem=None), status_of(error))
 
 
 STATIC = Path(__file__).parent / "static"
-# By their names the two of "qr" ask for each other.
+# The two of "qr" import each other by these names.
 ASSETS = Assets(STATIC, ("enter.js", "page.js", "camera.js", "qr/decode.js", "qr/index.js"))
 
 

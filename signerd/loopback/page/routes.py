@@ -1,6 +1,4 @@
-"""The page's application over its table: who may not see it is told how to enter, an error stands where it
-happened.
-"""
+"""The page's application: its routes, and the answers to a caller without a session and to errors."""
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -71,19 +69,19 @@ def _route(row: Row, service: Daemon) -> Route:
         except SignerdError as error:
             response = await problem_answer(asked, error)
         if row.camera:
-            # Of the answer to a stranger too: that one's document is the page's, once the script has asked
-            # again with the session.
+            # Also for a stranger: that document becomes the page's once its script has repeated the request
+            # with the session.
             response.headers["Permissions-Policy"] = CAMERA_PERMISSION
         return response
 
     made = Route(row.path, call, methods=[row.method])
-    # Starlette adds HEAD to every GET; the table does not have it.
+    # Starlette adds HEAD to every GET.
     made.methods = {row.method}
     return made
 
 
 def _let_in(caller: Caller, needs: Right) -> None:
-    """A page is for a browser: a terminal has commands of its own, and needs no session."""
+    """Raises NotPaired for every caller but a page session, NotAllowed. The terminal has its own commands."""
     if needs is not Right.ANYONE and caller.kind is not Kind.PAGE:
         raise NotPaired("this page is open to the person at this machine alone")
     caller.require(needs)
@@ -94,8 +92,7 @@ def _not_served(service: Daemon) -> _Handler:
         assert isinstance(error, HTTPException)
         asked = PageRequest(request, service)
         if asked.caller.kind is not Kind.PAGE:
-            # A window that goes to an address sends no session: the page asks again with it, and is told
-            # then.
+            # A navigation carries no session; the script repeats the request with it, and gets the 404 then.
             told: SignerdError = NotPaired("this page is open to the person at this machine alone")
         elif error.status_code in _NOT_IN_THE_TABLE:
             told = NoSuchRoute("there is no such page", hint="Go back to the proposals.")
@@ -107,7 +104,7 @@ def _not_served(service: Daemon) -> _Handler:
 
 
 def _unknown(service: Daemon) -> _Handler:
-    """A bug. Starlette raises it again after this answer, so that the log has it whole."""
+    """A bug. Starlette raises it again after this response, so that it is logged with its traceback."""
 
     async def handle(request: Request, _error: Exception) -> Response:
         bug = DaemonFailed("the daemon met an error that it has no name for")

@@ -1,5 +1,5 @@
-"""What the camera of a page reads: the texts of a device's codes are brought singly and put together here.
-The whole comes back as the text that a form of the page takes. The form judges it, as what a person pastes.
+"""Scanning with the page's camera: it sends the text of each QR code, and the series is assembled here. The
+result is returned as text for a form of the page, which validates it like pasted text.
 """
 
 import secrets
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from firmware_bridge.airgap import Scanner, Transfer
 
 SCANS: Final = "/scans"
-# Each holds two megabytes at most; a person has one camera before one screen.
+# Each holds two megabytes at most; a person uses one camera at a time.
 MOST_SCANS: Final = 4
 # Twice the longest series at four codes a second.
 SCAN_SECONDS: Final = 600.0
@@ -34,14 +34,14 @@ class _Scan:
 
 
 class Scans:
-    """Those that are not whole yet, by ids that nothing else knows: two tabs are not mixed up."""
+    """The unfinished scans by random ids, so that two tabs do not mix theirs."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._found: dict[str, _Scan] = {}
 
     def of(self, scan_id: str, kind: str) -> tuple[str, "Scanner"]:
-        """The one of this id, or a new one, where it is over or of another kind; with its id."""
+        """The scan of this id, or a new one where it has expired or is of another kind; with its id."""
         from firmware_bridge.airgap import Content, Scanner
 
         known = self._found.get(scan_id)
@@ -60,16 +60,13 @@ class Scans:
 
 
 async def scan(asked: PageRequest) -> Response:
-    """One text more. A code of something else is told, and changes nothing: a camera sees what lies about.
-
-    Raises InvalidRequest.
-    """
+    """Add one text. An unrelated code is reported and changes nothing. Raises InvalidRequest."""
     from firmware_bridge.errors import BridgeError
 
     fields, scans = await asked.fields(), asked.request.app.state.scans
     kind, text = fields.one("kind"), fields.one("text")
     if kind not in KINDS:
-        raise InvalidRequest("kind: a PSBT is read, or text")
+        raise InvalidRequest("kind: must be 'psbt' or 'text'")
     scan_id, scanner = scans.of(fields.one("scan"), kind)
     told: dict[str, object] = {"scan": scan_id}
     try:
@@ -84,7 +81,7 @@ async def scan(asked: PageRequest) -> Response:
 
 
 def _text_of(found: "Transfer", kind: str) -> str:
-    """As a form takes it. Raises BridgeError."""
+    """As the form takes it. Raises BridgeError."""
     from firmware_bridge.airgap import Unreadable
     from firmware_bridge.airgap.handoff import decode_psbt
 
@@ -93,7 +90,7 @@ def _text_of(found: "Transfer", kind: str) -> str:
     try:
         return found.data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise Unreadable("This is no text, and neither keys nor a signature.") from None
+        raise Unreadable("This is not text, and so neither keys nor a signature.") from None
 
 
 ROWS = (Row("POST", SCANS, scan),)

@@ -1,6 +1,4 @@
-"""The settings, the account and the log of decisions; paired apps: which ask to be let in, what each may do,
-ending it.
-"""
+"""The settings, the account, the history, and the apps: pairing requests, paired apps and origins."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -21,7 +19,7 @@ from signerd.shapes.account import MAX_DAYS
 from signerd.shapes.calls import DAYS
 
 ACCOUNT = Live("account", "settings/account.html", "/settings/account")
-# The same part while a code is waited for.
+# The same part while it waits for a one-time code.
 CODE = Live("account", "settings/account.html", "/settings/account?code=1")
 
 
@@ -46,12 +44,13 @@ async def edit(asked: PageRequest) -> Response:
     )
 
 
-# What a form may carry past the guard (64 KiB, and what is no letter or figure costs three bytes there).
+# What fits into a form within the guard's 64 KiB, where a character that is no letter or digit takes three
+# bytes.
 MAX_SETTINGS_TEXT = 20_000
 
 
 def _edited(fields: Fields) -> tuple[str, str, str]:
-    """The file's name, the text, the digest of what was changed. Raises InvalidRequest."""
+    """The file's name, the new text, the digest of the old one. Raises InvalidRequest."""
     text = fields.one("text")
     if len(text) > MAX_SETTINGS_TEXT:
         raise InvalidRequest(
@@ -62,15 +61,15 @@ def _edited(fields: Fields) -> tuple[str, str, str]:
 
 @contextlib.contextmanager
 def _mistakes_of_the_form() -> Iterator[None]:
-    """What stops a daemon from starting is here a slip in what was typed. Raises InvalidRequest."""
+    """Turns the errors of a faulty file, which stop a starting daemon, into InvalidRequest."""
     try:
         yield
     except (ConfigInvalid, RulesInvalid) as error:
-        raise InvalidRequest(str(error), hint="Nothing was written. Correct it and look again.") from error
+        raise InvalidRequest(str(error), hint="Nothing was written. Correct it and try again.") from error
 
 
 async def preview_edit(asked: PageRequest) -> Response:
-    """The same reading as at the start; a mistake is told with its line, and nothing is written."""
+    """Parses the text as at start-up. An error names its line; nothing is written."""
     name, text, digest = _edited(await asked.fields())
     with _mistakes_of_the_form():
         change = asked.service.editing.preview(name, text, digest)
@@ -90,7 +89,7 @@ async def save_edit(asked: PageRequest) -> Response:
 async def account(asked: PageRequest) -> Response:
     status = await asked.service.status()
     if asked.query("code") and not status.signed_in:
-        # A code is being typed: only that it is over is news.
+        # Leaves the form for the code as it is.
         return rendering.answer("", HTTPStatus.NO_CONTENT)
     return asked.part(ACCOUNT, status=status, code_for=None)
 
@@ -123,12 +122,12 @@ async def help_page(asked: PageRequest) -> Response:
     return await asked.page("help.html", title="Help", here="/help")
 
 
-# As the interface bounds it.
+# The API's bound.
 LONGEST_SEARCH = 200
-# What a kind of entry says, where its own name does not say it.
+# Headings of the entries whose kind does not read well by itself.
 KINDS: Mapping[str, str] = MappingProxyType(
     {
-        "received": "A proposal came",
+        "received": "Proposal received",
         "approved": "Approved",
         "declined": "Declined",
         "judged": "The checks judged it",
@@ -136,31 +135,31 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "device-not-ready": "The device was not ready",
         "signed": "The device signed",
         "submitting": "The signature was sent",
-        "submitted": "The platform took the signature",
+        "submitted": "The platform accepted the signature",
         "undelivered": "The signature was not delivered yet",
-        "kept": "The platform does not take the signature for now",
-        "turned-down": "The platform did not take the signature",
+        "kept": "The platform does not accept the signature for now",
+        "turned-down": "The platform refused the signature",
         "late-answer": "The platform answered after the end",
-        "let-go": "The platform is not asked about it any more",
+        "let-go": "No longer fetched from the platform",
         "interrupted": "It was not signed",
         "altered": "The proposal was altered",
         "approval-lapsed": "The approval lapsed",
         "verify-failed": "What the device returned was not accepted",
-        "restarted": "signerd was started again",
+        "restarted": "signerd was restarted",
         "registered": "Keys were registered",
         "key-revoked": "A key was revoked",
-        "device-screen": "How much a device shows was noted",
+        "device-screen": "What the device's screen shows was recorded",
         "token-proven": "A token was proven by its deployment",
         "pinned": "A vault was pinned",
         "unpinned": "A vault was unpinned",
-        "enrolled": "The device learnt a vault",
+        "enrolled": "A vault was registered on the device",
         "vault-claim": "The platform showed a vault",
-        "vault-changed": "The platform showed a vault otherwise",
-        "address-differs": "An address was not the same on the device",
+        "vault-changed": "The platform showed the vault differently",
+        "address-differs": "The device showed another address",
         "signed-in": "Signed in",
         "signed-out": "Signed out",
-        "origin-let-in": "A web page was let in to ask",
-        "decline-delivered": "The platform was told of the no",
+        "origin-let-in": "A web page was allowed to ask",
+        "decline-delivered": "The platform was told of the rejection",
         "settings-changed": "Settings were changed",
     }
 )
@@ -187,16 +186,16 @@ async def history(asked: PageRequest) -> Response:
 
 
 def _place(text: str) -> int | None:
-    """Raises InvalidRequest for what is no place in the chain."""
+    """Raises InvalidRequest for what is not a position in the chain."""
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise InvalidRequest("before: this is no place in the chain", hint="Go to the newest entries.")
+        raise InvalidRequest("before: this is not a position in the chain", hint="Go to the newest entries.")
     return int(text)
 
 
 async def verdict(asked: PageRequest) -> Response:
-    """Reading the whole chain takes longer than showing a page of it: the browser asks for it by itself."""
+    """A request of its own, because verifying the whole chain takes longer than showing a page of it."""
     report = await asked.service.verify_audit()
     return rendering.answer(rendering.render("parts/verdict.html", report=report))
 
@@ -254,7 +253,7 @@ async def origins(asked: PageRequest) -> Response:
 
 
 async def accept(asked: PageRequest) -> Response:
-    """The code is typed from the app's own window: so the app that asked is the one that the person meant."""
+    """The code is read from the app's window, which shows that the person means the app that asked."""
     pairing_id, fields = asked.path_id("pairing_id"), await asked.fields()
     said = shaped(
         shapes.AcceptRequest,

@@ -1,4 +1,4 @@
-"""From an empty state folder to the first pinned vault: what is done, what is next, and where to do it."""
+"""The set-up, from an empty state folder to the first pinned vault: what is done and what is next."""
 
 from dataclasses import dataclass
 
@@ -16,9 +16,7 @@ STEPS = Live("steps", "setup/steps.html", "/setup/steps")
 
 @dataclass(frozen=True)
 class Progress:
-    """``done``: each step by its name, in the order in which they are taken. ``now``: the first that is not
-    done; None once all are.
-    """
+    """``done``: whether each step is done, in order. ``now``: the first that is not; None once all are."""
 
     done: dict[str, bool]
     cards: tuple[Card, ...]

@@ -1,6 +1,4 @@
-"""Vaults: their figures, pinning; addresses of a pinned vault and of the profile, each shown on the device
-before a payment to it is asked for.
-"""
+"""Vaults: their figures and pinning; and the addresses of a pinned vault and of the profile."""
 
 from asyncio import to_thread
 from base64 import b64encode
@@ -30,7 +28,7 @@ VAULTS = Live("vaults", "vaults/list.html", "/parts/vaults")
 
 @dataclass(frozen=True)
 class Standing:
-    """A vault and what it is, in words."""
+    """A vault with its state in words."""
 
     view: VaultView
     words: str
@@ -49,14 +47,14 @@ def _words(view: VaultView) -> tuple[str, str]:
     if view.changes:
         return "ALARM: the platform has shown another vault", "stopped"
     if view.fault is not None:
-        return ("pinned, and nothing of it is signed" if view.pinned else "cannot be pinned"), "stopped"
+        return ("pinned, but not signed for" if view.pinned else "cannot be pinned"), "stopped"
     if not view.pinned:
         return "not pinned: nothing of it is signed", "goes"
     return "pinned", "waits"
 
 
 async def vault_of(asked: PageRequest) -> VaultView:
-    """The one that the path names. Raises UnknownVault."""
+    """The vault that the path names. Raises UnknownVault."""
     vault_id = asked.path_id("vault_id")
     for found in await asked.service.vaults():
         if found.vault_id == vault_id:
@@ -94,12 +92,12 @@ async def vault(asked: PageRequest) -> Response:
     )
 
 
-# As many as a person looks through; the journal keeps all of them.
+# The journal keeps all of them.
 MOST_PAYMENTS = 50
 
 
 async def _paid(asked: PageRequest, vault_id: str) -> dict[str, Any]:
-    """What was proposed from the vault, as this machine knows it, the newest first."""
+    """The vault's proposals known to this machine, the newest first."""
     found = [line for line in await asked.service.proposals(ended=True) if line.vault_id == vault_id][::-1]
     return {
         "lines": found[:MOST_PAYMENTS],
@@ -114,17 +112,17 @@ async def payments(asked: PageRequest) -> Response:
 
 
 async def balance(asked: PageRequest) -> Response:
-    """The platform is asked, which may take a while: the browser asks for it by itself."""
+    """A request of its own, because the platform may take a while to answer."""
     funds = await asked.service.funds.of_vault(asked.path_id("vault_id"))
     return html(render("vaults/balance.html", funds=funds))
 
 
-# A glance, on the vault's own page.
+# Shown on the vault's own page.
 NEWEST_MOVEMENTS = 5
 
 
 class _Sought(Request):
-    """Which movements, as the form and the links of their page have it."""
+    """The query of the movements page."""
 
     cursor: CursorText | None = None
     since: date | None = None
@@ -167,7 +165,7 @@ async def receive(asked: PageRequest) -> Response:
 
 
 def _picture(address: str) -> str:
-    # What draws codes is needed by few.
+    # Imported at first use: rarely asked for.
     from firmware_bridge.airgap import draw
 
     return f"data:image/svg+xml;base64,{b64encode(draw(address)).decode('ascii')}"
@@ -179,7 +177,7 @@ async def vault_standing(asked: PageRequest) -> Response:
 
 
 async def unpin(asked: PageRequest) -> Response:
-    """By the code under which it was pinned; nothing of it is signed afterwards."""
+    """By its verification code. Nothing of the vault is signed afterwards."""
     fields = await asked.fields()
     said = shaped(shapes.UnpinRequest, code=fields.one("code"))
     left = standing(await asked.service.unpin(asked.path_id("vault_id"), said.code))
@@ -195,8 +193,8 @@ async def tokens(asked: PageRequest) -> Response:
 
 
 async def kit(asked: PageRequest) -> Response:
-    """To be opened from where the browser keeps it: the document has its own policy, and its own style."""
-    # Asked for once in a while, and not kept in memory before.
+    """A download, to be opened as a local file: the document has its own policy and style."""
+    # Imported at first use: rarely asked for.
     from signerd.kit.document import file_name
     from signerd.kit.document import kit as document
 
@@ -208,13 +206,13 @@ async def kit(asked: PageRequest) -> Response:
     return Response(document(pin, journal.now()), headers=headers, media_type=HTML)
 
 
-# What a form may carry past the guard (64 KiB, and "+" and "/" of base64 cost three bytes each there).
+# What fits into a form within the guard's 64 KiB, where "+" and "/" of base64 take three bytes each.
 MAX_TEXT = 40_000
 
 
 def quorum_in(fields: Fields, network: Network) -> BroughtQuorum | None:
-    """None: the platform's record. A vault that was read before comes back as its descriptor; ``network``:
-    this daemon's own.
+    """None: the platform's record. The confirming form sends the vault back as its descriptor. ``network``:
+    the daemon's.
 
     Raises InvalidRequest.
     """
@@ -227,7 +225,7 @@ def quorum_in(fields: Fields, network: Network) -> BroughtQuorum | None:
     if not text.isascii() or not text or len(text) > MAX_TEXT:
         raise InvalidRequest(
             f"paste up to {MAX_TEXT:,} characters of plain text",
-            hint="What is larger, or no text, is given to `signerd pin --from` or `--psbt`.",
+            hint="For a larger or binary file, use `signerd pin --from` or `--psbt`.",
         )
     try:
         vault = (
@@ -236,7 +234,7 @@ def quorum_in(fields: Fields, network: Network) -> BroughtQuorum | None:
             else vault_of_file(text, network)
         )
     except MultisigError as error:
-        raise InvalidRequest(f"this has no vault that can be pinned: {error}", hint=error.hint) from error
+        raise InvalidRequest(f"no vault can be read from this: {error}", hint=error.hint) from error
     return shaped(BroughtQuorum, source=source, descriptor=vault.descriptor)
 
 
@@ -258,7 +256,7 @@ async def _brought(asked: PageRequest, fields: Fields) -> shapes.BroughtQuorum |
 
 
 async def wizard(asked: PageRequest) -> Response:
-    """Raises what keeps the vault from being pinned, before the person compares anything."""
+    """Raises what prevents pinning, before the person compares anything."""
     seen = await vault_of(asked)
     return await asked.page(
         "vaults/pin.html",
@@ -271,9 +269,9 @@ async def wizard(asked: PageRequest) -> Response:
 
 
 async def preview(asked: PageRequest) -> Response:
-    """What the person brought, held against the platform's record: the two must be one vault."""
+    """Compares the imported vault with the platform's record: the two must be equal."""
     context = await _compared(asked, await _brought(asked, await asked.fields()))
-    # The form that brought it is over.
+    # Removes the import form.
     gone = '<div id="from-elsewhere" hx-swap-oob="delete"></div>'
     return html(render("vaults/compare.html", **context) + gone)
 
@@ -331,7 +329,7 @@ COUNT = 10
 
 
 class _Place(Request):
-    """Which page of addresses."""
+    """The query of the addresses page."""
 
     chain: Chain = 0
     start: Index = 0
@@ -355,7 +353,7 @@ async def of_profile(asked: PageRequest) -> Response:
     page = await asked.service.addresses.of_profile(place.chain, place.start, COUNT)
     registered = (await asked.service.status()).fingerprint
     devices = await asked.service.devices()
-    # What is said about showing one of these stands under the device.
+    # The feed's lines about showing one of these have the device as their subject.
     subject = next((one.id for one in devices if one.fingerprint == registered), "profile")
     return await _shown(asked, page, place, "/profile", subject)
 
@@ -363,7 +361,7 @@ async def of_profile(asked: PageRequest) -> Response:
 async def _shown(
     asked: PageRequest, page: AddressPage, place: _Place, base: str, subject: str, fresh: int | None = None
 ) -> Response:
-    """``fresh``: the receive address to be paid to next, where that is known."""
+    """``fresh``: the index of the next unused receive address, where it is known."""
     return await asked.page(
         "vaults/addresses.html",
         title=f"Addresses of {page.name}",

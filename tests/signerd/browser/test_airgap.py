@@ -43,5 +43,5 @@ def test_by_card_and_back(desk, tmp_path):
     page.get_by_label("The file that the device wrote").set_input_files(answer)
     expect(page.get_by_label("or its text")).not_to_be_empty()
     page.get_by_role("button", name="Verify and send").click()
-    expect(page.get_by_role("heading", name="Taken")).to_be_visible()
+    expect(page.get_by_role("heading", name="Accepted")).to_be_visible()
     desk.until_state("p-1", State.SUBMITTED)

@@ -47,7 +47,7 @@ def test_an_animated_answer_is_filmed_and_sent(make_desk, chromium, tmp_path, se
         expect(page.get_by_text("Read whole. Go on below.")).to_be_visible()
         expect(page.locator("video")).to_be_hidden()
         page.get_by_role("button", name="Verify and send").click()
-        expect(page.get_by_role("heading", name="Taken")).to_be_visible()
+        expect(page.get_by_role("heading", name="Accepted")).to_be_visible()
         desk.until_state("p-1", State.SUBMITTED)
         context.close()
 

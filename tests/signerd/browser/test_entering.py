@@ -9,7 +9,7 @@ from signerd.loopback.access.sessions import IDLE_SECONDS, SESSION_SECONDS
 from tests.support.browser import new_code, until_true
 from tests.support.command import signerd
 
-LOST = "signerd was stopped, or this page was left alone too long"
+LOST = "signerd was stopped, or this page was idle too long"
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_person_who_types_the_code_is_in_and_a_wrong_one_is_told(desk):
     expect(page.get_by_role("heading", name="This page is not open here")).to_be_visible()
     page.get_by_label("Code").fill("00000-00000")
     page.get_by_role("button", name="Enter").click()
-    expect(page.get_by_role("alert")).to_contain_text("this code is not good")
+    expect(page.get_by_role("alert")).to_contain_text("this code is wrong")
     # It is typed again where it was typed.
     expect(page.get_by_label("Code")).to_be_focused()
     page.get_by_label("Code").fill(new_code(desk.daemon).lower())
@@ -95,7 +95,7 @@ def test_a_daemon_that_was_started_again_says_so_and_is_entered_anew(desk):
     port = desk.daemon.service.page_address.port
     desk.forgiven = ("console: Failed to load resource: net::ERR_", "console: htmx:")
     desk.stop()
-    expect(page.get_by_text("Not connected to signerd. What stands here may be old.")).to_be_visible()
+    expect(page.get_by_text("Not connected to signerd. What this page shows may be out of date.")).to_be_visible()
     page.get_by_role("button", name="Approve").click()
     expect(page.get_by_text("Not connected to signerd. Nothing was sent.")).to_be_visible()
     desk.start(port)

@@ -65,6 +65,6 @@ async def test_l8_the_page_marks_it_as_the_platform_s_words(daemon):
     async with paged(daemon) as browser:
         answer = await browser.get(f"/vaults/{VAULT_ID}/tokens")
     assert answer.status_code == 200
-    assert "Not believed here" in answer.text
+    assert "Not trusted here" in answer.text
     assert "Bitcoin &lt;b&gt;" in answer.text
     assert "<b>" not in answer.text.split("holdings-title")[1].split("calls-title")[0]

@@ -151,7 +151,7 @@ def test_getdescriptors_of_a_named_vault_are_its_own_and_of_a_pinned_one_alone(h
     for named in ("Treasury", "vault-1", VAULT.verification_code):
         assert hwi(*NAMED, "--vault", named, "getdescriptors").value == wanted
     words = no(hwi(*NAMED, "--vault", "Treasure", "getdescriptors"), Code.BAD_ARGUMENT)
-    assert "no vault that is pinned here bears the name 'Treasure'" in words
+    assert "no vault that is pinned here has the name 'Treasure'" in words
 
 
 # --- addresses ----------------------------------------------------------------------------------------------
@@ -284,8 +284,8 @@ def approved_at_sight(desk, monkeypatch):
     """The person says yes once the program has looked, and listens."""
     look, looked = signing._look, []
 
-    def looking(door, brought):
-        now = look(door, brought)
+    def looking(daemon, brought):
+        now = look(daemon, brought)
         if not looked:
             looked.append(now.state)
             with desk.client() as daemon:

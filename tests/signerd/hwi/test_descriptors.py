@@ -63,35 +63,35 @@ class Asked:
         return Values({"address": self.answered or policy.address(chain, index)})
 
 
-def ask(door, text):
-    return address(door, CHOSEN, Namespace(path=None, desc=text, addr_type="wit"))
+def ask(daemon, text):
+    return address(daemon, CHOSEN, Namespace(path=None, desc=text, addr_type="wit"))
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=9).map("".join) | st.text(max_size=60))
 def test_nonsense_is_a_no_and_reaches_no_device(text):
-    door = Asked()
+    daemon = Asked()
     try:
-        ask(door, text)
+        ask(daemon, text)
     except HwiError:
-        assert door.shown == []
+        assert daemon.shown == []
 
 
 @given(st.integers(0, 1), st.integers(0, 1_000_000), st.permutations(VAULT.cosigners))
 def test_every_place_of_the_pinned_vault_is_found(chain, index, keys):
-    door = Asked()
+    daemon = Asked()
     text = f"wsh(sortedmulti(2,{','.join(f'{key}/{chain}/{index}' for key in keys)}))"
-    assert ask(door, text) == {"address": VAULT.address(chain, index)}
-    assert door.shown == [("vault-1", chain, index)]
+    assert ask(daemon, text) == {"address": VAULT.address(chain, index)}
+    assert daemon.shown == [("vault-1", chain, index)]
 
 
 @given(st.data())
 def test_keys_at_different_places_are_no_address_of_the_vault(data):
     places = data.draw(st.lists(st.integers(0, 3), min_size=3, max_size=3).filter(lambda p: len(set(p)) > 1))
     keys = ",".join(f"{key}/0/{place}" for key, place in zip(VAULT.cosigners, places, strict=True))
-    door = Asked()
+    daemon = Asked()
     with pytest.raises(HwiError):
-        ask(door, f"wsh(sortedmulti(2,{keys}))")
-    assert door.shown == []
+        ask(daemon, f"wsh(sortedmulti(2,{keys}))")
+    assert daemon.shown == []
 
 
 def test_s13_another_address_than_the_one_asked_for_is_never_passed_on():

@@ -102,5 +102,5 @@ def test_the_lines_for_core_are_whole_on_every_network(network):
 
 def test_it_says_what_it_is_and_what_it_gives_away(html):
     assert "It holds no secret" in html
-    assert "It gives privacy away" in html
+    assert "It reveals the vault’s payments" in html
     assert not re.search(r"[xt]prv[A-Za-z0-9]{20}|AGE-SECRET-KEY", html)

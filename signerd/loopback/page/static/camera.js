@@ -1,4 +1,4 @@
-// The camera of this page: each text that it reads goes to signerd, which puts a series together and answers with the whole.
+// The page's camera: the text of each QR code goes to signerd, which assembles the series and answers with the whole.
 "use strict";
 import { decodeQR } from "./qr/decode.js";
 
@@ -10,7 +10,7 @@ const TROUBLES = {
   NotFoundError: "There is no camera. Import the file, or paste the text.",
   NotReadableError: "Another program has the camera open. Close it there, and try again.",
 };
-// The place of the page that reads, and how it is ended: one at a time.
+// The element that is scanning, and the function that stops it: one at a time.
 let active = null;
 let stop = () => {};
 
@@ -20,7 +20,7 @@ const bring = async (fields) => {
     headers: { "X-Signerd-Session": localStorage.getItem("signerd-session") ?? "" },
     body: new URLSearchParams(fields),
   });
-  if (!answer.ok) throw new Error("signerd does not answer. Open the page again: `signerd open`");
+  if (!answer.ok) throw new Error("signerd did not answer. Open the page again: `signerd open`");
   return answer.json();
 };
 
@@ -32,7 +32,7 @@ const read = (canvas, video) => {
   try {
     return decodeQR(context.getImageData(0, 0, canvas.width, canvas.height));
   } catch {
-    // No code, or not all of one.
+    // No complete code in the picture.
     return "";
   }
 };

@@ -1,14 +1,14 @@
-// Before the page is open: keeps the secret of a session that begins here, and asks for the page with it.
+// Before the page is open: stores a new session's secret, and requests the page with it.
 "use strict";
 
-// A window that goes to an address sends no header of ours, and so the daemon answers it as it answers a stranger. This
-// script, which that answer brings, asks for the same address again with the session's secret, and shows what comes.
+// A navigation sends no header of ours, so the daemon answers it as a stranger's. That answer loads this script, which
+// requests the same address again with the session's secret and shows the response.
 (() => {
   const KEY = "signerd-session";
   const begun = document.body.dataset.session;
   if (begun) {
     localStorage.setItem(KEY, begun);
-    // In the place of the answer that has the secret in it: going back does not lead there.
+    // Replaces the document with the secret, so that going back does not lead to it.
     location.replace("/");
     return;
   }
@@ -19,7 +19,7 @@
   here.hidden = true;
   (async () => {
     try {
-      // Whole: a path that begins with two slashes would be another host's address, and that host would get the secret.
+      // With the origin: a path that begins with two slashes would name another host, which would get the secret.
       const address = location.origin + location.pathname + location.search;
       const answer = await fetch(address, { headers: { "X-Signerd-Session": secret } });
       if (answer.status === 401) localStorage.removeItem(KEY);
@@ -30,7 +30,7 @@
         document.close();
       }
     } catch {
-      // The daemon is gone: what stands here says how to come in.
+      // The daemon does not answer: this document says how to enter.
     }
     here.hidden = false;
   })();

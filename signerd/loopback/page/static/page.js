@@ -1,19 +1,19 @@
-// What happens, as it happens: each line of the feed makes the live parts of the page ask for themselves again.
+// Live updates: each line of the feed makes the live parts of the page refresh themselves.
 "use strict";
 
-// Until the scripts have taken the forms over, one that is sent leaves the page without its session, and is refused: nothing can
-// be pressed before. This file comes before htmx, so that its first request has the session's secret too.
+// The page is inert until the scripts have loaded: a form submitted before would carry no session, and be refused. This file comes
+// before htmx, so that its first request has the session's secret too.
 document.addEventListener("DOMContentLoaded", () => {
   document.getElementById("main").inert = false;
   if (document.activeElement === document.body) document.querySelector("main [autofocus]")?.focus();
 });
 
 (() => {
-  // The session's secret, in the storage of this origin alone: a server on another port of this host never gets it (L12).
+  // The session's secret is in this origin's storage: a server on another port of this host never gets it (L12).
   const session = () => ({ "X-Signerd-Session": localStorage.getItem("signerd-session") ?? "" });
   document.body.addEventListener("htmx:configRequest", (event) => Object.assign(event.detail.headers, session()));
 
-  // A burst of lines is one look: the parts are made from what is so then.
+  // A burst of lines causes one refresh.
   const SETTLE_MS = 150;
   const SPOKEN = new Set(["ask", "question", "progress", "device", "attention", "trouble", "alarm"]);
 
@@ -28,7 +28,7 @@ document.addEventListener("DOMContentLoaded", () => {
     waiting = setTimeout(() => body.dispatchEvent(new CustomEvent("happened")), SETTLE_MS);
   };
 
-  // What stands in backticks is to be typed in a terminal, as the templates' "sentence" has it.
+  // Text in backticks is a command, as in the templates' filter "sentence".
   const put = (place, words) =>
     place.replaceChildren(
       ...words.split(/`([^`]+)`/).map((part, at) => (at % 2 ? Object.assign(document.createElement("code"), { textContent: part }) : part)),
@@ -39,7 +39,7 @@ document.addEventListener("DOMContentLoaded", () => {
     put(connection, words);
   };
 
-  // A link carries no session. What the browser is to keep as a file is fetched with it, and handed over under its name.
+  // A link carries no session, so a download is fetched with it and saved under its name.
   const KEPT_MS = 60000;
   body.addEventListener("click", async (event) => {
     const link = event.target.closest("a[data-keep]");
@@ -47,7 +47,7 @@ document.addEventListener("DOMContentLoaded", () => {
     event.preventDefault();
     const answer = await fetch(link.href, { headers: session() }).catch(() => null);
     if (!answer?.ok) {
-      tell("The file could not be had. Load the page again.");
+      tell("The file could not be loaded. Load the page again.");
       return;
     }
     const file = document.createElement("a");
@@ -57,7 +57,7 @@ document.addEventListener("DOMContentLoaded", () => {
     setTimeout(() => URL.revokeObjectURL(file.href), KEPT_MS);
   });
 
-  // What a part of the page tells by itself is not said twice; an alarm always is.
+  // A line that a part of the page shows itself is not repeated, except for an alarm.
   const isTold = (line) =>
     line.kind !== "alarm" && [...document.querySelectorAll("[data-tells]")].some((part) => part.dataset.tells === line.subject);
 
@@ -67,13 +67,13 @@ document.addEventListener("DOMContentLoaded", () => {
       heard.dataset.about = line.subject;
       put(heard, line.text);
     } else if (line.kind === "state" && heard.dataset.about === line.subject && !heard.classList.contains("alarm")) {
-      // What was said of it before is over; the state stands in its own place.
+      // The state is shown in its own place; the earlier line is out of date.
       heard.textContent = "";
     }
     happened();
   };
 
-  // The lines of one stream, until it ends. An EventSource would send no header of ours.
+  // The lines of one stream, until it ends. An EventSource cannot send our header.
   const leaving = new AbortController();
   let position = body.dataset.position;
   const read = async (stream) => {
@@ -99,24 +99,24 @@ document.addEventListener("DOMContentLoaded", () => {
       try {
         const answer = await fetch(`/v1/events?after=${position}`, { headers: session(), signal: leaving.signal });
         if (!answer.ok) {
-          tell("Not connected: signerd was stopped, or this page was left alone too long. What stands here may be old. Open it again: `signerd open`");
+          tell("Not connected: signerd was stopped, or this page was idle too long. What it shows may be out of date. Open it again: `signerd open`");
           return;
         }
         tell("");
-        // What was said meanwhile comes again by its number; what a restart forgot does not.
+        // Missed lines are sent again by number, except those that a restart lost: so refresh once.
         if (lost) happened();
         await read(answer.body);
       } catch {
         // The connection broke, or there was none.
       }
       if (leaving.signal.aborted) return;
-      tell("Not connected to signerd. What stands here may be old. Trying again …");
+      tell("Not connected to signerd. What this page shows may be out of date. Trying again …");
       await new Promise((done) => setTimeout(done, AGAIN_MS));
     }
   };
   follow();
 
-  // An answer that is not HTML (an error of the access check) is shown as text in the form, not swapped into the page.
+  // An error that is not HTML (from the access checks) is shown as text in the form, not swapped into the page.
   body.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr, elt } = event.detail;
     if (xhr.status < 400 || (xhr.getResponseHeader("Content-Type") || "").startsWith("text/html")) return;
@@ -126,23 +126,22 @@ document.addEventListener("DOMContentLoaded", () => {
       const problem = JSON.parse(xhr.responseText);
       words = `${problem.detail} ${problem.hint}`;
     } catch {
-      // The words above stand.
+      // Not a problem document: keep the general sentence.
     }
     const place = elt.querySelector(".problem");
     if (place) put(place, words);
     else tell(words);
   });
 
-  // A form that is over takes the focus with it: who sent it is led to what came of it. The answer may bring that, or a part
-  // that was made anew before the answer, which then finds its form gone. A part that brings the same form once more has not
-  // ended it: its id names what is asked.
+  // A removed form loses the focus, which then moves to the form's outcome. That comes with the response, or with a part that
+  // was refreshed before it. A part that contains a form of the same id has not removed it: the id names the question.
   const PATIENCE_MS = 1000;
   let sent = null;
   let answered = false;
   body.addEventListener("htmx:beforeRequest", (event) => {
     const { elt } = event.detail;
     if (elt.tagName !== "FORM") return;
-    // What was wrong with it before is over.
+    // Clears the problem of the last attempt.
     elt.querySelector(".problem")?.replaceChildren();
     sent = elt;
     answered = false;
@@ -151,19 +150,19 @@ document.addEventListener("DOMContentLoaded", () => {
     const form = event.detail.requestConfig.elt;
     if (form !== sent || sent === null) return;
     answered = true;
-    // A form that is still there was refused, and says why. Of one that is gone, what came of it is here, or comes at once.
+    // A form that is still there was refused, and says why. Otherwise the outcome is here, or arrives shortly.
     if (form.isConnected) sent = null;
     else setTimeout(() => { if (sent === form) sent = null; }, PATIENCE_MS);
   });
   const isOver = (form) => !form.isConnected && (answered || !(form.id && document.getElementById(form.id)));
 
-  // A part that is made anew while the focus is in it keeps the focus where it was. Only what bears an id is found again, and
-  // an id is of one thing only. The button that decides bears none: it may decide about something else by now (S24).
+  // A refreshed part keeps the focus on the element of the same id. The approving button has no id: after the refresh it may
+  // approve something else (S24).
   let kept = "";
   body.addEventListener("htmx:beforeSwap", (event) => {
     const { shouldSwap, target } = event.detail;
     const focused = document.activeElement;
-    // A second part may be made before the first one has settled: that nothing has the focus then is no reason to forget.
+    // A second part may be swapped before the first has settled; nothing has the focus then, and `kept` still counts.
     if (shouldSwap && focused !== body && target?.contains(focused)) kept = focused.id;
   });
 
@@ -177,14 +176,14 @@ document.addEventListener("DOMContentLoaded", () => {
     const again = kept && document.getElementById(kept);
     kept = "";
     if (over !== null) sent = null;
-    // A person who went on elsewhere meanwhile is left there.
+    // Leaves the focus where the person has moved it meanwhile.
     if (document.activeElement !== body) return;
     if (over === null) {
       if (again) focus(again);
       return;
     }
     focus(
-      // A form in its place says itself where to go on.
+      // A form in its place names where to continue.
       document.querySelector("main [autofocus]") ||
         document.querySelector("main [role=alert]") ||
         document.getElementById(over.dataset.then || "main") ||
@@ -195,13 +194,13 @@ document.addEventListener("DOMContentLoaded", () => {
   body.addEventListener("htmx:sendError", () => tell("Not connected to signerd. Nothing was sent."));
 
   window.addEventListener("pagehide", () => leaving.abort());
-  // A page that the browser had put away is of another moment.
+  // A page from the back-forward cache is out of date.
   window.addEventListener("pageshow", (event) => {
     if (event.persisted) location.reload();
   });
 })();
 
-// The places of a PIN by buttons and by the number pad; a file as the text of a field. Nothing of it is kept here.
+// The PIN matrix, by buttons and by the number pad; a file as the text of a field. Nothing is stored.
 (() => {
   const say = (form) => {
     const field = form.querySelector("[data-places]");
@@ -248,7 +247,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const file = chooser.files[0];
     problem.textContent = "";
     if (file.size > field.maxLength) {
-      problem.textContent = `This file is too large for the page. Give it to: ${chooser.dataset.else || "signerd pin --from, or --psbt"}`;
+      problem.textContent = `This file is too large for the page. Use: ${chooser.dataset.else || "signerd pin --from, or --psbt"}`;
       return;
     }
     const bytes = Array.from(new Uint8Array(await file.arrayBuffer()), (byte) => String.fromCharCode(byte)).join("");
@@ -258,7 +257,7 @@ document.addEventListener("DOMContentLoaded", () => {
   });
 })();
 
-// A series of QR codes, one after the other; a file for a card, made of what stands in its button.
+// An animated series of QR codes; and a download made from its button's data.
 (() => {
   const TURN_MS = 250;
   setInterval(() => {

@@ -1,9 +1,8 @@
-"""Histories of tokens from a tape of bytes: mostly calls that succeed,
-and beside them what a hostile person would send.
+"""Token histories generated from a tape of bytes: mostly calls that succeed, with hostile ones among them.
 
-The writer follows the slow machine of `independent`, so that it knows who owns and holds what. It writes
-payloads from the page too, and shares no code with `multisig.tokens`. Any tape is a history;
-what hypothesis makes shorter stays one.
+The generator follows the slow machine of `independent`, so that it knows owners and balances. It too encodes
+payloads from the page, and shares no code with `multisig.tokens`. Any tape is a valid history, also one that
+hypothesis has shrunk.
 """
 
 import hashlib
@@ -28,7 +27,7 @@ OPS = {
 }
 AMOUNTS = {"transfer", "mint", "burn"}
 ADDRESSES = AMOUNTS | {"transfer_ownership", "add_to_whitelist", "remove_from_whitelist"}
-# What moves balances is drawn more often than what moves a flag.
+# Calls that move balances are drawn more often than calls that set a flag.
 DRAWN = [
     *OPS,
     "pause",
@@ -87,7 +86,7 @@ EVERY = {**KNOWN, hashlib.sha256(HIDDEN).hexdigest(): HIDDEN}
 
 @dataclass
 class Tape:
-    """Choices, one byte each. Behind its end everything is the first choice: the plain one."""
+    """Choices, one byte each. After its end every choice is the first one, which is plain."""
 
     data: bytes
     place: int = 0

@@ -112,14 +112,14 @@ async def test_l11_of_an_apps_requests_that_wait_for_their_turn_nothing_is_read(
         read[0] += 1
         return {"type": "http.request", "body": b"{}"}
 
-    door = Guard(app, gate)
+    guard = Guard(app, gate)
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
-            tasks.start_soon(door, scope(authorization="Bearer program"), receive, Sent())
+            tasks.start_soon(guard, scope(authorization="Bearer program"), receive, Sent())
         await anyio.wait_all_tasks_blocked()
         assert read == [AT_ONCE]
         # The person's own are answered meanwhile.
-        tasks.start_soon(door, scope(), receive, Sent())
+        tasks.start_soon(guard, scope(), receive, Sent())
         await anyio.wait_all_tasks_blocked()
         assert read == [AT_ONCE + 1]
         go.set()
@@ -137,10 +137,10 @@ async def test_l13_an_app_that_was_revoked_while_its_request_waited_gets_nothing
     async def receive() -> dict:
         return {"type": "http.request", "body": b"{}"}
 
-    door = Guard(app, gate)
+    guard = Guard(app, gate)
     async with anyio.create_task_group() as tasks:
         for one in sent:
-            tasks.start_soon(door, scope(authorization="Bearer program"), receive, one)
+            tasks.start_soon(guard, scope(authorization="Bearer program"), receive, one)
         await anyio.wait_all_tasks_blocked()
         tokens.paired.clear()
         go.set()

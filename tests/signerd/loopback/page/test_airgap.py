@@ -34,7 +34,7 @@ async def given(desk, series="bbqr") -> tuple[Markup, Psbt]:
 async def test_what_waits_for_a_decision_has_nothing_to_take(desk):
     page = await desk.page("/proposals/p-1/airgap")
     assert page.all("form") == []
-    assert "Only what you approved" in page.all("main")[0].words
+    assert "Only a proposal that you approved" in page.all("main")[0].words
     refused = await desk.post("/proposals/p-1/airgap", series="bbqr")
     assert refused.status_code == 409
     assert desk.daemon.journal.record("p-1").exported is None

@@ -110,7 +110,7 @@ async def test_s13_the_person_says_on_the_page_that_it_is_another_address(browse
     bridge.gate = asyncio.Event()
     pinning = asyncio.create_task(pin(browser))
     await until(lambda: bridge.shown)
-    assert "Written down" in (await browser.post("/another-address", data={})).text
+    assert "Recorded" in (await browser.post("/another-address", data={})).text
     refused = await asyncio.wait_for(pinning, PATIENCE)
     assert refused.status_code == 409
     assert "you say that the device shows another address" in refused.text
