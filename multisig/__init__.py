@@ -86,7 +86,6 @@ from multisig.transaction import (
     TxIn,
     TxOut,
     relative_lock,
-    sighash_segwit_v0,
 )
 from multisig.units import MAX_MONEY, FeeRate, Sats, format_btc, parse_btc, sats
 from multisig.vault import (
@@ -204,7 +203,6 @@ __all__ = [
     "sats",
     "sha256",
     "sha256d",
-    "sighash_segwit_v0",
     "signature_fault",
     "signer_progress",
     "to_version_2",

@@ -274,25 +274,6 @@ class SighashCache:
         return sha256d(b"".join(out.serialize() for out in self.transaction.outputs))
 
 
-def sighash_segwit_v0(
-    tx: Transaction,
-    input_index: int,
-    script_code: bytes,
-    amount: Sats,
-    sighash_type: int = SIGHASH_ALL,
-    *,
-    cache: SighashCache | None = None,
-) -> bytes:
-    """As `SighashCache.segwit_v0`; where all inputs are hashed pass one `cache` of the same transaction.
-
-    Raises InvalidTransaction.
-    """
-    cache = cache or SighashCache(tx)
-    if cache.transaction is not tx and cache.transaction != tx:
-        raise InvalidTransaction("The signature hash was asked for with the cache of another transaction.")
-    return cache.segwit_v0(input_index, script_code, amount, sighash_type)
-
-
 _DISABLED = 1 << 31
 _IN_TIME = 1 << 22
 _VALUE = 0xFFFF
