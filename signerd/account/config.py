@@ -266,13 +266,13 @@ class Config(_Section):
         return tuple(Endpoint.parse(text) for text in self.devices.endpoints)
 
 
-def find_config(state: Path, given: Path | None = None) -> Path:
+def find_config(state: Path) -> Path:
     """The file to read.
 
     Raises:
         ConfigMissing: there is none.
     """
-    places = [given] if given is not None else [state / FILE, platformdirs.user_config_path(NAME) / FILE]
+    places = (state / FILE, platformdirs.user_config_path(NAME) / FILE)
     for place in places:
         if place.is_file():
             return place

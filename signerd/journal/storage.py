@@ -8,7 +8,6 @@ start.
 import errno
 import os
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -188,23 +187,14 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _aside(folder: Path, now: datetime, why: str) -> JournalCorrupted:
-    kept = _move_aside(folder, now)
-    return JournalCorrupted(f"the journal is damaged ({why}). It was set aside in {kept}")
-
-
-def _move_aside(folder: Path, now: datetime) -> Path:
     kept = folder / f"damaged-{now:%Y%m%dT%H%M%S%f}"
     kept.mkdir(mode=0o700)
-    for source in _present(folder):
-        source.replace(kept / source.name)
+    for suffix in _COMPANIONS:
+        source = folder / f"{JOURNAL}{suffix}"
+        if source.exists():
+            source.replace(kept / source.name)
     sync_folder(folder)
-    return kept
-
-
-def _present(folder: Path) -> Iterator[Path]:
-    return (
-        folder / f"{JOURNAL}{suffix}" for suffix in _COMPANIONS if (folder / f"{JOURNAL}{suffix}").exists()
-    )
+    return JournalCorrupted(f"the journal is damaged ({why}). It was set aside in {kept}")
 
 
 LOCK = "lock"

@@ -224,14 +224,8 @@ async def movements(
 # --- accounts and addresses of this signer, and their addresses on the device's screen ----------------------
 
 QueryChain = Annotated[shapes.Chain, In.QUERY]
-
-
 QueryStart = Annotated[shapes.Index, In.QUERY]
-
-
 QueryCount = Annotated[shapes.Count, In.QUERY]
-
-
 # A screenful.
 USUAL_COUNT = 10
 
@@ -337,8 +331,6 @@ async def withdraw_psbt(service: Service, caller: By, psbt_id: PathId) -> shapes
 
 # As a browser sends it; other programs send none.
 Origin = Annotated[str | None, In.HEADER]
-
-
 QueryOrigin = Annotated[shapes.OriginText, In.QUERY]
 
 
@@ -402,19 +394,9 @@ MAX_POSITION = 2**63 - 1
 # The default page for a person, and the largest that a program may fetch.
 USUAL_ENTRIES, MOST_ENTRIES = 50, 500
 
-
-Place = Annotated[int | None, Field(ge=0, le=MAX_POSITION), In.QUERY]
-
-
 Search = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200), In.QUERY]
-
-
 Limit = Annotated[int, Field(ge=1, le=MOST_ENTRIES), In.QUERY]
-
-
 Position = Annotated[int | None, Field(ge=0, le=MAX_POSITION), In.QUERY]
-
-
 LastEventId = Annotated[int | None, Field(ge=0, le=MAX_POSITION), In.HEADER]
 
 
@@ -434,8 +416,8 @@ async def verify_audit(service: Service) -> shapes.AuditReport:
 
 async def audit_entries(
     service: Service,
-    after: Place = None,
-    before: Place = None,
+    after: Position = None,
+    before: Position = None,
     search: Search = "",
     limit: Limit = USUAL_ENTRIES,
 ) -> shapes.AuditPage:

@@ -22,7 +22,7 @@ from signerd.errors import (
     OriginRefused,
     TooManyRequests,
 )
-from signerd.loopback.access.headers import RequestHead
+from signerd.loopback.access.headers import RequestHead, always
 from signerd.loopback.access.sessions import Sessions
 
 
@@ -66,8 +66,8 @@ PER_SECOND = 20.0
 BURST = 60.0
 # Loop time per token: at PER_SECOND an app gets a tenth of the loop.
 TOKEN_SECONDS = 0.005
-# The largest debt in tokens: half a minute at PER_SECOND, whatever one request cost. The machine may have been
-# suspended during it.
+# The largest debt in tokens: half a minute at PER_SECOND, whatever one request cost. The machine may have
+# been suspended during it.
 DEEPEST = 600.0
 # Concurrent requests of one app: the second is answered while the first waits for a device or the platform.
 AT_ONCE = 2
@@ -175,8 +175,8 @@ def require_our_page(asked: RequestHead, host: str) -> None:
 
 
 def require_navigation(asked: RequestHead) -> None:
-    """Entering starts from a local file, so the request must come from a top-level window, not from a frame or
-    script of another site. Raises OriginRefused.
+    """Entering starts from a local file, so the request must come from a top-level window, not from a frame
+    or script of another site. Raises OriginRefused.
     """
     if asked.sole(FETCH_DEST) not in {None, "document"}:
         raise OriginRefused("the page is entered by a window of its own")
@@ -185,12 +185,9 @@ def require_navigation(asked: RequestHead) -> None:
 # Headers that browsers add and programs have no reason to send.
 BROWSER_HEADERS = frozenset({"origin", "referer", "cookie"})
 BROWSER_PREFIXES = ("sec-", "access-control-")
-# Sent by the page's script from its origin's storage. A cookie would go to every other port of this host (L12).
+# Sent by the page's script from its origin's storage. A cookie would go to every other port of this host
+# (L12).
 SESSION_HEADER = "x-signerd-session"
-
-
-def _always() -> bool:
-    return True
 
 
 async def _at_once(request: Request) -> None:
@@ -207,7 +204,7 @@ class Admitted:
 
     caller: Caller
     session: object | None = None
-    stands: Callable[[], bool] = field(default=_always, repr=False)
+    stands: Callable[[], bool] = field(default=always, repr=False)
     in_turn: Callable[[Request], Awaitable[None]] = field(default=_at_once, repr=False)
 
 

@@ -1,5 +1,5 @@
-"""The request headers that access control reads, and the headers of every answer: no caching, no sniffing, and
-no other site reads it unless the person let that site in.
+"""The request headers that access control reads, and the headers of every answer: no caching, no sniffing,
+and no other site reads it unless the person let that site in.
 """
 
 from collections.abc import Callable
@@ -89,11 +89,11 @@ PREFLIGHT_SECONDS = 600
 _ASKS_PRIVATE = "access-control-request-private-network"
 
 
-def _always() -> bool:
+def always() -> bool:
     return True
 
 
-def guarded(send: Send, reader: str | None, stands: Callable[[], bool] = _always) -> Send:
+def guarded(send: Send, reader: str | None, stands: Callable[[], bool] = always) -> Send:
     """``reader``: the foreign origin that may read the answer. ``stands``: asked before each part of a
     streamed answer, which ends where it is false (L13).
     """

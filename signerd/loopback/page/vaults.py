@@ -16,7 +16,7 @@ from multisig import MultisigError, Network, ReceivedPsbt, vault_of_file, vault_
 from signerd import shapes
 from signerd.callers import PAGE
 from signerd.errors import InvalidRequest, NotPinned, UnknownVault
-from signerd.loopback.page.airgap import pictures
+from signerd.loopback.page.airgap import as_address, pictures
 from signerd.loopback.page.home import saying
 from signerd.loopback.page.rendering import PageRequest, Row, render, shaped
 from signerd.loopback.page.rendering import answer as html
@@ -168,7 +168,7 @@ def _picture(address: str) -> str:
     # Imported at first use: rarely asked for.
     from firmware_bridge.airgap import draw
 
-    return f"data:image/svg+xml;base64,{b64encode(draw(address)).decode('ascii')}"
+    return as_address(draw(address))
 
 
 async def vault_standing(asked: PageRequest) -> Response:
