@@ -29,7 +29,7 @@ def signature_fault(der: bytes) -> str | None:
 
 
 def _parse_der(der: bytes) -> tuple[int, int] | None:
-    """r and s of a strictly encoded signature (BIP-66); None for anything else."""
+    """The r and s of a strictly encoded signature (BIP-66); None for anything else."""
     if not 8 <= len(der) <= 72 or der[0] != _SEQUENCE_TAG or der[1] != len(der) - 2:
         return None
     r_length = der[3]
@@ -74,7 +74,7 @@ _FIRST_HEADER, _LAST_HEADER = 27, 42
 
 
 def message_hash(text: str) -> bytes:
-    """The 32-byte digest of `text` (UTF-8) as a signed message. Raises InvalidMessage for a lone surrogate."""
+    """The 32-byte digest of `text` as a signed message. Raises InvalidMessage for a lone surrogate."""
     try:
         encoded = text.encode("utf-8")
     except UnicodeEncodeError as error:

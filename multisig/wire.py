@@ -46,7 +46,7 @@ class Reader:
         return piece
 
     def peek(self, length: int) -> bytes:
-        """Up to `length` bytes from here, without moving on."""
+        """Up to `length` bytes from here, without advancing."""
         return self._data[self.offset : self.offset + length]
 
     def uint(self, length: int) -> int:

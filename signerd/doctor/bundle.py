@@ -1,8 +1,8 @@
 """A support bundle without private data.
 
 It has only the values named here: no key, fingerprint, address, transaction, amount, name, e-mail address,
-host, path, or token. Of the doctor's sentences it keeps only words from the doctor's own source, and so nothing
-that the machine, the platform or the person put into them.
+host, path, or token. Of the doctor's sentences it keeps only words from the doctor's own source, and so
+nothing that the machine, the platform or the person put into them.
 """
 
 import ast

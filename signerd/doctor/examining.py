@@ -1,5 +1,5 @@
-"""Runs all checks in parallel, each with a deadline, so that a hanging keyring, disk or network blocks no other
-check.
+"""Runs all checks in parallel, each with a deadline, so that a hanging keyring, disk or network blocks no
+other check.
 """
 
 import logging
@@ -46,7 +46,7 @@ def examine(
     seconds: float = SECONDS,
     waiting: Callable[[Sequence[str]], None] = lambda _names: None,
 ) -> dict[str, Finding]:
-    """By name, in the table's order. ``waiting`` is called once, after a second, with the unfinished checks."""
+    """By name, in the table's order. ``waiting`` is called after a second, with the unfinished checks."""
     done: queue.SimpleQueue[tuple[str, Finding]] = queue.SimpleQueue()
     for check in checks:
         # A daemon thread: a hanging one must not keep the program alive.

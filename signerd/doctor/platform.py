@@ -49,9 +49,7 @@ def _advice(patient: Patient, error: str) -> str:
     if "CERTIFICATE" in error.upper():
         return "Set the clock; for a private authority set [platform] ca_file. Never skip the verification."
     if any(patient.environment.get(name) for name in PROXIES):
-        return (
-            "A proxy is set in the environment; signerd does not use one. Allow it a direct connection."
-        )
+        return "A proxy is set in the environment; signerd does not use one. Allow it a direct connection."
     return "Check the network and [platform] url."
 
 

@@ -52,7 +52,8 @@ _REGISTRATION: Final = "The answer of registerdescriptor."
 # As HWI names them; Core names them alike.
 CHAINS: Final = ("main", "test", "regtest", "signet", "testnet4")
 ADDRESS_TYPES: Final = ("legacy", "wit", "sh_wit", "tap")
-# HWI waits as long as the person takes. `bitcoin-cli` waits fifteen minutes for an answer: this answers before.
+# HWI waits as long as the person takes. `bitcoin-cli` waits fifteen minutes for an answer: this answers
+# before.
 WAIT_SECONDS: Final = 14 * 60
 # The largest PSBT and the words around it.
 MAX_STDIN: Final = 3 * 1024 * 1024
@@ -166,7 +167,9 @@ def _add_acting(commands: "argparse._SubParsersAction[Parser]") -> None:
     chain.add_argument("--multipath-index", type=int, help="0 for receiving, 1 for change.")
     chain.add_argument("--change", action="store_const", const=1, dest="multipath_index")
     shown.add_argument("--addr-type", choices=ADDRESS_TYPES, type=str.lower, default="wit")
-    add = commands.add_parser("registerdescriptor", help="Register a pinned vault on the device.").add_argument
+    add = commands.add_parser(
+        "registerdescriptor", help="Register a pinned vault on the device."
+    ).add_argument
     add("name")
     add("descriptor")
     commands.add_parser("promptpin", help="Have the device show the places of its PIN.")

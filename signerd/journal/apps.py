@@ -33,7 +33,7 @@ class App:
 
 @dataclass(frozen=True)
 class AppBook:
-    """Reads at any time. Each writing method is one transaction with its note, and raises JournalUnwritable."""
+    """Reads at any time. A writing method is one transaction with its note. Raises JournalUnwritable."""
 
     connection: sqlite3.Connection
     noted: Noted

@@ -206,8 +206,8 @@ class VersionBook:
     connection: sqlite3.Connection
 
     def is_news(self, psbt_id: str, replaces: str, *, after_signature: bool) -> bool:
-        """Whether to write it: only the first time counts. After a signature one replacement is enough; of the
-        others ``MOST_VERSIONS`` are stored. One beyond them counts as after the signature, and stops it.
+        """Whether to write it: only the first time counts. After a signature one replacement is enough; of
+        the others ``MOST_VERSIONS`` are stored. One beyond them counts as after the signature, and stops it.
         """
         query = "SELECT 1 FROM newer_versions WHERE psbt_id = ?"
         if self.connection.execute(query, (psbt_id,)).fetchone() is not None:
@@ -232,7 +232,8 @@ class VersionBook:
 MOST_COMPARED = 100
 
 # A conflicting transaction cannot be paid as well and is left out before the limit: otherwise the platform
-# could push the others past the limit with copies of the proposal. The oldest count first, for the same reason.
+# could push the others past the limit with copies of the proposal. The oldest count first, for the same
+# reason.
 _PAYING_THE_SAME = """
 SELECT theirs.* FROM unfollowed theirs
 WHERE theirs.psbt_id IN (

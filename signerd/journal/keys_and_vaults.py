@@ -88,8 +88,8 @@ class KeysAndVaults(Chain, ABC):
         return self._vaults.pin(vault_id)
 
     def pin_of(self, snapshot: Snapshot) -> Pin | None:
-        """The pinned vault by which a proposal is judged. An imported PSBT keeps its quorum, whatever ids mean
-        later.
+        """The pinned vault by which a proposal is judged. An imported PSBT keeps its quorum, whatever ids
+        mean later.
         """
         if snapshot.is_of_profile:
             return None
@@ -126,7 +126,7 @@ class KeysAndVaults(Chain, ABC):
             return self._judge_anew(affected)
 
     def at_device(self, vault_id: str) -> AtDevice:
-        """Whether the device has registered the vault and shown its address; neither where it is not pinned."""
+        """Whether the device registered the vault and showed its address; neither where it is not pinned."""
         pin = self.pin(vault_id)
         return AtDevice() if pin is None else self._vaults.at_device(pin.vault.verification_code)
 
@@ -139,7 +139,8 @@ class KeysAndVaults(Chain, ABC):
             self._append(note)
 
     def learn(self, claim: VaultClaim) -> Learnt:
-        """Take the platform's claim about a vault. A change of a pinned one is recorded and reported once (S16).
+        """Take the platform's claim about a vault. A change of a pinned one is recorded and reported once
+        (S16).
 
         Raises PlatformFloods where there is no room: nothing was recorded.
         """

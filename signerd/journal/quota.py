@@ -1,8 +1,8 @@
 """Limits on what the platform can make this machine store, and how room is made.
 
-A platform that fills the journal stops the signer as surely as a theft. An honest one comes near none of these
-limits. Reaching one raises an alarm, and further data of the platform is left out until there is room. What
-the person has decided or signed is never left out.
+A platform that fills the journal stops the signer as surely as a theft. An honest one comes near none of
+these limits. Reaching one raises an alarm, and further data of the platform is left out until there is room.
+What the person has decided or signed is never left out.
 """
 
 import sqlite3
@@ -38,8 +38,8 @@ MOST_TOKENS = 1_000
 # Of one pinned vault: the first already raises an alarm, and stops signing.
 MOST_CHANGES = 100
 
-# Each adds about 2 kB to the audit chain, which is never cut. 1,000 proposals from their first signature to six
-# confirmations in one day take 10,000.
+# Each adds about 2 kB to the audit chain, which is never cut. 1,000 proposals from their first signature to
+# six confirmations in one day take 10,000.
 MOST_WORDS_A_DAY = 20_000
 
 DAY_SECONDS = 86_400.0
@@ -101,8 +101,8 @@ _KEPT = (
     f"coalesce(sum(({_SIZE}) * (p.settled = 0)), 0) {_THEIRS}"
 )
 
-# Withdrawn by the platform, without a decision or an alarm. Not what others completed, which may have been paid
-# (S6), nor what others signed, which may be paid yet (S27).
+# Withdrawn by the platform, without a decision or an alarm. Not what others completed, which may have been
+# paid (S6), nor what others signed, which may be paid yet (S27).
 _OVER = f"""
 SELECT p.psbt_id {_THEIRS} AND p.settled = 1 AND p.state IN ('expired', 'superseded', 'withdrawn')
   AND p.approval IS NULL AND p.decline IS NULL AND p.alarm = '' AND p.collected = 0 ORDER BY p.rowid LIMIT ?

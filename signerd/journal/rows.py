@@ -151,9 +151,9 @@ def write_coins(connection: sqlite3.Connection, snapshot: Snapshot) -> None:
     )
 
 
-# Coins are compared across vaults. Payments are compared within a quorum, whatever id the platform gives it, and
-# with those whose quorum an older journal did not record. Imported ones are compared with everything: a bill
-# presented a second time may name other coins to pay it from.
+# Coins are compared across vaults. Payments are compared within a quorum, whatever id the platform gives it,
+# and with those whose quorum an older journal did not record. Imported ones are compared with everything: a
+# bill presented a second time may name other coins to pay it from.
 _NEIGHBOURS = f"""
 SELECT other.psbt_id, p.state, p.collected, p.snapshot, coalesce(s.psbt, p.exported, p.psbt) AS psbt,
   s.psbt_id IS NOT NULL AS signed, p.exported IS NOT NULL AS exported,

@@ -1,5 +1,5 @@
-"""Metrics in Prometheus' text format. Imported at first use, so that a daemon without monitoring does not load
-the library.
+"""Metrics in Prometheus' text format. Imported at first use, so that a daemon without monitoring does not
+load the library.
 """
 
 from collections.abc import Iterable, Iterator

@@ -66,7 +66,7 @@ class Supervisor:
 
     @contextlib.asynccontextmanager
     async def told(self) -> AsyncIterator[None]:
-        """Notify that the daemon is ready, that its event loop is alive during the body, and that it stops."""
+        """Notify that the daemon is ready, that its loop is alive during the body, and that it stops."""
         self.tell("READY=1")
         alive = asyncio.create_task(self._alive()) if self.watchdog_seconds else None
         try:

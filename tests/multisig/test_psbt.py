@@ -32,9 +32,9 @@ SIGNED = ALICE.sign(SPEND)
 RAW = SIGNED.to_bytes()
 MAGIC = b"psbt\xff"
 
-# Two valid vectors of BIP-174 that are refused. They are a Creator's, without inputs: they have nothing to sign,
-# and no code here adds inputs. Their transaction is ambiguous too, because BIP-144's marker is an input count
-# of 0. HWI, which drives every device, and embit, our second reader, both fail on them.
+# Two valid vectors of BIP-174 that are refused. They are a Creator's, without inputs: they have nothing to
+# sign, and no code here adds inputs. Their transaction is ambiguous too, because BIP-144's marker is an input
+# count of 0. HWI, which drives every device, and embit, our second reader, both fail on them.
 WITHOUT_INPUTS = {"bip174-valid-09", "bip174-valid-10"}
 # With unknown or taproot fields, which are dropped.
 NOT_ALL_KEPT = {"bip174-valid-07", *(f"bip371-valid-0{number}" for number in range(1, 7))}

@@ -1,5 +1,5 @@
-"""The outermost ASGI layer: its gate admits or refuses, the body is bounded, and every answer gets our headers
-(L9, L11).
+"""The outermost ASGI layer: its gate admits or refuses, the body is bounded, and every answer gets our
+headers (L9, L11).
 """
 
 import asyncio

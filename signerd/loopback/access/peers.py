@@ -1,8 +1,8 @@
 """The user at the other end of a connection, from the kernel.
 
-A Unix socket has its peer's credentials. For TCP the kernel is asked by addresses and ports (sock_diag(7)), in
-some twenty microseconds whatever the number of connections; failing that, /proc/net/tcp and /proc/net/tcp6 are
-read.
+A Unix socket has its peer's credentials. For TCP the kernel is asked by addresses and ports (sock_diag(7)),
+in some twenty microseconds whatever the number of connections; failing that, /proc/net/tcp and /proc/net/tcp6
+are read.
 """
 
 import contextlib

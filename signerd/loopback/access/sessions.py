@@ -109,7 +109,7 @@ class Sessions:
     # --- for the gate ---------------------------------------------------------------------------------------
 
     def find(self, token: str, *, by_itself: bool = False) -> Session | None:
-        """Restarts the session's idle time, unless ``by_itself``: the page's script polls without a person."""
+        """Restarts the idle time, unless ``by_itself``: the page's script polls without a person."""
         session = self._standing(token)
         if session is not None and not by_itself:
             session.seen = self._clock()

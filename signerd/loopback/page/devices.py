@@ -41,7 +41,7 @@ DEVICES = Live("devices", "devices/list.html", "/parts/devices")
 
 @dataclass(frozen=True)
 class Card:
-    """``ours``: it holds the registered key; None while no key is registered or its fingerprint is unknown."""
+    """``ours``: it holds the registered key; None without a registered key or a known fingerprint."""
 
     view: DeviceView
     name: str

@@ -1,7 +1,7 @@
 """A page request and its response: reading forms, rendering templates, errors in place, and static files.
 
-Escaping is always on, and an undefined variable is an error. Files come from a fixed list: no path of a request
-reaches the file system.
+Escaping is always on, and an undefined variable is an error. Files come from a fixed list: no path of a
+request reaches the file system.
 """
 
 import contextlib

@@ -95,7 +95,9 @@ def test_a_daemon_that_was_started_again_says_so_and_is_entered_anew(desk):
     port = desk.daemon.service.page_address.port
     desk.forgiven = ("console: Failed to load resource: net::ERR_", "console: htmx:")
     desk.stop()
-    expect(page.get_by_text("Not connected to signerd. What this page shows may be out of date.")).to_be_visible()
+    expect(
+        page.get_by_text("Not connected to signerd. What this page shows may be out of date.")
+    ).to_be_visible()
     page.get_by_role("button", name="Approve").click()
     expect(page.get_by_text("Not connected to signerd. Nothing was sent.")).to_be_visible()
     desk.start(port)

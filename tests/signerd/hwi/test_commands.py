@@ -284,8 +284,8 @@ def approved_at_sight(desk, monkeypatch):
     """The person says yes once the program has looked, and listens."""
     look, looked = signing._look, []
 
-    def looking(daemon, brought):
-        now = look(daemon, brought)
+    def looking(client, brought):
+        now = look(client, brought)
         if not looked:
             looked.append(now.state)
             with desk.client() as daemon:
