@@ -1,4 +1,4 @@
-"""Signing devices for programs: what is plugged in, in which state, and what a person lets it sign.
+"""Signing devices for programs: which are connected, in which state, and what a person approves on them.
 
     async with Bridge(network=Network.SIGNET) as bridge:
         for device in await bridge.refresh():
@@ -6,8 +6,8 @@
         key = await bridge.xpub(device.id, multisig_account_path(Network.SIGNET))
         signed = await bridge.sign(device.id, psbt, vault)
 
-Everything that can go wrong is a leaf of `BridgeError`. Nothing is printed, nothing waits for ever, HWI runs
-elsewhere.
+Every failure is a leaf of `BridgeError`. Nothing is printed, every call has a deadline, and HWI runs in
+worker processes.
 """
 
 from firmware_bridge.advisories import Advisory, has_anti_exfil, known_flaws

@@ -171,7 +171,7 @@ class BlockingBridge:
         work.close()
         if self._open and self._thread.is_alive():
             raise RuntimeError("A progress callback cannot wait for the bridge: call it from another thread.")
-        raise _NotOpen("The bridge works inside of its with block only.")
+        raise _NotOpen("The bridge works only inside its with block.")
 
     def _next(self, stream: AsyncIterator[DeviceEvent]) -> DeviceEvent | None:
         try:

@@ -32,7 +32,8 @@ from multisig import (
     profile_account_path,
 )
 
-# Seconds between two looks while an emulator is missing, or a device is to be probed again: no event tells.
+# Seconds between two looks while an emulator is missing, or a device is to be probed again: no event reports
+# either.
 _WATCH_SECONDS: Final = 2.0
 # And while all emulators are connected and ready: only a look notices that one was stopped.
 _SETTLED_SECONDS: Final = 5.0
@@ -211,7 +212,7 @@ class Bridge:
         read.
 
         :raises WrongNetwork: the vault is for another kind of network than the bridge.
-        :raises WrongDevice: it is no cosigner of the vault.
+        :raises WrongDevice: it is not a cosigner of the vault.
         :raises Unsupported: this family does not accept the name or the vault.
         """
         self._require_network(vault)
@@ -244,7 +245,7 @@ class Bridge:
 
         :raises AddressMismatch: the device shows another one.
         :raises NotEnrolled: the device does not know the vault.
-        :raises WrongDevice: it is no signer of the policy.
+        :raises WrongDevice: it is not a signer of the policy.
         :raises MultisigError: no such place, or the policy is for another kind of network than the bridge.
         """
         self._require_network(policy)
@@ -280,7 +281,7 @@ class Bridge:
         :raises MultisigError: the PSBT does not prove its inputs to be coins of the policy (S4, S5), or
             carries a bad signature, or the policy is for another kind of network than the bridge. The device
             was not touched.
-        :raises WrongDevice: the device is no signer of the policy, or changed its keys meanwhile (S18).
+        :raises WrongDevice: the device is not a signer of the policy, or changed its keys meanwhile (S18).
         :raises NotEnrolled: the device does not know the vault.
         :raises BadDeviceSignature: a signature that came back does not verify.
         """

@@ -62,7 +62,7 @@ def enrol_args(
 def require_paths(paths: Sequence[DerivationPath]) -> None:
     """A path given as text would be iterated by character, and the failure would look like the device's.
 
-    :raises TypeError: one of them is no DerivationPath.
+    :raises TypeError: one of them is not a DerivationPath.
     """
     for path in paths:
         if not isinstance(path, DerivationPath):
@@ -103,7 +103,7 @@ def probed(value: Any) -> Probed:
             known = None if master is None else fingerprint(master)
             return Probed(_clean(model), _clean(label), known, obstacle, _clean(detail), _clean(version))
         case _:
-            raise DeviceFault("it did not say what it is")
+            raise DeviceFault("it did not describe itself")
 
 
 def _clean(words: str | None) -> str | None:
@@ -116,7 +116,7 @@ def unlocked(value: Any) -> tuple[Fingerprint, str | None]:
         case {"fingerprint": str() as master, "session": str() | None as session}:
             return fingerprint(master), session
         case _:
-            raise DeviceFault("it did not say whose keys it holds")
+            raise DeviceFault("it did not return its fingerprint")
 
 
 def registration(value: Any) -> bytes | None:

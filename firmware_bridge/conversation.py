@@ -95,7 +95,7 @@ class Conversation:
     async def read_signer(self, policy: Policy, wanted: Fingerprint | None = None) -> Fingerprint:
         """Read the device's fingerprint again.
 
-        :raises WrongDevice: it is no signer of the policy, not the wanted one, or another than before (S18).
+        :raises WrongDevice: not a signer of the policy, not the wanted one, or another than before (S18).
         """
         known = self.record.device.fingerprint
         fingerprint = await self.read_fingerprint()
@@ -105,7 +105,7 @@ class Conversation:
         if wanted is not None and wanted != fingerprint:
             raise WrongDevice(f"This device is {fingerprint}, and {wanted} is to sign.")
         if policy.cosigner_for(fingerprint) is None:
-            raise WrongDevice(f"This device ({fingerprint}) is no signer here.")
+            raise WrongDevice(f"This device ({fingerprint}) is not a signer here.")
         return fingerprint
 
     async def read_xpubs(self, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
@@ -206,7 +206,7 @@ _UNANSWERED: Final = (TimedOut, Cancelled, WorkerCrashed, Disconnected, DeviceFa
 
 
 @dataclass(frozen=True)
-class _Errand:
+class _Signing:
     """One signing: the PSBT, its policy and signer, and the bytes that go to the device."""
 
     psbt: Psbt
@@ -226,10 +226,10 @@ async def sign(talk: Conversation, psbt: Psbt, policy: Policy, wanted: Fingerpri
     signer = await talk.read_signer(policy, wanted)
     if signer_progress(psbt, policy, signer).is_complete:
         return psbt
-    errand = _Errand(psbt, policy, signer, sanitised_psbt.for_device(psbt, policy))
-    answer = _earlier_answer(talk, errand) or await _fresh_answer(talk, errand)
+    signing = _Signing(psbt, policy, signer, sanitised_psbt.for_device(psbt, policy))
+    answer = _earlier_answer(talk, signing) or await _fresh_answer(talk, signing)
     signed = sanitised_psbt.take_back(psbt, answer, policy, signer)
-    _tell_missing(talk, errand, signed)
+    _tell_missing(talk, signing, signed)
     return signed
 
 
@@ -241,88 +241,88 @@ def _require_proof_signer(record: Record, *, coins: int) -> None:
         raise Unsupported(f"This device signs no such message: {why}.")
 
 
-def _earlier_answer(talk: Conversation, errand: _Errand) -> str | None:
+def _earlier_answer(talk: Conversation, signing: _Signing) -> str | None:
     """What the same device answered to the same transaction, if it left before its fingerprint could be read
     again.
 
     The fingerprint has been read again by now.
     """
     answered, talk.record.answered = talk.record.answered, None
-    if answered is None or (answered.digest, answered.signer) != (errand.digest, errand.signer):
+    if answered is None or (answered.digest, answered.signer) != (signing.digest, signing.signer):
         return None
     return answered.psbt
 
 
-async def _fresh_answer(talk: Conversation, errand: _Errand) -> str:
+async def _fresh_answer(talk: Conversation, signing: _Signing) -> str:
     """:raises WrongDevice: the keys changed while the device signed (S18)."""
-    answer = await _ask_person(talk, errand)
+    answer = await _ask_person(talk, signing)
     try:
         signer = await talk.read_fingerprint()
     except Cancelled:
         raise
     except BridgeError:
-        _remember(talk, errand, answer)
+        _remember(talk, signing, answer)
         raise
-    if signer != errand.signer:
+    if signer != signing.signer:
         raise WrongDevice("The device changed its keys while it signed; its signatures are not used.")
     return answer
 
 
-def _remember(talk: Conversation, errand: _Errand, answer: str) -> None:
+def _remember(talk: Conversation, signing: _Signing, answer: str) -> None:
     """Keep an answer that verifies: the person should not have to approve twice because of a loose cable."""
     with contextlib.suppress(BadDeviceSignature, DeviceFault):
-        if sanitised_psbt.take_back(errand.psbt, answer, errand.policy, errand.signer) != errand.psbt:
-            talk.record.answered = Answered(errand.digest, errand.signer, answer)
+        if sanitised_psbt.take_back(signing.psbt, answer, signing.policy, signing.signer) != signing.psbt:
+            talk.record.answered = Answered(signing.digest, signing.signer, answer)
 
 
-async def _ask_person(talk: Conversation, errand: _Errand) -> str:
-    record, psbt = talk.record, errand.psbt
+async def _ask_person(talk: Conversation, signing: _Signing) -> str:
+    record, psbt = talk.record, signing.psbt
     args = {
-        "psbt": base64.b64encode(errand.content).decode(),
-        "payments": calls.count_payments(psbt, errand.policy),
-        "resume": record.unanswered == errand.digest,
+        "psbt": base64.b64encode(signing.content).decode(),
+        "payments": calls.count_payments(psbt, signing.policy),
+        "resume": record.unanswered == signing.digest,
     }
 
     def listen(note: protocol.Note) -> None:
         # From now on the device may ask about this transaction, and no longer about an earlier one.
         if note.step == TAKEN:
-            record.unanswered = errand.digest
+            record.unanswered = signing.digest
 
     deadlines, inputs = talk.dependencies.deadlines, len(psbt.inputs)
     try:
         answer = await talk.call_about(
-            errand.policy,
-            errand.signer,
+            signing.policy,
+            signing.signer,
             "sign",
             args,
-            deadline=deadlines.signing(inputs, len(errand.content)),
+            deadline=deadlines.signing(inputs, len(signing.content)),
             person=deadlines.review(inputs),
             listen=listen,
         )
     except _UNANSWERED:
         raise
     except BridgeError:
-        _forget_question(record, errand)
+        _forget_question(record, signing)
         raise
-    _forget_question(record, errand)
+    _forget_question(record, signing)
     return str(answer)
 
 
-def _forget_question(record: Record, errand: _Errand) -> None:
+def _forget_question(record: Record, signing: _Signing) -> None:
     """Forget the question about this transaction, but not one about another."""
-    if record.unanswered == errand.digest:
+    if record.unanswered == signing.digest:
         record.unanswered = None
 
 
-def _tell_missing(talk: Conversation, errand: _Errand, signed: Psbt) -> None:
+def _tell_missing(talk: Conversation, signing: _Signing, signed: Psbt) -> None:
     """Report the inputs that are left unsigned.
 
     :raises DeviceFault: the device reported success and signed nothing.
     """
-    missing = signer_progress(signed, errand.policy, errand.signer).missing
+    missing = signer_progress(signed, signing.policy, signing.signer).missing
     if not missing:
         return
-    if signed == errand.psbt:
+    if signed == signing.psbt:
         raise DeviceFault("it returned no signature")
     inputs = ", ".join(str(index) for index in missing)
     talk.tell("incomplete", f"The device left these inputs unsigned: {inputs}.")

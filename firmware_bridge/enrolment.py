@@ -45,7 +45,7 @@ def require_name(family: Family, name: str) -> None:
     """:raises Unsupported: devices of this family do not accept the name."""
     if not takes_name(family, name):
         maker = maker_of(family)
-        but = ', without # before a word or "(" behind one' if family is Family.COLDCARD else ""
+        but = ', without # before a word or "(" after one' if family is Family.COLDCARD else ""
         raise Unsupported(
             f"A {maker.name} takes names of 1 to {maker.max_name} printable ASCII characters{but}."
         )

@@ -4,7 +4,7 @@
     ├── RefusedByPerson      the person refused on the device
     ├── Cancelled            this program cancelled the operation
     ├── Disconnected         the device is gone
-    ├── Locked               it wants its PIN
+    ├── Locked               it needs its PIN
     ├── WrongApp             another app is open on it, or it is set to another network
     ├── NeedsPassphrase      it needs a passphrase that was not given
     ├── TimedOut             no answer within the deadline
@@ -101,7 +101,7 @@ class WrongApp(BridgeError):
 
 class NeedsPassphrase(BridgeError):
     code = "needs-passphrase"
-    sentence = "The device wants a passphrase."
+    sentence = "The device needs a passphrase."
     hint = "Enter the passphrase on the device, or switch passphrase protection off."
 
 
@@ -167,7 +167,7 @@ class BadDeviceSignature(BridgeError):
 
 class DeviceFault(BridgeError):
     code = "device-fault"
-    hint = "Connect the device again and repeat; if it stays, note the detail and report it."
+    hint = "Connect the device again and repeat; if it fails again, note the detail and report it."
 
     def __init__(self, detail: str | None = None) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""What differs by family, as data; above all which error code, status word or phrase means which outcome."""
+"""What differs by family, as data; mostly which error code, status word or phrase means which outcome."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -34,13 +34,13 @@ OnNote = Callable[[protocol.Note], None]
 OnAsk = Callable[[Question], Awaitable[str | None]]
 _log = logging.getLogger(__name__)
 
-# More than any transaction needs: a worker that sends more is out of order.
+# More than any transaction needs: a worker that sends more is faulty.
 _MAX_NOTES: Final = 100_000
 _MAX_QUESTIONS: Final = 20
 # How long a worker watches a question that was left open on the device, in seconds. It keeps the device open
 # meanwhile.
 _WATCH_SECONDS: Final = 3600.0
-# Raised when the worker has gone, or sends what is no message.
+# Raised when the worker has gone, or sends something that is not a message.
 _CRASHES: Final = (asyncio.IncompleteReadError, ConnectionError, protocol.ProtocolError)
 
 
@@ -134,7 +134,7 @@ class Lane:
 
     @property
     def confined(self) -> tuple[int, bool] | None:
-        """What holds the worker: the ABI of Landlock (0: none), and whether its system calls are filtered.
+        """What confines the worker: the ABI of Landlock (0: none), and whether its system calls are filtered.
         None without a worker.
         """
         return None if self._hello is None else (self._hello.landlock, self._hello.seccomp)
@@ -157,7 +157,7 @@ class Lane:
         """The worker's answer, within `deadline` seconds and the grace period. Starting a worker does not
         count.
 
-        `person`: while the device waits for its person (`waits_for_person`), these seconds count instead of
+        `person`: while the device waits for the person (`waits_for_person`), these seconds count instead of
         `deadline`.
 
         What a killed worker left open on the device is cleaned up first. A device that did not answer a probe
@@ -366,7 +366,7 @@ class Lane:
         driver.hello = hello
         _log.debug("worker %d: Landlock %d, seccomp %s", hello.pid, hello.landlock, hello.seccomp)
         if START_METHOD == "forkserver" and not hello.preloaded:
-            _log.warning("HWI was not preloaded by the fork server: every worker imports it for itself")
+            _log.warning("HWI was not preloaded by the fork server: every worker imports it")
         return driver
 
     def _start_idle_timer(self) -> None:
@@ -410,7 +410,7 @@ async def _ask(driver: WorkerProcess, question: protocol.Ask, on_ask: OnAsk) -> 
     try:
         answer = _spelled(await on_ask(Question(question.question)))
     except Exception:  # noqa: BLE001 - a bug of the caller's code counts as no answer
-        _log.exception("the answer to a question of the device failed")
+        _log.exception("the callback that answers a question of the device failed")
     # The worker may have died meanwhile.
     with contextlib.suppress(ConnectionError):
         await driver.send(protocol.Reply(question.number, answer))

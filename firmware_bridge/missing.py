@@ -1,5 +1,5 @@
 """HWI where it is not installed. 3.2.0's metadata refuses Python 3.13 and later, on which its code runs: our
-own leaves it out there, and one more line brings it (ADR 24).
+own leaves it out there, and one more line installs it (ADR 24).
 """
 
 import shlex
@@ -20,9 +20,7 @@ def missing_hwi() -> str | None:
 
 
 def install_line() -> str:
-    """For this environment: by its own pip; without one it is an environment of uv's, which heeds no upper
-    bound.
-    """
+    """For this environment: by its pip; one without pip is uv's, and uv ignores the upper bound."""
     python = shlex.quote(sys.executable)
     past = sys.version_info >= _REFUSED
     # The project names what HWI needs among its own requirements.

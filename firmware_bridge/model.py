@@ -92,7 +92,7 @@ TRANSITIONS: dict[tuple[DeviceState, Happening], DeviceState] = {
 
 
 class IllegalTransition(Exception):
-    """A bug of ours: this event cannot happen in the device's state. Nothing was changed."""
+    """A bug: this event cannot happen in the device's state. Nothing was changed."""
 
 
 def next_state(state: DeviceState, happening: Happening) -> DeviceState:
@@ -121,7 +121,7 @@ class Endpoint(AsWritten):
     def parse(cls, text: str) -> Self:
         """From `family:address`, such as `trezor:udp:127.0.0.1:21324`.
 
-        :raises ValueError: no such family or kind of address, or no port where one is wanted.
+        :raises ValueError: no such family or kind of address, or no port where one is needed.
         """
         family, _colon, address = text.partition(":")
         kind, colon, place = address.partition(":")
@@ -134,7 +134,7 @@ class Endpoint(AsWritten):
         if kind not in _KINDS:
             raise ValueError(f"there is no kind of address {kind!r} in {text!r}: {', '.join(_KINDS)}")
         if kind in _WITH_PORT and not _PORT.search(place):
-            raise ValueError(f"{text!r} ends in no port, as trezor:udp:127.0.0.1:21324 does")
+            raise ValueError(f"{text!r} does not end in a port, as trezor:udp:127.0.0.1:21324 does")
         return cls(Family(family), address)
 
     def __str__(self) -> str:
@@ -241,12 +241,12 @@ class Progress:
     total: int | None = None
 
 
-# The first word of a step at which the device waits for its person.
+# The first word of a step at which the device waits for the person.
 _TO_DO_THERE: Final = frozenset({"confirm", "compare", "enter", "identify"})
 
 
 def waits_for_person(step: str) -> bool:
-    """Whether a device at this step (`Progress.step`) shows a question and waits for its person."""
+    """Whether a device at this step (`Progress.step`) shows a question and waits for the person."""
     return step.partition("-")[0] in _TO_DO_THERE
 
 
@@ -254,7 +254,7 @@ def waits_for_person(step: str) -> bool:
 class Deadlines:
     """How long to wait, in seconds. Nothing in this library waits without a deadline.
 
-        operation                              while the device works        while it asks its person
+        operation                              while the device works        while it asks the person
         probe                                  probe                         (the same seconds)
         fingerprint                            read                          (the same seconds)
         xpubs                                  read, per_key                 (the same seconds)

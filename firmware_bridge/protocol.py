@@ -44,7 +44,7 @@ HEADER_SIZE: Final = _HEADER.size
 
 
 class ProtocolError(Exception):
-    """The other end sent something that is no message of this protocol."""
+    """The other end sent something that is not a message of this protocol."""
 
 
 @dataclass(frozen=True)
@@ -163,12 +163,12 @@ def body_size(header: bytes) -> int:
 
 
 def decode(body: bytes) -> Message:
-    """:raises ProtocolError: this is no message."""
+    """:raises ProtocolError: this is not a message."""
     if (
         len(body) > MAX_NESTED_FRAME
         and body.count(b"{") + body.count(b"[") + body.count(b",") > _MAX_BRACKETS
     ):
-        raise ProtocolError(f"a message of {len(body)} bytes is made of many parts")
+        raise ProtocolError(f"a message of {len(body)} bytes has too many parts")
     try:
         values = json.loads(body)
         message = _TYPES[values.pop("type")](**values)

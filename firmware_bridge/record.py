@@ -75,7 +75,7 @@ class Record:
             raise Disconnected
 
 
-# Which event the end of an operation is for the device. A person's refusal is no fault of the device.
+# The event for the device at the end of an operation. A person's refusal is not the device's fault.
 AFTER_OPERATION: Final[dict[type[BridgeError], Happening]] = {
     errors.RefusedByPerson: Happening.FOUND_READY,
     errors.Cancelled: Happening.FOUND_READY,
@@ -115,14 +115,6 @@ def tells_nothing(outcome: BridgeError) -> bool:
 
 def back_to(state: DeviceState) -> Happening:
     return _BACK_TO[state]
-
-
-def after_operation(outcome: BridgeError) -> Happening:
-    return AFTER_OPERATION.get(type(outcome), Happening.FAILED)
-
-
-def after_probe(outcome: BridgeError) -> Happening:
-    return AFTER_PROBE.get(type(outcome), Happening.FAILED)
 
 
 def after_answer(answer: Probed) -> tuple[Happening, str | None]:
@@ -208,7 +200,7 @@ class Prober:
             answer = calls.probed(told)
             happening, detail = await self.explain(record, *after_answer(answer))
         except BridgeError as outcome:
-            happening = after_probe(outcome)
+            happening = AFTER_PROBE.get(type(outcome), Happening.FAILED)
             happening, detail = await self.explain(record, happening, outcome.words)
         finally:
             if record.probe is asyncio.current_task():

@@ -29,12 +29,12 @@ from firmware_bridge.model import (
 )
 from firmware_bridge.presence.holders import FindHolder, Turn, holder_of, no_turns
 from firmware_bridge.record import (
+    AFTER_OPERATION,
     ASK_AGAIN,
     Clock,
     Prober,
     Record,
     Use,
-    after_operation,
     back_to,
     is_working,
     no_permission,
@@ -43,7 +43,7 @@ from firmware_bridge.record import (
 from multisig import Fingerprint
 
 MakeLane = Callable[[Endpoint], Lane]
-_QUESTION_OPEN: Final = "It still shows the question of an operation that was given up: answer no there."
+_QUESTION_OPEN: Final = "It still shows the question of a cancelled operation: answer no there."
 
 
 # A stream this far behind is not being read; it loses its oldest events.
@@ -119,7 +119,7 @@ class Lookout:
             async with asyncio.timeout(self._seconds):
                 await asyncio.wait([asking])
         except TimeoutError:
-            self._note("it says nothing")
+            self._note("it takes too long")
             return self._last
         except asyncio.CancelledError:
             self.close()
@@ -143,9 +143,7 @@ class Lookout:
 
     def _note(self, trouble: str | None) -> None:
         if trouble is not None and trouble != self._trouble:
-            _log.warning(
-                "what is plugged in could not be looked at, and is taken to be as before: %s", trouble
-            )
+            _log.warning("connected devices could not be listed; the last list stays: %s", trouble)
         self._trouble = trouble
 
 
@@ -300,7 +298,7 @@ class Roster:
             return Happening.FOUND_BUSY, _QUESTION_OPEN
         if tells_nothing(outcome):
             return back_to(before.state), before.detail
-        happening = after_operation(outcome)
+        happening = AFTER_OPERATION.get(type(outcome), Happening.FAILED)
         if happening == Happening.FOUND_LOCKED and maker_of(record.device.family).counts_tries:
             record.lane.session = None
         if happening == Happening.FOUND_READY:

@@ -28,9 +28,9 @@ def require_sound(psbt: Psbt, policy: Policy) -> None:
 
     HWI skips an input without UTXO data, signs another transaction, and reports success.
 
-    A message to be signed is one in all its parts: on some screens it looks like a payment.
+    A BIP-322 message must be one in all its parts: on some screens it looks like a payment.
 
-    :raises MultisigError: it is not.
+    :raises MultisigError: one of these is not so.
     """
     verify_signatures(psbt, policy)
     if is_proof(psbt):
@@ -62,7 +62,7 @@ def for_device(psbt: Psbt, policy: Policy) -> bytes:
     fingerprint HWI asks the person twice.
 
     The vault's keys are in the global fields: without them a Trezor shows change as a payment, and a Ledger
-    signs nothing. A message is kept with what stands for it alone.
+    signs nothing. Only a BIP-322 message keeps its own global field.
 
     :raises PsbtMismatch: a coin is not proven.
     """
@@ -111,7 +111,7 @@ def take_back(psbt: Psbt, answer: bytes | str, policy: Policy, signer: Fingerpri
     used (S19).
 
     :raises BadDeviceSignature: one of them does not verify, or is not this signer's.
-    :raises DeviceFault: the answer is no PSBT, or one of another transaction.
+    :raises DeviceFault: the answer is not a PSBT, or one of another transaction.
     """
     try:
         return accept_signatures(psbt, Psbt.parse(answer), policy, signer)

@@ -1,4 +1,4 @@
-"""What a device shows of a payment before its person says yes, and on which screen.
+"""What a device shows of a payment before the person approves it, and on which screen.
 
 Only what the person compares: amounts, addresses and data. The rows follow the transcripts of
 ``device_simulators.transcripts``, to which the tests hold them; of a maker that is not here nothing is known.
@@ -121,7 +121,7 @@ class Proof:
 
 
 def proof_screens(family: Family, network: Network, proof: Proof) -> tuple[Screen, ...]:
-    """Of a maker whose devices sign such messages; of others nothing."""
+    """Empty for makers whose devices do not sign such messages."""
     match family:
         case Family.COLDCARD:
             coins = (Figure("Amount", _amount(STYLES[family], network, proof.sats)),) if proof.sats else ()

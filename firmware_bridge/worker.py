@@ -112,7 +112,7 @@ class Server:
             return protocol.Done(request.id, self._perform(request))
         except DeviceFailure as failure:
             return protocol.Failed(request.id, failure.code, failure.detail, failure.question_open)
-        except Exception as error:  # noqa: BLE001 - the edge of the process: a bug of ours is an outcome too
+        except Exception as error:  # noqa: BLE001 - the edge of the process: a bug is an outcome too
             self._drop_client()
             return protocol.Failed(
                 request.id, DeviceFault.code, clean_detail(f"{type(error).__name__}: {error}")

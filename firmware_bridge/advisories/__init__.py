@@ -2,10 +2,10 @@
 the package.
 
     flaws = known_flaws(device)             # from the packaged list
-    listed = load_list(data, signature, key)    # a newer list, signed by whom the caller trusts
+    listed = load_list(data, signature, key)    # a newer list, signed by a key that the caller trusts
     flaws = known_flaws(device, listed)
 
-A list is no guarantee, and a device may lie about its version: see docs/build/devices.md.
+A list guarantees nothing, and a device may lie about its version: see docs/build/devices.md.
 """
 
 from firmware_bridge.advisories.advisory import Advisories, Advisory, Severity, firmware_known

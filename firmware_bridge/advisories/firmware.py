@@ -1,7 +1,7 @@
 """What firmware is known to do, as data: prove its nonces (S20), and show the data of an OP_RETURN output.
 
 Anti-exfil means that a signature's nonce was not chosen to leak the key ("Dark Skippy", 2024). It counts only
-if the host verifies it, over our drivers with HWI 3.2.0.
+where our drivers, with HWI 3.2.0, verify it.
 """
 
 import re

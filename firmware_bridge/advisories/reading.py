@@ -5,7 +5,7 @@ key that the caller trusts. No key comes with the package.
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, TypeVar
@@ -13,8 +13,6 @@ from typing import Any, Final, TypeVar
 from firmware_bridge.advisories.advisory import Advisories, Advisory, Severity
 from firmware_bridge.model import Device, Family
 from multisig.firmware import Span, lines_of, numbers
-
-T = TypeVar("T")
 
 PACKAGED: Final = "known_flaws.toml"
 # The packaged list has 18 kB.
@@ -60,14 +58,14 @@ def _tables(data: bytes) -> Any:
     try:
         return tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:
-        raise MalformedList(f"the list is no TOML: {error}") from error
+        raise MalformedList(f"the list is not TOML: {error}") from error
 
 
 def _require_distinct(entries: tuple[Advisory, ...]) -> None:
     seen: set[str] = set()
     for entry in entries:
         if entry.id in seen:
-            raise MalformedList(f"{entry.id} is there twice")
+            raise MalformedList(f"{entry.id} appears twice")
         seen.add(entry.id)
 
 
@@ -81,7 +79,7 @@ def _entry(item: Any) -> Advisory:
         severity=_one_of(Severity, fields["severity"], f"{name}: severity"),
         text=_sentence(fields["text"], f"{name}: text"),
         advice=_sentence(fields["advice"], f"{name}: advice"),
-        sources=_some(fields["sources"], f"{name}: sources", _source),
+        sources=_sources(fields["sources"], f"{name}: sources"),
         models=tuple(
             _sentence(model, f"{name}: models") for model in _items(fields["models"], f"{name}: models")
         ),
@@ -93,7 +91,7 @@ def _span(family: Family, item: Any, name: str) -> Span:
     if not isinstance(item, dict) or not item.keys() <= _SPAN or "line" not in item:
         raise MalformedList(f"{name}: affected has line, from and below")
     if not isinstance(item["line"], str) or item["line"] not in lines_of(family):
-        raise MalformedList(f"{name}: {family} has no line of releases of this name")
+        raise MalformedList(f"{name}: {family} has no release line of this name")
     start, end = (_bound(item.get(key), f"{name}: {key}") for key in ("from", "below"))
     if start is not None and end is not None and start >= end:
         raise MalformedList(f"{name}: no version is from {item['from']} and below {item['below']}")
@@ -105,7 +103,7 @@ def _bound(value: Any, where: str) -> tuple[int, ...] | None:
         return None
     found = numbers(value) if isinstance(value, str) else None
     if found is None:
-        raise MalformedList(f"{where} is no version")
+        raise MalformedList(f"{where} is not a version")
     return found
 
 
@@ -117,37 +115,33 @@ def _exactly(value: Any, keys: frozenset[str], where: str) -> Mapping[str, Any]:
 
 def _items(value: Any, where: str, most: int = _MAX_ITEMS) -> list[Any]:
     if not isinstance(value, list) or len(value) > most:
-        raise MalformedList(f"{where} is no list of up to {most}")
+        raise MalformedList(f"{where} is not a list of at most {most}")
     return value
 
 
-def _some(value: Any, where: str, read: Callable[[Any, str], T]) -> tuple[T, ...]:
+def _sources(value: Any, where: str) -> tuple[str, ...]:
     items = _items(value, where)
     if not items:
         raise MalformedList(f"{where} is empty")
-    return tuple(read(item, where) for item in items)
+    return tuple(_matching(item, _SOURCE, where) for item in items)
 
 
 def _integer(value: Any, where: str) -> int:
     if type(value) is not int:
-        raise MalformedList(f"{where} is no whole number")
+        raise MalformedList(f"{where} is not an integer")
     return value
 
 
 def _matching(value: Any, form: re.Pattern[str], where: str) -> str:
     if not isinstance(value, str) or not form.fullmatch(value):
-        raise MalformedList(f"{where} is not of its form")
+        raise MalformedList(f"{where} is malformed")
     return value
-
-
-def _source(value: Any, where: str) -> str:
-    return _matching(value, _SOURCE, where)
 
 
 def _sentence(value: Any, where: str) -> str:
     """One line that moves no cursor (L8)."""
     if not isinstance(value, str) or not 0 < len(value) <= _MAX_SENTENCE or not value.isprintable():
-        raise MalformedList(f"{where} is no line of up to {_MAX_SENTENCE} characters")
+        raise MalformedList(f"{where} is not one line of at most {_MAX_SENTENCE} characters")
     return value
 
 
@@ -158,7 +152,7 @@ def _one_of(kind: type[E], value: Any, where: str) -> E:
     try:
         return kind(value)
     except ValueError:
-        raise MalformedList(f"{where} is none of {', '.join(kind)}") from None
+        raise MalformedList(f"{where} is not one of {', '.join(kind)}") from None
 
 
 @cache
@@ -170,7 +164,7 @@ def packaged() -> Advisories:
 def known_flaws(device: Device, listed: Advisories | None = None) -> tuple[Advisory, ...]:
     """Known flaws of this device's firmware, the worst first. Neither the device nor the network is asked.
 
-    An empty answer is no proof: see `firmware_known` for whether the version could be compared at all.
+    An empty answer proves nothing: see `firmware_known` for whether the version could be compared at all.
     """
     return (packaged() if listed is None else listed).about(device)
 
@@ -214,7 +208,7 @@ def _require_signature(data: bytes, signature: bytes, public_key: bytes) -> None
 
 def _require_newer(listed: Advisories, held: Advisories) -> Advisories:
     if listed.serial < held.serial:
-        raise OlderList(f"the list has the serial {listed.serial}, and {held.serial} is held")
+        raise OlderList(f"the list has serial {listed.serial}, and the one held has {held.serial}")
     if listed.serial == held.serial and listed != held:
-        raise OlderList(f"the list has the serial {listed.serial} of another one that is held")
+        raise OlderList(f"another list of serial {listed.serial} is held")
     return listed

@@ -111,16 +111,14 @@ class _Part:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """:raises Unreadable: it is no part of a BBQr series."""
+        """:raises Unreadable: not a part of a BBQr series."""
         match = _PART.fullmatch(text) if len(text) <= MAX_TEXT else None
         if match is None:
             raise Unreadable("This QR code is not part of a BBQr series.")
         try:
             series = _Series(Encoding(match[1]), Content(match[2]), int(match[3], 36))
         except ValueError:
-            raise Unreadable(
-                "This BBQr series is of a kind that is not read here.", detail=text[:HEADER]
-            ) from None
+            raise Unreadable("This kind of BBQr series is not supported.", detail=text[:HEADER]) from None
         number = int(match[4], 36)
         if number >= series.count:
             raise Unreadable(f"This QR code says that it is part {number + 1} of {series.count}.")
@@ -148,7 +146,7 @@ class Assembler:
         self.result: Transfer | None = None
 
     def add(self, text: str) -> Received:
-        """:raises Unreadable: no sound part; `OtherTransfer` where it is one of another series."""
+        """:raises Unreadable: not a valid part; `OtherTransfer` if it belongs to another series."""
         part = _Part.parse(text)
         if self._series is not None:
             self._require_fitting(part, self._series)
@@ -187,9 +185,9 @@ def _inflate(data: bytes) -> bytes:
     try:
         opened = inflate.decompress(data, MAX_BYTES + 1)
     except zlib.error as error:
-        raise Unreadable("What this series carries cannot be decompressed.", detail=str(error)) from None
+        raise Unreadable("The data of this series cannot be decompressed.", detail=str(error)) from None
     if len(opened) > MAX_BYTES:
         raise Unreadable(f"This series carries more than {MAX_BYTES} bytes.")
     if not inflate.eof or inflate.unused_data:
-        raise Unreadable("What this series carries is cut off, or has something behind its end.")
+        raise Unreadable("The data of this series is cut off, or has trailing bytes.")
     return opened

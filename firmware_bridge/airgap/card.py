@@ -23,7 +23,7 @@ MAX_ENTRIES: Final = 10_000
 
 
 def read(path: Path, limit: int) -> bytes:
-    """:raises Unreadable: it is no file, or has more than `limit` bytes; then no more of it was read.
+    """:raises Unreadable: not a regular file, or more than `limit` bytes; then no more of it was read.
     :raises BridgeError: the card's own outcomes.
     """
     with _outcomes():
@@ -38,12 +38,12 @@ def read(path: Path, limit: int) -> bytes:
 def _read(descriptor: int, limit: int) -> bytes:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
-        raise Unreadable("This is no file.")
+        raise Unreadable("This is not a file.")
     with os.fdopen(descriptor, "rb", closefd=False) as file:
         # The file may have grown meanwhile.
         content = b"" if status.st_size > limit else file.read(limit + 1)
     if status.st_size > limit or len(content) > limit:
-        raise Unreadable(f"This file has more than the {limit} bytes that are read.")
+        raise Unreadable(f"This file has more than {limit} bytes.")
     return content
 
 

@@ -22,7 +22,7 @@ _MAX_DEPTH: Final = 16
 
 @dataclass(frozen=True)
 class Tag:
-    """An item that is marked as of one kind."""
+    """A tagged item."""
 
     number: int
     item: "Item"
@@ -54,9 +54,9 @@ def _head(major: int, number: int) -> bytes:
 
 
 def item_of(data: bytes) -> Item:
-    """The one item that these bytes are. Maps have numbers for keys, each once.
+    """The one item that these bytes encode. The keys of maps are numbers, each once.
 
-    :raises Unreadable: malformed, or something behind its end.
+    :raises Unreadable: malformed, or with trailing bytes.
     """
     reader = Reader(data)
     item = reader.item()

@@ -104,7 +104,7 @@ class Series(StrEnum):
     """UR 2: Jade, Keystone, Passport, SeedSigner."""
 
 
-# A fountain's mixed parts, beside each plain one: what a camera missed comes in another way, without a second
+# As many mixed parts of the fountain as plain ones: they make up for what a camera missed, without a second
 # round.
 _UR_ROUNDS: Final = 2
 # The header and checksum of a UR's part take this many characters at most, and each byte two.
@@ -112,7 +112,7 @@ _UR_HEADER: Final = 100
 
 
 def series_of(data: bytes, content: Content, series: Series, max_characters: int) -> tuple[str, ...]:
-    """One round of a file's series, each text of so many characters at most: show it in a loop.
+    """One round of a file's series, each text of at most `max_characters`: show it in a loop.
 
     :raises TooMuchForCodes: it takes more parts than a series has.
     """
@@ -142,12 +142,12 @@ class _Bare:
 
     def add(self, text: str) -> Received:
         if len(text) > MAX_TEXT or not text.isascii():
-            raise Unreadable("This QR code holds nothing that is read here.")
+            raise Unreadable("The content of this QR code is not supported.")
         carried = text.encode("ascii")
         psbt = self._content is Content.PSBT
         found = Transfer(self._content, handoff.decode_psbt(carried) if psbt else carried)
         if self.result not in {None, found}:
-            raise OtherTransfer("This QR code holds something else than the one before.")
+            raise OtherTransfer("This QR code holds other content than the one before.")
         self.result = found
         return Received(1, 1)
 
@@ -155,7 +155,7 @@ class _Bare:
 class Scanner:
     """Reads one transfer: BBQr, UR, or one QR code without a header. The first valid text decides the format.
 
-    What one code without a header holds is a PSBT, or with `Content.TEXT` any text: a key, a signature.
+    A single code without a header holds a PSBT, or with `Content.TEXT` any text: a key, a signature.
 
     ::
 
@@ -197,15 +197,15 @@ MAX_SCANNED: Final = 4 * handoff.MAX_CARRIED
 
 
 def file_of(carried: bytes) -> bytes:
-    """What was brought: a file as it is, or what the lines of it read as a series of QR codes.
+    """The file itself; if its lines are the texts of a series of QR codes, what the series carries.
 
-    :raises Unreadable: a line is no part of its series, or parts are missing.
+    :raises Unreadable: a line is not a part of its series, or parts are missing.
     """
     start = carried[:64].lstrip()[: len(ur.PREFIX)].upper()
     if not any(start.startswith(prefix.encode()) for prefix in _FORMATS):
         return carried
     if len(carried) > MAX_SCANNED:
-        raise Unreadable(f"This is larger than a series of QR codes may be, which is {MAX_SCANNED} bytes.")
+        raise Unreadable(f"This is too large for a series of QR codes: {MAX_SCANNED} bytes at most.")
     scanner, received = Scanner(), None
     for line in carried.decode("ascii", "replace").split():
         received = scanner.add(line)

@@ -49,16 +49,14 @@ class Part:
         """:raises Unreadable: malformed, inconsistent, or of a message that is too large."""
         reader = Reader(data)
         if reader.array() != _FIELDS:
-            raise Unreadable("This QR code is no part of a UR series.")
+            raise Unreadable("This QR code is not a part of a UR series.")
         number, fragments, length, checksum = (reader.unsigned() for _ in range(_FIELDS - 1))
         data = reader.byte_string()
         reader.end()
         if fragments > MAX_PARTS or length > _MAX_MESSAGE:
             raise Unreadable(f"This series carries more than {MAX_BYTES} bytes or {MAX_PARTS} parts.")
-        if not number or not fragments or len(data) * (fragments - 1) >= length:
-            raise Unreadable("This QR code contradicts itself.")
         # The sender chooses the length of fragments, as long as the last one is needed.
-        if len(data) * fragments < length:
+        if not number or not fragments or not len(data) * (fragments - 1) < length <= len(data) * fragments:
             raise Unreadable("This QR code contradicts itself.")
         return cls(Shape(fragments, length, checksum), number, data)
 

@@ -62,18 +62,18 @@ def decode_psbt(carried: bytes) -> bytes:
     parsed.
 
     :raises FinalTransaction: it is a complete transaction.
-    :raises Unreadable: it is no PSBT, or too large.
+    :raises Unreadable: not a PSBT, or too large.
     """
     if len(carried) > MAX_CARRIED:
-        raise Unreadable(f"This is larger than a PSBT may be, which is {MAX_BYTES} bytes.")
+        raise Unreadable(f"This is too large for a PSBT: {MAX_BYTES} bytes at most.")
     found = _from_text(carried)
     if found.startswith(_MAGIC):
         if len(found) > MAX_BYTES:
-            raise Unreadable(f"This PSBT has {len(found)} bytes; at most {MAX_BYTES} are read.")
+            raise Unreadable(f"This PSBT has {len(found)} bytes; {MAX_BYTES} is the most.")
         return found
     if _is_transaction(found):
         raise FinalTransaction
-    raise Unreadable("This is no PSBT.")
+    raise Unreadable("This is not a PSBT.")
 
 
 def _from_text(carried: bytes) -> bytes:
@@ -89,7 +89,7 @@ def _from_text(carried: bytes) -> bytes:
     if len(lowered) % 2 == 0 and _HEX.fullmatch(lowered):
         return bytes.fromhex(lowered.decode("ascii"))
     if lowered.startswith(_HEX_MAGIC):
-        raise Unreadable("This PSBT is damaged: its hexadecimal digits break off.")
+        raise Unreadable("This PSBT is damaged: it is not valid hexadecimal.")
     return carried
 
 
@@ -120,19 +120,19 @@ def take_signed(answer: bytes | Transfer, psbt: Psbt, policy: Policy, signer: Fi
     `answer`: a PSBT as bytes, base64 or hexadecimal digits, or a scanner's result. Inputs may be left
     unsigned: see `signer_progress`.
 
-    :raises WrongDevice: the signer is no cosigner, or another cosigner signed the answer.
+    :raises WrongDevice: the signer is not a cosigner, or another cosigner signed the answer.
     :raises BadDeviceSignature: a signature does not verify; it names the input.
     :raises OtherTransaction: it answers another request.
     :raises NothingSigned: it has no new signature, and the signer has not signed everything before.
     :raises FinalTransaction: it is a complete transaction.
-    :raises Unreadable: it is no PSBT.
+    :raises Unreadable: not a PSBT.
     """
     if policy.cosigner_for(signer) is None:
-        raise WrongDevice("This signer is no cosigner here.")
+        raise WrongDevice("This signer is not a cosigner here.")
     found = decode_psbt(answer if isinstance(answer, bytes) else answer.data)
     taken = _take_back(found, psbt, policy, signer)
     if taken == psbt and not signer_progress(psbt, policy, signer).is_complete:
-        raise NothingSigned(f"This brings no new signature by {signer}.")
+        raise NothingSigned(f"This holds no new signature by {signer}.")
     return taken
 
 

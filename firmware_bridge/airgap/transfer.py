@@ -110,7 +110,7 @@ class NameTaken(DeviceFault):
     hint = "Choose another label, or remove the old file yourself."
 
     def __init__(self, name: str) -> None:
-        BridgeError.__init__(self, f"There is another file called {name} already; it was left as it is.")
+        BridgeError.__init__(self, f"Another file is called {name}; it was left unchanged.")
 
 
 class NoCard(Disconnected):
@@ -128,7 +128,7 @@ class CardProtected(NoPermission):
 
 
 class CardFault(DeviceFault):
-    """Reading or writing failed: full, torn out, worn."""
+    """Reading or writing failed: full, removed, worn out."""
 
     hint = "Check that the card has room and is well seated, or use another card."
 

@@ -1,7 +1,7 @@
 """UR 2: a file as one text, or as an endless series of them (BCR-2020-005, BCR-2020-006), in bytewords
 (BCR-2020-012).
 
-ur:crypto-psbt/<bytewords>              all of it
+ur:crypto-psbt/<bytewords>              the whole message
 ur:crypto-psbt/12-9/<bytewords>         part 12 of a message in 9 fragments
 """
 
@@ -21,7 +21,7 @@ PREFIX: Final = "UR:"
 DEFAULT_FRAGMENT: Final = 200
 _CRYPTO_PSBT: Final = "crypto-psbt"
 # `crypto-psbt` was renamed in 2023; devices write the old name. `bytes` is for content without a type. Keys
-# become lines of text, as a file has them.
+# become lines of text, as in a file.
 _TYPES: Final = {
     _CRYPTO_PSBT: Content.PSBT,
     "psbt": Content.PSBT,
@@ -68,7 +68,7 @@ class _Text:
         """:raises Unreadable: not a UR, or of another type."""
         match = _TEXT.fullmatch(text.lower()) if len(text) <= MAX_TEXT and text.isascii() else None
         if match is None:
-            raise Unreadable("This QR code is no UR of version 2.")
+            raise Unreadable("This QR code is not a UR of version 2.")
         name, number, fragments = match[1], match[2], match[3]
         if name not in _TYPES:
             raise Unreadable(f"This QR code holds a {name}; a PSBT, a key or a file is expected.")
@@ -170,7 +170,7 @@ def decode(text: str) -> bytes:
     try:
         data = bytes(_VALUES[text[start : start + 2]] for start in range(0, len(text), 2))
     except KeyError:
-        raise Unreadable("This QR code holds letters that are no bytewords.") from None
+        raise Unreadable("This QR code holds letters that are not bytewords.") from None
     body, checksum = data[:-_CHECKSUM], data[-_CHECKSUM:]
     if not body or zlib.crc32(body).to_bytes(_CHECKSUM) != checksum:
         raise Unreadable("This QR code's checksum is wrong.")

@@ -58,7 +58,7 @@ def key_lines(name: str, message: bytes) -> str:
 
 def _lines(name: str, message: bytes) -> str:
     if len(message) > _MAX_MESSAGE:
-        raise Unreadable(f"This has more than the {_MAX_MESSAGE} bytes that keys are read from.")
+        raise Unreadable(f"This is too large for keys: {_MAX_MESSAGE} bytes at most.")
     found = item_of(message)
     if name in _KEYS:
         return f"{_key(found, None)}\n"
@@ -148,7 +148,7 @@ def _refuse_private(found: Item) -> None:
 
 
 def _path(origin: Item) -> tuple[DerivationPath, int | None]:
-    """The path from the master key, and the fingerprint that it says it begins with."""
+    """The path from the master key, and the master fingerprint that it states."""
     match _untagged(origin, _PATH_TAGS):
         case {1: tuple() as levels, **rest}:
             path = DerivationPath(tuple(_levels(levels)))
@@ -182,9 +182,7 @@ def _agreed(master: int | None, source: int | None) -> int:
 
 
 def _require_coin(found: object, kind: NetworkKind) -> None:
-    """What it says of its use, where it does, is what its path says: devices leave it out on test networks as
-    well.
-    """
+    """Its coin and network, if stated, must be those of its path: devices omit them even on test networks."""
     if found is None:
         return
     match _untagged(found, _COIN_TAGS):
@@ -200,4 +198,4 @@ def _fingerprint(number: int) -> Fingerprint:
 
 
 def _unknown() -> Unreadable:
-    return Unreadable("This QR code holds no public key in a form that is known here.")
+    return Unreadable("This QR code holds no public key of a supported form.")

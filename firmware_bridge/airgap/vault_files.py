@@ -53,9 +53,9 @@ def key_of_record(text: str, network: Network) -> OriginKey:
     """
     lines = text.strip("\n").split("\n")
     if len(lines) != _RECORD_LINES or lines[0] != VERSION:
-        raise InvalidKey("This is no key record of BSMS 1.0.")
+        raise InvalidKey("This is not a key record of BSMS 1.0.")
     if lines[1] != _NO_TOKEN:
-        raise InvalidKey("This key record belongs to an encrypted round, which is not read here.")
+        raise InvalidKey("This key record belongs to an encrypted round, which is not supported.")
     key = OriginKey.parse(lines[2], network)
     if _signer(lines) != key.xpub.public_key:
         raise InvalidKey("The signature in this key record is not by its key.")
@@ -87,7 +87,7 @@ def signature_of(answer: str) -> bytes:
     :raises Unreadable: there is none. Whose it is, and of which text, is not looked at.
     """
     if len(answer) > MAX_FILE:
-        raise Unreadable(f"This has more than the {MAX_FILE} bytes that are read.")
+        raise Unreadable(f"This has more than {MAX_FILE} bytes.")
     armoured = _ARMOUR.split(answer)[-1]
     for word in armoured.split():
         try:
@@ -126,14 +126,14 @@ def read_key(file: Path, network: Network, *, signer: Fingerprint | None = None)
 
 
 def parse_key(text: str, network: Network, *, signer: Fingerprint | None = None) -> OriginKey:
-    """The same, from the text of such a file.
+    """As `read_key`, from the text of the file.
 
     :raises InvalidKey, InvalidPath, WrongNetwork: not a key for a vault.
     :raises WrongDevice: the key belongs to another device than `signer`.
     :raises Unreadable: the text is of no known kind.
     """
     if len(text) > MAX_FILE:
-        raise Unreadable(f"This file has more than the {MAX_FILE} bytes that are read.")
+        raise Unreadable(f"This file has more than {MAX_FILE} bytes.")
     key = _parse(_opened(text), network)
     _require_account(key, network)
     if signer is not None and key.fingerprint != signer:
@@ -141,7 +141,7 @@ def parse_key(text: str, network: Network, *, signer: Fingerprint | None = None)
     return key
 
 
-# One for each account of a device, and one for its profile; a person brings a few.
+# One for each account of a device, and one for its profile; a person has a few.
 MAX_EXPORTS: Final = 16
 
 
@@ -226,7 +226,7 @@ def _parse(text: str, network: Network) -> OriginKey:
         if len(keys) > 1 and len(for_vaults) == 1:
             return for_vaults[0]
         return OriginKey.parse(text, network)
-    raise Unreadable("This is no key export that is known here.")
+    raise Unreadable("This is not a key export of a supported form.")
 
 
 def _lines(text: str, network: Network) -> tuple[OriginKey, ...]:
@@ -245,7 +245,7 @@ def _load(text: str) -> dict[str, Any]:
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name is there twice, and programs differ in which value they use")
+        raise ValueError("a name appears twice, and programs differ in which value they use")
     return found
 
 
@@ -265,7 +265,7 @@ def _from_json(found: dict[str, Any], network: Network) -> OriginKey:
                 hint="On a Coldcard choose Settings, Multisig Wallets, Export XPUB.",
             )
         case _:
-            raise Unreadable("This is no key export that is known here.")
+            raise Unreadable("This is not a key export of a supported form.")
 
 
 def _key(master: str, path: str, xpub: str, network: Network) -> OriginKey:
@@ -294,7 +294,7 @@ def _require_account(key: OriginKey, network: Network) -> None:
     if path != expected:
         if path.indexes[:1] + path.indexes[2:] == expected.indexes[:1] + expected.indexes[2:]:
             raise WrongNetwork(f"The path {path} is for another network than {network}.")
-        raise InvalidPath(f"The key is at {path}; a vault in native segwit wants one at {expected}.")
+        raise InvalidPath(f"The key is at {path}; a vault in native segwit needs one at {expected}.")
     if not any(bytes(key.fingerprint)):
         raise InvalidKey("The fingerprint 00000000 names no device.")
     key.require_agreement()

@@ -1,4 +1,4 @@
-"""What a worker gives up before it opens its device, so that one that a device has taken over reaches that
+"""What a worker gives up before it opens its device: a worker that its device has taken over reaches that
 device and the pipe to the bridge, and nothing else.
 
 `no_new_privs` and limits always, Landlock and seccomp where the kernel has them.
@@ -48,7 +48,7 @@ _BUS: Final = ("/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/run/udev"
 
 @dataclass(frozen=True)
 class Confinement:
-    """What holds a process: the ABI of Landlock (0: none), and whether its system calls are filtered."""
+    """What confines a process: the ABI of Landlock (0: none), and whether its system calls are filtered."""
 
     landlock: int = 0
     seccomp: bool = False
@@ -70,7 +70,7 @@ def confine(endpoint: Endpoint, channel: int) -> Confinement:
     import resource
 
     _close_others(channel)
-    # Secrets in no core file; not a byte into any file.
+    # No secrets in a core file, and no writing to any file.
     for limit in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(limit, (0, 0))
@@ -127,7 +127,7 @@ def sockets(endpoint: Endpoint) -> tuple[Socket, ...]:
         case "udp":
             kinds: tuple[int, ...] = (_DATAGRAM,)
         case "tcp":
-            # Elsewhere: to ask for the address of its name.
+            # On another machine its name has to be resolved.
             host, _port = host_and_port(endpoint.place)
             kinds = (_STREAM,) if loopback_hosts(host) else (_STREAM, _DATAGRAM)
         case _:
@@ -136,7 +136,7 @@ def sockets(endpoint: Endpoint) -> tuple[Socket, ...]:
 
 
 def _descriptors() -> list[int]:
-    """Those that are open, and the one by which the folder was read, which is not any more."""
+    """The open ones, and the one that read the folder, which is closed by now."""
     try:
         return [int(name) for name in os.listdir(_DESCRIPTORS)]  # noqa: PTH208 - in every worker's start
     except OSError:

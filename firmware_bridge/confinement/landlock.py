@@ -1,8 +1,8 @@
 """Landlock: a process gives up the file system, TCP ports, and signals to other processes, for good. Needs no
 privilege.
 
-Source: Documentation/userspace-api/landlock.rst and include/uapi/linux/landlock.h of Linux 6.18. There is no
-library to use: the only one on the package index that is not new is a development release of ABI 4
+Source: Documentation/userspace-api/landlock.rst and include/uapi/linux/landlock.h of Linux 6.18. No library
+is used: the only one on the package index that is not new is a development release of ABI 4
 (docs/adr/0025-device-workers-are-confined.md).
 """
 
@@ -47,7 +47,7 @@ USE_DEVICE: Final = _READ_FILE | _WRITE_FILE | _IOCTL_DEV
 
 @dataclass(frozen=True)
 class Rule:
-    """`rights` below `path`; a path that is not there is passed over."""
+    """`rights` below `path`; a missing path is skipped."""
 
     path: Path
     rights: int
@@ -69,7 +69,7 @@ def restrict(rules: Iterable[Rule], tcp_ports: Iterable[int]) -> int:
 
     Needs `no_new_privs`.
 
-    :raises OSError: the kernel refused; the thread is as before.
+    :raises OSError: the kernel refused; the thread is unchanged.
     """
     version = abi()
     if not version:
@@ -77,7 +77,7 @@ def restrict(rules: Iterable[Rule], tcp_ports: Iterable[int]) -> int:
     handled = _ABI_1
     for least, right in ((2, _REFER), (3, _TRUNCATE), (5, _IOCTL_DEV)):
         handled |= right if version >= least else 0
-    # A kernel refuses a structure that has more than it knows.
+    # A kernel refuses a structure with fields that it does not know.
     size = 8 if version < 4 else 16 if version < 6 else 24
     attr = struct.pack("=QQQ", handled, _BIND_TCP | _CONNECT_TCP, _SCOPES)[:size]
     ruleset = _call(_CREATE_RULESET, attr, ctypes.c_size_t(size), ctypes.c_uint32(0))

@@ -49,15 +49,15 @@ _FILES: Final[_Table] = {
     "utimensat": (280, 88), "inotify_init": (253, None), "inotify_init1": (294, 26),
     "fanotify_init": (300, 262), "open_by_handle_at": (304, 265),
 }  # fmt: skip
-# Meeting other processes. `socket` is below.
-_MEETING: Final[_Table] = {
+# Communicating with other processes. `socket` is below.
+_IPC: Final[_Table] = {
     "socketpair": (53, 199), "listen": (50, 201), "accept": (43, 202), "accept4": (288, 242),
     "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semop": (65, 193),
     "semtimedop": (220, 192), "semctl": (66, 191), "msgget": (68, 186), "msgsnd": (69, 189),
     "msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181),
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
 }  # fmt: skip
-# The kernel itself: no device needs them, and many a privilege escalation began with one.
+# The kernel itself: no device needs them, and many privilege escalations began with one.
 _KERNEL: Final[_Table] = {
     "bpf": (321, 280), "userfaultfd": (323, 282), "perf_event_open": (298, 241),
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
@@ -73,10 +73,10 @@ _KERNEL: Final[_Table] = {
     "sethostname": (170, 161), "setdomainname": (171, 162), "vhangup": (153, 58),
     "personality": (135, 92),
 }  # fmt: skip
-REFUSED: Final[_Table] = {**_PROCESSES, **_FILES, **_MEETING, **_KERNEL}
+REFUSED: Final[_Table] = {**_PROCESSES, **_FILES, **_IPC, **_KERNEL}
 # Allowed with some arguments only. clone3 has its flags in memory, where no filter looks: a C library that is
 # told that there is none uses clone.
-JUDGED: Final[_Table] = {
+BY_ARGUMENT: Final[_Table] = {
     "clone": (56, 220), "clone3": (435, 435), "kill": (62, 129), "tgkill": (234, 131),
     "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240), "prlimit64": (302, 261),
     "socket": (41, 198), "ioctl": (16, 29), "fcntl": (72, 25),
@@ -189,7 +189,7 @@ def _head(arch: int) -> list[_Step]:
     ]
 
 
-def _judgements(column: int, process: int, sockets: Iterable[Socket]) -> list[_Step]:
+def _by_argument(column: int, process: int, sockets: Iterable[Socket]) -> list[_Step]:
     bodies = {
         "clone": _threads_only(),
         "clone3": [_fail(errno.ENOSYS)],
@@ -202,18 +202,18 @@ def _judgements(column: int, process: int, sockets: Iterable[Socket]) -> list[_S
     steps: list[_Step] = []
     for name, body in bodies.items():
         # Each of them is on both machines.
-        steps += [(_EQUAL, 0, len(body), JUDGED[name][column] or 0), *body]
+        steps += [(_EQUAL, 0, len(body), BY_ARGUMENT[name][column] or 0), *body]
     return [*steps, _ALLOW]
 
 
 def program(machine: str, process: int, sockets: Iterable[Socket]) -> list[_Step]:
     """The filter for the process of this id. :raises KeyError: no table for this machine."""
     column, arch = _MACHINES[machine]
-    return [*_head(arch), *_refusals(column), *_judgements(column, process, sockets)]
+    return [*_head(arch), *_refusals(column), *_by_argument(column, process, sockets)]
 
 
 def prepare() -> None:
-    """Make what is the same in every filter, for the processes that are forked from this one."""
+    """Pack what all filters share, for the processes that are forked from this one."""
     if available():
         _packed_refusals(_MACHINES[platform.machine()][0])
 
@@ -229,12 +229,12 @@ def available() -> bool:
 def restrict(sockets: Iterable[Socket]) -> bool:
     """Filter the calls of every thread of this process. Needs `no_new_privs`. False: not available here.
 
-    :raises OSError: the kernel refused; the process is as before.
+    :raises OSError: the kernel refused; the process is unchanged.
     """
     if not available():
         return False
     column, arch = _MACHINES[platform.machine()]
-    own = _packed(_judgements(column, os.getpid(), sockets))
+    own = _packed(_by_argument(column, os.getpid(), sockets))
     code = _packed(_head(arch)) + _packed_refusals(column) + own
     kept = ctypes.create_string_buffer(code, len(code))
     # struct sock_fprog: a length, padding, a pointer.
@@ -242,7 +242,7 @@ def restrict(sockets: Iterable[Socket]) -> bool:
     for_all_threads = 1
     if _seccomp(1, for_all_threads, filter_) != 0:
         error = ctypes.get_errno()
-        raise OSError(error, os.strerror(error) if error else "a thread of another filter")
+        raise OSError(error, os.strerror(error) if error else "a thread has another filter")
     return True
 
 

@@ -3,6 +3,7 @@ HWI's objects.
 """
 
 import base64
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -52,7 +53,7 @@ class OpenDevice:
         """:raises DeviceFailure: the outcome of any exception."""
         operation = self.operations().get(op)
         if operation is None:
-            raise DeviceFailure(Unsupported.code, f"{op} is not available on this make")
+            raise DeviceFailure(Unsupported.code, f"{op} is not available on devices of this family")
         try:
             return operation(args)
         except DeviceFailure:
@@ -154,6 +155,22 @@ def _text(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - trezorlib's str() raises KeyError for unknown failure codes
         words = repr(error.args)
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
+def receive_exactly(connection: socket.socket, size: int) -> bytes:
+    """:raises ConnectionResetError: the other end closed the connection before."""
+    data = bytearray()
+    while len(data) < size:
+        chunk = connection.recv(size - len(data))
+        if not chunk:
+            raise ConnectionResetError("the device closed the connection")
+        data += chunk
+    return bytes(data)
+
+
+def apostrophes(path: str) -> str:
+    """A path, or a key's origin, with the mark of hardened levels that Coldcard, Ledger and HWI read."""
+    return path.replace("h", "'")
 
 
 def decode_base64(text: str) -> bytes:

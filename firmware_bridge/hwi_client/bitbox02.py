@@ -36,14 +36,16 @@ from firmware_bridge.hwi_client.base import (
     chain_of,
     parse_psbt,
     probed,
+    receive_exactly,
 )
 from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.presence.endpoints import host_and_port
 from firmware_bridge.protocol import Caller, DeviceFailure, Opening, Question
 from multisig import Network
 
 _FAMILY_NAME: Final = "BitBox02"
 _MODELS: Final = {Platform.BITBOX02: "BitBox02", Platform.BITBOX02PLUS: "BitBox02 Nova"}
-# What HWI's copy of the maker's library takes.
+# What HWI's copy of the maker's library supports.
 _FIRMWARE: Final = 9
 # From 9.5.0 on HWI's library verifies the host's part in the nonce of every signature. It does not for older
 # firmware, so that a dishonest device could just claim to be older (S20).
@@ -63,21 +65,14 @@ class _Tcp:
     """The simulator's socket. HWI's takes any bytes for a whole report, even none."""
 
     def __init__(self, place: str) -> None:
-        host, _colon, port = place.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)))
+        self._socket = socket.create_connection(host_and_port(place))
 
     def write(self, data: bytes) -> None:
         """Without the report number, which is for USB only."""
         self._socket.sendall(data[1:])
 
     def read(self, _size: int, _timeout_ms: int) -> bytes:
-        chunks = bytearray()
-        while len(chunks) < _REPORT:
-            chunk = self._socket.recv(_REPORT - len(chunks))
-            if not chunk:
-                raise ConnectionResetError("the connection was closed")
-            chunks += chunk
-        return bytes(chunks)
+        return receive_exactly(self._socket, _REPORT)
 
     def close(self) -> None:
         self._socket.close()
@@ -137,7 +132,7 @@ class _Pairing(BitBoxNoiseConfig):  # type: ignore[misc]  # HWI is untyped
     def attestation_check(self, result: bool) -> None:
         """Only reported, as in HWI: a simulator never passes."""
         if not result and self.asked_for:
-            self._caller.tell("not-attested", "The device could not prove that its maker has made it")
+            self._caller.tell("not-attested", "The device could not prove that it is genuine")
 
     def contains_device_static_pubkey(self, pubkey: bytes) -> bool:
         return pubkey == self._device
@@ -174,13 +169,10 @@ class _Hwi(Bitbox02Client):  # type: ignore[misc]  # HWI is untyped
             raise DeviceFailure(Unsupported.code, _TOO_OLD)
         return opened
 
-    def knows(self, config: Any) -> bool:
+    def knows(self, script_config: Any, keypath: Any) -> bool:
         """Whether the vault is registered on the device."""
-        return bool(
-            self.init().btc_is_script_config_registered(
-                self._get_coin(), config.script_config, config.keypath
-            )
-        )
+        registered = self.init().btc_is_script_config_registered(self._get_coin(), script_config, keypath)
+        return bool(registered)
 
     def quorum(self, policy: base.Policy) -> Any:
         """The vault as the device expects it."""
@@ -210,8 +202,7 @@ class _Hwi(Bitbox02Client):  # type: ignore[misc]  # HWI is untyped
         return str(address)
 
     def _maybe_register_script_config(self, script_config: Any, keypath: Any) -> None:
-        registered = self.init().btc_is_script_config_registered(self._get_coin(), script_config, keypath)
-        if not registered:
+        if not self.knows(script_config, keypath):
             raise DeviceFailure(NotEnrolled.code, None)
 
 
@@ -310,7 +301,7 @@ class BitBox02Device(OpenDevice):
         self._wake()
         policy = args["policy"]
         config = self._hwi.quorum(policy)
-        if self._hwi.knows(config) and not args["again"]:
+        if self._hwi.knows(config.script_config, config.keypath) and not args["again"]:
             return None
         if not 1 <= len(policy["name"]) <= _MAX_NAME:
             raise NotAvailable(f"a BitBox02 takes names of 1 to {_MAX_NAME} characters")

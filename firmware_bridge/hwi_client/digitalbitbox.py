@@ -21,8 +21,17 @@ from hwilib.devices.digitalbitbox import (
 from hwilib.hwwclient import HardwareWalletClient
 
 from firmware_bridge.errors import Locked, Unsupported
-from firmware_bridge.hwi_client.base import Args, OpenDevice, Operation, chain_of, parse_psbt, probed
+from firmware_bridge.hwi_client.base import (
+    Args,
+    OpenDevice,
+    Operation,
+    apostrophes,
+    chain_of,
+    parse_psbt,
+    probed,
+)
 from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.presence.endpoints import host_and_port
 from firmware_bridge.protocol import Caller, DeviceFailure, Opening, Question
 from multisig import Network
 
@@ -30,7 +39,8 @@ _MODEL: Final = "Digital Bitbox"
 _MAX_ANSWER: Final = 3584
 # How soon it is noticed that an emulator has gone.
 _LIVENESS_SECONDS: Final = 0.5
-_BLIND: Final = "Touch the device to sign; it has no screen, so only this computer says what is signed"
+_NO_PASSWORD: Final = "It needs its password."  # noqa: S105 - a sentence, no secret
+_BLIND: Final = "Touch the device to sign; it has no screen, so only this computer shows what is signed"
 
 
 class DeviceSaid(Exception):
@@ -49,8 +59,7 @@ class _Udp(BitboxSimulator):  # type: ignore[misc]  # HWI is untyped
     firmware = None
 
     def __init__(self, place: str) -> None:
-        host, _colon, port = place.rpartition(":")
-        super().__init__(host, int(port))
+        super().__init__(*host_and_port(place))
         self.socket.settimeout(_LIVENESS_SECONDS)
         self.lost: Exception | None = None
 
@@ -168,9 +177,7 @@ class DigitalBitboxDevice(OpenDevice):
         if self._ask(send_plain, b'{"ping":""}', self._wire).get("ping") != "password":
             return _stuck("It has no password yet: set it up with its own app.")
         if self._hwi.password is None:
-            return probed(
-                _MODEL, obstacle=Locked.code, detail="It wants its password.", firmware=self._wire.firmware
-            )
+            return probed(_MODEL, obstacle=Locked.code, detail=_NO_PASSWORD, firmware=self._wire.firmware)
         return probed(_MODEL, firmware=self._wire.firmware)
 
     def _unlock(self, args: Args) -> Any:
@@ -187,7 +194,8 @@ class DigitalBitboxDevice(OpenDevice):
 
     def _xpubs(self, args: Args) -> Any:
         fingerprint = self._fingerprint(args)
-        keys = [self._with_password(self._hwi.get_pubkey_at_path, _path(path)) for path in args["paths"]]
+        paths = map(apostrophes, args["paths"])
+        keys = [self._with_password(self._hwi.get_pubkey_at_path, path) for path in paths]
         return {"fingerprint": fingerprint, "xpubs": [key.to_string() for key in keys]}
 
     def _sign(self, args: Args) -> Any:
@@ -197,7 +205,7 @@ class DigitalBitboxDevice(OpenDevice):
     def _sign_message(self, args: Args) -> Any:
         self._caller.tell("confirm-message", _BLIND)
         # As bytes: for text HWI counts characters, but the signed length is that of the bytes.
-        return self._with_password(self._hwi.sign_message, args["text"].encode(), _path(args["path"]))
+        return self._with_password(self._hwi.sign_message, args["text"].encode(), apostrophes(args["path"]))
 
     def _command(self, command: Mapping[str, Any]) -> Any:
         text = json.dumps(command)
@@ -206,7 +214,7 @@ class DigitalBitboxDevice(OpenDevice):
     def _with_password(self, call: Callable[..., Any], *args: Any) -> Any:
         """:raises DeviceFailure: no password was given."""
         if not self._hwi.password:
-            raise DeviceFailure(Locked.code, "It wants its password.")
+            raise DeviceFailure(Locked.code, _NO_PASSWORD)
         return self._ask(call, *args)
 
     def _ask(self, call: Callable[..., Any], *args: Any) -> Any:
@@ -240,7 +248,3 @@ def _said(error: Any) -> DeviceSaid:
 
 def _stuck(detail: str) -> dict[str, Any]:
     return probed(_MODEL, obstacle=Unsupported.code, detail=detail)
-
-
-def _path(path: str) -> str:
-    return path.replace("h", "'")

@@ -29,6 +29,7 @@ from firmware_bridge.hwi_client.base import (
     encode_base64,
     parse_psbt,
     probed,
+    receive_exactly,
 )
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.protocol import Caller, DeviceFailure, Opening
@@ -40,7 +41,7 @@ _OLDEST: Final = (1, 0, 23)
 _BAUD: Final = 115200
 _UNLOCK: Final = (
     "Unlock it first, with its companion app or by its QR PIN unlock: "
-    "this program does not talk to the PIN server that a Jade asks."
+    "this program does not contact Jade's PIN server."
 )
 # JADE_STATE of get_version_info that is not ready for this connection.
 _OBSTACLES: Final = {
@@ -51,7 +52,7 @@ _OBSTACLES: Final = {
 _READY: Final = frozenset({"READY", "TEMP"})
 # Answers to `ping`, which a Jade gives at once even when busy.
 _BUSY: Final = {
-    1: "It works for another program, or shows a question that waits for an answer.",
+    1: "It works for another program, or shows an unanswered question.",
     2: "Its menu is open: leave the menu.",
 }
 _MODELS: Final = {"JADE_V2": "Jade Plus"}
@@ -64,13 +65,7 @@ class _Tcp(JadeTCPImpl):  # type: ignore[misc]  # HWI is untyped
     """The emulator's socket. HWI's reads from a closed one in an endless loop."""
 
     def read(self, n: int) -> bytes:
-        chunks = bytearray()
-        while len(chunks) < n:
-            chunk = self.tcp_sock.recv(n - len(chunks))
-            if not chunk:
-                raise ConnectionResetError("the connection was closed")
-            chunks += chunk
-        return bytes(chunks)
+        return receive_exactly(self.tcp_sock, n)
 
 
 class _Interface(JadeInterface):  # type: ignore[misc]  # HWI is untyped

@@ -5,7 +5,6 @@ It has no sessions. The passphrase stays in its memory, for any program, until i
 sends before every request. This driver sends it only in `unlock`.
 """
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import hid
@@ -17,7 +16,6 @@ from hwilib.devices.trezorlib.transport import TransportException
 from hwilib.devices.trezorlib.transport.hid import HidTransport
 from hwilib.devices.trezorlib.transport.webusb import WebUsbTransport
 
-from firmware_bridge.hwi_client.base import probed
 from firmware_bridge.hwi_client.trezor.device import TrezorDevice
 from firmware_bridge.hwi_client.trezor.messages import Codec
 from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded, Screen
@@ -81,18 +79,8 @@ class KeepKeyConnection(Connection):
 class KeepKeyDevice(TrezorDevice):
     family = Family.KEEPKEY
 
-    def _obstructed(
-        self, obstacle: str | None, detail: str | None = None, fingerprint: str | None = None
-    ) -> Mapping[str, Any]:
-        features = self._connection.features
-        return probed(
-            "KeepKey",
-            label=features.label,
-            fingerprint=fingerprint,
-            obstacle=obstacle,
-            detail=detail,
-            firmware=f"{features.major_version}.{features.minor_version}.{features.patch_version}",
-        )
+    def _model(self) -> str:
+        return "KeepKey"
 
 
 def open_keepkey(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> KeepKeyDevice:
@@ -115,5 +103,5 @@ def _transport(endpoint: Endpoint) -> Any:
         entries = [entry for numbers in KEEPKEY_HID_IDS for entry in hid.enumerate(*numbers)]
         found = [HidTransport(entry) for entry in entries if entry["path"] == endpoint.place.encode()]
     if not found:
-        raise TransportException(f"nothing at {endpoint.address}")
+        raise TransportException(f"no device at {endpoint.address}")
     return found[0]

@@ -16,7 +16,6 @@ from firmware_bridge.presence.usb import sysfs_listing
 __all__ = [
     "Hotplug",
     "Polling",
-    "Sighting",
     "best_hotplug",
     "endpoint_listing",
     "no_bus",

@@ -1,8 +1,8 @@
 """Virtual devices and emulators at fixed addresses, looked up in the kernel's socket tables.
 
 A connection would take a Ledger emulator's only one away from a program that is using it. Whatever is bound
-to the address counts as the device; the probe that follows tells whether it is one. Only if the tables do not
-tell, and the device is not in use, the address is asked.
+to the address counts as the device; the probe that follows tells whether it is one. The address is asked only
+if the tables do not tell and the device is not in use.
 """
 
 import asyncio

@@ -213,7 +213,7 @@ def turns_in(folder: Path, name: str) -> Turn:
     @contextmanager
     def turn(endpoint: Endpoint) -> Iterator[None]:
         if sys.platform == "win32":
-            raise OSError("turns are taken on Unix alone")
+            raise OSError("turns need Unix")
         import fcntl
 
         place = folder / hashlib.sha256(str(endpoint).encode()).hexdigest()[:32]

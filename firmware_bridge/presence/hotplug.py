@@ -94,7 +94,7 @@ class Udev:
     def _give_up(self, why: str) -> None:
         self.patience = _POLLING_SECONDS
         self.close()
-        _log.info("udev tells no longer what is plugged in (%s): looking every few seconds", why)
+        _log.info("udev no longer reports what is plugged in (%s): looking every few seconds", why)
 
 
 async def best_hotplug(control: Path = UDEV_CONTROL) -> Hotplug:
@@ -103,7 +103,7 @@ async def best_hotplug(control: Path = UDEV_CONTROL) -> Hotplug:
         # Finding libudev runs a program.
         monitor = await asyncio.to_thread(_monitor, control)
     except (ImportError, OSError) as error:
-        _log.info("udev does not tell what is plugged in (%s): looking every few seconds", error)
+        _log.info("udev does not report what is plugged in (%s): looking every few seconds", error)
         return Polling()
     return Polling() if monitor is None else Udev(monitor)
 

@@ -125,7 +125,7 @@ def listening(version: int) -> list[InetSocket]:
     :raises OSError: this kernel has no sock_diag.
     """
     if sys.platform != "linux":
-        raise OSError("netlink is Linux's alone")
+        raise OSError("netlink needs Linux")
     with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG) as kernel:
         kernel.settimeout(_SECONDS)
         return list(_listening(kernel, _FAMILIES[version]))
@@ -140,7 +140,7 @@ def _listening(kernel: socket.socket, family: int) -> Iterator[InetSocket]:
             if kind == _DONE:
                 return
             if kind == _ERROR:
-                raise OSError("the kernel does not tell which sockets listen")
+                raise OSError("the kernel does not report which sockets listen")
             yield parse(body)
 
 

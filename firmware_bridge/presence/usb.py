@@ -37,7 +37,7 @@ class UsbModel:
 _BOOTLOADER: Final = "The device is in its bootloader: connect it again without pressing a button."
 _UNKNOWN: Final = "HWI does not know this model."
 _THP: Final = "HWI cannot speak the protocol of this model (THP)."
-_TOO_OLD: Final = "HWI drives this model no longer."
+_TOO_OLD: Final = "HWI no longer supports this model."
 
 _TREZOR: Final = (0x1209, 0x53C1)
 _BITBOX: Final = (0x03EB, 0x2403)
@@ -108,7 +108,7 @@ USB_MODELS: Final[tuple[UsbModel, ...]] = (
 
 
 def usb_model(vendor: int, product: int, name: str | None = None) -> UsbModel | None:
-    """The model with these numbers and this name; None if it is no signing device."""
+    """The model with these numbers and this name; None if it is not a signing device."""
     return next((model for model in USB_MODELS if model.matches(vendor, product, name)), None)
 
 

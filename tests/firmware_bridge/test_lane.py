@@ -391,7 +391,7 @@ async def test_a_bug_in_whoever_answers_is_no_answer(caplog):
 
     async with lane_to() as lane:
         assert await asked(lane, on_ask) is None
-    assert "the answer to a question of the device failed" in caplog.text
+    assert "the callback that answers a question of the device failed" in caplog.text
 
 
 class Unsure:

@@ -89,9 +89,9 @@ def test_endpoints_are_read_and_written(text, kind, place, emulated):
         ("trezor:somewhere", "endpoint is family"),
         ("abacus:udp:127.0.0.1:1", "no family 'abacus' in .*: trezor, coldcard, ledger"),
         ("trezor:127.0.0.1:21324", "no kind of address '127.0.0.1' in .*: udp, unix, tcp"),
-        ("trezor:udp:127.0.0.1", "ends in no port"),
-        ("ledger:tcp:localhost:x", "ends in no port"),
-        ("ledger:tcp::9999", "ends in no port"),
+        ("trezor:udp:127.0.0.1", "does not end in a port"),
+        ("ledger:tcp:localhost:x", "does not end in a port"),
+        ("ledger:tcp::9999", "does not end in a port"),
     ],
 )
 def test_what_is_no_endpoint_is_refused(text, words):

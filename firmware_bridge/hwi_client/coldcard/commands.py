@@ -1,4 +1,4 @@
-"""Requests to a Coldcard: addresses, whether it knows a vault, and questions to its person; and what its
+"""Requests to a Coldcard: addresses, whether it knows a vault, and questions to the person; and what its
 releases do differently.
 """
 
@@ -12,6 +12,7 @@ from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
 from hwilib.devices.ckcc.protocol import CCProtoError
 
 from firmware_bridge.errors import WrongDevice
+from firmware_bridge.hwi_client.base import apostrophes, is_vault
 from firmware_bridge.protocol import DeviceFailure
 from multisig import RECEIVE, DerivationPath, Network, OriginKey, multisig_script
 from multisig.vault import profile_account_path
@@ -76,8 +77,8 @@ def address_command(
     """
     keys = [OriginKey.parse(text, network) for text in policy["keys"]]
     if not any(key.fingerprint.hex == fingerprint for key in keys):
-        raise DeviceFailure(WrongDevice.code, f"the device ({fingerprint}) is no signer here")
-    if policy["kind"] == "vault":
+        raise DeviceFailure(WrongDevice.code, f"the device ({fingerprint}) is not a signer here")
+    if is_vault(policy):
         return _script_command(policy["threshold"], keys, (chain, index))
     return _path_command(DerivationPath((*keys[0].origin.path, chain, index)))
 
@@ -108,7 +109,7 @@ def greeting_command(network: Network) -> bytes:
 
 
 def _path_command(path: DerivationPath) -> bytes:
-    return bytes(Packer.show_address(spelled(str(path)), AF_P2WPKH))
+    return bytes(Packer.show_address(apostrophes(str(path)), AF_P2WPKH))
 
 
 def _script_command(threshold: int, keys: list[OriginKey], suffix: tuple[int, int]) -> bytes:
@@ -121,11 +122,6 @@ def _script_command(threshold: int, keys: list[OriginKey], suffix: tuple[int, in
 
 def _origin(key: OriginKey, suffix: tuple[int, int]) -> list[int]:
     return [struct.unpack("<I", bytes(key.fingerprint))[0], *key.origin.path, *suffix]
-
-
-def spelled(path: str) -> str:
-    """A path as a Coldcard reads it."""
-    return path.replace("h", "'")
 
 
 # The device does not answer while it reads, checks and signs, which takes minutes for large transactions. The

@@ -21,8 +21,10 @@ from firmware_bridge.hwi_client.base import (
     Args,
     OpenDevice,
     Operation,
+    apostrophes,
     decode_base64,
     encode_base64,
+    is_vault,
     probed,
 )
 from firmware_bridge.hwi_client.coldcard.commands import (
@@ -34,7 +36,6 @@ from firmware_bridge.hwi_client.coldcard.commands import (
     greeting_command,
     is_nothing_open,
     question_command,
-    spelled,
 )
 from firmware_bridge.hwi_client.coldcard.link import Ckcc, connect, upload
 from firmware_bridge.model import Endpoint, Family
@@ -53,7 +54,7 @@ _CLEAN_UP_SECONDS: Final = 3.0
 _NOT_KEPT: Final = "it did not keep the vault"
 _NAME_TAKEN: Final = (
     "this firmware keeps no two vaults of one name: "
-    "if it has another {name!r}, rename or delete that one on it"
+    "if another is called {name!r}, rename or delete it on the device"
 )
 # Answers to `blkc`, and their names in the menu.
 _CHAINS: Final = {"BTC": "Bitcoin", "XTN": "Testnet4", "XRT": "Regtest"}
@@ -160,7 +161,7 @@ class ColdcardDevice(OpenDevice):
         return {"fingerprint": self._fingerprint(args), "xpubs": xpubs}
 
     def _read_xpub(self, path: str) -> str:
-        return str(self._ckcc.send_recv(Packer.get_xpub(spelled(path))))
+        return str(self._ckcc.send_recv(Packer.get_xpub(apostrophes(path))))
 
     def _sign(self, args: Args) -> Any:
         psbt = decode_base64(args["psbt"])
@@ -168,7 +169,7 @@ class ColdcardDevice(OpenDevice):
         if args["resume"] and (collected := self._resume(psbt)) is not None:
             return collected
         self._require_known(args["policy"])
-        size, digest = self._upload("sending", "Sending the transaction to the device", psbt)
+        size, digest = self._upload("Sending the transaction to the device", psbt)
         question = Question(
             self._ckcc, Packer.get_signed_txn(), Packer.sign_transaction(size, digest), size=size
         )
@@ -176,11 +177,11 @@ class ColdcardDevice(OpenDevice):
         question.ask()
         return encode_base64(self._collect_transaction(question))
 
-    def _upload(self, step: str, text: str, content: bytes) -> tuple[int, bytes]:
+    def _upload(self, text: str, content: bytes) -> tuple[int, bytes]:
         def on_sent(count: int) -> None:
             if self._give_up.is_set():
                 raise DeviceFailure(Cancelled.code, None)
-            self._caller.tell(step, text, count, len(content))
+            self._caller.tell("sending", text, count, len(content))
 
         self._require_nothing_open()
         return upload(self._ckcc, content, on_sent)
@@ -205,7 +206,7 @@ class ColdcardDevice(OpenDevice):
         """:raises DeviceFailure: the vault is not enrolled. Depending on its settings the device would offer
         to enrol the vault that the PSBT contains, while the person expects a payment.
         """
-        if policy["kind"] == "vault" and not self._knows(policy):
+        if is_vault(policy) and not self._knows(policy):
             raise DeviceFailure(NotEnrolled.code, None)
 
     def _require_room(self, size: int) -> None:
@@ -233,7 +234,7 @@ class ColdcardDevice(OpenDevice):
             return None
         if done is not None and not self._versions().release.collects_later:
             self._caller.tell(
-                "asked-again", "This firmware gives an earlier approval to no new connection: it asks again"
+                "asked-again", "This firmware gives no new connection an earlier approval: it asks again"
             )
             return None
         try:
@@ -251,8 +252,7 @@ class ColdcardDevice(OpenDevice):
         return bytes(self._ckcc.download_file(size, digest, file_number=1))
 
     def _sign_message(self, args: Args) -> Any:
-        path = spelled(args["path"])
-        packet = Packer.sign_message(args["text"].encode(), path, AF_CLASSIC)
+        packet = Packer.sign_message(args["text"].encode(), apostrophes(args["path"]), AF_CLASSIC)
         question = Question(self._ckcc, Packer.get_signed_msg(), packet)
         question.ask()
         text = "Confirm the message on the device"
@@ -298,9 +298,7 @@ class ColdcardDevice(OpenDevice):
         check = Packer.multisig_check(policy["threshold"], len(policy["keys"]), args["xor"])
         if not args["again"] and self._ckcc.send_recv(check) and self._knows(policy):
             return None
-        size, digest = self._upload(
-            "sending", "Sending the vault to the device", args["file"].encode("ascii")
-        )
+        size, digest = self._upload("Sending the vault to the device", args["file"].encode("ascii"))
         packet = Packer.multisig_enroll(size, digest)
         started = self._clock()
         self._ckcc.send_recv(packet)

@@ -38,7 +38,7 @@ class UnixPipe(UnixSimulatorPipe):  # type: ignore[misc]  # HWI is untyped
 
     def __init__(self, path: str) -> None:
         if sys.platform == "win32":
-            raise OSError("the simulator's socket is Unix's alone")
+            raise OSError("the simulator's socket needs Unix")
         self.socket_path = path
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.pipe_name = ""

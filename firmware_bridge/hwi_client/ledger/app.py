@@ -5,7 +5,6 @@ A person can switch apps at any time, and HWI never compares the app with its `-
 signs with the testnet app. So every operation first asks for the app, which takes one exchange.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,13 +19,11 @@ from hwilib.psbt import PSBT
 from firmware_bridge.enrolment import takes_name
 from firmware_bridge.errors import Busy, DeviceFault, Locked, NotEnrolled, Unsupported, WrongApp
 from firmware_bridge.families import maker_of
-from firmware_bridge.hwi_client.base import chain_of
+from firmware_bridge.hwi_client.base import Policy, apostrophes, chain_of, is_vault
 from firmware_bridge.hwi_client.ledger.link import DENIED, INTERRUPTED, NOT_SUPPORTED, OK, Link, status_of
 from firmware_bridge.model import Family
 from firmware_bridge.protocol import Caller, DeviceFailure
 from multisig import Network, NetworkKind
-
-Policy = Mapping[str, Any]
 
 # MAX_N_KEYS_IN_WALLET_POLICY, MAX_N_INPUTS_CAN_SIGN, MAX_N_OUTPUTS_CAN_SIGN and
 # MAX_OUTPUT_SCRIPTPUBKEY_LEN of the Bitcoin app.
@@ -57,7 +54,7 @@ _ANSWERS_OF_NO_APP: Final = {
     NOT_SUPPORTED: (Locked.code, None),
     DENIED: (Busy.code, None),
     INTERRUPTED: (Busy.code, None),
-    OK: (DeviceFault.code, "it does not say which app is open"),
+    OK: (DeviceFault.code, "it does not report which app is open"),
 }
 
 
@@ -111,10 +108,6 @@ def account_path(network: Network) -> str:
     return f"m/84'/{network.kind.coin_type}'/0'"
 
 
-def is_vault(policy: Policy) -> bool:
-    return bool(policy["kind"] == "vault")
-
-
 def wallet_of(policy: Policy) -> WalletPolicy:
     """The policy for the device, with its keys always in the order of the verification code.
 
@@ -160,11 +153,7 @@ def legacy_address_wallet(policy: Policy, chain: int, index: int) -> WalletPolic
 def ledger_key(expression: str) -> str:
     """A key expression with its origin as the app writes it: an apostrophe after hardened levels."""
     origin, bracket, xpub = expression.partition("]")
-    return origin.replace("h", "'") + bracket + xpub
-
-
-def ledger_path(path: str) -> str:
-    return path.replace("h", "'")
+    return apostrophes(origin) + bracket + xpub
 
 
 def to_version_2(psbt: PSBT) -> None:

@@ -13,15 +13,21 @@ from typing import Any, Final
 from hwilib.psbt import PSBT
 
 from firmware_bridge.errors import DeviceFault, Locked, RefusedByPerson, Unsupported, WrongApp
-from firmware_bridge.hwi_client.base import Args, OpenDevice, Operation, parse_psbt, probed
+from firmware_bridge.hwi_client.base import (
+    Args,
+    OpenDevice,
+    Operation,
+    Policy,
+    apostrophes,
+    is_vault,
+    parse_psbt,
+    probed,
+)
 from firmware_bridge.hwi_client.ledger.app import (
     App,
     Loading,
-    Policy,
     account_path,
     is_legacy,
-    is_vault,
-    ledger_path,
     legacy_address_wallet,
     make_client,
     proof_of,
@@ -142,7 +148,7 @@ class LedgerDevice(OpenDevice):
     def _sign_message(self, args: Args) -> Any:
         client = self._steady()
         with self._asking(client, "confirm-message", "Confirm the message on the device"):
-            return client.sign_message(args["text"], ledger_path(args["path"]))
+            return client.sign_message(args["text"], apostrophes(args["path"]))
 
     def _enrol(self, args: Args) -> Any:
         policy: Policy = args["policy"]
@@ -245,7 +251,7 @@ def _by_status(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _read_xpub(client: Any, path: str) -> str:
     """:raises DeviceFailure: the app would show this path first; HWI would wait for a button."""
     try:
-        return str(client.get_extended_pubkey(ledger_path(path), display=False))
+        return str(client.get_extended_pubkey(apostrophes(path), display=False))
     except Exception as error:
         if status_of(error) != NOT_SUPPORTED:
             raise

@@ -30,8 +30,9 @@ from hwilib.devices.ledger_bitcoin.ledgercomm.transport import Transport
 
 from firmware_bridge.errors import Busy, Cancelled, TimedOut, WrongApp
 from firmware_bridge.families import outcome
-from firmware_bridge.hwi_client.base import describe
+from firmware_bridge.hwi_client.base import describe, receive_exactly
 from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.presence.endpoints import host_and_port
 from firmware_bridge.protocol import DeviceFailure
 
 OK: Final = 0x9000
@@ -53,7 +54,7 @@ _WORDS: Final[Mapping[int, str]] = {
     0x6901: QUESTION_OPEN,
     SECURITY_NOT_SATISFIED: "it is locked",
     DENIED: "refused on the device",
-    INCORRECT_DATA: "it does not accept what it was given",
+    INCORRECT_DATA: "it does not accept this data",
     NOT_SUPPORTED: "the app does not support this",
     0x6A86: "the app does not know these parameters",
     0x6A87: "a command of the wrong length",
@@ -64,7 +65,7 @@ _WORDS: Final[Mapping[int, str]] = {
     0x6FAA: "it is asleep",
     0xB000: "the app's answer was too long",
     0xB007: "the app was in another state than expected",
-    UNKNOWN_POLICY: "the vault's registration is not of this device, or of another name or order of keys",
+    UNKNOWN_POLICY: "the vault's registration is for another device, name or order of keys",
 }
 
 
@@ -106,7 +107,7 @@ _SILENCE: Final = "it stopped answering in the middle of its work; another progr
 
 
 class GarbledAnswer(Exception):
-    """The bytes received are no answer to a command."""
+    """The bytes received are not an answer to a command."""
 
 
 class Tcp(Comm):  # type: ignore[misc]  # HWI is untyped
@@ -130,15 +131,15 @@ class Tcp(Comm):  # type: ignore[misc]  # HWI is untyped
         return len(data)
 
     def wait(self, seconds: float) -> bool:
-        """Whether an answer has begun to come within these seconds."""
+        """Whether an answer begins within these seconds."""
         return bool(select.select([self._socket], [], [], seconds)[0])
 
     def recv(self) -> tuple[int, bytes]:
-        size = int.from_bytes(self._receive(4))
+        size = int.from_bytes(receive_exactly(self._socket, 4))
         if size > _MAX_ANSWER:
             raise GarbledAnswer(f"an answer of {size} bytes was announced")
-        answer = self._receive(size)
-        return int.from_bytes(self._receive(2)), answer
+        answer = receive_exactly(self._socket, size)
+        return int.from_bytes(receive_exactly(self._socket, 2)), answer
 
     def exchange(self, data: bytes) -> tuple[int, bytes]:
         self.send(data)
@@ -147,15 +148,6 @@ class Tcp(Comm):  # type: ignore[misc]  # HWI is untyped
     def close(self) -> None:
         self._socket.close()
 
-    def _receive(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            chunk = self._socket.recv(size - len(data))
-            if not chunk:
-                raise ConnectionResetError("the device closed the connection")
-            data += chunk
-        return bytes(data)
-
 
 class Usb(HID):  # type: ignore[misc]  # HWI is untyped
     """HWI's reports of 64 bytes, with a time limit for the first report of an answer."""
@@ -163,7 +155,7 @@ class Usb(HID):  # type: ignore[misc]  # HWI is untyped
     _first = b""
 
     def wait(self, seconds: float) -> bool:
-        """Whether an answer has begun to come within these seconds."""
+        """Whether an answer begins within these seconds."""
         if not self._first:
             self._first = bytes(self.device.read(64 + 1, timeout_ms=int(seconds * 1000)))
         return bool(self._first)
@@ -335,8 +327,7 @@ def open_link(endpoint: Endpoint) -> Link:
 
 def _comm(endpoint: Endpoint) -> Any:
     if endpoint.kind == "tcp":
-        host, _, port = endpoint.place.rpartition(":")
-        return Tcp(host, int(port))
+        return Tcp(*host_and_port(endpoint.place))
     return Usb(hid_path=endpoint.place.encode())
 
 

@@ -1,5 +1,5 @@
 """Trezor through HWI. Only the person approves, and only `unlock` asks for a secret. Requests that the model
-is known to refuse, or that HWI cannot express, are refused with a plain text before anything is sent.
+is known to refuse, or that HWI cannot express, are refused with a clear error before anything is sent.
 """
 
 from collections.abc import Mapping
@@ -101,7 +101,7 @@ def require_known_outputs(tx: Any) -> None:
             raise NotAvailable(f"output {index} holds data in another form than one push of 1 to 80 bytes")
         if kind is ScriptKind.P2TR and not _is_point(script[2:]):
             raise NotAvailable(
-                f"output {index} pays to a taproot key that is no point of the curve: "
+                f"output {index} pays to a taproot key that is not a point of the curve: "
                 "no one could ever spend it"
             )
 
@@ -180,15 +180,18 @@ class TrezorDevice(OpenDevice):
         self, obstacle: str | None, detail: str | None = None, fingerprint: str | None = None
     ) -> Any:
         features = self._connection.features
-        name = features.model or _ONE
         return probed(
-            _MODELS.get(name, f"Trezor {name}"),
+            self._model(),
             label=features.label,
             fingerprint=fingerprint,
             obstacle=obstacle,
             detail=detail,
             firmware=f"{features.major_version}.{features.minor_version}.{features.patch_version}",
         )
+
+    def _model(self) -> str:
+        name = self._connection.features.model or _ONE
+        return _MODELS.get(name, f"Trezor {name}")
 
     def _fingerprint(self, _args: Args) -> Any:
         self._connection.wake()
@@ -227,7 +230,7 @@ class TrezorDevice(OpenDevice):
             )
         )
         if not isinstance(answer, messages.MessageSignature):
-            raise TransportException("it answered something else than a signature")
+            raise TransportException("it did not answer with a signature")
         return encode_base64(answer.signature)
 
     def _show_address(self, args: Args) -> Any:

@@ -17,6 +17,7 @@ from hwilib.devices.trezorlib import messages, protobuf
 from hwilib.devices.trezorlib.mapping import ProtobufMapping
 
 from firmware_bridge.errors import WrongDevice
+from firmware_bridge.hwi_client.base import is_vault
 from firmware_bridge.protocol import DeviceFailure
 from multisig import ExtendedPublicKey, Network, OriginKey
 
@@ -33,7 +34,7 @@ class Codec(ProtobufMapping):  # type: ignore[misc]  # HWI is untyped
     def encode(self, msg: Any) -> tuple[int, bytes]:
         number = msg.MESSAGE_WIRE_TYPE
         if number is None:
-            raise ValueError("a message without a number of its own")
+            raise ValueError("a message without a wire type")
         return number, bytes(encode(msg))
 
 
@@ -97,7 +98,7 @@ def _enum_writer(name: str, kind: type[IntEnum]) -> _Write:
 
     def write(out: bytearray, value: int) -> None:
         if value not in known:
-            raise ValueError(f"{name} is no {kind.__name__}")
+            raise ValueError(f"{name} is not a {kind.__name__}")
         _write_varint(out, value)
 
     return write
@@ -106,7 +107,7 @@ def _enum_writer(name: str, kind: type[IntEnum]) -> _Write:
 def _message_writer(name: str, kind: type) -> _Write:
     def write(out: bytearray, value: Any) -> None:
         if not isinstance(value, kind):
-            raise ValueError(f"{name} is no {kind.__name__}")  # noqa: TRY004 - as HWI's encoder has it
+            raise ValueError(f"{name} is not a {kind.__name__}")  # noqa: TRY004 - as HWI's encoder has it
         _write_bytes(out, encode(value))
 
     return write
@@ -118,7 +119,7 @@ def _write_bool(out: bytearray, value: object) -> None:
 
 def _write_bytes(out: bytearray, value: bytes | bytearray) -> None:
     if not isinstance(value, bytes | bytearray):
-        raise ValueError("no bytes where bytes are due")  # noqa: TRY004 - REQUIRED_FIELD_PLACEHOLDER comes here, too
+        raise ValueError("bytes are expected")  # noqa: TRY004 - REQUIRED_FIELD_PLACEHOLDER comes here, too
     _write_varint(out, len(value))
     out += value
 
@@ -128,7 +129,7 @@ def _write_text(out: bytearray, value: str) -> None:
 
 
 def _refuse(_out: bytearray, _value: object) -> None:
-    raise ValueError("a kind of number that is not in use here")
+    raise ValueError("signed numbers are not supported")
 
 
 _PLAIN: Final[dict[str, _Write]] = {"bool": _write_bool, "bytes": _write_bytes, "string": _write_text}
@@ -200,8 +201,8 @@ def address_request(
     keys = [OriginKey.parse(text, network) for text in policy["keys"]]
     own = next((key for key in keys if key.fingerprint.hex == fingerprint), None)
     if own is None:
-        raise DeviceFailure(WrongDevice.code, f"the device ({fingerprint}) is no signer here")
-    multisig = _multisig(policy["threshold"], keys, chain, index) if policy["kind"] == "vault" else None
+        raise DeviceFailure(WrongDevice.code, f"the device ({fingerprint}) is not a signer here")
+    multisig = _multisig(policy["threshold"], keys, chain, index) if is_vault(policy) else None
     return AddressRequest([*own.origin.path, chain, index], multisig)
 
 

@@ -1,4 +1,4 @@
-"""A Trezor's questions to its person: reported to the caller, and answered by `unlock` only."""
+"""A Trezor's questions to the person: reported to the caller, and answered by `unlock` only."""
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -65,7 +65,7 @@ class Progress(Protocol):
     """The expected questions of an operation."""
 
     def asked(self, code: int) -> Note | None:
-        """What to report of the device's next button request; None if it is no news."""
+        """What to report of the device's next button request; None if it is nothing new."""
 
 
 class SigningProgress:
@@ -225,7 +225,7 @@ class Screen:
         if places is None:
             raise PinNeeded
         if not 0 < len(places) <= _MAX_PIN or not set(places) <= _PLACES:
-            raise PinNeeded("a PIN is told by the places of its digits, 1 to 9")
+            raise PinNeeded("a PIN is entered as the places of its digits, 1 to 9")
         return places
 
     def get_passphrase(self, available_on_device: bool) -> object:

@@ -36,7 +36,7 @@ _PING_WORDS: Final = "still there? "
 _INTERRUPTED: Final = (
     "another program used the device while it asked: the question is gone, and nothing was answered"
 )
-_RESTARTED: Final = "the device was started anew while it asked"
+_RESTARTED: Final = "the device restarted while it asked"
 
 T = TypeVar("T")
 
@@ -80,17 +80,17 @@ def transport_at(endpoint: Endpoint) -> Any:
         devices = hid.enumerate(*DEV_TREZOR1)
         found = [HidTransport(dev) for dev in devices if dev["path"] == endpoint.place.encode()]
     if not found:
-        raise TransportException(f"nothing at {endpoint.address}")
+        raise TransportException(f"no device at {endpoint.address}")
     return found[0]
 
 
-class _Vigil:
+class _Pinger:
     """Sends a Ping every half second, in a thread, while a question is on the screen."""
 
     def __init__(self, ping: Callable[[], bool]) -> None:
         self._ping = ping
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="vigil", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="trezor-pings", daemon=True)
 
     def __enter__(self) -> None:
         self._thread.start()
@@ -117,8 +117,7 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
         self._gate = threading.Lock()
         self._button_pending = False
         self._question = 0
-        """The number of the question on the screen; each Ping contains it.
-        """
+        """The number of the question on the screen; each Ping contains it."""
         self._give_up = False
 
     def look(self) -> Any:
@@ -202,7 +201,7 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
                 raise _unusable("HWI cannot speak the protocol of this Trezor (THP).")
             raise TrezorFailure(answer)
         if not isinstance(answer, messages.Features):
-            raise TransportException("it answered something else than what it is")
+            raise TransportException("it did not answer with its features")
         self._refresh_features(answer)
         return answer
 
@@ -239,7 +238,7 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
             if self._give_up:
                 self.cancel()
         try:
-            with _Vigil(self._ping) if self._ignores_pings() else nullcontext():
+            with _Pinger(self._ping) if self._ignores_pings() else nullcontext():
                 return self._raw_read()
         finally:
             with self._gate:
@@ -312,7 +311,7 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
             for _ in range(_MAX_STALE_MESSAGES):
                 if isinstance(self._raw_read(), messages.Features):
                     return
-            raise TransportException("the device does not return to rest")
+            raise TransportException("the device does not become idle")
         finally:
             self.close()
 

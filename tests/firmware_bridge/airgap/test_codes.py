@@ -200,5 +200,5 @@ def test_a_series_that_is_not_whole_is_refused(lines):
 
 
 def test_s23_a_series_has_a_limit():
-    with pytest.raises(Unreadable, match="larger"):
+    with pytest.raises(Unreadable, match="too large"):
         file_of(b"B$HP0100" + b"A" * MAX_SCANNED)

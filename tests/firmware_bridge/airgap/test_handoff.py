@@ -85,7 +85,7 @@ def test_s19_a_colleague_s_bad_signature_is_not_either():
 
 
 def test_a_signer_who_is_no_cosigner():
-    with pytest.raises(WrongDevice, match="no cosigner"):
+    with pytest.raises(WrongDevice, match="not a cosigner"):
         take(SIGNED.to_bytes(), MALLORY)
 
 
@@ -128,21 +128,21 @@ def test_a_finalised_transaction_is_not_needed(form):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (b"", "no PSBT"),
-        (b"\0" * 50, "no PSBT"),
-        (b"hello", "no PSBT"),
-        (b"\x1b[2J", "no PSBT"),
-        (b"%PDF-1.7", "no PSBT"),
+        (b"", "not a PSBT"),
+        (b"\0" * 50, "not a PSBT"),
+        (b"hello", "not a PSBT"),
+        (b"\x1b[2J", "not a PSBT"),
+        (b"%PDF-1.7", "not a PSBT"),
         (b"cHNidP8=", "cannot be read"),
         (b"cHNidP8B!", "base64"),
         (SIGNED.to_base64()[:-1].encode(), "base64"),
-        (SIGNED.to_bytes().hex().encode()[:-1], "break off"),
+        (SIGNED.to_bytes().hex().encode()[:-1], "not valid hexadecimal"),
         (SIGNED.to_bytes()[:-1], "cannot be read"),
         (SIGNED.to_bytes() + b"\0", "cannot be read"),
-        (b"psbt\xff" + bytes(MAX_BYTES), "at most"),
-        (b"psbt\xff" + bytes(MAX_CARRIED), "larger than"),
-        (b"A" * (MAX_CARRIED + 1), "larger than"),
-        (Transfer(Content.JSON, b"{}"), "no PSBT"),
+        (b"psbt\xff" + bytes(MAX_BYTES), "is the most"),
+        (b"psbt\xff" + bytes(MAX_CARRIED), "too large for a PSBT"),
+        (b"A" * (MAX_CARRIED + 1), "too large for a PSBT"),
+        (Transfer(Content.JSON, b"{}"), "not a PSBT"),
     ],
 )
 def test_s23_what_is_no_answer(answer, words):

@@ -130,17 +130,17 @@ def _origin(path, depth=None):
     [
         ({2: True}, "a private key"),
         ({3: b"\x05" * 33}, "no valid compressed public key"),
-        ({3: 7}, "no public key in a form"),
+        ({3: 7}, "no public key of a supported form"),
         ({4: b"\1" * 31}, "out of range"),
         (_origin("48h/60h/0h/2h"), "not one for Bitcoin"),
         (_origin("45h"), "not one for Bitcoin"),
         (_origin(""), "not one for Bitcoin"),
-        (_levels(48, 1), "no public key in a form"),
-        (_levels(48, HARDENED_LEVEL, (0, 5), HARDENED_LEVEL), "no public key in a form"),
-        (_levels(HARDENED, HARDENED_LEVEL), "no public key in a form"),
+        (_levels(48, 1), "no public key of a supported form"),
+        (_levels(48, HARDENED_LEVEL, (0, 5), HARDENED_LEVEL), "no public key of a supported form"),
+        (_levels(HARDENED, HARDENED_LEVEL), "no public key of a supported form"),
         (_origin("48h/1h/0h/2h", depth=9), "does not begin at the master key"),
-        ({6: Tag(303, {})}, "no public key in a form"),
-        ({6: 1}, "no public key in a form"),
+        ({6: Tag(303, {})}, "no public key of a supported form"),
+        ({6: 1}, "no public key of a supported form"),
     ],
 )
 def test_s15_a_key_that_is_altered_or_of_something_else_is_refused(changes, said):
@@ -165,8 +165,8 @@ def test_a_key_from_which_no_xpub_can_be_written_is_refused(left_out):
             whole("crypto-account", account_of(ALICE) | {2: (Tag(401, Tag(303, hdkey(KEY))),), 1: 5}),
             "two master",
         ),
-        (whole("crypto-account", account_of(ALICE) | {2: (1,) * 40}), "no public key in a form"),
-        (whole("crypto-account", {1: 5}), "no public key in a form"),
+        (whole("crypto-account", account_of(ALICE) | {2: (1,) * 40}), "no public key of a supported form"),
+        (whole("crypto-account", {1: 5}), "no public key of a supported form"),
         (whole("crypto-seed", {1: b"0" * 16}), "holds a crypto-seed"),
     ],
 )
@@ -176,7 +176,7 @@ def test_what_is_no_account_for_vaults_says_so(text, said):
 
 
 def test_a_message_that_is_too_long_for_keys_is_not_read():
-    with pytest.raises(Unreadable, match="more than the 16384 bytes"):
+    with pytest.raises(Unreadable, match="too large for keys: 16384 bytes"):
         key_lines("crypto-account", cbor_of({1: MASTER, 9: "x" * 20_000}))
 
 

@@ -220,7 +220,7 @@ def test_a_signed_key_record():
         (key_record().replace("Alice's", "Bob's"), "not by its key"),
         (key_record()[:-4], "not by its key"),
         (key_record(token="a54044308ceac9b7"), "encrypted"),
-        (key_record() + "\nmore", "no key record"),
+        (key_record() + "\nmore", "not a key record"),
     ],
 )
 def test_s14_records_that_their_key_has_not_signed(record, words):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge.confinement import seccomp
-from firmware_bridge.confinement.seccomp import JUDGED, REFUSED, Socket
+from firmware_bridge.confinement.seccomp import BY_ARGUMENT, REFUSED, Socket
 
 PROCESS = 4711
 ARCHES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -58,7 +58,7 @@ def machine(request):
 def judge(machine):
     def judge(name, *args, sockets=()):
         program = seccomp.program(machine, PROCESS, sockets)
-        number = {**REFUSED, **JUDGED}[name][COLUMNS[machine]] if isinstance(name, str) else name
+        number = {**REFUSED, **BY_ARGUMENT}[name][COLUMNS[machine]] if isinstance(name, str) else name
         return verdict(program, ARCHES[machine], number, args)
 
     return judge
@@ -147,6 +147,6 @@ def test_the_numbers_are_the_systems(machine):
     if not header.exists():
         pytest.skip("the kernel's headers are not installed")
     told = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", header.read_text()))
-    for name, numbers in {**REFUSED, **JUDGED}.items():
+    for name, numbers in {**REFUSED, **BY_ARGUMENT}.items():
         number = numbers[COLUMNS[machine]]
         assert (told.get(name) if number is not None else None) == (None if number is None else str(number))

@@ -43,7 +43,7 @@ def test_a_probe_sends_no_password_whatever_it_knows():
         assert device.call("probe", {})["obstacle"] is None
     with opened(peer, session=None) as (device, person):
         told = device.call("probe", {})
-        assert (told["obstacle"], told["detail"]) == (errors.Locked.code, "It wants its password.")
+        assert (told["obstacle"], told["detail"]) == (errors.Locked.code, "It needs its password.")
     assert peer.commands == ["ping", "ping"]
     assert peer.attempts == 10
     assert person.asked == []

@@ -138,7 +138,7 @@ async def test_an_app_that_does_not_tell_its_name(status):
 
 async def test_an_answer_without_a_name():
     async with scripted({VERSION: [reply(0x9000)]}) as (_script, endpoint), driven(endpoint) as driver:
-        with fails_with("device-fault", "it does not say which app is open"):
+        with fails_with("device-fault", "it does not report which app is open"):
             await driver.call("probe")
 
 

@@ -105,12 +105,12 @@ def test_a_mended_multisig_too():
 def test_what_does_not_fit_is_refused(message):
     with pytest.raises((ValueError, AssertionError)):
         by_hwi(message)
-    with pytest.raises(ValueError, match=r"fit|is no|no bytes"):
+    with pytest.raises(ValueError, match=r"fit|is not|bytes are"):
         encode(message)
 
 
 def test_a_message_without_a_number_is_not_sent():
-    with pytest.raises(ValueError, match="number of its own"):
+    with pytest.raises(ValueError, match="without a wire type"):
         CODEC.encode(messages.HDNodePathType(node=None))
 
 
@@ -118,7 +118,7 @@ def test_a_kind_of_number_that_bitcoin_has_not():
     class Signed(protobuf.MessageType):
         FIELDS = {1: protobuf.Field("value", "sint32")}  # noqa: RUF012
 
-    with pytest.raises(ValueError, match="not in use"):
+    with pytest.raises(ValueError, match="signed numbers"):
         encode(Signed(value=1))
 
 

@@ -91,7 +91,7 @@ NOT_THERE = "cannot be read: No such file or directory."
         ("export 8bdd1234 --out {folder}/none/x", USAGE, "none is not a folder. Nothing was asked."),
         ("export 8bdd1234 --qr morse", USAGE, "'morse' is not one of 'bbqr', 'ur'"),
         ("import {folder}/none", USAGE, "The card, folder or file is not there. Insert the card"),
-        ("import {folder}/junk", USAGE, "This is no PSBT. Save or show it again on the device"),
+        ("import {folder}/junk", USAGE, "This is not a PSBT. Save or show it again on the device"),
         ("import {folder}/small", UNDECIDED, "was not exported here, so its answer cannot be imported"),
         ("inspect {folder}/none", USAGE, f"{NOT_THERE} Give another file."),
         (
