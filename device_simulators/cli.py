@@ -75,12 +75,12 @@ def parse_command(line: str) -> Command:
 def _parse_words(line: str) -> Command:
     words = line.lower().split()
     if not 1 <= len(words) <= 2:
-        raise InvalidCommand(f"this is no command: {line!r}")
+        raise InvalidCommand(f"this is not a command: {line!r}")
     verb = _SHORT.get(words[0]) or _verb(words[0])
     if len(words) == 1 and verb is not Verb.FAULTS:
         return Command(verb)
     if verb not in _ANSWERS or not words[1].isascii() or not words[1].isdigit():
-        raise InvalidCommand(f"this is no command: {line!r}")
+        raise InvalidCommand(f"this is not a command: {line!r}")
     return Command(verb, int(words[1]))
 
 
@@ -119,8 +119,7 @@ SCRIPTS: dict[str | None, Script] = {None: ask_person, "approve": approve_all, "
 """The values of `--auto`."""
 
 TEST_NETWORKS = tuple(network for network in Network if network is not Network.MAINNET)
-"""A virtual device keeps its seed on the machine that it is to guard against: it is no place for real money.
-"""
+"""A virtual device keeps its seed on the machine that it is to guard against: it is not for real money."""
 
 
 @dataclass(frozen=True)
@@ -134,12 +133,12 @@ class Options:
 
 
 def run(family: Family, options: Options, stdin: TextIO, stdout: TextIO) -> int:
-    """Run a device until it is told to quit, `stdin` ends or the process is asked to end. Gives the exit
+    """Run a device until it is told to quit, `stdin` ends or the process is asked to end. Returns the exit
     status.
 
-    With `auto` and without `json` the end of `stdin` ends nothing: no operator is needed.
+    With `auto` and without `json` it runs on after the end of `stdin`: no operator is needed.
     """
-    tell = _json_teller(stdout) if options.json else _person_teller(stdout)
+    tell = _teller(stdout, json.dumps if options.json else _in_words)
     try:
         return asyncio.run(_run(family, options, stdin, tell))
     except (VirtualDeviceError, ValueError) as error:
@@ -170,7 +169,7 @@ async def _run(family: Family, options: Options, stdin: TextIO, tell: Tell) -> i
 
 
 async def _operate(plugged: Plugged, tell: Tell, lines: asyncio.Queue[str], *, outlive: bool) -> None:
-    """Obey line after line until it is time to end."""
+    """Carry out line after line until the end of input, a signal or `quit`."""
     ended = asyncio.Event()
     _on_signals(ended.set)
     waiting = asyncio.create_task(ended.wait())
@@ -232,9 +231,7 @@ async def _obey(plugged: Plugged, tell: Tell, command: Command) -> bool:
 
 
 def _lines(stdin: TextIO) -> asyncio.Queue[str]:
-    """Lines as they are typed. The thread that waits for them cannot be stopped, so it must not hold up the
-    end.
-    """
+    """Lines as they are typed. The thread that waits for them cannot be stopped, nor delay the exit."""
     queue: asyncio.Queue[str] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
@@ -250,7 +247,7 @@ def _lines(stdin: TextIO) -> asyncio.Queue[str]:
 
 
 def _on_signals(end: Callable[[], None]) -> None:
-    """SIGTERM and Ctrl-C end the device in order. Only a process's main thread may ask for that."""
+    """SIGTERM and Ctrl-C stop the device cleanly. Only a process's main thread may set handlers."""
     if threading.current_thread() is not threading.main_thread():
         return
     loop = asyncio.get_running_loop()
@@ -284,17 +281,9 @@ def _error(error: Exception) -> Happened:
     return {"event": "error", "code": "invalid-option", "message": str(error), "hint": "See --help."}
 
 
-def _json_teller(stdout: TextIO) -> Tell:
+def _teller(stdout: TextIO, written: Callable[[Happened], str]) -> Tell:
     def tell(happened: Happened) -> None:
-        stdout.write(json.dumps(happened) + "\n")
-        stdout.flush()
-
-    return tell
-
-
-def _person_teller(stdout: TextIO) -> Tell:
-    def tell(happened: Happened) -> None:
-        stdout.write(_in_words(happened) + "\n")
+        stdout.write(written(happened) + "\n")
         stdout.flush()
 
     return tell
@@ -353,7 +342,7 @@ def _parser() -> argparse.ArgumentParser:
         "--network", choices=[str(network) for network in TEST_NETWORKS], default=str(Network.REGTEST)
     )
     parser.add_argument("--auto", choices=["approve", "refuse"], help="decide without a person")
-    parser.add_argument("--json", action="store_true", help="speak to a program")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line, for a program")
     parser.add_argument(
         "--allow-keypress", action="store_true", help="let hosts press the buttons, as emulators do"
     )
@@ -369,6 +358,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--app-name", help="Ledger: the open app; default: the Bitcoin app of the network")
     parser.add_argument(
-        "--answer-milliseconds", type=float, default=0.0, help="Ledger: what it takes over each answer"
+        "--answer-milliseconds", type=float, default=0.0, help="Ledger: the time that each answer takes"
     )
     return parser

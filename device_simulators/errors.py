@@ -1,10 +1,10 @@
 """Everything that can go wrong in setting up or handling a virtual device.
 
     VirtualDeviceError
-    ├── InvalidSeed          the words, entropy or seed file are no BIP-39 seed
+    ├── InvalidSeed          the words, entropy or seed file are not a BIP-39 seed
     ├── NoSuchPrompt         an answer to a prompt that is not on the screen
     ├── InvalidFaults        a fault that the device does not know
-    ├── InvalidCommand       a line of the operator that is no command
+    ├── InvalidCommand       a line of the operator that is not a command
     ├── NothingToLock        a device without a PIN was to be locked
     ├── InvalidListenAddress an address that the device cannot listen on
     └── AddressUnavailable   the address is taken
@@ -17,8 +17,8 @@ from typing import ClassVar
 
 
 class VirtualDeviceError(Exception):
-    """Something a virtual device was asked by its own operator, and cannot do. `code` is stable, `hint` says
-    what to do.
+    """A request of its operator that a virtual device cannot carry out. `code` is stable, `hint` says what to
+    do.
     """
 
     code: ClassVar[str] = "virtual-device"
@@ -64,7 +64,7 @@ class AddressUnavailable(VirtualDeviceError):
 
 
 def require_loopback(host: str) -> None:
-    """:raises InvalidListenAddress: others than this machine could reach a device that keeps a seed."""
+    """:raises InvalidListenAddress: other machines could reach a device that keeps a seed."""
     try:
         local = ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -27,12 +27,12 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Faults:
-    """What goes wrong and when. The default is a device in good order.
+    """What goes wrong and when. By default nothing does.
 
     `stall_at`: from this phase on nothing is answered, for ever; the device is still there. `vanish_at`: at
     this phase the device is gone, as when the cable is pulled. `garbage_at`: at this phase one answer is
-    replaced by bytes that are no frame. `wrong_signatures`, `missing_signatures`: input indexes whose
-    signature is of another digest, or is not given.
+    replaced by bytes that are not a frame. `wrong_signatures`, `missing_signatures`: input indexes whose
+    signature is over another digest, or missing.
     """
 
     stall_at: Phase | None = None

@@ -1,4 +1,4 @@
-"""The families of virtual devices there are, and how each is built and plugged in."""
+"""The families of virtual devices, and how each is built and plugged in."""
 
 import contextlib
 import os
@@ -83,9 +83,6 @@ def build(family: Family, seed: Seed, panel: Panel, settings: Settings) -> Plugg
     return builder(seed, panel, settings)
 
 
-FAMILIES = (Family.TREZOR, Family.COLDCARD, Family.LEDGER)
-
-
 def _trezor(seed: Seed, panel: Panel, settings: Settings) -> Plugged:
     device = VirtualTrezor(
         seed,
@@ -150,6 +147,7 @@ _BUILDERS: dict[Family, Callable[[Seed, Panel, Settings], Plugged]] = {
     Family.COLDCARD: _coldcard,
     Family.LEDGER: _ledger,
 }
+FAMILIES = tuple(_BUILDERS)
 
 
 def _host_and_port(text: str) -> tuple[str, int]:
@@ -160,12 +158,11 @@ def _host_and_port(text: str) -> tuple[str, int]:
 
 
 def load_seed(path: Path | None) -> Seed:
-    """The seed of this file's words; a file that is not there is made, with new words, readable by its owner
-    only.
+    """The seed of this file's words; a missing file is created with new words, readable by its owner only.
 
     Without a file the seed is new and forgotten at the end.
 
-    :raises InvalidSeed: the file holds no mnemonic, others may read it, or it can be neither read nor made.
+    :raises InvalidSeed: the file holds no mnemonic, others may read it, or it cannot be read or created.
     """
     words = Mnemonic("english").to_mnemonic(secrets.token_bytes(ENTROPY_BYTES))
     if path is None:
@@ -188,5 +185,5 @@ def _read_private(path: Path) -> str:
     with path.open(encoding="ascii") as file:
         # Elsewhere the mode says nothing about who may read.
         if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
-            raise InvalidSeed(f"others may read the seed file {path}: take that right away (chmod 600)")
+            raise InvalidSeed(f"others may read the seed file {path}: restrict it (chmod 600)")
         return file.read()

@@ -1,7 +1,7 @@
-"""Presses the buttons and reads the screen of a device outside of the tests' own process.
+"""Presses the buttons and reads the screen of a device outside the tests' own process.
 
-`pytest --pyargs device_simulators.conformance --endpoint ENDPOINT --hands MODULE:FACTORY` holds such a device
-to the contract. The factory is a `Hands`, or anything that is called like one and has its methods.
+`pytest --pyargs device_simulators.conformance --endpoint ENDPOINT --hands MODULE:FACTORY` tests such a device
+against the contract. The factory is a `Hands`, or anything that is called like one and has its methods.
 `ProcessHands`, the default, starts one of our virtual devices as a program of its own at that endpoint, and
 is the example for a maker's emulator or a robot.
 """
@@ -44,22 +44,20 @@ class Hands:
         self.endpoint, self.words, self.network = endpoint, words, network
 
     def start(self) -> None:
-        """The device answers at its endpoint, at rest, with its seed, knowing no vault, locked if it has a
-        PIN.
-        """
+        """The device answers at its endpoint, idle, with its seed, without vaults, locked if it has a PIN."""
         raise NotImplementedError
 
     def screen(self) -> Prompt | None:
-        """What is on the screen and wants an answer, with all of its pages; None where nothing is asked.
+        """What is on the screen and needs an answer, with all of its pages; None where nothing is asked.
 
-        `kind` is empty where these eyes cannot tell. A screen without buttons (`no` and `yes` empty) wants no
+        `kind` is empty where these eyes cannot tell. A screen without buttons (`no` and `yes` empty) needs no
         answer.
         """
         raise NotImplementedError
 
     def press_yes(self) -> None:
-        """Approve what is on the screen; come back when the device has taken it, so that the next look sees
-        what follows.
+        """Approve what is on the screen; return when the device has taken it, so that the next look sees what
+        follows.
         """
         raise NotImplementedError
 

@@ -5,7 +5,7 @@ panel see every prompt appear and leave, in order.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -41,7 +41,7 @@ class Decision(StrEnum):
 class Happening(StrEnum):
     SHOWN = "shown"
     NOTICE = "notice"
-    """Shown, and no answer is wanted."""
+    """Shown, and no answer is needed."""
     APPROVED = "approved"
     REFUSED = "refused"
     WITHDRAWN = "withdrawn"
@@ -73,15 +73,6 @@ def ask_person(_prompt: Prompt) -> Decision:
     return Decision.WAIT
 
 
-def refuse_kind(kind: str) -> Script:
-    """A script that approves everything but prompts of one kind."""
-
-    def decide(prompt: Prompt) -> Decision:
-        return Decision.NO if prompt.kind == kind else Decision.YES
-
-    return decide
-
-
 @dataclass
 class _Pending:
     id: int
@@ -96,7 +87,7 @@ class _Staying:
 
 
 class Panel:
-    """One screen with two buttons. At most one prompt wants an answer at a time, as on the hardware."""
+    """One screen with two buttons. At most one prompt waits for an answer at a time, as on the hardware."""
 
     def __init__(self, script: Script = ask_person) -> None:
         self.script = script
@@ -114,16 +105,6 @@ class Panel:
         """Call `watcher` with every event from now on; the returned function ends that."""
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher)
-
-    async def events(self) -> AsyncIterator[PanelEvent]:
-        """Every event from the first `anext` on, until the caller stops iterating."""
-        queue: asyncio.Queue[PanelEvent] = asyncio.Queue()
-        unwatch = self.watch(queue.put_nowait)
-        try:
-            while True:
-                yield await queue.get()
-        finally:
-            unwatch()
 
     async def ask(self, prompt: Prompt) -> bool:
         """Show the prompt and wait for a decision: True for yes. Cancelling the call withdraws the prompt."""
@@ -144,7 +125,7 @@ class Panel:
         return approved
 
     def notify(self, prompt: Prompt) -> None:
-        """Show something that wants no answer, such as the PIN matrix."""
+        """Show something that needs no answer, such as the PIN matrix."""
         self._tell(self._next_id(), Happening.NOTICE, prompt)
 
     def stay(self, prompt: Prompt, on_key: Callable[[], None]) -> None:

@@ -33,7 +33,7 @@ class Seed:
         normal = " ".join(words.split()).lower()
         if not _WORDS.check(normal):
             raise InvalidSeed(
-                "these words are no BIP-39 mnemonic: a word is not in the list, or the checksum is wrong"
+                "these words are not a BIP-39 mnemonic: a word is not in the list, or the checksum is wrong"
             )
         self._words = normal
         seed = Mnemonic.to_seed(normal, passphrase)
@@ -42,22 +42,22 @@ class Seed:
         self._master = _Node(PrivateKey(digest[:32]), digest[32:], 0, Fingerprint(bytes(4)), 0)
 
     @classmethod
-    def from_mnemonic(cls, words: str, passphrase: str = "") -> Self:
+    def from_mnemonic(cls, words: str) -> Self:
         """From 12 to 24 English words (BIP-39).
 
         :raises InvalidSeed: the words fail the checksum.
         """
-        return cls(words, passphrase)
+        return cls(words)
 
     @classmethod
-    def from_entropy(cls, entropy: bytes, passphrase: str = "") -> Self:
+    def from_entropy(cls, entropy: bytes) -> Self:
         """From 16, 20, 24, 28 or 32 bytes (BIP-39).
 
         :raises InvalidSeed: another length.
         """
         if len(entropy) not in {16, 20, 24, 28, 32}:
             raise InvalidSeed(f"{len(entropy)} bytes of entropy; BIP-39 takes 16, 20, 24, 28 or 32")
-        return cls(_WORDS.to_mnemonic(entropy), passphrase)
+        return cls(_WORDS.to_mnemonic(entropy))
 
     def with_passphrase(self, passphrase: str) -> "Seed":
         """The wallet of the same words under another passphrase."""
@@ -137,7 +137,7 @@ class _Node:
 def _child(node: _Node, index: int) -> _Node:
     """CKDpriv of BIP-32. A tweak out of range, one in 2^127, raises ValueError.
 
-    Cached, for every key and every signature of an account walks the same first steps.
+    Cached, because every key and every signature of an account walks the same first steps.
     """
     parent = b"\x00" + node.key.secret if index & HARDENED else node.public_key
     digest = hmac.digest(node.chain_code, parent + index.to_bytes(4, "big"), hashlib.sha512)

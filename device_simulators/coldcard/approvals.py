@@ -1,4 +1,4 @@
-"""The one request that a Coldcard asks its person about at a time: its states, its outcome, and the task that
+"""The one request that a Coldcard asks the person about at a time: its states, its outcome, and the task that
 runs it.
 
 It outlives the connection: a new handshake leaves it alone, and the host that asks next collects the outcome.
@@ -62,8 +62,8 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
     **{(state, Event.DISCARD): State.NONE for state in State},
 }
 
-# What a new request may replace while the person is still being asked; anything else is told "busy". That an
-# enrolment or a plain address throws away an open signing prompt is the firmware's own habit.
+# What a new request may replace while the person is still being asked; anything else is told "busy". In the
+# firmware, too, an enrolment or a plain address throws away an open signing prompt.
 REPLACES: dict[Kind, frozenset[Kind]] = {
     Kind.TRANSACTION: frozenset({Kind.TRANSACTION}),
     Kind.TEXT: frozenset(),

@@ -1,4 +1,4 @@
-"""Which outputs come back to the wallet. A claim of change that cannot be shown is treated as a fraud."""
+"""Which outputs come back to the wallet. A claim of change that cannot be verified is treated as fraud."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Source:
 
 
 def is_change(index: int, output: PsbtOutput, seed: Seed, source: Source) -> bool:
-    """Does this output go back where the money comes from?
+    """Whether the output returns to the wallet whose coins are spent.
 
     An output that names none of our keys, or is of another kind than the coins spent, is a payment, even to
     ourselves. One that claims to come back must do so down to the last byte: raises TransactionRefused
@@ -82,7 +82,7 @@ def path_warnings(spent: Iterable[DerivationPath], change: Iterable[tuple[int, D
     """
     paths = [tuple(path) for path in spent]
     if not paths or len({len(path) for path in paths}) != 1 or len(paths[0]) <= 2:
-        return []  # the firmware too has no opinion where the inputs follow no common pattern
+        return []  # nor does the firmware warn where the inputs follow no common pattern
     limit = max(path[-1] & ~HARDENED for path in paths) + MAX_GAP
     prefix = f"{DerivationPath(paths[0][:-2])}/{{0~1}}/{{0~{limit}}}"
     return [

@@ -64,9 +64,7 @@ class Link:
             raise InvalidListenAddress(f"cannot listen at {self.path}: {error}") from error
 
     async def receive(self) -> tuple[bytes, Any]:
-        """The next datagram and its sender. One byte more than a packet is read, so that a longer one
-        shows.
-        """
+        """The next datagram and its sender. One byte more than a packet is read: a longer one is noticed."""
         return await asyncio.get_running_loop().sock_recvfrom(self._socket, PACKET_SIZE + 1)
 
     async def send(self, packet: bytes, address: Any) -> bool:
@@ -98,7 +96,7 @@ def _clear_stale(path: Path) -> None:
     except OSError:
         return
     if not stat.S_ISSOCK(mode):
-        raise AddressUnavailable(f"there is a file at {path} that is no socket")
+        raise AddressUnavailable(f"the file at {path} is not a socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(str(path))
@@ -130,7 +128,7 @@ class VirtualColdcard:
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         """`allow_keypress` lets the host press the buttons itself, as HWI does with every device at a socket.
-        `faults` may be set anew at any time. `wallets_file` keeps the enrolled wallets from one run to the
+        `faults` may be changed at any time. `wallets_file` keeps the enrolled wallets from one run to the
         next; its folder must exist. `hardware` is the model as the device names it, mk1 to mk4; `release` one
         of `releases.RELEASES`. `pause` is how it waits while its screen says how a request ended, `work` how
         long it checks a transaction before it asks.
@@ -251,8 +249,8 @@ class VirtualColdcard:
         if self._firmware is not None:
             self._firmware.set_chain(chain)
 
-    def obey_policy(self, *, on: bool) -> None:
-        """HSM mode: it works for its own policy, and refuses what hosts ask of it otherwise."""
+    def set_hsm_mode(self, *, on: bool) -> None:
+        """In HSM mode it signs by its own policy, and refuses most commands of a host."""
         self._hsm = on
         if self._firmware is not None:
             self._firmware.hsm = on

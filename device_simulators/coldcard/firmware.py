@@ -53,7 +53,7 @@ UPLOADED_BESIDE: Final = frozenset({Kind.TRANSACTION})
 @dataclass(frozen=True)
 class Command:
     """How a command is carried out. `encrypted`: only over an encrypted link. `locked`: also while locked.
-    `hsm`: also while it signs by a policy that knows nothing of ours.
+    `hsm`: also in HSM mode.
     """
 
     run: Callable[["Firmware", bytes], Awaitable[bytes]]
@@ -92,7 +92,7 @@ class Firmware:
         self._allow_keypress = allow_keypress
 
     async def answer(self, message: bytes, *, encrypted: bool) -> bytes:
-        """The reply to one decrypted message. Raises BadFraming; everything else is put into words."""
+        """The reply to one decrypted message. Raises BadFraming; every other failure becomes a reply."""
         async with self._flows.working:
             name, rest = message[:4], message[4:]
         if not name.isascii():
@@ -113,7 +113,7 @@ class Firmware:
         if command is None:
             raise CommandRefused("Unknown cmd")
         if self.locked and not command.locked:
-            # No words of the firmware: a real one is not on the bus before its PIN.
+            # Not the firmware's words: a real device is not on the bus before its PIN.
             raise CommandRefused("Device is locked")
         if self.hsm and not command.hsm:
             raise CommandRefused("Not allowed in HSM mode")

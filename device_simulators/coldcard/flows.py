@@ -89,8 +89,8 @@ async def no_work(_size: int) -> None:
 
 @dataclass(frozen=True)
 class Flows:
-    """The device's person, secret and records. `offer` makes a result fetchable: its length and SHA-256 come
-    back. `still_holds` tells whether the uploaded bytes are these. `work` takes the time that reading and
+    """The device's screen, seed and wallets. `offer` makes a result fetchable, and returns its length and
+    SHA-256. `still_holds` tells whether the uploaded bytes are these. `work` takes the time that reading and
     checking so many bytes takes.
     """
 

@@ -18,8 +18,8 @@ class Release:
     have one name, and a new name for the same keys is not taken. `leases`: `dwld` gives nothing but the
     latest result, on the link on which it was made. `guards_upload`: `upld` is busy while anything but a
     transaction is asked about, and bytes that changed while the person looked at them are not signed.
-    `shows_odd_data`: an OP_RETURN that is no single push is shown whole, not only its first push. `explores`:
-    what key 2 shows of a transaction. `signs_messages`: it signs the PSBT of a message (BIP-322),
+    `shows_odd_data`: an OP_RETURN that is not a single push is shown whole, not only its first push.
+    `explores`: what key 2 shows of a transaction. `signs_messages`: it signs the PSBT of a message (BIP-322),
     the only kind of version 0 (`shared/psbt.py`, validate).
     """
 

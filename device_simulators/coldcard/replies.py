@@ -11,7 +11,7 @@ What a host does wrong is answered on the wire, each leaf in its own way:
     │   └── ChangeFraud   the same, under another title on the screen
     ├── ScriptMismatch    becomes part of such a sentence
     ├── PowerLost         no answer: the cable was pulled
-    └── IllegalStep       a bug of ours: the table of requests knows no such step
+    └── IllegalStep       a bug: the table of requests has no such step
 """
 
 from struct import pack
@@ -66,71 +66,44 @@ def message_signed(address: str, signature: bytes) -> bytes:
 
 
 class VirtualColdcardError(Exception):
-    """Base of everything below. `code` is stable; `hint` says what to do."""
-
-    code = "virtual-coldcard"
-    hint = "See the message."
+    """Base of everything below."""
 
 
 class BadFraming(VirtualColdcardError):
     """A packet or a message that breaks the framing; the argument is the firmware's one-word reason."""
 
-    code = "bad-framing"
-    hint = "Close the connection, open another and shake hands again."
-
 
 class CommandRefused(VirtualColdcardError):
     """A command that the device understands and refuses, in the firmware's words."""
-
-    code = "command-refused"
-    hint = "Correct the command's arguments."
 
 
 class PromptOpen(VirtualColdcardError):
     """A person is still being asked something else."""
 
-    code = "prompt-open"
-    hint = "Wait for the decision on the device, collect it, then try again."
-
 
 class PersonRefused(VirtualColdcardError):
     """The person pressed the other button."""
-
-    code = "person-refused"
-    hint = "Nothing was signed. Start again if that was a mistake."
 
 
 class TransactionRefused(VirtualColdcardError):
     """A transaction that the device will not sign, in the firmware's words."""
 
-    code = "transaction-refused"
-    hint = "Look at the transaction: the sentence says what the device objects to."
     title = "Failure"
 
 
 class ChangeFraud(TransactionRefused):
     """An output that claims to come back, and does not."""
 
-    code = "change-fraud"
     title = "Change Fraud"
 
 
 class ScriptMismatch(VirtualColdcardError):
     """A script that is not one of the enrolled wallet's; the message is the firmware's."""
 
-    code = "script-mismatch"
-    hint = "Compare the enrolled wallet with the one that the transaction spends from."
-
 
 class PowerLost(VirtualColdcardError):
     """The device is gone in the middle of its work, as its faults say."""
 
-    code = "power-lost"
-    hint = "Start the device again."
-
 
 class IllegalStep(VirtualColdcardError):
     """An event that does not fit the state of the request."""
-
-    code = "illegal-step"
-    hint = "This is a defect of the virtual device; please report it."

@@ -1,4 +1,4 @@
-"""What the device finds out about a transaction before it shows it: may it sign, and what is which output?
+"""The device's checks of a transaction before it shows it: whether it may sign, and what each output is.
 
 The order of the checks and the words of the refusals are the firmware's (5.4, `psbt.py`). In three things
 this device is stricter: the claimed UTXO must be the previous transaction's output where both are given,
@@ -78,7 +78,7 @@ class Review:
 
 
 def read(data: bytes) -> Psbt:
-    """Raises TransactionRefused for bytes that are no PSBT of version 0."""
+    """Raises TransactionRefused for bytes that are not a PSBT of version 0."""
     try:
         return Psbt.parse(data)
     except MultisigError as error:
@@ -143,7 +143,7 @@ def review(
 
 
 def _message(psbt: Psbt) -> str | None:
-    """What the only output and the global field make of it: a message, or None for a payment."""
+    """The message, by the only output and the global field; None for a payment."""
     if psbt.tx.outputs != (burn(),):
         return None
     try:
@@ -155,8 +155,8 @@ def _message(psbt: Psbt) -> str | None:
 
 
 def _challenge(psbt: Psbt, message: str, fee: Sats | None) -> bytes:
-    """The script that says it. `validate_bip322_input0`: the first input spends what stands for the message,
-    and all coins are ours.
+    """The script whose address signs it. `validate_bip322_input0`: the first input spends `to_spend` of the
+    message, and all coins are ours.
     """
     utxo = _utxo(psbt.inputs[0])
     if utxo is None or utxo.amount or fee is None:

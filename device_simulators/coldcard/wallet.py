@@ -9,7 +9,7 @@ wallet that is to be enrolled compares with those on record: `has_similar` in th
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -58,9 +58,6 @@ class Wallet:
     @property
     def policy(self) -> str:
         return f"{self.threshold} of {len(self.cosigners)}"
-
-    def renamed(self, name: str) -> "Wallet":
-        return replace(self, name=name)
 
     def same_keys(self, other: "Wallet") -> bool:
         return frozenset(self.cosigners) == frozenset(other.cosigners)

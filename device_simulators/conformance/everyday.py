@@ -65,8 +65,8 @@ async def keys(stage: Stage) -> Played:
 # -- enrolment -----------------------------------------------------------------------------------------------
 
 
-def _enrolling(stage: Stage, vault: Vault = VAULT, name: str = NAME) -> Awaitable[None]:
-    return stage.bridge.enrol(stage.device.id, vault, name)
+def _enrolling(stage: Stage, vault: Vault = VAULT) -> Awaitable[None]:
+    return stage.bridge.enrol(stage.device.id, vault, NAME)
 
 
 async def enrol_vault(stage: Stage) -> Played:

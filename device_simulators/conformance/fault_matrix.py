@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from device_simulators.conformance import second_program
 from device_simulators.conformance.makes import settle
-from device_simulators.conformance.rigs import Rig
+from device_simulators.conformance.rigs import VIRTUAL, Rig
 from device_simulators.faults import Faults, Phase
 from device_simulators.ledger import VirtualLedger
 from device_simulators.panel import ask_person, refuse_all
@@ -75,8 +75,8 @@ async def _kill(rig: Rig) -> None:
 
 
 async def _grab(rig: Rig) -> None:
-    """The person says yes afterwards: who still listens gets it. A Ledger's app then waits for a host that
-    has left, and ends.
+    """The person says yes afterwards: the program that still listens gets it. A Ledger's app then waits for a
+    host that has left, and ends.
     """
     await second_program.grab(rig)
     if isinstance(rig.device, VirtualLedger):
@@ -110,7 +110,7 @@ FAULTS: dict[str, Fault] = {
     "lock": Fault("locked while the person is asked", _ask, _lock),
     "unplug-waiting": Fault("unplugged while the person is asked", _ask, _unplug),
     **{f"vanish-{p}": Fault(f"gone {words}", _with(vanish_at=p)) for p, words in _PHASES.items()},
-    "silence": Fault("nobody presses a button", _ask, _nothing),
+    "silence": Fault("no button is pressed", _ask, _nothing),
     **{f"stall-{p}": Fault(f"silent for ever {words}", _with(stall_at=p)) for p, words in _PHASES.items()},
     **{f"garbage-{p}": Fault(f"garbage {words}", _with(garbage_at=p)) for p, words in _PHASES.items()},
     "grab": Fault("a second program opens it while the person is asked", _ask, _grab),
@@ -126,14 +126,13 @@ PLUGGED_IN_AGAIN = frozenset(
 AT_THE_WIRE = frozenset({"grab", "used"})
 
 Outcome = type[BridgeError] | tuple[type[BridgeError], ...] | None
-_ALL = (Family.TREZOR, Family.COLDCARD, Family.LEDGER)
 
 
 def _each(outcome: Outcome) -> dict[Family, Outcome]:
-    return dict.fromkeys(_ALL, outcome)
+    return dict.fromkeys(VIRTUAL, outcome)
 
 
-# None: the fault is none; the signature comes as if nothing had happened.
+# None: the fault has no effect; the signature comes as if nothing had happened.
 OUTCOMES: dict[str, dict[Family, Outcome]] = {
     "refuse": _each(RefusedByPerson),
     "lock": _each(Locked),

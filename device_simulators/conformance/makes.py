@@ -19,7 +19,7 @@ from device_simulators.faults import Faults
 from device_simulators.panel import Happening, Prompt, approve_all
 from device_simulators.seed import Seed
 from firmware_bridge import Bridge, Busy, Device, DeviceState, Family, Question
-from multisig import KeyOrigin, OriginKey, Profile, Vault, profile_account_path, signer_progress
+from multisig import Profile, Vault, profile_account_path, signer_progress
 
 VAULT = rigs.make_vault()
 NAME = "Savings"
@@ -83,6 +83,11 @@ ENROLLING = tuple(make for make in ALL if make.enrols)
 _STAYS_BUSY = frozenset({Family.COLDCARD, Family.LEDGER})
 # It shows an address to be compared, and does not wait to hear of it.
 SHOWS_ONLY = (COLDCARD,)
+# What each asks the person about.
+ASKS = {
+    "sign": lambda bridge, device: bridge.sign(device.id, payments.make_spend(VAULT), VAULT),
+    "sign_message": lambda bridge, device: bridge.sign_message(device.id, "I am here", ACCOUNT / "0/0"),
+}
 
 
 def named(make: Make) -> str:
@@ -158,9 +163,7 @@ async def enrol(bridge: Bridge, device: Device, vault: Vault = VAULT) -> None:
 
 
 def profile_of(rig: Rig) -> Profile:
-    path = profile_account_path(NETWORK)
-    key = OriginKey(KeyOrigin(rig.seed.fingerprint, path), rig.seed.xpub(path, NETWORK))
-    return Profile(NETWORK, key)
+    return Profile(NETWORK, rigs.key_at(rig.seed, profile_account_path(NETWORK)))
 
 
 async def sign_and_check(bridge: Bridge, device: Device, rig: Rig, psbt=None, **options):

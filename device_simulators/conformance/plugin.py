@@ -9,7 +9,7 @@ from firmware_bridge import Endpoint
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("conformance", "a device at an endpoint, held to the contract of firmware_bridge")
+    group = parser.getgroup("conformance", "the contract of firmware_bridge, for a device at an endpoint")
     group.addoption("--endpoint", help="such as trezor:udp:127.0.0.1:21324; default: virtual devices of ours")
     group.addoption(
         "--hands",

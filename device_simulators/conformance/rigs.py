@@ -24,20 +24,13 @@ from device_simulators.trezor.device import VirtualTrezor
 from firmware_bridge import Bridge, Deadlines, Device, Endpoint, Family, Registrations
 from firmware_bridge.presence import endpoint_listing
 from firmware_bridge.worker import Process, Spawner, spawn
-from multisig import (
-    KeyOrigin,
-    Network,
-    OriginKey,
-    Vault,
-    multisig_account_path,
-)
+from multisig import DerivationPath, KeyOrigin, Network, OriginKey, Vault, multisig_account_path
 
 PATIENCE = 90.0
 """Seconds until a case that hangs has failed. It judges no speed: the machine may be busy."""
 
 NETWORK = Network.TESTNET4
 ACCOUNT = multisig_account_path(NETWORK)
-MAKES = (Family.TREZOR, Family.COLDCARD, Family.LEDGER)
 VIRTUAL = {
     Family.TREZOR: VirtualTrezor,
     Family.COLDCARD: VirtualColdcard,
@@ -69,9 +62,12 @@ def replace_deadlines(**seconds: float) -> Deadlines:
     return replace(QUICK, **seconds)
 
 
-def vault_key(seed: Seed, network: Network = NETWORK) -> OriginKey:
-    path = multisig_account_path(network)
+def key_at(seed: Seed, path: DerivationPath, network: Network = NETWORK) -> OriginKey:
     return OriginKey(KeyOrigin(seed.fingerprint, path), seed.xpub(path, network))
+
+
+def vault_key(seed: Seed, network: Network = NETWORK) -> OriginKey:
+    return key_at(seed, multisig_account_path(network), network)
 
 
 def make_vault(threshold: int = 2, network: Network = NETWORK) -> Vault:

@@ -68,9 +68,9 @@ async def started(rig: Rig) -> AsyncIterator[Callable[..., Awaitable[None]]]:
             await process.wait()
 
 
-def open_trezor(endpoint: Endpoint, chain: Chain = Chain.TEST, password: str | None = None) -> TrezorClient:
+def open_trezor(endpoint: Endpoint, chain: Chain = Chain.TEST) -> TrezorClient:
     """HWI's client of an emulator at any address."""
-    return TrezorClient(endpoint.address, password=password, chain=chain, sim_path=endpoint.place)
+    return TrezorClient(endpoint.address, chain=chain, sim_path=endpoint.place)
 
 
 def open_ledger(endpoint: Endpoint, chain: Chain = Chain.TEST) -> LedgerClient:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from device_simulators.conformance import makes, payments
+from device_simulators.conformance import makes
 from device_simulators.conformance.makes import VAULT, Shown, enrol, works_again
 from device_simulators.conformance.rigs import ACCOUNT, bridged, running
 from device_simulators.panel import approve_all, ask_person, refuse_all
@@ -14,13 +14,9 @@ pytestmark = pytest.mark.anyio
 
 # The two that HWI presses the buttons of, on everything that it reaches by a socket.
 PRESSED_BY_HWI = (makes.TREZOR, makes.COLDCARD)
-ASKED = {
-    "sign": lambda bridge, device: bridge.sign(device.id, payments.make_spend(VAULT), VAULT),
-    "sign_message": lambda bridge, device: bridge.sign_message(device.id, "I am here", ACCOUNT / "0/0"),
-}
 
 
-@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+@pytest.mark.parametrize("asked", makes.ASKS.values(), ids=makes.ASKS)
 @pytest.mark.parametrize("make", PRESSED_BY_HWI, ids=makes.named)
 async def test_a_person_decides_though_the_device_would_obey_its_host(make, asked, folder):
     rig = make.rig(folder, allow_keypress=True)

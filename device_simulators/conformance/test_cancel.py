@@ -13,15 +13,10 @@ from firmware_bridge import Bridge, Busy, Cancelled, DeviceState, TimedOut
 
 pytestmark = pytest.mark.anyio
 
-OPERATIONS = {
-    "sign": lambda bridge, device: bridge.sign(device.id, payments.make_spend(VAULT), VAULT),
-    "sign_message": lambda bridge, device: bridge.sign_message(device.id, "I am here", ACCOUNT / "0/0"),
-}
 
-
-@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+@pytest.mark.parametrize("operation", makes.ASKS.values(), ids=makes.ASKS)
 async def test_cancel_while_the_person_thinks(rig, make, operation):
-    """The worker that was given up lives on: the next operation does not have to clear up after it."""
+    """The worker of the cancelled operation lives on: the next one does not have to clean up after it."""
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
         rig.panel.script = ask_person

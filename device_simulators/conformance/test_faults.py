@@ -139,7 +139,7 @@ async def test_a_key_that_does_not_come(make, phase, fault, folder):
     rig = make.rig(folder)
     short = {"read": PATIENCE} if fault == "stall_at" else {}
     async with bridged(rig, deadlines=rigs.replace_deadlines(**short)) as (bridge, [device]):
-        # Also what is asked at the beginning of a conversation is asked anew.
+        # Also what is asked at the beginning of a conversation is asked again.
         rig.workers[-1].kill()
         rig.device.faults = Faults(**{fault: phase})
         loop = asyncio.get_running_loop()

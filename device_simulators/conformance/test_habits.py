@@ -4,13 +4,11 @@ import pytest
 
 from device_simulators.conformance import makes, payments
 from device_simulators.conformance.makes import VAULT, Shown, enrol, sign_and_check
-from device_simulators.conformance.rigs import ACCOUNT, NETWORK, SEEDS, bridged
+from device_simulators.conformance.rigs import ACCOUNT, NETWORK, SEEDS, bridged, key_at
 from firmware_bridge import BridgeError, Unsupported
 from multisig import (
     RECEIVE,
     ChangeTo,
-    KeyOrigin,
-    OriginKey,
     Vault,
     build_psbt,
     multisig_account_path,
@@ -39,8 +37,7 @@ async def test_money_to_the_vaults_own_receive_address(make, hidden, folder):
 
 def vault_of_account(number: int) -> Vault:
     path = multisig_account_path(NETWORK, number)
-    keys = (OriginKey(KeyOrigin(seed.fingerprint, path), seed.xpub(path, NETWORK)) for seed in SEEDS)
-    return Vault(NETWORK, 2, tuple(keys))
+    return Vault(NETWORK, 2, tuple(key_at(seed, path) for seed in SEEDS))
 
 
 @pytest.mark.parametrize(("account", "signs"), [(0, True), (100, True), (101, False)])

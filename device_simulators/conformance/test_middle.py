@@ -1,4 +1,4 @@
-"""S21: a man in the middle of a Coldcard's cable reads nothing, and is no signer that a vault knows."""
+"""S21: a man in the middle of a Coldcard's cable reads nothing, and is not a signer of the vault."""
 
 import asyncio
 

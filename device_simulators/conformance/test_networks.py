@@ -6,15 +6,13 @@ import pytest
 
 from device_simulators.conformance import makes, payments
 from device_simulators.conformance.makes import NAME, Shown
-from device_simulators.conformance.rigs import QUICK, SEEDS, UNDER_TEST, VIRTUAL, Rig, plugged_in
+from device_simulators.conformance.rigs import QUICK, SEEDS, UNDER_TEST, VIRTUAL, Rig, key_at, plugged_in
 from device_simulators.panel import Panel, approve_all
 from firmware_bridge import Bridge, WrongApp
 from multisig import (
     RECEIVE,
-    KeyOrigin,
     Network,
     NetworkKind,
-    OriginKey,
     Profile,
     Vault,
     encode_address,
@@ -26,10 +24,6 @@ from multisig import (
 pytestmark = pytest.mark.anyio
 
 ON_SCREEN = {NetworkKind.MAINNET: Network.MAINNET, NetworkKind.TESTNET: Network.TESTNET4}
-
-
-def key_at(seed, path, network) -> OriginKey:
-    return OriginKey(KeyOrigin(seed.fingerprint, path), seed.xpub(path, network))
 
 
 @pytest.mark.in_process

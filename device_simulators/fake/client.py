@@ -53,7 +53,7 @@ def parse(policy: Mapping[str, Any], network: Network) -> Policy:
 
 
 def digest(policy: Mapping[str, Any]) -> bytes:
-    """The same for the same vault, whatever its name and the order of its keys."""
+    """Of the vault alone, whatever its name and the order of its keys."""
     return sha256(json.dumps([policy["threshold"], *sorted(policy["keys"])]).encode()).digest()
 
 
@@ -84,10 +84,6 @@ def _signatures(
         spoiled = at in faults.wrong_signatures
         signatures[key] = wallet.sign(origin.path, digest[::-1] if spoiled else digest) + bytes([SIGHASH_ALL])
     return signatures
-
-
-def sign_message(wallet: Seed, text: str, path: DerivationPath) -> bytes:
-    return wallet.sign_recoverable(path, message_hash(text))
 
 
 _GARBAGE: Final = "\ufffd" * 8
@@ -174,7 +170,7 @@ class FakeClient:
         wallet = self._wallet()
         self._confirm("confirm-message", "Confirm the message on the device", device.message(text, path))
         self._strike(Phase.SIGN)
-        signature = sign_message(wallet, text, DerivationPath.parse(path))
+        signature = wallet.sign_recoverable(DerivationPath.parse(path), message_hash(text))
         self._strike(Phase.RETURN)
         return base64.b64encode(signature).decode()
 

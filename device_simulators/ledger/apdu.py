@@ -63,7 +63,7 @@ class Status(IntEnum):
 
 
 class MalformedApdu(Exception):
-    """Bytes that are no command. The device answers with WRONG_LENGTH."""
+    """Bytes that are not a command. The device answers with WRONG_LENGTH."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,7 @@ LENGTH_BYTES = 4
 
 _CUT_SHORT = b"\xff" * 60
 GARBAGE = (0xFFFF).to_bytes(LENGTH_BYTES) + _CUT_SHORT
-"""No answer: it announces far more than there is. Small enough that a host which believes it can make room.
-"""
+"""Not an answer: it announces far more data than follows. A host that believes it can still allocate that."""
 
 
 class MalformedStream(Exception):

@@ -65,13 +65,13 @@ async def register_wallet(work: Work, wallet: Wallet, data: bytes) -> bytes:
 
 def _require_distinct_keys(policy: Policy) -> None:
     if len({key.xpub.public_key for key in policy.keys}) != len(policy.keys):
-        raise not_supported("a key stands twice in the policy")
+        raise not_supported("a key appears twice in the policy")
 
 
 async def get_wallet_address(work: Work, wallet: Wallet, data: bytes) -> bytes:
     """The address at a place of a known policy.
 
-    :raises Refused: a policy that is not known, a place that is none, or the person said no.
+    :raises Refused: a policy that is not known, an invalid place, or the person said no.
     """
     reader = Reader(data)
     display = _read_flag(reader)

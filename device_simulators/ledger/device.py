@@ -41,8 +41,7 @@ class Link:
     async def open(self, host: str, port: int) -> tuple[str, int]:
         """Listen; 0 takes a free port. Gives the address.
 
-        :raises InvalidListenAddress: not an address of this machine only: who reaches it talks to a device
-        with a seed.
+        :raises InvalidListenAddress: not an address of this machine only, and the device has a seed.
         :raises AddressUnavailable: it is taken.
         """
         require_loopback(host)
@@ -131,7 +130,7 @@ class Connection(asyncio.Protocol):
         self._transport.resume_reading()
 
     def send(self, data: bytes) -> None:
-        """Nothing is sent to a host that another one has taken the place of."""
+        """Nothing is sent to a host whose place another one has taken."""
         if self._link.serves(self) and not self._transport.is_closing():
             self._transport.write(data)
 
@@ -154,7 +153,7 @@ DEFAULT_VERSION = "2.4.6"
 class VirtualLedger:
     """A Ledger with its Bitcoin app open, on a TCP port of this machine. It keeps its seed and nothing else.
 
-    `app_name` and `app_version` may be set anew at any time, as a person may open another app; None is the
+    `app_name` and `app_version` may be changed at any time, as a person may open another app; None is the
     Bitcoin app of the network. `answer_seconds` is what it takes over each answer, for measurements at the
     pace of hardware. `call_later` (by default the event loop's) is the clock by which the app ends itself
     when its host falls silent in the middle of a command.

@@ -28,10 +28,6 @@ def leaf_preimage(element: bytes) -> bytes:
     return _LEAF + element
 
 
-def leaf_hash(element: bytes) -> bytes:
-    return sha256(leaf_preimage(element)).digest()
-
-
 def node_hash(left: bytes, right: bytes) -> bytes:
     return sha256(_NODE + left + right).digest()
 
@@ -169,7 +165,7 @@ class PsbtMap:
     async def open(cls, host: Host, commitment: Commitment) -> Self:
         """Read every key: only a map in strict order has one value for each.
 
-        :raises Refused: a key stands twice or out of order.
+        :raises Refused: a key is repeated or out of order.
         """
         size, root = commitment.size, commitment.keys_root
         keys = [await host.element(root, size, at, MAX_KEY_BYTES) for at in range(size)]
@@ -182,7 +178,7 @@ class PsbtMap:
         return (key[1:] for key in self._places if key[0] == kind)
 
     async def leaf(self, kind: int) -> bytes | None:
-        """The proven hash of a value, by which it can be known again; None where there is no such field."""
+        """The proven hash of a value, by which it can be recognised; None where there is no such field."""
         place = self._places.get(bytes((kind,)))
         return None if place is None else await self._leaf(place)
 

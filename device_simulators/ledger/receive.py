@@ -82,7 +82,7 @@ def _read_list(reader: Reader, limit: int) -> List:
 
 
 async def fetch_known_policy(host: Host, wallet: Wallet, policy_id: bytes, policy_hmac: bytes) -> Policy:
-    """The policy that the host names, if this device has registered it or needs not to.
+    """The policy that the host names, if this device has registered it or does not need to.
 
     :raises Refused: the HMAC is another's, or there is none and the policy is not a default one.
     """
@@ -291,7 +291,7 @@ async def _witness_utxo(fields: PsbtMap) -> TxOut | None:
 async def _uint32(fields: PsbtMap, kind: int, default: int) -> int:
     value = await fields.get(kind, 4)
     if value is not None and len(value) != 4:
-        raise incorrect_data(f"field 0x{kind:02x} has not four bytes")
+        raise incorrect_data(f"field 0x{kind:02x} does not have four bytes")
     return default if value is None else _number(value)
 
 

@@ -12,7 +12,7 @@ from device_simulators.panel import Panel, Prompt
 
 
 class Refused(Exception):
-    """The device will not; the host reads a status word, and nothing else, as on the hardware."""
+    """The device refuses; the host reads a status word, and nothing else, as on the hardware."""
 
     def __init__(self, status: Status, reason: str) -> None:
         super().__init__(reason)
@@ -77,8 +77,8 @@ class Work:
         self._answer.set_result(data)
 
     async def ask_host(self, request: bytes) -> bytes:
-        """Interrupt the command for a request to the host, and wait for what it has to say, which ends the
-        app if it is nothing.
+        """Interrupt the command for a request to the host, and wait for its answer. The app ends if none
+        comes.
         """
         self._answer = asyncio.get_running_loop().create_future()
         self.send(Reply(Status.INTERRUPTED, request))

@@ -41,9 +41,7 @@ class Screen:
                 return cls(tuple(lines), number, no=no, turn=event.get("turn", ""), yes=yes)
             case {"event": "notice", "lines": [*lines]}:
                 return cls(tuple(lines))
-            case {"event": "approved" | "refused" | "withdrawn" as ended}:
-                return cls(ended=ended)
-            case {"event": "unplugged" | "locked" as ended}:
+            case {"event": "approved" | "refused" | "withdrawn" | "unplugged" | "locked" as ended}:
                 return cls(ended=ended)
             case _:
                 return None
@@ -96,7 +94,7 @@ class Desk:
         await stand.press(number, yes)
 
     async def views(self) -> AsyncIterator[list[dict[str, Any]]]:
-        """What all devices show, now and after each change. Who reads slowly is told of the last one."""
+        """What all devices show, now and after each change. A slow reader gets the last one only."""
         while True:
             seen, news = self._revision, self._news
             yield [_view(stand) for stand in self.stands]

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from device_simulators.errors import NoSuchPrompt
 from device_simulators.page.desk import Desk
-from device_simulators.page.door import Door
+from device_simulators.page.guard import Guard
 
 # A person has a window or two open; each holds one connection for its stream.
 MAX_STREAMS = 8
@@ -41,11 +41,11 @@ async def serving(desk: Desk, port: int = 0) -> AsyncIterator[str]:
         listening.bind(("127.0.0.1", port))
         listening.listen()
         page = _Page(desk)
-        door = Door(page.app(), listening.getsockname()[1])
-        server = _Server(_config(door))
+        guard = Guard(page.app(), listening.getsockname()[1])
+        server = _Server(_config(guard))
         task = asyncio.create_task(server.serve(sockets=[listening]))
         try:
-            yield door.url
+            yield guard.url
         finally:
             page.closing.set()
             server.should_exit = True
@@ -112,7 +112,7 @@ class _Page:
             case {"device": int(place), "number": int(number), "button": "left" | "right" as button}:
                 pass
             case _:
-                return PlainTextResponse("That is no press of a button.", 400)
+                return PlainTextResponse("That is not a press of a button.", 400)
         try:
             await self._desk.press(place, number, yes=button == "right")
         except NoSuchPrompt as error:
@@ -130,9 +130,9 @@ async def _body(request: Request) -> bytes:
     return found
 
 
-def _config(door: Door) -> uvicorn.Config:
+def _config(guard: Guard) -> uvicorn.Config:
     return uvicorn.Config(
-        door,
+        guard,
         http="h11",
         ws="none",
         lifespan="off",

@@ -19,7 +19,7 @@
 
 `absent`: the model has no such thing, and no more is said of it. `unknown`: the virtual device was not
 compared with the real one; what it does is tested all the same. `{address}` and the like stand for values
-of the situation, `{data:.62}` for their first 62 characters. `no = ""`: no button says no. A `notice` wants
+of the situation, `{data:.62}` for their first 62 characters. `no = ""`: no button says no. A `notice` needs
 no answer.
 """
 
@@ -35,7 +35,6 @@ from typing import Any, Final, Self
 from firmware_bridge.model import Family
 
 ABSENT: Final = "absent"
-_FIRST: Final = ("trezor", "coldcard", "ledger")
 
 
 class Evidence(StrEnum):
@@ -142,4 +141,4 @@ def load_all() -> tuple[Transcript, ...]:
     """Every transcript of the package, by maker, then by name."""
     found = (file.name for file in files(__package__).iterdir())
     listed = [load(name.removesuffix(".toml")) for name in sorted(found) if name.endswith(".toml")]
-    return tuple(sorted(listed, key=lambda each: _FIRST.index(each.family)))
+    return tuple(sorted(listed, key=lambda each: list(Family).index(each.family)))

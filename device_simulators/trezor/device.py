@@ -53,7 +53,7 @@ Receiver = Callable[[Peer, bytes], None]
 
 
 class _Socket(asyncio.DatagramProtocol):
-    """Hands datagrams on. ICMP errors of hosts that have gone are of no interest."""
+    """Passes datagrams on. ICMP errors of hosts that have gone are ignored."""
 
     def __init__(self, receive: Receiver, closed: asyncio.Event) -> None:
         self._receive = receive
@@ -310,7 +310,7 @@ class VirtualTrezor:
             self._obey(peer, data)
 
     def _obey(self, peer: Peer, data: bytes) -> None:
-        """The debug link's two requests; each fits one chunk. What is no request is dropped."""
+        """The debug link's two requests; each fits one chunk. Anything else is dropped."""
         try:
             complete = Reassembler().feed(data)
             message = None if complete is None else _parse(*complete)
@@ -346,7 +346,7 @@ class VirtualTrezor:
 def _parse(number: int, payload: bytes) -> Message | None:
     """None for a number that this device does not know.
 
-    :raises MalformedMessage: the payload is no such message.
+    :raises MalformedMessage: the payload is not such a message.
     """
     kind = BY_NUMBER.get(number)
     return None if kind is None else decode(kind, payload)

@@ -147,7 +147,7 @@ class Quorum:
     def from_message(cls, message: MultisigRedeemScript, own_key: bytes) -> Self:
         """:raises Refused: the device's own key for this path is not among them.
 
-        :raises MultisigError: no possible quorum, a repeated key, or a key that is none.
+        :raises MultisigError: an impossible quorum, a repeated key, or an invalid key.
         """
         keys = tuple(_derive(path) for path in message.pubkeys)
         if own_key not in keys:

@@ -19,7 +19,7 @@ MAX_VARINT_BYTES = 10
 
 
 class MalformedMessage(Exception):
-    """Bytes that are no such message."""
+    """Bytes that are not such a message."""
 
 
 class Kind(Enum):
@@ -87,7 +87,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(cls: type[M], data: bytes) -> M:
-    """The message that these bytes are.
+    """The message that these bytes encode.
 
     :raises MalformedMessage: truncated, a value of the wrong kind or out of range, or a required field is
     missing.
@@ -127,7 +127,7 @@ def _encode_value(field: _Field, value: Any) -> bytes:
 
 def _encode_varint(value: int) -> bytes:
     if value < 0:
-        raise ValueError("these messages know no negative numbers")
+        raise ValueError("these messages have no negative numbers")
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -161,7 +161,7 @@ def _raw_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
                 yield key >> 3, data[at : at + length]
                 at += length
             case wire_type:
-                raise MalformedMessage(f"wire type {wire_type} is not in use here")
+                raise MalformedMessage(f"wire type {wire_type} is not supported")
 
 
 def _decode_items(field: _Field, raw: int | bytes) -> Iterator[Any]:
@@ -183,7 +183,7 @@ def _decode_value(kind: Kind | type[Message], raw: int | bytes) -> Any:
         case Kind.TEXT:
             return _decode_text(raw)
         case Kind():
-            raise MalformedMessage("bytes where a number is due")
+            raise MalformedMessage("bytes where a number is expected")
         case _:
             return decode(kind, raw)
 
@@ -197,7 +197,7 @@ def _decode_number(kind: Kind | type[Message], number: int) -> int | bool:
                 raise MalformedMessage(f"{number} does not fit into {kind.value} bits")
             return number
         case _:
-            raise MalformedMessage("a number where bytes are due")
+            raise MalformedMessage("a number where bytes are expected")
 
 
 def _decode_text(raw: bytes) -> str:
@@ -222,7 +222,7 @@ _HEADER = len(_MAGIC) + 2 + 4
 
 
 class MalformedFrame(Exception):
-    """A chunk that is no part of a message."""
+    """A chunk that is not a part of a message."""
 
 
 def to_chunks(number: int, payload: bytes) -> list[bytes]:
@@ -247,7 +247,7 @@ class Reassembler:
         """
         if len(chunk) != CHUNK:
             raise self._malformed(f"a chunk of {len(chunk)} bytes")
-        # A host that starts anew has given up what it began; so does the firmware.
+        # A host that starts over has given up what it began; so does the firmware.
         data = self._begin(chunk) if chunk.startswith(_MAGIC) else self._continue(chunk)
         taken = data[: self._missing]
         self._parts.append(taken)

@@ -124,7 +124,7 @@ _TYPED = (PinMatrixAck, PassphraseAck)
 
 
 class Refused(Exception):
-    """The device will not; the host reads why in a Failure."""
+    """The device refuses; the host reads why in a Failure."""
 
     def __init__(self, code: FailureCode, message: str) -> None:
         super().__init__(message)

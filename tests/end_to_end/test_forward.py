@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.conformance.rigs import MAKES, make_rig, short_folder
+from device_simulators.conformance.rigs import VIRTUAL, make_rig, short_folder
 from firmware_bridge import Family
 from multisig import RECEIVE
 from signerd.core.states import State
@@ -41,7 +41,7 @@ def buys(desk: Desk, user: As) -> None:
     assert figures(user) == (BOUGHT, 0, 0)
 
 
-@pytest.mark.parametrize("family", MAKES, ids=str)
+@pytest.mark.parametrize("family", VIRTUAL, ids=str)
 async def test_what_was_bought_is_forwarded_into_the_vault(desk: Desk, family: Family) -> None:
     user = desk.signers["alice"]
     with short_folder() as name:

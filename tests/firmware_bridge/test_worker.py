@@ -301,7 +301,7 @@ print("the program begins")
 async def main():
     vault = rigs.make_vault()
     with tempfile.TemporaryDirectory(prefix="rig") as folder:
-        both = [rigs.make_rig(f, Path(folder), seed=s) for f, s in zip(rigs.MAKES, rigs.SEEDS)]
+        both = [rigs.make_rig(f, Path(folder), seed=s) for f, s in zip(rigs.VIRTUAL, rigs.SEEDS)]
         async with rigs.bridged(*both) as (bridge, devices):
             for device in devices:
                 await bridge.enrol(device.id, vault, "Savings")

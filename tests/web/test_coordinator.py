@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from device_simulators.conformance.rigs import MAKES, make_rig, short_folder
+from device_simulators.conformance.rigs import VIRTUAL, make_rig, short_folder
 from multisig import (
     ChangeTo,
     ReceivedPsbt,
@@ -92,7 +92,7 @@ class Signers:
 async def three_signers(desk, folder):
     async with AsyncExitStack() as stack:
         daemons = []
-        for name, family in zip(NAMES, MAKES, strict=True):
+        for name, family in zip(NAMES, VIRTUAL, strict=True):
             rig = make_rig(family, folder, seed=desk.devices[name])
             daemon = await stack.enter_async_context(signer(desk, name, rig, folder))
             await register(daemon)

@@ -35,7 +35,7 @@
     section.querySelector("h2").id = `device-${device}`;
     section.setAttribute("aria-labelledby", `device-${device}`);
     const buttons = { left: section.querySelector(".left"), right: section.querySelector(".right") };
-    // The button that has the focus stays where it is: a screen that changes moves nobody's cursor.
+    // The button that has the focus stays where it is: a screen that changes does not move the focus.
     for (const [name, button] of Object.entries(buttons)) button.addEventListener("click", () => press(device, name));
     document.getElementById("devices").append(section);
     return { section, buttons, screen: section.querySelector(".screen"), shown: {} };

@@ -13,7 +13,7 @@ from device_simulators.conformance.second_program import open_coldcard
 from device_simulators.errors import AddressUnavailable, InvalidListenAddress
 from device_simulators.faults import Faults
 from device_simulators.fleet import Settings, build
-from device_simulators.panel import Panel, approve_all, ask_person, refuse_kind
+from device_simulators.panel import Panel, approve_all, ask_person
 from firmware_bridge.model import Family
 from multisig import DerivationPath, Psbt, recover_message_key, verify_signatures
 from tests.support.coldcard import (
@@ -34,6 +34,7 @@ from tests.support.coldcard import (
     start_signing,
     text_file,
 )
+from tests.support.virtual import refuse_kind
 from tests.support.wallets import make_spend
 
 pytestmark = pytest.mark.anyio
@@ -285,7 +286,7 @@ async def test_places_where_no_socket_can_be(tmp_path):
     file = tmp_path / "file.sock"
     file.touch()
     async with running(tmp_path) as (device, _):
-        with pytest.raises(AddressUnavailable, match="no socket"):
+        with pytest.raises(AddressUnavailable, match="not a socket"):
             await device.start(file)
         with pytest.raises(AddressUnavailable, match="no such folder"):
             await device.start(tmp_path / "nowhere" / "cc-1.sock")

@@ -340,7 +340,7 @@ async def test_a_device_that_obeys_a_policy_proves_its_link_and_refuses_the_rest
                     client.send_recv(command)
 
     async with running(tmp_path) as (device, path):
-        device.obey_policy(on=True)
+        device.set_hsm_mode(on=True)
         await on_thread(work, path)
 
 

@@ -1,6 +1,7 @@
 """The enrolled wallets, in memory and in their file."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -36,7 +37,7 @@ def test_what_is_kept_is_there_after_a_restart(file):
 def test_a_twin_takes_the_new_name_and_another_threshold_is_another_wallet():
     store = WalletStore(NETWORK)
     store.keep(TREASURY)
-    store.keep(TREASURY.renamed("Savings"))
+    store.keep(replace(TREASURY, name="Savings"))
     store.keep(Wallet("Three", 3, VAULT.cosigners))
     assert [wallet.name for wallet in store] == ["Savings", "Three"]
 

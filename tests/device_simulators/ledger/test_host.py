@@ -9,7 +9,7 @@ import pytest
 from hwilib.devices.ledger_bitcoin import client_command, merkle
 from hwilib.devices.ledger_bitcoin.merkle import MerkleTree, element_hash
 
-from device_simulators.ledger.host import is_right_child_at, leaf_hash, root_of_proof
+from device_simulators.ledger.host import is_right_child_at, leaf_preimage, root_of_proof
 from multisig import DerivationPath, recover_message_key
 from tests.support.ledger_host import OK, VAULT, Tamper, policy_of, registered, spending, table
 from tests.support.virtual import seed, spend
@@ -23,7 +23,7 @@ PATH = "m/84'/1'/0'/0/0"
 
 @pytest.mark.parametrize("size", [*range(1, 18), 64, 65, 100])
 def test_proofs_lead_to_the_root_that_hosts_compute(size):
-    leaves = [leaf_hash(bytes((number,))) for number in range(size)]
+    leaves = [sha256(leaf_preimage(bytes((number,)))).digest() for number in range(size)]
     tree = MerkleTree(leaves)
     for index, leaf in enumerate(leaves):
         assert leaf == element_hash(bytes((index,)))

@@ -6,7 +6,7 @@ from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy, W
 
 from device_simulators.ledger.policy import Arrangement, KeyInfo, Template
 from device_simulators.ledger.work import Refused
-from device_simulators.panel import ask_person, refuse_kind
+from device_simulators.panel import ask_person
 from device_simulators.seed import Seed
 from multisig import (
     HARDENED,
@@ -29,7 +29,7 @@ from tests.support.ledger_host import (
     table,
 )
 from tests.support.vectors import official
-from tests.support.virtual import NETWORK, profile, seed, spend, vault, vault_key
+from tests.support.virtual import NETWORK, profile, refuse_kind, seed, spend, vault, vault_key
 
 pytestmark = pytest.mark.anyio
 

@@ -16,7 +16,7 @@ from device_simulators.ledger.screens import amount
 from device_simulators.ledger.spend import describe_op_return
 from device_simulators.ledger.wallet import Wallet
 from device_simulators.ledger.work import Refused
-from device_simulators.panel import approve_all, ask_person, refuse_kind
+from device_simulators.panel import approve_all, ask_person
 from multisig import (
     HARDENED,
     MAX_MONEY,
@@ -44,6 +44,7 @@ from tests.support.virtual import (
     RECIPIENT,
     coin,
     profile,
+    refuse_kind,
     seed,
     spend,
     vault,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from device_simulators.panel import Panel, Script, approve_all, refuse_kind
+from device_simulators.panel import Panel, Script, approve_all
 from device_simulators.trezor import VirtualTrezor
 from device_simulators.trezor import messages as m
 from multisig import (
@@ -24,7 +24,18 @@ from multisig import (
     sats,
 )
 from tests.support.trezor_host import Host, SpendingHost, host_of, quorum, spending
-from tests.support.virtual import CHANGE_AMOUNT, NETWORK, PAYMENT, RECIPIENT, Record, coin, seed, spend, vault
+from tests.support.virtual import (
+    CHANGE_AMOUNT,
+    NETWORK,
+    PAYMENT,
+    RECIPIENT,
+    Record,
+    coin,
+    refuse_kind,
+    seed,
+    spend,
+    vault,
+)
 
 pytestmark = pytest.mark.anyio
 

@@ -134,7 +134,7 @@ def test_a_truncated_message_is_refused_or_shorter(message, data):
         ("08", "does not end"),
         ("0a05" + "00", "longer than"),
         ("0d00000000", "wire type"),
-        ("0a0161", "number is due"),
+        ("0a0161", "number is expected"),
         ("08ffffffffff7f", "32 bits"),
         ("08" + "ff" * 10, "does not end"),
     ],
@@ -147,7 +147,7 @@ def test_malformed_messages(data, reason):
 def test_text_must_be_utf8_and_bytes_must_not_be_numbers():
     with pytest.raises(MalformedMessage, match="UTF-8"):
         decode(ours.PinMatrixAck, bytes.fromhex("0a01ff"))
-    with pytest.raises(MalformedMessage, match="bytes are due"):
+    with pytest.raises(MalformedMessage, match="bytes are expected"):
         decode(ours.PinMatrixAck, bytes.fromhex("0801"))
 
 

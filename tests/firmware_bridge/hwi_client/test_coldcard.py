@@ -328,7 +328,7 @@ async def test_a_locked_device_is_locked_for_every_operation():
 
 async def test_a_device_that_works_by_its_own_policy_is_busy():
     async with coldcard() as (device, endpoint):
-        device.obey_policy(on=True)
+        device.set_hsm_mode(on=True)
         for op, args in (
             ("probe", {}),
             ("xpubs", {"paths": [ACCOUNT]}),
@@ -338,7 +338,7 @@ async def test_a_device_that_works_by_its_own_policy_is_busy():
             code, detail = await fails(endpoint, op, args)
             assert code == "busy"
             assert "HSM mode" in detail
-        device.obey_policy(on=False)
+        device.set_hsm_mode(on=False)
         assert await drive(endpoint, "fingerprint") == SEEDS[0].fingerprint.hex
 
 
@@ -430,7 +430,7 @@ async def test_a_second_vault_of_one_name_is_kept_by_5_4_5_and_by_no_later_relea
             code,
             (
                 "this firmware keeps no two vaults of one name: "
-                "if it has another 'Savings', rename or delete that one on it"
+                "if another is called 'Savings', rename or delete it on the device"
             ),
         )
         assert record.prompts[0].lines[0] == "Duplicate wallet. Name already exists."

@@ -8,7 +8,7 @@ import pytest
 
 from device_simulators.conformance import rigs
 from device_simulators.conformance.rigs import NETWORK, SEEDS
-from device_simulators.panel import Decision, Panel, approve_all, ask_person, refuse_all, refuse_kind
+from device_simulators.panel import Decision, Panel, approve_all, ask_person, refuse_all
 from device_simulators.trezor import VirtualTrezor
 from device_simulators.trezor import messages as m
 from device_simulators.trezor.wire import PING, PONG
@@ -20,7 +20,7 @@ from tests.support import wallets
 from tests.support.driver import Person, drive, fails, opened, policy_args, under_way
 from tests.support.patience import PATIENCE
 from tests.support.trezor_host import host_of
-from tests.support.virtual import Record
+from tests.support.virtual import Record, refuse_kind
 
 pytestmark = pytest.mark.anyio
 
@@ -519,7 +519,7 @@ async def test_a_device_that_is_back_at_once_has_ended_the_old_conversation():
         with pytest.raises(DeviceFailure) as caught:
             await asyncio.wait_for(task, 2)
         assert caught.value.code == "disconnected"
-        assert "started anew" in caught.value.detail
+        assert "restarted" in caught.value.detail
 
 
 # Scripts that the device could not tell

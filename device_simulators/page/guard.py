@@ -1,8 +1,8 @@
 """Who may see the screens and press the buttons: this machine's browser, with the address that was shown.
 
 The address holds a secret of this run, which other users of this machine do not know. A page of another site
-can make a browser call here: its Origin gives it away. A name of theirs that was bound to this machine anew
-gives itself away as Host.
+can make a browser call here: its Origin gives it away. A name of that site that was rebound to this machine
+(DNS rebinding) gives itself away as Host.
 """
 
 import secrets
@@ -29,8 +29,8 @@ _OF_OUR_OWN = {"same-origin", "none"}
 
 
 @dataclass(frozen=True)
-class Door:
-    """The outermost layer. ``port``: the one that is served."""
+class Guard:
+    """Checks each request before the application sees it. ``port``: the one that is served."""
 
     app: ASGIApp
     port: int
@@ -60,7 +60,7 @@ class Door:
         if any(origin != own for origin in origins) or any(site not in _OF_OUR_OWN for site in sites):
             return PlainTextResponse("Another site made this request.", 403)
         if scope["method"] not in {"GET", "HEAD"} and origins != [own]:
-            return PlainTextResponse("A button is pressed on the page.", 403)
+            return PlainTextResponse("Buttons are pressed on the page only.", 403)
         _, _, rest = scope["path"].partition("/")
         first, slash, _ = rest.partition("/")
         if not secrets.compare_digest(first.encode(), self.secret.encode()) or not slash:
