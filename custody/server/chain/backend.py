@@ -47,6 +47,12 @@ class FoundOutput:
     spent: Spend | None
     raw: bytes | None = field(default=None, compare=False, repr=False)
 
+    def touched_since(self, height: int) -> bool:
+        """Whether it was created or spent at that height, above it, or in the mempool."""
+        created = self.height is None or self.height >= height
+        spent = self.spent is not None and (self.spent.height is None or self.spent.height >= height)
+        return created or spent
+
 
 @dataclass(frozen=True)
 class ChainTransaction:

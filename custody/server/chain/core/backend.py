@@ -119,7 +119,7 @@ class CoreBackend:
             return ()
         with self._looking():
             found = self._look(wanted)
-        return tuple(each for each in found if _touched_since(each, since_height))
+        return tuple(each for each in found if each.touched_since(since_height))
 
     def transaction(self, txid: str) -> ChainTransaction | None:
         known = self._blocks_of.get(txid)
@@ -295,9 +295,3 @@ def _as_shown(coin: FoundOutput, spends: Mapping[OutPoint, str], recent: Mapping
         coin = replace(coin, spent=Spend(spends[coin.outpoint], None))
     raw = recent.get(coin.outpoint.txid)
     return coin if raw is None else replace(coin, raw=raw)
-
-
-def _touched_since(found: FoundOutput, height: int) -> bool:
-    created = found.height is None or found.height >= height
-    spent = found.spent is not None and (found.spent.height is None or found.spent.height >= height)
-    return created or spent

@@ -48,9 +48,9 @@ FALLBACK_FEE_RATE = FeeRate(2_000)
 class EmbeddedChain:
     """A regtest chain in this process. Its state folder belongs to one program at a time.
 
-    `clock` gives Unix seconds; it stamps the blocks. `network` is what the platform calls it, and so how its
-    addresses are written; its rules are regtest's under either name. Raises ChainUnavailable where the folder
-    is in use or broken.
+    `clock` gives Unix seconds; it stamps the blocks. `network` is what the platform calls it, and how its
+    addresses are written; its rules are regtest's either way. Raises ChainUnavailable where the folder is in
+    use or broken.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class EmbeddedChain:
         with self._open():
             wanted = frozenset(scripts)
             confirmed = (self._found(coin) for script in wanted for coin in self._index.coins_of(script))
-            recent = (found for found in confirmed if _touched_since(found, since_height))
+            recent = (found for found in confirmed if found.touched_since(since_height))
             return (*recent, *self._unconfirmed_outputs(wanted))
 
     def transaction(self, txid: str) -> ChainTransaction | None:
@@ -128,19 +128,19 @@ class EmbeddedChain:
     # What only this chain can do
 
     def spender(self, outpoint: OutPoint) -> Spend | None:
-        """Who spends that outpoint, on the best chain or in the mempool."""
+        """The spend of that outpoint, on the best chain or in the mempool."""
         with self._open():
             return self._index.spender(outpoint) or self._mempool.spender(outpoint)
 
     def mine(self, count: int, *, empty: bool = False) -> tuple[BlockRef, ...]:
-        """Mine `count` blocks on the tip; the first takes what waits in the mempool, unless `empty`."""
+        """Mine `count` blocks on the tip; the first takes what is in the mempool, unless `empty`."""
         if not 1 <= count <= MAX_BLOCKS_PER_CALL:
             raise ValueError(f"Mine between 1 and {MAX_BLOCKS_PER_CALL} blocks at a time.")
         with self._writing() as store:
             return tuple(self._mine_on_tip(store, empty=empty) for _ in range(count))
 
     def mine_what_waits(self) -> None:
-        """One block, where something waits for it."""
+        """Mine one block, unless the mempool is empty."""
         with self._open():
             if len(self._mempool):
                 self.mine(1)
@@ -184,13 +184,13 @@ class EmbeddedChain:
             return tuple(branch)
 
     def mine_block(self, transactions: Sequence[Transaction]) -> BlockRef:
-        """Mine one block on the tip with exactly those transactions, past the mempool. Raises
+        """Mine one block on the tip with exactly those transactions, bypassing the mempool. Raises
         InvalidBlock.
         """
         with self._writing() as store:
             return self._extend(store, self._index.tip, tuple(transactions), Sats(0))
 
-    # How it works
+    # Internals
 
     def _mine_on_tip(self, store: BlockStore, *, empty: bool) -> BlockRef:
         chosen = [] if empty else list(self._template())
@@ -228,8 +228,8 @@ class EmbeddedChain:
     def _writing(self) -> Iterator[BlockStore]:
         """New blocks are on disk before any caller sees them, all of one call together.
 
-        Where they cannot be stored, or not all are valid, the store is as before; if the engine has gone
-        further by then, its parts disagree and the chain shuts.
+        Where they cannot be stored, or not all are valid, the store is as before; if the engine has moved on
+        by then, the two disagree and the chain closes.
         """
         with self._open() as store:
             before = self._index.tip
@@ -304,9 +304,3 @@ class EmbeddedChain:
             if self._store is None:
                 raise ChainUnavailable("The embedded chain is closed.")
             yield self._store
-
-
-def _touched_since(found: FoundOutput, height: int) -> bool:
-    created = found.height is None or found.height >= height
-    spent = found.spent is not None and (found.spent.height is None or found.spent.height >= height)
-    return created or spent

@@ -1,6 +1,6 @@
 """The raw blocks and the mempool on disk, and the index of coins and transactions that is derived from them.
 
-What is on disk survives a kill and is fed to the engine again at the next start. The index is in memory and
+What is on disk survives a kill and is replayed into the engine at the next start. The index is in memory and
 is undone block by block.
 """
 
@@ -117,7 +117,7 @@ class _Block:
 
 
 class CoinIndex:
-    """Nothing is forgotten when it is spent, so that a reorganisation only takes its own marks back."""
+    """Spent coins stay in it, so that a reorganisation only undoes its own marks."""
 
     def __init__(self) -> None:
         self._blocks: list[_Block] = []
@@ -159,7 +159,7 @@ class CoinIndex:
             self._by_script.setdefault(output.script_pubkey, {})[outpoint] = None
 
     def disconnect_tip(self) -> tuple[Transaction, ...]:
-        """Take the tip back; returns its transactions without the coinbase, which is deleted."""
+        """Disconnect the tip; returns its transactions without the coinbase, which is deleted."""
         block = self._blocks.pop()
         for transaction in reversed(block.transactions):
             self._remove(transaction)

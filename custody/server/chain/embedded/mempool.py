@@ -17,7 +17,7 @@ from custody.server.chain.engine import InvalidSpend, verify_transaction
 from multisig.transaction import OutPoint, Transaction, TxOut
 from multisig.units import FeeRate, Sats
 
-# BIP-125: an input below it says that the transaction may be replaced.
+# BIP-125: an input with this sequence or a lower one signals that the transaction may be replaced.
 MAX_BIP125_SEQUENCE = 0xFFFFFFFD
 # Core's DEFAULT_INCREMENTAL_RELAY_FEE before release 30; later nodes ask for less.
 INCREMENTAL_RELAY = FeeRate(1_000)
@@ -34,25 +34,24 @@ class MempoolEntry:
 
 
 class NoReplacement(Exception):
-    """What waits stays, and why."""
+    """Why the transaction may not replace what is in the mempool."""
 
 
 def replaced_by(
     transaction: Transaction, entries: Mapping[str, MempoolEntry], spends: Mapping[OutPoint, str]
 ) -> dict[str, MempoolEntry]:
-    """What would leave: every entry that spends one of its coins, and whatever hangs on those. Mostly
-    nothing.
+    """The entries that would leave: those that spend one of its coins, and their descendants.
 
-    Raises NoReplacement for one that may not be replaced (rule 1), that the transaction itself hangs on, or
-    where it spends an unconfirmed coin that what it replaces did not (rule 2), or too many would leave (rule
-    5).
+    Raises NoReplacement where one does not signal (rule 1) or is an ancestor of the transaction, where the
+    transaction spends an unconfirmed coin that no replaced one did (rule 2), or where too many would leave
+    (rule 5).
     """
     direct = {spends[item.outpoint] for item in transaction.inputs if item.outpoint in spends}
     leaving = {txid: entries[txid] for first in direct for txid in _with_descendants(first, entries, spends)}
     for txid in direct:
-        if not signals(entries[txid].transaction):
+        if all(item.sequence > MAX_BIP125_SEQUENCE for item in entries[txid].transaction.inputs):
             raise NoReplacement(
-                f"{txid} in the mempool spends the same coin, and does not let itself be replaced"
+                f"{txid} in the mempool spends the same coin, and does not signal that it may be replaced"
             )
     if len(leaving) > MAX_EVICTED:
         raise NoReplacement(f"{len(leaving)} transactions would have to leave the mempool")
@@ -65,25 +64,19 @@ def replaced_by(
 
 
 def require_higher_fee(transaction: Transaction, fee: Sats, leaving: Mapping[str, MempoolEntry]) -> None:
-    """Rules 3 and 4: it pays what leaves pays, and its own way beside; and more for each byte than what it
-    replaces.
-
-    Raises NoReplacement.
+    """Rules 3 and 4: it pays the fees of what leaves and its own relay; and a higher rate than what it
+    replaces directly. Raises NoReplacement.
     """
     if not leaving:
         return
     least = sum(entry.fee for entry in leaving.values()) + INCREMENTAL_RELAY.fee_for(transaction.vsize)
     if fee < least:
-        raise NoReplacement(f"insufficient fee: {fee} sat, and what it replaces asks for {least} sat")
+        raise NoReplacement(f"insufficient fee: {fee} sat, and this replacement needs {least} sat")
     spent = {item.outpoint for item in transaction.inputs}
     for entry in leaving.values():
         is_direct = not spent.isdisjoint(item.outpoint for item in entry.transaction.inputs)
         if is_direct and fee * entry.transaction.vsize <= entry.fee * transaction.vsize:
-            raise NoReplacement("insufficient fee: it pays no more for each byte than what it replaces")
-
-
-def signals(transaction: Transaction) -> bool:
-    return any(item.sequence <= MAX_BIP125_SEQUENCE for item in transaction.inputs)
+            raise NoReplacement("insufficient fee: its rate is not above that of what it replaces")
 
 
 def _with_descendants(
@@ -122,9 +115,7 @@ class _Refusal(Exception):
 
 
 class Mempool:
-    """Entries in the order they came, so that a parent precedes its child. The caller serialises its
-    calls.
-    """
+    """Entries in order of arrival: a parent precedes its child. The caller serialises its calls."""
 
     def __init__(self, index: CoinIndex) -> None:
         self._index = index
@@ -146,7 +137,7 @@ class Mempool:
         return None if txid is None else Spend(txid, None)
 
     def add(self, transaction: Transaction) -> Outcome:
-        """Check it and keep it where it passes, in the place of what it replaces (BIP-125)."""
+        """Check it, and keep it where it passes, instead of what it replaces (BIP-125)."""
         outcome, fee = self._assess(transaction)
         if isinstance(outcome, Accepted):
             self._drop(replaced_by(transaction, self._entries, self._spends))
@@ -159,9 +150,7 @@ class Mempool:
         return self._assess(transaction)[0]
 
     def rebuild(self, returned: tuple[Transaction, ...]) -> None:
-        """After the chain moved: keep what is still valid of the `returned` transactions and of what waited
-        here.
-        """
+        """After the chain moved: keep what is still valid, of the `returned` transactions and of its own."""
         waiting = (*returned, *(entry.transaction for entry in self))
         self._entries.clear()
         self._spends.clear()

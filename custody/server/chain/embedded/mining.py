@@ -4,7 +4,7 @@ import struct
 from collections.abc import Iterator, Sequence
 
 from custody.server.chain.embedded.index import CoinIndex
-from custody.server.chain.embedded.mempool import COINBASE_MATURITY, Mempool
+from custody.server.chain.embedded.mempool import COINBASE_MATURITY, SEQUENCE_FINAL, Mempool
 from custody.server.chain.raw_blocks import merkle_root
 from multisig.hashes import sha256, sha256d
 from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
@@ -24,7 +24,7 @@ HALVING_INTERVAL = 150
 # BIP-141, "Commitment structure".
 COMMITMENT_HEADER = bytes.fromhex("aa21a9ed")
 WITNESS_RESERVED = bytes(32)
-# The chain's own money waits behind P2WSH(OP_TRUE): a regtest coin guards nothing, so it needs no key.
+# The chain's own coins pay P2WSH(OP_TRUE): a regtest coin is worth nothing, so it needs no key.
 MINER_WITNESS_SCRIPT = b"\x51"
 MINER_SCRIPT = b"\x00\x20" + sha256(MINER_WITNESS_SCRIPT)
 
@@ -45,7 +45,7 @@ def build_block(
 ) -> bytes:
     """A serialised block with its proof of work.
 
-    `parent` is a hash in wire order; `extra_nonce` keeps two blocks on one parent at one second apart.
+    `parent` is a hash in wire order; `extra_nonce` makes two blocks on one parent in one second differ.
     """
     coinbase = _coinbase(height, fees, extra_nonce, transactions)
     body = (coinbase, *transactions)
@@ -60,7 +60,9 @@ def _coinbase(height: int, fees: Sats, extra_nonce: int, transactions: Sequence[
     unlocking = _push_height(height) + b"\x08" + struct.pack("<Q", extra_nonce)
     return Transaction(
         version=2,
-        inputs=(TxIn(NULL_OUTPOINT, sequence=0xFFFFFFFF, script_sig=unlocking, witness=(WITNESS_RESERVED,)),),
+        inputs=(
+            TxIn(NULL_OUTPOINT, sequence=SEQUENCE_FINAL, script_sig=unlocking, witness=(WITNESS_RESERVED,)),
+        ),
         outputs=(
             TxOut(Sats(subsidy(height) + fees), MINER_SCRIPT),
             TxOut(Sats(0), b"\x6a" + bytes([len(commitment)]) + commitment),
@@ -93,15 +95,12 @@ MATURING_BLOCKS = 100
 MAX_ROUNDS = 12
 # An input without signature: outpoint, empty script, sequence, and a quarter of four bytes of witness.
 INPUT_VBYTES = 42
-SEQUENCE_FINAL = 0xFFFFFFFF
 
 
 def build_payment(
     index: CoinIndex, mempool: Mempool, script: bytes, amount: Sats, rate: FeeRate
 ) -> Transaction | None:
-    """A transaction that pays `amount` to `script`, change back to the chain; None while too little has
-    matured.
-    """
+    """Pays `amount` to `script`, with change back to the chain; None while too little has matured."""
     fixed = _assemble((), (TxOut(amount, script), TxOut(Sats(0), MINER_SCRIPT))).vsize
     chosen: list[OutPoint] = []
     total = 0
@@ -124,7 +123,7 @@ def _mature_coins(index: CoinIndex, mempool: Mempool) -> Iterator[tuple[OutPoint
 
 
 def _waiting_change(mempool: Mempool) -> Iterator[tuple[OutPoint, Sats]]:
-    """Change of earlier payments: their chain is our own, so that it is as good as confirmed."""
+    """Change of earlier payments: all of them are the chain's own, so it is as good as confirmed."""
     for entry in mempool:
         for vout, output in enumerate(entry.transaction.outputs):
             outpoint = OutPoint(entry.transaction.txid, vout)

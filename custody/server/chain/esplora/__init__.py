@@ -1,5 +1,5 @@
-"""An explorer that speaks Esplora's HTTP API (Blockstream's, mempool.space's, one's own), believed as little
-as can be.
+"""An explorer that speaks Esplora's HTTP API (Blockstream's, mempool.space's, your own), trusted as little as
+possible.
 """
 
 from custody.server.chain.esplora.backend import EsploraBackend

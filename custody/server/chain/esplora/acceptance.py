@@ -1,9 +1,8 @@
-"""Whether the network would take a transaction, judged by ourselves: most explorers offer no such test.
+"""Whether the network would accept a transaction, tested here: most explorers offer no such test.
 
-Scripts and amounts are judged by the engine over bytes that hash to their ids, and need no trust. Whether a
-coin is unspent, and how a lock time stands to the tip, is the explorer's word. A full mempool and the limits
-on long chains of unconfirmed transactions are not looked at: the node behind the explorer says so when it is
-sent.
+The engine checks scripts and amounts over bytes that hash to their ids: that needs no trust. Whether a coin
+is unspent, and which tip a lock time is compared with, is the explorer's word. A full mempool and the limits
+on chains of unconfirmed transactions are not checked: the explorer's node reports them at the broadcast.
 """
 
 from collections.abc import Iterator
@@ -44,7 +43,7 @@ MEDIAN_TIME_SPAN = 11
 
 @dataclass(frozen=True)
 class _Coin:
-    """An input's coin: what made it, and who else spends it already."""
+    """An input's coin: the transaction that created it, and another that spends it."""
 
     made_by: ChainTransaction
     output: TxOut
@@ -65,7 +64,7 @@ class Acceptance:
         self._transactions = transactions
 
     def judge(self, transaction: Transaction) -> Outcome:
-        """By all that can be known here."""
+        """What `broadcast` would answer, as far as can be known here."""
         txid = transaction.txid
         known = self._transactions.find(txid)
         if known is not None:

@@ -1,6 +1,6 @@
 """The Esplora backend: an explorer's answers, verified as far as possible, with a bounded request rate.
 
-Its fee estimates are a wish of its own, which the platform keeps between a floor and a ceiling.
+Its fee estimates cannot be verified: the platform keeps them between a floor and a ceiling.
 """
 
 import json
@@ -29,7 +29,7 @@ from custody.server.chain.backend import (
 )
 from custody.server.chain.esplora.acceptance import Acceptance
 from custody.server.chain.esplora.blocks import BestChain, ChainInconsistent
-from custody.server.chain.esplora.histories import Histories, History, touched_since
+from custody.server.chain.esplora.histories import Histories, History
 from custody.server.chain.esplora.pace import Pace
 from custody.server.chain.esplora.shapes import Tested, read, read_hash
 from custody.server.chain.esplora.transactions import Transactions
@@ -53,13 +53,13 @@ class FeeEstimates:
         self._known: tuple[float, dict[int, Decimal]] | None = None
 
     def rate(self, target_blocks: int) -> FeeRate | None:
-        """That of the slowest target that is fast enough; None where there is none."""
+        """The rate of the slowest target that is fast enough; None where there is none."""
         rates = self._rates()
         targets = [target for target in rates if target <= target_blocks]
         return _rate(rates[max(targets)]) if targets else None
 
     def _rates(self) -> dict[int, Decimal]:
-        """Sat/vB by target; none where the explorer's node has too little to go by."""
+        """Sat/vB by target; empty where the explorer's node has too little data."""
         if self._known is not None and self._clock() - self._known[0] < self._pace.fees_seconds:
             return self._known[1]
         body = self._wire.find("/fee-estimates")
@@ -69,7 +69,7 @@ class FeeEstimates:
 
 
 def _rate(sat_per_vb: Decimal) -> FeeRate | None:
-    """Rounded up to a thousandth; None for what is no rate."""
+    """Rounded up to a thousandth; None for an impossible rate."""
     if not sat_per_vb.is_finite() or not 0 < sat_per_vb < 10**9:
         return None
     try:
@@ -78,12 +78,11 @@ def _rate(sat_per_vb: Decimal) -> FeeRate | None:
         return None
 
 
-# A chain that moves on at every one of them is not Bitcoin's.
+# Bitcoin's tip does not change at each of so many reads.
 MAX_READS = 5
-# BTC/kvB, as testmempoolaccept takes it and sendrawtransaction has it by itself.
+# BTC/kvB: what sendrawtransaction takes by default, for testmempoolaccept.
 MAX_FEE_RATE = "0.10"
-# electrs passes its node's error on with its code; of these two the transaction is the reason (Core,
-# rpc/protocol.h).
+# electrs passes on its node's error code; these two blame the transaction (Core, rpc/protocol.h).
 NODES_VERDICT = re.compile(r"RPC error\b.{0,20}-2[56]\b")
 # Refusals that a caller takes as final. A lying explorer must not cause one: it could free the coins of a
 # payment, see the payment made again, and then broadcast both.
@@ -94,7 +93,7 @@ class EsploraBackend:
     """A ChainBackend that asks one explorer; nothing is sent before the first call.
 
     `url` is the API's, such as https://mempool.space/api, and may hold a user and password, or a key in its
-    path. Raises ValueError for a URL that would be asked in the clear across other people's networks.
+    path. Raises ValueError for plain http to a host outside a private network.
     """
 
     def __init__(
@@ -145,11 +144,11 @@ class EsploraBackend:
         wanted = sorted(set(scripts))
         with self._doubting():
             outputs = self._read(wanted)
-        return tuple(found for found in outputs if touched_since(found, since_height))
+        return tuple(found for found in outputs if found.touched_since(since_height))
 
     def transaction(self, txid: str) -> ChainTransaction | None:
         with self._doubting():
-            # Nothing is believed before the network was looked at.
+            # Checks first that the explorer is on this network.
             self._chain.tip()
             return self._transactions.find(txid)
 
@@ -164,7 +163,7 @@ class EsploraBackend:
         body = json.dumps([transaction.serialize().hex()]).encode()
         answer = self._wire.post(f"/txs/test?maxfeerate={MAX_FEE_RATE}", body, "application/json")
         if answer.status != httpx.codes.OK:
-            # It has no such test, or does not understand us: what the transaction is worth, we say ourselves.
+            # It has no such test, or does not understand the request: the transaction is tested here.
             return self._acceptance.judge(transaction)
         (tested,) = read(answer.body, tuple[Tested])
         if tested.txid != transaction.txid:
@@ -199,8 +198,8 @@ class EsploraBackend:
             raise
 
     def _data_of(self, ref: BlockRef, prefix: bytes) -> DataBlock:
-        """From the block's own bytes, which hash to its header and to what that commits to; callers by their
-        transactions' hashes.
+        """From the block's own bytes, checked against its header and merkle root; the callers from
+        transactions that hash to their ids.
         """
         body = self._wire.find(f"/block/{ref.hash}/raw")
         if body is None:
@@ -217,7 +216,7 @@ class EsploraBackend:
         return known is not None and known.height is not None
 
     def _read(self, scripts: list[bytes]) -> tuple[FoundOutput, ...]:
-        """All of them as they were at one tip."""
+        """The outputs of all of them, as of one tip."""
         period = self._pace.scripts_period(len(scripts))
         for _ in range(MAX_READS):
             tip = self._chain.tip()
@@ -229,7 +228,7 @@ class EsploraBackend:
                     return tuple(found for each in histories.values() if each for found in each.outputs)
             except ChainInconsistent:
                 self._chain.refresh()
-        raise ChainUnavailable("The explorer contradicts itself at every look.")
+        raise ChainUnavailable("The explorer contradicts itself at every read.")
 
     def _ask(self, scripts: list[bytes], tip: BlockRef) -> dict[bytes, History]:
         def ask(script: bytes) -> History:
@@ -251,9 +250,7 @@ class EsploraBackend:
         return AlreadyKnown(txid, confirmed=False) if waited else Accepted(txid)
 
     def _refused(self, transaction: Transaction, words: str, *, verdict: bool) -> Outcome:
-        """The explorer's words as an outcome; `verdict` says that its node spoke of the transaction
-        at all.
-        """
+        """The explorer's words as an outcome; `verdict`: they are about the transaction itself."""
         if says_known(words):
             return AlreadyKnown(transaction.txid, confirmed=self._is_confirmed(transaction))
         code = refusal_of(words) or (RefusalCode.POLICY if verdict else None)

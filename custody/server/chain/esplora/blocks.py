@@ -1,8 +1,8 @@
 """The best chain as the explorer shows it, and proofs of a confirmation.
 
 Headers are checked, linked where they are neighbours, and remembered. A proof is a header's proof of work and
-a merkle branch from the transaction to the header. A block that is invented upon one that is known costs a
-liar a real block's work; one that is linked to nothing known, the work of the least difficulty below.
+a merkle branch from the transaction to the header. A forged block on top of a known one costs a real block's
+work; one that links to no known block costs the work of the least difficulty below.
 """
 
 import struct
@@ -35,7 +35,7 @@ POW_LIMIT = {
 SEGWIT_HEIGHT = 481_824
 # Mainnet's difficulty was never again below these from these heights on.
 MAINNET_LEAST_DIFFICULTY = ((700_000, 10**13), (520_000, 10**12), (SEGWIT_HEIGHT, 5 * 10**11))
-# Where the difficulty changes with every 2016th block alone, by a factor of four at most.
+# Where the difficulty changes only at every 2016th block, by a factor of four at most.
 RETARGETING = frozenset({Network.MAINNET, Network.SIGNET})
 RETARGET_BLOCKS, RETARGET_FACTOR = 2_016, 4
 # A transaction of this size may be the two halves of an inner node of the tree instead (CVE-2017-12842).
@@ -92,12 +92,12 @@ def has_work(header: Header, network: Network, height: int) -> bool:
 
 
 def could_hold_ours(network: Network, height: int) -> bool:
-    """Whether a block with a coin of ours could stand there."""
+    """Whether a block at that height could hold a coin of ours."""
     return network is not Network.MAINNET or height >= SEGWIT_HEIGHT
 
 
 def follows(header: Header, before: Header, network: Network, height: int) -> bool:
-    """Whether the header at `height` may stand on `before`: it names it, and is as hard as the rules want."""
+    """Whether the header at `height` may follow `before`: it names it, and keeps the rules of difficulty."""
     if header.previous != before.hash:
         return False
     if network not in RETARGETING:
@@ -133,8 +133,7 @@ def is_ambiguous(transaction: Transaction) -> bool:
 
 # Esplora's BLOCK_LIMIT; others show a few more.
 PAGE = 10
-# A new tip is followed back this far to the headers known before; after a longer absence they are asked for
-# anew.
+# A new tip is followed back this far to known headers; after a longer absence they are requested again.
 MAX_LINKS = 20
 
 
@@ -165,7 +164,7 @@ class BestChain:
         self._lock = threading.RLock()
 
     def tip(self) -> BlockRef:
-        """As it was asked for lately."""
+        """At most `pace.tip_seconds` old."""
         return self._recent().tip
 
     def refresh(self) -> BlockRef:
@@ -188,8 +187,7 @@ class BestChain:
         asked = self._ask_around(height, view.tip.height)
         with self._lock:
             if not self._fits(view, asked):
-                # Which of them is false cannot be told: the tip alone stays, which everything is linked to
-                # again.
+                # Any of them may be false: only the tip is kept, and everything is linked to it again.
                 view.headers = {view.tip.height: view.headers[view.tip.height]}
                 raise ChainInconsistent(
                     f"The explorer's blocks around height {height} do not follow each other."
@@ -215,7 +213,7 @@ class BestChain:
             self._require_network()
         height, header = self._named(tip_hash)
         if self._view is not None and height <= self._view.tip.height:
-            # A better chain is a longer one; one that is not comes from a server that lags behind another.
+            # A better chain is longer: any other comes from a server that lags behind.
             raise ChainUnavailable("The explorer is behind what it showed before.")
         tip = BlockRef(height, header.hash, header.time)
         known = {} if self._view is None else self._view.headers
@@ -238,7 +236,7 @@ class BestChain:
                 )
             header = found[height] = before
         if known:
-            # Nothing of what it showed before is left: it may be another explorer by now.
+            # No known header is left: another explorer may answer now.
             self._require_network()
         return found
 

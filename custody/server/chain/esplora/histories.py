@@ -59,13 +59,6 @@ def spenders_in(script: bytes, sightings: Sequence[Sighting]) -> tuple[Transacti
     return tuple(found.values())
 
 
-def touched_since(found: FoundOutput, height: int) -> bool:
-    """Whether it was created or spent at that height, above it, or in the mempool."""
-    created = found.height is None or found.height >= height
-    spent = found.spent is not None and (found.spent.height is None or found.spent.height >= height)
-    return created or spent
-
-
 def _paid(script: bytes, sighting: Sighting) -> Iterator[OutPoint]:
     for vout, output in enumerate(sighting.transaction.outputs):
         if output.script_pubkey == script:
@@ -117,7 +110,7 @@ class Histories:
             self._expired_at = self._clock()
 
     def fresh(self, script: bytes, tip: BlockRef, period: float) -> History | None:
-        """What was asked at this tip, less than `period` seconds ago."""
+        """The history read at this tip, less than `period` seconds ago; else None."""
         with self._lock:
             known = self._known.get(script)
             expired = known is None or known.asked_at <= self._expired_at
@@ -126,13 +119,13 @@ class Histories:
         return known
 
     def ask(self, script: bytes, tip: BlockRef) -> History:
-        """As it is now."""
+        """The history as it is now."""
         with self._lock:
             known = self._known.get(script)
         try:
             history = self._read(script, tip, known)
         except ChainInconsistent:
-            # What was read before may be the half that is wrong: it is read whole the next time.
+            # The known half may be the wrong one: the next read begins from nothing.
             with self._lock:
                 self._known.pop(script, None)
             raise

@@ -22,7 +22,7 @@ Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Height = Annotated[int, Field(ge=0, lt=2**31)]
 Word = Annotated[int, Field(ge=0, lt=2**32)]
-# A block has fewer than 2^17 transactions; a deeper proof is none.
+# A block has fewer than 2^17 transactions.
 MAX_PROOF_DEPTH = 17
 
 
@@ -31,7 +31,7 @@ class _Shape(BaseModel):
 
 
 class Status(_Shape):
-    """Where a transaction is. All of a block's three facts, or none."""
+    """Where a transaction is. A confirmed one names its block whole."""
 
     confirmed: bool
     block_height: Height | None = None

@@ -67,7 +67,7 @@ class Transactions:
         return ChainTransaction(transaction, None, None) if self._waits(transaction) else None
 
     def prove(self, transaction: Transaction, status: Status) -> BlockRef | None:
-        """The block that the status names, once the branch leads there; None for an unconfirmed one."""
+        """The block that the status names, once it is proven; None for an unconfirmed transaction."""
         if not status.confirmed or status.block_height is None:
             return None
         height, header = status.block_height, self._chain.header_at(status.block_height)
@@ -95,15 +95,15 @@ class Transactions:
             raise ChainUnavailable("The explorer's proof of a confirmation is wrong.")
 
     def spender(self, outpoint: OutPoint) -> Spend | None:
-        """Who spends it now, in the explorer's words alone."""
+        """Who spends it now, on the explorer's word alone."""
         outspend = read(self._wire.get(f"/tx/{outpoint.txid}/outspend/{outpoint.vout}"), Outspend)
         if not outspend.spent or outspend.txid is None:
             return None
         return Spend(outspend.txid, outspend.status.block_height if outspend.status else None)
 
     def _waits(self, transaction: Transaction) -> bool:
-        """An explorer keeps the bytes of what a branch or a fee has pushed out; who spends the coin tells it
-        apart.
+        """Whether it is in the mempool: an explorer keeps the bytes of evicted transactions, too, but names
+        none of them as a coin's spender.
         """
         if is_coinbase(transaction):
             return False

@@ -1,6 +1,6 @@
 """One HTTP exchange with the explorer: a deadline, a bound on the answer's size, and no redirects.
 
-The explorer's URL may hold a key of its operator's; no sentence here names it.
+The explorer's URL may contain a secret: no error here names it.
 """
 
 import logging
@@ -29,7 +29,7 @@ MAX_WORDS = 300
 USER_AGENT = "custody"
 NOT_A_URL = "An explorer's address is the URL of its API, such as https://blockstream.info/api."
 _SENDS_ELSEWHERE = range(300, 400)
-# What an explorer that works answers; anything else is trouble.
+# The statuses of a working explorer; any other is a failure.
 ANSWERS = frozenset({200, 400, 404, 405})
 
 # httpx writes every URL into its log, and ours may hold a key (P49).
@@ -45,7 +45,7 @@ class Answer:
 
     @property
     def words(self) -> str:
-        """A short text of the explorer's, fit to be shown and logged."""
+        """The beginning of the body as printable text, to be shown and logged."""
         text = self.body[: 4 * MAX_WORDS].decode(errors="replace")
         return "".join(c if c.isprintable() else " " for c in text).strip()[:MAX_WORDS]
 
@@ -55,20 +55,20 @@ class _TooMuch(Exception):
 
 
 def check_url(url: str) -> httpx.URL:
-    """Raises ValueError for anything but https, or plain http inside one's own network.
+    """Raises ValueError for anything but https, or plain http inside a private network.
 
-    An attacker on the network path can lie as well as the explorer can.
+    An attacker on the network path could lie just as the explorer can.
     """
     try:
         address = httpx.URL(url)
     except httpx.InvalidURL:
-        # Its own words repeat what they are about, which may be a password.
+        # httpx's message repeats the URL, which may contain a password.
         raise ValueError(NOT_A_URL) from None
     fits = address.port is None or 0 < address.port < 1 << 16
     if not address.host or not fits or address.query or address.fragment:
         raise ValueError(NOT_A_URL)
     if address.scheme != "https" and not (address.scheme == "http" and _is_near(address.host)):
-        raise ValueError("An explorer elsewhere is asked over https only.")
+        raise ValueError("An explorer outside a private network is asked over https only.")
     return address
 
 
@@ -119,7 +119,7 @@ class Wire:
         if answer.status == httpx.codes.NOT_FOUND:
             return None
         if answer.status != httpx.codes.OK:
-            raise ChainUnavailable(f"The explorer refuses a question: {answer.words}")
+            raise ChainUnavailable(f"The explorer refuses a request: {answer.words}")
         return answer.body
 
     def get(self, path: str) -> bytes:
@@ -145,10 +145,10 @@ class Wire:
         except RuntimeError as error:
             if not self._http.is_closed:
                 raise
-            raise ChainUnavailable("The explorer is not asked any more.") from error
+            raise ChainUnavailable("The explorer backend is closed.") from error
         if answer.status in _SENDS_ELSEWHERE:
             self._peace.failed()
-            raise ChainUnavailable("The explorer sends us to another address, where we do not go.")
+            raise ChainUnavailable("The explorer redirects to another address, which is not followed.")
         if answer.status not in ANSWERS:
             self._peace.failed(retry_after)
             raise ChainUnavailable(f"The explorer answers with status {answer.status}.")
@@ -179,5 +179,5 @@ class Wire:
 
 
 def _seconds(retry_after: str) -> float:
-    """Retry-After in seconds; its other form, a date, is treated as none."""
+    """Retry-After in seconds; its other form, a date, counts as 0."""
     return float(retry_after[:9]) if retry_after.isascii() and retry_after.isdigit() else 0.0

@@ -60,7 +60,7 @@ def test_a_higher_fee_takes_the_place_if_it_pays_for_its_own_way_too(chain, coin
 def test_it_must_pay_more_for_each_byte_and_every_input_of_what_leaves_is_free_again(chain, coin):
     other = funded(chain, 1, 80_000)
     taken(chain, spend(coin, 1, to=HERE, fee=10_000))
-    assert "each byte" in refused(chain, both(coin, other, fee=10_500))
+    assert "its rate is not above" in refused(chain, both(coin, other, fee=10_500))
     taken(chain, both(coin, other, fee=30_000))
     taken(chain, spend(coin, 1, to=HERE, fee=40_000))
     assert chain.spender(other.outpoint) is None
@@ -69,7 +69,7 @@ def test_it_must_pay_more_for_each_byte_and_every_input_of_what_leaves_is_free_a
 
 def test_one_that_does_not_signal_stays(chain, coin):
     taken(chain, spend(coin, 1, to=HERE, sequence=0xFFFFFFFE))
-    assert "does not let itself" in refused(chain, spend(coin, 1, to=HERE, fee=50_000))
+    assert "does not signal" in refused(chain, spend(coin, 1, to=HERE, fee=50_000))
 
 
 def test_whatever_hangs_on_it_leaves_too_and_is_paid_for(chain, coin):

@@ -172,7 +172,7 @@ def test_a_branch_that_comes_between_the_pages_is_read_again(rig):
 
 def test_a_tip_that_moves_at_every_look_is_given_up(rig, scene):
     rig.explorer.before = lambda path: rig.mine() if path == "/blocks/tip/hash" else None
-    with pytest.raises(ChainUnavailable, match="at every look"):
+    with pytest.raises(ChainUnavailable, match="at every read"):
         rig.backend.outputs_to(scene.scripts)
     assert len(rig.explorer.asked) < 400
 
