@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlencode
 
 from pydantic import TypeAdapter
 from starlette.responses import Response
@@ -53,7 +52,7 @@ from custody.server.service.tokens.creating import TokenDraft
 from custody.server.service.tokens.history import token_history
 from custody.server.service.tokens.index_reading import balances_in, workspace_whitelist
 from custody.server.service.tokens.records import call_page, contract_page, contract_record
-from custody.server.web.endpoint import Call, Endpoint, Unit
+from custody.server.web.endpoint import Call, Endpoint, Unit, page_response
 from custody.server.web.proposals import RECHECK_SECONDS
 from custody.server.web.vaults import VAULT_READERS, VAULT_VIEWERS
 from multisig.tokens import Function
@@ -97,13 +96,7 @@ def workspace_contracts(call: Call[WorkspaceContractsQuery]) -> list[Contract]:
 def contract_calls(call: Call[ContractCallsQuery]) -> Response:
     """The workspace's calls on a token or from a vault, the oldest or the newest first. A mined call without effect is FAILED, with the rule in words."""  # noqa: E501
     page = call_page(call.db, call.access, call.body)
-    headers = {"X-Total-Count": str(page.total)}
-    if page.has_more:
-        query = call.body.model_dump(exclude_none=True) | {"after": page.items[-1].uid}
-        headers["Link"] = f'</api/v1/contract-calls?{urlencode(query)}>; rel="next"'
-    return Response(
-        _CALLS.dump_json(page.items, by_alias=True), media_type="application/json", headers=headers
-    )
+    return page_response(call, _CALLS, page, "uid")
 
 
 def get_tokens(call: Call[VaultTokensQuery]) -> list[TokenBalance]:

@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, Literal, TypeVar
+from urllib.parse import urlencode
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from sqlalchemy.orm import Session
 from starlette.requests import Request
+from starlette.responses import Response
 
 from custody.receipts import Receipt
 from custody.schemas.users import PermissionName
@@ -16,6 +18,7 @@ from custody.server.domain.audit import chain_of
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import CustodyError
 from custody.server.service.audit.log import read_head
+from custody.server.service.requests.pages import Item, Page
 from custody.server.service.services import Services
 from custody.server.service.sign_in.sessions import require_session
 
@@ -139,6 +142,19 @@ class Call(Generic[Body_co]):
         if self.endpoint.unit is Unit.OWN:
             require_session(db, self.caller)
         return self.services.people.enter(db, self.caller, workspace_id, self.endpoint.permissions)
+
+
+def page_response(call: Call[Any], shape: TypeAdapter[list[Item]], page: Page[Item], key: str) -> Response:
+    """A page, how many there are, and where the next one begins (RFC 8288). ``key``: the item's field for
+    ``after``.
+    """
+    headers = {"X-Total-Count": str(page.total)}
+    if page.has_more:
+        query = call.body.model_dump(mode="json", exclude_none=True)
+        query["after"] = getattr(page.items[-1], key)
+        headers["Link"] = f'<{call.endpoint.path}?{urlencode(query)}>; rel="next"'
+    body = shape.dump_json(page.items, by_alias=True)
+    return Response(body, media_type="application/json", headers=headers)
 
 
 def address_of(request: Request) -> str:

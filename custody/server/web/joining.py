@@ -1,7 +1,5 @@
 """How people and organisations join: invitations to a workspace, and requests for an organisation."""
 
-from urllib.parse import urlencode
-
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
@@ -21,7 +19,7 @@ from custody.schemas.onboarding import (
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
-from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
+from custody.server.web.endpoint import Auth, Call, Endpoint, Unit, page_response
 
 INVITERS = frozenset({PermissionName.MANAGE_USERS})
 REQUESTS = "/api/v1/onboarding-requests"
@@ -72,12 +70,7 @@ def submit(call: Call[SubmitOnboardingRequest]) -> OnboardingRequest:
 def requests(call: Call[OnboardingQuery]) -> Response:
     """An operator's: everybody's requests. Anybody else's: their own. The oldest first, in pages."""
     page = call.services.onboarding.page(call.db, call.caller, call.body)
-    headers = {"X-Total-Count": str(page.total)}
-    if page.has_more:
-        values = call.body.model_dump(mode="json", exclude_none=True) | {"after": page.items[-1].uid}
-        headers["Link"] = f'<{REQUESTS}?{urlencode(values)}>; rel="next"'
-    body = _REQUESTS.dump_json(page.items, by_alias=True)
-    return Response(body, media_type="application/json", headers=headers)
+    return page_response(call, _REQUESTS, page, "uid")
 
 
 def review(call: Call[ReviewOnboardingRequest]) -> OnboardingRequest:

@@ -1,7 +1,5 @@
 """A workspace's address book, audit log and webhooks, and each member's purchases."""
 
-from urllib.parse import urlencode
-
 from pydantic import TypeAdapter
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
@@ -37,7 +35,7 @@ from custody.server.domain.errors import (
     WrongNetworkAddress,
 )
 from custody.server.domain.purchases import SIGNATURE_HEADER
-from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
+from custody.server.web.endpoint import Auth, Call, Endpoint, Unit, page_response
 
 PAYERS = frozenset({PermissionName.PAYMENT_INIT, PermissionName.MANAGE_WORKSPACE})
 LOG_READERS = frozenset({PermissionName.VIEW_LOGS})
@@ -96,13 +94,7 @@ async def purchases_webhook(call: Call[None]) -> Done:
 def purchases(call: Call[PurchasesQuery]) -> Response:
     """The caller's own purchases, the newest first."""
     page = call.services.purchases.page(call.db, call.caller, call.body)
-    headers = {"X-Total-Count": str(page.total)}
-    if page.has_more:
-        query = urlencode({"after": page.items[-1].id, "limit": call.body.limit})
-        headers["Link"] = f'</api/v1/purchases?{query}>; rel="next"'
-    return Response(
-        _PURCHASES.dump_json(page.items, by_alias=True), media_type="application/json", headers=headers
-    )
+    return page_response(call, _PURCHASES, page, "id")
 
 
 def create_webhook(call: Call[CreateWebhookRequest]) -> WebhookWithSecret:
@@ -129,11 +121,7 @@ def delete_webhook(call: Call[WebhookRequest]) -> Done:
 def webhook_deliveries(call: Call[WebhookDeliveriesQuery]) -> Response:
     """What a webhook was told in the last thirty days, the newest first, and how it answered."""
     page = call.services.webhooks.deliveries(call.db, call.access, call.body)
-    headers = {"X-Total-Count": str(page.total)}
-    if page.has_more:
-        query = call.body.model_dump(exclude={"after"}) | {"after": page.items[-1].delivery_id}
-        headers["Link"] = f'</api/v1/webhook-deliveries?{urlencode(query)}>; rel="next"'
-    return Response(_DELIVERIES.dump_json(page.items), media_type="application/json", headers=headers)
+    return page_response(call, _DELIVERIES, page, "delivery_id")
 
 
 def redeliver_webhook(call: Call[RedeliverWebhookRequest]) -> WebhookDelivery:

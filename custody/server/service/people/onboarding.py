@@ -1,7 +1,6 @@
 """Requests for an organisation, and what their approval creates."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import cast
 
@@ -32,20 +31,12 @@ from custody.server.service.people.workspaces import (
     found_workspace,
     record_founding,
 )
+from custody.server.service.requests.pages import Page
 from custody.server.service.system import place_of
 from custody.server.store.models import OnboardingRequest, User
 from multisig import Network
 
 NO_NOTE = "none was given"
-
-
-@dataclass(frozen=True)
-class Page:
-    """A slice, the oldest first. ``total`` counts what the filter matches, with or without the slice."""
-
-    items: list[wire.OnboardingRequest]
-    total: int
-    has_more: bool
 
 
 class Onboarding:
@@ -71,13 +62,13 @@ class Onboarding:
         self._record(db, caller, "ONBOARDING_REQUESTED", stored)
         return onboarding_record(db, stored)
 
-    def page(self, db: Session, caller: Caller, query: wire.OnboardingQuery) -> Page:
+    def page(self, db: Session, caller: Caller, query: wire.OnboardingQuery) -> Page[wire.OnboardingRequest]:
         """All requests for an operator; for another user, their own."""
         if _is_operator(db, caller):
             return self.page_for_operator(db, query)
         return _page(db, query, OnboardingRequest.requester_id == caller.user_id)
 
-    def page_for_operator(self, db: Session, query: wire.OnboardingQuery) -> Page:
+    def page_for_operator(self, db: Session, query: wire.OnboardingQuery) -> Page[wire.OnboardingRequest]:
         return _page(db, query)
 
     def review(
@@ -172,7 +163,7 @@ class Onboarding:
         self._audit.record(db, caller, Category.ONBOARDING, action, description)
 
 
-def _page(db: Session, query: wire.OnboardingQuery, *of: ColumnElement[bool]) -> Page:
+def _page(db: Session, query: wire.OnboardingQuery, *of: ColumnElement[bool]) -> Page[wire.OnboardingRequest]:
     by_status = () if query.status is None else (OnboardingRequest.status == query.status.value,)
     wanted = (*of, *by_status)
     total = db.scalar(select(func.count()).select_from(OnboardingRequest).where(*wanted)) or 0

@@ -2,7 +2,6 @@
 
 import json
 import threading
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from hashlib import sha256
@@ -20,6 +19,7 @@ from custody.server.domain.errors import Fault, Invalid, NotFound, WebhookRefuse
 from custody.server.domain.ports import Clock
 from custody.server.domain.purchases import TOLERANCE, is_genuine, is_news, issued_secret
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.requests.pages import Page
 from custody.server.service.secrets import Purpose, Secrets
 from custody.server.service.system import OPERATOR
 from custody.server.store import Store
@@ -37,15 +37,6 @@ AMOUNTS = (
     "extra_fee_amount",
     "network_fee_amount",
 )
-
-
-@dataclass(frozen=True)
-class Page:
-    """``total`` counts all purchases of the member."""
-
-    items: list[wire.PurchaseTransaction]
-    total: int
-    has_more: bool
 
 
 class Purchases:
@@ -91,7 +82,7 @@ class Purchases:
                 db, OPERATOR, Category.ACCESS, "SECRET_ROTATED", Purpose.PURCHASE_WEBHOOK.value
             )
 
-    def page(self, db: Session, caller: Caller, query: wire.PurchasesQuery) -> Page:
+    def page(self, db: Session, caller: Caller, query: wire.PurchasesQuery) -> Page[wire.PurchaseTransaction]:
         """The caller's purchases, the newest first. Raises NotFound for an ``after`` that is not theirs."""
         mine = Purchase.user_id == caller.user_id
         total = db.scalar(select(func.count()).select_from(Purchase).where(mine)) or 0

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from pydantic import TypeAdapter
@@ -14,6 +13,7 @@ from custody.schemas.asset_tokens import ContractCallsQuery
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import NotFound
 from custody.server.domain.token_status import contract_status
+from custody.server.service.requests.pages import Page
 from custody.server.service.stored_vaults import vault_in
 from custody.server.service.token_status import TokenFamily, token_families
 from custody.server.service.tokens.index_reading import state_of, supplies_of
@@ -218,15 +218,6 @@ def holding_vault(db: Session, access: WorkspaceAccess, contract: Contract) -> s
 _ARGS = TypeAdapter(list[wire.CallArg])
 
 
-@dataclass(frozen=True)
-class CallPage:
-    """``total`` counts all that match."""
-
-    items: list[wire.ContractCall]
-    total: int
-    has_more: bool
-
-
 def call_in(db: Session, access: WorkspaceAccess, call_uid: int) -> ContractCall:
     """Raises NotFound for a call of another workspace too (P24)."""
     call = db.get(ContractCall, call_uid)
@@ -235,7 +226,7 @@ def call_in(db: Session, access: WorkspaceAccess, call_uid: int) -> ContractCall
     return call
 
 
-def call_page(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) -> CallPage:
+def call_page(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) -> Page[wire.ContractCall]:
     """Raises NotFound (token, vault)."""
     query = _matching(db, access, wanted)
     total = db.scalar(query.with_only_columns(func.count())) or 0
@@ -246,7 +237,7 @@ def call_page(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) 
     order = ContractCall.uid.desc() if is_newest else ContractCall.uid
     found = db.scalars(query.order_by(order).limit(wanted.limit + 1)).all()
     items = call_records(db, access.chain, found[: wanted.limit])
-    return CallPage(items, total, has_more=len(found) > wanted.limit)
+    return Page(items, total, has_more=len(found) > wanted.limit)
 
 
 def _matching(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) -> Select[ContractCall]:

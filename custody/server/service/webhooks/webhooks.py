@@ -1,7 +1,6 @@
 """Creating, changing and deleting webhooks, the log of their deliveries, and when that log is deleted."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -18,6 +17,7 @@ from custody.server.domain.webhooks import BadUrl, read_url
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue, is_open
 from custody.server.service.jobs.tidying import BATCH, Part
+from custody.server.service.requests.pages import Page
 from custody.server.service.secrets import WebhookSecrets
 from custody.server.service.webhook_events import WEBHOOK, WebhookEvents
 from custody.server.store.models import Job, Webhook, WebhookDelivery, WebhookEvent
@@ -27,13 +27,6 @@ OVERLAP: Final = timedelta(days=1)
 DELIVERIES_KEPT: Final = timedelta(days=30)
 # The delivery's row has all that its job has.
 JOBS_KEPT: Final = timedelta(days=1)
-
-
-@dataclass(frozen=True)
-class Page:
-    items: list[wire.WebhookDelivery]
-    total: int
-    has_more: bool
 
 
 class Webhooks:
@@ -110,7 +103,9 @@ class Webhooks:
         db.flush()
         self._record(db, caller, access, "WEBHOOK_DELETED", webhook, "with its deliveries")
 
-    def deliveries(self, db: Session, access: WorkspaceAccess, query: wire.WebhookDeliveriesQuery) -> Page:
+    def deliveries(
+        self, db: Session, access: WorkspaceAccess, query: wire.WebhookDeliveriesQuery
+    ) -> Page[wire.WebhookDelivery]:
         """Raises NotFound for the webhook, and for an ``after`` that is not a delivery of it."""
         webhook = self._find(db, access, query.webhook_id)
         mine = WebhookDelivery.webhook_id == webhook.id
