@@ -27,3 +27,8 @@ HEADERS: Mapping[str, str] = MappingProxyType(
     }
 )
 HTML = "text/html; charset=utf-8"
+
+
+def attachment(name: str) -> dict[str, str]:
+    """The headers of a file that the browser saves."""
+    return {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}

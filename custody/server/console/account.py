@@ -5,14 +5,12 @@ from starlette.responses import Response
 
 from custody.schemas.common import Name
 from custody.schemas.queries import QueryId
-from custody.server.console.identity import providers
+from custody.server.console.identity import ACCOUNT, providers
+from custody.server.console.sign_in import require_same_twice
 from custody.server.console.table import Row, is_fresh
 from custody.server.console.visit import Visit, shaped
-from custody.server.domain.errors import Invalid
 from custody.server.service.sign_in.passkeys import Assertion
 from custody.server.store.models import Passkey
-
-HOME = "/console/account"
 
 
 class _PasskeyName(BaseModel):
@@ -57,13 +55,13 @@ def passkey_made(visit: Visit) -> Response:
     name = shaped(_PasskeyName, name=visit.form.one("name")).name
     made = Assertion(visit.form.one("made"))
     visit.services.account.passkey_enrolment.add(visit.caller, visit.form.one("token"), name, made)
-    return visit.go(HOME, f"The passkey {name} is added.")
+    return visit.go(ACCOUNT, f"The passkey {name} is added.")
 
 
 def remove_passkey(visit: Visit) -> Response:
     named = shaped(_Named, passkey_id=visit.form.one("passkey_id"))
     visit.services.account.passkey_enrolment.remove(visit.caller, named.passkey_id)
-    return visit.go(HOME, "The passkey is removed.")
+    return visit.go(ACCOUNT, "The passkey is removed.")
 
 
 def name(visit: Visit) -> Response:
@@ -74,25 +72,24 @@ def name(visit: Visit) -> Response:
         surname=form.one("surname"),
         phone_number=form.one("phone_number") or None,
     )
-    return visit.go(HOME, "Your name is changed.")
+    return visit.go(ACCOUNT, "Your name is changed.")
 
 
 def password(visit: Visit) -> Response:
     form = visit.form
-    if form.one("new_password") != form.one("again"):
-        raise Invalid.at("/again", "The two passwords differ.")
+    require_same_twice(visit, "new_password")
     visit.post("/auth/change-password", password=form.one("password"), new_password=form.one("new_password"))
-    return visit.go(HOME, "Your password is changed, and your other sessions have ended.")
+    return visit.go(ACCOUNT, "Your password is changed, and your other sessions have ended.")
 
 
 def second_factor(visit: Visit) -> Response:
     form = visit.form
     visit.post("/auth/two-factor", method=form.one("method"), password=form.one("password"))
-    return visit.go(HOME, "What signing in asks for is changed.")
+    return visit.go(ACCOUNT, "Your second factor is changed.")
 
 
 def authenticator(visit: Visit) -> Response:
-    """The secret is shown this once, and counts once one of its codes is confirmed."""
+    """The secret is shown once, and takes effect when one of its codes is confirmed."""
     offered = visit.post("/auth/totp/enrol", password=visit.form.one("password"))
     return visit.page("account/authenticator.html", here="account", offered=offered)
 
@@ -106,20 +103,20 @@ def confirm_authenticator(visit: Visit) -> Response:
 
 
 def mistyped_code(visit: Visit) -> Response:
-    """The secret that was shown still waits for its code."""
+    """The secret that was shown still waits for a code."""
     return visit.page("account/authenticator.html", here="account", offered=None)
 
 
 def end_sessions(visit: Visit) -> Response:
     named = visit.form.one("session_id") or None
     visit.post("/auth/sessions/revoke", session_id=named, all_others=named is None)
-    return visit.go(HOME, "Ended." if named else "All your other sessions have ended.")
+    return visit.go(ACCOUNT, "The session has ended." if named else "All your other sessions have ended.")
 
 
 def mails(visit: Visit) -> Response:
     form = visit.form
     visit.post("update-mail-settings", waiting=form.ticked("waiting"), amounts=form.ticked("amounts"))
-    return visit.go(HOME, "Which mails you get is changed.")
+    return visit.go(ACCOUNT, "Your mails are changed.")
 
 
 ROWS = (

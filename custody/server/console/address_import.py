@@ -1,4 +1,4 @@
-"""A CSV of names and addresses into the address book: what each row would do first, then a call for each."""
+"""Importing a CSV of names and addresses into the address book: a review of the rows, then a call per row."""
 
 import csv
 from collections.abc import Mapping
@@ -24,15 +24,15 @@ from custody.server.web.asgi import MAX_BODY_BYTES
 from custody.text import network_words
 from multisig import Network
 
-# Within what one person may write in a minute.
+# Below one person's limit of writes per minute.
 MAX_ROWS: Final = 250
-# Confirmed, the text goes back urlencoded, beside the second factor.
+# The confirmation sends the text urlencoded, with the second factor.
 MAX_URLENCODED: Final = MAX_BODY_BYTES - 16 * 1024
 
 
 @dataclass(frozen=True)
 class Line:
-    """``does``: add, rename, nothing or refused. ``uid``: of the entry that is there. ``why``: in words."""
+    """``does``: add, rename, nothing or refused. ``uid``: of the existing entry. ``why``: in words."""
 
     number: int
     name: str
@@ -57,7 +57,7 @@ def read_lines(visit: Visit) -> list[Line]:
     for number, (name, address) in rows:
         line = _line(visit, number, name, address, by_address, taken)
         if line.does != "refused" and line.address in seen:
-            line = Line(number, name, line.address, "refused", why="the address stands in an earlier row")
+            line = Line(number, name, line.address, "refused", why="an earlier row has this address")
         seen.add(line.address)
         if line.does in {"add", "rename"}:
             taken[name_key(name)] = line.address
@@ -66,7 +66,7 @@ def read_lines(visit: Visit) -> list[Line]:
 
 
 def _text(visit: Visit) -> str:
-    """The file's, or what was typed. Raises Invalid."""
+    """The file's text, or the typed lines. Raises Invalid."""
     given = [text for text in visit.form.every("csv") if text.strip()]
     if len(given) > 1:
         told = (
@@ -77,27 +77,27 @@ def _text(visit: Visit) -> str:
 
 
 def _rows(text: str) -> list[tuple[int, tuple[str, str]]]:
-    """Name and address with their line's number; a head and empty lines are left out. Raises Invalid."""
+    """Line number, name and address; a header and empty lines are left out. Raises Invalid."""
     if "\ufffd" in text:
-        told = "This is no text in UTF-8: save the list as CSV in UTF-8, and choose that file."
+        told = "This is not UTF-8 text: save the list as CSV in UTF-8, and choose that file."
         raise Invalid.at("/csv", told)
     first = text.lstrip().partition("\n")[0]
-    # As spreadsheets write it where the comma is the decimal one.
+    # Spreadsheets write ";" where the comma separates decimals.
     delimiter = ";" if ";" in first and "," not in first else ","
     reader = csv.reader(text.splitlines(), strict=True, delimiter=delimiter)
     try:
         cells = list(enumerate(reader, 1))
     except csv.Error as error:
-        raise Invalid.at("/csv", f"Line {reader.line_num} is no CSV: {error}.") from error
+        raise Invalid.at("/csv", f"Line {reader.line_num} is not CSV: {error}.") from error
     rows = [(number, [cell.strip() for cell in row]) for number, row in cells if any(row)]
     if rows and tuple(cell.lower() for cell in rows[0][1]) == COLUMNS:
         rows = rows[1:]
     if not rows:
-        raise Invalid.at("/csv", "There is no row of a name and an address.")
+        raise Invalid.at("/csv", "No row has a name and an address.")
     if len(rows) > MAX_ROWS:
-        raise Invalid.at("/csv", f"There are {len(rows):,} rows; {MAX_ROWS} go at a time.")
+        raise Invalid.at("/csv", f"There are {len(rows):,} rows: import at most {MAX_ROWS} at once.")
     if len(quote_plus(text)) > MAX_URLENCODED:
-        raise Invalid.at("/csv", "The list is too long to go at a time: import fewer rows, then the others.")
+        raise Invalid.at("/csv", "The list is too long to import at once: import it in parts.")
     for number, row in rows:
         if len(row) != len(COLUMNS):
             raise Invalid.at("/csv", f"Line {number} has {len(row)} cells: write a name and an address.")
@@ -125,12 +125,12 @@ def _line(
     if taken.get(name_key(name), address) != address:
         return Line(number, name, address, "refused", why="another address has this name")
     if present is not None:
-        return Line(number, name, address, "rename", present.uid, f"until now: {present.name}")
+        return Line(number, name, address, "rename", present.uid, f"it was {present.name}")
     return Line(number, name, address, "add")
 
 
 def _canonical(address: str, net: str) -> str:
-    """On one of the networks that the workspace may be of; the platform's call knows which. Raises Invalid,
+    """On any network that the workspace may be on; the API's call knows which one. Raises Invalid,
     WrongNetworkAddress.
     """
     chains = [chain for chain in Network if (chain is Network.MAINNET) == (net == "mainnet")]
@@ -165,8 +165,8 @@ def review_import(visit: Visit) -> Review:
 
 
 def import_lines(visit: Visit) -> Response:
-    """One call for each row. What was done before one was refused stays. Raises StateConflict where the rows
-    would do something else than what was shown.
+    """One call per row: a refused row undoes none before it. Raises StateConflict where the rows would now do
+    something other than the review showed.
     """
     lines = read_lines(visit)
     require_as_shown(visit, *lines)
@@ -180,7 +180,7 @@ def import_lines(visit: Visit) -> Response:
         except SecondPersonNeeded:
             raise
         except RateLimited:
-            done.append((line, "left: you wrote as much as you may in a minute. Import the rest again."))
+            done.append((line, "left out: you reached your limit of writes per minute. Import it later."))
             break
         except CustodyError as error:
             done.append((line, f"refused: {error.detail}"))

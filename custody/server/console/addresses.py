@@ -1,4 +1,4 @@
-"""The address book: in pages, searched, and one entry at a time; a file of it goes out."""
+"""The address book: paged and searched, one entry at a time, and exported as a file."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from starlette.responses import Response, StreamingResponse
 
-from custody.pages.headers import HEADERS, HTML
+from custody.pages.headers import HEADERS, HTML, attachment
 from custody.schemas.address_book import MAX_ADDRESS, MAX_NAMED, MAX_PAGE, WhitelistAddress
 from custody.server.console.rendering import TEMPLATES
 from custody.server.console.table import Review, Row
@@ -15,7 +15,7 @@ from custody.server.domain.errors import NotFound
 from custody.spreadsheets import csv_lines, neutralise
 
 PAGE = 50
-# While a person types whom they pay.
+# Suggestions while a person types a recipient.
 OFFERED = 10
 COLUMNS = ("name", "address")
 
@@ -44,7 +44,7 @@ def addresses(visit: Visit) -> Response:
 
 
 def offered(visit: Visit) -> Response:
-    """For the form of a payment: options of what matches what is typed."""
+    """For the form of a payment: the entries that match what is typed."""
     found = entries(visit, limit=OFFERED, search=visit.query("recipient").strip() or None)
     return Response(
         TEMPLATES.render("addresses/offered.html", entries=found), headers=HEADERS, media_type=HTML
@@ -60,7 +60,7 @@ def entries(visit: Visit, **query: Any) -> list[WhitelistAddress]:
 def entries_of(
     visit: Visit, which: Literal["names", "addresses"], values: Sequence[str]
 ) -> list[WhitelistAddress]:
-    """Those that have one of them. What is too long is in no book."""
+    """The entries that have one of the values. A value that is too long matches none."""
     asked = list(dict.fromkeys(value for value in values if 0 < len(value) <= MAX_ADDRESS))
     return [
         entry
@@ -88,7 +88,7 @@ def entry_of(visit: Visit, number: int) -> WhitelistAddress | None:
 
 def review_new(visit: Visit) -> Review:
     facts = (("Name", visit.form.one("name")), ("Address", visit.form.one("address").strip()))
-    warning = "Compare the address with its owner, by a way that is not the one by which it came."
+    warning = "Compare the address with its owner, over another channel than the one it came by."
     return Review("Add this address?", facts, "Add", warning)
 
 
@@ -107,7 +107,7 @@ def review_name(visit: Visit) -> Review:
     found = _entry(visit)
     facts = (
         ("Address", found.address),
-        ("Name until now", found.name),
+        ("Current name", found.name),
         ("New name", visit.form.one("name")),
     )
     return Review("Change this name?", facts, "Change the name")
@@ -124,7 +124,7 @@ def rename(visit: Visit) -> Response:
 def review_removal(visit: Visit) -> Review:
     found = _entry(visit)
     facts = (("Name", found.name), ("Address", found.address))
-    warning = "A vault that pays the book's addresses alone no longer pays it. Lists of tokens do not change."
+    warning = "A vault that pays only the address book no longer pays it. Tokens' whitelists do not change."
     return Review("Remove this address?", facts, "Remove", warning)
 
 
@@ -134,20 +134,17 @@ def remove(visit: Visit) -> Response:
 
 
 def export(visit: Visit) -> Response:
-    """All of it, as a spreadsheet may open it, and as the import reads it. The first page is read before the
-    answer begins, so that a refusal is a page.
+    """The whole book, safe to open in a spreadsheet, and as the import reads it. The first page is read
+    before the answer begins, so that a refusal is a page.
     """
     pages = _pages(visit)
     rows = ((neutralise(each.name), each.address) for page in chain([next(pages)], pages) for each in page)
-    headers = {
-        **HEADERS,
-        "Content-Disposition": f'attachment; filename="address-book-{visit.here.id}.csv"',
-    }
+    headers = attachment(f"address-book-{visit.here.id}.csv")
     return StreamingResponse(csv_lines(COLUMNS, rows), headers=headers, media_type="text/csv; charset=utf-8")
 
 
 def _pages(visit: Visit) -> Iterator[list[WhitelistAddress]]:
-    """As they are sent: no more than one is in memory."""
+    """Read as they are sent: one at a time is in memory."""
     after = None
     while True:
         page = entries(visit, limit=MAX_PAGE, after=after)

@@ -1,4 +1,4 @@
-"""Signed advisories: handing one in, the vaults that one exposes, and how long it took to move them."""
+"""Signed advisories: submitting a list, the vaults that one exposes, and how long their evacuation took."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ from starlette.responses import Response
 from custody.advisory_report import of_advisory, steps, words
 from custody.schemas.advisories import AdvisoryPublisher, VaultExposure
 from custody.server.console.table import Row
+from custody.server.console.vaults import VIEWERS
 from custody.server.console.visit import Visit
 
 PAGE = 100
 SEVERITY_WORDS = {"stop-using": "stop using the device", "warn": "a warning"}
-_SEERS = ("VIEW_BALANCES", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
 
 
 def advisories(visit: Visit) -> Response:
@@ -21,7 +21,7 @@ def advisories(visit: Visit) -> Response:
     chosen = known.get(int(text)) if text.isascii() and text.isdecimal() and len(text) < 10 else None
     shown: dict[str, Any] = {"exposures": [], "reports": [], "total": 0}
     found: list[VaultExposure] = []
-    if chosen is not None and visit.here.may(*_SEERS):
+    if chosen is not None and visit.here.may(*VIEWERS):
         found = visit.get("exposures", workspace_id=visit.here.id, advisory_id=chosen.advisory_id)
         shown |= {"exposures": found[:PAGE], "total": len(found)}
     if chosen is not None and visit.here.may("MANAGE_WORKSPACE"):

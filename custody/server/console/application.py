@@ -94,7 +94,7 @@ def console_routes(state: object) -> list[BaseRoute]:
     return [
         Route("/", _to_console),
         Route(ROOT, _to_console),
-        # Where the platform's mails lead. A browser keeps what stands behind the #, which no server is sent.
+        # The links of the platform's mails. A redirect keeps the fragment, which no server receives.
         Route("/reset-password", _to_console),
         Route("/invitations/{invite_id}", _to_console),
         Mount(ROOT, inner),

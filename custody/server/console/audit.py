@@ -1,14 +1,16 @@
-"""The audit log: filtered, in pages, whether its rows follow one another, and exported."""
+"""The audit log: filtered, paged, the chain of each page checked, and exported."""
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 from markupsafe import Markup
 from starlette.responses import Response
 
-from custody.pages.headers import HEADERS
+from custody.pages.headers import attachment
 from custody.schemas.logs import AuditLogEntry, LogsPage
 from custody.server.console.audit_words import recipient_words, told
+from custody.server.console.members import members_of
 from custody.server.console.proposals import labels_of
 from custody.server.console.table import Row
 from custody.server.console.typed import require_days_in_order
@@ -18,7 +20,7 @@ from custody.server.domain.audit import Category
 from custody.server.domain.errors import Invalid
 
 PAGE = 50
-# Sign-ins are of no workspace: they are in the platform's own log.
+# Sign-ins belong to no workspace: they are in the platform's own log.
 CATEGORIES = {
     category: category.value.replace("_", " ").capitalize()
     for category in Category
@@ -54,7 +56,7 @@ def audit(visit: Visit) -> Response:
 
 
 def _recipients(visit: Visit, page: LogsPage) -> dict[str, Markup]:
-    """By a payment's id: the first one's name in the address book as it is now, and its address, short."""
+    """By a payment's id: the first recipient's current name in the address book, and its address, short."""
     labels = labels_of(visit, sorted({each.address for each in page.recipients.values()}))
     return {
         psbt_id: recipient_words(each.address, labels.get(each.address), each.others)
@@ -63,11 +65,10 @@ def _recipients(visit: Visit, page: LogsPage) -> dict[str, Markup]:
 
 
 def _people(visit: Visit, page: LogsPage) -> list[tuple[str, str]]:
-    """Who may be chosen: the members, for those who may see them, and who acted on this page."""
+    """The filter's choices: the members, for a person who may see them, and each actor on this page."""
     found = {"0": "The platform"}
     if visit.here.may("MANAGE_USERS"):
-        members = visit.get("get-users-from-workspace", workspace_id=visit.here.id)
-        found |= {str(member.uuid): member_words(member) for member in members}
+        found |= {str(member.uuid): member_words(member) for member in members_of(visit)}
     for entry in page.logs:
         if str(entry.user_uuid) not in found and " " not in entry.user_name:
             found[str(entry.user_uuid)] = entry.user_name
@@ -80,9 +81,8 @@ def _people(visit: Visit, page: LogsPage) -> list[tuple[str, str]]:
 _IDS = frozenset({"org_uid", "workspace_uid"})
 
 
-def _wanted(visit: Visit, read: object) -> dict[str, Any]:
-    """The filter as the platform takes it."""
-    assert callable(read)
+def _wanted(visit: Visit, read: Callable[[str], str]) -> dict[str, Any]:
+    """The filter as `get-logs` takes it."""
     given = {name: read(name) for name in ("category", "user_uuid", "from_day", "to_day")}
     ids = {"org_uid": visit.here.organisation.org_id, "workspace_uid": visit.here.id}
     return {**ids, **{name: value for name, value in given.items() if value}}
@@ -99,7 +99,7 @@ def export(visit: Visit) -> Response:
     """The platform's own CSV, which `custody audit verify-export` reads."""
     wanted = _wanted(visit, visit.form.one)
     exported = visit.get("export-audit-logs", **wanted)
-    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="audit-{visit.here.id}.csv"'}
+    headers = attachment(f"audit-{visit.here.id}.csv")
     return Response(exported.csv, headers=headers, media_type="text/csv; charset=utf-8")
 
 

@@ -66,7 +66,7 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
         ),
         "MEMBER_REMOVED": (
             ("user {user} with role {role}; {more}",
-             "removed {user}, who had the role {role}; a vault's signers or programs are concerned"),
+             "removed {user}, who had the role {role}; it affects a vault's signers or programs"),
             ("user {user} with role {role}", "removed {user}, who had the role {role}"),
         ),
         "MEMBER_LEFT": (("user {user} with role {role}{more}", "left the workspace"),),
@@ -135,7 +135,7 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
         ),
         "VAULT_UNFREEZE_ASKED": (("vault {vault}, {more}", "asked to unfreeze the vault {vault}: {more}"),),
         "VAULT_UNFREEZE_TAKEN_BACK": (
-            ("vault {vault}, {more}", "took back that the vault {vault} be unfrozen"),
+            ("vault {vault}, {more}", "withdrew the request to unfreeze the vault {vault}"),
         ),
         "VAULT_UNFROZEN": (
             ("vault {vault}, asked by user {user}", "unfroze the vault {vault}, as {user} had asked"),
@@ -238,7 +238,7 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
         "WEBHOOK_UPDATED": ((_HOOK, "changed the webhook {short}: {more}"),),
         "WEBHOOK_DELETED": ((_HOOK, "deleted the webhook {short}"),),
         "WEBHOOK_TESTED": ((_HOOK, "sent a test to the webhook {short}"),),
-        "WEBHOOK_REDELIVERED": ((_HOOK, "had the webhook {short} told of something again"),),
+        "WEBHOOK_REDELIVERED": ((_HOOK, "had a delivery of the webhook {short} sent again"),),
         "WEBHOOK_DISABLED": ((_HOOK, "The webhook {short} was switched off: {more}"),),
         "EXPORTED": (("{more}", "exported the audit log: {more}"),),
     }
@@ -253,7 +253,7 @@ _BY_STATUS: Final = MappingProxyType(
     }
 )
 _PART: Final = re.compile(r"{([a-z_]+?)([0-9]?)}")
-# How a part is written that is no person's own words: from where it begins it ends at one place only.
+# The parts that no person chose: from where such a part begins, it can end at one place only.
 _ID: Final = "[0-9a-f]{32}"
 _NUMBER: Final = "[0-9]{1,19}+"
 _FORMS: Final[Mapping[str, str]] = MappingProxyType(
@@ -277,7 +277,7 @@ _PROGRAM_NAME: Final = re.compile(r"(\S+), service account [0-9]+ \((.*)\)", re.
 
 @dataclass(frozen=True)
 class Told:
-    """A row for people. ``is_known``: the table has a sentence for it."""
+    """A row in words. ``is_known``: the table has a sentence for it."""
 
     sentence: Markup
     is_known: bool
@@ -341,7 +341,7 @@ def _read(entry: AuditLogEntry) -> tuple[str, tuple[tuple[str, str], ...]] | Non
 
 @cache
 def _patterns(written: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """A person's words as short as they may be, and as long: any other reading lies between the two."""
+    """A person's words as short as possible, and as long: any other reading lies between the two."""
     kept = [re.escape(text) for text in re.split(r"{[a-z_]+[0-9]?}", written)]
 
     def pattern(few: str) -> re.Pattern[str]:

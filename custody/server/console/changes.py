@@ -5,13 +5,14 @@ from starlette.responses import Response
 from custody.change_words import facts_of, names_nothing, title_of
 from custody.schemas.changes import Change, SecondPersonRule
 from custody.server.console.evacuations import PLAN_PAGE, pages_of, plan_facts
-from custody.server.console.members import name_of
+from custody.server.console.members import members_of
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
+from custody.server.console.words import member_words
 from custody.server.domain.errors import NotFound, StateConflict
 from custody.text import count
 
-# Of those that are decided.
+# Decided changes on the page.
 SHOWN = 20
 
 
@@ -33,11 +34,11 @@ def changes(visit: Visit) -> Response:
 
 
 def _setter(visit: Visit, rule: SecondPersonRule) -> str:
-    """Who switched the rule on, for those who may see the members."""
+    """Who switched the rule on; empty for a person who may not see the members."""
     if not rule.set_by or not visit.here.may("MANAGE_USERS"):
         return ""
-    members = visit.get("get-users-from-workspace", workspace_id=visit.here.id)
-    return next((name_of(each) for each in members if str(each.uuid) == str(rule.set_by)), "")
+    setters = (each for each in members_of(visit) if str(each.uuid) == str(rule.set_by))
+    return next(map(member_words, setters), "")
 
 
 def _role_names(visit: Visit) -> list[str]:
@@ -59,7 +60,7 @@ def _change(visit: Visit) -> Change:
 def review_confirmation(visit: Visit) -> Review:
     change = _change(visit)
     if names_nothing(change):
-        raise StateConflict("It names what is not there any more: decline it.")
+        raise StateConflict("It names something that no longer exists: decline it.")
     workspace, *said = facts_of(change)
     facts: tuple[tuple[str, object], ...] = (
         workspace,
@@ -73,15 +74,18 @@ def review_confirmation(visit: Visit) -> Review:
         pages = f"{visit.here.path}/changes/plan?change_id={change.change_id}&first={PLAN_PAGE}"
         facts = (*facts, *plan_facts(change.plan, pages))
     return Review(
-        "Confirm this change?", facts, "Confirm", "It counts at once, in the name of the member who asked."
+        "Confirm this change?",
+        facts,
+        "Confirm",
+        "It takes effect at once, in the name of the member who asked.",
     )
 
 
 def plan_page(visit: Visit) -> Response:
-    """The plan of an evacuation that waits for this person's yes, in parts."""
+    """A page of the plan of an evacuation that waits for this person's confirmation."""
     change = _change(visit)
     if change.plan is None:
-        raise NotFound(change.no_plan or "It waits for no evacuation.")
+        raise NotFound(change.no_plan or "This change starts no evacuation.")
     pages = pages_of(change.plan, f"change_id={change.change_id}")
     return visit.page("changes/plan.html", here="changes", plan=change.plan, pages=pages)
 
@@ -108,7 +112,7 @@ def review_rule(visit: Visit) -> Review:
         ("Who confirms", f"members in the role {visit.form.one('role_name')}"),
         (
             "Cooling off",
-            f"{count(visit.number('cooling_off_hours'), 'hour', 'hours')}, where a change lets more pass",
+            f"{count(visit.number('cooling_off_hours'), 'hour', 'hours')}, for a change that allows more",
         ),
     )
     warning = "From then on no member changes roles, limits, members or this rule alone."

@@ -12,13 +12,14 @@ from custody.pages.figures import amount
 from custody.pages.rendering import Live
 from custody.schemas.evacuations import Evacuation, EvacuationPlan, EvacuationSigner, PlannedVault, VaultKey
 from custody.server.console.table import Review, Row
+from custody.server.console.vaults import CHAIN_SECONDS
 from custody.server.console.visit import Visit, number_of
 from custody.server.domain.errors import Invalid, StateConflict
 from custody.server.domain.limits import in_btc
 from custody.text import plain
 
 PRIORITIES: Final = (("high", "High"), ("medium", "Medium"), ("low", "Low"))
-CHAIN_SECONDS: Final = 15
+
 # Of a plan's vaults: what each would move is worked out for those that are shown.
 PLAN_PAGE: Final = 20
 

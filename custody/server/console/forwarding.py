@@ -69,7 +69,7 @@ def _whole(text: str) -> int:
 
 
 def review(visit: Visit) -> Review:
-    """What would be made now, of what was typed. Raises what making it would, beside its field."""
+    """What the form would propose now. Raises what proposing it would, at its field."""
     if visit.form.ticked("confirmed"):
         return Review("Forward your own money", (), "Propose it")
     body = _body(visit)

@@ -10,18 +10,18 @@ from custody.server.console.table import Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import NotFound
 
-# Of what waits and of the vaults, on the first page; their own pages have all of them.
+# Waiting proposals and vaults on the overview; their own pages list all.
 FIRST = 10
 
 
 def workspaces(visit: Visit) -> Response:
-    """A person of one workspace is led into it."""
+
     invitations = [] if visit.caller.bound_to is not None else visit.get("get-invites-pending")
     return visit.page("home/workspaces.html", here="home", places=visit.places, invitations=invitations)
 
 
 def invitation_page(visit: Visit) -> Response:
-    """Where the mail leads. Raises NotFound."""
+    """The page that the mail links to. Raises NotFound."""
     wanted = visit.path_param("invite_id")
     for invitation in visit.get("get-invites-pending"):
         if invitation.invite_uid == wanted:

@@ -1,6 +1,4 @@
-"""An organisation's identity provider: signing in through it, linking one's account, and its page for who
-keeps it.
-"""
+"""An organisation's identity provider: signing in through it, linking an account to it, and its settings."""
 
 from typing import Final
 
@@ -18,15 +16,15 @@ from custody.server.service.sign_in.identity import Back, Leaving
 from custody.server.web.problems import trace_id_of
 
 ACCOUNT: Final = "/console/account"
-# So long a browser offers the sign-in through the provider whose code was typed last: a year.
+# How long a browser offers the provider whose code was typed last.
 REMEMBERED_SECONDS: Final = 365 * 24 * 3600
 
 # --- signing in ---------------------------------------------------------------------------------------------
 
 
 def begin(visit: Visit) -> Response:
-    """Raises StateConflict where somebody is signed in: the session that the provider opens would replace
-    theirs, and the request that the provider leads to does not bring it (`SameSite=Strict`).
+    """Raises StateConflict for a person who is signed in: the provider's session would replace theirs, and
+    the request that comes back from the provider does not carry it (`SameSite=Strict`).
     """
     admit(visit)
     _require_signed_out(visit)
@@ -47,8 +45,8 @@ def _require_signed_out(visit: Visit) -> None:
 
 
 def _leave(visit: Visit, leaving: Leaving, provider_id: str) -> Response:
-    """By a page of ours: a form may not lead elsewhere. ``provider_id``: what the browser remembers after
-    it. Not what a link of somebody's brought.
+    """Through a page of ours: a form may not submit elsewhere. ``provider_id``: what the browser remembers
+    afterwards; empty for a code that a link contained.
     """
     response = visit.page("identity/onward.html", url=leaving.url, words=f"You go on to {leaving.issuer}.")
     value = f"{leaving.token}.{provider_id}"
@@ -57,7 +55,7 @@ def _leave(visit: Visit, leaving: Leaving, provider_id: str) -> Response:
 
 
 def callback(visit: Visit) -> Response:
-    """By a page of ours again: a request that another site led to brings no session."""
+    """Through a page of ours again: a request that another site caused carries no session."""
     admit(visit)
     token, _, provider_id = session.held(visit.request, "leaving").partition(".")
     back = Back(visit.query("state"), visit.query("code"), visit.query("error"), visit.query("iss"))
@@ -78,7 +76,7 @@ def callback(visit: Visit) -> Response:
 
 
 def _own_workspace(visit: Visit) -> int:
-    """The one that the form names, of those that the person is in. Raises Invalid."""
+    """The workspace that the form names. Raises Invalid where the person is not in it."""
     wanted = visit.number("workspace_id")
     if any(place.id == wanted for place in visit.places):
         return wanted
@@ -105,7 +103,7 @@ def providers(visit: Visit) -> list[tuple[Organisation, int, IdentityProvider]]:
 
 def unlink(visit: Visit) -> Response:
     visit.post("unlink-identity", workspace_id=_own_workspace(visit))
-    return visit.go(ACCOUNT, "The identity provider signs you in no more.")
+    return visit.go(ACCOUNT, "The identity provider no longer signs you in.")
 
 
 # --- the organisation's -------------------------------------------------------------------------------------
@@ -127,7 +125,7 @@ def review_provider(visit: Visit) -> Review:
         ("Client", form.one("client_id")),
         ("Members have to use it", must),
     )
-    warning = "Another issuer or client is another provider: links and sessions of the one before end."
+    warning = "Another issuer or client is another provider: links and sessions of the current one end."
     return Review("Set this identity provider?", facts, "Set it", warning)
 
 
@@ -166,16 +164,14 @@ def review_unlinking(visit: Visit) -> Review:
     for each in visit.get("identity-links", workspace_id=visit.here.id):
         if each.user_uuid == wanted:
             facts = (("Member", each.email),)
-            warning = (
-                "Sessions that came by the link end. Programs that they made go on: end them under Programs."
-            )
+            warning = "Sessions through the link end. Their programs continue: revoke them under Programs."
             return Review("Unlink this member?", facts, "Unlink", warning)
     raise Invalid.at("/user_id", "Choose one of the list.")
 
 
 def unlink_member(visit: Visit) -> Response:
     visit.post("unlink-identity", workspace_id=visit.here.id, user_uuid=visit.number("user_id"))
-    return visit.go(f"{visit.here.path}/identity", "The member is unlinked. Programs of theirs go on.")
+    return visit.go(f"{visit.here.path}/identity", "The member is unlinked. Their programs continue.")
 
 
 _HERE = "/w/{workspace_id:int}/identity"

@@ -4,19 +4,19 @@ from starlette.responses import Response
 
 from custody.schemas.keys import Key
 from custody.schemas.purchases import PurchaseTransaction
-from custody.server.console.account import HOME
+from custody.server.console.identity import ACCOUNT
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import Invalid, NotFound
 
 PAGE = 25
 REASONS = {
-    "superseded": "another device took its place; the old one is in my hands",
-    "lost": "it is lost: I do not know in whose hands it is",
+    "superseded": "another device replaced it; I still have the old one",
+    "lost": "it is lost: I do not know who has it",
 }
 _MEANS = {
-    "superseded": "It approves moves between a workspace's own vaults alone, so that coins can be moved on.",
-    "lost": "It approves nothing any more. What it approved and is pending is asked of the others again.",
+    "superseded": "It approves only moves between a workspace's own vaults, so that coins can be moved on.",
+    "lost": "It approves nothing any more. Its approvals of pending proposals no longer count.",
 }
 
 
@@ -36,7 +36,7 @@ def revoke_page(visit: Visit) -> Response:
 def _reason(visit: Visit) -> str:
     reason = visit.form.one("reason")
     if reason not in REASONS:
-        raise Invalid.at("/reason", "Say why.")
+        raise Invalid.at("/reason", "Choose a reason.")
     return reason
 
 
@@ -46,19 +46,19 @@ def review_revoke(visit: Visit) -> Review:
     return Review(
         "Revoke your key",
         (
-            ("Key", f"{key.label.value or 'Key'}, fingerprint {key.master_fingerprint.value or 'not told'}"),
+            ("Key", f"{key.label.value or 'Key'}, fingerprint {key.master_fingerprint.value or 'unknown'}"),
             ("Because", REASONS[reason]),
             ("From now on", _MEANS[reason]),
             *forced,
         ),
         "Revoke it",
-        "This is final. You sign for new vaults with a key that you register anew.",
+        "This is final. To sign for new vaults, register a new key.",
     )
 
 
 def revoke(visit: Visit) -> Response:
     visit.post("revoke-key", key_id=_key(visit).id, reason=_reason(visit), force=visit.form.ticked("force"))
-    return visit.go(HOME, "The key is revoked.")
+    return visit.go(ACCOUNT, "The key is revoked.")
 
 
 def purchases(visit: Visit) -> Response:

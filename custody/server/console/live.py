@@ -1,4 +1,4 @@
-"""What the open pages of a workspace wait for: that something in it changed (ADR 18)."""
+"""Long polling by the open pages of a workspace, until something in it changes (ADR 18)."""
 
 from http import HTTPStatus
 
@@ -21,10 +21,10 @@ WAIT_SECONDS = 25.0
 
 
 async def wait(request: Request) -> Response:
-    """204 where nothing changed in time; else the workspace's revision, from which the page asks on. Without
-    ``after`` at once.
+    """204 where nothing changed in time; else the workspace's revision, which the page sends as the next
+    ``after``. Without ``after`` it answers at once.
 
-    An access token that has expired is not renewed here: the next part that is loaded does.
+    An expired access token is not renewed here: loading the next part renews it.
     """
     services, workspace_id = services_of(request), request.path_params["workspace_id"]
     after = number_of(request.query_params.get("after", ""))

@@ -6,15 +6,10 @@ from custody.change_words import PERMISSION_WORDS
 from custody.schemas.users import Member, RoleDetails
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
+from custody.server.console.words import member_words
 from custody.server.domain.errors import Invalid, NotFound
 
-AT_ONCE = "It counts at once, for every page and every program of theirs."
-
-
-def name_of(member: Member) -> str:
-    """As colleagues know them."""
-    named = " ".join(part.value for part in (member.first_name, member.surname) if part.valid and part.value)
-    return f"{named} ({member.email})" if named else member.email
+AT_ONCE = "It applies at once, to their pages and their programs."
 
 
 def members(visit: Visit) -> Response:
@@ -22,22 +17,19 @@ def members(visit: Visit) -> Response:
     return visit.page(
         "members/members.html",
         here="members",
-        members=_members(visit) if place.may("MANAGE_USERS") else [],
+        members=members_of(visit) if place.may("MANAGE_USERS") else [],
         roles=_roles(visit),
         invitations=_invitations(visit),
         colleagues=colleagues(visit),
-        name_of=name_of,
     )
 
 
 def member_page(visit: Visit) -> Response:
     found = _member(visit)
-    return visit.page(
-        "members/member.html", here="members", member=found, name=name_of(found), roles=_roles(visit)
-    )
+    return visit.page("members/member.html", here="members", member=found, roles=_roles(visit))
 
 
-def _members(visit: Visit) -> list[Member]:
+def members_of(visit: Visit) -> list[Member]:
     found: list[Member] = visit.get("get-users-from-workspace", workspace_id=visit.here.id)
     return found
 
@@ -46,7 +38,7 @@ def _roles(visit: Visit) -> list[RoleDetails]:
     if not visit.here.may("MANAGE_ROLE", "MANAGE_USERS", "MANAGE_WORKSPACE"):
         return []
     found: list[RoleDetails] = visit.get("get-roles-and-perms-detailed", workspace_id=visit.here.id)
-    # The first is chosen where the person chooses none.
+    # The form preselects the first.
     return sorted(found, key=lambda role: len(role.perm))
 
 
@@ -57,11 +49,11 @@ def _invitations(visit: Visit) -> object:
 
 
 def colleagues(visit: Visit) -> list[Member]:
-    """Members of the organisation's other workspaces that the person may look into, who are not here yet."""
+    """Members of the organisation's other workspaces, where the person may see them, and not of this one."""
     place = visit.here
     if not place.may("MANAGE_WORKSPACE") or not place.may("MANAGE_USERS"):
         return []
-    here = {member.uuid for member in _members(visit)}
+    here = {member.uuid for member in members_of(visit)}
     found: dict[int, Member] = {}
     for entry in place.organisation.workspaces.workspaces:
         permitted = {permission.rule_name for permission in entry.role.perm}
@@ -73,7 +65,7 @@ def colleagues(visit: Visit) -> list[Member]:
 
 def _member(visit: Visit) -> Member:
     """Raises NotFound."""
-    for member in _members(visit):
+    for member in members_of(visit):
         if member.uuid == visit.path_param("user_id"):
             return member
     raise NotFound("There is no such member in this workspace.")
@@ -104,7 +96,7 @@ def review_invitation(visit: Visit) -> Review:
         ("Role", role.name),
         ("What it may do", _rights(role)),
     )
-    warning = "A person who reads that mailbox can take the place. The invitation is open for seven days."
+    warning = "Anyone who reads that mailbox can accept it. The invitation is open for seven days."
     return Review("Invite this person?", facts, "Invite", warning)
 
 
@@ -127,7 +119,7 @@ def revoke_invitation(visit: Visit) -> Response:
 
 def review_adding(visit: Visit) -> Review:
     wanted = visit.number("user_id")
-    names = [name_of(each) for each in colleagues(visit) if each.uuid == wanted]
+    names = [member_words(each) for each in colleagues(visit) if each.uuid == wanted]
     if not names:
         raise Invalid.at("/user_id", "Choose a person of your organisation who is no member yet.")
     role = _role(visit)
@@ -155,8 +147,8 @@ def review_role(visit: Visit) -> Review:
     found = _member(visit)
     role = _role(visit)
     facts = (
-        ("Member", name_of(found)),
-        ("Role until now", found.role.name),
+        ("Member", member_words(found)),
+        ("Current role", found.role.name),
         ("New role", role.name),
         ("What it may do", _rights(role)),
     )
@@ -176,7 +168,7 @@ def change_role(visit: Visit) -> Response:
 
 def review_removal(visit: Visit) -> Review:
     found = _member(visit)
-    facts = (("Member", name_of(found)), ("Role", found.role.name))
+    facts = (("Member", member_words(found)), ("Role", found.role.name))
     return Review("Remove this member?", facts, "Remove", AT_ONCE)
 
 

@@ -14,7 +14,7 @@ from multisig import Vault as Policy
 from multisig.bip322 import inspect_proof
 from multisig.inspection import ProvenCoin
 
-# A note of a place: 0 receives, 1 takes change.
+# By an address's chain: 0 receives, 1 takes change.
 _PLACES = ("receive", "change")
 
 
@@ -34,7 +34,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Money:
-    """``data``: what its OP_RETURN carries. ``faults``: why its figures are not to be believed."""
+    """``data``: what its OP_RETURN carries. ``faults``: why its figures cannot be trusted."""
 
     picture: Picture
     shares: tuple[Share, ...]
@@ -64,14 +64,14 @@ def money_of(
         data=tuple(output.data for output in seen.op_returns),
         coins=len(seen.inputs),
         total_sats=seen.total_in,
-        # A forward spends the member's own coins: its maker's machine judges it.
+        # A forward spends the member's own coins: their own machine inspects it.
         faults=() if seen.ok or is_forward else tuple(finding.sentence for finding in seen.findings),
     )
 
 
 @dataclass(frozen=True)
 class SignedMessage:
-    """Of a proof of control. ``coins``: those that are signed for. ``faults``: why it is none."""
+    """What a proof of control signs. ``coins``: those that it covers. ``faults``: why it is no proof."""
 
     message: str
     address: str
@@ -88,7 +88,7 @@ def proof_of(psbt_base64: str, vault: Vault) -> SignedMessage | None:
         seen = inspect_proof(psbt, Policy.from_descriptor(vault.descriptor, network), network=network)
     except MultisigError:
         return None
-    assert seen.proof is not None, "what inspects a proof tells of it"
+    assert seen.proof is not None, "inspect_proof sets it"
     faults = tuple(finding.sentence for finding in seen.findings) if not seen.ok else ()
     coins = seen.proof.coins
     return SignedMessage(
@@ -106,7 +106,7 @@ def _shares(
 
     to_others = "Back to the member" if is_forward else "Pays"
     not_ours = (
-        "no address of the vault's; the member's machine proves that it is theirs" if is_forward else ""
+        "not an address of the vault; the member's machine proves that it is theirs" if is_forward else ""
     )
     to_vault = f"Into {vault_name}" if is_forward else f"Back to {vault_name}"
     return (

@@ -35,7 +35,7 @@ STATUSES = {"pending": "waits for the operator", "approved": "approved", "reject
 
 
 def onboarding(visit: Visit) -> Response:
-    """An operator is shown everybody's, anybody else their own."""
+    """An operator sees every request, others their own."""
     after = visit.place_in_list("after")
     found: list[OnboardingRequest] = visit.get(
         "onboarding-requests", limit=PAGE + 1, **({} if after is None else {"after": after})
@@ -99,7 +99,7 @@ def review_decision(visit: Visit) -> Review:
         ("Note to them", visit.form.one("review_note")),
     )
     if approves:
-        warning = "The organisation is founded, and who asks is its administrator."
+        warning = "The organisation is founded, and the person who asks administers it."
         return Review("Approve this request?", facts, "Approve", warning)
     return Review("Decline this request?", facts, "Decline")
 
@@ -112,7 +112,7 @@ def decide(visit: Visit) -> Response:
         decision=visit.form.one("decision"),
         review_note=visit.form.one("review_note") or None,
     )
-    return visit.go("/console/onboarding", "It is decided.")
+    return visit.go("/console/onboarding", "The request is decided.")
 
 
 ROWS = (

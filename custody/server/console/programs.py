@@ -1,4 +1,4 @@
-"""Accounts of programs: their rights, networks and end; their secrets; ended at once."""
+"""Accounts of programs: their rights, networks, expiry and secrets, and revoking them."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from custody.text import count
 STATES = {
     "WAITING": "has no secret yet",
     "ACTIVE": "active",
-    "IDLE": "idle: its maker is no member any more",
+    "IDLE": "idle: its maker is no longer a member",
     "EXPIRED": "ended",
     "REVOKED": "revoked",
 }
@@ -54,7 +54,7 @@ def _one(visit: Visit) -> ServiceAccount:
 
 
 def _typed(visit: Visit) -> dict[str, Any]:
-    """What the form says of the account, as the platform takes it. A day ends at its last second in UTC."""
+    """The form's account as the API takes it. A day ends at its last second in UTC."""
     form = visit.form
     day = form.one("expires_on")
     return {
@@ -88,7 +88,7 @@ def review_new(visit: Visit) -> Review:
 def create(visit: Visit) -> Response:
     made = visit.post("create-service-account", workspace_id=visit.here.id, **_typed(visit))
     return visit.go(
-        f"{visit.here.path}/programs/{made.service_account_id}", "The account is there. Make its secret."
+        f"{visit.here.path}/programs/{made.service_account_id}", "The account is made. Make its secret."
     )
 
 
@@ -107,7 +107,7 @@ def change(visit: Visit) -> Response:
 def review_secret(visit: Visit) -> Review:
     facts = (
         ("Program", _one(visit).name),
-        ("The secret before it stays good for", count(visit.number("overlap_hours"), "hour", "hours")),
+        ("The current secret stays valid for", count(visit.number("overlap_hours"), "hour", "hours")),
     )
     return Review("Make a new secret?", facts, "Make a new secret", "It is shown once.")
 

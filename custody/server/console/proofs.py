@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from custody.pages.headers import HEADERS
+from custody.pages.headers import attachment
 from custody.schemas.proofs import MAX_MESSAGE, ProofFile
 from custody.schemas.proposals import Proposal
 from custody.server.console.proposals import PROPOSERS
@@ -68,7 +68,7 @@ def make(visit: Visit) -> Response:
 def file(visit: Visit) -> Response:
     psbt_id = visit.path_param("psbt_id")
     found: ProofFile = visit.get("proof", workspace_id=visit.here.id, psbt_id=psbt_id)
-    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="proof-{psbt_id[:8]}.json"'}
+    headers = attachment(f"proof-{psbt_id[:8]}.json")
     return Response(found.model_dump_json(indent=2) + "\n", headers=headers, media_type="application/json")
 
 

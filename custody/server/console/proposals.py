@@ -47,7 +47,7 @@ class Stage:
 
 
 def stages_of(proposal: Proposal) -> tuple[Stage, ...]:
-    """None for one that left this way: its state says it all."""
+    """Empty for a proposal that is over without its last stage: its state says why."""
     steps = _STEPS_OF_PROOF if proposal.tx_type is TxType.PROOF else _STEPS
     at = next((n for n, (_, statuses) in enumerate(steps) if proposal.status in statuses), None)
     if at is None:
@@ -137,7 +137,7 @@ def proposal_of(visit: Visit) -> Proposal:
 
 
 def labels_of(visit: Visit, addresses: Sequence[str]) -> dict[str, str]:
-    """The address book's names of these, by address, for those who may read it."""
+    """The address book's names, by address; empty for a person who may not read it."""
     if not addresses or not visit.here.may(*BOOK_READERS):
         return {}
     return {entry.address: entry.name for entry in entries_of(visit, "addresses", addresses)}
@@ -164,7 +164,7 @@ def _standing(visit: Visit, proposal: Proposal, vault: Vault) -> dict[str, Any]:
     may_propose = place.may(*PROPOSERS) and not is_forward
     may_end = proposal.created_by == me or may_propose
     is_pending = status is ProposalStatus.PENDING
-    # Its coins are kept: signatures of it are out.
+    # Signatures of it exist: its coins stay locked.
     keeps_coins = status is ProposalStatus.CANCELLED and proposal.may_be_replaced
     signs = [signer for signer in proposal.signers if signer.user_id == me]
     return {

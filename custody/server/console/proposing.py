@@ -1,6 +1,6 @@
-"""A new payment: what was typed, what it would be before anything is made, and making it.
+"""A new payment: its form, its review, and proposing it.
 
-The review pins the coins and the rate that it showed: what is made is what was looked at, or it is refused.
+The review pins the coins and the rate that it showed: what was reviewed is proposed, or it is refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ from custody.text import plain
 from multisig import MultisigError, parse_btc
 
 MORE_ROWS: Final = 3
-# Beside which field a refusal of the whole is told.
+# The field at which a refusal of the whole payment is shown.
 _BESIDE: Mapping[ErrorCode, str] = {
     ErrorCode.INSUFFICIENT_FUNDS: "/amounts_sats",
     ErrorCode.LOCKED_FUNDS: "/amounts_sats",
@@ -66,7 +66,7 @@ class MoneyReview(Review):
 
 
 def form_page(visit: Visit) -> Response:
-    """With what was typed, where it was sent before."""
+    """With what was typed, where the form comes back."""
     if not visit.here.may(*PROPOSERS):
         raise PermissionDenied(
             f"Your role lacks the permission: {PERMISSION_WORDS[PermissionName.MANAGE_WORKSPACE]}."
@@ -92,15 +92,15 @@ def _rows(visit: Visit) -> Sequence[Pays]:
 
 
 def typed_rows(visit: Visit) -> list[Pays]:
-    """Those in which something stands."""
+    """The rows that are not empty."""
     pairs = zip(visit.form.every("recipient"), visit.form.every("amount"), strict=False)
     stripped = (Pays(recipient.strip(), amount.strip()) for recipient, amount in pairs)
     return [row for row in stripped if row.recipient or row.amount]
 
 
 def _means(visit: Visit, vault: Vault) -> dict[str, Any]:
-    """What the vault has, what may be spent of it, and at which rates; its coins where a person asked
-    to choose among them. The form stands without, too.
+    """The vault's limits, what may be spent of it, and at which rates; its coins where the person asked to
+    choose them. Where these are unknown, ``why_not``: the form works without.
     """
     place = {"workspace_id": visit.here.id}
     chooses = visit.form.one("back") == "coins" or visit.form.ticked("coin")
@@ -154,10 +154,10 @@ def asked(visit: Visit, vault: Vault) -> dict[str, Any]:
 
 
 def _recipient(number: int, text: str, names: Mapping[str, str]) -> str:
-    """An address or a link stays one, whatever bears it as a name. Raises Invalid."""
+    """An address or a link is never looked up as a name. Raises Invalid."""
     found = typed_address(text) or names.get(name_key(text))
     if found is None and text and not reads_as_address(text):
-        words = f"No entry of the address book is called {plain(text)}, and it is no address."
+        words = f"No entry of the address book is called {plain(text)}, and it is not an address."
         raise Invalid.at(f"/recipients/{number}", words)
     return found or text
 
@@ -168,7 +168,7 @@ def _sats(visit: Visit, number: int, row: Pays) -> int:
         linked = parse_recipient(row.recipient, f"/recipients/{number}").amount
         if linked is not None:
             return linked
-        raise Invalid.at(pointer, "Type an amount, or tick that all is sent.")
+        raise Invalid.at(pointer, "Type an amount, or tick that the most is sent.")
     text = row.amount.replace(" ", "").replace("\N{NARROW NO-BREAK SPACE}", "")
     if visit.form.one("unit") == "sats":
         if not (text.isascii() and text.isdigit()) or len(text) > 16:
@@ -192,13 +192,13 @@ def _rate(visit: Visit) -> dict[str, str]:
 def _everything(visit: Visit, body: Mapping[str, Any], rows: Sequence[Pays]) -> dict[str, Any]:
     """The most that one recipient can be sent now, by coins and limits; of named coins, all they hold.
 
-    What was shown before stays so, whatever came in meanwhile.
+    An amount that the review showed stays, whatever the vault has received since.
     """
     shown = visit.form.one("shown_most")
     if shown.isascii() and shown.isdigit():
         return {"amounts_sats": [int(shown[:16])]}
     if len(rows) != 1 or rows[0].amount:
-        raise Invalid.at("/most", "All is sent to one recipient, and no amount is typed then.")
+        raise Invalid.at("/most", "The most is sent to one recipient, without an amount.")
     if "coins" in body:
         return {"amounts_sats": None}
     taken = ("workspace_id", "wallet_id", "op_return", "priority", "fee_rate", "recipients")
@@ -213,7 +213,7 @@ def _everything(visit: Visit, body: Mapping[str, Any], rows: Sequence[Pays]) -> 
 
 
 def review(visit: Visit) -> Review:
-    """What would be made now, of what was typed. Raises what making it would, beside its field."""
+    """What the form would propose now. Raises what proposing it would, at its field."""
     if visit.form.ticked("confirmed"):
         return Review("Review the payment", (), "Propose it")
     vault = vault_by_id(visit, visit.form.one("wallet"))
@@ -246,12 +246,12 @@ def _approvals(visit: Visit, vault: Vault) -> str:
     if not controls.maker_may_approve:
         signers.pop(str(visit.user.uuid), None)
     if len(signers) < vault.m:
-        return f"{vault.m} are needed, and so few may approve: {', '.join(signers.values()) or 'nobody'}"
+        return f"{vault.m} are needed, and only these may approve: {', '.join(signers.values()) or 'no one'}"
     return f"{vault.m} of {', '.join(signers.values())}"
 
 
 def left_of(visit: Visit, shown: PsbtPreview, vault: Vault) -> Sequence[tuple[str, int]]:
-    """Of the sums that bound payments, after this one."""
+    """What the limits on sums leave after this payment."""
     if shown.role_left_sats is None or shown.vault_left_sats is None:
         return ()
     unused = {"role": shown.role_left_sats, "vault": shown.vault_left_sats}
@@ -260,7 +260,7 @@ def left_of(visit: Visit, shown: PsbtPreview, vault: Vault) -> Sequence[tuple[st
 
 
 def _looked_at(body: Mapping[str, Any]) -> list[Any]:
-    """Beside coins and rate: a name of the address book may lead elsewhere."""
+    """Pinned beside coins and rate: an entry of the address book may have changed."""
     return [body[name] for name in ("wallet_id", "recipients", "description", "op_return", "amounts_sats")]
 
 
@@ -276,7 +276,7 @@ def make(visit: Visit) -> Response:
 
 
 def beside(call: Callable[[], Any], *, is_stale: bool = False) -> Any:
-    """The call's answer. A refusal is told beside a field. ``is_stale``: its coins were shown before."""
+    """The call's answer. A refusal is shown at a field. ``is_stale``: the review showed its coins."""
     try:
         return call()
     except CustodyError as error:
@@ -284,8 +284,8 @@ def beside(call: Callable[[], Any], *, is_stale: bool = False) -> Any:
         is_of_coins = any(fault.pointer.startswith("/coins") for fault in error.faults)
         if is_stale and is_of_coins:
             raise StateConflict(
-                "Meanwhile another payment took a coin of this one. Nothing was made. Look at it again: "
-                "other coins may do.",
+                "Another payment has taken a coin of this one. Nothing was proposed. Look at it again: other "
+                "coins may do.",
                 faults=error.faults,
             ) from error
         if pointer is not None and not error.faults:

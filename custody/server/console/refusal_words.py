@@ -66,7 +66,7 @@ _TRIED: Final[Mapping[str, str]] = MappingProxyType(
             "read the audit log": "get-logs",
             "export the audit log": "export-audit-logs",
             "see the webhooks": "webhooks webhook-deliveries",
-            "have a webhook told of something again": "redeliver-webhook",
+            "send a webhook's delivery again": "redeliver-webhook",
             "test a webhook": "test-webhook",
             "see the rule of the second person": "second-person-rule",
             "ask a second person": "request-change",

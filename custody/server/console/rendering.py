@@ -54,7 +54,7 @@ ADVICE_WORDS: Mapping[Advice, str] = MappingProxyType(
 
 
 def moment(at: datetime) -> Markup:
-    """The platform serves people in many places: in UTC, and said so."""
+    """In UTC, and labelled so: users are in many time zones."""
     return Markup('<time datetime="{}">{}</time>').format(format_time(at), f"{at:%-d %b %Y, %H:%M} UTC")
 
 
@@ -82,7 +82,7 @@ TEMPLATES = Templates(
 )
 
 TEMPLATES.environment.globals["role_words"] = role_words
-# The sections of a workspace: their words, paths, and of which permissions a person needs one.
+# The sections of a workspace: words, path, and the permissions of which a person needs one.
 READERS = ("VIEW_BALANCES", "PAYMENT_INIT", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
 TEMPLATES.environment.globals["sections"] = (
     ("Overview", "", ()),

@@ -32,7 +32,7 @@ CHANGES: Final[Mapping[str, Change]] = {
     "bump": Change(
         "Pay a higher fee",
         "The same payment is proposed again at a higher fee, out of its change. Its signers approve the new "
-        "version. Of all versions one at most is mined.",
+        "version. At most one of all versions is mined.",
         "Propose the new version",
         "The new version is proposed. Its signers decide now.",
         lambda psbt_id: {"replaces_psbt_id": psbt_id},
@@ -42,12 +42,12 @@ CHANGES: Final[Mapping[str, Change]] = {
         "A new version spends the same coins and pays everything back to the vault. Once that is mined, the "
         "payment can never be. Its signers approve it.",
         "Propose to take it back",
-        "It is proposed to take it back. Its signers decide now.",
+        "Taking it back is proposed. Its signers decide now.",
         lambda psbt_id: {"replaces_psbt_id": psbt_id, "cancel": True},
     ),
     "accelerate": Change(
         "Add a payment that pays for it",
-        "Its change, which is not mined yet, is sent to the vault again at a fee for which miners take both.",
+        "Its change, which is not mined yet, is sent to the vault again at a fee that pays for both.",
         "Propose it",
         "The payment that pays for it is proposed. Its signers decide now.",
         lambda psbt_id: {"accelerates_psbt_id": psbt_id},
@@ -55,9 +55,8 @@ CHANGES: Final[Mapping[str, Change]] = {
 }
 
 
-def _change(visit: Visit) -> tuple[str, Change]:
-    kind = visit.request.url.path.rpartition("/")[2]
-    return kind, CHANGES[kind]
+def _change(visit: Visit) -> Change:
+    return CHANGES[visit.request.url.path.rpartition("/")[2]]
 
 
 def _body(visit: Visit, proposal: Proposal, change: Change) -> dict[str, Any]:
@@ -67,7 +66,7 @@ def _body(visit: Visit, proposal: Proposal, change: Change) -> dict[str, Any]:
 
 def form_page(visit: Visit) -> Response:
     """What it pays now, and what the fastest rate would cost."""
-    proposal, (_, change) = proposal_of(visit), _change(visit)
+    proposal, change = proposal_of(visit), _change(visit)
     offered: PsbtPreview | None = None
     why_not = ""
     try:
@@ -85,7 +84,7 @@ def form_page(visit: Visit) -> Response:
 
 
 def review(visit: Visit) -> Review:
-    proposal, (_, change) = proposal_of(visit), _change(visit)
+    proposal, change = proposal_of(visit), _change(visit)
     if visit.form.ticked("confirmed"):
         return Review(change.title, (), change.action)
     shown: PsbtPreview = visit.post("preview-psbt", **_asked(visit, proposal, change))
@@ -111,12 +110,12 @@ def _asked(visit: Visit, proposal: Proposal, change: Change) -> dict[str, Any]:
 
 
 def _looked_at(shown: PsbtPreview) -> list[Any]:
-    """The API takes no coins for another version. Not the txid: each block changes the lock time."""
+    """Pinned: the API takes no coins for another version. Not the txid: each block changes the lock time."""
     return [sorted(shown.coins), shown.recipients, shown.amounts_sats, shown.change_sats, shown.fee_sats]
 
 
 def make(visit: Visit) -> Response:
-    proposal, (_, change) = proposal_of(visit), _change(visit)
+    proposal, change = proposal_of(visit), _change(visit)
     asked = _asked(visit, proposal, change)
     require_as_shown(visit, *_looked_at(visit.post("preview-psbt", **asked)))
     made = visit.post("create-psbt", **asked)
@@ -141,8 +140,8 @@ def review_cancel(visit: Visit) -> Review:
             "them."
         )
     facts = (
-        ("Why", visit.form.one("reason") or "not said"),
-        ("What happens", "No signature is taken any more."),
+        ("Why", visit.form.one("reason") or "no reason given"),
+        ("What happens", "No further signature is accepted."),
     )
     return Review("Cancel the payment", facts, "Cancel it", warning)
 

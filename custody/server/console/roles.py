@@ -1,4 +1,4 @@
-"""Roles of a workspace: what they carry, and how much each member may propose."""
+"""Roles of a workspace: their permissions, and how much each member may propose."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +12,12 @@ from custody.server.console.table import Review, Row, in_force_mark, require_in_
 from custody.server.console.visit import Visit
 from custody.server.console.words import role_words
 from custody.server.domain.errors import Invalid, NotFound
+from custody.text import count
 
 
 @dataclass(frozen=True)
 class ReadyRole:
-    """What the form of a new role may begin with. ``limit``: in BTC, empty for one to be typed."""
+    """What the form of a new role begins with. ``limit``: in BTC, empty where the person types it."""
 
     name: str
     description: str
@@ -70,7 +71,7 @@ def role_page(visit: Visit) -> Response:
 
 
 def _limit_in_force(role: RoleDetails) -> dict[str, Any]:
-    """As `role_limit` of the form."""
+    """In the shape of `role_limit`."""
     cycle = {"cycle_period": role.cycle_period, "cycle_day": role.cycle_day}
     return {"new_transaction_limit": role.transaction_limit, **cycle}
 
@@ -89,7 +90,7 @@ def _role(visit: Visit) -> RoleDetails:
 
 
 def _holders(role: RoleDetails) -> str:
-    return f"It counts at once, for {role.members} {'member' if role.members == 1 else 'members'}."
+    return f"It applies at once, to {count(role.members, 'member', 'members')}."
 
 
 def _role_words(typed: dict[str, Any], name: str) -> str:
@@ -126,12 +127,12 @@ def create(visit: Visit) -> Response:
         permissions=_wanted(visit),
         **role_limit(visit, "transaction_limit"),
     )
-    return visit.go(f"{visit.here.path}/roles", "The role is there.")
+    return visit.go(f"{visit.here.path}/roles", "The role is made.")
 
 
 def review_name(visit: Visit) -> Review:
     facts = (
-        ("Name until now", _role(visit).name),
+        ("Current name", _role(visit).name),
         ("New name", visit.form.one("name")),
         ("Description", visit.form.one("description")),
     )
@@ -154,7 +155,7 @@ def delete(visit: Visit) -> Response:
     return visit.go(f"{visit.here.path}/roles", "The role is deleted.")
 
 
-# --- what it carries ----------------------------------------------------------------------------------------
+# --- permissions and limit ----------------------------------------------------------------------------------
 
 
 def _permission(visit: Visit) -> PermissionName:
@@ -166,16 +167,10 @@ def _permission(visit: Visit) -> PermissionName:
 
 def review_permission(visit: Visit) -> Review:
     role, words = _role(visit), PERMISSION_WORDS[_permission(visit)]
+    title, action = "Add this permission?", "Add it"
     if visit.form.one("do") == "take":
-        return Review(
-            "Take this permission away?",
-            (("Role", role.name), ("Permission", words)),
-            "Take it away",
-            _holders(role),
-        )
-    return Review(
-        "Add this permission?", (("Role", role.name), ("Permission", words)), "Add it", _holders(role)
-    )
+        title, action = "Take this permission away?", "Take it away"
+    return Review(title, (("Role", role.name), ("Permission", words)), action, _holders(role))
 
 
 def change_permission(visit: Visit) -> Response:
@@ -204,7 +199,7 @@ def review_limit(visit: Visit) -> Review:
         "Change this limit?",
         (
             ("Role", role.name),
-            ("Each member may propose until now", before),
+            ("Each member may propose now", before),
             ("From now on", _role_words(typed, "new_transaction_limit")),
         ),
         "Change the limit",

@@ -1,6 +1,6 @@
-"""A person's session in a browser: one cookie with the tokens of a sign-in, and what proves a form ours.
+"""A person's session in a browser: one cookie with the tokens of a sign-in, and the token of its forms.
 
-The tokens are those of `/auth`: sessions are listed, ended and renewed as everywhere.
+The tokens of a sign-in are those of `/auth`: sessions are listed, ended and renewed in the same way.
 """
 
 import hmac
@@ -21,9 +21,9 @@ from custody.server.web.auth import is_secure
 from custody.server.web.endpoint import address_of
 from custody.server.web.problems import trace_id_of
 
-# A browser that is left alone for so long asks for the password again.
+# A browser that was idle for this long asks for the password again.
 IDLE: Final = timedelta(hours=12)
-# Twice a token, and its sid: longer is not ours.
+# Two tokens and a sid: a longer cookie is not ours.
 _MAX_COOKIE: Final = 600
 _SAID_SECONDS: Final = 60
 
@@ -51,7 +51,7 @@ class Held:
 
     @property
     def form_token(self) -> str:
-        """In every form of the session: another site can send a form, and cannot know it."""
+        """In every form of the session: another site can send a form but cannot know this."""
         return hmac.digest(self.sid.encode(), b"custody console form", "sha256").hex()
 
     def keep(self, request: Request, response: Response) -> None:
@@ -60,8 +60,8 @@ class Held:
 
 
 def authenticate(services: Services, request: Request, held: Held) -> tuple[Caller, Held]:
-    """The person, and the tokens to hold from now on: an access token that has expired is renewed. So is one
-    that another tab of the browser has renewed a moment ago, for it is not known any more.
+    """The person, and the tokens to hold from now on: an expired access token is renewed. So is one that
+    another tab of the browser has just renewed, since it is no longer known.
 
     Raises Unauthenticated, RateLimited.
     """
@@ -69,7 +69,7 @@ def authenticate(services: Services, request: Request, held: Held) -> tuple[Call
     try:
         return services.sessions.authenticate(held.access, trace_id), held
     except (TokenExpired, Unauthenticated):
-        # It writes: from one address not without end.
+        # A renewal writes: each address may ask for so many.
         services.signin.admit(address_of(request))
         tokens = services.sessions.refresh(held.sid, held.refresh, trace_id, idle=IDLE, at_console=True)
         renewed = Held.of(tokens)
@@ -80,8 +80,8 @@ def require_own_site(request: Request) -> None:
     """Raises PermissionDenied for a form that another site sent."""
     own = f"{'https' if is_secure(request) else 'http'}://{request.headers.get('host', '')}"
     sent_by, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-    # A page that tells no referrer has the origin "null" in its own forms: then the browser has to say which
-    # site sent it.
+    # A page without a referrer sends its own forms with the origin "null": then the browser has to name the
+    # site.
     is_own = origin == own if sent_by is None else sent_by == "same-origin" and origin in {None, own, "null"}
     if not is_own:
         raise PermissionDenied("The form was sent by another site, or by a browser that does not say which.")
@@ -105,7 +105,7 @@ def say(request: Request, response: Response, words: str) -> None:
 
 
 def said(request: Request) -> tuple[str, Callable[[Response], None]]:
-    """That sentence, and what takes it away with the answer that shows it."""
+    """That sentence, and what clears it in the response that shows it."""
     name = _name("said", request)
     words = unquote(request.cookies.get(name, ""))
 
@@ -117,7 +117,7 @@ def said(request: Request) -> tuple[str, Callable[[Response], None]]:
 
 
 def hold(request: Request, response: Response, name: str, value: str, seconds: int) -> None:
-    """A cookie that comes with a link of another site, too: an identity provider's that leads back."""
+    """A cookie that the browser also sends when another site links here, as an identity provider does."""
     _set(request, response, name, value, seconds, "lax")
 
 

@@ -27,11 +27,11 @@ _INVITATIONS = ("/invitations/", "/console/invitations/")
 
 def sign_in_page(visit: Visit) -> Response:
     """With the organisation's identity provider where its code is given, or was typed last in this browser.
-    Anybody may send a link with the code of their own: so the page names the organisation, and the host of
-    its provider.
+    Anyone can send a link with a code of their own: so the page names the organisation and its provider's
+    host.
 
-    Who follows an invitation's link is led to registering first, whether or not the address has an account:
-    members see the link's id, and would learn that of any address (P39).
+    An invitation's link leads to registering first, whether or not the address has an account: members see
+    the link's id, and would learn that of any address (P39).
     """
     target, invited = target_of(visit), _invited(visit)
     if invited is not None and not visit.query("account") and visit.problem is None:
@@ -52,7 +52,7 @@ def sign_in_page(visit: Visit) -> Response:
 
 
 def _invited(visit: Visit) -> str | None:
-    """The address that the invitation was mailed to by which the person came, while it is open."""
+    """The address of the open invitation whose link the person followed."""
     target = target_of(visit)
     if not target.startswith(_INVITATIONS):
         return None
@@ -74,7 +74,7 @@ def _sign_in(visit: Visit, email: str) -> Response:
 
 
 def code_page(visit: Visit) -> Response:
-    """After a wrong code: the same challenge, as often as it takes one; then the way to begin again."""
+    """After a wrong code: the same challenge while it takes another; then a link to start again."""
     form = visit.form
     return _code_page(visit, form.one("method"), form.one("token"), form.one("passkey"))
 
@@ -124,7 +124,7 @@ def register_page(visit: Visit) -> Response:
 def register(visit: Visit) -> Response:
     admit(visit)
     form = visit.form
-    _same_twice(visit, "password")
+    require_same_twice(visit, "password")
     invited = _invited(visit)
     email = form.one("email") if invited is None else invited
     taken = shaped(
@@ -138,11 +138,11 @@ def register(visit: Visit) -> Response:
     try:
         return _sign_in(visit, email)
     except Unauthenticated:
-        # The address has an account, or none may be made: the mail says which. Who
-        # registered learns no more here than by signing in.
+        # The address has an account, or none may be made: the mail says which. The answer tells no more than
+        # signing in does.
         return visit.go(
             f"{SIGN_IN}?account=yes&next={target_of(visit)}",
-            "A mail to this address says how it goes on. Then sign in.",
+            "A mail to this address says what to do. Then sign in.",
         )
 
 
@@ -166,7 +166,7 @@ def reset_page(visit: Visit) -> Response:
 def reset(visit: Visit) -> Response:
     admit(visit)
     form = visit.form
-    _same_twice(visit, "new_password")
+    require_same_twice(visit, "new_password")
     taken = shaped(
         ResetPasswordRequest, token=form.one("token").strip(), new_password=form.one("new_password")
     )
@@ -181,7 +181,7 @@ def reset(visit: Visit) -> Response:
     )
 
 
-def _same_twice(visit: Visit, name: str) -> None:
+def require_same_twice(visit: Visit, name: str) -> None:
     if visit.form.one(name) != visit.form.one("again"):
         raise Invalid.at("/again", "The two passwords differ.")
 

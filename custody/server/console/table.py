@@ -3,7 +3,7 @@ back before it acts, the second factor, and where an error is told.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from http import HTTPStatus
@@ -358,9 +358,6 @@ def _to_sign_in(request: Request) -> Response:
     if came:
         session.forget(request, response)
     return response
-
-
-Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 
 async def on_custody_error(request: Request, error: Exception) -> Response:

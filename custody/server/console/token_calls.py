@@ -18,20 +18,20 @@ from custody.server.console.words import FUNCTION_WORDS, token_units
 from custody.server.domain.errors import Invalid, NotFound
 from multisig.tokens import MAX_TOKEN_AMOUNT, Function
 
-# What each does, for who is about to propose it; {amount} and {address} are what was typed.
+# What each does, shown before it is proposed; {amount} and {address} are what was typed.
 _SENTENCES = {
-    Function.INIT: Markup("Start the token: {supply} come to be, held by its owner."),
+    Function.INIT: Markup("Start the token: {supply} are minted to its owner."),
     Function.TRANSFER: Markup("Send {amount} of the vault's to {address}."),
-    Function.MINT: Markup("Make {amount} anew, for {address}."),
-    Function.BURN: Markup("Destroy {amount} of the owner's own."),
+    Function.MINT: Markup("Mint {amount} to {address}."),
+    Function.BURN: Markup("Burn {amount} of the owner's own."),
     Function.PAUSE: Markup("Stop all transfers until it is unpaused."),
-    Function.UNPAUSE: Markup("Let transfers go on."),
-    Function.TRANSFER_OWNERSHIP: Markup("Hand the token over to {address}."),
+    Function.UNPAUSE: Markup("Allow transfers again."),
+    Function.TRANSFER_OWNERSHIP: Markup("Make {address} the token's owner."),
     Function.ENABLE_WHITELIST: Markup("Let listed addresses alone receive it."),
     Function.DISABLE_WHITELIST: Markup("Let any address receive it."),
     Function.ADD_TO_WHITELIST: Markup("Let {address} receive it while the whitelist is on."),
     Function.REMOVE_FROM_WHITELIST: Markup(
-        "Let {address} receive it no more while the whitelist is on; what it holds stays."
+        "Stop {address} from receiving it while the whitelist is on; what it holds stays."
     ),
 }
 _WARNINGS = {
@@ -40,8 +40,6 @@ _WARNINGS = {
     Function.BURN: "What is burned is gone for good.",
     Function.PAUSE: "No holder can move the token meanwhile.",
 }
-# A vault that holds some of it may call these; all else is the owner's.
-_OF_HOLDERS = frozenset({Function.TRANSFER})
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class Typed:
 
 
 def _function(visit: Visit) -> Function:
-    """Raises NotFound for a word that is none of ours."""
+    """Raises NotFound for an unknown name."""
     for function in Function:
         if function.wire_name == visit.path_param("function"):
             return function
@@ -79,9 +77,9 @@ def call_page(visit: Visit) -> Response:
 
 
 def _callers(visit: Visit, token: Contract, function: Function, chosen: str) -> list[VaultName]:
-    """The vaults that may call it: the owner's first."""
+    """The vaults that may call it, the owner first: any holder transfers, the owner alone does the rest."""
     own = vault_name(visit, token.vault_id)
-    if function not in _OF_HOLDERS:
+    if function is not Function.TRANSFER:
         return [own]
     others = vaults_to_choose(visit, chosen)
     return [own, *(each for each in others if each.id != own.id)]
@@ -94,10 +92,10 @@ def _typed(visit: Visit, token: Contract) -> Typed:
     if function.takes_amount:
         raw = raw_units(form.one("amount"), token.decimals, "amount")
         if not 0 < raw <= MAX_TOKEN_AMOUNT:
-            raise Invalid.at("/amount", "This is no amount that such a token can have.")
+            raise Invalid.at("/amount", "A token cannot have this amount.")
     named = form.one("address").strip()
     if function is Function.BURN:
-        # The owner burns its own alone: no other address is possible.
+        # The owner can burn its own tokens only.
         named = vault_by_id(visit, token.vault_id).address
     if function.takes_address and not named:
         raise Invalid.at("/address", "Name the address.")
@@ -125,14 +123,7 @@ def review_call(visit: Visit) -> Review:
             *((("Raw units", str(typed.raw)),) if typed.raw is not None else ()),
         ),
         "Propose it",
-        " ".join(
-            part
-            for part in (
-                _WARNINGS.get(typed.function, ""),
-                f"{approving(vault)}; a miner is paid a fee.",
-            )
-            if part
-        ),
+        f"{_WARNINGS.get(typed.function, '')} {approving(vault)}; a miner is paid a fee.".lstrip(),
     )
 
 

@@ -1,7 +1,7 @@
 """The states of a token or of a call on it, drawn: each state a box, each step an arrow.
 
-Which steps there are follows from the two tables of states (`domain.lifecycle`, `domain.token_status`); only
-where a box stands is said here.
+The steps follow from the two tables of states (`domain.lifecycle`, `domain.token_status`); only the places of
+the boxes are set here.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _PLACES: Mapping[CallStatus, tuple[int, int]] = MappingProxyType(
         CallStatus.FAILED: (225, 248),
     }
 )
-# How far an arrow stays beside the line of two middles, so that two ways between two states are two arrows.
+# How far an arrow is beside the line between two centres, so that opposite arrows do not overlap.
 _BESIDE = 7.0
 _MARGIN = 3.0
 
@@ -67,7 +67,7 @@ def steps(*, of_call: bool) -> frozenset[tuple[CallStatus, CallStatus]]:
     found = {
         (shown(TABLE[before, seen]), shown(TABLE[after, read]))
         for (before, _), after in TRANSITIONS.items()
-        # A proof of control is no token's.
+        # A proof of control concerns no token.
         if (after, Mined.UNREAD) in TABLE
         for seen in Mined
         for read in Mined
@@ -84,7 +84,7 @@ def draw_states(now: CallStatus, *, of_call: bool) -> States:
 
 
 def _arrow(before: CallStatus, after: CallStatus) -> Arrow:
-    """From edge to edge of the two boxes, a little beside the line of their middles."""
+    """From edge to edge of the two boxes, a little beside the line of their centres."""
     (x1, y1), (x2, y2) = _middle(before), _middle(after)
     dx, dy = x2 - x1, y2 - y1
     length = (dx**2 + dy**2) ** 0.5
@@ -101,7 +101,7 @@ def _middle(state: CallStatus) -> tuple[float, float]:
 
 
 def _edge(way: tuple[float, float], aside: tuple[float, float]) -> tuple[float, float]:
-    """Where a line ``way`` that begins ``aside`` of a box's middle leaves the box and its margin."""
+    """Where a line ``way`` that begins ``aside`` of a box's centre leaves the box and its margin."""
     halves = (BOX_WIDTH / 2 + _MARGIN, BOX_HEIGHT / 2 + _MARGIN)
     part = min(
         ((half if step > 0 else -half) - off) / step

@@ -36,9 +36,9 @@ from custody.text import count
 from multisig.tokens import MAX_DECIMALS, Function
 
 PAGE = 25
-# Of a whitelist, on the token's page.
+# Whitelisted addresses on the token's page.
 FIRST_LISTED = 100
-# Whose calls the API takes.
+# The permission to make and to call tokens.
 MANAGER = "MANAGE_WORKSPACE"
 PRIORITIES = ("medium", "low", "high")
 
@@ -64,7 +64,7 @@ def tokens(visit: Visit) -> Response:
 
 
 def token_here(visit: Visit) -> Contract:
-    """The one of the path. Raises NotFound."""
+    """The token of the path. Raises NotFound."""
     found: Contract = visit.get(
         "contract", workspace_id=visit.here.id, contract_uid=visit.path_param("contract_uid")
     )
@@ -125,7 +125,7 @@ def _standing(visit: Visit, shown: Contract) -> dict[str, Any]:
 
 
 def _whitelist(visit: Visit, shown: Contract) -> Any:
-    """None where the person may not see it, or the token is another workspace's."""
+    """None where the person may not see it, or the token belongs to another workspace."""
     if not visit.here.may("PAYMENT_INIT", MANAGER):
         return None
     found: WorkspaceWhitelist = visit.get(
@@ -135,8 +135,8 @@ def _whitelist(visit: Visit, shown: Contract) -> Any:
 
 
 def _possible(visit: Visit, shown: Contract) -> list[str]:
-    """The functions that the person may call and that the token's state lets have an effect, as far as a page
-    can say: the API judges each call.
+    """The functions that the person may call and that have an effect in the token's state, as far as a page
+    can say: the API checks each call.
     """
     state = shown.state
     if shown.status is not ContractStatus.CONFIRMED or state is None:
@@ -189,8 +189,8 @@ def _typed(visit: Visit, listed: list[WhitelistAddress]) -> dict[str, Any]:
 
 
 def _listed(visit: Visit) -> list[WhitelistAddress]:
-    """Who is listed from the start: a name or an address of the address book in each line. An address stays
-    one, whatever bears it as a name. Raises Invalid.
+    """The whitelist from the start: a name or an address of the address book in each line. An address is
+    never looked up as a name. Raises Invalid.
     """
     lines = [line.strip() for line in visit.form.one("listed").splitlines() if line.strip()]
     if not lines:
@@ -205,13 +205,13 @@ def _listed(visit: Visit) -> list[WhitelistAddress]:
         address = typed[line]
         entry = by_name.get(line) if address is None else by_address.get(address)
         if entry is None:
-            raise Invalid.at("/listed", f"The address book has no {line[:100]}: enter it there first.")
+            raise Invalid.at("/listed", f"The address book has no {line[:100]}: add it there first.")
         found[entry.uid] = entry
     return list(found.values())
 
 
 def approving(vault: Vault) -> str:
-    """Who has to, as the beginning of a sentence."""
+    """Who has to approve, as the beginning of a sentence."""
     one, many = (
         f"signer of {vault.name} approves it on a device",
         f"signers of {vault.name} approve it on their devices",
@@ -240,13 +240,13 @@ def review_token(visit: Visit) -> Review:
             ("Icon", typed["icon"] or "none"),
         ),
         "Propose the token",
-        f"Nothing of this ever changes. {approving(vault)}.",
+        f"None of this ever changes. {approving(vault)}.",
         pinned=(shown_mark(*_addresses(listed)),),
     )
 
 
 def _addresses(listed: list[WhitelistAddress]) -> list[str]:
-    """What the review pins: a name of the address book may lead elsewhere by the confirmation."""
+    """What the review pins: an entry of the address book may change before the confirmation."""
     return [entry.address for entry in listed]
 
 
@@ -276,7 +276,7 @@ def resubmit(visit: Visit) -> Response:
     call_uid = visit.path_param("call_uid")
     answer = visit.post("contract-calls/resubmit", workspace_id=visit.here.id, call_uid=call_uid)
     words = (
-        "The network did not take it yet. The platform goes on trying."
+        "The network did not take it yet. The platform keeps trying."
         if answer.status is CallStatus.STALLED
         else "It is on its way."
     )

@@ -15,7 +15,7 @@ def whole(visit: Visit, name: str) -> int:
     """A whole number of the form. Raises Invalid."""
     found = number_of(visit.form.one(name).strip())
     if found is None:
-        raise Invalid.at(f"/{name}", "This is a whole number.")
+        raise Invalid.at(f"/{name}", "Type a whole number.")
     return found
 
 
@@ -29,7 +29,7 @@ def fee_rate(visit: Visit) -> str:
 
 
 def query_sats(visit: Visit, name: str) -> int | None:
-    """Of an amount in bitcoin in the address, where one is given. Raises Invalid."""
+    """The query's amount in bitcoin, in satoshi; None where none is given. Raises Invalid."""
     text = visit.query(name).strip()
     try:
         return int(parse_btc(text)) if text else None
@@ -38,28 +38,28 @@ def query_sats(visit: Visit, name: str) -> int | None:
 
 
 def query_day(visit: Visit, name: str) -> datetime | None:
-    """The beginning of a day in UTC, where one is given. Raises Invalid."""
+    """The beginning of the query's day in UTC; None where none is given. Raises Invalid."""
     text = visit.query(name).strip()
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC) if text else None
     except ValueError:
-        raise Invalid.at(f"/{name}", "This is no day: write it as 2026-05-01.") from None
+        raise Invalid.at(f"/{name}", "This is not a day: write it as 2026-05-01.") from None
 
 
 def require_days_in_order(visit: Visit) -> None:
-    """Of a list's filter, ``from_day`` and ``to_day``, told by the names on the page. Raises Invalid."""
+    """``from_day`` and ``to_day`` of a list's filter, named as on the page. Raises Invalid."""
     first, last = query_day(visit, "from_day"), query_day(visit, "to_day")
     if first is not None and last is not None and first > last:
         raise Invalid.at("/from_day", "From is later than To: change one of them.")
 
 
 def raw_units(text: str, decimals: int, name: str) -> int:
-    """Of whole tokens: 12.5 with two decimals is 1250. Commas part thousands alone. Raises Invalid."""
+    """From whole tokens: 12.5 with two decimals is 1250. Commas separate thousands only. Raises Invalid."""
     found = _TOKENS.fullmatch(text.strip())
     fraction = "" if found is None else found[2] or ""
     if found is None and "," in text:
         raise Invalid.at(f"/{name}", "The amount has a comma. Write it with a point, as in 0.5.")
     if found is None or len(fraction) > decimals:
         most = f"at most {decimals} decimals" if decimals else "no decimals"
-        raise Invalid.at(f"/{name}", f"This is an amount of tokens with {most}, like 12.")
+        raise Invalid.at(f"/{name}", f"Type an amount of tokens with {most}, like 12.")
     return int(found[1].replace(",", "") + fraction.ljust(decimals, "0"))

@@ -7,8 +7,9 @@ from starlette.responses import Response
 from custody.schemas.users import PermissionName
 from custody.schemas.vaults import Vault, VaultControls
 from custody.server.console.limits import typed_words, used_words, vault_limit, vault_limit_in_force
+from custody.server.console.members import members_of
 from custody.server.console.table import Review, Row, in_force_mark, require_in_force, shown_mark
-from custody.server.console.vaults import members_of, names_of, path_of, vault_here
+from custody.server.console.vaults import names_of, path_of, vault_here
 from custody.server.console.visit import Visit
 from custody.server.console.words import controls_words, member_words, vault_words
 from custody.server.domain.errors import NotFound
@@ -48,7 +49,7 @@ def review_limits(visit: Visit) -> Review:
             *used,
         ),
         "Change the limit",
-        f"It counts for the next payment.{ends} What waits already stays.",
+        f"It applies from the next payment on.{ends} Waiting proposals stay.",
         pinned=(shown_mark(in_force),),
     )
 
@@ -84,7 +85,7 @@ def review_controls(visit: Visit) -> Review:
         f"Change the controls of {vault_here(visit).name}",
         (("Now", _words(now)), ("From now on", _words(typed))),
         "Change the controls",
-        "They count for the next proposal, and for the next approval of those that wait.",
+        "They apply to the next proposal, and to the next approval of those that wait.",
         pinned=(shown_mark(now),),
     )
 
@@ -103,7 +104,7 @@ def freeze_page(visit: Visit) -> Response:
 
 
 def _who_may_unfreeze(visit: Visit, shown: Vault) -> list[str]:
-    """By name: all of them for those who see the members, of the vault's signers for others."""
+    """By name: all of them for a person who may see the members, else those among the vault's signers."""
     if visit.here.may("MANAGE_USERS"):
         return [
             member_words(each)
@@ -136,7 +137,7 @@ def review_unfreeze(visit: Visit) -> Review:
     return Review(
         f"Unfreeze {shown.name}",
         (
-            ("Your word is", "the second one: it unfreezes the vault" if is_second else "the first one"),
+            ("Your request is", "the second: it unfreezes the vault" if is_second else "the first of two"),
             ("Payments that are sent then", str(waits)),
         ),
         "Unfreeze it" if is_second else "Ask to unfreeze it",
@@ -149,7 +150,7 @@ def unfreeze(visit: Visit) -> Response:
     words = (
         "You asked to unfreeze it: another member has to agree within a day."
         if after.is_frozen
-        else "The vault is not frozen any more."
+        else "The vault is no longer frozen."
     )
     return visit.go(path_of(visit, vault_here(visit)), words)
 
@@ -163,7 +164,7 @@ def lost_page(visit: Visit) -> Response:
 
 
 def _signer_name(visit: Visit, shown: Vault) -> str:
-    """Raises NotFound for a key that is in no signer's hands here."""
+    """Raises NotFound for a key that no signer of the vault has."""
     for each in shown.signers:
         if each.key_id == visit.path_param("key_id"):
             return names_of(visit, shown)[each.user_id]
@@ -177,7 +178,7 @@ def review_lost(visit: Visit) -> Review:
         f"Mark the key of {name} as lost",
         (
             ("It approves", "nothing any more, in any vault"),
-            ("What it approved and is pending", "is asked of the others again"),
+            ("Its approvals of pending proposals", "no longer count"),
             *forced,
         ),
         "Mark it as lost",

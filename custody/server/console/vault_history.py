@@ -1,4 +1,4 @@
-"""What happened to a vault, what is in it, and both as files for a spreadsheet."""
+"""A vault's movements and coins, as pages and as CSV files."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from starlette.responses import Response, StreamingResponse
 
 from custody.history_files import COIN_COLUMNS, MOVEMENT_COLUMNS, coin_cells, movement_cells
-from custody.pages.headers import HEADERS
+from custody.pages.headers import attachment
 from custody.server.console.table import Row
 from custody.server.console.typed import query_day, query_sats
 from custody.server.console.vaults import path_of, vault_here
@@ -17,9 +17,9 @@ from custody.server.console.words import COIN_WORDS, MOVEMENT_WORDS
 from custody.server.domain.errors import Invalid
 from custody.spreadsheets import csv_lines
 
-# A movement may be of hundreds of coins.
+# A movement may spend hundreds of coins.
 PAGE = 25
-# Of a file: as much as the API gives in one answer.
+# Rows per call for a file: the API's most.
 FILE_PAGE = 500
 _TEXTS = ("kind", "status", "state", "label", "address", "txid")
 
@@ -38,7 +38,7 @@ COIN_FILTERS = ("state", "address", "least", "most")
 
 
 def _page(visit: Visit, path: str, filters: Sequence[str], template: str, **context: Any) -> Response:
-    """A page of a list; where a filter cannot be read, with nothing in it and what is wrong."""
+    """A page of a list; where a filter cannot be read, an empty one that says what is wrong."""
     shown, cursor = vault_here(visit), visit.query("cursor")
     typed = {name: visit.query(name) for name in filters}
     place = {"workspace_id": visit.here.id, "vault_id": shown.id}
@@ -64,7 +64,7 @@ def coins(visit: Visit) -> Response:
 
 
 def movements_file(visit: Visit) -> Response:
-    """All that the filters let through, the oldest first."""
+    """Everything that the filters match, the oldest first."""
     pages = _pages(visit, "vault-history", MOVEMENT_FILTERS, {"order": "oldest"})
     return _file(
         visit, "movements", MOVEMENT_COLUMNS, pages, lambda page: map(movement_cells, page.movements)
@@ -77,7 +77,7 @@ def coins_file(visit: Visit) -> Response:
 
 
 def _pages(visit: Visit, path: str, filters: Sequence[str], more: Mapping[str, Any]) -> Iterator[Any]:
-    """As they are sent: no more than one is in memory."""
+    """Read as they are sent: one at a time is in memory."""
     place = {"workspace_id": visit.here.id, "vault_id": visit.path_param("vault_id")}
     wanted: dict[str, Any] = {**place, **_wanted(visit, filters), **more, "limit": FILE_PAGE}
     cursor = None
@@ -99,8 +99,7 @@ def _file(
     """The first page is read before the answer begins, so that a refusal is a page and no broken file."""
     first = next(pages)
     rows = chain.from_iterable(map(rows_of, chain((first,), pages)))
-    name = f"{what}-{visit.path_param('vault_id')[:8]}.csv"
-    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
+    headers = attachment(f"{what}-{visit.path_param('vault_id')[:8]}.csv")
     return StreamingResponse(csv_lines(header, rows), headers=headers, media_type="text/csv; charset=utf-8")
 
 

@@ -6,12 +6,13 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from custody.pages.headers import HEADERS
+from custody.pages.headers import attachment
 from custody.pages.rendering import Live
 from custody.schemas.asset_tokens import TokenBalance
 from custody.schemas.users import Member
 from custody.schemas.vaults import Vault, VaultName
 from custody.server.console.limits import typed_words, vault_limit
+from custody.server.console.members import members_of
 from custody.server.console.table import Review, Row
 from custody.server.console.typed import query_sats, whole
 from custody.server.console.visit import Visit
@@ -22,11 +23,11 @@ from custody.text import count
 from multisig import Sats, format_btc
 
 PAGE = 25
-# In a list to choose from. Every vault's own page leads to what is done with it, too.
+# In a list to choose from. Each vault's own page links to its actions, too.
 MAX_CHOICES = 100
-# How often a page looks for what the chain brought: a deposit moves no proposal, so nothing tells of it.
+# How often a page polls for changes on the chain: a deposit moves no proposal, so no event announces it.
 CHAIN_SECONDS = 15
-# Of the movements, on the vault's own page.
+# Movements on the vault's own page.
 NEWEST = 5
 # What the API asks for to show holdings and exports: PAYMENT_INIT alone is not enough.
 VIEWERS = ("VIEW_BALANCES", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
@@ -47,7 +48,7 @@ def vaults(visit: Visit) -> Response:
 
 
 def vault_here(visit: Visit) -> Vault:
-    """The one of the path. Raises NotFound."""
+    """The vault of the path. Raises NotFound."""
     return vault_by_id(visit, visit.path_param("vault_id"))
 
 
@@ -68,9 +69,7 @@ def vault_name(visit: Visit, vault_id: str) -> VaultName:
 
 
 def vaults_to_choose(visit: Visit, chosen: str = "") -> list[VaultName]:
-    """The first of them, where there are very many, and the one that a vault's own page led here with. Raises
-    NotFound.
-    """
+    """The first MAX_CHOICES, and ``chosen``, to which a vault's own page linked. Raises NotFound."""
     found: list[VaultName] = visit.get("vault-names", workspace_id=visit.here.id, limit=MAX_CHOICES)
     if chosen and chosen not in {each.id for each in found}:
         return [vault_name(visit, chosen), *found]
@@ -121,7 +120,7 @@ def _standing(visit: Visit, shown: Vault) -> dict[str, Any]:
 
 
 def holdings(visit: Visit, vault_id: str) -> tuple[list[TokenBalance], str]:
-    """The tokens that a vault holds, and why they cannot be told where they cannot."""
+    """The tokens that a vault holds, and why where these are unknown."""
     if not visit.here.may(*VIEWERS):
         return [], ""
     try:
@@ -131,7 +130,7 @@ def holdings(visit: Visit, vault_id: str) -> tuple[list[TokenBalance], str]:
 
 
 def names_of(visit: Visit, *shown: Vault) -> dict[str, str]:
-    """The signers by their user ids."""
+    """The signers' names, by user id."""
     return {
         each.user_id: visit.person(each.user_id, full_name(each.first_name.value, each.surname.value))
         for one in shown
@@ -139,16 +138,11 @@ def names_of(visit: Visit, *shown: Vault) -> dict[str, str]:
     }
 
 
-def members_of(visit: Visit) -> list[Member]:
-    members: list[Member] = visit.get("get-users-from-workspace", workspace_id=visit.here.id)
-    return members
-
-
 def bsms(visit: Visit) -> Response:
     """The vault for other wallets, as a file (BIP-129)."""
     place = {"workspace_id": visit.here.id, "vault_id": visit.path_param("vault_id")}
     export = visit.get("vault-export", **place, format="bsms")
-    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="vault-{export.vault_id[:8]}.bsms"'}
+    headers = attachment(f"vault-{export.vault_id[:8]}.bsms")
     return Response(export.text, headers=headers, media_type="text/plain; charset=utf-8")
 
 
@@ -199,12 +193,12 @@ def review_vault(visit: Visit) -> Review:
         ),
         "Make the vault",
         "Policy, signers and name never change. Each signer compares the vault's code with the others and "
-        "pins it before anybody pays to it.",
+        "pins it before anyone pays to it.",
     )
 
 
 def _signers(visit: Visit) -> list[Member]:
-    """Who was chosen, for the review and for making it. Raises Invalid."""
+    """The chosen members. Raises Invalid."""
     members = {str(each.uuid): each for each in members_of(visit)}
     chosen = dict.fromkeys(visit.form.every("signers"))
     if not chosen.keys() <= members.keys():

@@ -16,7 +16,6 @@ from starlette.responses import RedirectResponse, Response
 
 from custody.pages.headers import HEADERS, HTML
 from custody.pages.rendering import Fields, Live
-from custody.schemas.changes import Change
 from custody.schemas.faults import fault_words
 from custody.schemas.users import Organisation, PermissionName, User, WorkspaceEntry
 from custody.server.console.rendering import TEMPLATES
@@ -36,19 +35,15 @@ _RUNNERS: Mapping[tuple[str, str], Runner] = {
 _ANSWERS: Mapping[tuple[str, str], TypeAdapter[Any]] = {
     (endpoint.method, endpoint.path): TypeAdapter(endpoint.answers) for endpoint in ENDPOINTS
 }
-# So many digits are a record's number (64 bits).
+# The most digits of a record's number (64 bits).
 MAX_DIGITS = 18
-# As a page writes it: the trace id of the request that it answered.
+# A form's key: the trace id of the request that its page answered.
 _KEY = re.compile(r"[0-9a-f-]{1,64}")
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
 class WaitsForSecondPerson(Exception):
-    """The person asked another one to confirm: nothing is changed yet."""
-
-    def __init__(self, change: Change) -> None:
-        super().__init__(change.change_id)
-        self.change = change
+    """The person asked a second one to confirm: nothing is changed yet."""
 
 
 class Rehearsed(Exception):
@@ -83,7 +78,7 @@ class Place:
 @dataclass
 class Visit:
     """``form``: what was sent; empty for a page that is only read. ``problem``: why a form was refused.
-    ``is_rehearsal``: it is led as far as its first change, to learn whether that needs a second person.
+    ``is_rehearsal``: it runs up to its first change, to learn whether that needs a second person.
     """
 
     request: Request
@@ -134,9 +129,7 @@ class Visit:
         return self.place
 
     def person(self, user_id: str | int, name: str | None) -> str:
-        """As the others know them. Where they gave no name: the e-mail address, for those who may see the
-        members.
-        """
+        """Their name. Where they gave none: the e-mail address, for a reader who may see the members."""
         own = str(user_id) == str(self.user.uuid)
         known = name or (self.user.email if own else self._addresses.get(str(user_id)))
         return f"{known or f'member {user_id}'}{' (you)' if own else ''}"
@@ -166,13 +159,11 @@ class Visit:
         return found
 
     def place_in_list(self, name: str) -> int | None:
-        """The record's number in the address after which a list goes on; None for its beginning. Raises
-        Invalid.
-        """
+        """The record's number in the query after which a list goes on; None for its start. Raises Invalid."""
         text = self.query(name)
         found = number_of(text)
         if text and found is None:
-            raise Invalid.at(f"/{name}", "This is no place in the list: open the list again.")
+            raise Invalid.at(f"/{name}", "This is not a place in the list: open the list again.")
         return found
 
     def path_param(self, name: str) -> Any:
@@ -185,7 +176,7 @@ class Visit:
         return self._call("GET", path, query)
 
     def get_page(self, path: str, /, **query: Any) -> tuple[Any, str]:
-        """A list's answer, and after which of its ids it goes on (RFC 8288); empty at its end."""
+        """A list's answer, and the id after which the next page begins (RFC 8288); empty at its end."""
         response = self._response("GET", path, query)
         answer = _ANSWERS["GET", _whole(path)].validate_json(bytes(response.body))
         found = re.match("<([^>]*)>", response.headers.get("Link", ""))
@@ -205,8 +196,8 @@ class Visit:
         if runner.endpoint.needs_second_person and self.form.ticked("ask_second_person"):
             taken = _taken(runner, body)
             wanted = {"path": _whole(path), "body": taken.model_dump(mode="json", exclude_none=True)}
-            change: Change = self._call("POST", "request-change", {"workspace_id": self.here.id, **wanted})
-            raise WaitsForSecondPerson(change)
+            self._call("POST", "request-change", {"workspace_id": self.here.id, **wanted})
+            raise WaitsForSecondPerson
         return self._call("POST", path, body, ids, nth)
 
     def _rehearse(self, endpoint: Endpoint) -> None:
@@ -255,26 +246,25 @@ class Visit:
         return runner.run(call, self._key(nth) if endpoint.creates else None)
 
     def _key(self, nth: int) -> str | None:
-        """The form's own: sent twice, it acts once. Raises Invalid for what no page of ours wrote."""
+        """The form's own: sent twice, it acts once. Raises Invalid for one that no page of ours wrote."""
         key = self.form.one("key")
         if key and not _KEY.fullmatch(key):
-            raise Invalid("This form is none of this console's: load the page again.")
+            raise Invalid("This form is not this console's: load the page again.")
         return (f"{key}-{nth}" if nth else key) or None
 
     # --- the answer -----------------------------------------------------------------------------------------
 
-    def page(self, template: str, *, status: HTTPStatus = HTTPStatus.OK, **context: object) -> Response:
-        """A whole page, with what was typed and why it was refused where it was."""
+    def page(self, template: str, **context: object) -> Response:
+        """A whole page, with what was typed and, for a refused form, why."""
         words, clear = said(self.request)
-        if self.problem is not None:
-            status = STATUS[self.problem.code]
+        status = HTTPStatus.OK if self.problem is None else STATUS[self.problem.code]
         html = TEMPLATES.render(template, **{**self._frame(), "said": words, **context})
         response = Response(html, status.value, HEADERS, HTML)
         clear(response)
         return response
 
     def part(self, live: Live, **context: object) -> Response:
-        """A part that the browser asks for again: no content where it shows that already."""
+        """A part that the browser loads again: no content where it shows the same already."""
         html, mark = TEMPLATES.live_part(live, {**self._frame(), **context})
         if mark == self.query("seen"):
             return Response(None, HTTPStatus.NO_CONTENT.value, HEADERS)
@@ -300,7 +290,7 @@ class Visit:
             "key": trace_id_of(self.request),
             "typed": self.form,
             "problem": self.problem,
-            # That of a value which cannot be taken is for programs: a page tells it at its field.
+            # The hint of an invalid value is for programs: a page shows the fault at its field.
             "hint": "" if self.problem is None or isinstance(self.problem, Invalid) else self.problem.hint,
             "said": "",
         }

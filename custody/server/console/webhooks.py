@@ -25,7 +25,7 @@ ABOUT = {
 
 
 def kind_words(kind: str) -> str:
-    """As ``deposit.seen``, in words; a newer platform's kinds, too."""
+    """``deposit.seen`` in words; kinds of a newer platform, too."""
     if kind == EVERY_KIND:
         return "all events"
     about, _, what = kind.partition(".")

@@ -29,16 +29,16 @@ COIN_WORDS: Mapping[CoinState, str] = MappingProxyType(
         CoinState.SPENDABLE: "may be spent",
         CoinState.RESERVED: "held by a proposal",
         CoinState.UNCONFIRMED: "in no block yet",
-        CoinState.IMMATURE: "of a block's reward, too young",
+        CoinState.IMMATURE: "of a block's reward, not mature yet",
     }
 )
-# None: an older record that does not tell.
+# None: an older record does not say.
 KEY_WORDS: Mapping[str | None, str] = MappingProxyType(
     {
         "active": "in use",
-        "superseded": "another device took its place: it approves moves between the workspace's vaults alone",
+        "superseded": "another device replaced it: it approves only moves between the workspace's vaults",
         "lost": "lost: it approves nothing",
-        None: "not told",
+        None: "unknown",
     }
 )
 # Of a token, too, which has no STALLED.
@@ -92,17 +92,17 @@ class Limit:
 
 
 def sats_of(text: str) -> int:
-    """Of an amount in BTC that the platform wrote."""
+    """From an amount in BTC that the platform wrote."""
     return int(parse_btc(text))
 
 
 def is_everything(sats: int) -> bool:
-    """The first administrator's: nobody can move more."""
+    """The first administrator's limit: no one can move more."""
     return sats >= MAX_SATS
 
 
 def role_words(limit: str, period: str, day: int) -> str:
-    """What each member of a role may propose, of its limit in BTC."""
+    """What each member of a role may propose, from its limit in BTC."""
     sats = sats_of(limit)
     if not sats:
         return "No payment: its limit is 0."
@@ -116,9 +116,9 @@ def vault_words(limits: VaultLimits) -> str:
 
 
 def controls_words(*, only_address_book: bool, maker_may_approve: bool) -> tuple[tuple[str, str], ...]:
-    """Of a vault: what, and how it is."""
+    """A vault's controls: each with its state."""
     return (
-        ("It pays", "the address book alone" if only_address_book else "any address"),
+        ("It pays", "only the address book" if only_address_book else "any address"),
         ("Who proposed a payment", "may approve it" if maker_may_approve else "may not approve it"),
     )
 

@@ -1,12 +1,11 @@
-"""The workspace itself: its name, and another one beside it."""
+"""The workspace's name and description, and making another workspace."""
 
 from starlette.responses import Response
 
+from custody.server.console.onboarding import NETWORKS
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import PermissionDenied
-
-NETWORKS = (("mainnet", "Bitcoin"), ("testnet", "a test network, whose coins are worth nothing"))
 
 
 def workspace(visit: Visit) -> Response:
@@ -17,7 +16,7 @@ def workspace(visit: Visit) -> Response:
 
 def review_name(visit: Visit) -> Review:
     facts = (
-        ("Name until now", visit.here.name),
+        ("Current name", visit.here.name),
         ("New name", visit.form.one("name")),
         ("Description", visit.form.one("description")),
     )
@@ -55,7 +54,7 @@ def create(visit: Visit) -> Response:
         description=form.one("new_description"),
         network=form.one("network"),
     )
-    return visit.go(f"/console/w/{made.workspace_info.uid}/", "The workspace is there. You administer it.")
+    return visit.go(f"/console/w/{made.workspace_info.uid}/", "The workspace is made. You administer it.")
 
 
 _HERE = "/w/{workspace_id:int}/workspace"

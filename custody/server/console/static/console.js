@@ -4,7 +4,7 @@
 (() => {
   const body = document.body;
   const AGAIN_MS = 3000;
-  // What happens while a part is loaded is told once its new element listens: the old one, which is gone by then, would not hear it.
+  // A change while a part loads is announced once its new element listens: the old one is gone by then.
   const SETTLED_MS = 100;
   let [loading, missed] = [0, false];
   const happened = () => {
@@ -19,12 +19,12 @@
   };
   body.addEventListener("htmx:beforeRequest", () => { loading += 1; });
   body.addEventListener("htmx:afterRequest", () => setTimeout(settled, SETTLED_MS));
-  // Where the sections are a row that scrolls, the one that is open is in sight.
+  // Where the sections are a row that scrolls, the open one is brought into view.
   document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
   const pause = () => new Promise((done) => setTimeout(done, AGAIN_MS));
 
-  // A wait of the workspace's changes, over and over, as long as the page has parts that follow them.
+  // Polls the workspace's changes as long as the page has parts that follow them.
   const leaving = new AbortController();
   const follow = async (path) => {
     let revision = "";
@@ -37,7 +37,7 @@
           if (!first || lost) happened();
           lost = false;
         } else if (answer.status !== 204) {
-          // The access ended: a part that is loaded renews it, or leads to the sign-in.
+          // The access token expired: loading a part renews it, or leads to the sign-in.
           happened();
           lost = true;
           await pause();
@@ -50,19 +50,19 @@
   };
   if (body.dataset.follow && document.querySelector(".live")) follow(body.dataset.follow);
 
-  // A form that is sent twice is one: its key says so, and the button waits.
+  // A form is sent once; one that is sent twice all the same acts once, by its key.
   document.addEventListener("submit", (event) => {
     if (event.target.dataset.sent) event.preventDefault();
     event.target.dataset.sent = "yes";
   });
   window.addEventListener("pageshow", (event) => {
     for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
-    // A page that the browser had put away is of another moment.
+    // A page from the browser's back-forward cache is out of date.
     if (event.persisted) location.reload();
   });
   window.addEventListener("pagehide", () => leaving.abort());
 
-  // A token behind the # of a mail's link: no server was sent it. It goes into its field, and out of the address.
+  // A token in the fragment of a mail's link, which no server receives: it moves from the address into its field.
   const field = document.querySelector("[data-from-hash]");
   const token = new URLSearchParams(location.hash.slice(1)).get(field?.dataset.fromHash);
   if (field && token) {
@@ -70,7 +70,7 @@
     history.replaceState(null, "", location.pathname);
   }
 
-  // A passkey: the browser asks its person, and the answer goes with the form. What is missing in the form is not asked for.
+  // A passkey: the browser asks the person, and the form sends the answer, even if its required fields are empty.
   const MAKERS = { create: "parseCreationOptionsFromJSON", get: "parseRequestOptionsFromJSON" };
   const known = window.PublicKeyCredential;
   for (const place of document.querySelectorAll("[data-passkeys]")) place.hidden = !known?.[MAKERS.get];
@@ -93,7 +93,7 @@
     button.addEventListener("click", () => window.print());
   }
 
-  // Rows of a form that a person adds: recipients of a payment.
+  // Adds a row to a form: a recipient of a payment.
   body.addEventListener("click", (event) => {
     const button = event.target.closest("[data-add]");
     if (!button) return;

@@ -81,7 +81,7 @@ def test_an_import_that_would_do_something_else_by_now_is_looked_at_again(desk, 
     assert "leads to something else by now" in person.words
     assert book(desk) == {"Supplier": SHOP}
     person.send(f"{here}/import")
-    assert "until now: Supplier" in person.words
+    assert "it was Supplier" in person.words
     person.confirm(f"{here}/import")
     assert book(desk) == {"Shop": SHOP}
 
@@ -116,15 +116,15 @@ def test_a_list_passes_its_confirmation_or_is_refused_before_its_review(browse, 
         person.open(f"{here}/import").send_file(f"{here}/import", "csv", content, status=status)
         if status == 200:
             person.confirm(f"{here}/import")
-    assert "import fewer rows" in person.page.by_id("csv-problem").words
+    assert "import it in parts" in person.page.by_id("csv-problem").words
 
 
 @pytest.mark.parametrize(
     ("content", "words", "status"),
     [
-        ("Café,b".encode("cp1252"), "This is no text in UTF-8", 422),
-        ("a,b".encode("utf-16"), "This is no text in UTF-8", 422),
-        (b"a,b\r\n" * 300, "300 rows; 250 go at a time", 422),
+        ("Café,b".encode("cp1252"), "This is not UTF-8 text", 422),
+        ("a,b".encode("utf-16"), "This is not UTF-8 text", 422),
+        (b"a,b\r\n" * 300, "300 rows: import at most 250 at once", 422),
         (b"a,b\r\n" * 30_000, "Send a long list in parts", 413),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_file_that_is_no_list_is_refused_with_what_to_do(browse, here, content
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("", "no row"), ("a,b,c", "3 cells"), ('a,b\n"a', "Line 2 is no CSV"), ("a,b\n" * 251, "251 rows")],
+    [("", "No row"), ("a,b,c", "3 cells"), ('a,b\n"a', "Line 2 is not CSV"), ("a,b\n" * 251, "251 rows")],
 )
 def test_what_is_no_list_of_addresses_is_refused_and_kept(browse, here, text, words):
     person = browse("admin").open(f"{here}/import").send(f"{here}/import", csv=text, status=422)

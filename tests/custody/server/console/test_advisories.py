@@ -28,4 +28,4 @@ def test_one_is_handed_in_and_shows_what_it_exposes(desk, browse):
 
     signer = browse("alice").open(link.attributes["href"])
     assert signer.rows == admin.rows
-    assert "Hand in a list" not in signer.words
+    assert "Submit a list" not in signer.words

@@ -175,7 +175,7 @@ def test_an_owner_sets_it_a_member_links_and_it_signs_them_in(acme):
     owner = acme.signed_in(ADMIN).open("/console/w/1/identity")
     assert [cells[0] for cells in owner.rows] == [BOB]
     owner.send("/console/w/1/identity/unlink")
-    assert "Programs that they made go on" in owner.words
+    assert "Their programs continue" in owner.words
     assert actions(acme.world) == [
         "IDENTITY_PROVIDER_SET", "IDENTITY_PROVIDER_SECRET_SET", "IDENTITY_LINKED",
     ]  # fmt: skip
@@ -232,7 +232,7 @@ def test_p73_its_tokens_open_nothing_but_the_console(acme):
         body = sample(row, ELSEWHERE | OWN) if row.takes is not None else {}
         path = row.path.format(**dict.fromkeys(row.path_ids, 1))
         answer = calls.get(path, **body) if row.method == "GET" else calls.post(path, body)
-        if answer.status_code != 403 or "for the console alone" not in answer.text:
+        if answer.status_code != 403 or "for the console only" not in answer.text:
             wrong.append(f"{row.path} answers {answer.text}")
     assert wrong == []
     expected = sum(row.needs is not Auth.OPEN for row in ENDPOINTS)
@@ -240,7 +240,7 @@ def test_p73_its_tokens_open_nothing_but_the_console(acme):
     _, sid, token = person.http.cookies["custody-session"].split(".")
     cookie = {"Cookie": f"{REFRESH_COOKIE}={token}"}
     answer = acme.world.http.post("/auth/refresh", json={"sid": sid}, headers=cookie)
-    assert "for the console alone" in answer.text
+    assert "for the console only" in answer.text
     refused(answer, 401, "UNAUTHENTICATED")
     for _ in range(2):
         assert person.http.get("/console/w/1/changed").status_code == 200

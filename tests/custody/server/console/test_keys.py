@@ -11,9 +11,9 @@ def test_a_key_is_revoked_after_what_it_means_was_shown(desk, browse):
     path = f"/console/account/keys/{key['ID']}/revoke"
     assert path in alice.html
     alice.open(path).send(path, reason="superseded")
-    assert "moves between a workspace's own vaults alone" in alice.words
+    assert "only moves between a workspace's own vaults" in alice.words
     alice.confirm(path)
-    assert "another device took its place" in alice.words.lower()
+    assert "another device replaced it" in alice.words.lower()
     alice.open(path).send(path, reason="lost")
     alice.confirm(path)
     assert ok(desk.signers["alice"].get("/api/v1/keys"))[0]["RevokedReason"]["String"] == "lost"

@@ -91,7 +91,7 @@ def test_a_coin_that_was_spent_meanwhile_is_told_and_what_was_typed_stays(desk, 
     person = looked_at(browse, here, amount="0.016", description="Both coins")
     made(desk.propose(900_000))
     person.confirm(f"{here}/new", status=409)
-    assert "another payment took a coin" in person.words
+    assert "Another payment has taken a coin" in person.words
     fields = person.form(f"{here}/new").fields
     assert ("recipient", SHOP) in fields
     assert ("amount", "0.016") in fields
@@ -192,7 +192,11 @@ def test_coins_are_chosen_by_hand(desk, browse, here):
         ({"amount": "1.5", "unit": "sats"}, "In sats an amount is a whole number", 422),
         ({"amount": ""}, "Type an amount", 422),
         ({"amount": "0.000001"}, "dust", 422),
-        ({"recipient": "Acmee"}, "No entry of the address book is called Acmee, and it is no address.", 422),
+        (
+            {"recipient": "Acmee"},
+            "No entry of the address book is called Acmee, and it is not an address.",
+            422,
+        ),
         ({"recipient": SHOP[:-1] + "q"}, "the checksum is wrong", 422),
         ({"amount": "0,5"}, "Write it with a point, as in 0.5.", 422),
         ({"amount": "9"}, "At most", 422),
@@ -200,7 +204,7 @@ def test_coins_are_chosen_by_hand(desk, browse, here):
         ({"fee": "own"}, "Type a rate in sat/vB", 422),
         ({"fee": "own", "fee_rate": "0"}, "The rate must be", 422),
         ({"fee": "own", "fee_rate": "2,5"}, "with a point and at most three places, as in 2.5", 422),
-        ({"most": "yes"}, "All is sent to one recipient", 422),
+        ({"most": "yes"}, "The most is sent to one recipient", 422),
     ],
 )
 def test_what_is_wrong_is_told_beside_its_field(browse, here, typed, words, status):
@@ -261,7 +265,7 @@ def test_a_bump_shows_both_fees_and_a_child_pays_for_its_parent(desk, browse, he
     assert "2 sat/vB before, 9 sat/vB now" in person.words
     person.confirm(f"{here}/{psbt_id}/bump")
     assert "an earlier version" in person.words
-    assert "Another version is to take its place" in person.open(f"{here}/{psbt_id}").words
+    assert "Another version is to replace it" in person.open(f"{here}/{psbt_id}").words
     desk.world.clock.advance(seconds=1)
     parent = made(desk.propose(100_000, fee_rate="2"))
     finished(desk, parent)

@@ -202,7 +202,7 @@ def test_a_register_form_signs_in_and_tells_no_stranger_whose_an_address_is(desk
     stranger.open("/console/register").send(
         "/console/register", email="admin@example.org", password=other, again=other
     )
-    assert (stranger.url, "A mail to this address says how it goes on." in stranger.words) == (
+    assert (stranger.url, "A mail to this address says what to do." in stranger.words) == (
         "/console/sign-in",
         True,
     )

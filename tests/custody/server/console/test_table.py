@@ -112,7 +112,7 @@ def test_no_page_holds_a_password_and_the_second_factor_takes_a_proof(desk, brow
         assert PASSWORD not in person.html
         assert "to confirm a change on the console" in desk.world.mail.sent[-1].text
         person.send(change, password=PASSWORD, step_code=desk.world.mail.newest_code())
-        assert "What signing in asks for is changed." in person.words
+        assert "Your second factor is changed." in person.words
 
 
 def test_back_keeps_what_was_typed_and_acts_on_nothing(deed, browse):

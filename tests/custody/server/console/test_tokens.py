@@ -55,7 +55,7 @@ def test_a_token_is_made_started_and_called_in_words(desk, tokens, browse, path)
     assert f"{path}/{uid}/call/transfer" not in admin.html, "before it is started nothing else has an effect"
     call = f"{path}/{uid}/call/init"
     admin.open(call).send(call)
-    assert "1,000.00 GOLD tokens come to be" in admin.words
+    assert "1,000.00 GOLD tokens are minted" in admin.words
     made = admin.http.post(
         call,
         data=dict(admin.form(call).fields),

@@ -148,7 +148,7 @@ def test_controls_that_another_changed_meanwhile_are_looked_at_again(desk, admin
     ok(desk.admin.post("/api/v1/update-vault-controls", {**here, **others}))
     admin.send(f"{base}/controls", maker_may_approve="", status=409)
     assert "It was changed while you looked at it." in admin.words
-    now = "It pays the address book alone. Who proposed a payment may approve it."
+    now = "It pays only the address book. Who proposed a payment may approve it."
     assert f"Now: {now}" in admin.words
     admin.send(f"{base}/controls")
     theirs = "It pays any address. Who proposed a payment may not approve it."
@@ -157,9 +157,9 @@ def test_controls_that_another_changed_meanwhile_are_looked_at_again(desk, admin
 
 def test_the_controls_are_changed(desk, admin, base):
     admin.open(f"{base}/controls").send(f"{base}/controls", only_address_book="yes")
-    assert "the address book alone" in admin.facts["From now on"]
+    assert "only the address book" in admin.facts["From now on"]
     admin.confirm(f"{base}/controls")
-    assert "the address book alone" in admin.words
+    assert "only the address book" in admin.words
     controls = ok(
         desk.admin.get("/api/v1/vault-controls", workspace_id=desk.workspace_id, vault_id=desk.vault["id"])
     )
@@ -177,7 +177,7 @@ def test_one_freezes_and_two_unfreeze(desk, browse, base):
     assert "Of its signers these may: alice@example.org (you); " in alice.open(f"{base}/freeze").words
     assert "They are: admin@example.org; alice@example.org; " in browse("admin").open(f"{base}/freeze").words
     alice.send(f"{base}/unfreeze")
-    assert "the first one" in alice.words
+    assert "the first of two" in alice.words
     alice.confirm(f"{base}/unfreeze")
     assert "another member has to agree" in alice.words
     actions = [
@@ -186,7 +186,7 @@ def test_one_freezes_and_two_unfreeze(desk, browse, base):
     assert alice.facts["Reason"] == "A phone is gone"
     assert actions[1:] == [f"{base}/freeze"], "no second word of the same member, and a way to take it back"
     bob = browse("bob").open(f"{base}/freeze").send(f"{base}/unfreeze")
-    assert "the second one" in bob.words
+    assert "the second: it unfreezes" in bob.words
     bob.confirm(f"{base}/unfreeze")
     assert not desk.wallets()[0]["is_frozen"]
 
@@ -203,7 +203,7 @@ def test_movements_are_found_and_downloaded_without_a_formula(desk, admin, base)
     admin.open(f"{base}/movements?kind=deposit")
     assert "=1+1 rent" not in admin.words
     assert "Nothing was found." in admin.open(f"{base}/movements?least=9").words
-    assert "This is no day" in admin.open(f"{base}/movements?since=yesterday", 422).words
+    assert "This is not a day" in admin.open(f"{base}/movements?since=yesterday", 422).words
     lines = admin.http.get(f"{base}/movements.csv?label=rent").text.split("\r\n")
     assert lines[0].startswith("time (UTC),status,kind,amount (sats)")
     assert ",'=1+1 rent," in lines[1]
