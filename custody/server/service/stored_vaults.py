@@ -1,6 +1,4 @@
-"""A stored vault: found in its workspace, as the policy that derives its scripts, which of them the chain is
-watched for, and what it holds.
-"""
+"""Stored vaults: one of a workspace, its policy, which of its scripts are watched, and balances."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -27,8 +25,7 @@ from multisig import Vault as Policy
 
 # Parsing a descriptor checks every key; a policy keeps its branch nodes, so that the next address is cheap.
 CACHED_POLICIES = 1_024
-# The vault's ``address`` on record. Deposits go there; change never does, but for that of a token's
-# transactions.
+# The vault's ``address`` on record. Deposits go there; of change, only that of a token's transactions.
 ADDRESS_INDEX = 0
 # BIP-44, "Address gap limit": what any wallet that restores from the descriptor looks for too.
 GAP = 20
@@ -64,18 +61,18 @@ def address_script(vault: Vault) -> bytes:
 
 
 def index_after(index: int) -> int:
-    """Of the next address on the same branch. The last one is given out again."""
+    """The index of the next address on the same branch. The last one is given out again."""
     return min(index + 1, MAX_INDEX)
 
 
 def watch_vault(db: Session, vault: Vault) -> None:
-    """Adds what is missing up to the gap beyond the next unused index of both branches."""
+    """Adds the missing scripts up to the gap beyond the next unused index of both branches."""
     watch_branch(db, vault, RECEIVE, vault.next_receive_index)
     watch_branch(db, vault, CHANGE, vault.next_change_index)
 
 
 def watch_far(db: Session, vault: Vault, count: int) -> None:
-    """Adds what is missing of the first ``count`` addresses of both branches."""
+    """Adds the missing scripts of the first ``count`` addresses of both branches."""
     for branch in (RECEIVE, CHANGE):
         watch_branch(db, vault, branch, count - GAP)
 
@@ -142,8 +139,8 @@ class Balance:
 
 
 def balances_of(db: Session, vault_ids: Collection[str]) -> dict[str, Balance]:
-    """By vault id. No sum is of all coins: the last movement tells what is confirmed, and those on their way
-    and those that are held have indexes of their own.
+    """By vault id. No query sums all coins: the last movement has the confirmed balance; unconfirmed coins
+    and held ones have indexes of their own.
     """
     parts = (_balances(db, {"ids": some}) for some in chunks(vault_ids))
     return {vault_id: balance for part in parts for vault_id, balance in part.items()}
@@ -163,22 +160,22 @@ def _balances(db: Session, ids: Mapping[str, list[str]]) -> dict[str, Balance]:
 
 
 def sats_of(db: Session, vault_ids: Select[str]) -> dict[str, int]:
-    """What each vault of the query has, confirmed or not: where it does not matter what a proposal holds."""
+    """What each vault of the query has, confirmed or not, held by a proposal or not."""
     last, moves = _LAST_OF_VAULT.scalar_subquery(), _MOVES_OF_VAULT.scalar_subquery()
     query = select(Vault.id, last, moves).where(Vault.id.in_(vault_ids))
     return {vault_id: int(balance or 0) + int(more or 0) for vault_id, balance, more in db.execute(query)}
 
 
 def note_held(db: Session, chain: str, txids: Iterable[str]) -> None:
-    """What the locks on coins of these transactions hold of a vault: after one was made, or its coin has
-    changed.
+    """Updates what the locks on coins of these transactions hold of a vault: after a lock was made, or its
+    coin has changed.
     """
     for some in chunks(set(txids)):
         db.execute(_NOTE_HELD, {"of_chain": chain, "txids": some})
 
 
 def balance_outside_vaults(db: Session, chain: str, scripts: Collection[bytes]) -> Balance:
-    """Of the coins at these scripts that are no vault's."""
+    """The balance of the coins at these scripts that belong to no vault."""
     query = (
         select(*_SUMS)
         .select_from(ChainCoin)

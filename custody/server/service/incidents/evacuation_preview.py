@@ -1,4 +1,4 @@
-"""A plan as it is shown: the amounts that would move now, and the open proposals. All of it only reads."""
+"""A plan as it is shown: the amounts that would move now, and the open proposals. Nothing here writes."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -14,9 +14,7 @@ from custody.schemas.common import MAX_INT64
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.users import PermissionName
 from custody.server.domain.credentials import WorkspaceAccess
-from custody.server.domain.evacuation import (
-    ReplacementSigner,
-)
+from custody.server.domain.evacuation import ReplacementSigner
 from custody.server.domain.limits import in_btc
 from custody.server.service.backends import Quote
 from custody.server.service.incidents.evacuation_plan import Decided, Planned, people_of
@@ -39,7 +37,7 @@ from custody.server.store.models import (
 from custody.text import count
 from multisig import CHANGE, FeeRate, Sats, TxOut
 
-# Of a vault's open proposals, the oldest: how many a plan reads, and how many ids it returns.
+# A vault's oldest open proposals: how many a plan reads, and how many ids it returns.
 MOST_READ, MOST_NAMED = 1_000, 100
 
 

@@ -35,7 +35,7 @@ class Passwords:
     def __init__(self, hasher: PasswordHasher) -> None:
         self._hasher = hasher
         self._slots = threading.BoundedSemaphore(MAX_PARALLEL_HASHES)
-        self._no_account = _of_nobody(hasher)
+        self._no_account = _dummy_hash(hasher)
 
     def hash(self, password: str) -> str:
         with self._slots:
@@ -55,9 +55,9 @@ class Passwords:
         return self._hasher.check_needs_rehash(stored)
 
 
-def _of_nobody(hasher: PasswordHasher) -> str:
+def _dummy_hash(hasher: PasswordHasher) -> str:
     """What an unknown account's password is compared with: the same work, and never a match (P39). Written
-    and not hashed: that would take a fifth of a second of each command that opens the platform.
+    and not computed, which would add a fifth of a second to each command that opens the platform.
     """
     sizes = hasher.salt_len, hasher.hash_len
     salt, digest = (b64encode(bytes(size)).decode().rstrip("=") for size in sizes)
@@ -103,7 +103,7 @@ class Accounts:
                 )
             if not (is_signing_in and outcome is Template.WELCOME):
                 queue_mail(db, outcome, request.email, {}, now=self._clock())
-            # Recorded whatever comes of it: a commit that writes takes longer than one that does not.
+            # Recorded for each outcome: a commit that writes takes longer than one that does not.
             record_about(self._audit, db, user, _RECORDED[outcome], trace_id)
 
     def _outcome(self, db: Session, user: User | None, email: str) -> Template:

@@ -1,6 +1,4 @@
-"""Changing the platform's own secrets, in an order that stays readable if the process is killed at any
-point.
-"""
+"""Rotating the platform's own secrets: stored values stay readable if the process is killed at any point."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,7 +12,7 @@ from custody.server.service.secrets import ClientSecrets, Purpose, Secrets, Totp
 from custody.server.service.system import OPERATOR
 from custody.server.store import Store
 
-# What these encrypted is stored: a rotation re-encrypts it.
+# What these encrypt is stored: a rotation re-encrypts it.
 ENCRYPTING: Final = frozenset({Purpose.TOTP, Purpose.WEBHOOK, Purpose.IDENTITY_PROVIDER})
 
 

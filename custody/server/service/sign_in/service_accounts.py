@@ -1,7 +1,7 @@
-"""Who a program's secret speaks for, and what it may do at this moment.
+"""Authenticating a program by its secret, and what it may do now.
 
-A wrong secret counts against where it comes from and nothing else: an attacker who guesses keeps no program
-out, and a right one is let in from wherever it may be used.
+A wrong secret counts only against the address that it comes from: an attacker who guesses locks no program
+out.
 """
 
 from dataclasses import replace
@@ -26,7 +26,7 @@ from custody.server.store.models import ServiceAccount, User
 # From one source. Guessing 256 bits is hopeless: this only bounds what a broken program costs.
 WRONG_SECRETS: Final = 60
 WRONG_SECRETS_WINDOW: Final = timedelta(minutes=1)
-# What is recorded of a right secret from a wrong network: enough for its owner to see it.
+# How often a right secret from a wrong network is recorded: enough for its owner to see it.
 STRANGE_USES: Final = 10
 STRANGE_USES_WINDOW: Final = timedelta(hours=1)
 # "Last used" is as old as this at most, so that reading calls seldom write.
@@ -45,14 +45,14 @@ class ServiceSignIn:
         """The program behind a secret. ``source``: the address that the call comes from.
 
         Raises Unauthenticated, RateLimited (too many wrong ones from there), TokenExpired (the account's
-        end), PermissionDenied (from elsewhere than it may be used).
+        end), PermissionDenied (not from one of its networks).
         """
         address, now = plain_address(source), self._clock()
         with self._store.read() as db:
             account, used = self._find(db, secret)
             if account is None or used is None:
                 self._wrong.take(caller_at(address))
-                raise Unauthenticated("No service account has this secret, or it is not good any more.")
+                raise Unauthenticated("No service account has this secret, or it is no longer valid.")
             caller = self._caller(db, account, used, address, trace_id)
         if not is_inside(address, account.networks):
             self._record_strange(caller, account, address)
@@ -99,7 +99,7 @@ class ServiceSignIn:
 
 
 def narrowed(db: Session, service: ServiceCaller, access: WorkspaceAccess, now: datetime) -> WorkspaceAccess:
-    """Of what the maker's role carries now, what the program was given.
+    """The program's rights, as far as its maker's role has them now.
 
     As of this transaction, which may have waited. Raises Unauthenticated where the account was revoked or its
     secret replaced after the request was let in, TokenExpired where it ended, PermissionDenied where it may
@@ -108,7 +108,7 @@ def narrowed(db: Session, service: ServiceCaller, access: WorkspaceAccess, now: 
     query = select(ServiceAccount).where(ServiceAccount.id == service.account_id)
     account = db.scalars(query.execution_options(populate_existing=True)).one()
     if service.secret_hash not in _live_hashes(account, now):
-        raise Unauthenticated("The service account's secret is not good any more.")
+        raise Unauthenticated("The service account's secret is no longer valid.")
     _require_good(account, service.address, now)
     rights = frozenset(map(PermissionName, account.rights)) - NEVER_GIVEN
     return replace(access, permissions=access.permissions & rights)
@@ -124,4 +124,4 @@ def _require_good(account: ServiceAccount, address: str, now: datetime) -> None:
     if not is_inside(address, account.networks):
         raise PermissionDenied(f"This service account may not be used from {address}.")
     if account.expires_at <= now:
-        raise TokenExpired("The service account has come to its end: its maker sets another one.")
+        raise TokenExpired("The service account has expired: its maker sets another end.")

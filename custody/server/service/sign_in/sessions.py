@@ -28,10 +28,10 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.store import Store
 from custody.server.store.models import AccessToken, RefreshToken, SignInSession, User
 
-_ENDED = "The session has ended or never was."
+_ENDED = "The session has ended or never existed."
 CONSOLE_ALONE: Final = (
-    "An identity provider opened this session, and it is for the console alone: for the API, sign in with "
-    "your own password, or use a service account."
+    "An identity provider opened this session, for the console only: for the API, sign in with your own "
+    "password, or use a service account."
 )
 
 
@@ -104,7 +104,7 @@ class Sessions:
         *,
         at_console: bool = False,
     ) -> Tokens:
-        """The next tokens of the family. Raises Unauthenticated, also where it was left alone for longer than
+        """The next tokens of the family. Raises Unauthenticated, also where it was unused for longer than
         ``idle``, or where an identity provider opened it and it is not ``at_console``; the use of a copied
         token ends the family first (P40).
         """
@@ -139,7 +139,7 @@ class Sessions:
         return [_record(each, current=each.id == caller.session_id) for each in sessions]
 
     def end_one(self, db: Session, caller: Caller, name: str) -> int:
-        """Ends one of the caller's own; its tokens are dead at once. Raises NotFound."""
+        """Ends one of the caller's own; its tokens stop working at once. Raises NotFound."""
         live = self._live(db, caller.user_id)
         session = next((each for each in live if session_id(each.sid) == name), None)
         if session is None:
@@ -149,7 +149,7 @@ class Sessions:
         return 1
 
     def end_others(self, db: Session, caller: Caller) -> int:
-        """Ends all of the caller's own but this one. How many those were."""
+        """Ends all of the caller's own but this one. Returns how many ended."""
         now = self._clock()
         ended = end_sessions(db, caller.user_id, now, "ended by its owner", keep=caller.session_id)
         self._audit.record(db, caller, Category.SIGN_IN, "OTHER_SESSIONS_ENDED", f"{ended} sessions")
@@ -210,10 +210,10 @@ class Sessions:
 
 def require_session(db: Session, caller: Caller) -> None:
     """Raises Unauthenticated where the caller's session was ended after the request was let in. A program has
-    none: it is looked at where it enters its workspace (`People.enter`).
+    none: `People.enter` checks its account.
     """
     if caller.service is None and db.scalar(_LIVE, {"session_id": caller.session_id}) is None:
-        raise Unauthenticated("The session was ended meanwhile.")
+        raise Unauthenticated("The session has ended meanwhile.")
 
 
 _LIVE = select(SignInSession.id).where(
@@ -229,7 +229,7 @@ def end_sessions(db: Session, user_id: int, now: datetime, reason: str, *, keep:
 
 
 def end_bound_sessions(db: Session, organisation_id: int, now: datetime, user_id: int | None = None) -> int:
-    """Ends those that the organisation's identity provider opened: of one member, or of all of them."""
+    """Ends the sessions that the organisation's identity provider opened: of one member, or of all."""
     whose = () if user_id is None else (SignInSession.user_id == user_id,)
     return _end(db, now, "identity provider", SignInSession.bound_to == organisation_id, *whose)
 

@@ -57,7 +57,7 @@ class ClientInfo:
 class CodeAwaited:
     """The password was right, and a code must follow with ``token_2fa``. ``method``: email or totp.
 
-    ``passkey``: what a browser may sign in the place of a code, as JSON; empty without a passkey.
+    ``passkey``: what a browser may sign instead of a code, as JSON; empty without a passkey.
     """
 
     token_2fa: str = field(repr=False)
@@ -94,11 +94,11 @@ class Challenges:
     ) -> CodeAwaited:
         """Adds a challenge in the caller's transaction; call ``deliver`` after it. Raises RateLimited.
 
-        ``session_id``: the session that is to prove the second factor once more, where no sign-in is meant.
+        ``session_id``: the session that proves its second factor once more; None for a sign-in.
         """
         self._check_budget(db, user.id, session_id)
         token, now = new_token(self._random), self._clock()
-        # Of an account without a second factor that is being guessed at, a mailed one.
+        # An account without a second factor that is being guessed at gets a mailed code.
         method = "totp" if credential.second_factor == "totp" else "email"
         code = new_otp(self._random) if method == "email" else None
         challenge = OtpChallenge(
@@ -134,20 +134,20 @@ class Challenges:
             raise
 
     def find(self, db: Session, token_2fa: str, session_id: int | None = None) -> OtpChallenge | None:
-        """The open challenge of a token: of a sign-in, or of that session. Neither does for the other.
+        """The open challenge of a token: only of a sign-in, or only of that session.
 
         Raises RateLimited where its account has no tries left (P38).
         """
         challenge = _stored(db, token_2fa, session_id)
         if challenge is None or self._why_over(challenge):
             return None
-        # Challenges that a thief collected before the first try bring no tries of their own.
+        # Challenges that a thief collected before the first try give no further tries.
         if self._recent(db, challenge.user_id, session_id)[1] >= OTP_TRIES_PER_WINDOW:
             raise _too_many()
         return challenge
 
     def refusal(self, db: Session, token_2fa: str) -> OtpInvalid:
-        """Why a code did not do. An unknown token reads like a wrong code."""
+        """Why a code was refused. An unknown token reads like a wrong code."""
         challenge = _stored(db, token_2fa, None)
         if challenge is not None and (why := self._why_over(challenge)):
             return SignInOver(f"This sign-in is over: {why}.")
@@ -194,8 +194,8 @@ class Challenges:
 
     def _recent(self, db: Session, user_id: int, session_id: int | None) -> tuple[int, int]:
         """How many challenges an account had in the window, and how many tries were made on them. Those of
-        the sessions that one organisation's identity provider opened count apart: who holds the provider
-        keeps no owner from signing in (P77).
+        the sessions that one organisation's identity provider opened count apart: a hostile provider keeps no
+        owner from signing in (P77).
         """
         bound_to = None if session_id is None else db.get_one(SignInSession, session_id).bound_to
         query = (
@@ -261,8 +261,8 @@ class SignIn:
         return result
 
     def another_code(self, token_2fa: str) -> CodeAwaited:
-        """A code more for a sign-in whose password was right; the one before stays good for its time. Raises
-        SignInOver where no such sign-in waits, RateLimited, MailUnavailable, MailRefused.
+        """Another code for a sign-in whose password was right; the one before stays valid for its time.
+        Raises SignInOver where no such sign-in waits, RateLimited, MailUnavailable, MailRefused.
         """
         with self._store.write() as db:
             waiting = self._challenges.find(db, token_2fa)
@@ -275,9 +275,9 @@ class SignIn:
         return result
 
     def validate_code(self, token_2fa: str, given: str | Assertion, trace_id: str) -> SignedIn:
-        """``given``: a code, or a passkey's answer. Raises OtpInvalid, with one text for one that is wrong or
-        of another sign-in and for an unknown token; SignInOver by the try that ends the sign-in and after it;
-        RateLimited. Each try counts (P38).
+        """``given``: a code, or a passkey's answer. Raises OtpInvalid, with one text for a wrong code, one of
+        another sign-in and an unknown token; SignInOver from the try on that ends the sign-in; RateLimited.
+        Each try counts (P38).
         """
         with self._store.write() as db:
             challenge = self._challenges.find(db, token_2fa)

@@ -108,7 +108,7 @@ _MOVING = frozenset({Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSH
 
 
 def require_vault_address(db: Session, vault: Vault, planned: PlannedCall) -> None:
-    """A vault is its ``address`` to every token: it calls from there alone, and tokens at its other scripts
+    """A vault is its ``address`` to every token: it calls only from there, and tokens at its other scripts
     could not be moved again.
 
     Raises Invalid where a call would bring them to such a script of one of the workspace's vaults.
@@ -128,8 +128,8 @@ def require_vault_address(db: Session, vault: Vault, planned: PlannedCall) -> No
     if owner is None or planned.address == address_script(owner):
         return
     sentence = (
-        f"Tokens at this address of vault {owner.name} could not be moved again: a vault calls from its own "
-        f"address alone. Use {owner.address}."
+        f"Tokens at this address of vault {owner.name} could not be moved again: a vault calls only from its "
+        f"own address. Use {owner.address}."
     )
     raise Invalid.at(planned.address_at, sentence, "out-of-reach")
 

@@ -1,4 +1,4 @@
-"""From a block of a chain to what the tokens' machine reads of it."""
+"""What the tokens' machine reads of a block."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
@@ -20,9 +20,7 @@ OP_BITS, DEPLOY_OP = 0x0F, 0
 
 
 def token_block(block: DataBlock) -> TokenBlock:
-    """Its transactions with a token's data, in the block's order: "What calls do" in
-    docs/understand/tokens.md.
-    """
+    """Its transactions with a token's data, in order (docs/understand/tokens.md, "What calls do")."""
     found = tuple(_transaction(carrier) for carrier in block.transactions)
     return TokenBlock(block.ref.height, bytes.fromhex(block.ref.hash)[::-1], found)
 
@@ -44,7 +42,7 @@ def without(block: DataBlock, txids: Collection[str]) -> DataBlock:
 
 
 def _deploys(data: bytes | None) -> bool:
-    """Almost all are calls. One byte tells them: decoding each twice would cost the index a tenth of its
+    """Almost all are calls, which one byte tells: decoding each twice would cost the index a tenth of its
     speed.
     """
     if data is None or len(data) == len(MAGIC) or data[len(MAGIC)] & OP_BITS != DEPLOY_OP:

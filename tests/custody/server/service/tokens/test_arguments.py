@@ -17,8 +17,8 @@ def out_of_reach(answer, vault) -> None:
     (found,) = problem["errors"]
     assert (found["pointer"], found["code"]) == ("/args/0/value", "out-of-reach")
     assert found["detail"] == (
-        f"Tokens at this address of vault {vault['name']} could not be moved again: a vault calls from its "
-        f"own address alone. Use {vault['address']}."
+        f"Tokens at this address of vault {vault['name']} could not be moved again: a vault calls only from "
+        f"its own address. Use {vault['address']}."
     )
     assert problem["detail"].startswith(found["detail"])
 
