@@ -27,14 +27,15 @@ from custody.schemas.common import (
     TextId,
     Timestamp,
     TransactionHex,
+    is_absent,
 )
+from custody.schemas.proposals import ADDRESS_CHARACTERS
 from custody.schemas.queries import QueryId
 
 # A thousand addresses is what a bytecode lists; more are added by calls.
 MAX_FIRST_WHITELIST = 1_000
 MAX_RECORDED_RECIPIENTS = 100
-# BIP-173: an address is at most 90 characters.
-MAX_ADDRESS_CHARACTERS = 90
+
 MAX_CALLS = 500
 MAX_CONTRACTS = 500
 
@@ -64,7 +65,7 @@ RawUnits = Annotated[
 # The canonical JSON of a deployment is at most 80,000 bytes (docs/understand/tokens.md).
 BytecodeText = Annotated[str, StringConstraints(max_length=80_000)]
 AddressText = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_ADDRESS_CHARACTERS)
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=ADDRESS_CHARACTERS)
 ]
 
 
@@ -125,7 +126,7 @@ class TextArg(Request):
     """A text, such as an address."""
 
     type: Literal["str"]
-    value: Annotated[StrictStr, StringConstraints(max_length=MAX_ADDRESS_CHARACTERS)]
+    value: Annotated[StrictStr, StringConstraints(max_length=ADDRESS_CHARACTERS)]
 
 
 class NumberArg(Request):
@@ -249,10 +250,6 @@ class TokenState(Shape):
     owner_address: Label | None
 
 
-def _is_absent(value: object) -> bool:
-    return value is None
-
-
 class Contract(Shape):
     """The specification's token record. What the deployment gives is null until it was broadcast.
 
@@ -283,7 +280,7 @@ class Contract(Shape):
     name: Label = ""
     bytecode: BytecodeText | None = None
     deployment_hex: TransactionHex | None = None
-    state: TokenState | None = Field(default=None, exclude_if=_is_absent)
+    state: TokenState | None = Field(default=None, exclude_if=is_absent)
 
 
 class TokenBalance(Shape):

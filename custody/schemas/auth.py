@@ -31,8 +31,7 @@ OneTimeCode = Annotated[
     str, StringConstraints(strip_whitespace=True, pattern=f"^({_SIX_DIGITS}|{_RECOVERY_CODE})$")
 ]
 OpaqueToken = Annotated[str, StringConstraints(min_length=16, max_length=200, pattern=r"^[A-Za-z0-9_-]+$")]
-# In an answer: absent while a second factor is outstanding, and else what a header and the next request can
-# carry.
+# In an answer: empty while a second factor is outstanding; else what a header and the next request can carry.
 TokenOrNone = Annotated[str, StringConstraints(max_length=200, pattern=r"^([A-Za-z0-9_-]{16,200})?$")]
 BearerOrNone = Annotated[str, StringConstraints(max_length=4_000, pattern=r"^[\x21-\x7e]*$")]
 SecondFactor = Literal["none", "email", "totp"]
@@ -60,7 +59,7 @@ class LoginRequest(Request):
 
 
 def _or_nobody(value: object) -> object:
-    """Another platform may write null while nobody is signed in."""
+    """Another platform may write null while no one is signed in."""
     return User.nobody() if value is None else value
 
 

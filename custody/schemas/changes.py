@@ -24,13 +24,13 @@ from custody.schemas.evacuations import MAX_EVACUATED, EvacuationPlan, PlanCount
 from custody.schemas.queries import QueryId
 
 MAX_COOLING_OFF_HOURS = 14 * 24
-# What a call takes or answers, whichever it is: no text, list or mapping of those calls is longer.
+# What any call takes or answers: no text, list or mapping of those calls is longer.
 Json = TypeAliasType(
     "Json",
     "bool | Int64 | Prose | Annotated[list[Json], Field(max_length=1_000)]"
     " | Annotated[dict[Label, Json], Field(max_length=100)] | None",
 )
-# A request of the calls that are asked for: none has as many fields.
+# The body of a call that is asked for: none has as many fields.
 Body = Annotated[dict[Label, Json], Field(max_length=30)]
 
 

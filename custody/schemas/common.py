@@ -80,7 +80,7 @@ TransactionHex = Annotated[str, StringConstraints(max_length=2 * 400_000)]
 # ends the reading: an error for each of a hundred thousand would take more memory than the list.
 Few = Annotated[list[T], Field(max_length=1_000, fail_fast=True)]
 Many = Annotated[list[T], Field(max_length=100_000, fail_fast=True)]
-# For the adapter of a list: it is built when the first one is read, which many a program never does.
+# For the adapter of a list: built when the first list is read, which many programs never do.
 LATER = ConfigDict(defer_build=True)
 
 
@@ -90,7 +90,7 @@ def _as_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise ValueError("this time is beyond the first or the last year there is") from None
+        raise ValueError("this time is not within the years 1 to 9999") from None
 
 
 def format_time(moment: datetime) -> str:
@@ -117,7 +117,7 @@ def _whole(value: object) -> object:
     return int(value) if is_exact else value  # type: ignore[call-overload]  # a float, by the line above
 
 
-# A program that stays, or starts for one question, needs few of them: each is built at its first use.
+# A daemon, or a command that asks one question, needs few of them: each is built at its first use.
 class Shape(BaseModel):
     """An answer: frozen, tolerant of fields that a newer platform adds."""
 
@@ -203,6 +203,11 @@ class NullInt64(Shape):
     @property
     def value(self) -> int | None:
         return self.int64 if self.valid else None
+
+
+def is_absent(value: object) -> bool:
+    """For ``exclude_if``: the answer leaves the field out."""
+    return value is None
 
 
 class Done(Shape):

@@ -62,9 +62,7 @@ class ErrorCode(StrEnum):
 
 
 def _cut(value: object) -> object:
-    """A refusal must be read however long its sentence is, or a field's name in it: what comes first is what
-    matters.
-    """
+    """However long a refusal's sentence, or a field's name in it, is: its beginning is read."""
     return value[:MAX_TOLD] if isinstance(value, str) else value
 
 

@@ -85,7 +85,7 @@ class EvacuationSigner(Shape):
     instead_of_name: Label | None = None
 
     def in_words(self) -> str:
-        """The fingerprint first, and names quoted: members choose their names, also such as imitate several signers."""  # noqa: E501
+        """The fingerprint first, and the name quoted: it may imitate several signers."""
         instead = "" if self.instead_of_user_id is None else f", instead of {self.instead_of_name!r}"
         return f"{self.fingerprint} {self.name!r}{instead}"
 

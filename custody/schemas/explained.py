@@ -34,7 +34,7 @@ _WORDS: Mapping[ErrorCode, tuple[str, str, str]] = {
         CALLER,
     ),
     ErrorCode.TOKEN_EXPIRED: (
-        "The access token has reached its end. The session may go on.",
+        "The access token has expired. The session may go on.",
         "Get a new one with `POST /auth/refresh`. The project's own programs do it by themselves.",
         AUTHOR,
     ),
@@ -65,16 +65,16 @@ _WORDS: Mapping[ErrorCode, tuple[str, str, str]] = {
     ),
     ErrorCode.ROLE_LIMIT_EXCEEDED: (
         "The payment is above what its maker's role leaves for all their payments of the week or month.",
-        "Send less, wait until the sum begins anew (`figures.next_reset`), or raise the role's limit.",
+        "Send less, wait until the sum restarts (`figures.next_reset`), or raise the role's limit.",
         ADMINISTRATOR,
     ),
     ErrorCode.VAULT_LIMIT_EXCEEDED: (
         "The payment is above the vault's limit: of each payment, or of all of a week or month together.",
-        "Send less, or raise the limit. A sum begins anew at `figures.next_reset`.",
+        "Send less, or raise the limit. A sum restarts at `figures.next_reset`.",
         ADMINISTRATOR,
     ),
     ErrorCode.NOT_IN_ADDRESS_BOOK: (
-        "The policy allows payments to addresses of the address book alone, and a recipient is not in it.",
+        "The policy allows payments only to addresses of the address book, and a recipient is not in it.",
         "Enter the address in the address book, then propose again.",
         "a member with PAYMENT_INIT or MANAGE_WORKSPACE",
     ),
@@ -89,7 +89,7 @@ _WORDS: Mapping[ErrorCode, tuple[str, str, str]] = {
         AUTHOR,
     ),
     ErrorCode.STATE_CONFLICT: (
-        "The request does not fit the present state. Somebody may have been faster.",
+        "The request does not fit the present state. Another caller may have been faster.",
         "Read the current state, then decide again.",
         CALLER,
     ),
@@ -130,13 +130,13 @@ _WORDS: Mapping[ErrorCode, tuple[str, str, str]] = {
     ),
     ErrorCode.CALL_NOT_STALLED: (
         "The call of the token is on its way or has ended. Only a stalled one is sent again.",
-        "Read the call's status. A call that ended is made anew.",
+        "Read the call's status. Make a new call for one that ended.",
         CALLER,
     ),
     ErrorCode.ALREADY_PAUSED: ("The token is paused already.", "Nothing has to be done.", CALLER),
     ErrorCode.NOT_PAUSED: ("The token is not paused.", "Nothing has to be done.", CALLER),
     ErrorCode.LAST_ADMIN: (
-        "The change would leave too few members with permissions that somebody must hold.",
+        "The change would leave too few members with permissions that a member must hold.",
         "Give the role to another member first.",
         ADMINISTRATOR,
     ),
@@ -201,7 +201,7 @@ _WORDS: Mapping[ErrorCode, tuple[str, str, str]] = {
         CALLER,
     ),
     ErrorCode.INTERNAL: (
-        "The platform met a fault of its own.",
+        "The platform failed by a fault of its own.",
         "Give the operator the `trace_id` of the answer: the log has the reason beside it.",
         OPERATOR,
     ),
@@ -212,7 +212,7 @@ _WORDS: Mapping[ErrorCode, tuple[str, str, str]] = {
     ),
     ErrorCode.POLICY_UNAVAILABLE: (
         "The platform cannot read its spending policies, so it moves nothing.",
-        "Mend what the log says, and try again.",
+        "Repair what the log names, and try again.",
         OPERATOR,
     ),
 }

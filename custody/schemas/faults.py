@@ -34,7 +34,7 @@ _WORDS = MappingProxyType(
         "list_type": "must be a list",
         "literal_error": "must be {expected}",
         "missing": "is missing",
-        "path_not_file": "names no file that is there",
+        "path_not_file": "names no existing file",
         "path_type": "must be a path in quotes",
         "string_sub_type": "must be text",
         "string_too_long": "is too long: at most {max_length} characters",
@@ -59,7 +59,7 @@ _NO_OTHERS: Mapping[str, str] = MappingProxyType({})
 
 @cache
 def _patterns() -> Mapping[str, str]:
-    """What a text of each pattern is. Loaded after a mistake alone: most programs need few of the shapes."""
+    """What a text of each pattern is. Loaded only after a mistake: most programs need few of the shapes."""
     from custody.schemas.auth import OneTimeCode, SixDigits
     from custody.schemas.common import DecimalText, EmailAddress, Line, Name, TextId
     from custody.schemas.keys import FingerprintText, PathText

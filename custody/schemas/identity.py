@@ -8,7 +8,7 @@ from pydantic import Field, SecretStr, StrictBool, StringConstraints
 
 from custody.schemas.common import Int64, IntId, Label, Request, Shape, Timestamp
 
-# The platform's rules for addresses do the rest.
+# The platform's rules for addresses apply as well.
 Issuer = Annotated[
     str,
     StringConstraints(min_length=1, max_length=300, pattern=r"^[\x21-\x7e]+$"),

@@ -6,7 +6,6 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, StrictBool, StringConstraints, model_validator
 
 from custody.schemas.common import (
-    MAX_INT64,
     MAX_PSBT_BASE64,
     Count,
     Few,
@@ -19,6 +18,7 @@ from custody.schemas.common import (
     TextId,
 )
 from custody.schemas.proposals import OutpointText
+from custody.schemas.queries import QueryId
 
 FORMAT: Final = "bip322-proof-v1"
 MAX_SIGNATURES: Final = 100
@@ -101,5 +101,5 @@ class CreateProofRequest(Request):
 class ProofQuery(Request):
     """``GET /api/v1/proof``."""
 
-    workspace_id: Annotated[int, Field(ge=1, le=MAX_INT64)]
+    workspace_id: QueryId
     psbt_id: TextId

@@ -42,9 +42,7 @@ class PurchaseStatus(StrEnum):
 
 
 def _exact(value: Decimal) -> Decimal:
-    """Not so large, and not so fine, that a number in JSON would be another. The exponent is bounded before
-    any use.
-    """
+    """Exact as a number in JSON: neither too large nor too fine. The exponent is bounded before any use."""
     if not value.is_finite() or value < 0 or not -MAX_PLACES <= value.adjusted() < MAX_DIGITS:
         raise ValueError("an amount is a plain decimal of at most fifteen digits")
     plain = value.normalize()
@@ -74,7 +72,7 @@ ShortText = Annotated[str, StringConstraints(max_length=200, pattern=_LINE)]
 
 
 def _or(default: object) -> BeforeValidator:
-    """A null where the provider does not know yet."""
+    """The provider writes null for what it does not know yet."""
     return BeforeValidator(lambda value: default if value is None else value)
 
 

@@ -1,6 +1,4 @@
-"""What reading calls take in their query string. Text becomes numbers here: a query has no other way to say
-them.
-"""
+"""The query strings of reading calls. Here a number comes as text: a query has no other form."""
 
 import re
 from datetime import date
@@ -21,9 +19,7 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def _day(value: object) -> object:
-    """One form only: a reader of dates takes a number of seconds too, and would search another year in
-    silence.
-    """
+    """One form only: pydantic also reads a number of seconds as a date, and would search another year."""
     if isinstance(value, str) and not _DAY.fullmatch(value):
         raise ValueError("a day is written YYYY-MM-DD, and counts in UTC")
     return value

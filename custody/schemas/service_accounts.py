@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, StrictInt, StringConstraints
 from custody.schemas.common import Few, Int64, IntId, Label, Name, Request, Shape, Timestamp
 from custody.schemas.users import PermissionName
 
-# Found in a log or a repository, it shows what it is; secret scanners know such by their beginning.
+# In a log or a repository it shows what it is; secret scanners search for such prefixes.
 SECRET_PREFIX: Final = "custody_sa_"  # noqa: S105 - the beginning of each
 MAX_NETWORKS: Final = 20
 MAX_OVERLAP_HOURS: Final = 7 * 24

@@ -23,6 +23,7 @@ from custody.schemas.common import (
     Prose,
     Request,
     Shape,
+    is_absent,
 )
 from custody.schemas.limits import CycleFields
 
@@ -194,10 +195,6 @@ class Member(Shape):
     last_login: NullTime = Field(default=NullTime.model_construct(valid=False), alias="LastLogin")
 
 
-def _is_absent(value: object) -> bool:
-    return value is None
-
-
 class RoleDetails(Role):
     """A row of ``GET /api/v1/get-roles-and-perms-detailed``. ``TransactionLimit`` is in BTC, for each member and cycle.
 
@@ -205,10 +202,10 @@ class RoleDetails(Role):
     """  # noqa: E501
 
     workspace_id: Int64 = Field(alias="WorkspaceId")
-    transaction_limit: Label | None = Field(default=None, alias="TransactionLimit", exclude_if=_is_absent)
-    cycle_period: CyclePeriod | None = Field(default=None, alias="CyclePeriod", exclude_if=_is_absent)
-    cycle_day: Count | None = Field(default=None, alias="CycleDay", exclude_if=_is_absent)
-    limit_error: Prose | None = Field(default=None, exclude_if=_is_absent)
+    transaction_limit: Label | None = Field(default=None, alias="TransactionLimit", exclude_if=is_absent)
+    cycle_period: CyclePeriod | None = Field(default=None, alias="CyclePeriod", exclude_if=is_absent)
+    cycle_day: Count | None = Field(default=None, alias="CycleDay", exclude_if=is_absent)
+    limit_error: Prose | None = Field(default=None, exclude_if=is_absent)
     members: Count = Field(alias="Members")
 
 

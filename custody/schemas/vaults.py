@@ -20,6 +20,7 @@ from custody.schemas.common import (
     Text,
     TextId,
     Timestamp,
+    is_absent,
 )
 from custody.schemas.limits import AssetLimits, CycleFields, VaultLimits
 from custody.schemas.queries import QueryId
@@ -61,10 +62,6 @@ class CreateWalletRequest(CycleFields):
 ChainName = Literal["mainnet", "testnet4", "signet", "regtest"]
 
 
-def _is_absent(value: object) -> bool:
-    return value is None
-
-
 class VaultsQuery(Request):
     """``GET /api/v1/list-wallets`` and ``vault-names``, the oldest first: all of them, or a page of ``limit``; ``after`` is the last
     id seen. ``vault_id`` for one, ``name`` for those whose name has this in it.
@@ -89,9 +86,9 @@ class VaultSigner(Shape):
     # Ours beside the specification's: who the signer is, so that a daemon finds its own place.
     user_id: Label = ""
     key_id: Label = ""
-    key_state: SignerKeyState | None = Field(default=None, exclude_if=_is_absent)
+    key_state: SignerKeyState | None = Field(default=None, exclude_if=is_absent)
     # Whether they are still a member whose role approves; null from a platform that is older.
-    may_approve: bool | None = Field(default=None, exclude_if=_is_absent)
+    may_approve: bool | None = Field(default=None, exclude_if=is_absent)
 
 
 class Vault(Shape):
@@ -114,9 +111,9 @@ class Vault(Shape):
     address: Label
     created_at: Timestamp
     updated_at: Timestamp
-    detailed_vault_limits: VaultLimits | None = Field(default=None, exclude_if=_is_absent)
-    limit_error: Prose | None = Field(default=None, exclude_if=_is_absent)
-    assets: Few[AssetLimits] | None = Field(default=None, exclude_if=_is_absent)
+    detailed_vault_limits: VaultLimits | None = Field(default=None, exclude_if=is_absent)
+    limit_error: Prose | None = Field(default=None, exclude_if=is_absent)
+    assets: Few[AssetLimits] | None = Field(default=None, exclude_if=is_absent)
     signers: Few[VaultSigner]
     descriptor: Prose
     # The chain behind ``testnet``: testnet4, signet or regtest, by the operator's configuration, never
@@ -128,7 +125,7 @@ class Vault(Shape):
     locked_sats: Sats
     # Nothing is proposed, approved or sent until two members unfreeze it.
     is_frozen: bool = False
-    warnings: Few[Prose] | None = Field(default=None, exclude_if=_is_absent)
+    warnings: Few[Prose] | None = Field(default=None, exclude_if=is_absent)
 
     @model_validator(mode="after")
     def _limits_or_why_not(self) -> "Vault":

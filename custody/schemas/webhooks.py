@@ -1,7 +1,7 @@
 """Webhooks of a workspace, the events they are told of, how a delivery is signed, and the log of deliveries.
 
-The names of events are what a receiver switches on: none is ever given another meaning. A delivery's
-signature is an HMAC-SHA256 of ``t.body`` with a time, as the platform takes such itself.
+A receiver switches on the names of events: none ever gets another meaning. A delivery's signature is an
+HMAC-SHA256 of ``t.body`` with a time, the form in which the platform is told of purchases.
 """
 
 import hmac
@@ -139,7 +139,7 @@ DELIVERY_HEADER: Final = "Custody-Delivery"
 KIND_HEADER: Final = "Custody-Event"
 # As Stripe's libraries, which signed webhooks in this form first, allow by default.
 TOLERANCE: Final = timedelta(minutes=5)
-# A reader who finds one in a log or a repository sees what it is.
+# In a log or a repository it shows what it is.
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - what a secret begins with is none
 MAX_HEADER: Final = 500
 MAX_SIGNATURES: Final = 4
@@ -160,7 +160,7 @@ def is_genuine(
         return False
     timestamp, given = parts
     wanted = _signature(secret, timestamp, body).encode()
-    # All of them, always: how long it takes tells nothing of which one was nearest.
+    # Always all of them: the time that it takes does not depend on which one matches.
     matches = [hmac.compare_digest(wanted, each.encode()) for each in given]
     return any(matches) and abs(now - datetime.fromtimestamp(int(timestamp), UTC)) <= tolerance
 
@@ -170,8 +170,8 @@ def _signature(secret: str, timestamp: str, body: bytes) -> str:
 
 
 def _parts(header: str) -> tuple[str, list[str]] | None:
-    """The time and the signatures. None where either is missing, malformed or too often there; other parts
-    are a later form's.
+    """The time and the signatures. None where either is missing, malformed or repeated too often; other parts
+    belong to later forms.
     """
     if len(header) > MAX_HEADER:
         return None
