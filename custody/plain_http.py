@@ -1,6 +1,6 @@
 """The standard library as the transport of ``custody.exchange``, for a program that waits.
 
-A command starts anew for each question: httpx alone would be half of what its start takes.
+A command starts for each question: importing httpx alone would be half of its start.
 """
 
 import http.client
@@ -40,7 +40,7 @@ def trust(ca_file: Path | None) -> "SSLContext":
     """Certificates are always verified: against the usual authorities, or a private one alone. Raises OSError
     for a file that cannot be used.
     """
-    # Here: a program that asks over a private socket starts without TLS.
+    # Imported here: a program that asks over a private socket starts without TLS.
     import ssl
 
     import certifi
@@ -125,7 +125,7 @@ class PlainTransport:
 
 
 def pieces(answer: http.client.HTTPResponse) -> Iterator[bytes]:
-    """http.client believes a chunk of negative size, and ``read`` would take all that follows into memory at
+    """http.client accepts a chunk of negative size, and ``read`` would take all that follows into memory at
     once; ``read1`` takes a buffer of it.
     """
     read = answer.read1 if answer.chunked else answer.read

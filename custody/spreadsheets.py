@@ -1,4 +1,4 @@
-"""CSV as RFC 4180 has it, in UTF-8, that a spreadsheet may open.
+"""CSV (RFC 4180) in UTF-8, safe to open in a spreadsheet.
 
 A spreadsheet runs a cell that begins like a formula. A cell of words that does is written with an apostrophe
 before it, and so is one that begins with an apostrophe itself: dropping one leading apostrophe always gives

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Answer = BaseModel | DataclassInstance
 
-# What is asked to sign in to the platform.
+# The questions of a sign-in to the platform.
 EMAIL, PASSWORD, CODE = "E-mail", "Password", "One-time code (mailed to you, or your authenticator's)"
 
 
@@ -57,7 +57,7 @@ class Person:
                 continue
             if not fresh or getpass.getpass("Repeat for confirmation: ", sys.stderr) == given:
                 return given
-            print("These were two different ones.", file=sys.stderr)
+            print("The two differ.", file=sys.stderr)
 
     def yes(self, question: str) -> bool:
         import click
@@ -97,7 +97,7 @@ class Exit(IntEnum):
     FAILED = 1
     """Something went wrong that has no status of its own."""
     USAGE = 2
-    """The command was not given as it must be, or an answer that it needs is missing."""
+    """The command line is wrong, or an answer that the command needs is missing."""
     NOT_RUNNING = 3
     """No daemon answers; for ``custody``, no server runs."""
     SIGNED_OUT = 4

@@ -11,7 +11,7 @@ LONGEST_TEXT: Final = 1_000
 # breaks.
 _HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
-# So many characters of an id a person tells apart; where two begin alike, more are shown.
+# How many characters of an id are shown; more where two begin alike.
 SHORT_ID: Final = 8
 
 
@@ -41,7 +41,7 @@ def count(number: int, one: str, many: str) -> str:
 
 
 def network_words(network: str) -> str:
-    """``testnet`` is the platform's word for whatever test network stands behind it."""
+    """``testnet`` is the platform's word for any test network."""
     return "a test network" if network == "testnet" else network
 
 
@@ -51,8 +51,8 @@ def said(error: Exception) -> str:
 
 
 def short_ids(ids: Sequence[str]) -> dict[str, str]:
-    """Each id of a list in so few characters that no two of them are the same: 8, or more where they begin
-    alike. Any of them names its proposal in a command.
+    """Each id of a list, cut to the first 8 characters, or more where two would be the same. Any of them
+    names its proposal in a command.
     """
     unique = set(ids)
     length = SHORT_ID

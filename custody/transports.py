@@ -1,5 +1,5 @@
 """httpx as the transport of ``custody.exchange``, for a program that awaits: each exchange ends in time, and
-its answer is bounded as it comes. One that waits has ``custody.plain_http``.
+its answer is bounded as it comes. A blocking program has ``custody.plain_http``.
 """
 
 import asyncio

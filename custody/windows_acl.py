@@ -1,8 +1,8 @@
 """Who may read a file on Windows: its owner and its access list, as the text that the system makes of them
 (SDDL: [MS-DTYP] 2.5.1).
 
-The judgement is of text and runs everywhere. What asks Windows was written from its manual and was not run
-there.
+The decision is on text and runs everywhere. The calls of Windows were written from its manual and were not
+run there.
 """
 
 import re
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-# The system, the machine's administrators, who owns it, who made it: they can read any file of a user anyway.
+# The system, the machine's administrators, the owner, the creator: they can read any file of a user anyway.
 _NO_OTHERS: Final = frozenset({"SY", "BA", "OW", "CO", "S-1-5-18", "S-1-5-32-544", "S-1-3-4", "S-1-3-0"})
 _PARTS: Final = re.compile(
     r"O:(?P<owner>S-[0-9-]+|[A-Z]{2})?(?:G:(?:S-[0-9-]+|[A-Z]{2}))?"
@@ -23,13 +23,13 @@ _DENIALS: Final = frozenset({"D", "OD", "XD"})
 
 
 def is_owned(sddl: str, user: str) -> bool:
-    """``user``: the SID of whom this process runs for. What an administrator makes is theirs all."""
+    """``user``: the SID of this process's user. What one administrator makes belongs to all of them."""
     found = _PARTS.fullmatch(sddl)
     return found is not None and found["owner"] in {user, "BA", "S-1-5-32-544"}
 
 
 def is_open_to_others(sddl: str, user: str) -> bool:
-    """Whether anybody but this user and the machine's administrators may do anything with it. What is not
+    """Whether anyone but this user and the machine's administrators may do anything with it. What is not
     understood counts as a yes.
     """
     found = _PARTS.fullmatch(sddl)

@@ -125,7 +125,9 @@ def _lines(one: "Vault", code: str, people: dict[str, str]) -> list[str]:
 )
 @click.option("--limit", required=True, type=Amount(), help="What is paid at most, like 1.5BTC.")
 @per_cycle_option
-@click.option("--cycle", default="month", type=click.Choice(tuple(CYCLES)), help="Of a sum.")
+@click.option(
+    "--cycle", default="month", type=click.Choice(tuple(CYCLES)), help="The cycle of a limit per cycle."
+)
 @click.option(
     "--day", default=1, type=click.IntRange(1, 31), help="When a cycle begins; of a week, 1 is Monday."
 )

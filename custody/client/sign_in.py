@@ -1,4 +1,4 @@
-"""Signing in, and one's own account."""
+"""Signing in, and the caller's own account."""
 
 from pydantic import SecretStr, TypeAdapter
 
@@ -67,7 +67,7 @@ class SignInAccountCalls:
     @row("POST", "/auth/request-password-reset", Done, signed_in=False)
     @staticmethod
     def request_password_reset(email: str) -> Sent:
-        """A token comes by mail, where the address has an account."""
+        """Mails a token, where the address has an account."""
         return Sent(PasswordResetRequest(email=email))
 
     @row("POST", "/auth/reset-password", Done, signed_in=False)
@@ -103,7 +103,7 @@ class SignInAccountCalls:
     @row("GET", "/auth/sessions", _SESSIONS, repeatable=True)
     @staticmethod
     def sessions() -> Sent:
-        """One's own, the newest first."""
+        """The caller's own, the newest first."""
         return Sent()
 
     @row("POST", "/auth/sessions/revoke", RevokeSessionsResponse)
@@ -115,7 +115,7 @@ class SignInAccountCalls:
     @row("POST", "/auth/sessions/revoke", RevokeSessionsResponse, repeatable=True)
     @staticmethod
     def revoke_other_sessions() -> Sent:
-        """All of one's own but this one."""
+        """All of the caller's own but this one."""
         return Sent(RevokeSessionsRequest(all_others=True))
 
 

@@ -1,4 +1,4 @@
-"""The calls that a signer's daemon makes: it stays for weeks, and goes without the shapes of the others."""
+"""The calls that a signer's daemon makes: it runs for weeks, without the shapes of other calls."""
 
 from custody.client.awaiting import AwaitingConnection
 from custody.client.payments import KeyCalls, ProposalCalls

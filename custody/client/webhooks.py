@@ -24,11 +24,11 @@ def verify(
     tolerance: timedelta = TOLERANCE,
     clock: Callable[[], datetime] = _now,
 ) -> WebhookEvent:
-    """The event that a delivery tells of. Raises NotGenuine.
+    """The event of a delivery. Raises NotGenuine.
 
-    ``header``: what stands in ``Custody-Signature``. ``body``: the bytes as they came, before anything reads
-    them as JSON. Deliveries come at least once: keep each event's ``id`` for a month, and answer one that is
-    known already without acting.
+    ``header``: the value of ``Custody-Signature``. ``body``: the bytes as received, before they are read as
+    JSON. Deliveries come at least once: keep each event's ``id`` for a month, and answer one that is known
+    already without acting.
     """
     if header is None or not is_genuine(header, body, secret, clock(), tolerance):
         raise NotGenuine(

@@ -92,7 +92,7 @@ def test_a_passphrase_that_is_being_chosen_is_typed_twice(monkeypatch, capsys):
     typed = iter(["", "one", "another", "one", "one"])
     monkeypatch.setattr(terminal.getpass, "getpass", lambda *_: next(typed))
     assert terminal.Person().secret("Choose a passphrase", fresh=True) == "one"
-    assert "two different ones" in capsys.readouterr().err
+    assert "The two differ." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("left", [EOFError, KeyboardInterrupt])
