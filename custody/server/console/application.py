@@ -1,6 +1,7 @@
 """The console as one application below `/console`, over its table of rows."""
 
 from http import HTTPStatus
+from typing import Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -82,11 +83,7 @@ ASSETS = Assets(STATIC, ("console.js",))
 def console_routes(state: object) -> list[BaseRoute]:
     """``state``: the platform application's own, which the console shares."""
     inner = Starlette(
-        routes=[
-            *(route(row) for row in ROWS),
-            live.ROUTE,
-            Route("/static/{name}", _asset, methods=["GET"]),
-        ],
+        routes=_ROUTES,
         exception_handlers={CustodyError: on_custody_error, HTTPException: on_http_error},
     )
     inner.state = state  # type: ignore[assignment]  # the same object, so that both see the same services
@@ -111,3 +108,6 @@ async def _asset(request: Request) -> Response:
     if found is None:
         raise HTTPException(HTTPStatus.NOT_FOUND)
     return found
+
+
+_ROUTES: Final = (*map(route, ROWS), live.ROUTE, Route("/static/{name}", _asset, methods=["GET"]))
