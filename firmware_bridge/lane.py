@@ -128,20 +128,12 @@ class Lane:
         return None if self._worker is None else self._worker.process.pid
 
     @property
-    def preloaded(self) -> bool | None:
-        """Whether the worker inherited HWI from the fork server. None without a worker."""
-        return None if self._hello is None else self._hello.preloaded
-
-    @property
     def confined(self) -> tuple[int, bool] | None:
         """What confines the worker: the ABI of Landlock (0: none), and whether its system calls are filtered.
         None without a worker.
         """
-        return None if self._hello is None else (self._hello.landlock, self._hello.seccomp)
-
-    @property
-    def _hello(self) -> protocol.Hello | None:
-        return None if self._worker is None else self._worker.hello
+        hello = None if self._worker is None else self._worker.hello
+        return None if hello is None else (hello.landlock, hello.seccomp)
 
     async def call(
         self,

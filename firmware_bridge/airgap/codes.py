@@ -72,11 +72,7 @@ def psbt_bbqr(
         S5).
     :raises TooMuchForCodes: it takes more parts than a series has.
     """
-    content = request_bytes(psbt, policy)
-    try:
-        return bbqr.split(content, Content.PSBT, max_characters=max_characters)
-    except ValueError as error:
-        raise TooMuchForCodes(detail=str(error)) from error
+    return series_of(request_bytes(psbt, policy), Content.PSBT, Series.BBQR, max_characters)
 
 
 def psbt_ur(psbt: Psbt, policy: Policy, *, max_fragment: int = ur.DEFAULT_FRAGMENT) -> Iterator[str]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hwilib.common import AddressType
-from hwilib.devices.ledger_bitcoin.client import createClient
 from hwilib.devices.ledger_bitcoin.client_base import Client
 from hwilib.devices.ledger_bitcoin.client_command import ByteStreamParser, ClientCommandCode
 from hwilib.devices.ledger_bitcoin.client_legacy import LegacyClient
@@ -19,7 +18,7 @@ from hwilib.psbt import PSBT
 from firmware_bridge.enrolment import takes_name
 from firmware_bridge.errors import Busy, DeviceFault, Locked, NotEnrolled, Unsupported, WrongApp
 from firmware_bridge.families import maker_of
-from firmware_bridge.hwi_client.base import Policy, apostrophes, chain_of, is_vault
+from firmware_bridge.hwi_client.base import Policy, apostrophes, is_vault
 from firmware_bridge.hwi_client.ledger.link import DENIED, INTERRUPTED, NOT_SUPPORTED, OK, Link, status_of
 from firmware_bridge.model import Family
 from firmware_bridge.protocol import Caller, DeviceFailure
@@ -75,11 +74,6 @@ def require_network(app: App, network: Network) -> None:
     wanted = _MAINNET_APPS if network.kind == NetworkKind.MAINNET else _TESTNET_APPS
     if app.name not in wanted and app.name != _NAMELESS:
         raise DeviceFailure(WrongApp.code, app.name)
-
-
-def make_client(link: Link, network: Network) -> Any:
-    """HWI's client for the open app: 1.x, 2.0.x and "Legacy" apps have another protocol."""
-    return createClient(link, chain_of(network))
 
 
 def is_legacy(client: Any) -> bool:

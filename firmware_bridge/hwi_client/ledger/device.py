@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
+from hwilib.devices.ledger_bitcoin.client import createClient
 from hwilib.psbt import PSBT
 
 from firmware_bridge.errors import DeviceFault, Locked, RefusedByPerson, Unsupported, WrongApp
@@ -19,6 +20,7 @@ from firmware_bridge.hwi_client.base import (
     Operation,
     Policy,
     apostrophes,
+    chain_of,
     is_vault,
     parse_psbt,
     probed,
@@ -29,7 +31,6 @@ from firmware_bridge.hwi_client.ledger.app import (
     account_path,
     is_legacy,
     legacy_address_wallet,
-    make_client,
     proof_of,
     read_app,
     require_keys_of,
@@ -106,7 +107,8 @@ class LedgerDevice(OpenDevice):
         now = read_app(self._link)
         require_network(now, self._network)
         if self._client is None or now != app:
-            self._client = make_client(self._link, self._network)
+            # Apps of versions 1.x and 2.0.x, and "Legacy" ones, have another protocol.
+            self._client = createClient(self._link, chain_of(self._network))
         require_keys_of(self._client, now, self._network)
         self._app = now
         return self._client

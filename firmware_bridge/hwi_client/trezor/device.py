@@ -3,7 +3,6 @@ is known to refuse, or that HWI cannot express, are refused with a clear error b
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from coincurve import PublicKey
@@ -44,42 +43,10 @@ _ONE: Final = "1"
 _MODELS: Final[Mapping[str, str]] = {_ONE: "Trezor One", "T": "Trezor Model T"}
 _HARDENED_ZERO: Final = [0x80000000]
 _GREETING: Final = "Is this the device you mean?"
-
-
-@dataclass(frozen=True)
-class Limits:
-    """None: no limit is known."""
-
-    message_bytes: int | None = None
-    inputs: int | None = None
-
-
-_NONE: Final = Limits()
-# By the model's name in Features. legacy/v1.14.1: SignMessage.message in protob/messages-bitcoin.options
-# ("bytes overflow"), MAX_INPUTS_COUNT in signing.c ("Too many inputs.").
-_LIMITS: Final[Mapping[str, Limits]] = {"1": Limits(message_bytes=1024, inputs=512)}
-
-
-def limits_of(model: str | None) -> Limits:
-    return _LIMITS.get(model or "1", _NONE)
-
-
-def require_short(message: bytes, limits: Limits) -> None:
-    """:raises NotAvailable: the message is too long for the model."""
-    most = limits.message_bytes
-    if most is not None and len(message) > most:
-        raise NotAvailable(
-            f"this model signs messages of up to {most:,} bytes, and this one has {len(message):,}"
-        )
-
-
-def require_few_inputs(tx: Any, limits: Limits) -> None:
-    """:raises NotAvailable: the transaction has too many inputs for the model."""
-    most = limits.inputs
-    if most is not None and len(tx.inputs) > most:
-        raise NotAvailable(
-            f"this model signs transactions of up to {most} inputs, and this one has {len(tx.inputs)}"
-        )
+# Limits of a Trezor One (legacy/v1.14.1): SignMessage.message in protob/messages-bitcoin.options ("bytes
+# overflow"), MAX_INPUTS_COUNT in signing.c ("Too many inputs."). Of later models none is known.
+_MAX_MESSAGE: Final = 1024
+_MAX_INPUTS: Final = 512
 
 
 def require_known_outputs(tx: Any) -> None:
@@ -203,13 +170,17 @@ class TrezorDevice(OpenDevice):
 
     def _sign(self, args: Args) -> Any:
         self._connection.wake()
-        tx = parse_psbt(args["psbt"])
-        require_few_inputs(tx, self._limits())
+        tx, one = parse_psbt(args["psbt"]), self._is_one()
+        if one and len(tx.inputs) > _MAX_INPUTS:
+            raise NotAvailable(
+                f"this model signs transactions of up to {_MAX_INPUTS} inputs, "
+                f"and this one has {len(tx.inputs)}"
+            )
         require_known_outputs(tx)
         self._connection.ui.progress = SigningProgress(
             len(tx.inputs),
             args.get("payments"),
-            once_each=self._is_one(),
+            once_each=one,
         )
         return self._hwi.sign_tx(tx).serialize()
 
@@ -217,9 +188,13 @@ class TrezorDevice(OpenDevice):
         """Signs the text's bytes as they are: HWI normalises the text first (NFC), which may change it."""
         message = args["text"].encode()
         self._connection.wake()
-        require_short(message, self._limits())
-        path = parse_path(args["path"])
         one = self._is_one()
+        if one and len(message) > _MAX_MESSAGE:
+            raise NotAvailable(
+                f"this model signs messages of up to {_MAX_MESSAGE:,} bytes, "
+                f"and this one has {len(message):,}"
+            )
+        path = parse_path(args["path"])
         self._connection.ui.progress = message_on_one(message, path) if one else message_elsewhere()
         answer = self._connection.call(
             messages.SignMessage(
@@ -265,10 +240,7 @@ class TrezorDevice(OpenDevice):
         return {"fingerprint": fingerprint, "session": self._connection.keep_session()}
 
     def _is_one(self) -> bool:
-        return self._connection.features.model in {None, _ONE}
-
-    def _limits(self) -> Limits:
-        return limits_of(self._connection.features.model)
+        return (self._connection.features.model or _ONE) == _ONE
 
     def _read_fingerprint(self) -> str:
         node = btc.get_public_node(self._connection, _HARDENED_ZERO, coin_name="Bitcoin")
