@@ -60,7 +60,7 @@ class InvalidListenAddress(VirtualDeviceError):
 
 class AddressUnavailable(VirtualDeviceError):
     code = "address-unavailable"
-    hint = "Stop whatever listens there, or choose another address."
+    hint = "Stop the program that listens there, or choose another address."
 
 
 def require_loopback(host: str) -> None:

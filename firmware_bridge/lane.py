@@ -351,7 +351,7 @@ class Lane:
 
     async def _greet(self, driver: WorkerProcess) -> WorkerProcess:
         try:
-            hello = await _hear_hello(driver)
+            hello = await _receive_hello(driver)
         except BaseException:
             driver.kill()
             raise
@@ -375,7 +375,7 @@ class Lane:
             self._idle = None
 
 
-async def _hear_hello(driver: WorkerProcess) -> protocol.Hello:
+async def _receive_hello(driver: WorkerProcess) -> protocol.Hello:
     hello = await driver.receive()
     if not isinstance(hello, protocol.Hello):
         raise DeviceFault("the helper process did not say hello")

@@ -1,4 +1,4 @@
-"""What the bridge and a worker say to each other: operations, and the messages that carry them.
+"""The protocol between the bridge and a worker: operations, and the messages that carry them.
 
 A message is JSON behind four bytes of length, of bounded size. The bridge sends a `Request` (also with the
 operation `CANCEL`) or the `Reply` to an `Ask`. The worker sends `Hello` once; then, for each request, any

@@ -34,8 +34,8 @@ from multisig import Network
 PRELOAD: Final = "firmware_bridge.hwi_client"
 # After HWI: it notes which descriptors HWI's libraries opened.
 _PRELOAD_LAST: Final = "firmware_bridge.confinement"
-# After the bridge has gone: the time to close the device before the process exits.
-_FAREWELL_SECONDS: Final = 1.0
+# The time to close the device after the bridge has gone, before the process exits.
+_CLOSE_SECONDS: Final = 1.0
 
 # Operations that may be repeated: they ask the person nothing.
 REPEATABLE: Final = frozenset({"probe", "fingerprint", "xpubs"})
@@ -173,7 +173,7 @@ class Server:
             pass
         self._requests.put(None)
         self._replies.put(None)
-        end = threading.Timer(_FAREWELL_SECONDS, self._end_process, (0,))
+        end = threading.Timer(_CLOSE_SECONDS, self._end_process, (0,))
         end.daemon = True
         end.start()
 

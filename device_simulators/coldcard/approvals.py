@@ -148,8 +148,8 @@ says before the request is forgotten, or with None to forget it at once.
 Raises PersonRefused or TransactionRefused.
 """
 Pause = Callable[[Closing, asyncio.Event], Awaitable[None]]
-"""Waits as long as the screen shows how a request ended. The event is set once the outcome is of the past:
-collected, or replaced by a new request.
+"""Waits as long as the screen shows how a request ended. The event is set once the outcome is collected, or
+replaced by a new request.
 """
 
 
@@ -237,7 +237,7 @@ class Approvals:
         """The screen says one word for a while; no button and no host ends that."""
         await self._pause(closing, over)
         if closing.wipes:
-            # The firmware's clean-up forgets the active request, whichever that is by now.
+            # The firmware's clean-up forgets the active request, even a newer one.
             self.forget()
 
     def _leave_result(self) -> None:

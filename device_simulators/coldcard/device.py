@@ -256,7 +256,7 @@ class VirtualColdcard:
             self._firmware.hsm = on
 
     def _vanish(self) -> None:
-        """The cable is pulled, at whatever the device was doing."""
+        """The cable is pulled, also in the middle of an operation."""
         if self._task is not None:
             self._task.cancel()
         if self._link is not None:

@@ -157,7 +157,7 @@ class Flows:
         return SAVED
 
     async def show(self, prompt: Prompt) -> None:
-        """Show an address until a button is pressed, whichever."""
+        """Show an address until any button is pressed."""
         await self._ask(prompt)
 
     def address_of(self, path: DerivationPath, chosen: Format) -> str:

@@ -81,7 +81,7 @@ ALL = VIRTUAL + FAKES
 ENROLLING = tuple(make for make in ALL if make.enrols)
 # Busy for a moment after its question, or until a key is pressed; the other makes are free at once.
 _STAYS_BUSY = frozenset({Family.COLDCARD, Family.LEDGER})
-# It shows an address to be compared, and does not wait to hear of it.
+# It shows an address to be compared, and does not wait for an answer.
 SHOWS_ONLY = (COLDCARD,)
 # What each asks the person about.
 ASKS = {
@@ -198,7 +198,7 @@ async def _free_again(bridge: Bridge, device: Device, rig: Rig) -> None:
 
 
 async def works_again(bridge: Bridge, device: Device, rig: Rig) -> None:
-    """After whatever happened: keys, enrolment and a signature, and the device is at rest."""
+    """Keys, enrolment and a signature, and the device is ready, after anything that happened before."""
     if rig.panel.pending is not None:
         settle(rig)
     rig.panel.script = approve_all

@@ -120,7 +120,7 @@ def _main() -> None:
     sys.stdin.readline()
     try:
         words = "key " + _read_key(Endpoint.parse(sys.argv[1]))
-    except Exception as error:  # noqa: BLE001 - whatever HWI makes of a device that is busy
+    except Exception as error:  # noqa: BLE001 - HWI may raise anything at a busy device
         words = f"refused {error!r}"
     sys.stdout.write(words + "\n")
 

@@ -48,8 +48,7 @@ def _with_passphrase(make: Make) -> Mapping[str, object] | None:
 class Situation:
     """`options` are what the device is started with; None where the make cannot be brought into the
     situation, which its transcript calls absent. `network` is the bridge's; the device's is always
-    `rigs.NETWORK`. `person` is its deadline in seconds, and `work` that of a virtual device's own work,
-    whatever it works at.
+    `rigs.NETWORK`. `person` is its deadline in seconds, and `work` that of a virtual device's own work.
     """
 
     text: str

@@ -17,8 +17,8 @@ misbehave at any moment:
         assert device.asked["sign"] == 1
 
 (`Seed`, `ask_person` and `Faults` are those of `device_simulators`.) It passes the contract that the virtual
-devices pass, as a device of whichever make it is told to play. What it does not show is anything about HWI or
-a maker's protocol.
+devices pass, as a device of any family that it is told to play. It shows nothing about HWI or a maker's
+protocol.
 """
 
 from device_simulators.fake.bench import bridge_to, listing_of, spawner_of

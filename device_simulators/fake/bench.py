@@ -50,7 +50,7 @@ def spawner_of(*devices: FakeDevice) -> Spawner:
 
 
 class _Thread:
-    """Stands for a worker process: killed, it is gone, and nothing it was about to say is heard."""
+    """Stands for a worker process: once killed, it sends nothing more."""
 
     pid = None
 
@@ -78,10 +78,10 @@ class _Thread:
 
         # The bridge may have gone in the middle of an answer.
         with contextlib.suppress(OSError):
-            Server(self._channel, open_device, end_process=_stay).serve(preloaded=True)
+            Server(self._channel, open_device, end_process=_keep_process).serve(preloaded=True)
         self._device.leave(self._line)
         self._channel.close()
 
 
-def _stay(_status: int) -> None:
+def _keep_process(_status: int) -> None:
     """A thread ends with its conversation; there is no process to end."""

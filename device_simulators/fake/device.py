@@ -141,8 +141,7 @@ _numbers: Final = itertools.count(1)
 
 
 class FakeDevice:
-    """`family` is the make that it plays: one that wants to know a vault first, where that maker's devices
-    do.
+    """`family`: whose behaviour it plays. It must know a vault first, where that maker's devices must.
 
     `pin`: it starts locked, and its matrix shows each digit in the digit's own place. `passphrase`: it asks
     for one after each time it is plugged in. `faults` may be changed at any time. `asked` counts the
@@ -200,7 +199,7 @@ class FakeDevice:
         self.present = True
 
     def unplug(self) -> None:
-        """What runs ends so. Passphrases are forgotten, a PIN is needed again; vaults that it knows stay."""
+        """Running operations end. Passphrases are forgotten, a PIN is needed again; known vaults stay."""
         with self._changing:
             self.present = False
             self.incarnation += 1
@@ -210,7 +209,7 @@ class FakeDevice:
             line.cut()
 
     def lock(self) -> None:
-        """Whatever it shows leaves the screen."""
+        """An open question leaves the screen."""
         self.locked = True
         for line in self._open_lines():
             line.interrupt(Locked.code)
@@ -245,7 +244,7 @@ class FakeDevice:
         return session
 
     def wallet(self, session: str | None) -> Seed | None:
-        """Whose keys are used; None where a passphrase has to be given first."""
+        """The seed in use; None until a passphrase is given, where one is needed."""
         if not self.wants_passphrase:
             return self.seed
         return None if session is None else self._wallets.get(session)

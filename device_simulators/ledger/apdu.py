@@ -14,7 +14,7 @@ MAX_APDU_BYTES = HEADER_BYTES + MAX_DATA_BYTES
 
 
 class Class(IntEnum):
-    """Whom a command is for."""
+    """The class byte: what a command is addressed to."""
 
     SYSTEM = 0xB0
     BITCOIN = 0xE1

@@ -41,7 +41,7 @@ _HANDLERS: dict[int, _Handler] = {
 
 @dataclass(frozen=True)
 class App:
-    """What runs on the device: another one than Bitcoin's answers to its name, and to nothing else."""
+    """The app that is open on the device. One that is not Bitcoin's answers GET_VERSION only."""
 
     name: str
     version: str

@@ -170,8 +170,7 @@ def write_psbt(
     """Write the request to a card's folder and flush it. Returns the file's path.
 
     The name is made of the label and the txid, so that the same request is written once. If one card goes
-    from signer to signer, read each answer before the card goes on: signatures of one signer are taken at a
-    time.
+    from signer to signer, read each answer before the card goes on: a read takes one signer's signatures.
 
     :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad (S4,
         S5).

@@ -221,7 +221,7 @@ def _parse(text: str, network: Network) -> OriginKey:
         return key_of_record(text.lstrip(), network)
     if start == "[":
         keys = _lines(text, network)
-        # The same text may be of one who registers, with the key of their own account.
+        # A text for registering holds the key of the person's own account as well.
         for_vaults = [key for key in keys if key.origin.path != profile_account_path(network)]
         if len(keys) > 1 and len(for_vaults) == 1:
             return for_vaults[0]

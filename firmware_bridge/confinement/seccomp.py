@@ -1,8 +1,8 @@
 """seccomp: a process gives up system calls, for good: other processes, sockets, and what only an attack on
 the kernel needs.
 
-The filter names what is refused, so that a C library or a Python that makes another harmless call works.
-Calls newer than the table are answered with ENOSYS, as an older kernel answers them.
+The filter is a deny list, so that a C library or a Python that makes another harmless call works. Calls newer
+than the table are answered with ENOSYS, as an older kernel answers them.
 
 Source: Documentation/userspace-api/seccomp_filter.rst, include/uapi/linux/{seccomp,filter,audit}.h, and the
 tables of system calls of Linux 6.1. libseccomp is not used: its bindings on the package index are from 2021,
@@ -74,8 +74,8 @@ _KERNEL: Final[_Table] = {
     "personality": (135, 92),
 }  # fmt: skip
 REFUSED: Final[_Table] = {**_PROCESSES, **_FILES, **_IPC, **_KERNEL}
-# Allowed with some arguments only. clone3 has its flags in memory, where no filter looks: a C library that is
-# told that there is none uses clone.
+# Allowed with some arguments only. clone3 has its flags in memory, where no filter looks: at ENOSYS a C
+# library falls back to clone.
 BY_ARGUMENT: Final[_Table] = {
     "clone": (56, 220), "clone3": (435, 435), "kill": (62, 129), "tgkill": (234, 131),
     "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240), "prlimit64": (302, 261),
@@ -219,7 +219,7 @@ def prepare() -> None:
 
 
 def available() -> bool:
-    """Whether there is a table for this machine, and the kernel takes filters."""
+    """Whether there is a table for this machine, and the kernel accepts filters."""
     if sys.platform != "linux" or platform.machine() not in _MACHINES or struct.calcsize("P") != 8:
         return False
     action = ctypes.c_uint32(_ALLOW[3])

@@ -128,7 +128,7 @@ def _origin(key: OriginKey, suffix: tuple[int, int]) -> list[int]:
 # bridge keeps the deadline; this one is only for a connection that the bridge has left.
 ANSWER_MS: Final = 30_000
 _ANSWER_MS_PER_BYTE: Final = 0.5
-# The error after the person has answered, whatever the answer.
+# The error after the person has answered, yes or no.
 _NOTHING_OPEN: Final = "no active request"
 
 

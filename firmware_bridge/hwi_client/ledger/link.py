@@ -93,7 +93,7 @@ _ASKING_SECONDS: Final = 0.5
 # second.
 _ANSWER_SECONDS: Final = 10.0
 # How long a cancelled question is watched. Approving it later closes the app, but signs nothing.
-_ATTEND_SECONDS: Final = 3600.0
+_OPEN_QUESTION_SECONDS: Final = 3600.0
 # The longest answer to a short command (ISO 7816-4); the app has no others.
 _MAX_ANSWER: Final = 256
 _BITCOIN: Final = BitcoinCommandBuilder.CLA_BITCOIN
@@ -198,7 +198,7 @@ class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped
         self._refused = False
         self._given_up = threading.Event()
         self._closing = threading.Event()
-        self._attendant: threading.Thread | None = None
+        self._waiter: threading.Thread | None = None
         self._broken = False
 
     def apdu_exchange(self, cla: int, ins: int, data: bytes = b"", p1: int = 0, p2: int = 0) -> bytes:
@@ -257,12 +257,12 @@ class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped
 
     @property
     def question_open(self) -> bool:
-        return self._attendant is not None and self._attendant.is_alive()
+        return self._waiter is not None and self._waiter.is_alive()
 
     def stop(self) -> None:
         self._closing.set()
-        if self._attendant is not None:
-            self._attendant.join(10 * _SLICE_SECONDS)
+        if self._waiter is not None:
+            self._waiter.join(10 * _SLICE_SECONDS)
         self._comm.close()
 
     def _exchange(self, command: bytes) -> tuple[int, bytes]:
@@ -274,7 +274,7 @@ class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped
                 if waited >= _ANSWER_SECONDS:
                     raise DeviceFailure(TimedOut.code, _SILENCE)
             elif self._given_up.is_set():
-                self._stay()
+                self._leave_open()
             elif waited >= _ASKING_SECONDS and not told:
                 told = True
                 self._watch.on_asking()
@@ -299,14 +299,14 @@ class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped
         if self._comm.wait(_ANSWER_SECONDS):
             self._receive()
 
-    def _stay(self) -> None:
-        self._attendant = threading.Thread(target=self._attend, name="ledger-question", daemon=True)
-        self._attendant.start()
+    def _leave_open(self) -> None:
+        self._waiter = threading.Thread(target=self._await_answer, name="ledger-question", daemon=True)
+        self._waiter.start()
         raise DeviceFailure(Cancelled.code, None, question_open=True)
 
-    def _attend(self) -> None:
+    def _await_answer(self) -> None:
         """Wait until the question is answered. No transaction is signed, and other answers are dropped."""
-        left = _ATTEND_SECONDS
+        left = _OPEN_QUESTION_SECONDS
         try:
             while not self._comm.wait(_SLICE_SECONDS):
                 left -= _SLICE_SECONDS
@@ -315,7 +315,7 @@ class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped
                     return
             if self._receive()[0] == INTERRUPTED:
                 self._end_command()
-        except Exception:  # noqa: BLE001 - whatever the transport raises: the next operation reconnects
+        except Exception:  # noqa: BLE001 - a transport may raise anything: the next operation reconnects
             self._broken = True
 
 
