@@ -46,9 +46,7 @@ class Psbt(ByMember):
 
         Raises PsbtTooLarge before anything is parsed, else InvalidPsbt.
         """
-        raw = from_base64(data, limits) if isinstance(data, str) else data
-        if len(raw) > limits.max_bytes:
-            raise PsbtTooLarge(f"The PSBT has {len(raw)} bytes; at most {limits.max_bytes} are accepted.")
+        raw = raw_psbt(data, limits)
         decoded = decode_psbt(raw, limits)
         psbt = cls(decoded.tx, decoded.inputs, decoded.outputs, decoded.xpubs, decoded.signed_message)
         require_same_reading(encode_skeleton(psbt.tx, psbt.inputs, psbt.outputs), psbt.tx)
@@ -85,7 +83,15 @@ class Psbt(ByMember):
         return replace(self, inputs=tuple(inputs))
 
 
-def from_base64(text: str, limits: PsbtLimits) -> bytes:
+def raw_psbt(data: bytes | str, limits: PsbtLimits) -> bytes:
+    """The bytes of a PSBT, or of its base64 text, within the limits. Raises PsbtTooLarge, InvalidPsbt."""
+    raw = _from_base64(data, limits) if isinstance(data, str) else data
+    if len(raw) > limits.max_bytes:
+        raise PsbtTooLarge(f"The PSBT has {len(raw)} bytes; at most {limits.max_bytes} are accepted.")
+    return raw
+
+
+def _from_base64(text: str, limits: PsbtLimits) -> bytes:
     # Four characters carry three bytes; the rest is padding and white space around the text.
     if len(text) > limits.max_bytes // 3 * 4 + 64:
         raise PsbtTooLarge(f"The PSBT is longer than {limits.max_bytes} bytes of base64.")

@@ -11,7 +11,7 @@ from typing import Final
 
 from multisig.errors import InvalidPsbt, MultisigError, PsbtTooLarge
 from multisig.psbt import fields as f
-from multisig.psbt.container import DEFAULT_LIMITS, Psbt, from_base64
+from multisig.psbt.container import DEFAULT_LIMITS, Psbt, raw_psbt
 from multisig.psbt.fields import MAGIC, SEPARATOR, FieldRule, PsbtLimits, check_fields, read_map
 from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
 from multisig.units import sats
@@ -91,9 +91,7 @@ class ReceivedPsbt:
 
         Raises PsbtTooLarge before anything is parsed, else InvalidPsbt.
         """
-        raw = from_base64(data, limits) if isinstance(data, str) else data
-        if len(raw) > limits.max_bytes:
-            raise PsbtTooLarge(f"The PSBT has {len(raw)} bytes; at most {limits.max_bytes} are accepted.")
+        raw = raw_psbt(data, limits)
         try:
             maps = _read(raw, limits)
             older = None if maps is None else _version_0(maps)
