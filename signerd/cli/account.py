@@ -65,9 +65,9 @@ def login(
     """Sign in to the platform.
 
     Asks for the e-mail address, the password and, where the platform wants one, the one-time code; first for
-    the passphrase of the secrets file where there is one. They are typed, or read from standard input one a
-    line. The first time --platform is needed. The options are written down with the first success; where one
-    says something else later, it is refused and nothing is asked.
+    the passphrase of the secrets file where there is one. They are typed, or read from standard input, one
+    per line. The first sign-in needs --platform, and its success writes the options to the configuration. A
+    later option that differs is refused before anything is asked.
     """
     config, write = configured(desk, platform, network, device, label, secrets)
     done = signed_in(desk, config)

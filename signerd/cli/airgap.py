@@ -64,10 +64,10 @@ def export(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Approve a proposal, and give it out for a device without a cable.
+    """Approve a proposal, and export it for a device without a cable.
 
-    From then on it counts as signed, whether or not its answer is ever imported. Without --out and --qr it is
-    printed as base64. Exported again, it is the same bytes.
+    It then counts as signed, whether or not an answer is ever imported. Without --out and --qr it is printed
+    as base64. A second export gives the same bytes.
     """
     from base64 import b64decode
 

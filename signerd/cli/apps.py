@@ -92,7 +92,7 @@ def pair(
     refuse: bool,
     as_json: bool,
 ) -> None:
-    """Let an app in: see what it asks for, take rights away, and type the code that it shows."""
+    """Pair an app: see which rights it asks for, remove some, and type the code that it shows."""
     tell = aside if as_json else say
     with desk.daemon() as daemon:
         asked = _requested(daemon, pairing_id, origin, tell, accepted=refuse and pairing_id is not None)
@@ -213,7 +213,7 @@ def apps(context: click.Context, ended: bool, as_json: bool) -> None:
 @click.argument("app_id", metavar="ID|NAME", help="As `signerd apps` lists it.")
 @json_option
 def revoke(desk: Desk, app_id: str, as_json: bool) -> None:
-    """Make an app's token worth nothing, at once and for good."""
+    """Revoke an app's token, at once and for good."""
     with desk.daemon() as daemon:
         gone = daemon.revoke_app(naming.app_id(daemon, app_id))
     if as_json:
@@ -227,7 +227,7 @@ def revoke(desk: Desk, app_id: str, as_json: bool) -> None:
 @click.argument("origin", metavar="URL", help="Of the site, as `signerd apps` shows it.")
 @json_option
 def shut_out(desk: Desk, origin: str, as_json: bool) -> None:
-    """Take back that a site's pages may ask, and revoke its apps."""
+    """Stop a site's pages from asking, and revoke its apps."""
     with desk.daemon() as daemon:
         shut = daemon.shut_out(origin)
     if as_json:

@@ -29,8 +29,8 @@ was paid since."""
 )
 @json_option
 def backup(desk: Desk, file: Path, recipient: str | None, as_json: bool) -> None:
-    """Write what this machine remembers into one encrypted file (age): pins, registrations, rules, what was
-    signed, the chain of decisions. It holds no key, no session and no app's token.
+    """Back up the state folder into one encrypted file (age): pins, registrations, rules, what was signed,
+    the chain of decisions. It holds no key, no session and no app's token.
     """
     from datetime import UTC, datetime
 
@@ -68,7 +68,7 @@ def backup(desk: Desk, file: Path, recipient: str | None, as_json: bool) -> None
 @yes_option
 @json_option
 def restore(desk: Desk, file: Path, identity: Path | None, yes: bool, as_json: bool) -> None:
-    """Make the state folder from a backup. There must be none yet, or an empty one."""
+    """Restore the state folder from a backup. It must not exist yet, or be empty."""
     from signerd.backup.container import fingerprint, unpack
     from signerd.backup.restoring import restore as restore_backup
     from signerd.backup.sealing import open_by, open_with, read_sealed, wants_passphrase

@@ -65,8 +65,8 @@ _MARKS = {"well": "ok", "note": "note", "trouble": "TROUBLE", "unknown": "?"}
 @pass_desk
 @json_option
 def doctor(desk: Desk, as_json: bool) -> None:
-    """Find the common trouble and say what to do. Changes nothing; exit status 1 where there is trouble, else
-    0.
+    """Check for common problems, with advice on each. Changes nothing; exit status 1 where there is a
+    problem, else 0.
     """
     from signerd.doctor.examining import examine
     from signerd.doctor.finding import Outcome, Patient
@@ -116,7 +116,7 @@ def audit() -> None:
 @pass_desk
 @json_option
 def verify(desk: Desk, as_json: bool) -> None:
-    """Check that no entry of the journal's chain was edited, removed or put elsewhere."""
+    """Check that no entry of the journal's chain was edited, removed or moved."""
     if desk.running():
         with desk.daemon() as daemon:
             report = daemon.verify_audit()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def debug() -> None:
-    """For those who help you."""
+    """Information for support."""
 
 
 @debug.command()
@@ -28,8 +28,8 @@ def debug() -> None:
 @yes_option
 @json_option
 def bundle(desk: Desk, out: Path | None, yes: bool, as_json: bool) -> None:
-    """Show what you can send to others who help: versions, findings, counts. No key, address, transaction,
-    name, mail, host, path or token is in it. It is shown in full before it is written.
+    """Show what you can send for support: versions, findings, counts. No key, address, transaction, name,
+    mail, host, path or token is in it. It is shown in full before it is written.
     """
     from signerd.doctor.bundle import bundle as collect
     from signerd.doctor.examining import examine

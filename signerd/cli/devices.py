@@ -66,7 +66,7 @@ def devices(context: click.Context, as_json: bool) -> None:
 @click.option("--on-device", is_flag=True, help="Leave what it asks to the device, where that can be.")
 @json_option
 def unlock(desk: Desk, device: str | None, on_device: bool, as_json: bool) -> None:
-    """Give a device its PIN, its passphrase or its password; nothing of it stands in the command line."""
+    """Unlock a device with its PIN, passphrase or password, which are never on the command line."""
     from signerd.cli.progress import follow_to_its_end
 
     tell = aside if as_json else say
@@ -103,7 +103,7 @@ def identify(desk: Desk, device: str | None, as_json: bool) -> None:
 @device_argument
 @json_option
 def cancel(desk: Desk, device: str | None, as_json: bool) -> None:
-    """Give up what runs on a device."""
+    """Cancel the operation on a device."""
     with desk.daemon() as daemon:
         chosen = _chosen(daemon.devices(), device, None)
         daemon.cancel_device(chosen.id)
@@ -116,8 +116,8 @@ def cancel(desk: Desk, device: str | None, as_json: bool) -> None:
 @device_argument
 @json_option
 def another_address(desk: Desk, device: str | None, as_json: bool) -> None:
-    """Say that a device shows another address than this machine: its question ends at once, and that is
-    written down.
+    """Report that a device shows another address than this machine: its question ends at once, and this is
+    recorded.
     """
     with desk.daemon() as daemon:
         chosen = _chosen(daemon.devices(), device, SHOWING)
@@ -191,7 +191,7 @@ def register(
 ) -> None:
     """Register the keys of your device with the platform, once, after you compared the fingerprint.
 
-    With --file they are those that a device without a cable exported, and it signs a text to prove them.
+    With --file: the keys that a device without a cable exported. It signs a text to prove them.
     """
     from signerd.cli.airgap_setup import exports_of, register_files
     from signerd.cli.progress import reporting

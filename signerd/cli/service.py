@@ -35,9 +35,7 @@ def service() -> None:
 @pass_desk
 @json_option
 def install(desk: Desk, as_json: bool) -> None:
-    """Have the system start signerd now and at each sign-in. Sign in to the platform before: `signerd
-    login`.
-    """
+    """Start signerd now and at each sign-in. First sign in to the platform: `signerd login`."""
     from signerd.account.config import find_config, load_config
     from signerd.cli.system import require, run_command
 
@@ -101,7 +99,7 @@ def status(desk: Desk, as_json: bool) -> None:
 @pass_desk
 @json_option
 def uninstall(desk: Desk, as_json: bool) -> None:
-    """Stop it and start it no more. Keys, journal and configuration stay."""
+    """Stop and remove the service. Keys, journal and configuration stay."""
     from signerd.cli.system import require
 
     made = _service(desk)

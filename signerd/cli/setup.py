@@ -45,9 +45,9 @@ def setup(
     secrets: str | None,
     as_json: bool,
 ) -> None:
-    """Begin here: look at the keyring, the devices' permissions and the platform, then sign in.
+    """Begin here: check the keyring, the devices' permissions and the platform, then sign in.
 
-    Nothing is written before the first success, and no password is asked for while something is in the way.
+    Nothing is written before the first success, and no password is asked for while a check fails.
     """
     tell = aside if as_json else say
     if platform is None and not _is_configured(desk):

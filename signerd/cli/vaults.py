@@ -163,9 +163,9 @@ def pin(
 ) -> None:
     """Pin a vault after you compared it with the other signers; from then on this machine knows it.
 
-    Your device is made to know the vault and shows its first address. With --from or --psbt the vault that
-    you bring must be the one in the platform's record. A device without a cable takes the vault from
-    --enrolment-file, and you say what address it shows. Pinning approves no proposal.
+    The vault is registered on your device, which shows its first address. With --from or --psbt, your vault
+    must be the one in the platform's record. A device without a cable takes the vault from --enrolment-file,
+    and you say what address it shows. Pinning approves no proposal.
     """
     from signerd.cli.airgap_setup import compared_on_device
     from signerd.cli.progress import accepting_other_address, reporting
@@ -196,8 +196,8 @@ def pin(
 @click.option("--code", help="The code it was pinned under; else it is asked for.")
 @json_option
 def unpin(desk: Desk, vault_id: str, code: str | None, as_json: bool) -> None:
-    """Forget a pinned vault, after an alarm that you have looked into; nothing of it is signed until it is
-    pinned again.
+    """Unpin a vault, for instance after an alarm that you have looked into; nothing is signed for it until it
+    is pinned again.
     """
     tell = aside if as_json else say
     with desk.daemon() as daemon:

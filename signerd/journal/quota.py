@@ -19,14 +19,14 @@ MOST_OPEN = 2_000
 # Of these together: all are loaded at every start and in every round. Twice the limit of one list.
 MOST_OPEN_BYTES = 256 * 1024 * 1024
 
-# Of all stored without our signature: enough for 20 proposals of 10 kB a day in 29 years.
+# Of all stored without our signature: enough for 20 proposals of 10 kB a day for 29 years.
 MOST_KEPT_BYTES = 2 * 1024 * 1024 * 1024
 
 # Ended proposals without a decision that are deleted at a time to make room.
 FORGOTTEN_AT_ONCE = 1_000
 
 # Of proposals that others signed and this machine never followed, which are kept for good: enough for 20 of a
-# kilobyte a day in 17 years.
+# kilobyte a day for 17 years.
 MOST_UNFOLLOWED_BYTES = 128 * 1024 * 1024
 
 # A hundred vaults in each of ten workspaces.

@@ -1,4 +1,4 @@
-"""The loopback interface: the application over the table, on the private socket and on the port."""
+"""The loopback API: its application, served on the private socket and on the port."""
 
 import asyncio
 import contextlib
@@ -40,29 +40,28 @@ from signerd.loopback.page.entering import PageMount
 from signerd.problems import CONTENT_TYPE, headers_of, problem, status_of
 from signerd.shapes.calls import MAX_PSBT_TEXT
 
-# A form spells what is no letter or digit in three characters; of base64 those are few.
+# A form encodes a character that is no letter or digit in three; base64 has few of them.
 MAX_ANSWER_FORM = MAX_PSBT_TEXT * 5 // 4
-# What a row of the table says that its body may have more than others.
+# The routes whose body may be larger than the common limit.
 LARGER = {
     (row.method, PREFIX + row.path): row.call.max_body for row in ROUTES if row.call.max_body is not None
 } | {("POST", ANSWERS): MAX_ANSWER_FORM}
-# Enough for a hundred event streams and a burst of commands beside them (L11). The port has as many of its
-# own: what floods it does not keep the person's command line out.
+# Enough for a hundred event streams and a burst of commands (L11). The socket and the port have as many each:
+# flooding the port does not lock out the command line.
 MAX_CONNECTIONS = 128
-# The longest request line and headers that a program of ours sends are under 1 KiB.
+# Our own programs send less than 1 KiB of request line and headers.
 MAX_HEADER_BYTES = 16 * 1024
-# Between two requests on one connection: longer than the usual pool keeps one (httpx 5 s, aiohttp 15 s), or a
-# request meets the end of its connection.
+# Longer than clients' pools keep a connection (httpx 5 s, aiohttp 15 s), so that no request meets its end.
 KEEP_ALIVE_SECONDS = 65
-# A program of ours sends its request at once; who holds a connection without one keeps others out (L11).
+# Our programs send their request at once; an idle connection takes another's place (L11).
 REQUEST_SECONDS = 10.0
-# What still runs after this waits for a person at a device; the journal has what was decided.
+# Requests that take longer wait for a person at a device; the journal has the decision.
 GRACE_SECONDS = 3
 
 
 def seconds_awake_or_not() -> float:
-    """A session of the page ends while the machine sleeps, too; Linux's monotonic clock stands still then,
-    macOS's goes on.
+    """Counts while the machine is suspended, so that a page session ends then too. Linux's monotonic clock
+    stops then, macOS's does not.
     """
     if sys.platform == "win32":
         return time.monotonic()
@@ -82,13 +81,13 @@ async def serving(
     sessions: Sessions | None = None,
     by_keyed_port: bool = not HAS_SOCKETS,
 ) -> AsyncIterator[Path]:
-    """Answer while the body runs; at its end every stream is ended and every answer is finished.
+    """Serve during the body; at its end all streams are closed and all answers finished.
 
-    The caller holds the state folder. Yields the socket's path, or the file of the keyed_port. ``port``: of
-    TCP, 0 for any free one, None for none; where it cannot be served, the socket is, and
-    ``service.page_address`` says why. ``handed``: the private socket where the service manager opened it.
-    ``work``: the processor seconds of the calling thread, by which apps pay. ``sessions``: of the page; None:
-    new ones. ``by_keyed_port``: a keyed_port in the place of the socket.
+    The caller holds the state folder. Yields the path of the socket or of the keyed port's file. ``port``: of
+    TCP, 0 for any free one, None for none; where it cannot be served, the socket still is, and
+    ``service.page_address`` says why. ``handed``: the private socket if the service manager opened it.
+    ``work``: CPU seconds of the calling thread, charged to apps. ``sessions``: of the page; None: new ones.
+    ``by_keyed_port``: serve a keyed port instead of the socket.
 
     Raises:
         UnsafeFolder, SocketUnusable: as ``private_socket``.
@@ -106,7 +105,7 @@ async def serving(
             config = _config(app, gate_of_person, _of_owner(_of_the_socket))
         servers = [_Server(config, (private,))]
         if port is not None:
-            # Off the loop: the program that has the port is asked what it is.
+            # Off the loop: it may ask which program has the port.
             found = await asyncio.to_thread(stack.enter_context, listening_ports(port))
             service.page_address.tell(found.port, found.notes)
             if found.whose is not None and found.port is not None:
@@ -124,8 +123,7 @@ async def _answering(servers: "Sequence[_Server]", streams: Streams) -> AsyncIte
             await server.ready.wait()
         yield
     finally:
-        # All of them before a stream ends: its reader would be back at once, and find a server that is about
-        # to go.
+        # All of them before the streams end, because a stream's reader reconnects at once.
         for server in servers:
             server.leave()
         streams.close()
@@ -145,15 +143,14 @@ def _of_owner(whose: Whose) -> Any:
 def _config(app: Starlette, gate: Gate, protocol: Any) -> uvicorn.Config:
     return uvicorn.Config(
         Guard(app, gate, larger=LARGER, refused=app.state.refused),
-        # The interface is typed as a class; a way to make one is what is called.
+        # Typed as a class, but a factory works.
         http=protocol,
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
-        # No caller needs the time from a program on the same machine, and it would have to be kept right
-        # every second.
+        # No caller on the same machine needs it, and uvicorn would update it every second.
         date_header=False,
         proxy_headers=False,
         limit_concurrency=MAX_CONNECTIONS,
@@ -164,10 +161,9 @@ def _config(app: Starlette, gate: Gate, protocol: Any) -> uvicorn.Config:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its hold on the process: signals are the daemon's, and a caller that waits is told of
-    the start.
+    """uvicorn without signal handlers, with an event for its start, and without its timer.
 
-    It sleeps until it is told to leave; uvicorn itself looks ten times a second, all day long.
+    It sleeps until ``leave``; uvicorn itself wakes ten times a second.
     """
 
     def __init__(self, config: uvicorn.Config, listening: tuple[socket.socket, ...]) -> None:
@@ -177,7 +173,7 @@ class _Server(uvicorn.Server):
         self.listening = listening
 
     def leave(self) -> None:
-        """Take no more connections, finish what is being answered, and end."""
+        """Accept no more connections, finish open requests, and end."""
         for server in self.servers:
             server.close()
         self._leaving.set()
@@ -197,7 +193,7 @@ class _Server(uvicorn.Server):
 
 
 class PromptProtocol(H11Protocol):
-    """HTTP from a program of this machine: a connection that sends no whole request in time is dropped."""
+    """HTTP that drops a connection without a complete request in time."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -209,29 +205,28 @@ class PromptProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        # What came after an answer is no whole request yet, and uvicorn would wait for the rest of it for
-        # ever.
+        # Data after an answer is the start of a request, for whose rest uvicorn would wait for ever.
         cycle = self.cycle
         if cycle is not None and cycle.response_complete and cycle is not self._last:
             self._await_a_request(cycle)
 
     def _await_a_request(self, last: RequestResponseCycle | None) -> None:
-        """``last``: what was answered before it, if anything."""
+        """``last``: the cycle answered before it, if any."""
         self._last = last
         self.loop.call_later(REQUEST_SECONDS, self._require_another, last)
 
     def _require_another(self, last: RequestResponseCycle | None) -> None:
-        # uvicorn declares it as always there; it is None until the first request is whole.
+        # None until the first request is complete, whatever uvicorn's annotation says.
         if self.cycle is last:
             self.transport.abort()
 
     def _get_upgrade(self) -> bytes | None:
-        # The gate refuses a request for one; uvicorn would write two lines into the log for each.
+        # The gate refuses upgrades; uvicorn would log two lines for each.
         return None
 
 
 class OwnerProtocol(PromptProtocol):
-    """HTTP for one user: a connection of another user is dropped before a byte of it is read (L12)."""
+    """HTTP for one user: another user's connection is dropped before a byte is read (L12)."""
 
     def __init__(self, *args: Any, owner: int, whose: Whose, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -252,7 +247,7 @@ class OwnerProtocol(PromptProtocol):
 
 
 class KeyedPortProtocol(PromptProtocol):
-    """HTTP on the keyed port: no byte of it is parsed before the caller has proven that it knows the key."""
+    """HTTP on the keyed port: nothing is parsed before the caller has proven that it knows the key."""
 
     def __init__(self, *args: Any, keyed_port: KeyedPort, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -280,16 +275,14 @@ async def interface() -> Response:
 
 @cache
 def _described() -> bytes:
-    """Built at the first request, in some tenths of a second, and cached: callers may repeat the request
-    (L11).
-    """
+    """Cached, because it takes some tenths of a second and any caller may repeat the request (L11)."""
     from signerd.loopback.description import describe
 
     return json.dumps(describe(ROUTES, PREFIX), separators=(",", ":")).encode()
 
 
 def make_app(service: Daemon, streams: Streams, sessions: Sessions) -> Starlette:
-    """The application over one daemon; an ``access.guard.Guard`` stands before it."""
+    """The application of one daemon, to be wrapped in an ``access.guard.Guard``."""
     app = Starlette(
         routes=[
             *(_row(row.method, PREFIX + row.path, bind(row.endpoint, row.needs)) for row in ROUTES),
@@ -311,7 +304,7 @@ def make_app(service: Daemon, streams: Streams, sessions: Sessions) -> Starlette
 
 def _row(method: str, path: str, endpoint: Called) -> routing.Route:
     row = routing.Route(path, endpoint, methods=[method])
-    # Starlette adds HEAD to every GET; the table does not have it.
+    # Starlette adds HEAD to every GET.
     row.methods = {method}
     return row
 
@@ -336,5 +329,5 @@ async def _not_served(request: Request, error: Exception) -> Response:
 
 
 async def _unknown(_request: Request, _error: Exception) -> Response:
-    """A bug. Starlette raises it again after this answer, so that the log has it whole."""
-    return _answer(DaemonFailed("the daemon met an error that it has no name for"))
+    """A bug. Starlette raises it again after this response, so that it is logged with its traceback."""
+    return _answer(DaemonFailed("the daemon failed in an unforeseen way"))

@@ -1,6 +1,4 @@
-"""What the daemon listens on: the private socket in the state folder, and the TCP port on this machine's own
-two addresses (L12).
-"""
+"""The listening sockets: the private one in the state folder, and TCP at the two loopback addresses (L12)."""
 
 import contextlib
 import errno
@@ -19,14 +17,14 @@ from signerd.journal.storage import make_private
 from signerd.keyed_port import KeyedPort
 from signerd.loopback.access.peers import Whose, teller
 
-# sockaddr_un's sun_path is 108 bytes on Linux and 104 on macOS, with its closing zero.
+# sun_path has 108 bytes on Linux and 104 on macOS, with a final zero byte.
 MAX_SOCKET_PATH = 103
 BACKLOG = 64
 UNIX_TABLE = Path("/proc/net/unix")
 # linux/net.h, __SO_ACCEPTCON
 _ACCEPTS = 0x10000
-_UNIT = "Take the socket unit as `signerd service install` writes it, or stop it: `signerd service stop`."
-_SERVICE = "Start signerd there, `signerd service start`; or free the socket first, `signerd service stop`."
+_UNIT = "Use the socket unit that `signerd service install` writes, or stop it: `signerd service stop`."
+_SERVICE = "Start the service, `signerd service start`; or free the socket first, `signerd service stop`."
 
 
 @contextlib.contextmanager
@@ -34,11 +32,11 @@ def private_socket(state: Path, handed: socket.socket | None = None) -> Iterator
     """A listening socket of mode 0600 in the private state folder, which the caller holds; removed at the
     end.
 
-    ``handed``: that very socket, where the service manager opened it; its file is the manager's, and stays.
+    ``handed``: this socket as opened by the service manager, which keeps its file.
 
     Raises:
-        UnsafeFolder: the folder, or what is in the socket's place, is not ours alone. SocketUnusable: it
-            cannot be made here, or another one was handed over.
+        UnsafeFolder: others have access to the folder or to the file at the socket's path. SocketUnusable: it
+            cannot be created here, or another one was passed.
     """
     if sys.platform == "win32":
         raise SocketUnusable("this system has no Unix sockets: the daemon uses a keyed port")
@@ -57,8 +55,8 @@ def private_socket(state: Path, handed: socket.socket | None = None) -> Iterator
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if sys.platform == "linux":
-            # It gives the file the mode of the socket: never open to others, not even for a moment. macOS
-            # refuses (fchmod(2), EINVAL); the folder is private.
+            # The file is created with the socket's mode, and so is never open to others. macOS refuses
+            # (fchmod(2), EINVAL); the folder is private.
             os.fchmod(listening.fileno(), PRIVATE_FILE)
         listening.bind(str(path))
         path.chmod(PRIVATE_FILE)
@@ -66,7 +64,7 @@ def private_socket(state: Path, handed: socket.socket | None = None) -> Iterator
         listening.setblocking(False)  # noqa: FBT003 - the standard library's signature
     except OSError as error:
         listening.close()
-        raise SocketUnusable(f"{path} cannot be made: {error.strerror}") from error
+        raise SocketUnusable(f"{path} cannot be created: {error.strerror}") from error
     try:
         yield listening
     finally:
@@ -83,11 +81,11 @@ def _require_ours(handed: socket.socket, path: Path) -> None:
         socket.SOL_SOCKET, socket.SO_ACCEPTCONN
     )
     if not listens or os.path.realpath(handed.getsockname()) != os.path.realpath(path):
-        raise SocketUnusable(f"the service manager hands over another socket than {path}", hint=_UNIT)
+        raise SocketUnusable(f"the service manager passes another socket than {path}", hint=_UNIT)
     try:
         found = path.lstat()
     except FileNotFoundError:
-        raise SocketUnusable(f"{path} was removed under the service manager", hint=_UNIT) from None
+        raise SocketUnusable(f"{path} of the service manager was removed", hint=_UNIT) from None
     require_own_socket(path, found)
     if stat.S_IMODE(found.st_mode) & 0o077:
         raise UnsafeFolder(
@@ -97,20 +95,20 @@ def _require_ours(handed: socket.socket, path: Path) -> None:
 
 
 def _remove_leftover(path: Path) -> None:
-    """A daemon that was killed leaves its socket behind; anything else in its place is not ours to remove."""
+    """Remove the socket of a killed daemon. Anything else at its path is not removed."""
     try:
         found = path.lstat()
     except FileNotFoundError:
         return
     require_own_socket(path, found)
     if _is_listened_to(path):
-        # The caller holds the folder: it is no daemon, but who starts one.
+        # The caller holds the folder, so the listener is not a daemon but its service manager.
         raise SocketUnusable(f"the service manager listens at {path}", hint=_SERVICE)
     path.unlink()
 
 
 def _is_listened_to(path: Path) -> bool:
-    """False where the system has no table of its sockets: then none is handed over, either."""
+    """False where the system has no such table; it has no service manager that passes sockets either."""
     try:
         table = UNIX_TABLE.read_text(errors="surrogateescape")
     except OSError:
@@ -122,11 +120,12 @@ def _is_listened_to(path: Path) -> bool:
 
 @contextlib.contextmanager
 def private_keyed_port(state: Path) -> Iterator[tuple[socket.socket, KeyedPort]]:
-    """A port that the system chooses, and the file in the private state folder by which the person's programs
-    find it; removed at the end.
+    """A port chosen by the system, and the file in the private state folder by which the user's programs find
+    it; removed at the end.
 
     Raises:
-        UnsafeFolder: the folder is not ours alone. SocketUnusable: there is no port, or no room for the file.
+        UnsafeFolder: others have access to the folder. SocketUnusable: no port, or the file cannot be
+        written.
     """
     make_private(state)
     with contextlib.ExitStack() as stack:
@@ -141,21 +140,21 @@ def private_keyed_port(state: Path) -> Iterator[tuple[socket.socket, KeyedPort]]
 
 
 IPV6 = "::1"
-# Any free port of the first address may be taken at the second; the next try gets another one.
+# A port that is free at the first address may be taken at the second; then another one is tried.
 TRIES = 8
 
 TAKEN = (
     "The page is not served: port {port} of this machine is taken by {by}. "
-    "Stop that one, or name another port in the configuration ([loopback] port), and start signerd again."
+    "Stop that program, or set another port in the configuration ([loopback] port), and start signerd again."
 )
-UNTOLD = "The page is not served: this system does not tell signerd which user a TCP connection belongs to."
+UNTOLD = "The page is not served: this system does not report which user a TCP connection belongs to."
 NO_IPV6 = f"This machine has no IPv6: the page is served at {IPV4} only."
-REFUSED = "The page is not served: this machine lets signerd listen on no port ({reason})."
+REFUSED = "The page is not served: signerd cannot listen on the port ({reason})."
 
 
 @dataclass(frozen=True)
 class Listening:
-    """``sockets`` empty: nothing is served over TCP, and ``notes`` say why."""
+    """``sockets``: empty where nothing is served over TCP; ``notes`` say why."""
 
     sockets: tuple[socket.socket, ...] = ()
     port: int | None = None
@@ -165,8 +164,8 @@ class Listening:
 
 @contextlib.contextmanager
 def listening_ports(port: int) -> Iterator[Listening]:
-    """Both addresses at this port, or, for 0, at one that is free; nothing where that cannot be. Raises
-    nothing: the private socket serves without it.
+    """Listen at both addresses on this port, or, for 0, on a free one. Raises nothing where that is
+    impossible: the private socket is served without it.
     """
     found = _listening(port)
     try:
@@ -193,9 +192,7 @@ def _listening(port: int) -> Listening:
 
 
 def _both(port: int) -> tuple[socket.socket, ...]:
-    """Raises OSError. Half a port is none: who is sent to `localhost` would find another program
-    behind it.
-    """
+    """Both or neither: at one address `localhost` could reach another program. Raises OSError."""
     for left in reversed(range(TRIES)):
         first = _bound(socket.AF_INET, IPV4, port)
         try:
@@ -210,7 +207,7 @@ def _both(port: int) -> tuple[socket.socket, ...]:
 
 
 def _second(port: int) -> socket.socket | None:
-    """None: this machine has no IPv6. Raises OSError."""
+    """None where this machine has no IPv6. Raises OSError."""
     try:
         return _bound(socket.AF_INET6, IPV6, port)
     except OSError as error:
@@ -220,16 +217,14 @@ def _second(port: int) -> socket.socket | None:
 
 
 def _bound(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
-    # Named TCP, not left to the system: asyncio sends at once (TCP_NODELAY) only where it is, else each
-    # answer waits 40 ms.
+    # asyncio sets TCP_NODELAY only where the protocol is given; without it each answer takes 40 ms.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if sys.platform == "win32":
-            # There the other option would let another program take the port from under us.
+            # Windows' SO_REUSEADDR would let another program take over the port.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
         else:
-            # A restarted daemon gets its port back, though connections of the last one are still being
-            # forgotten.
+            # A restarted daemon gets its port back despite old connections in TIME_WAIT.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

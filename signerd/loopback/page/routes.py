@@ -107,7 +107,7 @@ def _unknown(service: Daemon) -> _Handler:
     """A bug. Starlette raises it again after this response, so that it is logged with its traceback."""
 
     async def handle(request: Request, _error: Exception) -> Response:
-        bug = DaemonFailed("the daemon met an error that it has no name for")
+        bug = DaemonFailed("the daemon failed in an unforeseen way")
         return await problem_answer(PageRequest(request, service), bug)
 
     return handle
