@@ -71,7 +71,7 @@ def _figures(vault: "VaultView") -> list[str]:
     if vault.account is not None:
         lines.append(f"  your key           account {vault.account}")
     if vault.cosigners:
-        lines.append("  cosigners, by fingerprint (a label only: anybody can make a key that bears it)")
+        lines.append("  cosigners, by fingerprint (a label only: a key can be made with any of them)")
         lines += [f"    {_cosigner(key)}" for key in vault.cosigners]
     return lines
 

@@ -58,12 +58,9 @@ COMPARE = (
         "Compare the verification code and the first address with the other signers by telephone or face to "
         "face."
     ),
-    "Do not do it over the platform, nor over anything else that could show both of you the same lie.",
-    (
-        "Fingerprints are labels only: anybody can make a key that bears one. The code stands for the keys "
-        "themselves."
-    ),
-    "Your device shows the first address as well. Say yes there only if it is the same.",
+    "Do not use the platform for this, nor anything else that could deceive both of you in the same way.",
+    "Fingerprints are labels only: a key can be made with any of them. The code covers the keys themselves.",
+    "Your device shows the first address too. Confirm it there only if it is the same.",
 )
 
 

@@ -51,7 +51,7 @@ def _counted(connection: sqlite3.Connection, query: str) -> dict[str, int]:
 Now = Callable[[], datetime]
 
 
-def _nobody(_before: Record | None, _after: Record) -> None:
+def _ignore(_before: Record | None, _after: Record) -> None:
     pass
 
 
@@ -90,7 +90,7 @@ class Chain:
         self._now = now
         self._fault = fault
         # Called for each stored record, with its earlier version, after the commit.
-        self.stored: Callable[[Record | None, Record], None] = _nobody
+        self.stored: Callable[[Record | None, Record], None] = _ignore
         self._moves: list[tuple[Record | None, Record]] = []
         self._db = open_journal(folder, now())
         self._book = SpendingBook(self._db)

@@ -60,7 +60,7 @@ class Metered:
             self.spent += self.clock() - began
 
 
-# A program that displays events sends a few requests per event; at twenty a second nobody notices a delay.
+# A program that displays events sends a few requests per event; at twenty a second no delay is noticed.
 PER_SECOND = 20.0
 # A program fetches everything once when it starts.
 BURST = 60.0

@@ -6,7 +6,7 @@ const WIDTH = 1280;
 const HEIGHT = 720;
 const LOOK_MS = 40;
 const TROUBLES = {
-  NotAllowedError: "This browser does not let the page use the camera. Allow it beside the address, or bring the file.",
+  NotAllowedError: "This browser does not let the page use the camera. Allow it beside the address, or choose the file.",
   NotFoundError: "There is no camera. Import the file, or paste the text.",
   NotReadableError: "Another program has the camera open. Close it there, and try again.",
 };
