@@ -5,6 +5,7 @@ Source: `shared/auth.py` (`ApproveMessageSign`, `ShowAddressBase`, `ApproveTrans
 `shared/multisig.py` (`confirm_import`, `show_detail`).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -249,7 +250,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _sum(outputs: list[PsbtOutput] | tuple[PsbtOutput, ...]) -> Sats:
+def _sum(outputs: Iterable[PsbtOutput]) -> Sats:
     return Sats(sum(output.amount for output in outputs))
 
 

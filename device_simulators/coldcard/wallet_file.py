@@ -17,7 +17,7 @@ and 5.6.1, `from_file` in `shared/multisig.py`.
 
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from device_simulators.coldcard.arguments import ascii_text, path
@@ -70,7 +70,7 @@ class _Draft:
     policy: tuple[int, int] = (0, 0)
     script_format: str = "p2sh"
     path: DerivationPath | None = None
-    cosigners: tuple[OriginKey, ...] = field(default=())
+    cosigners: tuple[OriginKey, ...] = ()
 
 
 def _decode(content: bytes) -> str:

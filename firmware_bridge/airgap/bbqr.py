@@ -160,7 +160,7 @@ class Assembler:
 
     def _require_fitting(self, part: _Part, series: _Series) -> None:
         if part.series != series:
-            raise OtherTransfer("This QR code belongs to another series.")
+            raise OtherTransfer
         if self._parts.get(part.number, part.data) != part.data:
             raise OtherTransfer(f"Part {part.number + 1} came with two contents: two series are mixed up.")
 

@@ -112,7 +112,7 @@ class Collector:
         """
         shape = (part.shape, len(part.data))
         if self._shape not in {None, shape}:
-            raise OtherTransfer("This QR code belongs to another series.")
+            raise OtherTransfer
         self._shape = shape
         if self.message is None:
             self._keep(part)

@@ -67,7 +67,7 @@ class Unreadable(DeviceFault):
 
     hint = "Save or show it again on the device, and read it again."
 
-    def __init__(self, sentence: str, *, detail: str | None = None) -> None:
+    def __init__(self, sentence: str | None = None, *, detail: str | None = None) -> None:
         # Not `DeviceFault.__init__`, whose sentence blames the device.
         BridgeError.__init__(self, sentence, detail=detail)
 
@@ -75,6 +75,7 @@ class Unreadable(DeviceFault):
 class OtherTransfer(Unreadable):
     """A QR code of another series. What was read so far is kept."""
 
+    sentence = "This QR code belongs to another series."
     hint = "Point the camera at one series only; to read another one, start over."
 
 

@@ -94,7 +94,7 @@ class Assembler:
         """:raises Unreadable: not a valid part; `OtherTransfer` if it belongs to another series."""
         parsed = _Text.parse(text)
         if self._started and parsed.name != self._name:
-            raise _other()
+            raise OtherTransfer
         received = self._add_whole(parsed.body) if parsed.part is None else self._add_part(parsed.part)
         message = self._whole or self._parts.message
         self._name = parsed.name
@@ -116,18 +116,14 @@ class Assembler:
 
     def _add_whole(self, body: bytes) -> Received:
         if self._parts.started or self._whole not in {None, body}:
-            raise _other()
+            raise OtherTransfer
         self._whole = body
         return Received(1, 1)
 
     def _add_part(self, part: fountain.Part) -> Received:
         if self._whole is not None:
-            raise _other()
+            raise OtherTransfer
         return self._parts.add(part)
-
-
-def _other() -> OtherTransfer:
-    return OtherTransfer("This QR code belongs to another series.")
 
 
 def _content(message: bytes) -> bytes:
