@@ -33,8 +33,10 @@ class MempoolEntry:
     fee: Sats
 
 
-class NoReplacement(Exception):
-    """Why the transaction may not replace what is in the mempool."""
+class _Refusal(Exception):
+    def __init__(self, code: RefusalCode, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
 
 
 def replaced_by(
@@ -42,41 +44,44 @@ def replaced_by(
 ) -> dict[str, MempoolEntry]:
     """The entries that would leave: those that spend one of its coins, and their descendants.
 
-    Raises NoReplacement where one does not signal (rule 1) or is an ancestor of the transaction, where the
-    transaction spends an unconfirmed coin that no replaced one did (rule 2), or where too many would leave
-    (rule 5).
+    Refused where one does not signal (rule 1) or is an ancestor of the transaction, where the transaction
+    spends an unconfirmed coin that no replaced one did (rule 2), or where too many would leave (rule 5).
     """
     direct = {spends[item.outpoint] for item in transaction.inputs if item.outpoint in spends}
     leaving = {txid: entries[txid] for first in direct for txid in _with_descendants(first, entries, spends)}
     for txid in direct:
         if all(item.sequence > MAX_BIP125_SEQUENCE for item in entries[txid].transaction.inputs):
-            raise NoReplacement(
-                f"{txid} in the mempool spends the same coin, and does not signal that it may be replaced"
+            raise _Refusal(
+                RefusalCode.CONFLICT,
+                f"{txid} in the mempool spends the same coin, and does not signal that it may be replaced",
             )
     if len(leaving) > MAX_EVICTED:
-        raise NoReplacement(f"{len(leaving)} transactions would have to leave the mempool")
+        words = f"{len(leaving)} transactions would have to leave the mempool"
+        raise _Refusal(RefusalCode.CONFLICT, words)
     known = {item.outpoint.txid for txid in direct for item in entries[txid].transaction.inputs}
     for item in transaction.inputs if leaving else ():
         parent = item.outpoint.txid
         if parent in leaving or (parent in entries and parent not in known):
-            raise NoReplacement(f"it spends {parent}, which is unconfirmed itself")
+            raise _Refusal(RefusalCode.CONFLICT, f"it spends {parent}, which is unconfirmed itself")
     return leaving
 
 
 def require_higher_fee(transaction: Transaction, fee: Sats, leaving: Mapping[str, MempoolEntry]) -> None:
     """Rules 3 and 4: it pays the fees of what leaves and its own relay; and a higher rate than what it
-    replaces directly. Raises NoReplacement.
+    replaces directly.
     """
     if not leaving:
         return
     least = sum(entry.fee for entry in leaving.values()) + INCREMENTAL_RELAY.fee_for(transaction.vsize)
     if fee < least:
-        raise NoReplacement(f"insufficient fee: {fee} sat, and this replacement needs {least} sat")
+        words = f"insufficient fee: {fee} sat, and this replacement needs {least} sat"
+        raise _Refusal(RefusalCode.CONFLICT, words)
     spent = {item.outpoint for item in transaction.inputs}
     for entry in leaving.values():
         is_direct = not spent.isdisjoint(item.outpoint for item in entry.transaction.inputs)
         if is_direct and fee * entry.transaction.vsize <= entry.fee * transaction.vsize:
-            raise NoReplacement("insufficient fee: its rate is not above that of what it replaces")
+            words = "insufficient fee: its rate is not above that of what it replaces"
+            raise _Refusal(RefusalCode.CONFLICT, words)
 
 
 def _with_descendants(
@@ -106,12 +111,6 @@ LOCKTIME_THRESHOLD = 500_000_000
 SEQUENCE_FINAL = 0xFFFFFFFF
 # BIP-68: this bit switches the relative lock off.
 SEQUENCE_LOCK_DISABLED = 1 << 31
-
-
-class _Refusal(Exception):
-    def __init__(self, code: RefusalCode, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
 
 
 class Mempool:
@@ -178,7 +177,7 @@ class Mempool:
         if transaction.weight > MAX_TRANSACTION_WEIGHT:
             raise _Refusal(RefusalCode.TOO_LARGE, f"weighs more than {MAX_TRANSACTION_WEIGHT}")
         self._require_final(transaction)
-        leaving = self._replaced_by(transaction)
+        leaving = replaced_by(transaction, self._entries, self._spends)
         spent = [self._coin(txin.outpoint) for txin in transaction.inputs]
         try:
             verify_transaction(transaction, spent)
@@ -192,17 +191,8 @@ class Mempool:
             )
         if fee > FEE_CEILING.fee_for(transaction.vsize):
             raise _Refusal(RefusalCode.FEE_TOO_HIGH, f"{fee} sat for {transaction.vsize} vB is above the cap")
-        try:
-            require_higher_fee(transaction, fee, leaving)
-        except NoReplacement as error:
-            raise _Refusal(RefusalCode.CONFLICT, str(error)) from error
+        require_higher_fee(transaction, fee, leaving)
         return fee
-
-    def _replaced_by(self, transaction: Transaction) -> Mapping[str, MempoolEntry]:
-        try:
-            return replaced_by(transaction, self._entries, self._spends)
-        except NoReplacement as error:
-            raise _Refusal(RefusalCode.CONFLICT, str(error)) from error
 
     def _require_final(self, transaction: Transaction) -> None:
         tip = self._index.tip.height

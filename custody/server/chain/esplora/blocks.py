@@ -21,7 +21,6 @@ from multisig.hashes import sha256d
 from multisig.network import Network
 from multisig.transaction import Transaction
 
-HEADER_BYTES = 80
 # The target of difficulty 1.
 DIFFICULTY_1 = 0xFFFF << 208
 # Core's consensus.powLimit: no header of the network may be easier.

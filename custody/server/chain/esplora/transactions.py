@@ -5,7 +5,7 @@ engine.
 from collections.abc import Iterator
 
 from custody.server.chain.backend import BlockRef, ChainTransaction, Spend
-from custody.server.chain.engine import InvalidSpend, verify_transaction
+from custody.server.chain.engine import NULL_TXID, InvalidSpend, verify_transaction
 from custody.server.chain.esplora.blocks import (
     BestChain,
     ChainInconsistent,
@@ -22,7 +22,6 @@ from multisig.transaction import OutPoint, Transaction, TxOut
 
 KEPT_TRANSACTIONS = 10_000
 KEPT_PROOFS = 100_000
-NULL_TXID = "00" * 32
 
 
 def is_coinbase(transaction: Transaction) -> bool:
