@@ -69,18 +69,18 @@ def _text(visit: Visit) -> str:
     """The file's text, or the typed lines. Raises Invalid."""
     given = [text for text in visit.form.every("csv") if text.strip()]
     if len(given) > 1:
-        told = (
+        words = (
             "A file was chosen and lines were typed: import one, then the other. Here are the file's lines."
         )
-        raise Invalid.at("/csv", told)
+        raise Invalid.at("/csv", words)
     return "".join(given)
 
 
 def _rows(text: str) -> list[tuple[int, tuple[str, str]]]:
     """Line number, name and address; a header and empty lines are left out. Raises Invalid."""
     if "\ufffd" in text:
-        told = "This is not UTF-8 text: save the list as CSV in UTF-8, and choose that file."
-        raise Invalid.at("/csv", told)
+        words = "This is not UTF-8 text: save the list as CSV in UTF-8, and choose that file."
+        raise Invalid.at("/csv", words)
     first = text.lstrip().partition("\n")[0]
     # Spreadsheets write ";" where the comma separates decimals.
     delimiter = ";" if ";" in first and "," not in first else ","
@@ -142,8 +142,8 @@ def _canonical(address: str, net: str) -> str:
     try:
         return canonical_address(address, chains[-1])
     except WrongNetworkAddress as error:
-        told = f"the address is of another network: this workspace is on {network_words(net)}"
-        raise WrongNetworkAddress(told) from error
+        words = f"the address is of another network: this workspace is on {network_words(net)}"
+        raise WrongNetworkAddress(words) from error
 
 
 def review_import(visit: Visit) -> Review:

@@ -40,8 +40,8 @@ def advisories(visit: Visit) -> Response:
 
 def take(visit: Visit) -> Response:
     # A browser sends CR LF for a line's end.
-    told = visit.form.one("list").strip()
-    taken = visit.post("take-advisories", workspace_id=visit.here.id, list=told)
+    signed = visit.form.one("list").strip()
+    taken = visit.post("take-advisories", workspace_id=visit.here.id, list=signed)
     return visit.go(f"{visit.here.path}/advisories", f"The list with the serial {taken.serial} is taken.")
 
 

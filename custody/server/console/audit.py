@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from custody.pages.headers import attachment
 from custody.schemas.logs import AuditLogEntry, LogsPage
-from custody.server.console.audit_words import recipient_words, told
+from custody.server.console.audit_words import recipient_words, row_words
 from custody.server.console.members import members_of
 from custody.server.console.proposals import labels_of
 from custody.server.console.table import Row
@@ -42,7 +42,7 @@ def audit(visit: Visit) -> Response:
         "audit/audit.html",
         here="audit",
         page=page,
-        rows=[(entry, told(entry, page.names, recipients).sentence) for entry in page.logs],
+        rows=[(entry, row_words(entry, page.names, recipients).sentence) for entry in page.logs],
         people=_people(visit, page),
         person_id=visit.query("user_uuid"),
         is_first=before is None,
@@ -51,7 +51,7 @@ def audit(visit: Visit) -> Response:
         to_day=visit.query("to_day"),
         categories=CATEGORIES,
         filters={name: str(value) for name, value in wanted.items() if name not in _IDS},
-        is_chained=None if len(wanted) > len(_IDS) else _follow_one_another(page.logs),
+        is_chained=None if len(wanted) > len(_IDS) else _are_chained(page.logs),
     )
 
 
@@ -88,7 +88,7 @@ def _wanted(visit: Visit, read: Callable[[str], str]) -> dict[str, Any]:
     return {**ids, **{name: value for name, value in given.items() if value}}
 
 
-def _follow_one_another(rows: list[AuditLogEntry]) -> bool:
+def _are_chained(rows: list[AuditLogEntry]) -> bool:
     """Whether each row names the hash of the one before, the newest first. `custody audit verify` reads the
     whole chain.
     """

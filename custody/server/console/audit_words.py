@@ -27,7 +27,7 @@ from custody.server.domain.audit import Category
 from custody.text import SHORT_ID, amount, plain
 
 # What a status of a proposal is called where the chain led to it.
-_LED_TO: Final[Mapping[ProposalStatus, str]] = MappingProxyType(
+_STATUS_WORDS: Final[Mapping[ProposalStatus, str]] = MappingProxyType(
     {
         ProposalStatus.BROADCASTING: "on its way",
         ProposalStatus.CONFIRMED: "confirmed in a block",
@@ -249,7 +249,7 @@ _BY_STATUS: Final = MappingProxyType(
             "proposal {proposal}, {code}",
             f"found the proposal {{proposal}} {words}",
         )
-        for status, words in _LED_TO.items()
+        for status, words in _STATUS_WORDS.items()
     }
 )
 _PART: Final = re.compile(r"{([a-z_]+?)([0-9]?)}")
@@ -276,16 +276,16 @@ _PROGRAM_NAME: Final = re.compile(r"(\S+), service account [0-9]+ \((.*)\)", re.
 
 
 @dataclass(frozen=True)
-class Told:
+class RowWords:
     """A row in words. ``is_known``: the table has a sentence for it."""
 
     sentence: Markup
     is_known: bool
 
 
-def told(
+def row_words(
     entry: AuditLogEntry, names: Mapping[str, str], recipients: Mapping[str, Markup] = MappingProxyType({})
-) -> Told:
+) -> RowWords:
     """``names``: by the words that stand in the row (`LogsPage`). ``recipients``: whom a payment pays, by its
     id. Markup escapes each part.
     """
@@ -296,11 +296,11 @@ def told(
         paid = recipients.get(dict(read).get("proposal", ""))
         parts["paid"] = Markup(" to {}").format(paid) if paid else ""
         said = Markup(sentence).format(**parts)  # noqa: S704 - the table's own words
-        return Told(said if sentence[0].isupper() else Markup("{} {}").format(who, said), is_known=True)
+        return RowWords(said if sentence[0].isupper() else Markup("{} {}").format(who, said), is_known=True)
     if entry.category == Category.ACCESS:
-        return Told(_refused(who, entry), is_known=True)
+        return RowWords(_refused(who, entry), is_known=True)
     stored = Markup("{}, {}: {}").format(who, _of_code(entry.action), plain(entry.description))
-    return Told(stored, is_known=False)
+    return RowWords(stored, is_known=False)
 
 
 def recipient_words(address: str, name: str | None, others: int) -> Markup:

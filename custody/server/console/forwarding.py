@@ -8,7 +8,7 @@ from custody.pages.figures import address
 from custody.schemas.keys import SigningProfileAddress
 from custody.schemas.proposals import PsbtPreview, TxType
 from custody.server.console.money import money_of
-from custody.server.console.proposing import MoneyReview, beside
+from custody.server.console.proposing import MoneyReview, at_field
 from custody.server.console.table import Review, Row
 from custody.server.console.vaults import vault_by_id, vaults_to_choose
 from custody.server.console.visit import Visit
@@ -74,7 +74,7 @@ def review(visit: Visit) -> Review:
         return Review("Forward your own money", (), "Propose it")
     body = _body(visit)
     vault = vault_by_id(visit, body["vault_id"])
-    shown: PsbtPreview = beside(lambda: visit.post("preview-forward", **body))
+    shown: PsbtPreview = at_field(lambda: visit.post("preview-forward", **body))
     return MoneyReview(
         "Forward your own money",
         (("From your own address", address(body["wallet_address"])),),
@@ -93,7 +93,7 @@ def review(visit: Visit) -> Review:
 
 def make(visit: Visit) -> Response:
     body = _body(visit) | {"coins": list(visit.form.every("shown_coin"))}
-    made = beside(lambda: visit.post("forward-to-vault", **body))
+    made = at_field(lambda: visit.post("forward-to-vault", **body))
     return visit.go(
         f"{visit.here.path}/proposals/{made.psbt_id}", "It is proposed. Sign it on your own machine."
     )

@@ -29,7 +29,7 @@ def begin(visit: Visit) -> Response:
     admit(visit)
     _require_signed_out(visit)
     provider_id = visit.form.one("organisation").strip()
-    is_typed = visit.form.ticked("typed") or provider_id == session.held(visit.request, "organisation")
+    is_typed = visit.form.ticked("typed") or provider_id == session.cookie(visit.request, "organisation")
     leaving = visit.services.account.identity.begin(provider_id, target_of(visit))
     return _leave(visit, leaving, provider_id if is_typed else "")
 
@@ -50,23 +50,25 @@ def _leave(visit: Visit, leaving: Leaving, provider_id: str) -> Response:
     """
     response = visit.page("identity/onward.html", url=leaving.url, words=f"You go on to {leaving.issuer}.")
     value = f"{leaving.token}.{provider_id}"
-    session.hold(visit.request, response, "leaving", value, int(IDENTITY_FLOW_LIFETIME.total_seconds()))
+    session.set_lax_cookie(
+        visit.request, response, "leaving", value, int(IDENTITY_FLOW_LIFETIME.total_seconds())
+    )
     return response
 
 
 def callback(visit: Visit) -> Response:
     """Through a page of ours again: a request that another site caused carries no session."""
     admit(visit)
-    token, _, provider_id = session.held(visit.request, "leaving").partition(".")
+    token, _, provider_id = session.cookie(visit.request, "leaving").partition(".")
     back = Back(visit.query("state"), visit.query("code"), visit.query("error"), visit.query("iss"))
     organisation_id = visit.path_param("organisation_id")
     identity = visit.services.account.identity
     arrived = identity.finish(organisation_id, token, back, trace_id_of(visit.request))
     words = "Your account is linked." if arrived.tokens is None else "You are signed in."
     response = visit.page("identity/onward.html", url=arrived.target, words=words)
-    session.hold(visit.request, response, "leaving", "", 0)
+    session.set_lax_cookie(visit.request, response, "leaving", "", 0)
     if provider_id:
-        session.hold(visit.request, response, "organisation", provider_id, REMEMBERED_SECONDS)
+        session.set_lax_cookie(visit.request, response, "organisation", provider_id, REMEMBERED_SECONDS)
     if arrived.tokens is not None:
         session.Held.of(arrived.tokens).keep(visit.request, response)
     return response

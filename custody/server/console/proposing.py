@@ -44,7 +44,7 @@ _BESIDE: Mapping[ErrorCode, str] = {
 
 
 @dataclass(frozen=True)
-class Pays:
+class RecipientRow:
     """A row of the form, as it was typed."""
 
     recipient: str = ""
@@ -81,24 +81,24 @@ def form_page(visit: Visit) -> Response:
         vault=chosen,
         rows=_rows(visit),
         most_recipients=MAX_RECIPIENTS,
-        **({} if chosen is None else _means(visit, chosen)),
+        **({} if chosen is None else _funds(visit, chosen)),
     )
 
 
-def _rows(visit: Visit) -> Sequence[Pays]:
+def _rows(visit: Visit) -> Sequence[RecipientRow]:
     rows = typed_rows(visit)
     more = MORE_ROWS if visit.form.one("back") == "more" else 0
-    return (*rows, *[Pays()] * max(more, 0 if rows else 1))[:MAX_RECIPIENTS]
+    return (*rows, *[RecipientRow()] * max(more, 0 if rows else 1))[:MAX_RECIPIENTS]
 
 
-def typed_rows(visit: Visit) -> list[Pays]:
+def typed_rows(visit: Visit) -> list[RecipientRow]:
     """The rows that are not empty."""
     pairs = zip(visit.form.every("recipient"), visit.form.every("amount"), strict=False)
-    stripped = (Pays(recipient.strip(), amount.strip()) for recipient, amount in pairs)
+    stripped = (RecipientRow(recipient.strip(), amount.strip()) for recipient, amount in pairs)
     return [row for row in stripped if row.recipient or row.amount]
 
 
-def _means(visit: Visit, vault: Vault) -> dict[str, Any]:
+def _funds(visit: Visit, vault: Vault) -> dict[str, Any]:
     """The vault's limits, what may be spent of it, and at which rates; its coins where the person asked to
     choose them. Where these are unknown, ``why_not``: the form works without.
     """
@@ -162,7 +162,7 @@ def _recipient(number: int, text: str, names: Mapping[str, str]) -> str:
     return found or text
 
 
-def _sats(visit: Visit, number: int, row: Pays) -> int:
+def _sats(visit: Visit, number: int, row: RecipientRow) -> int:
     pointer = f"/amounts_sats/{number}"
     if not row.amount:
         linked = parse_recipient(row.recipient, f"/recipients/{number}").amount
@@ -189,7 +189,7 @@ def _rate(visit: Visit) -> dict[str, str]:
     return {"fee_rate": fee_rate(visit)}
 
 
-def _everything(visit: Visit, body: Mapping[str, Any], rows: Sequence[Pays]) -> dict[str, Any]:
+def _everything(visit: Visit, body: Mapping[str, Any], rows: Sequence[RecipientRow]) -> dict[str, Any]:
     """The most that one recipient can be sent now, by coins and limits; of named coins, all they hold.
 
     An amount that the review showed stays, whatever the vault has received since.
@@ -217,12 +217,12 @@ def review(visit: Visit) -> Review:
     if visit.form.ticked("confirmed"):
         return Review("Review the payment", (), "Propose it")
     vault = vault_by_id(visit, visit.form.one("wallet"))
-    with_fields = beside(lambda: asked(visit, vault))
-    shown: PsbtPreview = beside(lambda: visit.post("preview-psbt", **with_fields))
+    with_fields = at_field(lambda: asked(visit, vault))
+    shown: PsbtPreview = at_field(lambda: visit.post("preview-psbt", **with_fields))
     pinned = [("shown_coin", coin) for coin in shown.coins]
     amounts = "" if with_fields["amounts_sats"] is None else str(with_fields["amounts_sats"][0])
     pinned += [("shown_rate", shown.asked_fee_rate), ("shown_most", amounts)]
-    pinned.append(shown_mark(*_looked_at(with_fields)))
+    pinned.append(shown_mark(*_reviewed(with_fields)))
     return MoneyReview(
         "Review the payment",
         (("Description", with_fields["description"] or "none"), ("Approvals", _approvals(visit, vault))),
@@ -259,7 +259,7 @@ def left_of(visit: Visit, shown: PsbtPreview, vault: Vault) -> Sequence[tuple[st
     return [(words, unused[whose]) for whose, words in left_words(mine, vault)]
 
 
-def _looked_at(body: Mapping[str, Any]) -> list[Any]:
+def _reviewed(body: Mapping[str, Any]) -> list[Any]:
     """Pinned beside coins and rate: an entry of the address book may have changed."""
     return [body[name] for name in ("wallet_id", "recipients", "description", "op_return", "amounts_sats")]
 
@@ -268,14 +268,14 @@ def make(visit: Visit) -> Response:
     form = visit.form
     vault = vault_by_id(visit, form.one("wallet"))
     body = asked(visit, vault)
-    require_as_shown(visit, *_looked_at(body))
+    require_as_shown(visit, *_reviewed(body))
     del body["priority" if "priority" in body else "fee_rate"]
     pinned = {"coins": list(form.every("shown_coin")), "fee_rate": form.one("shown_rate")}
-    made = beside(lambda: visit.post("create-psbt", **{**body, **pinned}), is_stale=True)
+    made = at_field(lambda: visit.post("create-psbt", **{**body, **pinned}), is_stale=True)
     return visit.go(f"{visit.here.path}/proposals/{made.psbt_id}", "It is proposed. Its signers decide now.")
 
 
-def beside(call: Callable[[], Any], *, is_stale: bool = False) -> Any:
+def at_field(call: Callable[[], Any], *, is_stale: bool = False) -> Any:
     """The call's answer. A refusal is shown at a field. ``is_stale``: the review showed its coins."""
     try:
         return call()

@@ -101,7 +101,7 @@ def review(visit: Visit) -> Review:
             ("Leaves the vault, fee included", shown.movement_sats),
         ),
         left=left_of(visit, shown, vault),
-        pinned=(shown_mark(*_looked_at(shown)),),
+        pinned=(shown_mark(*_reviewed(shown)),),
     )
 
 
@@ -109,7 +109,7 @@ def _asked(visit: Visit, proposal: Proposal, change: Change) -> dict[str, Any]:
     return {**_body(visit, proposal, change), "fee_rate": fee_rate(visit)}
 
 
-def _looked_at(shown: PsbtPreview) -> list[Any]:
+def _reviewed(shown: PsbtPreview) -> list[Any]:
     """Pinned: the API takes no coins for another version. Not the txid: each block changes the lock time."""
     return [sorted(shown.coins), shown.recipients, shown.amounts_sats, shown.change_sats, shown.fee_sats]
 
@@ -117,7 +117,7 @@ def _looked_at(shown: PsbtPreview) -> list[Any]:
 def make(visit: Visit) -> Response:
     proposal, change = proposal_of(visit), _change(visit)
     asked = _asked(visit, proposal, change)
-    require_as_shown(visit, *_looked_at(visit.post("preview-psbt", **asked)))
+    require_as_shown(visit, *_reviewed(visit.post("preview-psbt", **asked)))
     made = visit.post("create-psbt", **asked)
     return visit.go(f"{visit.here.path}/proposals/{made.psbt_id}", change.done)
 

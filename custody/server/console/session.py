@@ -116,12 +116,12 @@ def said(request: Request) -> tuple[str, Callable[[Response], None]]:
     return words, clear
 
 
-def hold(request: Request, response: Response, name: str, value: str, seconds: int) -> None:
+def set_lax_cookie(request: Request, response: Response, name: str, value: str, seconds: int) -> None:
     """A cookie that the browser also sends when another site links here, as an identity provider does."""
     _set(request, response, name, value, seconds, "lax")
 
 
-def held(request: Request, name: str) -> str:
+def cookie(request: Request, name: str) -> str:
     return request.cookies.get(_name(name, request), "")[:_MAX_COOKIE]
 
 

@@ -37,7 +37,7 @@ def sign_in_page(visit: Visit) -> Response:
     if invited is not None and not visit.query("account") and visit.problem is None:
         return visit.go(f"/console/register?next={target}")
     provider_id = visit.query("organisation") or visit.form.one("organisation")
-    provider_id = provider_id or session.held(visit.request, "organisation")
+    provider_id = provider_id or session.cookie(visit.request, "organisation")
     issuer = visit.services.account.identity.issuer(provider_id) if provider_id else None
     with visit.services.store.read() as db:
         organisation = visit.services.identity_providers.organisation_of(db, provider_id) if issuer else None

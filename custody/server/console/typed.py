@@ -23,8 +23,8 @@ def fee_rate(visit: Visit) -> str:
     """In sat/vB, as the API takes it. Raises Invalid."""
     text = visit.form.one("fee_rate").strip()
     if not _RATE.fullmatch(text):
-        told = "Write the rate in sat/vB, with a point and at most three places, as in 2.5."
-        raise Invalid.at("/fee_rate", told)
+        words = "Write the rate in sat/vB, with a point and at most three places, as in 2.5."
+        raise Invalid.at("/fee_rate", words)
     return text
 
 

@@ -86,8 +86,8 @@ def shown(
     """A part beyond the end gives the last one."""
     last = max(len(decided.vaults) - 1, 0) // part.count * part.count
     first = part.first if part.first < len(decided.vaults) else last
-    told = decided.vaults[first:][: part.count]
-    places = [seat.instead_of for each in told for seat in each.seats if seat.instead_of is not None]
+    page = decided.vaults[first:][: part.count]
+    places = [seat.instead_of for each in page for seat in each.seats if seat.instead_of is not None]
     # A caller who may not start an evacuation is not shown members who sign nothing.
     may_start = PermissionName.MANAGE_WORKSPACE in access.permissions
     free = (
@@ -95,11 +95,11 @@ def shown(
         if may_start
         else []
     )
-    seats = [*free, *(seat for each in told for seat in each.seats)]
+    seats = [*free, *(seat for each in page for seat in each.seats)]
     new = decided.new_keys
     names = people_of(db, {*places, *(seat.user_id for seat in seats), *(user_id for user_id, _ in new)})
     prints = _fingerprints(db, {*(seat.key_id for seat in seats), *(key_id for _, key_id in new)})
-    held, ids = decided.sats, [each.vault.id for each in told]
+    held, ids = decided.sats, [each.vault.id for each in page]
     stored = {vault.id: vault for vault in db.scalars(select(Vault).where(Vault.id.in_(ids)))}
     is_open = open_in(db, ids, in_force, MOST_READ)
     rate = quote.rates[request.priority]
@@ -112,7 +112,7 @@ def shown(
             names,
             prints,
         )
-        for each in told
+        for each in page
     ]
     moved = [each for each in decided.vaults if each.cannot is None]
     return wire.EvacuationPlan(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from markupsafe import escape
 
 from custody.schemas.logs import AuditLogEntry
-from custody.server.console.audit_words import recipient_words, told
+from custody.server.console.audit_words import recipient_words, row_words
 from custody.server.web.endpoint import Auth
 from custody.server.web.routes import ENDPOINTS
 from custody.server.web.runner import REFUSALS
@@ -42,7 +42,7 @@ def test_a_name_is_told_whole_or_the_row_as_it_is_stored(written, names):
     action, form = written
     first, *others = form.split("@")
     description = first + "".join(name + text for name, text in zip(names, others, strict=False))
-    found = told(row(action, description), {})
+    found = row_words(row(action, description), {})
     if found.is_known:
         assert [f"<b>{escape(name)}</b>" in found.sentence for name in names[: len(others)]] == [True] * len(
             others
@@ -53,7 +53,7 @@ def test_a_name_is_told_whole_or_the_row_as_it_is_stored(written, names):
 
 @pytest.mark.parametrize(("action", "form"), WRITTEN)
 def test_a_plain_name_has_a_sentence(action, form):
-    assert told(row(action, form.replace("@", "Clerk, with care")), {}).is_known
+    assert row_words(row(action, form.replace("@", "Clerk, with care")), {}).is_known
 
 
 def test_what_a_role_may_do_is_never_hidden_by_its_name():
@@ -61,7 +61,7 @@ def test_what_a_role_may_do_is_never_hidden_by_its_name():
     written = (
         f"role 9, named {name}, with MANAGE_WORKSPACE, PAYMENT_INIT; 100.00000000 BTC a cycle, M from day 1"
     )
-    sentence = told(row("ROLE_CREATED", written), {}).sentence
+    sentence = row_words(row("ROLE_CREATED", written), {}).sentence
     assert f"<b>{name}</b>, whose members each pay at most 100 BTC in all payments of a calendar" in sentence
 
 
@@ -70,12 +70,12 @@ def test_a_recipients_name_rewrites_no_sentence(name, others):
     proposal, vault = "1f" * 16, "2e" * 16
     written = f"proposal {proposal} of vault {vault}, 5000 sat with the fee, tx {'ab' * 32}"
     paid = recipient_words("bc1q" + "x" * 38, name, others)
-    sentence = told(row("PROPOSAL_CREATED", written), {}, {proposal: paid}).sentence
+    sentence = row_words(row("PROPOSAL_CREATED", written), {}, {proposal: paid}).sentence
     more = ("", " and 1 other", " and 2 others")[others]
     assert f"to <b>{escape(name)}</b>, bc1qxxxx…xxxxxx{more}: " in sentence
     assert (
         "to bc1qxxxx…xxxxxx"
-        in told(
+        in row_words(
             row("PROPOSAL_CREATED", written), {}, {proposal: recipient_words("bc1q" + "x" * 38, None, 0)}
         ).sentence
     )
@@ -83,15 +83,17 @@ def test_a_recipients_name_rewrites_no_sentence(name, others):
 
 def test_a_limit_is_told_with_what_it_bounds_before_and_after():
     before, after = "0.05000000 BTC a cycle, M from day 1", "1.00000000 BTC a movement, W from day 2"
-    vault = told(row("VAULT_POLICY_REPLACED", f"vault {'1f' * 16}: {before}; now {after}"), {}).sentence
+    vault = row_words(row("VAULT_POLICY_REPLACED", f"vault {'1f' * 16}: {before}; now {after}"), {}).sentence
     month, each = (
         "in all payments of a calendar month (UTC) together",
         "in each payment, however many there are",
     )
     assert vault.endswith(f"from 0.05 BTC {month} to 1 BTC {each}")
     forged = f"vault {'1f' * 16}: {before}; now {after.replace('day 2', 'day 8')}"
-    assert not told(row("VAULT_POLICY_REPLACED", forged), {}).is_known, "a week has no day 8"
-    role = told(row("ROLE_POLICY_REPLACED", f"role 3: {before}; now {before}"), {"role 3": "Clerk"}).sentence
+    assert not row_words(row("VAULT_POLICY_REPLACED", forged), {}).is_known, "a week has no day 8"
+    role = row_words(
+        row("ROLE_POLICY_REPLACED", f"role 3: {before}; now {before}"), {"role 3": "Clerk"}
+    ).sentence
     assert "the limit of each member of the role <b>Clerk</b> from 0.05 BTC" in role
 
 
@@ -100,7 +102,7 @@ def test_each_refusal_within_a_workspace_is_told_in_words():
     for code in {error.code for error in REFUSALS}:
         for call in calls:
             entry = row(code, f"{call.method} {call.path}").model_copy(update={"category": "ACCESS"})
-            tried, why = told(entry, {}).sentence.split(" tried to ")[1].split(", and was refused: ")
+            tried, why = row_words(entry, {}).sentence.split(" tried to ")[1].split(", and was refused: ")
             assert tried != call.path.rpartition("/")[2].replace("-", " ")
             assert tried not in {"", "contract calls"}
             assert why != code.replace("_", " ").lower()

@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import select, update
 
 from custody.schemas.logs import LogsPage
-from custody.server.console.audit_words import told
+from custody.server.console.audit_words import row_words
 from custody.server.domain.purchases import webhook_key
 from custody.server.service.audit.log import verify
 from custody.server.service.secrets import Purpose
@@ -520,5 +520,5 @@ def untold(story: Story) -> list[str]:
         page = LogsPage.model_validate(
             ok(story.admin.get("/api/v1/get-logs", org_uid=1, workspace_uid=number, page_size=500))
         )
-        found += [row for row in page.logs if not told(row, page.names).is_known]
+        found += [row for row in page.logs if not row_words(row, page.names).is_known]
     return [f"{row.action}: {row.description}" for row in found]
