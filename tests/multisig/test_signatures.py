@@ -382,7 +382,7 @@ def test_any_two_of_three_in_any_order_finalise_and_one_does_not():
         finalise(BOB.sign(ALICE.sign(SPEND), inputs=[1]), VAULT)
 
 
-def test_the_first_m_in_script_order_are_used_whoever_signed_first():
+def test_the_first_m_in_script_order_are_used():
     everyone = CAROL.sign(BOB.sign(ALICE.sign(SPEND)))
     for index, item in enumerate(finalise(everyone, VAULT).inputs):
         keys = sorted(everyone.inputs[index].derivations)

@@ -50,7 +50,7 @@ def test_the_platforms_own_code_travels_along():
         {"code": "platform-refused", "platform_status": "many"},
     ],
 )
-def test_a_problem_that_nobody_knows_is_still_an_error(body):
+def test_an_unknown_problem_is_still_an_error(body):
     assert isinstance(error_from(body), e.SignerdError)
 
 

@@ -105,7 +105,7 @@ async def test_a_wrong_pin_is_told_and_the_next_try_works(make, folder):
 
 
 @pytest.mark.parametrize("make", MAKES, ids=makes.named)
-async def test_nobody_answers_and_the_device_is_free_again(make, folder):
+async def test_without_an_answer_the_device_is_free_again(make, folder):
     rig = make.rig(folder, **make.pin)
     rig.device.lock()
     async with running(rig, folder) as (daemon, device):

@@ -164,7 +164,7 @@ async def test_a_list_of_many_pages_is_read_on_in_the_next_rounds(prepared, plat
         assert asked[:6] == [None, "p-11", "p-13", "p-15", "p-17", "p-19"]
 
 
-async def test_f_a_whole_list_without_an_end_keeps_nobody_waiting(prepared, platform, monkeypatch):
+async def test_f_an_endless_list_keeps_no_proposal_waiting(prepared, platform, monkeypatch):
     """Every page is full of signed ones, and has another behind it: what is kept of them is bounded."""
     monkeypatch.setattr("signerd.account.platform.PAGE", 20)
     monkeypatch.setattr("signerd.account.others.MOST_LISTED", 60)

@@ -115,7 +115,7 @@ def test_s15_an_account_that_was_never_registered_is_not_ours(journal: Journal) 
         pinnable(journal, "vault-2")
 
 
-def test_nobody_pins_before_a_key_is_registered(tmp_path: Path) -> None:
+def test_pinning_needs_a_registered_key(tmp_path: Path) -> None:
     with Journal(tmp_path, network=NETWORK, limits=Limits()) as journal:
         journal.learn(CLAIM)
         with pytest.raises(NoRegisteredKey):

@@ -137,7 +137,7 @@ async def test_who_asks_is_told_its_rights_and_its_end(world: World) -> None:
         await world.apps.me(STRANGER)
 
 
-async def test_l13_whoever_waits_for_the_end_of_an_app_hears_of_it(world: World) -> None:
+async def test_l13_waiters_for_the_end_of_an_app_are_woken(world: World) -> None:
     revoked, kept, over = await world.paired(), await world.paired(), await world.paired(days=1)
     ends = [asyncio.create_task(world.apps.gone(one.app_id or "")) for one in (revoked, kept)]
     await asyncio.sleep(0)

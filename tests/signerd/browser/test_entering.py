@@ -59,7 +59,7 @@ def test_a_person_who_types_the_code_is_in_and_a_wrong_one_is_told(desk):
     expect(page.get_by_role("heading", name="Proposals")).to_be_visible()
 
 
-def test_whoever_leaves_has_left_in_every_window(desk):
+def test_leaving_ends_the_session_in_every_window(desk):
     context = desk.open_browser()
     page, other = context.new_page(), context.new_page()
     other.goto(f"{desk.origin}/devices")

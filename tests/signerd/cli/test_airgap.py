@@ -52,7 +52,7 @@ def test_a_card_goes_to_the_device_and_its_answer_comes_back(desk, outer, card):
     assert outer.platform.signatures("p-1")
 
 
-def test_exported_again_it_is_the_same_and_nobody_is_asked(desk, card):
+def test_a_second_export_is_the_same_and_asks_nothing(desk, card):
     first = signerd("export", "p-1", "--yes", state=desk.state)
     assert first.status == Exit.OK, first.err
     again = signerd("export", "p-1", "--json", state=desk.state)

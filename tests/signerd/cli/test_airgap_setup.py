@@ -74,7 +74,7 @@ def test_s15_without_its_proof_nothing_is_registered(desk, outer, card, answer, 
     assert outer.platform.keys == []
 
 
-def test_s15_somebody_elses_proof_registers_nothing(desk, outer, card):
+def test_s15_a_foreign_proof_registers_nothing(desk, outer, card):
     ended = register(desk, card, proof(challenge_of(desk, card), MALLORY))
     assert ended.status == Exit.NOT_DECIDED
     assert "not a signature of the challenge" in ended.err

@@ -211,7 +211,7 @@ def test_l10_the_browser_gets_a_private_file_which_is_gone_when_the_page_was_ent
     assert port.ask("GET", "/v1/devices", {"X-Signerd-Session": browser.secret}).status == 200
 
 
-def test_a_file_that_nobody_used_is_gone_when_its_time_is_over(port, runtime, monkeypatch):
+def test_an_unused_file_is_removed_when_it_expires(port, runtime, monkeypatch):
     monkeypatch.setattr(apps.webbrowser, "open", Browser(port, posts=False).open)
     monkeypatch.setattr("signerd.loopback.endpoints.ENTRY_SECONDS", 0)
     ended = signerd("open", state=port.daemon.state)

@@ -155,7 +155,7 @@ def test_a_mistake_in_the_configuration_is_named_with_its_line(state):
     assert "line 5" in ended.error["sentence"]
 
 
-def test_nobody_gives_the_passphrase(state):
+def test_without_a_passphrase(state):
     assert signerd("run", state=state).status == Exit.USAGE
 
 

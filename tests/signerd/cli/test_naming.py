@@ -116,7 +116,7 @@ def test_a_proposal_is_shown_by_its_id_its_beginning_or_whom_it_pays_and_said(de
     assert "8bdd1234  Pay 0.0005 BTC to Acme\n" in signerd("proposals", state=desk.state).out
 
 
-def test_nobody_looks_with_yes_so_that_the_id_is_whole(desk):
+def test_with_yes_no_person_looks_so_the_id_must_be_complete(desk):
     for words in ("8bdd", "Acme"):
         refused = signerd("approve", words, "--yes", state=desk.state)
         assert (refused.status, refused.out) == (Exit.USAGE, "")

@@ -317,7 +317,7 @@ def test_the_keys_that_are_registered_and_those_of_an_account_from_a_device(two_
     assert len(signerd("accounts", "--json", state=state).json["keys"]) == 3
 
 
-def test_nobody_has_registered(tmp_path, outer):
+def test_without_a_registration(tmp_path, outer):
     with served_daemon(tmp_path / "n", outer, prepared=False) as daemon:
         assert "signerd register" in signerd("accounts", state=daemon.state).out
         assert signerd("addresses", "profile", state=daemon.state).status == Exit.NOT_DECIDED

@@ -112,7 +112,7 @@ def test_l10_a_token_does_not_show_when_it_is_printed():
 
 
 @SHELLS
-def test_nobody_listens_at_a_port(shell):
+def test_a_port_without_a_listener(shell):
     kind = DaemonClient if shell is waited else AsyncDaemonClient
     with pytest.raises(DaemonNotRunning):
         shell(kind.at("http://127.0.0.1:1", "t"), lambda daemon: daemon.status())

@@ -67,7 +67,7 @@ def accept(person, request, code):
 
 
 @SHELLS
-def test_the_token_that_the_person_granted_is_stored_for_nobody_else(daemon, tmp_path, shell):
+def test_the_granted_token_is_stored_for_its_owner_only(daemon, tmp_path, shell):
     file = tmp_path / "token"
     granted = answered(daemon, shell, accept, file)
     assert granted.rights == ("read",)

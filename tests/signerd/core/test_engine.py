@@ -72,7 +72,7 @@ def test_received_is_judged_and_asks_the_person() -> None:
     assert note_kinds(step) == ["received", "judged"]
 
 
-def test_a_refused_proposal_asks_nobody_and_says_why() -> None:
+def test_a_refused_proposal_asks_no_one_and_says_why() -> None:
     step = receive(HONEST, review_context(pin=None))
     assert step.record.state is State.REFUSED
     assert kinds(step.effects) == [Notify]

@@ -79,7 +79,7 @@ def test_what_is_not_proven_has_no_figures() -> None:
 @pytest.mark.parametrize(
     ("paid", "data", "cancel"), [((), None, True), ((), b"x", False), (PAID[1], None, False)]
 )
-def test_a_cancel_pays_nobody_and_says_nothing(
+def test_a_cancel_pays_no_one_and_says_nothing(
     paid: tuple[tuple[str, int], ...], data: bytes | None, cancel: bool
 ) -> None:
     found = read_figures(spend_of((1,), paid, data=data).to_bytes(), VAULT)

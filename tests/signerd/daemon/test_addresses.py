@@ -93,7 +93,7 @@ async def test_s16_a_vault_that_is_not_pinned_has_no_addresses_here(daemon):
         await daemon.addresses.of_vault("vault-404", 0, 0, 1)
 
 
-async def test_somebody_who_has_registered_nothing_has_no_profile(state, platform, bridge):
+async def test_without_a_registration_there_is_no_profile(state, platform, bridge):
     async with daemon_at(state, platform, bridge) as daemon:
         with pytest.raises(NoRegisteredKey):
             await daemon.addresses.of_profile(0, 0, 1)

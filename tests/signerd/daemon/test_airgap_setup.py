@@ -162,7 +162,7 @@ async def test_another_text_of_the_platforms_is_never_shown_to_be_signed(state, 
             await daemon.airgap_setup.challenge((lines_of(),), digest)
 
 
-async def test_nobody_is_registered_who_is_not_signed_in(state, platform, bridge):
+async def test_registering_needs_a_sign_in(state, platform, bridge):
     async with daemon_at(state, platform, bridge, sign_in=False) as daemon:
         digest = (await daemon.airgap_setup.preview((lines_of(),))).digest
         with pytest.raises(SignedOut):

@@ -87,7 +87,7 @@ async def test_a_pin_that_is_wrong_or_left_to_the_device_is_told(daemon, bridge,
     assert (await daemon.unlocking.answer(again.question.id, PIN)).state == "unlocked"
 
 
-async def test_nobody_answers_and_the_device_is_given_up(daemon, bridge):
+async def test_without_an_answer_the_device_is_released(daemon, bridge):
     unlocking = impatient(daemon)
     step = await unlocking.start(device_of(bridge))
     await until(lambda: bool(told(daemon, bridge, "attention")))

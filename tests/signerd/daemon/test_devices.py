@@ -213,7 +213,7 @@ async def test_f_a_mistake_of_the_library_is_told_and_tried_again(prepared, plat
         assert await troubled(daemon) == []
 
 
-async def test_f_what_changed_while_nobody_listened_is_noticed(prepared, platform):
+async def test_f_changes_while_no_one_listened_are_noticed(prepared, platform):
     bridge = Mistaken(wrong={"events"})
     bridge.state = DeviceState.LOCKED
     async with daemon_at(prepared, platform, bridge) as daemon:

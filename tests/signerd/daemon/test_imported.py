@@ -152,7 +152,7 @@ async def test_declined_taken_back_or_over_it_is_not_signed(prepared, platform, 
     assert bridge.asked == 0
 
 
-async def test_what_nobody_decided_about_in_a_day_is_over(prepared, platform, bridge):
+async def test_what_was_not_decided_in_a_day_expires(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         view = await daemon.imported.bring(bill().to_base64(), WALLET)
         digest = (await daemon.proposal(view.psbt_id)).digest
@@ -190,7 +190,7 @@ async def refusals(daemon, psbt: Psbt) -> set[str]:
     return names
 
 
-async def test_s3_coins_of_nobody_and_of_several_are_refused(prepared, platform, bridge):
+async def test_s3_coins_of_no_policy_and_of_several_are_refused(prepared, platform, bridge):
     stranger = replace(VAULT, threshold=3)
     mixed = build_psbt(VAULT, [fund(VAULT, 100_000, index=1)], [pay(50_000), ChangeTo(sats(49_000), 1, 7)], 0)
     own = make_spend(PROFILE, n_inputs=1)

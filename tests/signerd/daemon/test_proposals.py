@@ -96,7 +96,7 @@ async def test_what_keeps_a_transaction_back_is_told_once_and_shown_until_it_is_
         assert len(told(daemon)) == 2
 
 
-async def test_whatever_moves_a_proposal_is_told_to_whoever_follows_it(prepared, platform, bridge):
+async def test_every_move_of_a_proposal_reaches_its_followers(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")

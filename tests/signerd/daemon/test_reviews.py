@@ -57,7 +57,7 @@ def test_l6_a_list_that_is_longer_than_the_room_finds_the_half_of_it_again(three
     assert len(judged) <= 3 + 6 * 3 / 2
 
 
-def test_what_nobody_asked_for_in_long_makes_room(three, judged: list[str], monkeypatch) -> None:
+def test_reviews_not_used_for_long_make_room(three, judged: list[str], monkeypatch) -> None:
     monkeypatch.setattr(imported, "LONG_AGO", 3)
     kept, (first, second, third) = three
     for record in (first, second, third, second, third, second, third):

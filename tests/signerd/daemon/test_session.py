@@ -27,7 +27,7 @@ async def test_signing_in_with_a_mailed_code(state, platform, bridge):
         assert (await daemon.status()).email == EMAIL
 
 
-async def test_nobody_signed_in_is_said(state, platform, bridge):
+async def test_a_missing_sign_in_is_reported(state, platform, bridge):
     async with daemon_at(state, platform, bridge, sign_in=False) as daemon:
         preview = await daemon.preview_registration()
         with pytest.raises(SignedOut):
@@ -35,7 +35,7 @@ async def test_nobody_signed_in_is_said(state, platform, bridge):
         assert any("login" in note for note in (await daemon.status()).notes)
 
 
-async def test_a_failed_sign_in_as_somebody_else_does_not_rename_who_is_signed_in(state, platform, bridge):
+async def test_a_failed_sign_in_with_another_account_keeps_the_account(state, platform, bridge):
     async with daemon_at(state, platform, bridge) as daemon:
         await until(daemon.account.signed_in.is_set)
         with pytest.raises(SignInFailed):

@@ -56,7 +56,7 @@ async def test_f_a_holding_that_makes_no_sense_hides_no_other(daemon, platform, 
     assert found.more
 
 
-async def test_a_vault_that_nobody_showed_is_not_asked_about(daemon):
+async def test_the_platform_is_not_asked_about_an_unknown_vault(daemon):
     with pytest.raises(UnknownVault):
         await daemon.tokens.of_vault("vault-9")
 

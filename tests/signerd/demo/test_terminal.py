@@ -88,7 +88,7 @@ async def test_a_device_s_question_goes_first_and_the_other_is_asked_again(monke
         assert await menu == "stop"
 
 
-async def test_a_line_of_somebody_else_stands_above_the_question_that_is_open(monkeypatch, capsys):
+async def test_another_line_is_printed_above_the_open_question(monkeypatch, capsys):
     async with seated(monkeypatch, capsys) as (terminal, person):
         asked = await of(terminal.choose("Approve?", YES_NO))
         await person.reads("Approve? ")
@@ -101,7 +101,7 @@ async def test_a_line_of_somebody_else_stands_above_the_question_that_is_open(mo
         assert capsys.readouterr().out == "Signed\n"
 
 
-async def test_where_nobody_is_a_question_is_not_waited_for(monkeypatch, capsys):
+async def test_without_a_person_a_question_is_not_waited_for(monkeypatch, capsys):
     async def asks(stdin: TextIO) -> None:
         monkeypatch.setattr(sys, "stdin", stdin)
         terminal = Terminal()

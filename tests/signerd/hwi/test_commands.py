@@ -311,15 +311,13 @@ def test_f_signtx_of_what_was_interrupted_before_ends_with_its_own_attempt(
     assert "in time" not in words
 
 
-def test_f_signtx_of_what_was_interrupted_before_and_that_nobody_approves_is_over_in_time(
-    desk, hwi, interrupted
-):
+def test_f_signtx_of_what_was_interrupted_before_and_is_not_approved_ends_in_time(desk, hwi, interrupted):
     words = no(hwi("--wait", "0", *NAMED, "signtx", interrupted), Code.ACTION_CANCELED)
     assert "in time" in words
     assert len(waiting(desk)) == 1, "this call did not bring it"
 
 
-def test_signtx_that_nobody_decides_about_ends_and_is_taken_back(desk, hwi):
+def test_signtx_without_a_decision_ends_and_is_withdrawn(desk, hwi):
     words = no(hwi("--wait", "0", *NAMED, "signtx", bill().to_base64()), Code.ACTION_CANCELED)
     assert "in time" in words
     assert waiting(desk) == ()
@@ -357,7 +355,7 @@ def test_signtx_that_is_told_to_end_takes_back_what_it_brought(desk):
     assert waiting(desk) == ()
 
 
-def test_signtx_of_nonsense_or_of_what_the_checks_refuse_asks_nobody(desk, hwi):
+def test_signtx_of_nonsense_or_of_what_the_checks_refuse_asks_no_person(desk, hwi):
     for psbt in ("", "not base64!", "cHNidP8BAAAA"):
         answered = hwi(*NAMED, "signtx", psbt)
         assert answered.value["code"] in {Code.BAD_ARGUMENT, Code.INVALID_TX}

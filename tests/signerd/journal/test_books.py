@@ -52,7 +52,7 @@ def test_a_deployment_s_bytecode_is_kept_by_its_hash(journal: Journal) -> None:
     assert journal.tokens.bytecode(call()) is None
 
 
-def test_whoever_a_deployment_may_list_is_looked_for_among_all_pins(journal: Journal) -> None:
+def test_listed_addresses_of_a_deployment_are_looked_up_among_all_pins(journal: Journal) -> None:
     listing, plain = gold(whitelist=(HOLDER,)), token_snapshot(GOLD.deployment, psbt_id="t-2")
     journal.poll(token_snapshot(listing.deployment))
     journal.poll(plain)

@@ -115,7 +115,7 @@ def test_s13_the_platforms_word_that_a_signed_one_ended_frees_nothing(
     assert desk.refused_by(paying(50_000, 3)) == {"rule-refuse-per-day"}
 
 
-def test_s13_the_platforms_word_about_a_transaction_that_nobody_signed_here_frees_nothing(desk: Desk) -> None:
+def test_s13_the_platforms_word_about_a_transaction_not_signed_here_frees_nothing(desk: Desk) -> None:
     desk.sign(paying(90_000, 1))
     made_up = paying(10, 2, coin=1)
     desk.journal.poll(made_up)

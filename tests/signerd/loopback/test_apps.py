@@ -93,7 +93,7 @@ def test_l3_origins_are_let_in_by_their_exact_name_and_shut_out(http):
     ],
     ids=lambda body: json.dumps(body)[:40],
 )
-def test_l8_l13_what_nobody_may_ask_for_is_refused(http, body):
+def test_l8_l13_rights_that_no_app_may_have_are_refused(http, body):
     assert http.post("/pairings", json=body).status_code == 422
     assert http.get("/pairings").json() == []
 

@@ -299,7 +299,7 @@ def test_the_description_refers_to_nothing_that_it_does_not_have(state):
 
 
 @pytest.mark.anyio
-async def test_l11_the_description_is_made_once_whoever_asks_again_and_again():
+async def test_l11_the_description_is_built_once():
     assert (await interface()).body is (await interface()).body
 
 

@@ -124,7 +124,7 @@ def test_l11_a_stream_is_not_taken_for_a_connection_without_a_request(state, mon
 
 
 @pytest.mark.anyio
-async def test_a_server_that_nobody_asks_is_never_woken(state):
+async def test_an_idle_server_never_wakes(state):
     state.mkdir(mode=0o700)
     async with serving(Scripted(), state):
         for _ in range(10):

@@ -92,7 +92,7 @@ async def test_a_burst_is_one_notice_and_the_next_one_waits():
     await ended(task)
 
 
-async def test_l6_an_alarm_is_told_whatever_comes_after_it_while_nobody_may_be_disturbed():
+async def test_l6_an_alarm_is_shown_whatever_follows_it_during_the_pause():
     desk = Desk()
     task = await running(desk)
     desk.feed.add("p-0", "ask", "x")
@@ -122,7 +122,7 @@ async def test_a_desktop_that_fails_ends_nothing(broken):
     assert len(desk.shown) == 2
 
 
-async def test_what_nobody_need_know_costs_no_pause():
+async def test_a_line_without_a_notice_causes_no_pause():
     desk = Desk()
     task = await running(desk)
     desk.feed.add("p-1", "progress", "x")
@@ -230,7 +230,7 @@ async def test_a_desktop_that_does_not_answer_is_given_up(bus):
         assert not await show(NOTICE, seconds=3)
 
 
-async def test_an_address_where_nobody_listens(tmp_path, monkeypatch):
+async def test_a_bus_address_without_a_listener(tmp_path, monkeypatch):
     monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", f"unix:path={tmp_path / 'none'}")
     assert not await show(NOTICE, seconds=60)
 

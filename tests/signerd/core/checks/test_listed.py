@@ -133,7 +133,7 @@ def test_s24_another_name_is_another_digest() -> None:
     assert first.digest != second.digest
 
 
-def test_nobody_listed_where_only_listed_ones_may_receive_is_decided_about_too() -> None:
+def test_an_empty_list_where_only_listed_may_receive_is_acknowledged_too() -> None:
     found = judged(listing())
     assert found.to_acknowledge == {"token-effect", "token-listed"}
     assert "none is listed" in verdict(found).sentence
@@ -141,7 +141,7 @@ def test_nobody_listed_where_only_listed_ones_may_receive_is_decided_about_too()
     assert (shown(found).listed, shown(found).listed_hash) == ((), None)
 
 
-def test_s12_without_proof_nobody_says_whom_it_lists() -> None:
+def test_s12_without_proof_the_list_is_not_shown() -> None:
     token = listing(THIEF)
     found = review(token_snapshot(token.deployment), review_context())
     assert {one.name for one in found.refusals} == {"token-known"}

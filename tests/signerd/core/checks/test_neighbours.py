@@ -120,7 +120,7 @@ def test_s25_a_family_whose_first_is_open_is_shown_too() -> None:
 
 
 @pytest.mark.parametrize("state", [State.DECLINED, State.EXPIRED, State.WITHDRAWN, State.QUARANTINED])
-def test_what_nobody_here_signed_and_nobody_will_be_asked_about_is_silent(state: State) -> None:
+def test_what_is_neither_signed_here_nor_to_be_asked_about_is_silent(state: State) -> None:
     gone = neighbour_of(shop((1,)), state, signed=False)
     assert verdict(found(shop((1,), 2_000, "p-2"), gone), "conflict").outcome is Outcome.ALLOW
 

@@ -189,7 +189,7 @@ def test_s12_every_receive_address_that_a_wallet_would_find_is_the_vaults_and_no
         assert refused_by(forward_psbt(to=script)) == {"forward-destination"}
 
 
-def test_s12_a_second_payment_a_payment_to_nobody_and_data_are_refused() -> None:
+def test_s12_a_second_payment_no_payment_and_data_are_refused() -> None:
     vault = VAULT.script_pubkey(RECEIVE, 1)
     for extra in (pay(1_000, "thief"), TxOut(sats(1_000), vault)):
         assert refused_by(forward_psbt(extra=(extra,))) == {"forward-destination"}

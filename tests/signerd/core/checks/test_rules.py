@@ -227,7 +227,7 @@ def outcome(condition: Condition, payload: Payload | None) -> Outcome:
 
 
 @pytest.mark.parametrize("function", Function)
-def test_a_list_of_addresses_bears_on_whoever_gets_tokens_or_control(function: Function) -> None:
+def test_a_list_of_addresses_applies_to_recipients_of_tokens_or_control(function: Function) -> None:
     wanted = Outcome.REFUSE if function in GIVING else Outcome.ALLOW
     assert outcome(NOBODY, call(function)) is wanted
 

@@ -88,7 +88,7 @@ def test_s12_other_words_than_a_deployment_s_bytes_are_refused(name: str) -> Non
     assert refused_by(token_snapshot(GOLD.deployment, call=told)) == {"token-call"}
 
 
-def test_what_takes_a_call_back_is_a_payment_to_nobody() -> None:
+def test_the_cancel_of_a_call_pays_no_one() -> None:
     back = build_psbt(VAULT, [fund(VAULT, 100_000)], [ChangeTo(sats(97_000), RECEIVE, 0)], 0)
     context = review_context(token=GOLD, neighbours=(signed(token_psbt(call())),))
     cancel = snapshot_of(back, kind=TxType.CALL, replaces="t-0")
@@ -195,7 +195,7 @@ def test_s6_the_same_deployment_once_more_from_other_coins_is_held() -> None:
     assert sentence(found, "token-twice") == told
 
 
-def test_s6_nobody_is_told_that_they_signed_what_only_others_did() -> None:
+def test_s6_what_only_others_signed_is_not_called_signed_here() -> None:
     """It may confirm all the same."""
     theirs = replace(signed(token_psbt(GOLD.deployment, salt=5)), signed=False)
     found = review(token_snapshot(GOLD.deployment), review_context(token=GOLD, neighbours=(theirs,)))
@@ -205,7 +205,7 @@ def test_s6_nobody_is_told_that_they_signed_what_only_others_did() -> None:
     )
 
 
-def test_s6_what_nobody_has_signed_holds_no_deployment() -> None:
+def test_s6_an_unsigned_one_holds_no_deployment() -> None:
     waits = replace(signed(token_psbt(GOLD.deployment, salt=5)), signed=False, state=State.WAITING_PERSON)
     found = review(token_snapshot(GOLD.deployment), review_context(token=GOLD, neighbours=(waits,)))
     assert found.to_acknowledge == {"token-effect"}

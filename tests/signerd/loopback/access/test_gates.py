@@ -215,7 +215,7 @@ def test_two_tokens_or_a_token_and_a_session_are_refused(desk):
             desk.admit(asked("GET", "/", *headers))
 
 
-def test_l6_l11_an_app_that_asks_too_often_waits_and_keeps_nobody_else_waiting(desk):
+def test_l6_l11_an_app_that_asks_too_often_waits_and_delays_no_other(desk):
     desk.tokens.paired["other", None] = Caller(Kind.APP, "Other", frozenset(), "a-3")
     for _ in range(int(desk.rates.burst)):
         desk.admit(asked("GET", "/", bearer("program")))
@@ -259,7 +259,7 @@ def test_a_page_that_was_left_open_asks_by_itself_and_does_not_last_for_that(des
         assert desk.admit(request).caller.kind is Kind.STRANGER
 
 
-def test_a_page_at_which_somebody_is_lasts(desk):
+def test_a_page_in_use_lasts(desk):
     pressed = asked("POST", "/", desk.secret, ("origin", OWN), FROM_OURS, ("hx-request", "true"))
     for request in (asked("GET", "/", desk.secret, FROM_OURS), pressed):
         desk.now += IDLE_SECONDS - 1
@@ -267,7 +267,7 @@ def test_a_page_at_which_somebody_is_lasts(desk):
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_l12_a_cookie_speaks_for_nobody_and_is_in_nobodys_way(desk, method):
+def test_l12_a_cookie_grants_nothing_and_hinders_nothing(desk, method):
     """Browsers send cookies to every port of a host, and take them from every one: nothing here hangs on
     them.
     """
@@ -322,7 +322,7 @@ def test_l13_a_session_that_was_left_stands_no_longer(desk):
     assert not admitted.stands()
 
 
-def test_l10_a_referer_and_an_address_speak_for_nobody(desk):
+def test_l10_a_referer_and_an_address_grant_nothing(desk):
     scope = {
         "method": "GET",
         "path": "/v1/devices",
@@ -375,7 +375,7 @@ _VALUES = st.one_of(
     st.sampled_from(["/", "/enter", "/v1/devices"]),
     st.lists(st.tuples(_NAMES, _VALUES), max_size=8),
 )
-def test_any_head_is_answered_by_a_caller_or_a_refusal_and_nobody_becomes_the_page(method, path, headers):
+def test_any_head_gives_a_caller_or_a_refusal_and_never_the_page(method, path, headers):
     desk = Desk()
     try:
         admitted = desk.admit(RequestHead(method, path, (("host", HOST), *headers)))
@@ -393,7 +393,7 @@ def test_any_head_is_answered_by_a_caller_or_a_refusal_and_nobody_becomes_the_pa
 # --- the private socket -------------------------------------------------------------------------------------
 
 
-def test_whoever_holds_the_socket_is_at_the_terminal_and_a_token_there_has_its_own_rights(desk):
+def test_a_caller_on_the_socket_is_the_terminal_and_a_token_there_has_its_own_rights(desk):
     gate = SocketGate(desk.tokens, desk.rates)
     plain, with_token = asked(host="signerd"), asked("GET", "/", bearer("program"), host="signerd")
     assert gate.admit(plain, gate.reader(plain)).caller.kind is Kind.TERMINAL

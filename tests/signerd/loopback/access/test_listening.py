@@ -312,7 +312,7 @@ def test_l12_another_users_connection_is_dropped_before_a_byte_is_read(state, mo
         assert daemon.service.calls == []
 
 
-def test_a_system_that_does_not_tell_the_peer_lets_nobody_in(monkeypatch):
+def test_a_system_that_does_not_report_the_peer_refuses_all(monkeypatch):
     monkeypatch.delattr(socket, "SO_PEERCRED")
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(SocketUnusable):

@@ -321,7 +321,7 @@ def test_l11_nor_more_often_where_it_asks_all_at_once(port):
 
 
 @pytest.mark.anyio
-async def test_a_port_that_nobody_asks_is_never_woken(tmp_path):
+async def test_an_idle_port_never_wakes(tmp_path):
     from signerd.loopback.serve import serving
     from tests.support.served import Scripted
 

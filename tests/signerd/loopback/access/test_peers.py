@@ -53,7 +53,7 @@ def test_l12_a_socket_of_ipv6_that_speaks_ipv4_is_found(owner):
 
 @LINUX
 @WAYS
-def test_l12_a_socket_that_nobody_holds_any_more_is_nobodys(listening, owner):
+def test_l12_a_socket_without_a_process_has_no_owner(listening, owner):
     """The kernel may say root of it: who asks and goes at once must not be taken for root."""
     with socket.create_connection(listening.getsockname()[:2]) as caller, listening.accept()[0] as accepted:
         caller.sendall(b"GET / HTTP/1.1\r\n\r\n")
@@ -99,7 +99,7 @@ def test_l12_another_users_connection_is_dropped_before_a_byte_is_read(tmp_path)
         assert ours.stdout.startswith(b"HTTP/1.1 401 ")
 
 
-def test_l12_a_connection_whose_owner_the_kernel_does_not_tell_is_nobodys(listening):
+def test_l12_a_connection_of_unknown_owner_has_none(listening):
     def silent(_ends: Ends) -> int | None:
         raise OSError(errno.EPERM, "not here")
 
@@ -163,7 +163,7 @@ def test_an_answer_of_the_kernel_is_read():
     [b"", bytes(40), answer()[:60], answer(near=40_001), fault(errno.EPERM), fault(errno.EOPNOTSUPP)],
     ids=range(6),
 )
-def test_an_answer_that_is_none_names_nobody(given):
+def test_a_malformed_answer_names_no_owner(given):
     with pytest.raises(OSError):
         peers.parse(given, ENDS)
 
@@ -191,11 +191,11 @@ def test_a_line_of_the_table_is_read():
     ],
     ids=range(9),
 )
-def test_another_line_of_the_table_names_nobody(line):
+def test_a_malformed_line_of_the_table_names_no_owner(line):
     assert peers.owners(HEADING + line, ENDS) == set()
 
 
-def test_l12_two_that_could_be_meant_are_nobody(monkeypatch, tmp_path):
+def test_l12_two_possible_owners_are_none(monkeypatch, tmp_path):
     table = tmp_path / "tcp"
     table.write_text(HEADING + LINE + LINE.replace(" 1000 ", " 1001 "))
     monkeypatch.setattr(peers, "TABLES", (table, tmp_path / "none"))
@@ -237,7 +237,7 @@ def test_l12_macos_says_whose_socket_it_is(uid):
 
 
 @pytest.mark.parametrize("packed", [b"", xucred(501)[:-4], xucred(501) + b"\0", xucred(501, version=1)])
-def test_l12_an_answer_of_macos_that_is_none_names_nobody(packed):
+def test_l12_a_malformed_answer_of_macos_names_no_owner(packed):
     with pytest.raises(SocketUnusable):
         peers.peer_uid(MacSocket(packed), "darwin")
 

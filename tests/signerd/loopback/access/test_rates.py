@@ -138,7 +138,7 @@ def clock():
     return Clock()
 
 
-async def test_its_own_steps_are_counted_and_nobody_elses(clock):
+async def test_only_its_own_steps_are_counted(clock):
     go = asyncio.Event()
 
     async def other() -> None:

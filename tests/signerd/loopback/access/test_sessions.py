@@ -86,7 +86,7 @@ def test_only_so_many_codes_are_open_at_once(sessions):
 @pytest.mark.parametrize(
     ("step", "seconds"), [(IDLE_SECONDS, IDLE_SECONDS), (IDLE_SECONDS - 1, SESSION_SECONDS)]
 )
-def test_a_session_ends_where_nobody_is_there_and_at_the_end_of_the_day(sessions, clock, step, seconds):
+def test_a_session_ends_when_idle_and_at_the_end_of_the_day(sessions, clock, step, seconds):
     token, begun = sessions.enter(sessions.entry()).token, clock.now
     while clock.now + step < begun + seconds:
         clock.now += step
@@ -129,7 +129,7 @@ def test_l10_no_secret_is_kept_or_shown(sessions):
     assert entered.token not in str(vars(sessions))
 
 
-def test_tokens_are_nobodys_guess(sessions):
+def test_tokens_cannot_be_guessed(sessions):
     entered = [sessions.enter(sessions.entry()) for _ in range(8)]
     secrets = [one.token for one in entered]
     assert len(set(secrets)) == 8

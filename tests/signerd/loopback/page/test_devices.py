@@ -133,7 +133,7 @@ async def test_a_pairing_code_is_compared(browser, bridge, given, status):
     assert (await browser.post(action, data={"kind": "pairing", **given})).status_code == status
 
 
-async def test_the_part_does_not_change_while_somebody_types(browser, bridge):
+async def test_the_part_does_not_change_while_a_person_types(browser, bridge):
     """Else a line of the feed would take the typed places away, and the time left would change it each
     second.
     """

@@ -38,7 +38,7 @@ def test_a_code_becomes_a_session_that_no_other_site_gets(port):
     assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
 
 
-def test_whoever_has_the_sessions_secret_is_the_page(port):
+def test_a_caller_with_the_sessions_secret_is_the_page(port):
     assert port.ask("GET", "/v1/devices").status == 401
     assert port.ask("GET", "/v1/devices", {"X-Signerd-Session": port.secret()}).status == 200
     told = [line.text for line in port.daemon.service.feed.since(0, "page")]
@@ -72,7 +72,7 @@ def test_a_wrong_code_is_told_on_a_page(port):
     ],
     ids=str,
 )
-def test_l4_another_site_enters_nobody_and_voids_no_code(port, headers):
+def test_l4_another_site_cannot_enter_and_voids_no_code(port, headers):
     code = port.entry()
     for _ in range(10):
         assert port.enter(code, headers).status == 403
@@ -101,7 +101,7 @@ def test_l10_a_code_in_an_address_is_worth_nothing(port):
     assert port.enter(code).status == 200
 
 
-def test_a_session_without_anybody_is_over(port, clock):
+def test_an_idle_session_ends(port, clock):
     headers = {"X-Signerd-Session": port.secret()}
     clock.now += IDLE_SECONDS
     assert port.ask("GET", "/v1/devices", headers).status == 401
