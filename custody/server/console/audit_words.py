@@ -2,7 +2,7 @@
 them.
 
 One table: for each action how its description is written, and the sentence. In both, ``{vault}`` and the like
-are the parts that change. A sentence that begins with a small letter goes on after the name of who acted. A
+are the parts that change. A sentence that begins with a small letter follows the name of who acted. A
 name that a person chose may hold the table's own words: a row that can be read in two ways is shown as it is
 stored.
 """
@@ -286,8 +286,8 @@ class RowWords:
 def row_words(
     entry: AuditLogEntry, names: Mapping[str, str], recipients: Mapping[str, Markup] = MappingProxyType({})
 ) -> RowWords:
-    """``names``: by the words that stand in the row (`LogsPage`). ``recipients``: whom a payment pays, by its
-    id. Markup escapes each part.
+    """``names``: by the words of the row (`LogsPage`). ``recipients``: whom a payment pays, by its id. Markup
+    escapes each part.
     """
     who = who_of(entry, names)
     if (found := _read(entry)) is not None:
@@ -305,7 +305,7 @@ def row_words(
 
 def recipient_words(address: str, name: str | None, others: int) -> Markup:
     """A name stands out, so that none of it reads as the sentence's own words. An entry of the address book
-    may be renamed at any time: the address stands beside it.
+    may be renamed at any time: the address is shown with it.
     """
     short = Markup("{}…{}").format(plain(address[:8]), plain(address[-6:]))
     first = Markup("{}, {}").format(_strong(name), short) if name else short
@@ -318,7 +318,7 @@ def who_of(entry: AuditLogEntry, names: Mapping[str, str]) -> Markup:
         return Markup("The program {} of {}").format(_strong(program[2]), _strong(program[1]))
     if not entry.user_uuid:
         return Markup("The {}").format(plain(entry.user_name or "platform"))
-    # A member may take another's name at any time: the address stands as it was written.
+    # A member may take another's name at any time: the address is shown as it was recorded.
     name, address = names.get(f"user {entry.user_uuid}", entry.user_name), entry.user_name
     return _strong(name if name == address else f"{name} ({address})")
 

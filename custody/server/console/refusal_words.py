@@ -79,7 +79,7 @@ _TRIED: Final[Mapping[str, str]] = MappingProxyType(
             "plan an evacuation": "preview-evacuation",
             "see the evacuations": "evacuations",
             "sweep a vault again": "sweep-again",
-            "take in advisories": "take-advisories",
+            "submit advisories": "take-advisories",
             "see the exposed vaults": "exposures",
             "see the identity provider": "identity-provider",
             "set the secret of the identity provider": "update-identity-provider-secret",

@@ -1,4 +1,4 @@
-"""Webhooks: programs on the Internet that are told of a workspace's events."""
+"""Webhooks: programs on the Internet that receive a workspace's events."""
 
 from typing import Any
 
@@ -89,7 +89,7 @@ def _kinds(visit: Visit) -> list[str]:
 
 
 def _kinds_fact(visit: Visit) -> tuple[str, str]:
-    return "It is told of", "; ".join(map(kind_words, _kinds(visit))) or "nothing"
+    return "Events", "; ".join(map(kind_words, _kinds(visit))) or "nothing"
 
 
 def review_new(visit: Visit) -> Review:

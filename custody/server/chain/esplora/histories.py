@@ -147,7 +147,7 @@ class Histories:
     def _still_true(self, known: History | None) -> tuple[Sighting, ...]:
         """What was confirmed before, or nothing where a branch has replaced one of its blocks.
 
-        A history only grows while its blocks stand, so that its length says whether there is more.
+        A history only grows while its blocks stay, so that its length says whether there is more.
         """
         if known is None:
             return ()

@@ -21,7 +21,7 @@ def test_of_many_vaults_the_first_are_shown_and_no_sum_is_claimed(desk, browse, 
     monkeypatch.setattr(home, "FIRST", 1)
     ok(desk.create_vault("Reserve"))
     page = browse("admin").open(f"/console/w/{desk.workspace_id}/")
-    assert "The first 1 vault. All of them" in page.words
+    assert "The first 1 vault. All vaults" in page.words
     assert ("Treasury" in page.words) is not ("Reserve" in page.words)
     assert "confirmed, in" not in page.words
 

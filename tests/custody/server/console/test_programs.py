@@ -43,7 +43,7 @@ def test_a_wrong_network_is_told_beside_its_field(browse, here):
 def test_a_webhook_is_made_tested_told_again_and_deleted(desk, browse, here):
     person = browse("admin").open(f"{here}/webhooks/new")
     person.send(f"{here}/webhooks/new", url="https://hooks.example.org/custody", every_kind="yes")
-    assert person.facts["It is told of"] == "all events"
+    assert person.facts["Events"] == "all events"
     person.confirm(f"{here}/webhooks/new")
     secret = person.page.by_id("secret").words
     (made,) = ok(desk.admin.get("/api/v1/webhooks", workspace_id=desk.workspace_id))
@@ -53,7 +53,7 @@ def test_a_webhook_is_made_tested_told_again_and_deleted(desk, browse, here):
     person.send(f"{one}/test")
     assert person.rows[0][:3] == ["ping", "waits", "0"]
     person.post_one(f"{one}/change", do="kinds", kinds="deposit.seen").confirm(f"{one}/change")
-    assert "It is told of: deposit seen." in person.words
+    assert "It receives: deposit seen." in person.words
     person.post_one(f"{one}/change", do="disable").confirm(f"{one}/change")
     assert "a member switched it off" in person.facts["State"]
     person.post_one(f"{one}/change", do="rotate").confirm(f"{one}/change")
