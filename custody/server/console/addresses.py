@@ -22,8 +22,7 @@ COLUMNS = ("name", "address")
 
 def addresses(visit: Visit) -> Response:
     search, after = visit.query("search").strip(), visit.place_in_list("after")
-    query: dict[str, Any] = {"search": search or None, "after": after}
-    found = entries(visit, limit=PAGE + 1, **query)
+    found = entries(visit, limit=PAGE + 1, search=search or None, after=after)
     waiting = [
         change
         for change in visit.get("changes", workspace_id=visit.here.id)
@@ -52,8 +51,7 @@ def offered(visit: Visit) -> Response:
 
 
 def entries(visit: Visit, **query: Any) -> list[WhitelistAddress]:
-    given = {name: value for name, value in query.items() if value is not None}
-    found: list[WhitelistAddress] = visit.get("get-whitelist-addresses", workspace_id=visit.here.id, **given)
+    found: list[WhitelistAddress] = visit.get("get-whitelist-addresses", workspace_id=visit.here.id, **query)
     return found
 
 

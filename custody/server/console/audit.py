@@ -30,11 +30,11 @@ CATEGORIES = {
 
 def audit(visit: Visit) -> Response:
     wanted, before = _wanted(visit, visit.query), visit.place_in_list("before")
-    cursor = {} if before is None else {"cursor": str(before)}
+    cursor = None if before is None else str(before)
     page = LogsPage(logs=[], page=1, page_size=PAGE, total=0, next_cursor=None)
     try:
         require_days_in_order(visit)
-        page = visit.get("get-logs", **wanted, **cursor, order="newest", page_size=PAGE)
+        page = visit.get("get-logs", **wanted, cursor=cursor, order="newest", page_size=PAGE)
     except Invalid as error:
         visit.problem = error
     recipients = _recipients(visit, page)

@@ -37,9 +37,7 @@ STATUSES = {"pending": "waits for the operator", "approved": "approved", "reject
 def onboarding(visit: Visit) -> Response:
     """An operator sees every request, others their own."""
     after = visit.place_in_list("after")
-    found: list[OnboardingRequest] = visit.get(
-        "onboarding-requests", limit=PAGE + 1, **({} if after is None else {"after": after})
-    )
+    found: list[OnboardingRequest] = visit.get("onboarding-requests", limit=PAGE + 1, after=after)
     return visit.page(
         "onboarding/onboarding.html",
         here="home",
@@ -82,8 +80,8 @@ def submit(visit: Visit) -> Response:
 def _one(visit: Visit) -> OnboardingRequest:
     """Raises NotFound."""
     number = visit.path_param("uid")
-    query = {"after": number - 1} if number > 1 else {}
-    found: list[OnboardingRequest] = visit.get("onboarding-requests", limit=1, **query)
+    after = number - 1 if number > 1 else None
+    found: list[OnboardingRequest] = visit.get("onboarding-requests", limit=1, after=after)
     if found and found[0].uid == number:
         return found[0]
     raise NotFound("There is no such request.")

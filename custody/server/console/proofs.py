@@ -1,7 +1,7 @@
 """Proofs of control (BIP-322): those of a workspace, asking a vault's signers for one, and its file."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 
@@ -19,11 +19,9 @@ PAGE: Final = 25
 
 def listing(visit: Visit) -> Response:
     after = visit.query("after")
-    wanted: dict[str, Any] = {"tx_type": "proof", "order": "newest", "limit": PAGE}
+    wanted = {"tx_type": "proof", "order": "newest", "limit": PAGE, "after": after or None}
     found: Sequence[Proposal]
-    found, following = visit.get_page(
-        "psbt", workspace_id=visit.here.id, **wanted, **({"after": after} if after else {})
-    )
+    found, following = visit.get_page("psbt", workspace_id=visit.here.id, **wanted)
     return visit.page("proofs/list.html", here="proofs", proofs=found, after=after, following=following)
 
 

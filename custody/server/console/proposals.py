@@ -94,8 +94,7 @@ def _page_of(visit: Visit, wanted: Mapping[str, str]) -> dict[str, Any]:
         "to_day": wanted.get("to_day"),
         "after": wanted.get("after"),
     }
-    given = {name: value for name, value in asked.items() if value is not None}
-    found, after = visit.get_page("psbt", workspace_id=visit.here.id, order="newest", limit=PAGE, **given)
+    found, after = visit.get_page("psbt", workspace_id=visit.here.id, order="newest", limit=PAGE, **asked)
     kept = {name: value for name, value in wanted.items() if name != "after"}
     newest = urlencode(kept) if "after" in wanted else None
     following = urlencode({**kept, "after": after}) if after else ""

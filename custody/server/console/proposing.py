@@ -202,8 +202,7 @@ def _everything(visit: Visit, body: Mapping[str, Any], rows: Sequence[RecipientR
     if "coins" in body:
         return {"amounts_sats": None}
     taken = ("workspace_id", "wallet_id", "op_return", "priority", "fee_rate", "recipients")
-    query = {name: body[name] for name in taken if body.get(name) is not None}
-    found = visit.get("max-send", **query)
+    found = visit.get("max-send", **{name: body.get(name) for name in taken})
     if not found.amount_sats:
         raise Invalid.at("/most", found.words)
     return {"amounts_sats": [found.amount_sats]}

@@ -49,8 +49,8 @@ def tokens(visit: Visit) -> Response:
         "contracts" if vault_id else "workspace-contracts",
         workspace_id=visit.here.id,
         limit=PAGE + 1,
-        **({} if after is None else {"after": after}),
-        **({"vault_id": vault_id} if vault_id else {}),
+        after=after,
+        vault_id=vault_id or None,
     )
     shown = found[:PAGE]
     vaults = {each: vault_name(visit, each) for each in {one.vault_id for one in shown}}
@@ -103,7 +103,7 @@ def _standing(visit: Visit, shown: Contract) -> dict[str, Any]:
         contract_uid=shown.contract_uid,
         order="newest",
         limit=PAGE + 1,
-        **({} if before is None else {"after": before}),
+        after=before,
     )
     return {
         "token": shown,

@@ -30,7 +30,7 @@ def _wanted(visit: Visit, names: Sequence[str]) -> dict[str, Any]:
     found |= {"min_sats": query_sats(visit, "least"), "max_sats": query_sats(visit, "most")}
     if "since" in names:
         found |= {"from_time": query_day(visit, "since"), "to_time": query_day(visit, "before")}
-    return {name: value for name, value in found.items() if value not in (None, "")}
+    return {name: value for name, value in found.items() if value != ""}
 
 
 MOVEMENT_FILTERS = ("kind", "status", "label", "address", "txid", "since", "before", "least", "most")
@@ -44,8 +44,7 @@ def _page(visit: Visit, path: str, filters: Sequence[str], template: str, **cont
     place = {"workspace_id": visit.here.id, "vault_id": shown.id}
     found = None
     try:
-        wanted = _wanted(visit, filters) | ({"cursor": cursor} if cursor else {})
-        found = visit.get(path, **place, **wanted, limit=PAGE)
+        found = visit.get(path, **place, **_wanted(visit, filters), cursor=cursor or None, limit=PAGE)
     except Invalid as error:
         visit.problem = error
     query = urlencode({name: value for name, value in typed.items() if value})
@@ -82,7 +81,7 @@ def _pages(visit: Visit, path: str, filters: Sequence[str], more: Mapping[str, A
     wanted: dict[str, Any] = {**place, **_wanted(visit, filters), **more, "limit": FILE_PAGE}
     cursor = None
     while True:
-        page = visit.get(path, **wanted, **({"cursor": cursor} if cursor else {}))
+        page = visit.get(path, **wanted, cursor=cursor)
         yield page
         cursor = page.next_cursor
         if cursor is None:

@@ -39,8 +39,8 @@ def vaults(visit: Visit) -> Response:
         "list-wallets",
         workspace_id=visit.here.id,
         limit=PAGE + 1,
-        **({"name": name} if name else {}),
-        **({"after": after} if after else {}),
+        name=name or None,
+        after=after or None,
     )
     shown = found[:PAGE]
     more = urlencode({"name": name, "after": shown[-1].id}) if len(found) > PAGE else None

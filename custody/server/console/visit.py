@@ -172,12 +172,14 @@ class Visit:
     # --- calls of the API -----------------------------------------------------------------------------------
 
     def get(self, path: str, /, **query: Any) -> Any:
-        """A reading endpoint's answer, by the last part of its path. Raises what it refuses with."""
-        return self._call("GET", path, query)
+        """A reading endpoint's answer, by the last part of its path; None leaves a parameter out. Raises what
+        it refuses with.
+        """
+        return self._call("GET", path, _present(query))
 
     def get_page(self, path: str, /, **query: Any) -> tuple[Any, str]:
         """A list's answer, and the id after which the next page begins (RFC 8288); empty at its end."""
-        response = self._response("GET", path, query)
+        response = self._response("GET", path, _present(query))
         answer = _ANSWERS["GET", _whole(path)].validate_json(bytes(response.body))
         found = re.match("<([^>]*)>", response.headers.get("Link", ""))
         return answer, "" if found is None else parse_qs(urlsplit(found[1]).query)["after"][0]
@@ -299,6 +301,10 @@ class Visit:
 def number_of(text: str) -> int | None:
     """None where it is no number, or longer than a record's."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None
+
+
+def _present(query: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in query.items() if value is not None}
 
 
 def _whole(path: str) -> str:
