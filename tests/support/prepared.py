@@ -94,7 +94,6 @@ def reopen(prepared: Prepared, state: Path, url: str, **settings: object) -> Ite
                 dict(known.devices),
                 dict(known.vault),
             )
-            desk.watcher.look()
             yield desk
         finally:
             chain.close()
