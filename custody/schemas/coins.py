@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from custody.schemas.common import Count, Label, Priority, Prose, Request, Sats, Shape, TextId
-from custody.schemas.proposals import MAX_OP_RETURN_TEXT, MAX_RECIPIENTS, FeeRateText
+from custody.schemas.proposals import MAX_RECIPIENTS, FeeRateText, OpReturnText, RecipientText
 from custody.schemas.queries import QueryId
 
 # What keeps it from being more: all coins are in it; no more of them fit into one transaction; a limit; or it
@@ -18,11 +18,8 @@ class MaxSendQuery(Request):
 
     workspace_id: QueryId
     wallet_id: TextId
-    recipients: Annotated[
-        list[Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]],
-        Field(min_length=1, max_length=MAX_RECIPIENTS),
-    ]
-    op_return: Annotated[str, StringConstraints(min_length=1, max_length=MAX_OP_RETURN_TEXT)] | None = None
+    recipients: Annotated[list[RecipientText], Field(min_length=1, max_length=MAX_RECIPIENTS)]
+    op_return: OpReturnText | None = None
     priority: Priority | None = None
     fee_rate: FeeRateText | None = None
 

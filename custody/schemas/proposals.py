@@ -32,6 +32,8 @@ MAX_OP_RETURN_TEXT = 162
 MAX_LONG_POLL_SECONDS = 60
 
 AmountSats = Annotated[StrictInt, Field(ge=1, le=MAX_SATS)]
+RecipientText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]
+OpReturnText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_OP_RETURN_TEXT)]
 # As the field writes an outpoint: the txid as explorers show it, and the output's place.
 OutpointText = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}:(0|[1-9][0-9]{0,8})$")]
 # What one transaction spends.
@@ -82,13 +84,10 @@ class CreatePsbtRequest(Request):
     wallet_id: TextId
     workspace_id: IntId
     tx_type: Literal["send"]
-    recipients: Annotated[
-        list[Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]],
-        Field(max_length=MAX_RECIPIENTS),
-    ] = Field(default_factory=list)
+    recipients: Annotated[list[RecipientText], Field(max_length=MAX_RECIPIENTS)] = Field(default_factory=list)
     amounts_sats: Annotated[list[AmountSats], Field(max_length=MAX_RECIPIENTS)] | None = None
     description: Text | None = None
-    op_return: Annotated[str, StringConstraints(min_length=1, max_length=MAX_OP_RETURN_TEXT)] | None = None
+    op_return: OpReturnText | None = None
     contract_ids: Annotated[list[TextId], Field(max_length=100)] | None = None
     priority: Priority | None = None
     fee_rate: FeeRateText | None = None
