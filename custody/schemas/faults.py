@@ -80,7 +80,7 @@ def _patterns() -> Mapping[str, str]:
         PathText: "must be a derivation path, such as m/48h/0h/0h/2h",
         PhoneNumber: "must be a telephone number, such as +44 20 7946 0000",
         SixDigits: "must be six digits",
-        TextId: "takes letters, digits, - and _ alone",
+        TextId: "takes only letters, digits, - and _",
     }
     limits = ((each, words) for of, words in named.items() for each in get_args(of))
     return {each.pattern: words for each, words in limits if _has_pattern(each)}

@@ -87,7 +87,7 @@ def _require_linux() -> None:
 
     if sys.platform != "linux":
         raise NotOnThisSystem(
-            "udev is Linux's alone",
+            "only Linux has udev",
             hint="A device needs no rule here: connect it, and see `signerd devices`.",
         )
 

@@ -43,7 +43,7 @@ class In(StrEnum):
 # The API's patterns in words, for errors.
 _PATTERNS = MappingProxyType(
     {
-        ID_PATTERN: "takes letters, digits, - and _ alone",
+        ID_PATTERN: "takes only letters, digits, - and _",
         DIGEST_PATTERN: "must be 64 hexadecimal digits",
         PSBT_PATTERN: "must be a PSBT in base64, without line breaks",
     }

@@ -110,7 +110,7 @@ function place(url: string, path: string, { path: ids = {}, query = {} }: Sent):
     throw new SignerdError("invalid-request", `${url} is not an address of signerd.`, hint);
   }
   const filled = Object.entries(ids).reduce((text, [name, id]) => {
-    if (!ID.test(id)) throw new SignerdError("invalid-request", `${name} takes letters, digits, - and _ alone.`);
+    if (!ID.test(id)) throw new SignerdError("invalid-request", `${name} takes only letters, digits, - and _.`);
     return text.replace(`{${name}}`, id);
   }, path);
   const asked = new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)]));

@@ -83,7 +83,7 @@ def shown_mark(*shown: object) -> tuple[str, str]:
 def require_as_shown(visit: Visit, *now: object) -> None:
     """Raises StateConflict."""
     if not _is_as_shown(visit, *now):
-        raise StateConflict("What you looked at leads to something else by now. Look at it again.")
+        raise StateConflict("What you looked at would now do something else. Look at it again.")
 
 
 def _is_as_shown(visit: Visit, *now: object) -> bool:

@@ -84,7 +84,7 @@ class PageRequest:
         """Raises InvalidRequest for a body that is not a form."""
         kind = self.request.headers.get("content-type", "")
         if not kind.lower().startswith(FORM):
-            raise InvalidRequest("the page takes its own forms alone")
+            raise InvalidRequest("the page takes only its own forms")
         try:
             return Fields.read(kind, await self.request.body(), MAX_FIELDS)
         except ValueError:

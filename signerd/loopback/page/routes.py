@@ -83,7 +83,7 @@ def _route(row: Row, service: Daemon) -> Route:
 def _let_in(caller: Caller, needs: Right) -> None:
     """Raises NotPaired for every caller but a page session, NotAllowed. The terminal has its own commands."""
     if needs is not Right.ANYONE and caller.kind is not Kind.PAGE:
-        raise NotPaired("this page is open to the person at this machine alone")
+        raise NotPaired("only the person at this machine may open this page")
     caller.require(needs)
 
 
@@ -93,7 +93,7 @@ def _not_served(service: Daemon) -> _Handler:
         asked = PageRequest(request, service)
         if asked.caller.kind is not Kind.PAGE:
             # A navigation carries no session; the script repeats the request with it, and gets the 404 then.
-            told: SignerdError = NotPaired("this page is open to the person at this machine alone")
+            told: SignerdError = NotPaired("only the person at this machine may open this page")
         elif error.status_code in _NOT_IN_THE_TABLE:
             told = NoSuchRoute("there is no such page", hint="Go back to the proposals.")
         else:

@@ -71,7 +71,7 @@ def names(model: type[BaseModel]) -> list[str]:
     [
         (LoginRequest, {"email": "ada"}, "email", "must be an e-mail address, such as ada@example.org"),
         (LoginRequest, {"email": "ada@example.org"}, "password", "is missing"),
-        (CreatePsbtRequest, {"wallet_id": "../x"}, "wallet_id", "takes letters, digits, - and _ alone"),
+        (CreatePsbtRequest, {"wallet_id": "../x"}, "wallet_id", "takes only letters, digits, - and _"),
         (CreatePsbtRequest, {"workspace_id": "1"}, "workspace_id", WHOLE),
         (CreatePsbtRequest, {"recipients": [""]}, "recipients.0", "must not be empty"),
         (CreatePsbtRequest, {"tx_type": "sent"}, "tx_type", "must be 'send'"),

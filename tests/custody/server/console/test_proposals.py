@@ -149,7 +149,7 @@ def test_a_name_that_leads_elsewhere_meanwhile_is_looked_at_again(desk, browse, 
     other = encode_address(foreign_script("thief"), Network.REGTEST)
     ok(desk.admin.post("/api/v1/add-whitelist-address", place | {"name": "Cafe", "address": other}))
     person.confirm(f"{here}/new", status=409)
-    assert "leads to something else by now" in person.words
+    assert "would now do something else" in person.words
     assert desk.rows(Proposal) == []
 
 
@@ -279,7 +279,7 @@ def test_a_take_back_that_would_pay_another_fee_by_now_is_looked_at_again(desk, 
     path = f"{here}/{psbt_id}/take-back"
     person = browse("admin").open(path).send(path, fee_rate="9")
     person.confirm(path, status=409, fee_rate="90")
-    assert "leads to something else by now" in person.words
+    assert "would now do something else" in person.words
     assert len(desk.rows(Proposal)) == 1
     person.send(path, fee_rate="9").confirm(path)
     assert len(desk.rows(Proposal)) == 2
@@ -293,7 +293,7 @@ def test_another_version_that_would_take_another_coin_by_now_is_looked_at_again(
     person = browse("admin").open(path).send(path, fee_rate="9")
     desk.deposit(5_000_000)
     person.confirm(path, status=409)
-    assert "leads to something else by now" in person.words
+    assert "would now do something else" in person.words
     assert len(desk.rows(Proposal)) == 1
 
 

@@ -98,7 +98,7 @@ def test_a_listed_name_that_leads_elsewhere_meanwhile_is_looked_at_again(desk, t
     ))  # fmt: skip
     listed(desk, "Fund", CAFE)
     admin.confirm(f"{path}/new", status=409)
-    assert "leads to something else by now" in admin.words
+    assert "would now do something else" in admin.words
     assert desk.rows(Contract) == []
     admin.send(f"{path}/new").confirm(f"{path}/new")
     assert len(desk.rows(Contract)) == 1
