@@ -252,13 +252,13 @@ def pages(told: dict[str, Any]) -> None:
         print(f"{path:>26} {p50:8.2f} {p99:8.2f}")
 
 
-def best_enumerate_ms(rounds: int = 3) -> float:
+def best_enumerate_ms() -> float:
     def once() -> float:
         started = time.perf_counter()
         asyncio.run(hwi("enumerate"))
         return (time.perf_counter() - started) * 1000
 
-    return min(once() for _ in range(rounds))
+    return min(once() for _ in range(3))
 
 
 def while_it_waits(folder: Path, bare: tuple[int, dict[str, Any]]) -> None:

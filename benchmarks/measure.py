@@ -3,15 +3,16 @@
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
+ROUNDS = 5
+LEAST_SECONDS = 0.05
 
-def best_ms(work: Callable[[], object], *, rounds: int = 5, least_seconds: float = 0.05) -> float:
-    """Milliseconds of one call: the best round of several,
-    each repeated until it lasted ``least_seconds``.
-    """
+
+def best_ms(work: Callable[[], object]) -> float:
+    """Milliseconds of one call in the best of several rounds of ``LEAST_SECONDS``."""
     best = float("inf")
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         calls, started = 0, time.perf_counter()
-        while (elapsed := time.perf_counter() - started) < least_seconds or not calls:
+        while (elapsed := time.perf_counter() - started) < LEAST_SECONDS or not calls:
             work()
             calls += 1
         best = min(best, elapsed / calls)
@@ -19,9 +20,7 @@ def best_ms(work: Callable[[], object], *, rounds: int = 5, least_seconds: float
 
 
 async def rivals_ms(works: Mapping[str, Callable[[], Awaitable[object]]], rounds: int) -> dict[str, float]:
-    """Milliseconds of one call of each, the best of several rounds; they take turns,
-    so that all meet the same noise.
-    """
+    """Milliseconds of one call of each, the best of several rounds in turns under the same noise."""
     best = dict.fromkeys(works, float("inf"))
     for _ in range(rounds):
         for name, work in works.items():

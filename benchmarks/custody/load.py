@@ -42,13 +42,13 @@ class Call:
     body: bytes
 
 
-def a_send(desk: Desk, vault_id: str, amount: int = 10_000) -> dict[str, Any]:
+def a_send(desk: Desk, vault_id: str) -> dict[str, Any]:
     return {
         "wallet_id": vault_id,
         "workspace_id": desk.workspace_id,
         "tx_type": "send",
         "recipients": [SHOP],
-        "amounts_sats": [amount],
+        "amounts_sats": [10_000],
         "fee_rate": "1",
     }
 

@@ -18,7 +18,7 @@ from signerd.core.events import Event
 from tests.support.crash import STORIES
 from tests.support.crash import new_folder as folder_of
 from tests.support.crash_airgap import AIRGAP
-from tests.support.crash_imported import BROUGHT
+from tests.support.crash_imported import IMPORTED
 from tests.support.crash_stories import PSBT_ID, Story, read_journal
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_platform import FakePlatform
@@ -202,13 +202,13 @@ def test_the_harness_would_notice_what_was_given_out_unrecorded(tmp_path: Path) 
 
 
 def test_the_harness_would_notice_what_was_not_handed_over(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path, BROUGHT)
+    folder = new_folder(tmp_path, IMPORTED)
     (folder / "prompts").write_text("..")
     (folder / "yes").write_text("..")
     FakePlatform(folder)._tell({"psbt_id": "b-1", "decision": "reject", "psbt": "", "key": ""})
-    assert BROUGHT.faults(folder, "journal:after:Approved") == [
+    assert IMPORTED.faults(folder, "journal:after:Approved") == [
         "the device was asked 2 times",
         "the person was asked 2 times",
         "the platform was told of it",
-        "what was brought is []",
+        "what was imported is []",
     ]

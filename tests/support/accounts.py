@@ -1,4 +1,4 @@
-"""Accounts as people use them: registering, signing in, an authenticator in the hand, a mail that is read."""
+"""Accounts as people use them: registering, signing in, an authenticator, mails."""
 
 import re
 from base64 import b32decode
@@ -18,7 +18,7 @@ NEW_PASSWORD = "another battery staple"
 
 
 def register(world: World, email: str = CAROL) -> str:
-    """An account as everybody gets one, its mails read and put away."""
+    """Registers an account and empties the mailbox."""
     answer = world.http.post("/auth/register", json={"email": email, "password": PASSWORD})
     assert answer.status_code == 200, answer.text
     world.deliver_mail()
@@ -53,7 +53,7 @@ class Session:
         return self.world.http.post("/auth/refresh", json={"sid": self.sid}, headers=cookie)
 
     def after(self, renewal: httpx.Response) -> "Session":
-        """With the tokens of a renewal."""
+        """This session with the tokens of a renewal."""
         assert renewal.status_code == 200, renewal.text
         return replace(self, token=renewal.json()["token"], cookie=renewal.cookies[REFRESH_COOKIE])
 
@@ -61,7 +61,7 @@ class Session:
 def sign_in(
     world: World, email: str = CAROL, password: str = PASSWORD, code: str | None = None, **where: str
 ) -> Session:
-    """All the way: the mailed code is read from the mail, an authenticator's is given."""
+    """Signs in with the mailed code, or with the authenticator's ``code``."""
     answer = world.http.post("/auth/login", json={"email": email, "password": password, **where})
     assert answer.status_code == 200, answer.text
     if answer.json()["requires_2FA"]:
@@ -73,7 +73,7 @@ def sign_in(
 
 @dataclass
 class Phone:
-    """An authenticator, as an app keeps one."""
+    """An authenticator app (TOTP)."""
 
     world: World
     secret: str
@@ -84,13 +84,13 @@ class Phone:
         return code_at(b32decode(self.secret), step_at(self.world.clock()))
 
     def next_code(self) -> str:
-        """A person waits for it where the last one was used."""
+        """The code of the next period: a code is accepted once."""
         self.world.clock.advance(seconds=30)
         return self.code
 
 
 def enrol(session: Session, password: str = PASSWORD) -> Phone:
-    """An authenticator, confirmed."""
+    """Enrols an authenticator and confirms it."""
     offered = session.user.post("/auth/totp/enrol", {"password": password})
     assert offered.status_code == 200, offered.text
     phone = Phone(session.world, offered.json()["secret"])
@@ -117,7 +117,7 @@ def reset(world: World, token: str, new_password: str = NEW_PASSWORD) -> httpx.R
 
 @dataclass
 class Work:
-    """The work behind a request, which a caller could measure by its time."""
+    """The work behind a request, which its timing would reveal."""
 
     statements: list[str] = field(default_factory=list)
     commits: int = 0
@@ -126,8 +126,8 @@ class Work:
 
 @contextmanager
 def measured(world: World) -> Iterator[Work]:
-    """Counts every statement, commit and Argon2 computation meanwhile:
-    counting is what a clock only guesses.
+    """Counts every statement, commit and Argon2 computation:
+    counts are exact where times are noisy.
     """
     work, passwords = Work(), world.platform.services.account.passwords
     database, hasher = world.platform.services.store._database, passwords._hasher
@@ -158,7 +158,7 @@ def measured(world: World) -> Iterator[Work]:
 
 
 def told(answer: httpx.Response) -> tuple[int, dict, set[str]]:
-    """All that a caller sees, but for what names the request."""
+    """All that a caller sees, without the request's id."""
     return (
         answer.status_code,
         {name: value for name, value in answer.json().items() if name != "trace_id"},

@@ -38,7 +38,7 @@ def public(secret: bytes) -> str:
 
 @dataclass
 class Publisher:
-    """``secrets``: one of each epoch, the present one last."""
+    """``secrets``: one for each epoch, the current one last."""
 
     secrets: list[bytes] = field(default_factory=lambda: [secret(1)])
 
@@ -68,5 +68,5 @@ class Publisher:
 
 
 def trust(desk: Desk, *roots: str) -> None:
-    """As after a start with these in ``CUSTODY_ADVISORY_KEYS``."""
+    """As a platform started with these keys in ``CUSTODY_ADVISORY_KEYS``."""
     desk.world.platform.services.advisories._in_force.trusted = frozenset(roots)

@@ -1,6 +1,4 @@
-"""A virtual Coldcard without its cable: it enrols, reviews and signs as the virtual one does,
-from files and QR codes.
-"""
+"""A virtual Coldcard without a cable: it enrols, reviews and signs from files and QR codes."""
 
 import base64
 from itertools import count
@@ -27,7 +25,7 @@ from tests.support.coldcard import NETWORK, SEED
 
 
 class CardDevice:
-    """Its person agrees to everything that the device does not refuse by itself."""
+    """Approves everything that the device does not refuse by itself."""
 
     def __init__(self, seed=SEED, faults=None):
         self.seed = seed
@@ -46,7 +44,7 @@ class CardDevice:
         }
 
     def export_generic(self):
-        """`coldcard-export.json`, of which the parts that the firmware writes for other programs."""
+        """`coldcard-export.json`, only the parts that the firmware writes for other programs."""
         paths = {"bip84": profile_account_path(NETWORK), "bip48_2": multisig_account_path(NETWORK)}
         accounts = {
             name: {"deriv": str(path).replace("h", "'"), "xpub": str(self.seed.xpub(path, NETWORK))}
@@ -55,7 +53,7 @@ class CardDevice:
         return {"chain": "XRT", "xfp": self.seed.fingerprint.hex.upper(), "account": 0, **accounts}
 
     def enrol(self, content):
-        """The first receive address that its screen shows for the vault then; none of regtest's form."""
+        """Enrols the vault and returns the first receive address on its screen, in testnet's form."""
         wallet = parse_wallet_file(content, self.seed, NETWORK)
         self._store.keep(wallet)
         return Vault(Network.TESTNET4, wallet.threshold, wallet.cosigners).address(RECEIVE, 0)
@@ -86,7 +84,7 @@ class CardDevice:
         return sign(review(psbt, self.seed, self._store, choice.wallet), self.seed, self._faults).to_bytes()
 
     def sign_file(self, request, ending="part"):
-        """Answers beside the request and in its form, under the first free name, as the firmware does."""
+        """Writes the answer beside the request, in its form, under the firmware's first free name."""
         content = request.read_bytes()
         is_text = content.startswith(b"cHNidP")
         signed = self.sign_bytes(base64.b64decode(content) if is_text else content)
@@ -95,7 +93,7 @@ class CardDevice:
         return answer
 
     def sign_codes(self, texts):
-        """What its screen shows after it has read the texts."""
+        """The QR codes on its screen after it has read ``texts``."""
         assembler = bbqr.Assembler()
         for text in texts:
             assembler.add(text)
@@ -103,7 +101,7 @@ class CardDevice:
 
 
 def slip132(xpub):
-    """The same key with the prefix that says P2WSH of several keys."""
+    """The same key with SLIP-132's prefix for multisig P2WSH."""
     from multisig import base58
 
     version = {"0488b21e": "02aa7ed3", "043587cf": "02575483"}[xpub.serialize()[:4].hex()]

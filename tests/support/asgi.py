@@ -1,4 +1,4 @@
-"""An ASGI application behind httpx's plain client: its requests run on one event loop in another thread."""
+"""An ASGI application behind httpx's blocking client: requests run on an event loop in another thread."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,14 +19,14 @@ class _Transport(httpx.BaseTransport):
         body = request.read()
         sent = httpx.Request(request.method, request.url, headers=request.headers, content=body)
         response = await self._inner.handle_async_request(sent)
-        # As it was sent: the client unpacks it.
+        # Still compressed: the client decompresses it.
         content = b"".join([part async for part in response.aiter_raw()])
         return httpx.Response(response.status_code, headers=response.headers, content=content)
 
 
 @contextmanager
 def asgi_transport(app, address: str = "192.0.2.1") -> Iterator[httpx.BaseTransport]:
-    """For any client that takes a transport; it calls from ``address`` (a
+    """A transport that calls from ``address`` (a
     documentation address, RFC 5737).
     """
     with start_blocking_portal() as portal:

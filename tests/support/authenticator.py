@@ -1,4 +1,4 @@
-"""A security key as a browser asks it (WebAuthn Level 3): one ES256 credential; what may be wrong in it."""
+"""A security key (WebAuthn Level 3) with one ES256 credential, whose answers can be made wrong."""
 
 import json
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ PRESENT, VERIFIED, ATTESTED = 0x01, 0x04, 0x40
 
 @dataclass
 class Authenticator:
-    """``origin``: of the page that asks; a browser takes it from the address, never from the page."""
+    """``origin``: of the asking page, as the browser knows it."""
 
     origin: str
     rp_id: str

@@ -1,4 +1,4 @@
-"""A chain backend that fails when it is told to, around a real one."""
+"""A chain backend that wraps a real one and fails on demand."""
 
 from collections.abc import Callable, Collection
 
@@ -8,8 +8,8 @@ from multisig import FeeRate, Network, Transaction
 
 
 class Unreliable:
-    """`down`: the backend does not answer. `answer`: what broadcasting and testing say instead of the truth.
-    `after_broadcast` runs when the transaction has reached the network, before the caller hears of it.
+    """`down`: the backend does not answer. `answer`: what broadcasting and testing return instead.
+    `after_broadcast` runs when the transaction has reached the network, before the call returns.
     """
 
     def __init__(self, real: ChainBackend) -> None:

@@ -1,4 +1,4 @@
-"""State folders that remember something, and backups of them."""
+"""State folders with signatures and a pairing in them, and backups of them."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

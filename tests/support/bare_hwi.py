@@ -1,5 +1,5 @@
-"""HWI alone: its own client classes, unmodified, on a virtual device of each make. They block,
-and so live in a thread.
+"""HWI's own client classes, unmodified, on a virtual device of each make. They block:
+each runs in a thread.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _CHAIN = Chain.TESTNET4
 
 @contextmanager
 def client_of(rig: Rig) -> Iterator[HardwareWalletClient]:
-    """At an address of the device's own; nothing else of HWI is changed."""
+    """HWI's client at the device's own address; nothing else of HWI is changed."""
     match rig.family:
         case Family.TREZOR:
             client = open_trezor(rig.endpoint, _CHAIN)

@@ -1,4 +1,4 @@
-"""PSBTs that an app brings: payments of the pinned vault's or the profile's coins that no proposal makes."""
+"""PSBTs that an app hands over: payments of the pinned vault's or the profile's coins without a proposal."""
 
 from multisig import ChangeTo, Policy, Profile, Psbt, build_psbt, profile_account_path, sats
 from signerd.core.values import OwnKey
@@ -10,8 +10,8 @@ PROFILE_KEY = OwnKey(PROFILE.key, "profile", 0)
 COIN, FEE = 100_000, 1_000
 
 
-def bill(number: int = 0, amount: int = 50_000, policy: Policy = VAULT, to: str = "bill") -> Psbt:
-    """Each number has a coin of its own."""
+def bill(number: int = 0, amount: int = 50_000, policy: Policy = VAULT) -> Psbt:
+    """A payment that spends a coin of its own for each ``number``."""
     coin = fund(policy, COIN, index=10 + number)
     change = ChangeTo(sats(COIN - amount - FEE), 1, 20 + number)
-    return build_psbt(policy, [coin], [pay(amount, to), change], 0)
+    return build_psbt(policy, [coin], [pay(amount, "bill"), change], 0)

@@ -1,12 +1,11 @@
-"""Asks implementations that are not ours about tests/vectors/bip322.json once more, in an environment of its
-own:
+"""Checks tests/vectors/bip322.json with other implementations, in a separate environment:
 
     python3 -m venv elsewhere
     elsewhere/bin/pip install bip322-core==0.12.0 btclib==2026.9.24 bip322==0.3.0
     elsewhere/bin/python tests/support/bip322_elsewhere.py
 
-It prints each verdict that is another one than the file's, and ends with status 1 where there is one. They
-are no dependency of the tests (ADR 33); beside them this needs the standard library alone.
+It prints each verdict that differs from the file's, and ends with status 1 where one does. They
+are no dependency of the tests (ADR 33); this needs nothing else but the standard library.
 """
 
 import json
@@ -17,7 +16,7 @@ import bip322
 import bip322core
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "bip322.json"
-# The Rust crate knows single signatures in the simple form alone.
+# The Rust crate verifies single signatures in the simple form only.
 SINGLE = ("profile-control", "profile-high-s", "profile-extra-item", "profile-sighash")
 
 

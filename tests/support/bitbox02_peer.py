@@ -1,5 +1,5 @@
-"""A BitBox02 on a TCP port, as the maker's simulator has one: frames, the Noise channel with its pairing,
-and a wallet inside.
+"""A BitBox02 on a TCP port, like the maker's simulator: frames, the Noise channel with its pairing,
+and a wallet.
 """
 
 import contextlib
@@ -23,8 +23,8 @@ _OK, _NO = b"\x00", b"\x01"
 
 @dataclass
 class BitBox02Peer:
-    """The device. What takes a person (`slow`) is answered only when the host has asked for it again,
-    until `patience` is gone.
+    """The device. What takes a person (`slow`) is answered only when the host has asked again
+    `patience` times.
     """
 
     wallet: Wallet
@@ -44,7 +44,7 @@ class BitBox02Peer:
     _open: tuple[int, bytes] | None = None
 
     def packet(self, data: bytes) -> bytes | None:
-        """None: the cable is pulled."""
+        """The answer, or None where the cable is pulled."""
         kind, message = data[0], data[1:]
         if kind == _INFO:
             return self._info()

@@ -1,7 +1,7 @@
-"""What a BitBox02 answers inside its encrypted channel: the maker's protobuf messages,
-as far as HWI sends them.
+"""What a BitBox02 answers inside its encrypted channel: those of the maker's protobuf messages
+that HWI sends.
 
-It signs by the anti-klepto protocol, so that HWI's check of the nonce runs.
+It signs with the anti-klepto protocol, so that HWI's check of the nonce runs.
 It asks for no previous transaction.
 """
 
@@ -49,7 +49,7 @@ class Refusal(Exception):
 
 @dataclass
 class Signing:
-    """A transaction on its way in: the inputs are sent twice, for the sums and for the signatures."""
+    """A transaction being received: the inputs are sent twice, for the sums and for the signatures."""
 
     init: Any
     inputs: list[Any] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Signing:
 
 @dataclass
 class Wallet:
-    """`decide` is the person at the device; `asked` is what the host wanted, in order."""
+    """`decide` answers for the person at the device; `asked` lists the requests, in order."""
 
     seed: Seed
     name: str = "My BitBox"
@@ -215,7 +215,7 @@ class Wallet:
         return self._scripts(config, DerivationPath(tuple(item.keypath)))[0]
 
     def _scripts(self, config: Any, path: DerivationPath) -> tuple[bytes, bytes]:
-        """The output script, and the script code that is signed."""
+        """The output script, and the script code of the signature hash."""
         if config.WhichOneof("config") == "simple_type":
             key = self.seed.public_key(path)
             return p2wpkh(key), p2pkh(hash160(key))
@@ -232,7 +232,7 @@ class Wallet:
         return PrivateKey(secret)
 
     def _sign(self, path: DerivationPath, digest: bytes, host_nonce: bytes) -> bytes:
-        """64 bytes and the recovery number, with the host's part in the nonce unless the device cheats."""
+        """64 bytes and the recovery id; the nonce includes the host's part unless the device cheats."""
         first = self._nonce(path, digest)
         point = first.public_key.format()
         tweak = (
@@ -259,7 +259,7 @@ def _ecdsa(key: PrivateKey, nonce: PrivateKey, digest: bytes) -> bytes:
 
 
 def _identity(config: Any) -> bytes:
-    """A quorum is the same in any order of its keys."""
+    """The same for any order of a quorum's keys."""
     quorum = config.multisig
     keys = sorted(xpub.SerializeToString() for xpub in quorum.xpubs)
     return hashlib.sha256(bytes([quorum.threshold, quorum.script_type]) + b"".join(keys)).digest()

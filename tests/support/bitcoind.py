@@ -1,7 +1,7 @@
-"""A real bitcoind on regtest: found, started on ports of its own, and killed at the end.
+"""A real bitcoind on regtest, started on ports of its own and killed at the end.
 
-`CUSTODY_TEST_BITCOIND` names the program, Bitcoin Core 25 or later or what derives from it; else the one that
-tools/bitcoind put into the checkout's cache is taken; else the tests that need it skip and say so.
+`CUSTODY_TEST_BITCOIND` names the program: Bitcoin Core 25 or later, or a derivative. Without it, the one that
+tools/bitcoind put into the checkout's cache is used; without that, the tests that need it are skipped.
 """
 
 import json
@@ -33,9 +33,9 @@ CACHED = Path(__file__).parents[2] / ".cache" / "bitcoind" / "bitcoind"
 MISSING = f"there is no bitcoind: run tools/bitcoind .cache/bitcoind, or name one in {NAMED}"
 
 START_SECONDS = 300
-# Of a payment by the rig: more than the relay floor of any node, for one input and two outputs.
+# Fee of a payment by the rig: above any node's relay minimum, for one input and two outputs.
 FEE = 1_000
-# Open scripts of the rig's own money; those of the tests are below.
+# Numbers of the open scripts that hold the rig's own money; tests use smaller ones.
 OWN = 0x8000
 MATURITY = 100
 # Core's -mempoolexpiry, in seconds.
@@ -53,7 +53,7 @@ def find_bitcoind() -> Path | None:
 
 @dataclass
 class RunningNode:
-    """A node with its data folder. Only loopback, no peers, no wallet."""
+    """A node with its data folder: loopback only, no peers, no wallet."""
 
     program: Path
     folder: Path
@@ -70,9 +70,7 @@ class RunningNode:
         return self.folder / "regtest" / ".cookie"
 
     def start(self) -> None:
-        """Returns when it answers: on the port it had, or on others,
-        for it cannot be asked to take a free one.
-        """
+        """Returns when it answers: on its previous port, or on another where that is taken."""
         self.folder.mkdir(parents=True, exist_ok=True)
         for port in (self.port, 0, 0, 0, 0):
             self.port = port or free_port()
@@ -84,7 +82,7 @@ class RunningNode:
         raise AssertionError(f"{self.program} does not start; see {self.folder / 'output'}")
 
     def stop(self) -> None:
-        """It writes its chain down and ends; killed where it takes too long."""
+        """Stops it cleanly; kills it where that takes too long."""
         if self.process is None:
             return
         self.process.terminate()
@@ -99,7 +97,7 @@ class RunningNode:
             self.process = None
 
     def call(self, method: str, *params: object) -> Any:
-        """One call of the test's own, past the backend. Raises AssertionError for the node's refusal."""
+        """One call without the backend. Raises AssertionError where the node refuses it."""
         body = json.dumps({"id": 0, "method": method, "params": params}).encode()
         secret = b64encode(self.cookie.read_bytes()).decode()
         request = urllib.request.Request(self.url, body, {"Authorization": f"Basic {secret}"})
@@ -161,7 +159,7 @@ def running_node(program: Path, folder: Path, *options: str) -> Iterator[Running
 
 
 class NodeRig:
-    """A real node for all tests of one process. Each block pays an open script of its own."""
+    """A real node, shared by all tests of one process. Each block pays an open script of its own."""
 
     def __init__(self, node: RunningNode, spare_coins: int = SPARE_COINS) -> None:
         self.node = node
@@ -196,7 +194,7 @@ class NodeRig:
         return self.pay(p2wsh(open_script(number)), amount)
 
     def pay(self, script: bytes, amount: int) -> str:
-        """The same to any script."""
+        """Pays any script."""
         height, outpoint, behind, held = self._next_money(amount)
         change = TxOut(Sats(held - amount - FEE), p2wsh(open_script(behind)))
         payment = Transaction(
@@ -221,7 +219,7 @@ class NodeRig:
         return first, *self.mine(length - 1, empty=True)
 
     def forget(self) -> None:
-        """What is older than two weeks goes when the next transaction comes, which the next block takes."""
+        """Expires the mempool: the node drops old transactions when the next one arrives."""
         self.node.call("setmocktime", int(time.time()) + EXPIRY_SECONDS + 60)
         self.fund(self.fresh(), 10_000)
         self.node.call("setmocktime", 0)
@@ -234,8 +232,8 @@ class NodeRig:
             yield
         finally:
             self.node.start()
-        # Another cookie, which the backend finds out by itself;
-        # another port only where another process took this one.
+        # The cookie changes, which the backend notices by itself;
+        # the port only where another process took it.
         if self.node.port != port:
             self.backend.close()
             self.backend = self.connect()
@@ -246,9 +244,7 @@ class NodeRig:
         return sorted(entries, key=lambda txid: entries[txid]["ancestorcount"])
 
     def _mine(self, transactions: list[str]) -> BlockRef:
-        """Exactly these, by txid or in hexadecimal. No two blocks are alike,
-        even on one parent in one second.
-        """
+        """Exactly these, by txid or in hexadecimal. Blocks differ even on one parent in one second."""
         self._mined += 1
         script = p2wsh(open_script(self._mined))
         block_hash = self.node.call("generateblock", f"raw({script.hex()})", transactions)["hash"]
@@ -263,7 +259,7 @@ class NodeRig:
         self._money.append((block["height"], OutPoint(coinbase["txid"], 0), self._mined, amount))
 
     def _next_money(self, amount: int) -> tuple[int, OutPoint, int, int]:
-        """The oldest coin that is still there, is ripe, and suffices; more is mined where there is none."""
+        """The oldest mature, unspent coin that suffices; mines more where there is none."""
         while True:
             for coin in tuple(self._money):
                 height, outpoint, _, held = coin

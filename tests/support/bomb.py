@@ -1,10 +1,10 @@
-"""A client that asks a server on this machine which answers with a bomb: what it raises,
-and how much memory it took.
+"""A client of a local server that answers with a decompression bomb: what it raises,
+and how much memory it takes.
 
 ``python -m tests.support.bomb RULE MEGABYTES SHELL SHARE [GUARD]`` prints the name of the error and the
-megabytes that the client took. ``SHARE``: the bounds of an answer are that part of what they are, which takes
-as small a bomb; ``GUARD`` is taken away. A process of its own: the parsers' memory is not Python's,
-and only the largest there ever was is told.
+megabytes that the client took. ``SHARE`` scales the bounds of an answer, so that a smaller bomb suffices;
+``GUARD`` names a check to disable. It runs in a process of its own: the parsers' memory is not Python's,
+and the system reports only a process's peak.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ def blanks(megabytes: int) -> Iterator[bytes]:
 
 
 def packed(megabytes: int) -> Iterator[bytes]:
-    """A thousandth of what it unfolds to, in one piece."""
+    """Compressed to a thousandth, in one piece."""
     packer = zlib.compressobj(wbits=31)
     pieces = [packer.compress(b" " * MEGABYTE) for _ in range(megabytes)]
     yield b"".join([*pieces, packer.flush()])
 
 
 def endless(megabytes: int) -> Iterator[bytes]:
-    """Nothing says so beforehand."""
+    """One string that never ends."""
     yield b'["'
     yield from (b"x" * MEGABYTE for _ in range(megabytes))
 
@@ -71,15 +71,15 @@ class Bomber(BaseHTTPRequestHandler):
             for piece in RULES[self.rule](self.megabytes):
                 self.wfile.write(piece)
         except OSError:
-            return  # The client has gone.
+            return  # The client has closed the connection.
 
     def log_message(self, *_args: object) -> None:
         pass
 
 
 def peak() -> int:
-    """Megabytes of this program's own memory: what `getrusage` tells begins with that of
-    the process which started it.
+    """Peak memory of this process in megabytes; `getrusage` would include that of the process which
+    started it.
     """
     told = Path("/proc/self/status").read_text()
     return int(told.partition("VmHWM:")[2].split()[0]) // 1024

@@ -1,6 +1,4 @@
-"""Debian's Chromium in a test's hands: one process of it for each of pytest's,
-and what it complained about.
-"""
+"""Debian's Chromium under test: one browser for each pytest process, and its complaints."""
 
 import asyncio
 import json
@@ -22,13 +20,13 @@ from tests.support.ported import exchange, read_answer, secret_in
 from tests.support.served import Served
 
 CHROMIUM = Path("/usr/bin/chromium")
-# The same engine without windows, which takes a third less of the processor. It knows no camera.
+# The same engine without windows: a third less processor time. It has no camera.
 HEADLESS_SHELL = Path("/usr/bin/chromium-headless-shell")
-# Set where a run without a browser must not look like one with it.
+# Where it is set, a missing browser fails the run.
 REQUIRED = "SIGNERD_REQUIRE_BROWSERS"
-# A folder: every page is drawn into it.
+# A folder for screenshots of every page.
 SCREENSHOTS = "SIGNERD_SCREENSHOTS"
-# A name that leads to this machine, as an attacker's does once it was bound anew (L1).
+# A name that resolves to this machine, as an attacker's does after DNS rebinding (L1).
 REBOUND = "evil.example"
 ARGUMENTS = (
     "--headless",
@@ -41,17 +39,16 @@ ARGUMENTS = (
     "--disable-sync",
     f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
 )
-# How Chromium and htmx note that an answer was a refusal;
-# the page's own words for it are what the tests look at.
+# How Chromium and htmx log a refusal;
+# the tests look at what the page says.
 REFUSALS = (
     "Failed to load resource: the server responded with a status of 4",
     "Response Status Error Code 4",
 )
-# Two busy cores: what a person sees at once may take this long.
+# What a person sees at once may take this long on two busy cores.
 PATIENCE_MS = 90_000
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
-# What people of different sight, hands and tools are promised:
-# the parts of WCAG 2.1 that a program can judge.
+# The parts of WCAG 2.1 that a program can check.
 STANDARDS = ["wcag2a", "wcag2aa", "wcag21aa"]
 
 
@@ -67,16 +64,14 @@ def require_browser(at: Path = CHROMIUM) -> None:
 
 @dataclass
 class Chromium:
-    """``loop``: playwright's. It stands still between two calls, and asyncio takes it for one that runs."""
+    """``loop``: playwright's. It is paused between two calls, but asyncio takes it for a running one."""
 
     browser: Browser
     loop: asyncio.AbstractEventLoop
 
     @contextmanager
     def in_use(self) -> Iterator[Browser]:
-        """Other tests of this process run loops of their own:
-        playwright's is out of their way outside of this.
-        """
+        """Makes playwright's loop the running one; outside of this, other tests run loops of their own."""
         asyncio._set_running_loop(self.loop)
         try:
             yield self.browser
@@ -86,7 +81,7 @@ class Chromium:
 
 @contextmanager
 def filming(chromium: Chromium, film: Path) -> Iterator[Browser]:
-    """Another process of it, whose camera sees this film, over and over."""
+    """Another browser process, whose camera plays this film in a loop."""
     camera = ("--use-fake-device-for-media-stream", f"--use-file-for-fake-video-capture={film}")
     with chromium.in_use() as found:
         kind = found.browser_type
@@ -127,8 +122,8 @@ def browser(chromium: Chromium) -> Iterator[Browser]:
 
 @dataclass
 class Complaints:
-    """What a browser said against the pages of one context: errors of scripts,
-    breaches of the policy, calls elsewhere.
+    """What a browser reported about the pages of one context: script errors,
+    violations of the content security policy, requests to other hosts.
     """
 
     of: str
@@ -162,9 +157,7 @@ def new_code(served: Served) -> str:
 
 
 def seat(served: Served) -> dict[str, Any]:
-    """What a browser has stored in which a session of the page began, as by `signerd open`:
-    playwright's ``storage_state``.
-    """
+    """Playwright's ``storage_state`` of a browser with a session of the page, as after `signerd open`."""
     port = served.service.page_address.port
     body = f"code={new_code(served)}"
     head = (
@@ -177,16 +170,15 @@ def seat(served: Served) -> dict[str, Any]:
 
 
 def show(page: Page, url: str) -> None:
-    """Go there in a browser with a session, and wait until the page has come with it."""
+    """Opens the page in a browser with a session, and waits until it has loaded."""
     page.goto(url)
-    # The script of entry writes the page into the document that was loaded:
-    # its scripts run after that one's load event.
+    # The entry script replaces the loaded document: the page's own scripts run after its load event.
     expect(page.locator("script[src='/static/enter.js']")).to_have_count(0)
     until_true(page, "document.readyState === 'complete' && 'htmx' in window")
 
 
 def until_true(page: Page, expression: str) -> None:
-    """Wait for what no element shows. The page's own policy forbids ``wait_for_function``,
+    """Waits for what no element shows. The page's content security policy forbids ``wait_for_function``,
     which compiles text.
     """
     deadline = time.monotonic() + PATIENCE_MS / 1000
@@ -201,9 +193,9 @@ def _axe() -> str:
 
 
 def violations(page: Page) -> list[str]:
-    """What axe finds on the page as it stands.
+    """What axe finds on the page.
 
-    It comes by the debugger: the page's own policy lets no script in.
+    axe is injected through the debugger: the page's content security policy allows no other script.
     """
     if not page.evaluate("'axe' in window"):
         page.evaluate(_axe())
@@ -216,7 +208,7 @@ def violations(page: Page) -> list[str]:
     ]
 
 
-# How far what stood on a page has moved under a reader who did nothing: the Layout Instability API's sum.
+# The sum of layout shifts without user input (Layout Instability API).
 FOLLOW_SHIFTS = """
 window.shifted = 0;
 new PerformanceObserver((seen) => {
@@ -227,15 +219,15 @@ MOST_SHIFTED = 0.01
 
 
 def shifts(page: Page) -> list[str]:
-    """What `FOLLOW_SHIFTS`, run before the page's own scripts, has seen since the page was opened."""
+    """The layout shifts since the page was opened, if `FOLLOW_SHIFTS` ran before the page's own scripts."""
     moved = page.evaluate("window.shifted")
     width = page.viewport_size["width"]
     return [f"its layout has shifted by {moved:.3f}, at {width} pixels"] if moved > MOST_SHIFTED else []
 
 
 def judge(page: Page, name: str) -> list[str]:
-    """What is wrong with the page at both widths, one light and one dark, as the run draws: colours take axe
-    four fifths of its time. Pictures are made of all four.
+    """What is wrong with the page at both widths, one of them light and one dark, which the run draws:
+    colours take axe four fifths of its time. Screenshots are made of all four.
     """
     found = []
     for pair in drawn([("light", "dark"), ("dark", "light")], 1, of=name):
@@ -251,7 +243,7 @@ def judge(page: Page, name: str) -> list[str]:
 
 
 def draw(page: Page, name: str, schemes: Iterable[str]) -> None:
-    """Saves pictures of the whole page, if the environment names a folder for them."""
+    """Saves screenshots of the whole page, if the environment names a folder for them."""
     folder = os.environ.get(SCREENSHOTS)
     if not folder:
         return

@@ -1,4 +1,4 @@
-"""A camera before a device's screen: a film of its QR codes, as Chromium takes it in a camera's place."""
+"""A film of a device's QR codes, which Chromium uses in place of a camera."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 import segno
 
 WIDE, HIGH = 640, 480
-# Of the screen's height: what a hand holds still.
+# Side of the code in pixels, at most.
 _FILLED = 440
 _SECONDS = 4
 _WHITE, _GREY = 235, 128
 
 
 def film(path: Path, texts: Sequence[str]) -> None:
-    """Uncompressed (YUV4MPEG2, 4:2:0), each text a quarter of a second, over and over."""
+    """Uncompressed (YUV4MPEG2, 4:2:0), a quarter of a second for each text."""
     colours = bytes([_GREY]) * (WIDE * HIGH // 2)
     with path.open("wb") as file:
         file.write(f"YUV4MPEG2 W{WIDE} H{HIGH} F{_SECONDS}:1 Ip A1:1 C420\n".encode())
@@ -22,7 +22,7 @@ def film(path: Path, texts: Sequence[str]) -> None:
 
 
 def _picture(text: str) -> bytes:
-    """The code in the middle of a grey wall, as brightness."""
+    """The code in the middle of a grey picture, as brightness."""
     modules = [bytes(row) for row in segno.make(text, error="L", micro=False).matrix_iter(border=4)]
     scale = _FILLED // len(modules)
     side = scale * len(modules)

@@ -1,4 +1,4 @@
-"""Certificates that vouch for themselves, made for one test."""
+"""Self-signed certificates for one test."""
 
 import ssl
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ _SIGNS = x509.KeyUsage(
 
 
 def certificate_for(folder: Path, *names: str) -> tuple[Path, ssl.SSLContext]:
-    """For these host names: the file to trust, and a server's context."""
+    """For these host names: the certificate's file, and a server's context."""
     return _certificate(folder, names[0], [x509.DNSName(name) for name in names])
 
 
 def certificate_for_address(folder: Path, address: str = "127.0.0.1") -> tuple[Path, ssl.SSLContext]:
-    """For an address: the file to trust, and a server's context."""
+    """For an address: the certificate's file, and a server's context."""
     return _certificate(folder, "mail.example.org", [x509.IPAddress(ip_address(address))])
 
 
@@ -51,7 +51,7 @@ def _certificate(
         .not_valid_after(now + timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName(others), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        # RFC 5280, which Python 3.13 and later hold an authority to.
+        # Required by RFC 5280, which Python 3.13 and later enforce.
         .add_extension(_SIGNS, critical=True)
         .add_extension(identifier, critical=False)
         .add_extension(

@@ -1,4 +1,4 @@
-"""Rigs of the chain's contract suite: a backend, and the hands that move its chain behind its back."""
+"""Rigs of the chain's contract suite: a backend, and controls that change its chain independently of it."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -15,61 +15,60 @@ from tests.support.regtest import FakeClock, coin_of, open_address, open_script
 
 
 class Rig(Protocol):
-    """Money on its chain lies behind ``open_script(number)``,
+    """Coins on its chain pay ``open_script(number)``,
     which any key may spend (see tests/support/regtest.py).
 
-    A chain may be shared by many tests, so that a test asks for unused numbers,
-    and never counts on a height.
+    Many tests may share a chain: a test asks for unused numbers and relies on no height.
     """
 
     @property
     def backend(self) -> ChainBackend:
-        """What is tested. Another object after `down`, perhaps."""
+        """The backend under test; it may be another object after `down`."""
         ...
 
     def fresh(self) -> int:
-        """The number of an open script that was never paid on this chain."""
+        """The number of an unused open script."""
         ...
 
     def mine(self, count: int = 1, *, empty: bool = False) -> tuple[BlockRef, ...]:
-        """Blocks on the tip; the first takes what waits in the mempool, unless ``empty``."""
+        """Mines on the tip; the first block takes the whole mempool, unless ``empty``."""
         ...
 
     def mine_block(self, transactions: Sequence[Transaction]) -> BlockRef:
-        """One block with exactly these, though the mempool has never heard of them."""
+        """One block with exactly these transactions, which need not be in the mempool."""
         ...
 
     def coinbase_script(self, height: int) -> bytes:
-        """The witness script behind which that block's coinbase lies; satisfied by itself."""
+        """The witness script that the block's coinbase pays; it needs no further witness."""
         ...
 
     def fund(self, number: int, amount: int) -> str:
-        """Pays ``open_script(number)`` from the chain's own money, into the mempool; the txid."""
+        """Pays ``open_script(number)``, into the mempool; returns the txid."""
         ...
 
     def send(self, transaction: Transaction) -> None:
-        """Another wallet hands it to the network."""
+        """Another wallet broadcasts it."""
         ...
 
     def reorganise(
         self, depth: int, length: int, transactions: Sequence[Transaction] = ()
     ) -> tuple[BlockRef, ...]:
-        """The branch from ``depth`` blocks below the tip, longer than what it replaces; its first block holds
-        exactly ``transactions``. What it leaves out waits in the mempool again where still valid.
+        """A longer branch from ``depth`` blocks below the tip; its first block has only ``transactions``.
+        Transactions that it leaves out return to the mempool where still valid.
         """
         ...
 
     def forget(self) -> None:
-        """The mempool loses all that waits there, as after an expiry."""
+        """Empties the mempool, as by expiry."""
         ...
 
     def down(self) -> AbstractContextManager[None]:
-        """The backend's server does not answer meanwhile; afterwards `backend` works again."""
+        """The backend's server does not answer inside the context; afterwards `backend` works again."""
         ...
 
 
 def confirmed_coin(rig: Rig, amount: int = 100_000) -> tuple[FoundOutput, int]:
-    """A confirmed coin behind a fresh open script, and the script's number."""
+    """A confirmed coin of an unused open script, and the script's number."""
     number = rig.fresh()
     txid = rig.fund(number, amount)
     rig.mine()
@@ -77,9 +76,7 @@ def confirmed_coin(rig: Rig, amount: int = 100_000) -> tuple[FoundOutput, int]:
 
 
 class EmbeddedRig:
-    """The embedded chain is backend and hands at once.
-    A backend that stands before it overrides two methods.
-    """
+    """The embedded chain is both backend and controls. A rig of a backend before it overrides two methods."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

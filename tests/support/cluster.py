@@ -1,6 +1,4 @@
-"""A platform of several processes over one database and one node: real programs, started,
-told to stop, killed.
-"""
+"""A platform of several real processes over one database and one node, started, stopped and killed."""
 
 import os
 import subprocess
@@ -22,15 +20,15 @@ from tests.support.platform import CHEAP, As, Clock, KeptMail, World
 
 HERE = Path(__file__).parents[2]
 PROGRAM = (sys.executable, "-m", "custody.server")
-# Nothing takes that long; a machine under load may take some of it.
+# Far more than anything takes on an idle machine.
 PATIENCE = 300.0
-# As short as allowed, so that no process waits for long after a kill.
+# The shortest allowed, so that no process waits long after a kill.
 LEASE_SECONDS = "1"
 
 
 @dataclass
 class Process:
-    """One of the platform's; ``url`` is where it is in sight."""
+    """One process of the platform; ``url`` once it listens."""
 
     program: subprocess.Popen[str]
     log: Path
@@ -58,7 +56,7 @@ class Cluster:
     workers: list[Process] = field(default_factory=list)
 
     def start(self, *, apis: int = 0, workers: int = 0, version: Path = HERE) -> None:
-        """All of them at once, as a machine that comes up does. ``version``: the folder of their source."""
+        """Starts all at once, as a booting machine does. ``version``: the folder of their source."""
         new_apis = [self._start(version, "serve", "--no-workers", "--listen") for _ in range(apis)]
         new_workers = [self._start(version, "worker", "--health") for _ in range(workers)]
         for process in (*new_apis, *new_workers):
@@ -67,7 +65,7 @@ class Cluster:
         self.workers += new_workers
 
     def desk(self) -> Desk:
-        """People who call the first process, but for the last signer, who calls the last."""
+        """People who call the first process; the last signer calls the last one."""
         http = [
             self.stack.enter_context(httpx.Client(base_url=api.url, timeout=PATIENCE)) for api in self.apis
         ]
@@ -101,7 +99,7 @@ class Cluster:
 
 @contextmanager
 def open_cluster(folder: Path, database_url: str) -> Iterator[Cluster]:
-    """Nothing runs yet but the node."""
+    """Only the node runs yet."""
     with ExitStack() as stack:
         chain = stack.enter_context(EmbeddedChain(folder / "chain", clock=time.time))
         node = FakeBitcoind(lambda: chain)
@@ -113,7 +111,7 @@ def open_cluster(folder: Path, database_url: str) -> Iterator[Cluster]:
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
-    """Other processes tell us nothing: we look."""
+    """Polls: other processes send no notice."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, what

@@ -1,4 +1,4 @@
-"""docs/sign/codes.md: what each code means. ``python -m tests.support.code_page`` writes it anew."""
+"""docs/sign/codes.md: what each code means. ``python -m tests.support.code_page`` rewrites it."""
 
 from collections.abc import Iterator
 

@@ -20,14 +20,14 @@ SEED = Seed.from_mnemonic(WORDS)
 NETWORK = Network.REGTEST
 
 
-def own_key(path, seed=SEED):
-    return OriginKey(KeyOrigin(seed.fingerprint, path), seed.xpub(path, NETWORK))
+def own_key(path):
+    return OriginKey(KeyOrigin(SEED.fingerprint, path), SEED.xpub(path, NETWORK))
 
 
-def vault_with_device(threshold=2, others=(BOB, CAROL), account=0):
-    """The device's own key and those of others, who sign in tests."""
+def vault_with_device(threshold=2, account=0):
+    """A vault of the device's own key, Bob's and Carol's."""
     mine = own_key(multisig_account_path(NETWORK, account))
-    return Vault(NETWORK, threshold, (mine, *(other.vault_key(NETWORK, account) for other in others)))
+    return Vault(NETWORK, threshold, (mine, *(other.vault_key(NETWORK, account) for other in (BOB, CAROL))))
 
 
 VAULT = vault_with_device()
@@ -46,9 +46,9 @@ def socket_path(tmp_path):
 
 
 @asynccontextmanager
-async def running(tmp_path, *, script=approve_all, network=NETWORK, seed=SEED, **options):
-    """A device at a socket of its own: yields it, and the path of the socket."""
-    device = VirtualColdcard(seed, Panel(script), network, **{"pause": no_longer_than_needed, **options})
+async def running(tmp_path, *, script=approve_all, **options):
+    """A running device: yields it and its socket's path."""
+    device = VirtualColdcard(SEED, Panel(script), NETWORK, **{"pause": no_longer_than_needed, **options})
     path = socket_path(tmp_path)
     await device.start(path)
     try:
@@ -58,7 +58,7 @@ async def running(tmp_path, *, script=approve_all, network=NETWORK, seed=SEED, *
 
 
 def record(panel):
-    """Every prompt that the panel shows from now on."""
+    """A list that receives every prompt that the panel shows from now on."""
     shown = []
     panel.watch(lambda event: shown.append(event.prompt) if event.happening is Happening.SHOWN else None)
     return shown
@@ -82,22 +82,20 @@ class Pipe(UnixSimulatorPipe):
 
 @contextmanager
 def host(path, **options):
-    """ckcc's own client, as HWI bundles it. What it sends is answered within
-    `timeout` milliseconds or given up.
-    """
+    """ckcc's own client, as HWI bundles it; each answer is awaited for `timeout` milliseconds."""
     with closing(Pipe(path)) as pipe:
         yield ColdcardDevice(dev=pipe, **options)
 
 
 def poll(client, packed):
-    """Ask until there is an outcome; what the device has to say at the end."""
+    """Polls until there is an outcome, and returns it."""
     while (done := client.send_recv(packed)) is None:
         pass
     return done
 
 
 def enrol(client, content):
-    """Upload an enrolment file and wait until the person has decided. True:
+    """Uploads an enrolment file and waits until the person has decided. True:
     the device has no request left.
     """
     size, digest = client.upload_file(content)

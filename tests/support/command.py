@@ -1,4 +1,4 @@
-"""The `signerd` program in this process: its arguments, what is typed, what it prints and its status."""
+"""The `signerd` program in this process: arguments, standard input, output and status."""
 
 import io
 import json
@@ -29,7 +29,7 @@ class Ended:
 
 
 def signerd(*arguments: str, state: Path | None = None, typed: str = "") -> Ended:
-    """Run it. ``typed`` is standard input, a pipe."""
+    """Runs it. ``typed``: standard input, a pipe."""
     given = ["signerd", *(["--state", str(state)] if state else []), *arguments]
     out, err = io.StringIO(), io.StringIO()
     with (
@@ -46,5 +46,5 @@ def signerd(*arguments: str, state: Path | None = None, typed: str = "") -> Ende
 
 
 def is_tame(text: str) -> bool:
-    """Nothing in it moves a cursor, hides or reorders what is read."""
+    """Whether it has no control or format characters but newlines."""
     return all(char == "\n" or unicodedata.category(char) not in {"Cc", "Cf", "Zl", "Zp"} for char in text)

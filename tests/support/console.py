@@ -1,4 +1,4 @@
-"""The platform's console as a person's browser meets it: pages, forms with what they hide, and redirects."""
+"""The platform's console as a browser sees it: pages, forms with their hidden fields, redirects."""
 
 import socket
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ class Form:
 
 
 class Forms(HTMLParser):
-    """A page's forms, with what a browser would send of each if nothing was typed."""
+    """A page's forms, with the fields that a browser would send if nothing was typed."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ def _line(tag: Tag) -> str:
 
 @dataclass
 class Visitor:
-    """A browser of one person. ``page``: what it shows."""
+    """One person's browser. ``page``: what it shows."""
 
     http: httpx.Client
     html: str = ""
@@ -96,13 +96,13 @@ class Visitor:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What stands in lists of facts, by name."""
+        """The definition lists: descriptions by term."""
         names, values = self.page.all("dt"), self.page.all("dd")
         return {_line(name): _line(value) for name, value in zip(names, values, strict=True)}
 
     @property
     def rows(self) -> list[list[str]]:
-        """The cells of the page's tables, without their heads."""
+        """The cells of the page's tables, without header rows."""
         found: list[list[str]] = []
         for tag in self.page.tags:
             if tag.name == "tr":
@@ -115,12 +115,12 @@ class Visitor:
         return self._take(self.http.get(path, follow_redirects=True), status)
 
     def link(self, words: str) -> str:
-        """Where the link of these words leads."""
+        """The address of the link with these words."""
         (found,) = (tag for tag in self.page.all("a") if _line(tag) == words)
         return found.attributes["href"]
 
     def form(self, action: str) -> Form:
-        """The one that is sent there."""
+        """The form with this action."""
         sent = [form for form in Forms(self.html).found if form.method == "post"]
         found = [form for form in sent if form.action == action]
         assert len(found) == 1, (action, [form.action for form in sent])
@@ -129,7 +129,7 @@ class Visitor:
     def send(
         self, action: str, /, button: str = "", status: int = 200, repeated: tuple = (), **typed: str
     ) -> "Visitor":
-        """Fills the form and sends it, by the button of that name where one is named. ``repeated``: pairs, of
+        """Fills the form and submits it, by the button of that name if given. ``repeated``: (name, value) of
         fields that a form has several times.
         """
         form = self.form(action)
@@ -143,15 +143,13 @@ class Visitor:
         answer = self.http.post(action, data=data, headers=SAME_SITE, follow_redirects=True)
         return self._take(answer, status)
 
-    def send_file(
-        self, action: str, /, name: str, content: bytes, status: int = 200, **typed: str
-    ) -> "Visitor":
-        """Sends the form with this file as one of its fields; none is chosen where it is empty."""
+    def send_file(self, action: str, /, content: bytes, status: int = 200, **typed: str) -> "Visitor":
+        """Submits the form with this CSV file; empty ``content`` means that no file was chosen."""
         kept = [pair for pair in self.form(action).fields if pair[0] not in typed]
         head = 'Content-Disposition: form-data; name="{}"{}\r\n\r\n{}'
         parts = [head.format(field, "", value).encode() for field, value in (*kept, *typed.items())]
-        # As a browser sends it: the field stands before the others of its name.
-        file = head.format(name, f'; filename="{"list.csv" * bool(content)}"\r\nContent-Type: text/csv', "")
+        # The file's field comes first, as a browser sends it.
+        file = head.format("csv", f'; filename="{"list.csv" * bool(content)}"\r\nContent-Type: text/csv', "")
         body = b"".join(b"--edge\r\n%b\r\n" % part for part in (file.encode() + content, *parts))
         kind = {"Content-Type": "multipart/form-data; boundary=edge"}
         answer = self.http.post(
@@ -160,8 +158,8 @@ class Visitor:
         return self._take(answer, status)
 
     def post_one(self, action: str, /, status: int = 200, **typed: str) -> "Visitor":
-        """Sends what is typed alone, as a form of the page that is sent there: one of several, or none that
-        this person is shown.
+        """Posts only what is typed, as a form with this action would: one of several, or one that this person
+        is not shown.
         """
         token = next(
             (value for form in Forms(self.html).found for name, value in form.fields if name == "form_token"),
@@ -172,7 +170,7 @@ class Visitor:
         return self._take(answer, status)
 
     def confirm(self, action: str, status: int = 200, **typed: str) -> "Visitor":
-        """The page that shows back what was typed: yes, with the password where it asks for it."""
+        """Confirms on the page that repeats what was typed, with the password where it asks for it."""
         fields = {name for name, _ in self.form(action).fields}
         typed = {name: PASSWORD for name in ("step_password", "password") if name in fields} | typed
         return self.send(action, status=status, **typed)
@@ -189,7 +187,7 @@ class Visitor:
 
 @contextmanager
 def served_app(app: Any, listener: socket.socket | None = None) -> Iterator[str]:
-    """The application on a socket of its own, for a real browser. Its address."""
+    """Serves the application on a socket of its own, for a real browser; yields its address."""
     listener = listener or socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)

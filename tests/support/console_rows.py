@@ -1,4 +1,4 @@
-"""The console's table as a test walks it: the pages that links lead to, and the calls that a form makes."""
+"""The console's route table for tests: the pages that links lead to, and the calls that a form makes."""
 
 import inspect
 import re
@@ -18,20 +18,20 @@ _CALL = re.compile(r"""visit\.post\(\s*"([^"]+)\"""")
 
 
 def calls_of(row: Row) -> list[Endpoint]:
-    """Those that the row's handler makes, or the functions of its module that it names."""
+    """The API calls of the row's handler and of the functions of its module that it names."""
     found = [path for source in _sources(row.page) for path in _CALL.findall(source)]
     paths = (path if path.startswith("/") else f"/api/v1/{path}" for path in found)
     return [_POSTS[path] for path in paths if path in _POSTS]
 
 
 def fields_of(row: Row) -> set[str]:
-    """What the row reads of a form or of the address, by name."""
+    """The names of the form fields and query parameters that the row reads."""
     pages = (page for page in (row.page, row.review, row.again) if page is not None)
     return {name for page in pages for source in _sources(page) for name in _FIELD.findall(source)}
 
 
 def _sources(start: Callable) -> Iterator[str]:
-    """The code of a function, and of those of the console that it names."""
+    """The source of a function, and of those of the console that it names."""
     seen: set[Callable] = set()
     waiting: list[Callable] = [start]
     while waiting:
@@ -50,7 +50,7 @@ def _sources(start: Callable) -> Iterator[str]:
 
 
 def row_of(method: str, path: str) -> Row | None:
-    """Which row answers it."""
+    """The row that answers the request."""
     for row in ROWS:
         form = re.sub(r"\\?{\w+\\?}", "[^/]+", re.sub(r"{\w+:int}", "[0-9]+", row.path))
         if row.method == method and re.fullmatch(ROOT + form, path):
@@ -59,7 +59,7 @@ def row_of(method: str, path: str) -> Row | None:
 
 
 def walk(person: Visitor, start: str, most: int = 150) -> Iterator[str]:
-    """Opens each page below ``start`` that a page links to; yields its path while the person sees it."""
+    """Opens each page below ``start`` that a page links to; yields its path while it is open."""
     waiting, seen = [start], {start}
     while waiting and len(seen) < most:
         path = waiting.pop(0)

@@ -1,7 +1,7 @@
-"""The story of `tests/deploy/test_containers.py`: what deploy/compose.yaml starts, on regtest, from an empty
-folder to a confirmed payment, and once more after a restart. Prints what it saw as JSON.
+"""The scenario of `tests/deploy/test_containers.py`: deploy/compose.yaml on regtest, from an empty folder to
+a confirmed payment, and again after a restart. Prints what it saw as JSON.
 
-It runs in network and mount namespaces of its own, as root; the images are there.
+It runs in network and mount namespaces of its own, as root, with the images already built.
 """
 
 import json
@@ -27,11 +27,11 @@ from tests.support.platform import PASSWORD, As, register_key, seed
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "deploy" / "compose.yaml"
 SERVICES = ("postgres", "bitcoind", "api-1", "api-2", "worker-1", "worker-2")
-# Six containers start on a machine that does other things, too.
+# Six containers start, perhaps on a busy machine.
 PATIENCE = 300
 PORTS = (8081, 8082)
 AMOUNT = 30_000_000
-# As docs/operate/containers.md says: what, mode, owner, group.
+# As in docs/operate/containers.md: name, mode, owner, group.
 FOLDERS = (
     ("", 0o755, 0, 0),
     ("state", 0o700, 10001, 10001),
@@ -43,7 +43,7 @@ FOLDERS = (
 
 
 def on_regtest(compose: dict[str, Any]) -> dict[str, Any]:
-    """The same on a chain of the test's own, which needs no peers and no days."""
+    """The same on regtest, which needs no peers and no initial download."""
     for name, service in compose["services"].items():
         if name == "bitcoind":
             service["command"] += ["-regtest", "-rpcport=8332", "-connect=0"]
@@ -55,7 +55,7 @@ def on_regtest(compose: dict[str, Any]) -> dict[str, Any]:
 
 
 class Containers:
-    """Of one Compose file, by podman-compose."""
+    """The containers of one Compose file, by podman-compose."""
 
     def __init__(self, folder: Path, program: Path) -> None:
         self.data = folder / "data"
@@ -108,14 +108,14 @@ class Containers:
         return done.stdout
 
     def admin(self, *arguments: str) -> dict[str, Any]:
-        """A command of the operator's, in a container of its own as the guide runs it."""
+        """Runs an operator's command in a container of its own, as the guide does."""
         told = self.compose(
             "run", "--rm", "-T", "worker-1", "admin", *arguments, "--json", text=PASSWORD + "\n"
         )
         return dict(json.loads(told[told.index("{") :]))
 
     def await_health(self) -> None:
-        """Without systemd Podman has no timer for health checks: they are run here, as they are written."""
+        """Runs the health checks: without systemd Podman has no timer for them."""
         for service in SERVICES:
             _until(lambda: self.is_healthy(service), f"{service} is not healthy")  # noqa: B023 - called at once
 
@@ -131,7 +131,7 @@ class Containers:
 
 
 class Node(RunningNode):
-    """The container's, as the test asks it: from this machine's end of the network inside."""
+    """The container's node, called from the host's end of the internal network."""
 
     def __init__(self, address: str, cookie: Path) -> None:
         super().__init__(Path("bitcoind"), cookie.parent)
@@ -205,7 +205,7 @@ def _life(containers: Containers) -> dict[str, Any]:
 
 
 def _desk(workspace_id: int, ids: dict[str, int], first: httpx.Client, second: httpx.Client) -> Desk:
-    """People before two processes: the signers call the second."""
+    """People who call two processes: the signers call the second."""
     devices = {name: seed(number) for number, name in enumerate(SIGNERS, start=1)}
     signers = {name: _signed_in(second, name) for name in SIGNERS}
     for name, device in devices.items():
@@ -229,7 +229,7 @@ def _balance(desk: Desk) -> int:
 
 
 def _user_of(containers: Containers, service: str) -> str:
-    """Of the container's first program, with its capabilities."""
+    """The user and capabilities of the container's first process."""
     pid = containers.podman("inspect", "--format", "{{.State.Pid}}", f"custody_{service}_1").strip()
     status = dict(
         line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line

@@ -1,11 +1,11 @@
-"""The crash harness: a daemon that is killed at its n-th fault point, started again, and looked at.
+"""The crash harness: kills a daemon at its n-th fault point, starts it again, and checks the invariants.
 
-``python -m tests.support.crash FOLDER`` lives each story undisturbed, and then kills at a third of the points
-that it passes, as the run draws, each time in a folder of its own. ``TEST_EXAMPLES=3`` kills at every one. It
+``python -m tests.support.crash FOLDER`` plays each story undisturbed, and then kills at a drawn third of the
+points that it passes, each time in a folder of its own. ``TEST_EXAMPLES=3`` kills at every one. It
 prints a JSON line for each story with its points, and one for each kill. The daemon runs in a forked child
 that ends by SIGKILL: no ``finally`` runs, nothing is flushed.
 
-Invariants, whatever the point: what is to be submitted is, in the end; every submission carries the same
+Invariants at every point: what is to be submitted is, in the end; every submission carries the same
 bytes under the same key; once a signature is stored the device is not asked again, and a second time only
 where the kill came between asking it and storing; the audit chain is whole;
 no person is asked twice for the same decision.
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from signerd.runtime import no_fault
 from tests.support.crash_airgap import AIRGAP
-from tests.support.crash_imported import BROUGHT
+from tests.support.crash_imported import IMPORTED
 from tests.support.crash_restored import RESTORED
 from tests.support.crash_stories import KEPT_BY, Story, count
 from tests.support.crash_stories import STORIES as OF_PROPOSALS
@@ -31,11 +31,11 @@ from tests.support.examples import drawn
 from tests.support.fake_platform import FakePlatform
 from tests.support.forked import in_child
 
-STORIES = (*OF_PROPOSALS, BROUGHT, TOKENS, AIRGAP, RESTORED)
-# A point is killed at so often at most: a round of polling that comes again says nothing new.
+STORIES = (*OF_PROPOSALS, IMPORTED, TOKENS, AIRGAP, RESTORED)
+# Kills at one point, at most: another round of polling shows nothing new.
 MOST_PASSINGS = {"journal": 2, "device": 2}
 MOST_PASSINGS_AGAIN = 4
-# Where a run kills in any case: between what is recorded, what is asked and what is sent.
+# Every run kills here: between recording, asking and sending.
 ALWAYS = frozenset(
     {
         "journal:after:Approved", "journal:after:DeviceFound", "journal:after:DeviceReturned",
@@ -48,10 +48,10 @@ ALWAYS = frozenset(
 
 @dataclass
 class Killer:
-    """A fault point hook: ends this process at the n-th passing of one point.
+    """A fault point hook: kills this process when it passes one point for the n-th time.
 
-    The daemon does several things at once: whether the kill came amid an answer that
-    nothing keeps yet stands in a file.
+    The daemon does several things at once: a file says whether the kill came amid an answer that
+    is not stored yet.
     """
 
     point: str
@@ -95,7 +95,7 @@ def points_of_a_run(root: Path, story: Story) -> Counter[str]:
 
 
 def kill_at(root: Path, story: Story, point: str, passing: int) -> dict[str, object]:
-    """Kill once, start again until it is done, and tell what is wrong then."""
+    """Kills once, restarts until the story is done, and returns what is wrong then."""
     folder = new_folder(root, story, f"{point.replace(':', '-')}-{passing}")
     killer = Killer(point, passing, folder / "amid")
     killed = in_child(lambda: asyncio.run(story.live(folder, killer))) == signal.SIGKILL
@@ -120,7 +120,7 @@ def _amid(folder: Path) -> str:
 
 
 def kills_of(story: Story, passed: Counter[str], known: set[str]) -> list[tuple[str, int]]:
-    """At what it passes and no story before it, which are ``known``, and at what it names."""
+    """Kills at the points that no earlier story passed (``known``), and at those that the story names."""
     kills = []
     for point in sorted(passed):
         if point in story.again:

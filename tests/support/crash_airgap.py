@@ -42,7 +42,7 @@ def prepare_airgap(folder: Path) -> None:
 
 
 async def live_airgap(folder: Path, fault: FaultPoint) -> None:
-    """A person with a card: what is on it stays there, whatever becomes of the daemon."""
+    """A person with a card, whose files outlive the daemon."""
     platform = LastingPlatform(folder, dict(PROPOSALS), fault=fault)
     bridge = FakeBridge(state=DeviceState.ABSENT, prompts=folder / "prompts")
     store = FileMemory(folder / "session")
@@ -104,7 +104,7 @@ def airgap_faults(folder: Path, point: str) -> list[str]:
 
 
 def _forgotten(folder: Path, journal: Journal) -> list[str]:
-    """What is on the card was recorded before, and stays so."""
+    """Whatever is on the card was recorded before it was exported, and stays recorded."""
     wrong = []
     for psbt_id in PROPOSALS:
         record = journal.record(psbt_id)

@@ -1,4 +1,4 @@
-"""The story of what an app brings, for the crash harness: one is taken back, one is over,
+"""The story of imported PSBTs, for the crash harness: one is withdrawn, one has expired,
 one is signed and handed out.
 """
 
@@ -37,16 +37,16 @@ WALLET = Caller(Kind.APP, "Wallet", frozenset(GRANTABLE), "app-1")
 SIGNED, TAKEN_BACK, OVER = bill(0), bill(1, 10_000), bill(2, 20_000)
 
 
-def prepare_brought(folder: Path) -> None:
+def prepare_imported(folder: Path) -> None:
     prepare(folder / "state")
 
 
-async def live_brought(folder: Path, fault: FaultPoint) -> None:
+async def live_imported(folder: Path, fault: FaultPoint) -> None:
     platform = LastingPlatform(folder, {}, fault=fault)
     bridge = FakeBridge(prompts=folder / "prompts")
     store = FileMemory(folder / "session")
     async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
-        # An app that was not answered asks again, whatever became of its request.
+        # An app without an answer repeats its request.
         if not _of(daemon.journal, TAKEN_BACK, State.WITHDRAWN):
             view = await daemon.imported.bring(TAKEN_BACK.to_base64(), WALLET)
             await daemon.imported.withdraw(view.psbt_id, WALLET)
@@ -85,7 +85,7 @@ async def _until_at_rest(daemon: Daemon, psbt_id: str) -> None:
     await until(lambda: daemon.journal.record(psbt_id).state in (*ASKING, State.HANDED_OVER))
 
 
-def brought_faults(folder: Path, point: str) -> list[str]:
+def imported_faults(folder: Path, point: str) -> list[str]:
     asked, yes = count(folder / "prompts"), count(folder / "yes")
     wrong = []
     if asked > (2 if point in UNKEPT else 1):
@@ -102,7 +102,7 @@ def brought_faults(folder: Path, point: str) -> list[str]:
 def _unkept(journal: Journal) -> list[str]:
     records = _of(journal, SIGNED)
     if [record.state for record in records] != [State.HANDED_OVER]:
-        return [f"what was brought is {[record.state for record in records]}"]
+        return [f"what was imported is {[record.state for record in records]}"]
     stored = records[0].signature
     if stored is None or not signer_progress(Psbt.parse(stored.psbt), VAULT, ALICE.fingerprint).is_complete:
         return ["the signature is not there"]
@@ -113,11 +113,11 @@ def _unkept(journal: Journal) -> list[str]:
     ]
 
 
-BROUGHT = Story(
-    "brought",
-    prepare_brought,
-    live_brought,
-    brought_faults,
+IMPORTED = Story(
+    "imported",
+    prepare_imported,
+    live_imported,
+    imported_faults,
     frozenset(
         f"{where}:{side}:{what}"
         for where, whats in (

@@ -1,4 +1,4 @@
-"""The story of a daemon from an old backup, for the crash harness: it recalls what it forgot."""
+"""The story of a daemon restored from an old backup, for the crash harness: it recovers later signatures."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +35,7 @@ def prepare_restored(folder: Path) -> None:
 
 
 async def live_restored(folder: Path, fault: FaultPoint) -> None:
-    """What was signed after the backup is on the platform's list; then a new one is approved."""
+    """What was signed after the backup is on the platform's list; then a new proposal is approved."""
     shown = {FORGOTTEN: SIGNED, PSBT_ID: snapshot_of(spend())}
     platform = LastingPlatform(folder, shown, not_ours={FORGOTTEN}, fault=fault)
     bridge = FakeBridge(prompts=folder / "prompts")

@@ -1,9 +1,8 @@
-"""What the daemon does while the crash harness kills it:
-three stories that together pass every write and every call.
+"""What the daemon does while the crash harness kills it: three stories that together pass every write
+and every call.
 
-A story goes on from whatever it finds, as a person does after a restart, and ends when nothing is left to do.
-What the platform was told and how often the device was asked stand in files, as they stand in another
-machine's database and in a person's memory.
+A story continues from whatever it finds, as a person does after a restart, and ends when all is done.
+What the platform received and how often the device was asked is kept in files, which outlive the daemon.
 """
 
 import json
@@ -34,14 +33,14 @@ from tests.support.wallets import ALICE, fund, pay
 
 PSBT_ID = "p-1"
 ASKING = (State.WAITING_PERSON, State.INTERRUPTED)
-# Between the device's yes and the stored signature nothing can be kept: the person is asked once more.
+# Between the device's approval and the stored signature nothing is stored: the person is asked again.
 UNKEPT = frozenset({"device:after:sign", "journal:before:DeviceReturned"})
-# From the device's answer on, and the write that keeps it: what else is passed in between is no other kill.
+# From the device's answer to the write that stores it; other points in between are the same kill.
 KEPT_BY = {
     "device:after:sign": "journal:after:DeviceReturned",
     "device:after:sign_text": "journal:after:own-keys",
 }
-# Between the device's proof and the stored registration nothing is kept either.
+# Nothing is stored between the device's proof and the stored registration either.
 UNPROVEN = frozenset(
     {
         "device:after:sign_text",
@@ -59,9 +58,9 @@ UNPROVEN = frozenset(
 
 @dataclass(frozen=True)
 class Story:
-    """``live`` ends when all is done; ``faults`` says what breaks an invariant then.
+    """``live`` returns when all is done; ``faults`` returns the broken invariants.
 
-    ``again``: points at which it is killed though an earlier story was, at each of their passings.
+    ``again``: points at which it is killed each time, though an earlier story passed them.
     """
 
     name: str
@@ -72,7 +71,7 @@ class Story:
 
 
 class FileMemory(MemoryStore):
-    """The session's secret outlives the process."""
+    """A secret store in a file, which outlives the process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -84,7 +83,7 @@ class FileMemory(MemoryStore):
 
 
 class Watched(httpx.AsyncBaseTransport):
-    """A fault point on both sides of every request, also of those that the client makes by itself."""
+    """A fault point before and after every request, also of those that the client makes by itself."""
 
     def __init__(self, inner: httpx.AsyncBaseTransport, fault: FaultPoint) -> None:
         self._inner = inner
@@ -100,7 +99,7 @@ class Watched(httpx.AsyncBaseTransport):
 
 @dataclass
 class LastingPlatform(FakePlatform):
-    """Registered keys outlive the process too."""
+    """A fake platform whose registered keys outlive the process too."""
 
     fault: FaultPoint = no_fault
 
@@ -124,7 +123,7 @@ class LastingPlatform(FakePlatform):
 
 
 def common_faults(folder: Path, psbt_ids: tuple[str, ...]) -> list[str]:
-    """What holds in every story: one signature in one spelling under one key, and a whole chain."""
+    """Invariants of every story: one signature with the same bytes and key, and an intact audit chain."""
     platform = FakePlatform(folder)
     wrong = [
         "different bytes or keys were submitted"
@@ -157,7 +156,7 @@ def prepare_payment(folder: Path) -> None:
 
 
 async def live_payment(folder: Path, fault: FaultPoint) -> None:
-    """A person says yes whenever asked, until the signature is at the platform."""
+    """Approves whenever asked, until the platform has the signature."""
     platform = LastingPlatform(folder, {PSBT_ID: snapshot_of(spend())}, fault=fault)
     bridge = FakeBridge(prompts=folder / "prompts")
     store = FileMemory(folder / "session")
@@ -171,7 +170,7 @@ async def live_payment(folder: Path, fault: FaultPoint) -> None:
             if state() in ASKING:
                 add_one(folder / "yes")
                 await approve(daemon, PSBT_ID)
-        # What became of it is asked for in a later round.
+        # Its status is asked for in a later round.
         rounds = daemon.follower.state.rounds
         await until(lambda: daemon.follower.state.rounds > rounds + 1)
 
@@ -181,7 +180,7 @@ def payment_faults(folder: Path, point: str) -> list[str]:
     asked, yes = count(folder / "prompts"), count(folder / "yes")
     if asked > (2 if point in UNKEPT else 1):
         wrong.append(f"the device was asked {asked} times")
-    # A yes that was recorded is not asked for again, unless the device was being asked when the kill came.
+    # A recorded approval is not asked for again, unless the kill came while the device was asked.
     if yes > 1 and not may_ask_again(point):
         wrong.append(f"the person was asked {yes} times")
     with read_journal(folder) as journal:
@@ -211,7 +210,7 @@ class ProvingBridge(FakeBridge):
 
 
 def prepare_setup(_folder: Path) -> None:
-    """Nothing is there."""
+    """Starts from an empty folder."""
 
 
 async def live_setup(folder: Path, fault: FaultPoint) -> None:
@@ -231,8 +230,8 @@ async def live_setup(folder: Path, fault: FaultPoint) -> None:
 
 
 def _drops_the_first_registration(folder: Path) -> Callable[[httpx.Request], None]:
-    """The platform has it, and the answer is lost: the next try is turned down,
-    and the key is found and taken up.
+    """The platform registers the key and the answer is lost: the next try is refused,
+    and the daemon finds the key and uses it.
     """
 
     def hook(request: httpx.Request) -> None:
@@ -245,7 +244,7 @@ def _drops_the_first_registration(folder: Path) -> Callable[[httpx.Request], Non
 
 
 async def _next_pinning(daemon: Daemon) -> None:
-    """Pinned without the device's word, unpinned, pinned so again, and then with it."""
+    """Pinned without the device, unpinned, pinned so again, and then with the device."""
     code, pinned = VAULT.verification_code, daemon.journal.pin(VAULT_ID) is not None
     if pinned and not _unpinned(daemon.journal):
         await daemon.unpin(VAULT_ID, code)
@@ -283,7 +282,7 @@ DECLINED, TROUBLED, TURNED_DOWN = "p-1", "p-2", "p-3"
 
 
 def _payment_of(salt: int) -> Psbt:
-    """Neither a coin nor a payment in common with another."""
+    """Shares neither a coin nor a payment with another."""
     change = ChangeTo(sats(89_000 - salt), 1, 0)
     return build_psbt(VAULT, [fund(VAULT, 100_000, salt=salt)], [pay(10_000 + salt), change], 0)
 
@@ -292,12 +291,12 @@ TROUBLE = {
     psbt_id: snapshot_of(_payment_of(salt), psbt_id)
     for salt, psbt_id in enumerate((DECLINED, TROUBLED, TURNED_DOWN))
 }
-# More often than the client tries again by itself.
+# More failures than the client retries by itself.
 OUT_OF_ORDER = 8
 
 
 def prepare_trouble(folder: Path) -> None:
-    """The daemon before this one ended while the device was asked."""
+    """The previous daemon ended while the device was asked."""
     prepare(folder / "state")
     with read_journal(folder) as journal:
         journal.poll(TROUBLE[TROUBLED])
@@ -306,8 +305,8 @@ def prepare_trouble(folder: Path) -> None:
 
 
 async def live_trouble(folder: Path, fault: FaultPoint) -> None:
-    """One is declined; one meets a locked device, a no at the device and a poor platform;
-    one is turned down.
+    """One is declined; one meets a locked device, a rejection at the device and a failing platform;
+    the platform refuses one.
     """
     platform = LastingPlatform(folder, dict(TROUBLE), fault=fault)
     platform.before = _poor_platform(platform)
@@ -349,8 +348,8 @@ def _all_settled(journal: Journal) -> bool:
 
 
 def _poor_platform(platform: FakePlatform) -> Callable[[httpx.Request], httpx.Response | None]:
-    """The session's token expires in the middle, then it is out of order for a while, and a vault is frozen
-    for a moment; one key it takes for revoked.
+    """The session's token expires, then the platform fails for a while, freezes a vault
+    for a moment, and takes one key for revoked.
     """
 
     def hook(request: httpx.Request) -> httpx.Response | None:
@@ -390,7 +389,7 @@ def trouble_faults(folder: Path, point: str) -> list[str]:
     return [*wrong, *common_faults(folder, tuple(TROUBLE))]
 
 
-# A daemon reads the keys when it starts, which is not the reading that a registration needs.
+# A daemon also reads the keys when it starts; a registration needs a later reading.
 _TAKEN_UP = ("platform:{}:keys", "network:{}:keys")
 _SUBMISSION = ("platform:{}:_sign_psbt", "network:{}:sign-psbt", "network:{}:refresh")
 STORIES = (

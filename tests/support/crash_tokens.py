@@ -1,6 +1,4 @@
-"""The story of a token's call, for the crash harness: proven, asked, signed, submitted,
-and what the platform tells besides.
-"""
+"""The story of a token's call, for the crash harness: proven, asked, signed and submitted."""
 
 from pathlib import Path
 
@@ -31,7 +29,7 @@ async def live_tokens(folder: Path, fault: FaultPoint) -> None:
         published={1: published(GOLD)},
         fault=fault,
     )
-    # It shows a token's data whole: the call is held for nothing.
+    # It shows a token's data in full, so that the call is not held.
     bridge = FakeBridge(prompts=folder / "prompts", model="Trezor Model T", firmware="2.8.9")
     store = FileMemory(folder / "session")
     async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:

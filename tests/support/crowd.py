@@ -1,4 +1,4 @@
-"""A workspace as large as they get, written by statements for many rows at once: proposals in mixed states,
+"""A workspace as large as they get, written in bulk: proposals in mixed states,
 an address book, vaults, one of them with many movements and one with many unspent coins, an audit log,
 deliveries, calls.
 """
@@ -80,7 +80,7 @@ class Size:
 
 @dataclass
 class Crowd:
-    """A desk of which every list grows. ``ids``: one record of each kind, for the paths of pages."""
+    """A desk with long lists. ``ids``: one record of each kind, for the paths of pages."""
 
     desk: Desk
     ids: dict[str, Any]
@@ -88,7 +88,7 @@ class Crowd:
 
     @classmethod
     def of(cls, desk: Desk) -> "Crowd":
-        """One of each, made by the API."""
+        """One record of each kind, made through the API."""
         tokens = TokenDesk(desk)
         tokens.fund(*[300_000] * 6)
         uid = tokens.started()
@@ -124,7 +124,7 @@ class Crowd:
         )
 
     def grow(self, to: Size) -> None:
-        """The parts that stand on others after those."""
+        """Grows every list, those with foreign keys last."""
         with self.desk.world.platform.services.store.write() as db:
             first = db.get_one(Vault, self.desk.vault["id"])
             addresses = self._book(db, to.entries)
@@ -139,7 +139,7 @@ class Crowd:
         self.there = to
 
     def pages(self, *further: str) -> dict[str, str]:
-        """By the path in the console's table, a page of each row where there is a record for it."""
+        """A page of each row that there is a record for, by its path in the console's table."""
         paths = [row.path for row in ROWS if row.method == "GET" and not row.is_open]
         return {
             path: ROOT + _PARAMETER.sub(lambda found: str(self.ids[found[1]]), path)
@@ -158,7 +158,7 @@ class Crowd:
         return [_address(number) for number in range(count)]
 
     def _vaults(self, db: Session, first: Vault, count: int) -> list[str]:
-        """Each of accounts of its own, so that every descriptor is a real one and differs."""
+        """Each of its own accounts, so that the descriptors are real and differ."""
         seats = db.scalars(select(VaultSigner).where(VaultSigner.vault_id == first.id)).all()
         kinds = (Vault, KeyAccount, VaultSigner, WatchedScript)
         made: dict[type[Base], list[dict[str, Any]]] = {kind: [] for kind in kinds}
@@ -187,7 +187,7 @@ class Crowd:
         return [first.id, *(_id("vault", number) for number in range(1, count))]
 
     def _coins(self, db: Session, vault: Vault, count: int) -> None:
-        """A tenth of them held by proposals."""
+        """A tenth of them is locked by proposals."""
         amounts = [5_000 + number % 50_000 for number in range(self.there.coins, count)]
         outpoints = flood(db, vault, amounts, salt=count)
         lock_coins(db, vault.chain, outpoints[: len(amounts) // 10], _id("holder", count))
@@ -215,7 +215,7 @@ class Crowd:
             self._parts(db, self.ids["paid" if status == "CONFIRMED" else "psbt_id"], status)
 
     def _parts(self, db: Session, like: str, status: str) -> None:
-        """Inputs, decisions and signatures of those that have none yet."""
+        """Inputs, decisions and signatures of the proposals without any."""
         has_parts = select(ProposalInput.proposal_id)
         new = select(Proposal.id).where(Proposal.status == status, Proposal.id.not_in(has_parts))
         ids = db.scalars(new).all()
@@ -233,7 +233,7 @@ class Crowd:
             )
 
     def _movements(self, db: Session, vault: Vault, count: int) -> None:
-        """A coin comes in each second block, and goes out in the next one."""
+        """A coin is received in every second block, and spent in the next one."""
         script, amount, start = policy_of(vault).script_pubkey(0, 0), 70_000, self.there.movements
 
         def movement(number: int) -> dict[str, Any]:
@@ -258,7 +258,7 @@ class Crowd:
         _insert(db, ChainCoin, map(coin, range(start, count, 2)))
 
     def _audit(self, db: Session, count: int) -> None:
-        """Chained as they are."""
+        """Chained as the platform's own."""
         chain_id = chain_of("1", str(self.desk.workspace_id))
         head = db.get_one(AuditHead, chain_id)
         like = db.scalars(select(AuditEvent).where(AuditEvent.chain_id == chain_id)).first()
@@ -300,7 +300,7 @@ class Crowd:
         _insert(db, WebhookDelivery, told)
 
     def _calls(self, db: Session, count: int) -> None:
-        """Each with a proposal of its own."""
+        """Each has a proposal of its own."""
         like = _values(db.get_one(Proposal, self.ids["called"]))
         call = db.scalars(select(ContractCall).where(ContractCall.family_id == self.ids["called"])).one()
         same = {name: value for name, value in _values(call).items() if name != "uid"}
@@ -325,7 +325,7 @@ def _values(record: Base) -> dict[str, Any]:
 
 
 def _id(kind: str, number: int) -> str:
-    """The same each time; 32 hexadecimal digits, as the platform's own."""
+    """Deterministic; 32 hexadecimal digits, as the platform's own."""
     return sha256(f"{kind} {number}".encode()).hexdigest()[:32]
 
 

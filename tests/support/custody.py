@@ -1,6 +1,4 @@
-"""A platform with three signers, their devices, a 2-of-3 vault,
-and the embedded chain in the test's hands.
-"""
+"""A platform with three signers, their devices, a 2-of-3 vault and an embedded chain."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -92,7 +90,7 @@ class Desk:
         return self.admin.post("/api/v1/create-psbt", body | changes)
 
     def proposal(self, psbt_id: str, reader: str | None = None) -> dict:
-        """As the administrator reads it, who is no signer; or as that signer does."""
+        """As the administrator, who is no signer, or ``reader`` reads it."""
         person = self.admin if reader is None else self.signers[reader]
         return ok(person.get("/api/v1/psbt", psbt_id=psbt_id))
 
@@ -113,22 +111,22 @@ class Desk:
         return self.submit(name, psbt_id, decision="reject", reason=reason)
 
     def sign_off(self, psbt_id: str) -> None:
-        """Two signers approve: of the 2-of-3 vault, enough."""
+        """Two signers approve, which the 2-of-3 vault needs."""
         for name in SIGNERS[:2]:
             self.approve(name, psbt_id)
 
     def reject(self, psbt_id: str) -> None:
-        """The other two decline: the threshold is lost."""
+        """Two signers decline, so that the threshold cannot be met."""
         for name in SIGNERS[1:]:
             ok(self.decline(name, psbt_id))
 
     def settle(self) -> None:
-        """What the workers of a running server would do now."""
+        """Runs the workers once."""
         self.outbox.run_due()
         self.watcher.look()
 
     def mine(self, blocks: int = 1) -> tuple[BlockRef, ...]:
-        """Blocks, which the watcher sees."""
+        """Mines blocks; the watcher reads them."""
         mined = self.chain.mine(blocks)
         self.watcher.look()
         return mined
@@ -138,13 +136,13 @@ class Desk:
         self.watcher.look()
 
     def later(self, **span: float) -> None:
-        """So long that all must sign in again."""
+        """Lets time pass; everybody signs in again."""
         self.world.clock.advance(**span)
         self.admin = self.world.as_user("admin@example.org")
         self.signers = {name: self.world.as_user(f"{name}@example.org") for name in self.signers}
 
     def rows(self, model: type, *where: ColumnElement[bool]) -> list:
-        """What the database holds of them now."""
+        """The rows of the model that match."""
         with self.world.platform.services.store.read() as db:
             return list(db.scalars(select(model).where(*where)))
 
@@ -167,7 +165,7 @@ def sign(
     sighash: int = SIGHASH_ALL,
     inputs: Sequence[int] | None = None,
 ) -> Psbt:
-    """Adds the device's signatures to every input, or to those given."""
+    """Adds the device's signatures to every input, or to ``inputs``."""
     signatures = {}
     for index, signing in enumerate(signing_inputs(psbt, policy)):
         if inputs is None or index in inputs:

@@ -1,6 +1,4 @@
-"""Between a client and a server on Unix sockets: everything is passed on,
-until one answer is kept and the line cut.
-"""
+"""A proxy between a client and a server on Unix sockets, which drops one answer and closes the connection."""
 
 import socket
 import threading
@@ -14,8 +12,8 @@ CHUNK = 65_536
 
 @dataclass
 class Line:
-    """While ``armed``, the answer to what holds ``word`` is waited for, dropped,
-    and the client's connection closed.
+    """While ``armed``, it waits for the answer to a request that contains ``word``, drops it
+    and closes the client's connection.
     """
 
     word: bytes
@@ -31,7 +29,7 @@ class Line:
                     server.sendall(data)
                     break
                 server.sendall(data)
-            # The server handles what was sent, then reads the end of the stream, and closes.
+            # The server handles the request, reads the end of the stream, and closes.
             server.shutdown(socket.SHUT_WR)
             back.join()
 

@@ -1,4 +1,4 @@
-"""A whole daemon in a folder, over a fake platform and a fake device, in the test's own loop."""
+"""A whole daemon over a fake platform and a fake device, in the test's own loop."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ from tests.support.patience import PATIENCE
 
 @dataclass
 class MemoryStore:
-    """A secret store for tests. ``kept`` is what a restart would find."""
+    """A secret store in memory. ``kept`` is what a restart would find."""
 
     kept: str | None = None
     mode: str = "memory"
@@ -43,7 +43,7 @@ class MemoryStore:
 
 
 JITTER = 0.5
-# Between the tries of what is kept, as a daemon of ``daemon_at`` makes them.
+# Seconds between the retries of a kept signature, in a daemon of ``daemon_at``.
 _KEPT = Backoff(lambda: JITTER, KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS)
 PAUSES_OF_KEPT = tuple(_KEPT.next() for _try in range(5))
 
@@ -56,17 +56,17 @@ def make_config(**changes: object) -> Config:
 
 
 async def hurried_sleep(seconds: float) -> None:
-    """Nothing is waited for: the order of things stays, their pauses do not."""
+    """Does not wait: the order stays, without the pauses."""
     await asyncio.sleep(min(seconds, 0.005))
 
 
 async def unhurried_sleep(seconds: float) -> None:
-    """Pauses that a person does not notice, for a daemon that shares its processor with a browser."""
+    """Short pauses, for a daemon that shares its processor with a browser."""
     await asyncio.sleep(min(seconds, 0.1))
 
 
 def prepare(state: Path) -> None:
-    """A state folder of a person who has registered and pinned already."""
+    """A state folder with a registered key and a pinned vault."""
     with Journal(state, network=NETWORK, limits=Limits()) as journal:
         journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
         journal.learn(CLAIM)
@@ -104,18 +104,18 @@ async def daemon_at(
 
 
 async def until(what: Callable[[], bool], patience: float = PATIENCE) -> None:
-    """Wait until it is so, as the loop goes on."""
+    """Waits until it holds, while the loop runs."""
     async with asyncio.timeout(patience):
         while not what():  # noqa: ASYNC110 - what is waited for is anything, and has no event
             await asyncio.sleep(0.002)
 
 
-async def until_state(daemon: Daemon, psbt_id: str, *states: State, patience: float = PATIENCE) -> None:
+async def until_state(daemon: Daemon, psbt_id: str, *states: State) -> None:
     def reached() -> bool:
         return any(r.psbt_id == psbt_id and r.state in states for r in daemon.journal.records())
 
     try:
-        await until(reached, patience)
+        await until(reached)
     except TimeoutError:
         seen = [(r.state, r.reason) for r in daemon.journal.records() if r.psbt_id == psbt_id]
         raise AssertionError(
@@ -129,9 +129,7 @@ async def approve(daemon: Daemon, psbt_id: str, *acknowledged: str) -> None:
 
 
 async def is_well(daemon: Daemon, fake: FakePlatform) -> None:
-    """The honest proposal is signed, and the next one seen: whatever else the platform said,
-    the daemon goes on.
-    """
+    """Whether the daemon still works: the honest proposal is signed, and the next one seen."""
     await until_state(daemon, "p-1", State.WAITING_PERSON)
     await approve(daemon, "p-1")
     await until_state(daemon, "p-1", State.SUBMITTED)

@@ -1,4 +1,4 @@
-"""What tests ask of a platform's database beside the platform, whichever kind it is."""
+"""A platform's database of either kind, read and changed beside the platform."""
 
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,7 @@ from custody.server.store.sqlite import PATIENCE_MS
 
 
 def make_sqlite(file: Path) -> None:
-    """A fresh database with the tables: written in a thousandth of the time that the migrations take."""
+    """A fresh database with the tables, in a thousandth of the migrations' time."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(_with_tables())
 
@@ -25,7 +25,7 @@ def _with_tables() -> bytes:
 
 
 def make_impatient(store: Store) -> None:
-    """Its one writing connection waits for the lock of all writers for a millisecond, not for seconds."""
+    """Its writing connection waits for the writers' lock for a millisecond instead of seconds."""
     with store.write() as db:
         if kind_of(store) == "sqlite":
             db.connection().info[PATIENCE_MS] = 1
@@ -39,7 +39,7 @@ def kind_of(store: Store) -> str:
 
 
 def everything_stored(store: Store) -> str:
-    """Every value of every table as text, bytes in the forms that databases show them in."""
+    """Every value of every table as text, bytes as databases print them."""
     with store.read() as db:
         tables = inspect(db.connection()).get_table_names()
         rows = [row for table in tables for row in db.execute(text(f'SELECT * FROM "{table}"'))]

@@ -1,4 +1,4 @@
-"""The processes that a program started, and those that they started, by /proc (proc_pid_stat(5))."""
+"""The descendants of a process, from /proc (proc_pid_stat(5))."""
 
 import time
 from pathlib import Path
@@ -11,9 +11,9 @@ needs_proc = pytest.mark.skipif(
 
 
 def _state_and_parent(pid: str) -> tuple[str, int]:
-    """Of a process that is gone: "gone" and 0."""
+    """("gone", 0) for a process that has ended."""
     try:
-        # The command's name stands in brackets, and may have any character in it.
+        # The command's name is in brackets and may contain any character.
         state, parent, *_rest = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
     except OSError:
         return "gone", 0
@@ -38,7 +38,7 @@ def command_of(pid: int) -> str:
 
 
 def until_gone(*pids: int, seconds: float = 60) -> None:
-    """A zombie, which ended but was not waited for, counts as gone."""
+    """A zombie counts as gone."""
     ends = time.monotonic() + seconds
     while left := [pid for pid in pids if _state_and_parent(str(pid))[0] not in {"gone", "Z"}]:
         assert time.monotonic() < ends, [(pid, command_of(pid)) for pid in left]

@@ -1,4 +1,4 @@
-"""A signer's desk for tests: Alice's pinned 2-of-3 vault, proposals of it, and what her machine knows."""
+"""A signer's desk for tests: Alice's pinned 2-of-3 vault, its proposals, and what her machine knows."""
 
 from dataclasses import replace
 from types import MappingProxyType
@@ -15,9 +15,9 @@ from tests.support.wallets import ALICE, Signer, make_spend, make_vault
 VAULT = make_vault()
 VAULT_ID = "vault-1"
 NETWORK = Network.REGTEST
-# A device that shows every token's data whole.
+# A device that shows every token's data in full.
 SCREEN = Screen("Ledger 2.4.6", 80)
-# The platform's whole word about it.
+# All that the platform says about it.
 CLAIM = VaultClaim(VAULT_ID, 1, "Treasury", VAULT.descriptor, 2, 3, VAULT.address(0, 0))
 
 
@@ -25,8 +25,8 @@ def own_keys(signer: Signer = ALICE, accounts: int = 2) -> tuple[OwnKey, ...]:
     return tuple(OwnKey(signer.vault_key(NETWORK, account), "vault", account) for account in range(accounts))
 
 
-def make_pin(vault: Vault = VAULT, signer: Signer = ALICE) -> Pin:
-    return Pin(VAULT_ID, 1, "Treasury", vault, signer.vault_key(NETWORK, 0))
+def make_pin(vault: Vault = VAULT) -> Pin:
+    return Pin(VAULT_ID, 1, "Treasury", vault, ALICE.vault_key(NETWORK, 0))
 
 
 def review_context(**changes: object) -> ReviewContext:
@@ -46,7 +46,7 @@ def spend(**changes: object) -> Psbt:
 
 
 def snapshot_of(psbt: Psbt | bytes, psbt_id: str = "p-1", **changes: object) -> Snapshot:
-    """What an honest platform says about a PSBT; ``changes`` are its lies or its later words."""
+    """What an honest platform says about a PSBT, with ``changes``."""
     data = psbt if isinstance(psbt, bytes) else psbt.to_bytes()
     usual = Snapshot(
         psbt_id=psbt_id,
@@ -83,10 +83,10 @@ def snapshot_of(psbt: Psbt | bytes, psbt_id: str = "p-1", **changes: object) -> 
 
 
 def signed_by(signer: Signer, snapshot: Snapshot) -> bytes:
-    """What that signer's device returns for the proposal."""
+    """The PSBT that the signer's device returns for the proposal."""
     return signer.sign(Psbt.parse(snapshot.psbt)).to_bytes()
 
 
 def read_rules(text: str, network: Network, known: Known = MappingProxyType({})) -> Rules:
-    """The rules that the text sets, where these quorums were pinned."""
+    """The rules in the text; ``known`` are the pinned quorums."""
     return written_rules(text, network).resolved(known)

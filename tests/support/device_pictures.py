@@ -1,8 +1,8 @@
-"""The screens of each device as the guides show them, drawn from what the virtual device shows:
-docs/assets/devices. ``python -m tests.support.device_pictures`` draws them anew.
+"""docs/assets/devices: the screens of each device for the guides, drawn from the virtual devices.
+``python -m tests.support.device_pictures`` redraws them.
 
-A picture has the device's words and buttons, on a plain screen: fonts and icons are the maker's. The suite of
-conformance holds the words to the transcripts of device_simulators.
+A picture has the device's words and buttons on a plain screen, without the maker's fonts and icons. The
+conformance suite compares the words with the transcripts of device_simulators.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from tests.support.pages import DOCS
 
 FOLDER = DOCS / "assets" / "devices"
 SITUATIONS = {"enrol": "asks about a vault", "address": "shows an address", "sign-1": "asks about a payment"}
-# Of each model the newest firmware.
+# The newest firmware of each model.
 SHOWN = {transcript.model: transcript for transcript in load_all()}
 COLUMNS, LETTER, LINE, EDGE, GAP = 30, 8.4, 19, 14, 16
 WIDTH = round(COLUMNS * LETTER + 2 * EDGE)
@@ -37,14 +37,14 @@ def screens(transcript: Transcript, situation: str) -> list[Screen]:
 
 
 def words(transcript: Transcript, situation: str, shown: list[Screen]) -> str:
-    """The picture in words, for a person who does not see it. Of an address or a key the beginning."""
+    """The alternative text of the picture; addresses and keys are shortened."""
     said = ". Then: ".join(" ".join(line.strip() for line in screen.lines) for screen in shown)
     said = re.sub(r"(tb1\w{6}|tpub\w{6})\w+", r"\1…", re.sub(r"[\[\]]", "", said))
     return f"{transcript.model} {transcript.firmware} {SITUATIONS[situation]}: {said}"
 
 
 def picture(title: str, shown: list[Screen]) -> str:
-    """SVG: the screens beside each other, in their order."""
+    """SVG: the screens beside each other, in order."""
     texts = [[part for line in screen.lines for part in wrapped(line)] for screen in shown]
     height = max(map(len, texts)) * LINE + 2 * EDGE
     rows = 1 if all(len(screen.no + screen.yes) < COLUMNS - 1 for screen in shown) else 2
@@ -62,7 +62,7 @@ def picture(title: str, shown: list[Screen]) -> str:
 
 
 def one_screen(left: int, heights: tuple[int, int], screen: Screen, lines: list[str]) -> Iterator[str]:
-    """``heights``: of the screen, and of it with the rows of buttons below."""
+    """``heights``: of the screen alone, and with the rows of buttons below."""
     height, whole = heights
     yield f'<rect x="{left}" width="{WIDTH}" height="{whole}" rx="12" fill="#3a403d"/>'
     yield f'<rect x="{left + 6}" y="6" width="{WIDTH - 12}" height="{height - 6}" rx="6" fill="#101312"/>'
@@ -84,7 +84,7 @@ def wrapped(line: str) -> list[str]:
 
 
 def pictures() -> Iterator[tuple[Path, str, str]]:
-    """Where each stands, the SVG, and the Markdown that shows it."""
+    """The path of each, the SVG, and the Markdown that shows it."""
     for transcript in SHOWN.values():
         for situation in SITUATIONS:
             if shown := screens(transcript, situation):
@@ -98,7 +98,7 @@ def pictures() -> Iterator[tuple[Path, str, str]]:
 
 
 def link(model: str, situation: str, title: str) -> str:
-    """As a page in a folder of `docs` has it."""
+    """The Markdown image, for a page in a folder of `docs`."""
     return f"![{title}](../assets/devices/{model}-{situation}.svg)"
 
 

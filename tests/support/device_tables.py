@@ -1,6 +1,6 @@
-"""Two tables of docs/build/devices.md: how a fault ends on each make, and what each model does.
+"""Two tables of docs/build/devices.md: how a fault ends on each maker's devices, and what each model does.
 
-`python -m tests.support.device_tables` writes the second one between its two marks.
+`python -m tests.support.device_tables` writes the second one between its markers.
 """
 
 import sys
@@ -20,7 +20,7 @@ _FAMILIES = {Family.TREZOR: "Trezor", Family.COLDCARD: "Coldcard", Family.LEDGER
 
 
 def faults() -> str:
-    """A row for each fault, a column for each make."""
+    """A row for each fault, a column for each maker."""
     head = "| fault | " + " | ".join(_FAMILIES.values()) + " |\n|---|" + "---|" * len(_FAMILIES)
     rows = (
         f"| {FAULTS[name].text} | " + " | ".join(_word(OUTCOMES[name][family]) for family in _FAMILIES) + " |"
@@ -34,7 +34,7 @@ def _word(outcome: Outcome) -> str:
 
 
 def situations() -> str:
-    """A row for each situation, a column for each model; with its marks."""
+    """A row for each situation, a column for each model; with the markers."""
     listed = load_all()
     head = "| situation | " + " | ".join(f"{each.model} {each.firmware}" for each in listed) + " |"
     rows = (

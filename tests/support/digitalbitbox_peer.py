@@ -1,7 +1,7 @@
-"""A Digital Bitbox on a UDP port: encrypted JSON with a real seed, a password that is counted,
-and a finger on the button.
+"""A Digital Bitbox on a UDP port: encrypted JSON, a real seed, a count of wrong passwords,
+and a touch button.
 
-It answers what HWI sends, as the emulator of firmware 5 does on its socket:
+It answers HWI as the emulator of firmware 5 does on its socket:
 one datagram for each request and reply.
 """
 
@@ -27,8 +27,8 @@ _COMPACT_HEADER = 31
 
 @dataclass
 class DigitalBitboxPeer:
-    """The device. `decide` is the touch of the button; `commands` is what it was asked,
-    `None` for what it could not read.
+    """The device. `decide` is the touch of the button; `commands` lists the requests,
+    `None` for one that it could not read.
     """
 
     seed: Seed
@@ -72,7 +72,7 @@ class DigitalBitboxPeer:
         return {"xpub": str(self.seed.xpub(_path(path), Network.MAINNET))}
 
     def _do_sign(self, argument: dict[str, Any]) -> dict[str, Any]:
-        """The first request is only repeated to the host; the same one again is signed."""
+        """The first request is only echoed; the same one again is signed."""
         text = json.dumps(argument)
         if self._echoed != text:
             self._echoed = text
@@ -138,6 +138,6 @@ def plugged_in(peer: DigitalBitboxPeer) -> Iterator[Endpoint]:
 
 
 def _serve(server: _Server) -> None:
-    """Until it is shut down, or its socket is closed under it."""
+    """Serves until it is shut down or its socket is closed."""
     with contextlib.suppress(ValueError):
         server.serve_forever(poll_interval=0.02)

@@ -1,4 +1,4 @@
-"""The tables of docs/understand/threat-model.md: what they name must be there."""
+"""The tables of docs/understand/threat-model.md, and the tests that they name."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ FILE = re.compile(r"`(?P<path>[\w/]+\.py)`")
 
 
 def rows(heading: str) -> dict[str, str]:
-    """The table below a heading: what is withstood, and the tests that show it."""
+    """The table below a heading: the threat, and the tests that cover it."""
     (section,) = re.findall(
         rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL
     )
@@ -20,18 +20,18 @@ def rows(heading: str) -> dict[str, str]:
 
 
 def located(path: str) -> Path:
-    """From `tests/` on; the conformance suite stands in its package."""
+    """The path from the root: names begin in `tests/`, but the conformance suite is in its package."""
     return (TESTS.parent if path.startswith("device_simulators/conformance/") else TESTS) / path
 
 
 def missing_tests(heading: str) -> list[str]:
-    """Tests that the table names and that do not exist. A row without any test is a mistake."""
+    """Tests of the table that do not exist. A row without tests is an error."""
     missing = []
     for subject, tests in rows(heading).items():
         path, named = "", list(NAMED.finditer(tests))
         assert named, subject
         for match in named:
-            # Only a name: in the file named before it.
+            # A bare name is in the file named before it.
             path = match["path"] or path
             if not re.search(rf"^ *(async )?def {match['name']}\(", located(path).read_text(), re.MULTILINE):
                 missing.append(f"{path}::{match['name']}")

@@ -1,5 +1,5 @@
-"""A driver of `firmware_bridge.hwi_client` without a worker around it: called in a thread,
-beside the virtual device's loop.
+"""A driver of `firmware_bridge.hwi_client` without a worker: called in a thread beside the virtual
+device's loop.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _PLAIN = Opening()
 
 @dataclass
 class Person:
-    """The asking person: records messages and answers questions. With no answer left, the person is away."""
+    """Records messages and answers questions; without an answer left, it does not answer."""
 
     answers: dict[Question, list[str | Exception]] = field(default_factory=dict)
     told: list[tuple[str, str, int | None, int | None]] = field(default_factory=list)
@@ -65,7 +65,7 @@ async def drive(
     recover: bool = False,
     network: Network = NETWORK,
 ) -> Any:
-    """One operation of a driver that is opened for it."""
+    """One operation of a newly opened driver."""
 
     def work() -> Any:
         with opened(endpoint, person or Person(), Opening(recover, session), network) as client:
@@ -98,7 +98,7 @@ async def under_way(
 
 
 def policy_args(policy: Policy, name: str = "Savings") -> dict[str, Any]:
-    """As the bridge tells a worker about it."""
+    """The policy as the bridge sends it to a worker."""
     keys = policy.cosigners if isinstance(policy, Vault) else (policy.key,)
     return {
         "kind": "vault" if isinstance(policy, Vault) else "profile",

@@ -5,7 +5,7 @@ import threading
 
 
 class Elsewhere:
-    """A rig in another thread's event loop, as a device is in another place."""
+    """A rig in another thread's event loop."""
 
     def __init__(self, rig):
         self.rig = rig

@@ -1,4 +1,4 @@
-"""Another site's server on this machine: empty pages, from which a test speaks as that site would."""
+"""Another site's server on this machine: empty pages from which a test sends requests as that site."""
 
 import threading
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.support.firefox import Window
 
 # Another port is another origin of the same site.
 NAMES = ("127.0.0.1", "localhost", REBOUND)
-# What came of an attempt that got nothing.
+# Outcomes of attempts that failed.
 NOTHING = frozenset({"refused", "opaque", "sent"})
 _PAGE = (
     b"<!doctype html><meta charset='utf-8'><title>Another site</title>"
@@ -55,7 +55,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def another_site() -> Iterator[Elsewhere]:
-    """Under whatever name leads to this machine."""
+    """Serves any host name that resolves to this machine."""
     with Elsewhere() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
@@ -67,8 +67,8 @@ def another_site() -> Iterator[Elsewhere]:
 
 
 def attempts_of(page: Page | Window, beside: str, *given: object) -> dict[str, str]:
-    """What came of each attempt of the ``hostile.js`` beside that file, by its name. Raises AssertionError
-    where a frame that shows its page is not seen.
+    """The outcome of each attempt in the ``hostile.js`` beside that file, by name. Raises AssertionError
+    where a page that may be framed is not shown.
     """
     scripts = [Path(__file__).with_name("hostile.js"), Path(beside).with_name("hostile.js")]
     script = "\n".join(each.read_text() for each in scripts)

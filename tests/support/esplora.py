@@ -1,5 +1,4 @@
-"""Esplora's HTTP API over an embedded chain, with an explorer's habits,
-and faults and lies as a test wants them.
+"""Esplora's HTTP API over an embedded chain, with an explorer's behaviour and the faults that a test sets.
 
 The shapes are those of Esplora's API.md and of electrs' rest.rs: newest first in pages, 50 of the mempool,
 bytes that stay known after their block was lost, `{"confirmed": false}` for anything unknown,
@@ -37,7 +36,7 @@ from multisig.transaction import OutPoint, Transaction
 from tests.support.chains import EmbeddedRig
 
 URL = "https://explorer.example.org/api"
-# Asks every time, and again at once after a failure.
+# Without a cache, and without a pause before a retry.
 AT_ONCE = Pace(tip_seconds=0, scripts_seconds=0, fees_seconds=0, first_peace=0)
 PAGE, MEMPOOL_PAGE = 25, 50
 GENESIS_HEADER = bytes.fromhex(
@@ -66,7 +65,7 @@ NODES_WORDS = {
 }
 ESTIMATES = {"1": 12.345, "2": 12.345, "3": 8.0, "6": 4.0, "25": 2.001, "144": 1.0, "1008": 1.0}
 
-# What is nowhere is looked for in every block again.
+# A miss is searched for in every block each time.
 _transactions = cache(split_block)
 
 Twist = Callable[[httpx.Response], httpx.Response]
@@ -83,7 +82,7 @@ def as_json(value: object) -> httpx.Response:
 
 
 def edited(change: Callable[[object], object]) -> Twist:
-    """An answer whose JSON is another one."""
+    """An answer with its JSON changed."""
     return lambda response: as_json(change(json.loads(response.content)))
 
 
@@ -99,7 +98,7 @@ def merkle_branch(txids: Sequence[str], position: int) -> list[str]:
 
 
 class Explorer(httpx.BaseTransport):
-    """`tests`: whether it has mempool.space's /txs/test. `before` runs before each request, with its path."""
+    """`tests`: whether it has mempool.space's /txs/test. `before` is called with the path of each request."""
 
     def __init__(self, chain: Callable[[], EmbeddedChain], *, tests: bool = False) -> None:
         self._chain_now = chain
@@ -116,7 +115,7 @@ class Explorer(httpx.BaseTransport):
 
     @contextmanager
     def answering(self, pattern: str, twist: Twist) -> Iterator[None]:
-        """Meanwhile, answers to paths that match are what `twist` makes of the true ones, or it raises."""
+        """Inside the context, `twist` changes the answers of matching paths, or raises."""
         mine = (re.compile(pattern), twist)
         self._twists.append(mine)
         try:
@@ -174,7 +173,7 @@ class Explorer(httpx.BaseTransport):
         return httpx.Response(200, headers={"Content-Type": "application/octet-stream"}, content=raw)
 
     def block_list(self, first: str) -> httpx.Response:
-        """The ten newest from there down."""
+        """Ten blocks from that height down."""
         top = int(first)
         if self._chain.block_at(top) is None:
             return plain("Block not found", 404)
@@ -378,7 +377,7 @@ ROUTES = (
 
 @contextmanager
 def served(explorer: Explorer) -> Iterator[str]:
-    """The explorer on a port of this machine; the URL of its API."""
+    """Serves the explorer on a local port; yields the URL of its API."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -407,7 +406,7 @@ def served(explorer: Explorer) -> Iterator[str]:
 
 
 class EsploraRig(EmbeddedRig):
-    """The contract's rig of an Esplora: the embedded chain moves behind it."""
+    """The contract suite's rig of an Esplora over the embedded chain."""
 
     def __init__(self, folder, *, tests: bool = False) -> None:
         super().__init__(folder)
@@ -419,7 +418,7 @@ class EsploraRig(EmbeddedRig):
         self._backend = EsploraBackend(URL, Network.REGTEST, pace=AT_ONCE, transport=self.explorer)
 
     def renew(self) -> None:
-        """For another test: an explorer and a backend that know nothing, and an empty mempool."""
+        """For the next test: a new explorer and backend, and an empty mempool."""
         self._backend.close()
         self.forget()
         self._connect()

@@ -1,4 +1,4 @@
-"""An evacuation at the desk: the plan, two people's yes, and what the workers make of it."""
+"""An evacuation: the plan, two people's confirmations, and the workers' steps."""
 
 from tests.support.custody import Desk, ok
 from tests.support.platform import As, key_offer, register_key, seed
@@ -8,14 +8,14 @@ START = "/api/v1/start-evacuation"
 
 
 def staff(desk: Desk) -> As:
-    """A second administrator, and a member whose key takes the place of one that is exposed."""
+    """Adds a second administrator, and a member whose key replaces an exposed one."""
     desk.user_ids["dora"] = desk.world.member(1, DORA, "Administrator").user_id
     add_signer(desk, "erin", 9)
     return desk.world.as_user(DORA)
 
 
 def add_signer(desk: Desk, name: str, device: int) -> int:
-    """A member with a key of their own, who is a signer of no vault yet. Their user id."""
+    """Adds a member with a key who signs for no vault yet. Returns the user id."""
     email = f"{name}@example.org"
     placed = desk.world.member(1, email)
     desk.user_ids[name], desk.devices[name] = placed.user_id, seed(device)
@@ -25,7 +25,7 @@ def add_signer(desk: Desk, name: str, device: int) -> int:
 
 
 def add_accounts(desk: Desk, count: int, *names: str) -> None:
-    """Each vault takes one of each signer's."""
+    """Each vault takes one account of each signer."""
     for name in names:
         offered = key_offer(desk.devices[name], accounts=count)["vault_accounts"]
         ok(register_key(desk.signers[name], desk.devices[name], vault_accounts=offered))
@@ -55,13 +55,13 @@ def confirm(person: As, change: dict):
 
 
 def start(desk: Desk, second: As, keys: list[str], **more: object) -> dict:
-    """Its report, before any worker has seen it."""
+    """The report, before any worker has run."""
     change = ask(desk, keys, plan_of(desk, keys, **more)["plan_hash"], **more)
     return ok(confirm(second, change))["answer"]
 
 
 def report(desk: Desk) -> dict:
-    """The newest."""
+    """The newest report."""
     return ok(desk.admin.get("/api/v1/evacuations", workspace_id=1))[0]
 
 

@@ -1,10 +1,9 @@
-"""How much of what takes long a run tries: one dial for all of it.
+"""How many examples a run of the tests tries, set by one variable.
 
-A property draws other examples in each run, and of cases that take seconds each a run draws some: a few runs
-try all. ``TEST_EXAMPLES=50 make test TESTS=…`` tries fifty times as many; a second interpreter, after a
-first one tried everything, tries a few. What is drawn follows from the commit's files: who tests a commit
-again draws the same. The first lines of a run name its draw: ``TEST_RUN=… make test`` repeats it on other
-files.
+A property draws new examples in each run, and a run draws some of the cases that take seconds: a few runs
+try all. ``TEST_EXAMPLES=50 make test TESTS=…`` tries fifty times as many; a further interpreter tries only a
+few. The draw depends on the commit's files: testing a commit again repeats it. The first lines of a run name
+its draw: ``TEST_RUN=… make test`` repeats it on other files.
 """
 
 import os
@@ -23,7 +22,7 @@ TIMES = int(os.environ.get("TEST_EXAMPLES", "1"))
 
 
 def _tree() -> str:
-    """Of the commit's files, changed ones as they were; by chance where there is no repository."""
+    """The hash of the commit's tree, without later changes; random where there is no repository."""
     try:
         tree = subprocess.check_output(
             ["git", "rev-parse", "--short=8", "HEAD^{tree}"],
@@ -36,7 +35,7 @@ def _tree() -> str:
     return tree.strip()
 
 
-# Every worker has to draw the same cases: those that are started later inherit it.
+# Every worker has to draw the same cases: processes started later inherit it.
 RUN = os.environ["TEST_RUN"] = os.environ.get("TEST_RUN") or _tree()
 
 
@@ -45,8 +44,8 @@ def examples(count: int) -> int:
 
 
 def drawn(cases: Sequence[T], count: int, *, of: str) -> list[T]:
-    """``count`` of the cases, times the dial, in their order. ``of``: what they belong to, which draws for
-    itself.
+    """``count`` of the cases times ``TEST_EXAMPLES``, in their order. ``of``: what they belong to; each draws
+    independently.
     """
     whole = range(len(cases))
     chosen = random.Random(f"{RUN} {of}").sample(whole, min(len(cases), count * TIMES))

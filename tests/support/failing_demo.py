@@ -1,8 +1,8 @@
-"""``python -m tests.support.failing_demo FILE``: the demo where two things go wrong, every part real, until
-it is killed at its last question. FILE gets what was asked, and every program that descends from the demo.
+"""``python -m tests.support.failing_demo FILE``: the demo with two failures, every part real, until
+it is killed at its last question. FILE receives the questions, and every process descended from the demo.
 
-The first signer's device is told no once, when it shows the payment. The second signer has not pinned the
-vault, and wants no second try.
+The first signer rejects the payment once on the device. The second signer has not pinned the vault, and
+does not retry.
 """
 
 import json

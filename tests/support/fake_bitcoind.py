@@ -1,7 +1,6 @@
-"""A bitcoind in this process: JSON-RPC over real HTTP before the embedded chain,
-and every fault a test may want.
+"""A bitcoind in this process: JSON-RPC over real HTTP on the embedded chain, with faults as a test sets.
 
-What it answers is true, for the chain validates; how it answers can be spoilt: see Faults.
+The embedded chain validates, so that answers are true; Faults changes how they are sent.
 """
 
 import json
@@ -25,8 +24,7 @@ from multisig.transaction import OutPoint, Transaction
 from tests.support.chains import EmbeddedRig
 
 USER, PASSWORD = "platform", "correct horse"
-# The first block of regtest (Bitcoin Core, kernel/chainparams.cpp):
-# the embedded chain does not keep its bytes.
+# Regtest's genesis block (Bitcoin Core, kernel/chainparams.cpp), which the embedded chain does not store.
 GENESIS = bytes.fromhex(
     "0100000000000000000000000000000000000000000000000000000000000000000000003ba3edfd7a7b12b27ac72c3e67768f617fc8"
     "1bc3888a51323a9fb8aa4b1e5e4adae5494dffff7f20020000000101000000010000000000000000000000000000000000000000000000"
@@ -35,7 +33,7 @@ GENESIS = bytes.fromhex(
     "b0fe5548271967f1a67130b7105cd6a828e03909a67962e0ea1f61deb649f6bc3f4cef38c4f35504e51ec112de5c384df7ba0b8d578a4c"
     "702b6bf11d5fac00000000"
 )
-# Core's words for what the embedded mempool refuses.
+# Core's reject reasons for the embedded mempool's refusals.
 REASONS = {
     RefusalCode.MISSING_INPUTS: "missing-inputs",
     RefusalCode.CONFLICT: "insufficient fee",
@@ -57,31 +55,31 @@ class Refusal(Exception):
 
 @dataclass
 class Faults:
-    """Nothing is wrong until a test says so."""
+    """No fault is set at first."""
 
     chain: str = "regtest"
     fetching: bool = False
     headers_ahead: int = 0
     pruned: bool = False
-    # Whether it is synced, of each index that the node has.
+    # Whether it is synced, by the name of each index of the node.
     indexes: dict[str, bool] = field(
         default_factory=lambda: {"txindex": True, "basic block filter index": True}
     )
     index_behind: int = 0
     starting: bool = False
     unknown: set[str] = field(default_factory=set)
-    # The connection is closed without a word.
+    # The connection is closed without an answer.
     hangs_up: bool = False
-    # An HTTP answer in place of the true one.
+    # An HTTP answer instead of the true one.
     status: int = 200
     body: bytes | None = None
-    # Only so much of the answer is sent, and then the connection is closed.
+    # The connection is closed after this many bytes of the answer.
     cut_at: int | None = None
-    # No answer before it is set.
+    # Answers wait until it is set.
     held: threading.Event | None = None
-    # Called once, before the method is carried out.
+    # Called once, before the method runs.
     before: dict[str, Callable[[], object]] = field(default_factory=dict)
-    # In place of the method.
+    # Called instead of the method.
     instead: dict[str, Callable[..., Any]] = field(default_factory=dict)
 
 
@@ -204,7 +202,7 @@ class FakeBitcoind:
     def do_scanblocks(
         self, action: str, scripts: list[str], start: int, stop: int, kind: str
     ) -> dict[str, Any]:
-        """Filters match by chance now and then: one block in seven does here."""
+        """Filters have false positives: one block in seven here."""
         assert (action, kind) == ("start", "basic")
         index = self._chain()._index
         wanted = {bytes.fromhex(script.removeprefix("raw(").removesuffix(")")) for script in scripts}
@@ -277,14 +275,13 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Head and body in one piece, at once: else each answer waits 40 ms for the kernel's
-    # acknowledgement of its head.
+    # Head and body in one segment: otherwise Nagle's algorithm delays each answer by 40 ms.
     wbufsize = -1
     disable_nagle_algorithm = True
     server: _Server
 
     def log_message(self, *_args: Any) -> None:
-        """Nothing: it would go to standard error."""
+        """Keeps standard error empty."""
 
     def do_POST(self) -> None:
         node, faults = self.server.node, self.server.node.faults
@@ -311,7 +308,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class FakeNodeRig(EmbeddedRig):
-    """The Core backend before a simulated node."""
+    """The Core backend with a simulated node."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

@@ -1,6 +1,4 @@
-"""A bridge with one device in it: Alice's, unless it is told otherwise. It obeys a script,
-and counts what it is asked.
-"""
+"""A bridge with one device, Alice's by default, which follows a script and counts the requests."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -31,8 +29,8 @@ Ask = Callable[[Question], Awaitable[str | None]]
 
 @dataclass
 class FakeBridge:
-    """``failures`` are raised one by one before it does anything, ``showing`` before it shows an address.
-    ``prompts`` outlives the process where it is given.
+    """``failures`` are raised one by one before any operation, ``showing`` before an address is shown.
+    ``prompts``: a file that counts beyond the process.
     """
 
     signer: Signer = ALICE
@@ -49,10 +47,10 @@ class FakeBridge:
     firmware: str | None = None
     model: str = "Fake device"
     endpoint: str = "trezor:udp:127.0.0.1:1"
-    # At an address, as an emulator is; what is said of hardware alone is said where this is false.
+    # Whether it is an emulator at an address; False for hardware.
     emulator: bool = True
     alter: Callable[[Psbt], Psbt] = field(default=lambda psbt: psbt)
-    # What it wants to know before it is unlocked, and the answer that it takes.
+    # What it asks before it unlocks, and the right answer.
     secrets: dict[Question, str | None] = field(default_factory=dict)
     identified: int = 0
     cancels: int = 0
@@ -96,12 +94,12 @@ class FakeBridge:
             if on_progress is not None and question is Question.PAIRING:
                 on_progress(Progress(device_id, "compare-pairing", "Compare this code: ABCD EFGH"))
             if await self._answer(ask, question) != secret:
-                raise Locked(detail="it was wrong, or nobody gave one")
+                raise Locked(detail="it was wrong or missing")
         self.becomes(DeviceState.READY)
         return self.device
 
     async def _answer(self, ask: Ask, question: Question) -> str | None:
-        """As the lane has it: beside the call, so that a cancel ends both."""
+        """Runs beside the call as in the lane, so that a cancel ends both."""
         return await self._cancellable(ask(question))
 
     async def _cancellable(self, waiting: Awaitable[T]) -> T:

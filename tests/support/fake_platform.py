@@ -1,8 +1,7 @@
-"""A scripted platform behind httpx.MockTransport: one signer, one workspace,
-what it was told kept in a folder.
+"""A scripted platform behind httpx.MockTransport: one signer, one workspace, and its submissions in a folder.
 
-It keeps every submission in a file before it answers, as a real one keeps it in its database, so that it
-outlives a daemon that is killed. ``before`` and ``after`` may change or withhold an answer.
+It stores every submission in a file before it answers, as a real platform commits it, so that submissions
+outlive a killed daemon. ``before`` and ``after`` may change or withhold an answer.
 """
 
 import base64
@@ -80,7 +79,7 @@ def movement(number: int, **changes: Any) -> dict[str, Any]:
 
 
 def _decoded(claim: TokenClaim) -> dict[str, Any]:
-    """Its shape, with a sentence that the daemon must not trust."""
+    """The claim decoded, with a sentence that the daemon must not trust."""
     told: dict[str, Any] = {"function": "", "data_hex": "", "words": "Nothing happens.", **dict(claim.told)}
     for name in told.keys() & {"decimals", "whitelist_count"}:
         told[name] = int(told[name])
@@ -91,9 +90,9 @@ def _decoded(claim: TokenClaim) -> dict[str, Any]:
 
 @dataclass
 class FakePlatform:
-    """``proposals`` as snapshots; what was submitted and declined is read from the folder each time.
+    """``proposals`` are snapshots; submissions and declines are read from the folder each time.
 
-    ``not_ours``: of which this signer is not asked.
+    ``not_ours``: proposals that do not ask this signer.
     """
 
     folder: Path
@@ -211,7 +210,7 @@ class FakePlatform:
         return httpx.Response(200, json=body, headers={"set-cookie": cookie})
 
     def _refresh(self, request: httpx.Request) -> httpx.Response:
-        # One earlier token is still good, as the platform's rule is for a client killed between the two.
+        # The previous token stays valid, for a client that was killed before it stored the new one.
         number = int(self.refresh_token.split("-")[1])
         accepted = {f"refresh_token=refresh-{n}" for n in (number, number - 1)}
         if request.headers.get("cookie") not in accepted:
@@ -284,7 +283,7 @@ class FakePlatform:
         return httpx.Response(200, json=waiting, headers={"etag": etag})
 
     def _history(self, request: httpx.Request) -> httpx.Response:
-        """As the platform pages; of its filters the label alone, anywhere."""
+        """Paged as on the platform; of its filters only the label, by substring."""
         query = request.url.params
         sought = query.get("label", "")
         found = [one for one in self.movements if sought.lower() in json.dumps(one).lower()]

@@ -1,7 +1,7 @@
-"""Debian's Firefox in a test's hands, and a page of Chromium's with the same few methods.
+"""Debian's Firefox under test, and a page of Chromium with the same few methods.
 
-By Marionette, which it has built in and which WebDriver is spoken over: Playwright drives builds of its own,
-or a Firefox that is newer than Debian's.
+It is driven by Marionette, Firefox's own protocol for WebDriver: Playwright needs its own builds, or a
+Firefox newer than Debian's.
 """
 
 import json
@@ -28,7 +28,7 @@ _PATIENCE = PATIENCE_MS / 1000
 
 @dataclass
 class Window:
-    """A page of Chromium's, by CSS selectors."""
+    """A page of Chromium, addressed by CSS selectors."""
 
     page: Page | Frame
 
@@ -36,11 +36,11 @@ class Window:
         self.page.goto(url)
 
     def run(self, script: str, *given: Any) -> Any:
-        """The answer of a function in JavaScript, also of one that awaits."""
+        """The result of a JavaScript function, which may be async."""
         return self.page.evaluate(f"given => ({script})(...given)", list(given))
 
     def evaluate(self, script: str, given: Any) -> Any:
-        """As a page of Playwright's does."""
+        """Like Playwright's ``Page.evaluate``."""
         return self.run(script, given)
 
     def click(self, selector: str) -> None:
@@ -56,7 +56,7 @@ class Window:
         return str(self.run(_TEXT, selector) or "")
 
     def until(self, selector: str, words: str) -> str:
-        """Wait until it says so; what it says then."""
+        """Waits until its text contains ``words``; returns the text."""
         deadline = time.monotonic() + _PATIENCE
         while words not in (said := self.text(selector)):
             assert time.monotonic() < deadline, f"{selector} says: {said}"
@@ -68,19 +68,19 @@ class Window:
 
     @contextmanager
     def beside(self) -> Iterator["Window"]:
-        """Another window of the same person's, which is closed at the end."""
+        """Another window of the same browser, closed at the end."""
         assert isinstance(self.page, Page)
         page = self.page.context.new_page()
         yield Window(page)
         page.close()
 
     def frame(self) -> "Window":
-        """The only frame in it."""
+        """The page's only frame."""
         (frame,) = self.page.child_frames if isinstance(self.page, Frame) else self.page.frames[1:]
         return Window(frame)
 
     def address_in(self, selector: str) -> str:
-        """Of what a frame shows: the browser's own, where it shows an error."""
+        """The address that a frame shows: the browser's own for an error page."""
         element = self.page.query_selector(selector)
         assert element is not None
         frame = element.content_frame()
@@ -96,7 +96,7 @@ _TEXT = """selector => {
 
 @dataclass
 class Firefox(Window):
-    """Its one window at a time."""
+    """Firefox, with one window at a time."""
 
     page: Any = None
     connection: socket.socket = field(kw_only=True)
@@ -104,7 +104,7 @@ class Firefox(Window):
 
     def go(self, url: str) -> None:
         self.ask("WebDriver:Navigate", url=url)
-        # Another site's page has another process, and for a moment it is still the page before that answers.
+        # Another site loads in another process: for a moment the previous page still answers.
         deadline = time.monotonic() + _PATIENCE
         while not self.run("url => location.origin === new URL(url).origin", url):
             assert time.monotonic() < deadline, f"Firefox does not come to {url}"
@@ -118,7 +118,7 @@ class Firefox(Window):
         )
         answer = self.ask("WebDriver:ExecuteAsyncScript", script=body, args=list(given))["value"]
         if answer is None:
-            # The document was replaced meanwhile.
+            # The document was replaced.
             return None
         worked, found = answer
         assert worked, found
@@ -159,7 +159,7 @@ class Firefox(Window):
             self._switch(here)
 
     def ask(self, command: str, **given: Any) -> Any:
-        """Raises AssertionError for an error of its."""
+        """Raises AssertionError where Firefox answers with an error."""
         self._asked += 1
         said = json.dumps([0, self._asked, command, given]).encode()
         self.connection.sendall(b"%d:%s" % (len(said), said))

@@ -1,6 +1,4 @@
-"""Coins in any number, as if the chain had shown them:
-a vault's owner does not choose who pays it, nor how often.
-"""
+"""Any number of coins, written as the watcher would: anybody may pay a vault, as often as they like."""
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -16,7 +14,7 @@ from custody.server.store.models import ChainCoin, ChainTransaction, Vault
 from multisig import RECEIVE, OutPoint, Sats, Transaction, TxIn, TxOut
 from tests.support.platform import START
 
-# As a stranger would send them: many in one transaction.
+# Outputs of one transaction, as a stranger would send them.
 OUTPUTS = 250
 
 
@@ -29,9 +27,7 @@ def flood(
     outputs: int = OUTPUTS,
     salt: object = "",
 ) -> list[OutPoint]:
-    """Pays the vault's first address, with coins whose previous transactions are stored as well.
-    ``salt`` makes others.
-    """
+    """Pays the vault's first address and stores the previous transactions. ``salt`` makes other coins."""
     script = policy_of(vault).script_pubkey(RECEIVE, 0)
     made: list[OutPoint] = []
     for number, batch in enumerate(_batches(amounts, outputs)):
@@ -40,7 +36,7 @@ def flood(
         db.execute(insert(ChainTransaction), {"chain": vault.chain, "txid": transaction.txid, "raw": raw})
         db.execute(insert(ChainCoin), list(_coins(vault, transaction, height)))
         made += [OutPoint(transaction.txid, vout) for vout in range(len(batch))]
-    # As the watcher does once it has written the coins.
+    # As the watcher does after it has written the coins.
     blocks = {} if height is None else {height: Block("00" * 32, 0)}
     nothing = Snapshot(BlockRef(0, "00" * 32, 0), 0, (), (), {})
     txids = {outpoint.txid for outpoint in made}

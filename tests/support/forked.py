@@ -1,6 +1,4 @@
-"""Running something in a forked process that may be killed in the middle: no ``finally`` runs there,
-nothing is flushed.
-"""
+"""Runs a function in a forked process that may be killed: no ``finally`` runs there, nothing is flushed."""
 
 import gc
 import os
@@ -9,10 +7,10 @@ from collections.abc import Callable
 
 
 def in_child(run: Callable[[], object]) -> int:
-    """The signal that ended the child, or 0. Any other end is a failure of this program: SystemExit."""
+    """The signal that ended the child, or 0. Raises SystemExit where the child fails otherwise."""
     child = os.fork()
     if child == 0:
-        # It lives for a second: to look through all that was imported would take a fifth of that.
+        # The child lives for a second, of which a garbage collection would take a fifth.
         gc.disable()
         status = 1
         try:

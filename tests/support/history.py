@@ -1,4 +1,4 @@
-"""A vault's movements as the platform lists them, against what the chain says."""
+"""A vault's movements as the platform lists them, compared with the chain."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def paged(desk: Desk, **query: object) -> Iterator[dict]:
 
 
 def require_truth(desk: Desk, limit: int = 2) -> None:
-    """Each balance follows from the one before it, and the last is what the chain says."""
+    """Checks that each balance follows from the previous one, and that the last is the chain's."""
     found = listed(desk, order="oldest", limit=limit)
     confirmed = [one for one in found if one["status"] == "confirmed"]
     balance = 0

@@ -1,6 +1,4 @@
-"""The `signerd-hwi` program in this process: its arguments, what it reads,
-its one JSON value, and its status.
-"""
+"""The `signerd-hwi` program in this process: arguments, standard input, its one JSON value, and status."""
 
 import io
 import json
@@ -22,18 +20,18 @@ class Answered:
 
     @property
     def value(self) -> Any:
-        """What Core reads: the first line of standard output, and there is no other."""
+        """The first line of standard output, which Core reads; there must be no other."""
         (line,) = self.out.splitlines()
         return json.loads(line)
 
 
 def signerd_hwi(*arguments: str, state: Path, typed: str = "") -> Answered:
-    """Run it. ``typed`` is standard input."""
+    """Runs it. ``typed``: standard input."""
     out, err = io.StringIO(), io.StringIO()
     with (
         mock.patch.object(sys, "argv", ["signerd-hwi", "--state", str(state), *arguments]),
         mock.patch.object(sys, "stdin", io.StringIO(typed)),
-        # A signal's handler belongs to a process, and this one is the test's.
+        # Signal handlers are the process's, which is the test's.
         mock.patch.object(program.signal, "signal"),
         redirect_stdout(out),
         redirect_stderr(err),
@@ -46,7 +44,7 @@ def signerd_hwi(*arguments: str, state: Path, typed: str = "") -> Answered:
 
 
 def no(answered: Answered, code: int) -> str:
-    """The sentence of an answer that says no, with this code."""
+    """The sentence of a refusal with this code."""
     assert answered.status == 0, "a no is an answer"
     assert answered.value["code"] == code, answered.value
     return answered.value["error"]

@@ -1,5 +1,5 @@
-"""HWI's own command line as it is shipped, given the libusb that the wheel bundles:
-`python -m tests.support.hwi_command`. It takes lists of arguments and answers each.
+"""HWI's own command line with the libusb that the wheel bundles: `python -m tests.support.hwi_command` reads
+lists of arguments and runs each.
 """
 
 import ctypes
@@ -16,15 +16,13 @@ HERE = ("--emulators", "--chain", "test")
 
 
 def hwi(*arguments):
-    """What one command answers."""
+    """One command's answer."""
     (answer,) = each_of([arguments])
     return answer
 
 
 def each_of(commands: Sequence[Sequence[str]]) -> list:
-    """What the commands answer, one after the other, in a program of their own: to start it for each takes
-    most of what they take.
-    """
+    """The answers of the commands, run in turn in one process, which saves most of the time."""
     command = [sys.executable, "-m", "tests.support.hwi_command", json.dumps(commands)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     answers = [json.loads(line) for line in done.stdout.splitlines()]

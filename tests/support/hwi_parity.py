@@ -1,7 +1,7 @@
 """The same commands through HWI's own program and through signerd-hwi, at one virtual device.
 Runs in its own namespace.
 
-HWI goes first and alone; then the daemon holds the device, and no other process speaks to it.
+HWI runs first; then the daemon holds the device alone.
 """
 
 import asyncio
@@ -31,13 +31,13 @@ from tests.support.virtual import profile, seed, spend, vault_key
 NETWORK = Network.TESTNET4
 PROFILE = profile(0, NETWORK)
 VAULT_ACCOUNT, ACCOUNT = "m/48h/1h/0h/2h", str(profile_account_path(NETWORK))
-# Where HWI looks for emulators.
+# Where HWI expects emulators.
 PLACES = {
     Family.TREZOR: 21324,
     Family.LEDGER: 9999,
     Family.COLDCARD: Path("/tmp/ckcc-simulator.sock"),
 }
-# At this simulator HWI presses the button itself, and takes it for broken where that cannot be.
+# HWI presses this simulator's buttons itself, and reports it as broken where it cannot.
 PRESSES = {Family.COLDCARD}
 FINGERPRINT = str(seed().fingerprint)
 PUBLIC_KEY = PROFILE.key.xpub.derive_public_key(0, 5).hex()
@@ -58,7 +58,7 @@ COMMANDS = {
     "no device": ("-f", "00000000", "getxpub", ACCOUNT),
 }
 
-# What is asked of one family alone: what the answer says is no matter of the device.
+# Asked of one family only: the answer does not depend on the device.
 OF_ONE = {"getxpub below", "getxpub expert", "bad descriptor", "no device"}
 ONE = Family.TREZOR
 
@@ -97,7 +97,7 @@ def ours(state):
 
 
 async def approving(daemon, named=None):
-    """The person at the page, who says yes to whatever is brought. ``named`` gets the checks they name."""
+    """Approves every imported PSBT, as a person at the page. ``named`` receives the acknowledged checks."""
     while True:
         for record in daemon.journal.imported.open():
             if record.state == "waiting-for-person":

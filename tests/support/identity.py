@@ -1,4 +1,4 @@
-"""An identity provider that answers as a test says, over TLS on loopback; and the ID tokens that it makes."""
+"""A scripted identity provider over TLS on loopback, and its ID tokens."""
 
 import hmac
 import json
@@ -32,7 +32,7 @@ def published(*keys: jwk.Key) -> dict[str, Any]:
 
 
 def sign(claims: Any, key: jwk.Key, **header: Any) -> str:
-    """Whatever the header says: what no careful library would make."""
+    """Signs with any header, which a careful library would refuse."""
     header = {"alg": "RS256", "kid": key.kid, **header}
     header = {name: value for name, value in header.items() if value is not None}
     registry = jws.JWSRegistry(algorithms=[header["alg"]], strict_check_header=False)
@@ -40,7 +40,7 @@ def sign(claims: Any, key: jwk.Key, **header: Any) -> str:
 
 
 def by_hand(claims: Any, alg: str, secret: bytes = b"") -> str:
-    """With no signature, or one by a shared secret: the library makes neither of what is public."""
+    """Without a signature, or with an HMAC under a public key, which the library refuses to make."""
 
     def written(part: bytes) -> str:
         return urlsafe_b64encode(part).rstrip(b"=").decode()
@@ -57,8 +57,8 @@ def answer_of(document: Any, status: int = 200) -> Answer:
 
 @dataclass
 class Scripted:
-    """``subject``: who is at its form. ``token``: what it answers a code with, made from the right claims.
-    ``answers``: by path, in the place of the usual ones. ``discovery``: what it says beside the usual.
+    """``subject``: who signs in. ``token``: makes the answer to a code from the right claims.
+    ``answers``: replacements by path. ``discovery``: further fields of the discovery document.
     """
 
     receiver: Receiver
@@ -77,7 +77,7 @@ class Scripted:
 
     @property
     def asked(self) -> list[str]:
-        """The paths of what arrived."""
+        """The paths of the requests."""
         return [request.line.split(" ")[1] for request in self.receiver.arrived]
 
     def answer(self, line: ssl.SSLSocket, own: Receiver) -> None:
@@ -91,7 +91,7 @@ class Scripted:
         (self.answers.get(path) or usual[path]())(line, own)
 
     def authorise(self, url: str) -> dict[str, str]:
-        """What a person at the form brings back from there."""
+        """The parameters with which a person returns from the provider's form."""
         asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
         code = f"code {len(self.codes)}"
         self.codes[code] = asked
@@ -115,7 +115,7 @@ class Scripted:
         return usual | self.discovery
 
     def _redeem(self, body: str) -> Answer:
-        """A code is good once, and for the address that it was sent to."""
+        """A code is valid once, and for its redirect URI."""
         sent = {name: values[0] for name, values in parse_qs(body).items()}
         asked = self.codes.pop(sent["code"], None)
         if asked is None or asked["redirect_uri"] != sent["redirect_uri"]:
@@ -128,7 +128,7 @@ class Scripted:
 
 @contextmanager
 def scripted(folder: Path, clock: Any = lambda: datetime.now(UTC)) -> Iterator[tuple[Scripted, Path]]:
-    """And the authority to trust."""
+    """The provider, and the file of the authority to trust."""
     folder.mkdir(parents=True, exist_ok=True)
     ca, context = certificate_for(folder, HOST)
     with receiver(context) as own:

@@ -1,7 +1,7 @@
-"""A Jade on a TCP port: the maker's CBOR requests with a real seed, and a person who says yes or no.
+"""A Jade on a TCP port: the maker's CBOR requests, a real seed, and a scripted person.
 
-It follows the maker's documents (docs/index.rst of Blockstream/Jade) and the replies of its firmware, as far
-as HWI uses them. It is no copy of the firmware: it checks little, and shows nothing.
+It implements what HWI uses of the maker's documentation (docs/index.rst of Blockstream/Jade) and of the
+firmware's replies. It checks little and shows nothing.
 """
 
 import base64
@@ -30,8 +30,8 @@ class Refusal(Exception):
 
 @dataclass
 class JadePeer:
-    """The device. `decide` is the person; `methods` is what it was asked, in order;
-    `silent` a method it does not know.
+    """The device. `decide` answers for the person; `methods` lists the requests in order;
+    `silent` is a method that it does not know.
     """
 
     seed: Seed
@@ -186,7 +186,7 @@ def _unknown(_params: Any) -> None:
 
 
 def _take(received: bytearray) -> dict[str, Any] | None:
-    """One whole request off the front of what was received."""
+    """Removes one whole request from the front of the buffer."""
     stream = io.BytesIO(bytes(received))
     try:
         request = cbor2.load(stream)

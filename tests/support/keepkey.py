@@ -1,4 +1,4 @@
-"""A KeepKey: the virtual Trezor One under another name, without sessions, telling what it remembers."""
+"""A KeepKey: the virtual Trezor One renamed, without sessions, with features that tell what is cached."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace

@@ -1,4 +1,4 @@
-"""Reading an emergency kit as a person does who has nothing else."""
+"""Parses an emergency kit."""
 
 import shlex
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass
 class Parsed:
-    """``texts``: by id. ``rows``: of the tables, by id, without their heads. ``steps``: what is typed."""
+    """``texts``: by id. ``rows``: table rows by id, without headers. ``steps``: the commands to type."""
 
     texts: dict[str, str] = field(default_factory=dict)
     rows: dict[str, list[list[str]]] = field(default_factory=dict)

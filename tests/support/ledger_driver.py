@@ -1,6 +1,4 @@
-"""The Ledger driver in this process, with a caller that writes down what it is told,
-and a device that answers from a list.
-"""
+"""The Ledger driver in this process, a caller that records its notes, and a scripted device."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -22,7 +20,7 @@ from multisig import Network, Policy, Vault
 
 NAME = "Family savings"
 ANOTHER = "11" * 32
-"""A proof that no device has given."""
+"""A registration proof that no device made."""
 
 
 def fails_with(code: str, match: str | None = None) -> pytest.RaisesExc[DeviceFailure]:
@@ -51,7 +49,7 @@ class Caller:
 
 @dataclass
 class Driven:
-    """An open driver. Its calls block, so that each runs in a thread beside the device's event loop."""
+    """An open driver. Its calls block: each runs in a thread beside the device's event loop."""
 
     client: LedgerDevice
     caller: Caller
@@ -87,8 +85,8 @@ async def driven(endpoint: Endpoint, network: Network = NETWORK) -> AsyncIterato
 
 @dataclass
 class Bench:
-    """A virtual Ledger, its screen, and the driver on it. A test asks something: until then the connection
-    may not have reached the device, which cannot close it then.
+    """A virtual Ledger, its screen, and the driver on it. A test must make a call: before that the connection
+    may not have reached the device, which then cannot close it.
     """
 
     device: VirtualLedger
@@ -131,14 +129,12 @@ def version(name: str = "Bitcoin Test", number: str = "2.4.6") -> bytes:
 
 
 class Cut(bytes):
-    """In a script: the beginning of an answer, after which the connection is closed."""
+    """In a script: a truncated answer, after which the connection is closed."""
 
 
 @dataclass
 class Scripted:
-    """Answers every command by its first two bytes:
-    with the next of the list each time and the last one for ever, or as told.
-    """
+    """Answers a command by its first two bytes: from a list, whose last entry repeats, or by a function."""
 
     answers: Mapping[bytes, Sequence[bytes] | Callable[[bytes], bytes]]
     commands: list[bytes] = field(default_factory=list)

@@ -1,7 +1,6 @@
-"""A host that speaks Ledger's protocol, so that a test may lie, stop or go away at any command.
+"""A host that speaks Ledger's protocol, so that a test may lie, stop or disconnect at any command.
 
-What it commits to and how it answers the device's requests is HWI's own code;
-`tamper` may change every answer.
+HWI's own code makes its commitments and answers the device's requests; `tamper` may change every answer.
 """
 
 import asyncio
@@ -29,7 +28,7 @@ from tests.support.virtual import NETWORK, Record, seed, vault
 
 """Seconds for an answer of a device in the same process."""
 NOTHING = 0.05
-"""Seconds after which a device that was to say nothing has said nothing."""
+"""Seconds without an answer that count as silence."""
 
 OK, INTERRUPTED = 0x9000, 0xE000
 VAULT = vault()
@@ -47,9 +46,7 @@ def key_text(key: OriginKey) -> str:
 def policy_of(
     of: Vault | Profile, *, name: str = "Savings", order: Sequence[int] | None = None, is_sorted: bool = True
 ) -> WalletPolicy:
-    """The policy of a vault under a name, its keys in this order;
-    of a profile the default one, which has no name.
-    """
+    """A vault's policy under a name, with its keys in this order; a profile's unnamed default policy."""
     if isinstance(of, Profile):
         return WalletPolicy("", "wpkh(@0/**)", [key_text(of.key)])
     keys = [key_text(of.cosigners[at]) for at in order or range(len(of.cosigners))]
@@ -91,7 +88,7 @@ class Host:
     async def run(
         self, apdu: dict, interpreter: ClientCommandInterpreter | None = None, tamper: Tamper | None = None
     ) -> tuple[int, bytes]:
-        """A whole command, answering the device's requests; `tamper` sees request and answer."""
+        """A whole command with the device's requests; `tamper` receives request and answer."""
         status, data = await self.exchange(**apdu)
         while status == INTERRUPTED:
             answer = interpreter.execute(data) if tamper is None else _lie(interpreter, data, tamper)
@@ -129,7 +126,7 @@ def _lie(interpreter: ClientCommandInterpreter, request: bytes, tamper: Tamper) 
     try:
         return tamper(request, interpreter.execute(request))
     except (ValueError, RuntimeError):
-        return b""  # asked for what its own lie has promised, it has nothing to say
+        return b""  # the device asks for what a lie committed to, which the host does not have
 
 
 def interpreter_of(policy: WalletPolicy) -> ClientCommandInterpreter:
@@ -142,7 +139,7 @@ def interpreter_of(policy: WalletPolicy) -> ClientCommandInterpreter:
 
 @dataclass
 class Spending:
-    """A transaction as a host commits to it: maps that a test may change before they are sent."""
+    """A transaction as a host commits to it: maps that a test may change before it sends them."""
 
     policy: WalletPolicy
     globals: dict[bytes, bytes]
@@ -185,7 +182,7 @@ async def host_of(endpoint: Endpoint) -> AsyncIterator[Host]:
 
 @dataclass
 class Table:
-    """A device, the host that talks to it, and what was shown."""
+    """A device, its host, and what was shown."""
 
     device: VirtualLedger
     host: Host
@@ -207,7 +204,7 @@ async def table(
 
 
 async def registered(host: Host, policy: WalletPolicy) -> bytes:
-    """The mark that the device gives for this policy."""
+    """The HMAC that the device returns for this policy."""
     status, data = await host.register(policy)
     assert status == OK
     return data[32:]

@@ -1,4 +1,4 @@
-"""The child of ``tests/signerd/test_runtime.py``: ``waits``, ``ignores`` what tells it to end,
+"""The child of ``tests/signerd/test_runtime.py``: ``waits``, ``ignores`` SIGTERM,
 ``talks`` to itself, or ``ends``.
 """
 

@@ -1,4 +1,4 @@
-"""What the platform's source writes into its log, and what docs/operate/logs.md says of it."""
+"""The log events in the platform's source, and those documented in docs/operate/logs.md."""
 
 import ast
 import re
@@ -18,7 +18,7 @@ ROW = re.compile(
 
 @dataclass
 class Event:
-    """Every level and every field that one event is written with, wherever it is."""
+    """All levels and fields that an event is written with."""
 
     levels: set[str] = field(default_factory=set)
     fields: set[str] = field(default_factory=set)

@@ -1,8 +1,6 @@
-"""Programs run where HWI's fixed addresses are theirs alone: a network of their own,
-and an empty /tmp of their own.
+"""Runs programs in a network and with an empty /tmp of their own, where HWI's fixed addresses are free.
 
-Needs Linux, util-linux and user namespaces; root is not needed. Where they are not to be had,
-the tests are skipped and say why.
+Needs Linux, util-linux and user namespaces, but not root. Without them the tests are skipped.
 """
 
 import fcntl
@@ -20,7 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE = 900  # seconds
 
-# The project itself may lie below /tmp: it is put back into the new one.
+# The project itself may be below /tmp: it is mounted again in the new one.
 _SETUP = """
 set -e
 cd "$PROJECT"
@@ -37,7 +35,7 @@ _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
 
 
 def run_isolated(module, *arguments, deadline=DEADLINE):
-    """Run a module of tests.support in a namespace of its own; gives the JSON that it prints last."""
+    """Runs a module of tests.support in a namespace of its own; returns the JSON that it prints last."""
     _require_namespaces()
     done = _run(sys.executable, "-m", f"tests.support.{module}", *arguments, deadline=deadline)
     assert done.returncode == 0, done.stderr
@@ -45,7 +43,7 @@ def run_isolated(module, *arguments, deadline=DEADLINE):
 
 
 def isolated(*command: str) -> tuple[list[str], dict[str, str]]:
-    """What to start, and with which environment, so that the command runs in a namespace of its own."""
+    """The command line and environment that run the command in a namespace of its own."""
     environment = {**os.environ, "PROJECT": str(ROOT), "PYTHONPATH": str(ROOT)}
     return [*_ENTER, *command], environment
 
@@ -66,7 +64,7 @@ def _require_namespaces():
 
 
 def raise_loopback() -> None:
-    """Bring up the loopback interface of this namespace, which starts without any."""
+    """Brings up the loopback interface of this namespace."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         request = struct.pack("16sh22x", b"lo", 0)
         _, flags = struct.unpack("16sh22x", fcntl.ioctl(probe, _SIOCGIFFLAGS, request))

@@ -1,4 +1,4 @@
-"""The page as a browser with a session meets it, on the daemon's own loop, without a door before it."""
+"""The page for a caller with a session, on the daemon's own loop, without a listener."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from signerd.loopback.page.routes import make_page
 
 
 class Seated:
-    """The application for one caller, as the door would have found it out."""
+    """The application with a fixed caller, which a listener would identify."""
 
     def __init__(self, app, caller: Caller | None = PAGE) -> None:
         self._app, self._caller = app, caller
@@ -42,9 +42,7 @@ VOID = frozenset({"meta", "link", "img", "input", "wbr", "br", "hr"})
 
 
 class Markup(HTMLParser):
-    """The tags of a page in their order, each with all the words within it;
-    ``broken`` where one is not closed.
-    """
+    """The tags of a page in order, each with all words inside it; ``broken`` where one is not closed."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -103,5 +101,5 @@ def field_of(html: Markup, name: str) -> Tag:
 
 
 def shown_words(html: Markup) -> str:
-    """Of a part of a page, too."""
+    """The visible words of a page or of a part of it."""
     return " ".join(tag.words for tag in html.tags)

@@ -1,4 +1,4 @@
-"""The documents as a reader meets them: pages, headings, links."""
+"""The documentation's pages: prose, anchors, links and commands."""
 
 import re
 from collections.abc import Iterator
@@ -19,23 +19,23 @@ def named(path: Path) -> str:
 
 @cache
 def prose(path: Path) -> str:
-    """Without what stands in fences."""
+    """The text without fenced blocks."""
     return _FENCED.sub("", path.read_text(encoding="utf-8"))
 
 
 @cache
 def anchors(path: Path) -> frozenset[str]:
-    """As Python-Markdown names them: those of the site."""
+    """The ids of headings, as Python-Markdown makes them for the site."""
     return frozenset(_slug(heading) for heading in re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE))
 
 
 def links(path: Path) -> list[str]:
-    """To other pages and files, and within the page."""
+    """Links to other pages and files, and within the page."""
     return [link for link in _LINK.findall(prose(path)) if not re.match(r"[a-z]+:", link)]
 
 
 def command_lines(path: Path) -> Iterator[str]:
-    """The lines of ours in a block: between fences for a shell, or indented by four."""
+    """Lines with our commands in blocks: fenced for a shell, or indented by four."""
     fence: str | None = None
     for line in re.sub(r"\\\n\s*", " ", path.read_text(encoding="utf-8")).splitlines():
         if line.lstrip().startswith("```"):
@@ -48,7 +48,7 @@ def command_lines(path: Path) -> Iterator[str]:
 
 
 def shell_lines(path: Path) -> Iterator[str]:
-    """Of each block for a shell, in order, whoever's the program is; a line that goes on is one."""
+    """The lines of each shell block in order, of any program; continued lines are joined."""
     text = path.read_text(encoding="utf-8").replace("\\\n", " ")
     text = re.sub(r"^```(?:python|html)\n.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
     for fenced, indented in re.findall(r"^```\n(.*?)^```$|^ {4}(\S[^\n]*)$", text, re.MULTILINE | re.DOTALL):

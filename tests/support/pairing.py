@@ -1,6 +1,4 @@
-"""Pairing over a real journal, with clocks that stand until they are moved and
-bytes that never come twice.
-"""
+"""Pairing over a real journal, with clocks that a test moves and random bytes that never repeat."""
 
 import hashlib
 from dataclasses import dataclass

@@ -1,5 +1,3 @@
-"""How long a test waits for what must happen. It bounds a test that hangs, and judges no speed:
-the machine may be busy.
-"""
+"""How long a test waits for what must happen: a bound for a hanging test, not a measure of speed."""
 
 PATIENCE = 90.0

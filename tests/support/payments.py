@@ -1,5 +1,5 @@
-"""Payments of the pinned vault, their bumps and cancels, and forwards into it:
-what the ledger of signed ones compares.
+"""Payments of the pinned vault, their bumps and cancels, and forwards into it, for the ledger of signed
+payments.
 """
 
 from collections.abc import Sequence
@@ -38,16 +38,15 @@ def spend_of(
     *,
     data: bytes | None = None,
     policy: Policy = VAULT,
-    locktime: int = 0,
 ) -> Psbt:
-    """Coins of 100,000 sat each, by number; whom to pay how much; what is left comes back."""
+    """Spends coins of 100,000 sat, by number; ``payments``: receiver and amount; the rest is change."""
     outputs: list[TxOut | ChangeTo] = [pay(amount, to) for to, amount in payments]
     if data is not None:
         outputs.append(TxOut(sats(0), op_return_script(data)))
     back = COIN * len(coins) - sum(amount for _to, amount in payments) - fee
     if back:
         outputs.append(ChangeTo(sats(back), CHANGE, 7))
-    return build_psbt(policy, [fund(policy, COIN, salt=coin) for coin in coins], outputs, locktime)
+    return build_psbt(policy, [fund(policy, COIN, salt=coin) for coin in coins], outputs, 0)
 
 
 SHOP = (("shop", 50_000),)
@@ -65,7 +64,7 @@ def neighbour_of(
     signed: bool = True,
     at: datetime | None = SIGNED_AT,
 ) -> Neighbour:
-    """The proposal as the journal knows it when it judges another one."""
+    """The proposal as the journal knows it when it reviews another one."""
     psbt = Psbt.parse(snapshot.psbt)
     return Neighbour(
         snapshot.psbt_id,
@@ -88,7 +87,7 @@ def profile_key(signer: Signer = ALICE) -> OwnKey:
 
 
 def with_profile(**changes: object) -> ReviewContext:
-    """Alice's desk after a whole registration."""
+    """Alice's desk with a registered profile."""
     return replace(review_context(own_keys=(*own_keys(), profile_key())), **changes)
 
 
@@ -101,9 +100,7 @@ def forward_psbt(
     profile: Profile = PROFILE,
     extra: Sequence[TxOut | ChangeTo] = (),
 ) -> Psbt:
-    """From the profile's coins into the vault. ``amount`` None sweeps all;
-    what is left of another goes back.
-    """
+    """A payment from the profile into the vault. ``amount``: None sweeps; otherwise the rest is change."""
     total = COIN * len(coins) - fee - sum(int(item.amount) for item in extra)
     sent = total if amount is None else amount
     script = VAULT.script_pubkey(RECEIVE, 0) if to is None else to

@@ -1,6 +1,4 @@
-"""What the tests of the small device peers share: a driver beside its peer, its arguments,
-and signatures of what HWI sends.
-"""
+"""Shared by the tests of the small device peers: a driver beside its peer, its arguments, and signatures."""
 
 import base64
 from collections.abc import Mapping
@@ -30,9 +28,9 @@ VAULT = make_vault()
 SEED = SEEDS[0]
 
 
-def own_profile(seed: Seed = SEED) -> Profile:
+def own_profile() -> Profile:
     path = profile_account_path(NETWORK)
-    return Profile(NETWORK, OriginKey(KeyOrigin(seed.fingerprint, path), seed.xpub(path, NETWORK)))
+    return Profile(NETWORK, OriginKey(KeyOrigin(SEED.fingerprint, path), SEED.xpub(path, NETWORK)))
 
 
 def enrol_args(policy: Policy = VAULT, name: str = "treasury", *, again: bool = False) -> dict[str, Any]:
@@ -51,14 +49,14 @@ def address_args(policy: Policy) -> dict[str, Any]:
 def outcome_of(
     device: DeviceClient, op: str, args: Mapping[str, Any] | None = None
 ) -> tuple[str, str | None]:
-    """(code, detail) of what does not succeed."""
+    """(code, detail) of an operation that fails."""
     with pytest.raises(DeviceFailure) as caught:
         device.call(op, args or {})
     return caught.value.code, caught.value.detail
 
 
 def sign_psbt(seed: Seed, psbt: Psbt) -> Psbt:
-    """Sign every input that has a key of the seed; the peer believes the PSBT."""
+    """Signs every input that has a key of the seed, without checks."""
     return psbt.with_signatures({index: _signatures(seed, psbt, index) for index in range(len(psbt.inputs))})
 
 

@@ -1,4 +1,4 @@
-"""A whole platform over a real database, with a clock that the test moves, cheap hashes and kept mail."""
+"""A whole platform over a real database, with a clock that the test moves, cheap hashes and a mailbox."""
 
 import random
 import re
@@ -57,7 +57,7 @@ class KeptMail:
 
 @dataclass
 class World:
-    """A platform with helpers around it. ``http`` calls it from one address."""
+    """A platform with helpers. ``http`` calls it from one address."""
 
     platform: Platform
     clock: Clock
@@ -89,11 +89,11 @@ class World:
         return As(self.http, {"Authorization": f"Bearer {answer.json()['token']}"})
 
     def deliver_mail(self) -> None:
-        """What the mail worker of a running server would do now."""
+        """Runs the mail worker once."""
         self.platform.background.mail_outbox().run_due()
 
     def deliver_webhooks(self) -> int:
-        """The same of the worker for webhooks; how many deliveries were due."""
+        """Runs the webhook worker once; returns the number of due deliveries."""
         return self.platform.background.webhook_outbox().run_due()
 
     def audit_actions(self, chain_id: str = "platform") -> list[str]:
@@ -104,7 +104,7 @@ class World:
 
 @dataclass(frozen=True)
 class As:
-    """Calls as one signed-in person."""
+    """A signed-in person's calls."""
 
     http: httpx.Client
     headers: dict[str, str]
@@ -126,8 +126,8 @@ def open_world(
     chance: random.Random | None = None,
     **settings: object,
 ) -> Iterator[World]:
-    """``database_url``: where it is not given, a SQLite file in the folder. ``policies``: the platform's own.
-    ``resolve``: which addresses a webhook's host has. ``chance``: where the same is to happen each time.
+    """``database_url``: a SQLite file in the folder by default. ``policies``: the platform's own by default.
+    ``resolve``: the addresses of a webhook's host. ``chance``: a seeded generator, for a repeatable run.
     """
     if database_url is None and not (folder / "custody.db").exists():
         make_sqlite(folder / "custody.db")
@@ -154,7 +154,7 @@ def seed(number: int) -> Seed:
 
 
 def key_offer(device: Seed, network: Network = Network.REGTEST, accounts: int = 2) -> dict:
-    """What a registration offers, without its proof."""
+    """A registration's body without its proof."""
     base = multisig_account_path(network)
     profile = profile_account_path(network)
     return {
@@ -171,7 +171,7 @@ def key_offer(device: Seed, network: Network = Network.REGTEST, accounts: int = 
 
 
 def sign_challenge(device: Seed, challenge: dict) -> dict:
-    """The proof that a device makes over a key-challenge's answer."""
+    """The device's proof for the answer of key-challenge."""
     path = DerivationPath.parse(challenge["derivation_path"])
     signature = device.sign_recoverable(path, message_hash(challenge["challenge"]))
     return {"challenge": challenge["challenge"], "signature": b64encode(signature).decode()}
@@ -180,7 +180,7 @@ def sign_challenge(device: Seed, challenge: dict) -> dict:
 def register_key(
     user: As, device: Seed, network: Network = Network.REGTEST, /, **changes: object
 ) -> httpx.Response:
-    """The whole registration, as a signer's program does it."""
+    """A whole registration, as signerd does it."""
     offer = {
         **key_offer(device, network),
         **{k: v for k, v in changes.items() if k in {"vault_accounts", "profile"}},
@@ -193,7 +193,7 @@ def register_key(
 
 
 def plain_vault(vault_id: str, workspace_id: int = 1) -> Vault:
-    """A row that stands for a vault where only its existence matters."""
+    """A row of a vault where only its existence matters."""
     return Vault(
         id=vault_id, workspace_id=workspace_id, created_by=1, name=vault_id, network="testnet",
         chain="regtest", m=1, n=1, script_type="wsh", descriptor=f"descriptor of {vault_id}",

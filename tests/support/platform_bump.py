@@ -1,8 +1,7 @@
-"""What the crash harness plays, too: a payment on the network is replaced at a higher fee,
-and in the end mined all the same.
+"""A story of the platform's crash harness: a broadcast payment is replaced at a higher fee, and the
+original is mined in the end.
 
-The bump is asked for with an ``Idempotency-Key``,
-as a program does that means to ask again when it hears no answer.
+The bump has an ``Idempotency-Key``, so that a program without an answer can repeat it.
 """
 
 from pathlib import Path
@@ -45,7 +44,7 @@ def _bump(_world: World, desk: Desk, stepping: Stepping) -> None:
 
 
 def _sign(_world: World, desk: Desk, stepping: Stepping) -> None:
-    """A signer without an answer sends the signature again."""
+    """A signer without an answer resends the signature."""
     _, second = proposals(desk)
     signed = {name: desk.signed(name, second["psbt_id"]) for name in ("alice", "bob")}
     stepping.steps.arm()
@@ -66,7 +65,7 @@ def _confirm(_world: World, desk: Desk, stepping: Stepping) -> None:
 
 
 def _swap(world: World, desk: Desk, stepping: Stepping) -> None:
-    """A longer branch has the first version in the place of the second."""
+    """A longer branch has the first version instead of the second."""
     assert stepping.chain is not None
     first, second = proposals(desk)
     seen = stepping.chain.transaction(second["txid_expected"])

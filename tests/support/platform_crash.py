@@ -1,13 +1,13 @@
-"""The platform's crash harness: one process is killed at its n-th step, the others go on,
-and then everything is looked at.
+"""The platform's crash harness: one process is killed at its n-th step, the others continue,
+and then the invariants are checked.
 
-``python -m tests.support.platform_crash FOLDER DATABASE STORY [FIRST STEP]`` kills once at every STEP-th step
-of each turn of the story from its FIRST on, or at a shorter turn's last, each time on a copy of the same
-beginning, and prints one JSON line for each kill. DATABASE is ``sqlite``, or the socket folder of a
+``python -m tests.support.platform_crash FOLDER DATABASE STORY [FIRST STEP]`` kills at every STEP-th step of
+each turn of the story, starting at FIRST, or at a shorter turn's last, each time on a copy of the same
+initial state, and prints a JSON line for each kill. DATABASE is ``sqlite``, or the socket folder of a
 PostgreSQL server of the test's own.
 
 A step is a statement to the database, the moment before or after a COMMIT, or the moment before or after a
-question to the chain. The killed process is a forked child that ends by SIGKILL:
+call of the chain backend. The killed process is a forked child that ends by SIGKILL:
 no ``finally`` runs and nothing is flushed.
 """
 
@@ -42,15 +42,15 @@ from tests.support.postgresql import Server
 
 STORIES = (PAYMENT, BUMP, UNFREEZE, CHANGE, EVACUATION)
 
-# What the database is told that changes nothing and ends nothing: to die there is to die before what follows.
+# Statements without an effect: a kill there is a kill before the next one.
 IDLE = ("BEGIN", "SELECT", "PRAGMA", "SHOW", "SET")
-# Of the chain: what is asked many times between two steps, and what it does not only answer.
+# Methods of the chain: those called many times between two steps, and those with an effect.
 TRIVIAL = frozenset({"block_at", "tip"})
 TELLING = frozenset({"broadcast"})
 
 
 class Steps:
-    """Counts the steps of one process, and ends it at one of them."""
+    """Counts the steps of one process, and kills it at one of them."""
 
     def __init__(self, fatal: int | None) -> None:
         self._fatal = fatal
@@ -65,14 +65,14 @@ class Steps:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def arm(self) -> None:
-        """From here on it counts: what came before, signing in for example, is not the story's."""
+        """Counts from here on: setup, such as signing in, is not part of the story."""
         self._armed = True
 
     def disarm(self) -> None:
         self._armed = False
 
     def watch_database(self) -> None:
-        """Every engine of this process."""
+        """Counts the statements and commits of every engine of this process."""
 
         changed: WeakSet[Connection] = WeakSet()
 
@@ -90,15 +90,13 @@ class Steps:
         store_module.committed = self._committed
 
     def _committed(self, db: Session) -> None:
-        """It is on the disk, and no caller was told yet."""
+        """The commit is durable, and the caller has no answer yet."""
         self()
         committed(db)
 
 
 class SteppedChain:
-    """A backend whose questions are steps: before it is asked, and where it was told something,
-    once it has done that.
-    """
+    """A backend whose calls are steps: before each call, and also after a call with an effect."""
 
     def __init__(self, inner: ChainBackend, steps: Steps) -> None:
         self._inner = inner
@@ -122,8 +120,8 @@ class SteppedChain:
 
 @dataclass(frozen=True)
 class Databases:
-    """Fresh databases as they are before a turn of a story. ``server`` is None for SQLite,
-    whose file is in the state folder.
+    """Fresh copies of the database before a turn of a story. ``server``: None for SQLite, whose file is in
+    the state folder.
     """
 
     root: Path
@@ -131,7 +129,7 @@ class Databases:
 
     @contextmanager
     def copy(self, story: Story, which: int = 0) -> Iterator[tuple[Path, str | None]]:
-        """The state folder, and the URL where it is not in there."""
+        """The state folder, and the URL unless the database is in the folder."""
         before = self._before(story, which)
         folder = Path(tempfile.mkdtemp(dir=self.root))
         shutil.copytree(self.root / before, folder / "state")
@@ -146,9 +144,7 @@ class Databases:
                 self.server.administer("DROP DATABASE {} WITH (FORCE)", name)
 
     def _before(self, story: Story, which: int) -> str:
-        """The folder's name. Made once: a process that dies in the ``which``-th
-        turn passes all earlier ones.
-        """
+        """The folder's name. Made once, by playing all turns before the ``which``-th."""
         made = f"{story.name}_{which}"
         folder, url = self.root / made, None if self.server is None else self.server.url(self._name(made))
         if folder.exists():
@@ -170,7 +166,7 @@ class Databases:
 
 
 def play(turn: Turn, state: Path, url: str | None, number: int, fatal: int | None) -> int | None:
-    """One process plays its turn: how many steps it took, or None where it was killed."""
+    """One process plays its turn; the number of its steps, or None where it was killed."""
 
     def run() -> None:
         steps = Steps(fatal)
@@ -184,7 +180,7 @@ def play(turn: Turn, state: Path, url: str | None, number: int, fatal: int | Non
 
 
 def steps_of(story: Story, databases: Databases) -> list[int]:
-    """How many steps each turn of an undisturbed run takes."""
+    """The number of steps of each turn of an undisturbed run."""
     with databases.copy(story) as (state, url):
         counts = [play(turn, state, url, number, None) for number, turn in enumerate(story.turns)]
         assert not look(story, state, url), "it goes wrong without a kill"
@@ -192,16 +188,14 @@ def steps_of(story: Story, databases: Databases) -> list[int]:
 
 
 def look(story: Story, state: Path, url: str | None) -> list[str]:
-    """What is wrong at the end, in words; read by a process of its own."""
+    """What is wrong at the end, in words; a process of its own reads it."""
     in_child(lambda: (state / "wrong").write_text(json.dumps(story.look_back(state, url))))
     found: list[str] = json.loads((state / "wrong").read_text())
     return found
 
 
 def kill_at(story: Story, databases: Databases, which: int, step: int) -> dict[str, object]:
-    """The ``which``-th turn dies at a step; it is played again by another process,
-    and those that follow are played.
-    """
+    """Kills the ``which``-th turn at a step; another process plays it again, and then the later turns."""
     with databases.copy(story, which) as (state, url):
         number, kills, fatal = which, 0, step
         for turn in story.turns[which:]:
@@ -219,9 +213,7 @@ def kill_at(story: Story, databases: Databases, which: int, step: int) -> dict[s
 
 
 def prepare(root: Path) -> None:
-    """What every process would do anew: import everything, build the routes, answer for the first time.
-    Only what is wrong is logged.
-    """
+    """Does once what every process would repeat: imports, routes, a first answer. Only errors are logged."""
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),

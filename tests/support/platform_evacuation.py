@@ -1,4 +1,4 @@
-"""What the platform's crash harness plays, too: a vault is evacuated, from the request to the sweep that
+"""A story of the platform's crash harness: a vault is evacuated, from the request to the sweep that
 awaits approval.
 """
 
@@ -15,7 +15,7 @@ ONCE = ("EVACUATION_STARTED", "CHANGE_ASKED", "CHANGE_CONFIRMED", "PROPOSAL_CANC
 
 
 def _begin(state: Path, url: str | None) -> None:
-    """Coins, and a proposal that holds some of them and has no signature."""
+    """Coins, and a proposal without a signature that locks some of them."""
     with open_desk(state, database_url=url) as desk:
         staff(desk)
         desk.deposit(HELD - 1_000_000, 1_000_000)
@@ -50,7 +50,7 @@ def _work(_world: World, desk: Desk, stepping: Stepping) -> None:
 
 
 def _look_back(state: Path, url: str | None) -> list[str]:
-    """It goes on to its confirmation, and everything has happened once."""
+    """The evacuation continues to its confirmation, and everything has happened once."""
     with (
         open_world(state, database_url=url, broadcast_wait_seconds=0) as world,
         world.platform.background.open_chain() as chain,

@@ -1,8 +1,7 @@
-"""What the platform's crash harness plays: who does what,
-from the last signature to the confirmation and beyond.
+"""The stories of the platform's crash harness, from the last signature to the confirmation and beyond.
 
-Each turn is one process. It can be played again by another one after it was killed, as a signer's program
-sends its signature again and a service manager starts a worker again; what it finds done it leaves alone.
+Each turn is one process. After a kill another process plays it again, as a signer's program resends its
+signature and a service manager restarts a worker; what is already done is left as it is.
 """
 
 import secrets
@@ -25,14 +24,14 @@ from tests.support.custody import SHOP, SIGNERS, Desk, ok, open_desk
 from tests.support.platform import As, World, open_world, seed
 
 AMOUNT = 30_000_000
-# A process that comes after a killed one comes when the other's leases have lapsed.
+# A process starts after the leases of a killed one have lapsed.
 MINUTES_BETWEEN_TURNS = 10
-# Rounds of a worker until everything it can do is done.
+# Rounds of a worker, at most, until nothing is left to do.
 MOST_ROUNDS = 20
 
 
 class Counting(Protocol):
-    """What counts the steps: only those between the two."""
+    """Counts the steps between ``arm`` and ``disarm``."""
 
     def arm(self) -> None: ...
     def disarm(self) -> None: ...
@@ -44,7 +43,7 @@ Act = Callable[[World, Desk, "Stepping"], None]
 
 @dataclass(frozen=True)
 class Stepping:
-    """A process's way to its chain, step by step; None in one that has no workers."""
+    """A process's chain with counted steps; None in a process without workers."""
 
     steps: Counting
     chain: EmbeddedChain | None
@@ -73,7 +72,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Story:
-    """``begin`` makes what it begins with; ``look_back`` says what is wrong when everything is over."""
+    """``begin`` makes the initial state; ``look_back`` returns what is wrong at the end."""
 
     name: str
     turns: tuple[Turn, ...]
@@ -90,7 +89,7 @@ def begin(state: Path, url: str | None) -> None:
 
 
 class _SignedIn(dict[str, As]):
-    """By name; who is asked for signs in then. Most turns ask for one signer or for none."""
+    """Signers by name, each signed in on first use: most turns need one or none."""
 
     def __init__(self, world: World) -> None:
         super().__init__()
@@ -104,7 +103,7 @@ def reopen(world: World, chain: EmbeddedChain | None) -> Desk:
     users = _SignedIn(world)
     devices = {name: seed(number) for number, name in enumerate(SIGNERS, start=1)}
     desk = Desk(world, chain, 1, world.as_user("admin@example.org"), users, {}, devices)  # type: ignore[arg-type]
-    # The oldest: another may have taken its place.
+    # The oldest: another may have replaced it.
     desk.vault = desk.wallets()[0]
     return desk
 
@@ -121,7 +120,7 @@ def _broadcast(_world: World, desk: Desk, stepping: Stepping) -> None:
 
 
 def _confirm(_world: World, desk: Desk, stepping: Stepping) -> None:
-    """The network mines it, if it has not yet."""
+    """The network mines it, if it is not mined yet."""
     assert stepping.chain is not None
     (record,) = proposals(desk)
     if stepping.chain.transaction(record["txid_expected"]).height is None:
@@ -130,7 +129,7 @@ def _confirm(_world: World, desk: Desk, stepping: Stepping) -> None:
 
 
 def _reorganise(_world: World, desk: Desk, stepping: Stepping) -> None:
-    """The network forgets the block with the payment and mines two others without it."""
+    """The network replaces the block with the payment by two without it."""
     assert stepping.chain is not None
     (record,) = proposals(desk)
     if record["status"] == "CONFIRMED" and stepping.chain.tip().height == record["block_height"]:
@@ -145,14 +144,12 @@ def _work(desk: Desk, stepping: Stepping, until: str) -> None:
 
 
 def drain(desk: Desk, stepping: Stepping) -> None:
-    """As a worker does, round by round, until nothing changes any more."""
+    """Runs a worker's rounds until nothing changes any more."""
     background = desk.world.platform.background
     lead = Lead(background.store, background.clock, secrets.token_bytes, f"watcher of {desk.watcher.chain}")
 
     def look() -> bool:
-        """Following the chain is one process's, as long as it has the lease: taken,
-        renewed and given back step by step.
-        """
+        """The lease for following the chain is taken, renewed and released step by step."""
         with lead.work() as held:
             assert held is not None, "the killed one's lease has lapsed"
             lead.renew()
@@ -170,12 +167,12 @@ def proposals(desk: Desk) -> list[dict]:
     return ok(desk.admin.get("/api/v1/psbt", workspace_id=desk.workspace_id))
 
 
-# Of one proposal, each of these is said once, even if processes died meanwhile.
+# Each is recorded once for a proposal, even if processes were killed.
 ONCE = ("PROPOSAL_CREATED", "PROPOSAL_FINALISED", "TRANSACTION_BROADCAST")
 
 
 def look_back(state: Path, url: str | None) -> list[str]:
-    """What is wrong when everything is over."""
+    """What is wrong at the end."""
     with (
         open_world(state, database_url=url, broadcast_wait_seconds=0) as world,
         world.platform.background.open_chain() as chain,
@@ -240,7 +237,7 @@ def _wrong_store(store: Store) -> list[str]:
 
 
 def begin_frozen(state: Path, url: str | None) -> None:
-    """A payment that met its threshold, and the vault was frozen before any worker sent it."""
+    """A payment that met its threshold in a vault that was frozen before a worker broadcast it."""
     begin(state, url)
     with open_world(state, database_url=url, broadcast_wait_seconds=0) as world:
         desk = reopen(world, None)
@@ -264,7 +261,7 @@ def _of_vault(desk: Desk, name: str, path: str) -> Any:
 
 
 def look_back_thawed(state: Path, url: str | None) -> list[str]:
-    """It was unfrozen once, by two, and the worker sends what waited."""
+    """Two people unfroze it once, and the worker broadcasts the waiting payment."""
     with (
         open_world(state, database_url=url, broadcast_wait_seconds=0) as world,
         world.platform.background.open_chain() as chain,

@@ -1,4 +1,4 @@
-"""Vaults and profiles of the project's own vectors, and hypothesis strategies around them."""
+"""Vaults and profiles of the project's own vectors, and hypothesis strategies for them."""
 
 import json
 from functools import cache

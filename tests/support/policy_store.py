@@ -1,4 +1,4 @@
-"""A policy store that can be put out of reach."""
+"""A policy store that a test can make unreachable."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ OUT_OF_REACH = "The policy store does not answer."
 
 @dataclass
 class RemotePolicies:
-    """Answers as the platform's own does, while it can be reached."""
+    """Answers as the platform's own store while it is reachable."""
 
     is_reachable: bool = True
     inner: StoredPolicies = field(default_factory=StoredPolicies)

@@ -1,4 +1,4 @@
-"""The daemon's TCP port as a program that writes its own bytes meets it."""
+"""The daemon's TCP port for a client that writes its own bytes."""
 
 import json
 import re
@@ -39,14 +39,14 @@ def read_answer(raw: bytes) -> Answered:
 
 
 def secret_in(answer: Answered) -> str:
-    """Of the session that began with this answer."""
+    """The secret of the session that began with this answer."""
     found = re.search(rb'data-session="([0-9a-f]{64})"', answer.body)
     assert found is not None, answer
     return found[1].decode()
 
 
 def exchange(port: int, request: bytes, host: str = "127.0.0.1") -> bytes:
-    """What comes back for these very bytes, until the other side closes."""
+    """The answer to exactly these bytes, until the server closes."""
     with socket.create_connection((host, port), PATIENCE_SECONDS) as raw:
         answer = b""
         try:
@@ -60,7 +60,7 @@ def exchange(port: int, request: bytes, host: str = "127.0.0.1") -> bytes:
 
 @dataclass(frozen=True)
 class Port:
-    """One daemon behind its port."""
+    """A daemon's port."""
 
     daemon: Served
     sessions: Sessions
@@ -106,7 +106,7 @@ class Port:
         return self.ask("POST", "/enter", given, f"code={code}".encode())
 
     def secret(self) -> str:
-        """Of a session that begins now."""
+        """The secret of a new session."""
         return secret_in(self.enter(self.entry()))
 
     def session(self, headers: dict[str, str]) -> Session:
@@ -115,7 +115,7 @@ class Port:
         return found
 
     def by_the_page(self) -> dict[str, str]:
-        """The headers of a request that our own page makes, in a session that begins now."""
+        """The headers of a request of our own page in a new session."""
         return {"Origin": self.origin, "X-Signerd-Session": self.secret()}
 
 
@@ -128,7 +128,7 @@ def ported(
     work: Callable[[], float] = time.thread_time,
     **answers: Any,
 ) -> Iterator[Port]:
-    """``at``: the port, 0 for any free one. ``answers``: as of ``Scripted``."""
+    """``at``: the port, 0 for any free one. ``answers``: those of ``Scripted``."""
 
     @asynccontextmanager
     async def script():

@@ -1,6 +1,4 @@
-"""A PostgreSQL server for one test run: Debian's own programs, a folder of its own,
-a Unix socket and no port.
-"""
+"""A PostgreSQL server for one test run: Debian's programs, its own folder, a Unix socket and no port."""
 
 import os
 import pwd
@@ -21,12 +19,12 @@ from sqlalchemy import URL
 from custody.server.store import Store
 
 PROGRAMS = Path("/usr/lib/postgresql")
-# Where it is set, a run without PostgreSQL fails instead of skipping: CI must not pass by leaving out.
+# Where it is set, a run without PostgreSQL fails instead of skipping, as in CI.
 REQUIRED = "CUSTODY_REQUIRE_POSTGRESQL"
 # initdb refuses root.
 SERVANTS = ("postgres", "nobody")
 START_SECONDS = 300
-# Nothing of a test needs to outlive the machine. Few connections: what a test leaves open is noticed.
+# No durability. Few connections, so that one that a test leaves open is noticed.
 SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",
@@ -39,7 +37,7 @@ SETTINGS = {
     "log_min_messages": "fatal",
 }
 TEMPLATE = "with_tables"
-# Lives as long as our end of its standard input is open: the server ends with us, however we end.
+# Runs while our end of its standard input is open, so that the server ends with this process.
 WATCH = """
 "$1/pg_ctl" -D "$2/data" -l "$2/log" -w -t 60 start >/dev/null && echo ready || cat "$2/log"
 read -r _
@@ -49,7 +47,7 @@ rm -rf "$2"
 
 
 def find_programs() -> Path | None:
-    """The newest version's programs."""
+    """The folder of the newest version's programs."""
     found = [path.parent for path in PROGRAMS.glob("*/bin/initdb") if path.parent.parent.name.isdecimal()]
     return max(found, key=lambda path: int(path.parent.name), default=None)
 
@@ -60,7 +58,7 @@ def is_required() -> bool:
 
 @dataclass
 class Server:
-    """A running server; ``folder`` holds its socket."""
+    """A running server; its socket is in ``folder``."""
 
     folder: Path
     names: Iterator[int] = field(default_factory=count)
@@ -73,7 +71,7 @@ class Server:
 
     @contextmanager
     def database(self, *, is_made: bool = True) -> Iterator[str]:
-        """The URL of a fresh database that has the tables, or is still to be made; dropped at the end,
+        """The URL of a fresh database with the tables, or of one that is not made yet; dropped at the end,
         even if clients are still connected.
         """
         name = f"test_{next(self.names)}"
@@ -86,7 +84,7 @@ class Server:
 
     @contextmanager
     def empty_database(self, options: str = "") -> Iterator[str]:
-        """Without tables."""
+        """A fresh database without tables."""
         name = f"test_{next(self.names)}"
         self.administer("CREATE DATABASE {} TEMPLATE template0 " + options, name)
         try:
@@ -95,31 +93,29 @@ class Server:
             self.administer("DROP DATABASE {} WITH (FORCE)", name)
 
     def replace(self, name: str, template: str = TEMPLATE) -> None:
-        """The database becomes a copy of the template."""
+        """Replaces the database by a copy of the template."""
         self.administer("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
         self.copy(template, name)
 
     def copy(self, template: str, name: str) -> None:
-        """File by file (PostgreSQL 15), a third of the time that it takes through the log,
-        which nothing here is recovered from.
-        """
+        """Copies files (PostgreSQL 15), in a third of the time of a copy through the write-ahead log."""
         self.administer("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy", name, template)
 
     def administer(self, statement: str, *names: str) -> None:
         self._administrator.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
-    # Kept: each test asks three times, and a session costs as much as half of a small database.
+    # Kept open: each test needs it three times, and a session costs half as much as a small database.
     @cached_property
     def _administrator(self) -> psycopg.Connection:
         return self.connect("postgres")
 
     def close(self) -> None:
-        """Of our own session, not of the server."""
+        """Closes our own session, not the server."""
         if "_administrator" in vars(self):
             self._administrator.close()
 
     def connect(self, database: str) -> psycopg.Connection:
-        """A session beside the platform's, each statement its own transaction."""
+        """A session beside the platform's, with autocommit."""
         return psycopg.connect(host=str(self.folder), user="custody", dbname=database, autocommit=True)
 
     def make_template(self) -> None:
@@ -129,8 +125,8 @@ class Server:
 
 @contextmanager
 def running_server(programs: Path, **settings: str) -> Iterator[Server]:
-    """One server; it and its folder are gone afterwards, even where this process is killed.
-    ``settings`` beside the usual.
+    """Runs a server; it and its folder are removed afterwards, even where this process is killed.
+    ``settings``: further ones.
     """
     servant = _servant()
     folder = Path(tempfile.mkdtemp(prefix="custody-pg-"))
@@ -144,7 +140,7 @@ def running_server(programs: Path, **settings: str) -> Iterator[Server]:
         text=True,
         user=servant,
         cwd=folder,
-        # An interrupt at the keyboard is for the tests: the server ends when they have ended.
+        # Ctrl-C is for the tests: the server ends after them.
         start_new_session=True,
     )
     with watch:
@@ -162,7 +158,7 @@ def running_server(programs: Path, **settings: str) -> Iterator[Server]:
 
 
 def _servant() -> str | None:
-    """Whom to run the server as: ourselves unless we are root."""
+    """The user that runs the server: this one unless it is root."""
     if os.geteuid() != 0:
         return None
     known = {entry.pw_name for entry in pwd.getpwall()}

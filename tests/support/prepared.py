@@ -1,6 +1,4 @@
-"""A desk that is set up once for each process of a test run, and copied for each test:
-a third of a second becomes a tenth.
-"""
+"""A desk that is set up once for each pytest process and copied for each test, in a third of the time."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -16,15 +14,13 @@ from tests.support.databases import make_sqlite
 from tests.support.platform import As, World, open_world
 from tests.support.postgresql import TEMPLATE, Server
 
-# What happens at a desk once it is set up, before a test begins.
+# What happens at a new desk before a test begins.
 Story = Callable[[Desk], object]
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """``state``: the folder, with the chain in it. ``desk`` is closed: what of it is plain,
-    the copies take over.
-    """
+    """``state``: the folder, with the chain in it. ``desk`` is closed; copies take over its plain values."""
 
     state: Path
     database: str
@@ -32,7 +28,7 @@ class Prepared:
 
 
 class Copies:
-    """Desks of this process by kind of database and story, each lived through once.
+    """Desks of this process by kind of database and story, each played once.
 
     ``server`` starts PostgreSQL for the first caller.
     """
@@ -45,7 +41,7 @@ class Copies:
     @contextmanager
     def desk(self, story: Story, state: Path, url: str, **settings: object) -> Iterator[Desk]:
         """The same desk over a copy of its database, which replaces the one at ``url``. Everybody is still
-        signed in: the clock stands where it stood. ``settings``: of the platform, from now on.
+        signed in, at the same time. ``settings``: new ones of the platform.
         """
         prepared = self._prepare(make_url(url).get_backend_name(), story)
         self._replace(url, prepared.database)
@@ -54,7 +50,7 @@ class Copies:
             yield desk
 
     def _replace(self, url: str, template: str | None) -> None:
-        """``template``: None for one that has nothing but its tables."""
+        """``template``: None for an empty database with tables."""
         place = make_url(url)
         assert place.database is not None
         if place.get_backend_name() != "sqlite":
@@ -104,7 +100,7 @@ def _again(user: As, world: World) -> As:
 
 
 def nothing(_desk: Desk) -> None:
-    """A desk as it is when it is set up."""
+    """A new desk."""
 
 
 def three_deposits(desk: Desk) -> None:

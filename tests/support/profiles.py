@@ -1,4 +1,4 @@
-"""Members' profiles on the embedded chain: their policies, what they hold, and forwards of it."""
+"""Members' profiles on the embedded chain: their policies, balances and forwards."""
 
 import httpx
 
@@ -7,12 +7,13 @@ from multisig import KeyOrigin, Network, OriginKey, Profile, Psbt, profile_accou
 from tests.support.custody import Desk, ok, sign
 from tests.support.platform import As
 
+NETWORK = Network.REGTEST
 PATH = "/api/v1/signing-profile-address"
 
 
-def policy_of(device: Seed, network: Network = Network.REGTEST) -> Profile:
-    path = profile_account_path(network)
-    return Profile(network, OriginKey(KeyOrigin(device.fingerprint, path), device.xpub(path, network)))
+def policy_of(device: Seed) -> Profile:
+    path = profile_account_path(NETWORK)
+    return Profile(NETWORK, OriginKey(KeyOrigin(device.fingerprint, path), device.xpub(path, NETWORK)))
 
 
 def profile_of(user: As, **query: object) -> dict:
@@ -32,7 +33,7 @@ def pay_profile(desk: Desk, name: str, *amounts: int, blocks: int = 6) -> list[s
 def forward(
     desk: Desk, name: str, amount: int | None = None, fee: int = 1_000, *, user: As | None = None, **changes
 ) -> httpx.Response:
-    """Asks for one; ``amount`` None sweeps. ``user``: who asks in the place of the signer of that name."""
+    """Asks for a forward; ``amount`` None sweeps. ``user``: asks instead of the signer of that name."""
     body = {
         "workspace_id": desk.workspace_id,
         "vault_id": desk.vault["id"],
@@ -57,7 +58,7 @@ def grant(desk: Desk, role: str, permission: str) -> None:
 
 
 def take_away(desk: Desk, role: str, permission: str) -> None:
-    """Also where a vault then has too few signers."""
+    """Forced, also where a vault then has too few signers."""
     _change(desk, "remove-perm-from-role", role, permission, force=True)
 
 

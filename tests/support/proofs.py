@@ -1,4 +1,4 @@
-"""Proofs by the tests' own people."""
+"""Proofs of control, signed by the tests' signers."""
 
 from collections.abc import Sequence
 

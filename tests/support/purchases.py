@@ -1,4 +1,4 @@
-"""Deliveries as the purchase provider sends them."""
+"""Webhook deliveries of the purchase provider."""
 
 import json
 
@@ -12,7 +12,7 @@ HOOK = "/webhooks/purchases"
 
 
 def transaction(address: str, **changes: object) -> dict:
-    """As the provider writes one, some of what we have no use for included."""
+    """A transaction as the provider sends it, with some fields that the platform does not use."""
     return {
         "isRecurring": False,
         "id": "bda09e91-559f-4e7a-807a-cdec1a903d9d",

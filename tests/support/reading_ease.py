@@ -2,8 +2,8 @@
 
 ``python -m tests.support.reading_ease [PAGE…]`` prints the grade of each page, and the words of its
 longest sentence.
-The prose alone counts: no code, tables, targets of links or headings. A name in code counts as one syllable,
-an item of a list as a sentence.
+Only prose counts: no code blocks, tables, link targets or headings. A name in code counts as one syllable,
+a list item as a sentence.
 """
 
 import re
@@ -18,7 +18,7 @@ _SILENT = re.compile(r"(?:[^laeiouy]es|[^dt]ed|[^l]e)$")
 
 
 def sentences(markdown: str) -> list[list[str]]:
-    """Words by sentence."""
+    """The words of each sentence."""
     text = _LEFT_OUT.sub("\n\n", markdown)
     text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"`[^`]*`", "id", text)
@@ -34,7 +34,7 @@ def sentences(markdown: str) -> list[list[str]]:
 
 
 def syllables(word: str) -> int:
-    """Groups of vowels, without the silent e, ed and es at the end."""
+    """Counts groups of vowels, without a silent e, ed or es at the end."""
     plain = word.lower().replace("'", "")
     if len(plain) > 3:
         silent = _SILENT.search(plain)

@@ -1,7 +1,6 @@
-"""A real OpenID provider, found, started on a port of its own, and ended with the test.
+"""A real OpenID provider, started on a port of its own and ended with the test.
 
-`tools/identity-provider .cache/identity-provider` installs it; without it the tests that need it skip and say
-so.
+`tools/identity-provider .cache/identity-provider` installs it; without it the tests that need it are skipped.
 """
 
 import json
@@ -23,7 +22,7 @@ MISSING = "there is no identity provider: run tools/identity-provider .cache/ide
 
 
 def authority(folder: Path) -> Path:
-    """The file to trust for the provider that `running` starts in that folder. Skips where there is none."""
+    """The certificate's file of the provider that `running` starts in that folder. Skips without it."""
     if shutil.which("node") is None or not (CACHED / "installed.json").exists():
         pytest.skip(MISSING)
     folder.mkdir(parents=True, exist_ok=True)
@@ -32,14 +31,14 @@ def authority(folder: Path) -> Path:
 
 @contextmanager
 def running(folder: Path, redirect_uri: str) -> Iterator[str]:
-    """Its issuer. Anybody signs in there by the name that they type."""
+    """Runs it and yields the issuer. Any name signs in."""
     told = {
         "key": (folder / f"{HOST}.key").read_text(),
         "certificate": (folder / f"{HOST}.pem").read_text(),
         "client": {"id": CLIENT_ID, "secret": CLIENT_SECRET},
         "redirectUri": redirect_uri,
     }
-    # Read from here, run there: imports are looked for beside what is installed.
+    # Run in the installation's folder, so that Node.js finds its packages.
     command = ["node", "--input-type=module", "--eval", PROGRAM.read_text()]
     with subprocess.Popen(
         command,

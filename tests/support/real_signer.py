@@ -1,6 +1,4 @@
-"""A whole daemon with a virtual device behind real HWI,
-signed in at a real platform in the test's own process.
-"""
+"""A whole daemon with a virtual device behind real HWI, signed in at a real platform, all in this process."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -50,9 +48,7 @@ async def signer(
     at: str = "",
     signs_in: bool = True,
 ) -> AsyncIterator[Daemon]:
-    """Without a ``rig`` nothing is plugged in. ``at``: the state folder's name, where it is not the
-    person's.
-    """
+    """``rig``: the plugged-in device, or None. ``at``: the state folder's name, by default the person's."""
     state = folder / (at or name)
     state.mkdir(mode=0o700, exist_ok=True)
     async with AsyncExitStack() as stack:

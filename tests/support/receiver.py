@@ -1,6 +1,4 @@
-"""A program that receives webhooks, in the test's own process: TLS on a free port of loopback,
-with answers as scripted.
-"""
+"""A webhook receiver in the test's own process: TLS on a free port of loopback, with scripted answers."""
 
 import socket
 import ssl
@@ -12,14 +10,14 @@ from dataclasses import dataclass, field
 from custody.server.service.webhooks.sending import ClosedAnyhow
 
 HOST = "hooks.example.org"
-# Public, and no server that a test may call: `Wire` leads the connection to the receiver.
+# A public address that is never called: `Wire` connects to the receiver instead.
 PUBLIC = "8.8.4.4"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 @dataclass(frozen=True)
 class Request:
-    """As it came. Names of headers in small letters."""
+    """As it arrived. Header names in lower case."""
 
     line: str
     headers: dict[str, str]
@@ -43,8 +41,8 @@ TAKEN = answering(OK)
 
 @dataclass
 class Receiver:
-    """``answer`` is given each connection after its request was read. ``closing``: the test is over.
-    ``reached``: something has arrived.
+    """``answer`` is called with each connection after its request was read. ``closing``: the test is over.
+    ``reached``: a request has arrived.
     """
 
     port: int = 0
@@ -59,10 +57,9 @@ class Receiver:
 
 @dataclass
 class Wire:
-    """What a `Sender` is given for a network: names have the addresses that are listed,
-    and every address is loopback.
+    """The network of a `Sender`: names resolve as listed, and every address connects to loopback.
 
-    ``asked`` and ``called``: which names were looked up, and which addresses connected to.
+    ``asked`` and ``called``: the names looked up, and the addresses connected to.
     """
 
     addresses: list[list[str]] = field(default_factory=lambda: [[PUBLIC]])
@@ -70,7 +67,7 @@ class Wire:
     called: list[tuple[str, int]] = field(default_factory=list)
 
     def resolve(self, host: str) -> list[str]:
-        """The lists one after the other; the last one stays."""
+        """Each list in turn; the last one repeats."""
         self.asked.append(host)
         return self.addresses.pop(0) if len(self.addresses) > 1 else self.addresses[0]
 
@@ -91,7 +88,7 @@ def receiver(context: ssl.SSLContext) -> Iterator[Receiver]:
             yield own
         finally:
             own.closing.set()
-            # Wakes the thread that accepts; closing alone does not.
+            # Wakes the accepting thread, which closing alone does not.
             listening.shutdown(socket.SHUT_RDWR)
             threads[0].join(10)
 

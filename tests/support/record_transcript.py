@@ -1,8 +1,7 @@
-"""Print what a virtual device shows and does, as the transcript's lines: `python -m
+"""Prints what a virtual device shows and does, as lines of a transcript: `python -m
 tests.support.record_transcript NAME [SITUATION…]`.
 
-What it prints is the virtual device's own word, "unknown",
-until it has been compared with the maker's source or firmware.
+The evidence is "unknown" until the lines are compared with the maker's source or firmware.
 """
 
 import asyncio
@@ -45,7 +44,7 @@ def _screen(screen: Screen, values: dict[str, str]) -> str:
 
 def _with_names(line: str, values: dict[str, str]) -> str:
     line = line.replace("{", "{{").replace("}", "}}")
-    # Short ones stand for themselves: they would be found in other words.
+    # Short values are not replaced: they occur in other words.
     named = [(name, value) for name, value in values.items() if len(value) > _SHORT or line == value]
     for name, value in sorted(named, key=lambda item: -len(item[1])):
         line = line.replace(value, f"{{{name}}}")

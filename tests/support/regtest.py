@@ -1,6 +1,4 @@
-"""Coins on an embedded chain that any key may spend: P2WSH of a script that is always true,
-told apart by a number.
-"""
+"""Coins on an embedded chain that anybody may spend: P2WSH of a script that is always true, by number."""
 
 from custody.server.chain.backend import FoundOutput
 from custody.server.chain.embedded import EmbeddedChain
@@ -10,12 +8,12 @@ from multisig.script import p2wsh
 from multisig.transaction import Transaction, TxIn, TxOut
 from multisig.units import Sats
 
-# 2025-06-02, a Monday; any time after regtest's genesis and before now would do.
+# 2025-06-02, a Monday; any time between regtest's genesis and now would do.
 START = 1_748_822_400
 
 
 class FakeClock:
-    """Unix seconds that move when told."""
+    """Unix seconds that a test moves."""
 
     def __init__(self, now: float = START) -> None:
         self.now = now
@@ -57,7 +55,7 @@ def spend(
     witness: tuple[bytes, ...] | None = None,
     **changes,
 ) -> Transaction:
-    """A transaction that moves all of an open coin to the script `to`."""
+    """Spends an open coin to the script `to`."""
     unlocking = (open_script(number),) if witness is None else witness
     fields = {"version": 2, "locktime": 0, "sequence": 0xFFFFFFFD} | changes
     return Transaction(

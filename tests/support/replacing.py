@@ -1,4 +1,4 @@
-"""Bumps, cancels and children at a desk, and what a signer's own daemon says of them."""
+"""Bumps, cancels and child payments at a desk, and a signer's daemon's review of them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from tests.support.custody import Desk, ok
 
 
 def bump(desk: Desk, psbt_id: str, **changes: object) -> httpx.Response:
-    """The same payment, its recipients left out, at a higher fee."""
+    """The same payment at a higher fee; the request leaves out the recipients."""
     asked = {"recipients": [], "amounts_sats": None, "replaces_psbt_id": psbt_id}
     return desk.propose(**asked | changes)
 
@@ -40,7 +40,7 @@ def made(response: httpx.Response) -> str:
 
 
 def finished(desk: Desk, psbt_id: str) -> str:
-    """Two signers approve it, and the workers of a running server take it to the network."""
+    """Two signers approve it, and the workers broadcast it."""
     desk.sign_off(psbt_id)
     desk.settle()
     return desk.proposal(psbt_id)["txid_expected"]
@@ -52,7 +52,7 @@ def status(desk: Desk, *psbt_ids: str) -> list[str]:
 
 @contextmanager
 def meanwhile(drafter: Any, happen: Callable[[], object]) -> Iterator[None]:
-    """What happens between a use case's first draft and its turn to be stored."""
+    """Runs ``happen`` between a use case's first draft and its storing."""
     drafted, draft = [], drafter.draft
 
     def slow(*asked: object, **named: object) -> object:
@@ -70,7 +70,7 @@ def meanwhile(drafter: Any, happen: Callable[[], object]) -> Iterator[None]:
 
 
 def forget_mempool(desk: Desk) -> None:
-    """The node restarts and has kept nothing."""
+    """The node restarts with an empty mempool."""
     mempool = desk.chain._mempool
     mempool._entries.clear()
     mempool._spends.clear()
@@ -80,7 +80,7 @@ def forget_mempool(desk: Desk) -> None:
 
 
 def judged(desk: Desk, psbt_id: str, signed: Iterable[str]) -> Review:
-    """What Alice's daemon says of a proposal, where she has signed the others."""
+    """The review of a proposal by Alice's daemon, where she has signed the others."""
     vault = Vault.from_descriptor(desk.vault["descriptor"], Network.REGTEST)
     (own,) = [key for key in vault.cosigners if key.origin.fingerprint == desk.devices["alice"].fingerprint]
     context = ReviewContext(
@@ -95,7 +95,7 @@ def judged(desk: Desk, psbt_id: str, signed: Iterable[str]) -> Review:
 
 
 def lets_through(desk: Desk, psbt_id: str, signed: Iterable[str]) -> bool:
-    """Without a question, and without a warning about what it replaces."""
+    """Whether nothing refuses it and nothing warns of what it replaces."""
     found = judged(desk, psbt_id, signed)
     quiet = all(
         verdict.outcome.value == "allow"

@@ -1,4 +1,4 @@
-"""Rows that stand for a proposal or a token where only a few of their fields matter."""
+"""Rows of a proposal or a token where only a few fields matter."""
 
 from custody.server.store.models import Contract, Proposal
 from tests.support.platform import START

@@ -1,4 +1,4 @@
-"""A bridge to a device whose worker answers from a list: for answers that no device would give on demand."""
+"""A bridge to a device whose worker answers from a list, for answers that no device gives on demand."""
 
 from dataclasses import dataclass
 
@@ -19,13 +19,13 @@ SIGNED = ALICE.sign(SPEND).to_base64()
 
 @dataclass(frozen=True)
 class Taken:
-    """The device takes the transaction, as its driver tells, and then the call ends so."""
+    """The driver reports that the device has the transaction, and then the call ends with this."""
 
     ending: object
 
 
 class Script:
-    """Stands for the worker of one device: (operation, answer), in this order and no other."""
+    """A worker of one device: expects these (operation, answer) pairs, in this order."""
 
     def __init__(self, *answers):
         self.answers = list(answers)

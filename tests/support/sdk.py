@@ -1,4 +1,4 @@
-"""The SDK before a platform in the tests' own process."""
+"""The SDK with a platform in this process."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from tests.support.platform import PASSWORD, World
 
 
 def through(transport: httpx.BaseTransport) -> Callable[[Request], Outcome]:
-    """One of httpx's, for a client of ours that waits."""
+    """An httpx transport for our blocking client."""
     http = httpx.Client(transport=transport, trust_env=False)
 
     def perform(request: Request) -> Outcome:
@@ -34,7 +34,7 @@ def connect(world: World) -> Client:
 
 
 def sdk(world: World, email: str) -> Client:
-    """Of one who signs in with a password alone."""
+    """The SDK of a person who signs in with a password alone."""
     client = connect(world)
     assert client.login(email, PASSWORD).token
     world.http.cookies.clear()

@@ -1,4 +1,4 @@
-"""The tiers of coins over coins in memory: what the database's statements are compared with."""
+"""Coin selection over coins in memory, which the database's statements are compared with."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from custody.server.domain.selection import (
 def select_coins(
     candidates: Sequence[Candidate], plan: Plan, rng: RandomSource
 ) -> Selection[Candidate] | None:
-    """From the first tier whose coins suffice; None where not even all of them do."""
+    """Selects from the first tier that suffices; None where all coins are too few."""
     for tier in Tier:
         chosen = select_from([coin for coin in candidates if _holds(tier, coin)], plan, rng)
         if chosen is not None:

@@ -1,4 +1,4 @@
-"""A daemon behind its real socket, on a loop in another thread, for clients and commands that block."""
+"""A daemon behind its real socket, on a loop in another thread, for blocking clients and commands."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -25,7 +25,7 @@ from tests.support.fake_platform import FakePlatform
 
 @dataclass
 class Served:
-    """What a test reaches: the socket's folder, the service, and its loop."""
+    """The socket's folder, the service, and its loop."""
 
     state: Path
     service: Any
@@ -35,7 +35,7 @@ class Served:
         return DaemonClient(self.state)
 
     def raw(self) -> httpx.Client:
-        """HTTP over the socket, for a request that no client makes."""
+        """HTTP over the socket, for requests that no client makes."""
         uds = str(socket_path(self.state))
         return httpx.Client(
             transport=httpx.HTTPTransport(uds=uds), base_url=f"http://{HOST}", trust_env=False
@@ -53,7 +53,7 @@ class Served:
 
 @contextmanager
 def served(service: AbstractAsyncContextManager[Daemon], state: Path, **given: Any) -> Iterator[Served]:
-    """``given``: what ``serving`` takes besides; without a ``port`` there is the socket alone."""
+    """``given``: further arguments of ``serving``; without a ``port`` there is only the socket."""
 
     @asynccontextmanager
     async def both() -> AsyncIterator[Daemon]:
@@ -66,7 +66,7 @@ def served(service: AbstractAsyncContextManager[Daemon], state: Path, **given: A
 
 @dataclass
 class ScriptedTokens:
-    """The paired apps as the gates see them: a caller by its token and the origin that it is bound to."""
+    """The paired apps: callers by token and bound origin."""
 
     paired: dict[tuple[str, str | None], Caller] = field(default_factory=dict)
     let_in: set[str] = field(default_factory=set)
@@ -85,7 +85,7 @@ class ScriptedTokens:
 
 
 class NothingImported:
-    """Of a script nothing is hidden from any app."""
+    """Hides nothing from any app."""
 
     def hides(self, _caller: Caller, _subject: str) -> bool:
         return False
@@ -93,9 +93,7 @@ class NothingImported:
 
 @dataclass
 class Scripted:
-    """A daemon with the answers that a test gives: a value, an error to raise,
-    or a function of the arguments.
-    """
+    """A daemon with scripted answers: a value, an error to raise, or a function of the arguments."""
 
     answers: dict[str, Any] = field(default_factory=dict)
     calls: list[tuple[Any, ...]] = field(default_factory=list)
@@ -136,13 +134,13 @@ def served_script(state: Path, **answers: Any) -> Iterator[Served]:
 
 
 async def brief_sleep(seconds: float) -> None:
-    """Pauses for a daemon whose callers are other programs: without any it takes the processor from them."""
+    """Short pauses, so that the daemon leaves the processor to its callers in other processes."""
     await asyncio.sleep(min(seconds, 0.03))
 
 
 @dataclass
 class Outer:
-    """The world around a real daemon: a scripted platform and a device that obeys."""
+    """The surroundings of a real daemon: a scripted platform and a fake device."""
 
     platform: FakePlatform
     bridge: FakeBridge = field(default_factory=FakeBridge)

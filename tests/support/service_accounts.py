@@ -1,4 +1,4 @@
-"""Programs before a platform, and the people who make their accounts."""
+"""Service accounts: the programs that use them, and the people who make them."""
 
 from datetime import timedelta
 
@@ -33,7 +33,7 @@ def revoke(person: As, account_id: int, workspace_id: int = 1) -> httpx.Response
 
 
 def program(maker: As, account_id: int, **changes: object) -> As:
-    """The account's program, with a new secret."""
+    """The calls of the account's program, with a new secret."""
     return holding(maker.http, ok(issue(maker, account_id, **changes))["secret"])
 
 

@@ -15,7 +15,7 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 
 @dataclass
 class Postbox:
-    """What arrived, and what to answer instead where ``refusals`` says so, by command (MAIL, RCPT, DATA)."""
+    """The mails that arrived. ``refusals``: other answers, by command (MAIL, RCPT, DATA)."""
 
     port: int = 0
     arrived: list[EmailMessage] = field(default_factory=list)
@@ -57,7 +57,7 @@ def mail_server(
     context: ssl.SSLContext | None = None,
     password: str | None = None,
 ) -> Iterator[Postbox]:
-    """``password``: who submits signs in as ``custody`` with it."""
+    """``password``: required with the user name ``custody``."""
     box = Postbox()
 
     def authenticate(server, session, envelope, mechanism, data) -> AuthResult:
@@ -73,7 +73,7 @@ def mail_server(
             tls_context=context if tls == "starttls" else None,
             require_starttls=tls == "starttls",
             authenticator=authenticate if password else None,
-            # The library does not see TLS that was there before it: it would offer no sign-in, or warn.
+            # The library does not see implicit TLS, and would not offer authentication, or warn.
             auth_required=password is not None and tls == "starttls",
             auth_require_tls=tls != "tls",
         )

@@ -1,4 +1,4 @@
-"""Members with exactly the permissions that a test is about."""
+"""Members with exactly the permissions that a test needs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Someone:
 def add_role(
     world: World, name: str, permissions: Iterable[PermissionName] = (), workspace_id: int = 1
 ) -> int:
-    """Past the rules, as an operator could. Its id."""
+    """Writes a role to the database, without the API's rules. Returns its id."""
     template = RoleTemplate(name, "", frozenset(permissions), Sats(0))
     with world.platform.services.store.write() as db:
         return add_first_role(db, world.clock, db.get_one(Workspace, workspace_id), template).id
@@ -35,7 +35,7 @@ def add_role(
 def add_someone(
     world: World, name: str, permissions: Iterable[PermissionName] = (), workspace_id: int = 1
 ) -> Someone:
-    """In a new role of that name which carries exactly these."""
+    """Adds a member with a new role of exactly these permissions."""
     role_id = add_role(world, name, permissions, workspace_id)
     email = f"{name.lower()}@example.org"
     placed = world.member(workspace_id, email, name)
@@ -65,7 +65,7 @@ def remove_permission(
 
 
 def admit(user: As, user_id: int, role_id: int, workspace_id: int = 1, **named: object) -> httpx.Response:
-    """A colleague of the first organisation, who has a place in its first workspace."""
+    """Admits a colleague of the first organisation to a workspace."""
     body = {"workspace_id": workspace_id, "user_uuid": user_id, "role_uid": role_id}
     first = {"creator_workspace_id": 1, "creator_org_uuid": 1}
     return user.post("/api/v1/add-workspace-to-user", {**body, **first, **named})

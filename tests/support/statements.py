@@ -1,7 +1,7 @@
-"""SQL that is compiled once for each process of a test run, and not once more for each test's database.
+"""SQL that is compiled once for each pytest process, not for each test's database.
 
-SQLAlchemy keeps what it compiled for one engine, by dialect: a server that runs has it, but each test opens
-an engine of its own, and would spend a fifth of its time on the same statements.
+SQLAlchemy caches compiled statements by engine and dialect. Each test opens an engine of its own, and would
+spend a fifth of its time on the same statements.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ _COMPILED: dict[Any, Any] = {}
 
 
 class _Alike:
-    """A dialect that is the same one in every engine to the same kind and version of a database."""
+    """A dialect that is equal in all engines of the same kind and version of database."""
 
     def _kind(self) -> tuple[object, ...]:
         return (type(self), self.paramstyle, getattr(self, "server_version_info", None))
@@ -36,7 +36,7 @@ class PostgreSQL(_Alike, PGDialect_psycopg):
 
 
 def share() -> None:
-    """From now on, for every engine of this process."""
+    """Shares compiled statements between all later engines of this process."""
     registry.register("sqlite", __name__, "SQLite")
     registry.register("postgresql.psycopg", __name__, "PostgreSQL")
     event.listen(Engine, "engine_connect", _use)

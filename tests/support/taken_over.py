@@ -1,4 +1,4 @@
-"""A worker whose driver a device has taken over: what it tries, each as an operation, from inside the real
+"""A worker whose driver a device has compromised: each operation attempts one escape from inside the real
 worker.
 """
 
@@ -69,7 +69,7 @@ def _execute(_args: Mapping[str, Any]) -> None:
 
 
 def _become(_args: Mapping[str, Any]) -> None:
-    """Only the filter answers before the kernel has looked for the file."""
+    """Only the seccomp filter answers before the kernel looks for the file."""
     try:
         os.execv("/nowhere/no-program", ["no-program"])
     except FileNotFoundError:
@@ -89,7 +89,7 @@ def _read_memory(args: Mapping[str, Any]) -> None:
 
 
 def _signal_io(args: Mapping[str, Any]) -> None:
-    """A kill by way of a descriptor's owner."""
+    """A signal through a descriptor's owner."""
     import fcntl
 
     reading, writing = os.pipe()
@@ -161,7 +161,7 @@ NEEDED: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
 
 
 class _TakenOver:
-    """A driver: see `firmware_bridge.protocol.DeviceClient`. Answers how each attempt ended."""
+    """A driver: see `firmware_bridge.protocol.DeviceClient`. Returns how each attempt ended."""
 
     def call(self, op: str, args: Mapping[str, Any]) -> str:
         try:
@@ -185,8 +185,8 @@ def start(channel: socket.socket, endpoint: str, network: str, *, confined: bool
 
 
 def let_be_traced() -> int:
-    """For the victim: any process may trace it, also where the system allows that to parents only. Returns
-    the address of something in its memory.
+    """For the victim: lets any process trace it, even where the system allows only parents. Returns an
+    address in its memory.
     """
     _LIBC.prctl(_SET_PTRACER, _ANY_PROCESS, 0, 0, 0)
     return id(_LIBC)

@@ -1,6 +1,4 @@
-"""Chains of token transactions without a node: what the indexer asks of a backend,
-and how a chain may turn.
-"""
+"""Chains of token transactions without a node: a backend for the indexer, and reorganisations."""
 
 import hashlib
 from dataclasses import dataclass, field, replace
@@ -17,8 +15,7 @@ from multisig.units import Sats
 from tests.multisig.tokens.machine.histories import KNOWN, Story, Tape
 
 CODES = {bytes.fromhex(name): parse_bytecode(blob) for name, blob in KNOWN.items()}
-# One deployment in four is a stranger's, and so is every one of bytecode that is not known:
-# no workspace here proposed them.
+# One deployment in four, and every one of unknown bytecode, is a stranger's: no workspace here proposed it.
 STRANGERS = tuple("048c")
 
 
@@ -28,7 +25,7 @@ def pushed(data: bytes) -> TxOut:
 
 
 def block_of(height: int, block_hash: bytes, previous: str, transactions) -> DataBlock:
-    """``transactions``: txid, caller in hex, data or None for one with two outputs of data."""
+    """``transactions``: txid, caller in hex, data; data is None for a transaction with two data outputs."""
     found = []
     for position, (txid, caller, data) in enumerate(transactions):
         outputs = (pushed(b"CPT"), pushed(b"CPT")) if data is None else (pushed(data),)
@@ -38,7 +35,7 @@ def block_of(height: int, block_hash: bytes, previous: str, transactions) -> Dat
 
 
 def is_ours(transaction: TokenTransaction) -> bool | None:
-    """None where it deploys nothing."""
+    """None where the transaction deploys nothing."""
     try:
         payload = decode_payload(transaction.data or b"")
     except InvalidToken:
@@ -50,9 +47,7 @@ def is_ours(transaction: TokenTransaction) -> bool | None:
 
 @dataclass
 class Chain:
-    """A backend of the given blocks, the first at height 1. ``told``:
-    how many blocks of it were asked for.
-    """
+    """A backend of the given blocks, the first at height 1. ``told``: how many blocks were read."""
 
     blocks: list[DataBlock] = field(default_factory=list)
     told: int = 0
@@ -69,15 +64,13 @@ class Chain:
         return self.blocks[height - 1] if 1 <= height <= len(self.blocks) else None
 
     def proposed(self, _db, _chain, txids) -> set[str]:
-        """The deployments that count, for an indexer."""
+        """The proposed deployments, for an indexer."""
         return set(txids) & {
             each.txid for block in self.blocks for each in token_block(block).transactions if is_ours(each)
         }
 
     def replayed(self) -> tuple[dict, list[bytes]]:
-        """Every cell, and the state hash after each block,
-        judged anew without the deployments of strangers.
-        """
+        """Every cell, and the state hash after each block, replayed without the deployments of strangers."""
         state, hashes = TokenState(), [GENESIS_STATE]
         for block in map(token_block, self.blocks):
             kept = tuple(each for each in block.transactions if is_ours(each) is not False)
@@ -89,7 +82,7 @@ class Chain:
 
 @dataclass
 class Turning:
-    """A chain that grows and turns by a tape of bytes."""
+    """A chain that grows and reorganises, driven by a string of bytes."""
 
     tape: Tape
     chain: Chain = field(default_factory=Chain)
@@ -97,19 +90,19 @@ class Turning:
     branches: int = 0
 
     def grow(self, count: int) -> None:
-        """Each story is that of the blocks below it, so that a branch goes on where it left the other."""
+        """A block follows from those below it, so that a branch continues where it forked."""
         for _ in range(count):
             before = self.stories[-1] if self.stories else Story(self.tape)
             story = Story(self.tape, str(self.branches), before.state, before.tip, before.written)
             height, block_hash, transactions = story.block()
             previous = self.chain.blocks[-1].ref.hash if self.chain.blocks else "00" * 32
-            # A branch's blocks have names of their own, and so do those on top of another block.
+            # The name depends on the branch and on the parent.
             block_hash = hashlib.sha256(block_hash + bytes.fromhex(previous)).digest()
             self.chain.blocks.append(block_of(height, block_hash, previous, transactions))
             self.stories.append(story)
 
     def turn(self, depth: int) -> None:
-        """The last blocks leave, and one more than those comes in their place."""
+        """Replaces the last blocks by one more."""
         depth = min(depth, len(self.chain.blocks))
         if depth:
             del self.chain.blocks[-depth:], self.stories[-depth:]

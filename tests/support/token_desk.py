@@ -1,4 +1,4 @@
-"""Tokens at a desk: made, started and called by its vault, and read from the chain by the index."""
+"""Tokens at a desk: created, started and called by its vault, and indexed from the chain."""
 
 from dataclasses import dataclass, replace
 
@@ -32,7 +32,7 @@ def is_deployment(data: bytes | None) -> bool:
 
 
 def stored_tokens(store: Store) -> tuple[Cells, list[bytes]]:
-    """What the index has: every cell, and the state after each block."""
+    """The index: every cell, and the state after each block."""
     with store.read() as db:
         cells = {
             (row.contract_id, Cell(row.cell), row.holder): row.data if row.number is None else row.number
@@ -43,7 +43,7 @@ def stored_tokens(store: Store) -> tuple[Cells, list[bytes]]:
 
 @dataclass
 class TokenDesk:
-    """A desk whose vault has coins at its address, and what is asked of tokens there."""
+    """A desk whose vault has coins at its address, and token calls of it."""
 
     desk: Desk
 
@@ -56,7 +56,7 @@ class TokenDesk:
         self.look()
 
     def look(self) -> None:
-        """The watcher once more at the end: what the index has read is confirmed."""
+        """Runs the watcher again at the end, which confirms what the index has read."""
         self.desk.watcher.look()
         for indexer in self.desk.world.platform.background.indexers():
             indexer.look()
@@ -91,7 +91,7 @@ class TokenDesk:
         return (user or self.desk.admin).post("/api/v1/call-contract", body | changes)
 
     def finish(self, psbt_id: str, *, blocks: int = 1) -> dict:
-        """Two signers approve, the workers send it, blocks are mined and read."""
+        """Two signers approve, the workers broadcast it, blocks are mined and read."""
         self.desk.sign_off(psbt_id)
         self.desk.settle()
         if blocks:
@@ -118,17 +118,17 @@ class TokenDesk:
         return uid
 
     def done(self, contract_uid: int, function: str, *args: str | int) -> dict:
-        """A call, mined."""
+        """A mined call."""
         return self.finish(ok(self.call(contract_uid, function, *args))["psbt_id"])
 
     def limit(self, amount: str) -> None:
-        """Of the vault, for each movement."""
+        """Sets the vault's limit for a movement."""
         body = {"vault_id": self.desk.vault["id"], "workspace_id": self.desk.workspace_id}
         cycle = {"transaction_limit": amount, "cycle_period": "M", "cycle_day": 1}
         ok(self.desk.admin.post("/api/v1/update-vault", body | cycle))
 
     def limit_role(self, amount: str) -> None:
-        """Of the administrator's role, in a month."""
+        """Sets the administrator role's limit for a month."""
         body = {"role_id": 1, "workspace_id": self.desk.workspace_id, "new_transaction_limit": amount}
         cycle = {"cycle_period": "M", "cycle_day": 1}
         ok(self.desk.admin.post("/api/v1/update-role-policies", body | cycle))
@@ -137,7 +137,7 @@ class TokenDesk:
         return stored_tokens(self.desk.world.platform.services.store)[0]
 
     def balance(self, script: bytes) -> int:
-        """Of the only token."""
+        """The script's balance of the only token."""
         (found,) = [
             value
             for (_, cell, holder), value in self.cells().items()
@@ -146,7 +146,7 @@ class TokenDesk:
         return found
 
     def check(self) -> None:
-        """The index says what a replay of the whole chain says, of the tokens that were proposed here."""
+        """Checks the index against a replay of the whole chain, for the tokens that were proposed here."""
         state, before, hashes = TokenState(), GENESIS_STATE, []
         store = self.desk.world.platform.services.store
         with store.read() as db:

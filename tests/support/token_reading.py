@@ -1,5 +1,5 @@
-"""Tokens of a desk's vault for tests of what is read: made, called,
-approved and mined through the platform's own calls.
+"""Tokens of a desk's vault, for tests of the reading calls: created, called, approved and mined through
+the API.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from tests.support.custody import Desk, ok
 
 @dataclass
 class Minted:
-    """A token that was asked for."""
+    """A requested token."""
 
     uid: int
     psbt_id: str
@@ -25,7 +25,7 @@ class Minted:
 
 @dataclass
 class TokenDesk:
-    """A desk whose vault pays from its first address, which calls."""
+    """A desk whose vault calls tokens from its first address."""
 
     desk: Desk
 
@@ -47,7 +47,7 @@ class TokenDesk:
         return self.desk.world.platform.services.store
 
     def create(self, ticker: str = "GOLD") -> Minted:
-        """Nothing is signed."""
+        """Requests a token, without signing."""
         self.asking.fund()
         code = bytecode(owner_script=self.script, ticker=ticker)
         supplies = {"total_supply": str(code.total_supply), "max_supply": str(code.max_supply)}
@@ -67,7 +67,7 @@ class TokenDesk:
         self.desk.sign_off(psbt_id)
 
     def look(self) -> None:
-        """What the workers of a running server would do now."""
+        """Runs the workers once."""
         self.desk.settle()
         self.indexer.look()
         self.desk.watcher.look()

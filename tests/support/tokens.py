@@ -1,6 +1,4 @@
-"""A token of the desk's vault: its bytecode, the deployment that commits to it,
-and calls as the platform builds them.
-"""
+"""A token of the desk's vault: its bytecode, its deployment, and calls as the platform builds them."""
 
 from dataclasses import replace
 from typing import Any
@@ -43,14 +41,14 @@ def gold(vault: Vault = VAULT, **changes: Any) -> Bytecode:
 
 
 def token_psbt(payload: Payload, vault: Vault = VAULT, *, salt: int = 0, fee: int = 1_000) -> Psbt:
-    """Its first coin lies at the vault's address, to which what is left returns."""
+    """Its first coin is at the vault's address, which also receives the change."""
     coin = fund(vault, 100_000, salt=salt)
     outputs = [TxOut(sats(0), token_script(payload)), ChangeTo(sats(100_000 - fee), RECEIVE, 0)]
     return build_psbt(vault, [coin], outputs, 0)
 
 
 def deployment_of(bytecode: Bytecode, vault: Vault = VAULT) -> Transaction:
-    """As it was mined: with a witness, which changes no txid."""
+    """As mined: with a witness, which does not change the txid."""
     tx = token_psbt(bytecode.deployment, vault, salt=99).tx
     return replace(tx, inputs=tuple(TxIn(i.outpoint, i.sequence, b"", (b"\x30" * 71,)) for i in tx.inputs))
 
@@ -73,14 +71,14 @@ def call(function: Function = Function.TRANSFER, amount: int = 1_250, to: bytes 
 
 
 def claim_of(payload: Payload, contract_id: str = CONTRACT, **lies: str | None) -> TokenClaim:
-    """What an honest platform says of it; a lie of None is left out."""
-    # Of another token's deployment it says what the payload itself has.
+    """An honest platform's claim about it, with ``lies``; a lie of None removes the field."""
+    # For another token's deployment the claim has the payload's own contract id.
     token = GOLD if isinstance(payload, Call) or payload == GOLD.deployment else None
     facts = {**facts_of(payload, NETWORK, token), "contract_id": contract_id, **lies}
     return TokenClaim(tuple(sorted((name, value) for name, value in facts.items() if value is not None)))
 
 
-# What a platform tells of the vault's tokens, with a name and decimals that are not the token's.
+# A platform's list of the vault's tokens, with a false name and decimals.
 HELD = {
     "contract_uid": 1,
     "contract_address": CONTRACT,

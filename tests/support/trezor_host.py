@@ -1,6 +1,4 @@
-"""A host that speaks Trezor's protocol as plainly as can be, so that a test may lie,
-stop or go away at any message.
-"""
+"""A minimal host of Trezor's protocol, so that a test may lie, stop or disconnect at any message."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -17,14 +15,14 @@ from tests.support.virtual import seed
 
 """Seconds for an answer of a device in the same process."""
 NOTHING = 0.05
-"""Seconds after which a device that was to say nothing has said nothing."""
+"""Seconds without an answer that count as silence."""
 
 MASTER = (HARDENED,)
 A = TypeVar("A", bound=Message)
 
 
 class Host(asyncio.DatagramProtocol):
-    """One UDP port, and so one host to the device."""
+    """A UDP port, which the device sees as one host."""
 
     def __init__(self) -> None:
         self.patience = PATIENCE
@@ -98,7 +96,7 @@ Change = Callable[[int, m.TxInput], m.TxInput]
 
 @dataclass
 class SpendingHost:
-    """What a host knows of a spend. Tests falsify it before, or while, it is sent."""
+    """What a host knows of a spend. Tests falsify it before or while it is sent."""
 
     request: m.SignTx
     inputs: list[m.TxInput]
@@ -109,7 +107,7 @@ class SpendingHost:
     """(kind of request, index) in the order they came, for the transaction to sign."""
 
     async def run(self, host: Host) -> m.Failure | None:
-        """Answer until the device has finished, or has had enough."""
+        """Answers until the device has finished or aborted."""
         host.send(self.request)
         while True:
             message = await host.receive()

@@ -1,6 +1,4 @@
-"""HWI's command line against a virtual Trezor at the address where HWI looks for emulators.
-Runs in its own namespace.
-"""
+"""HWI's command line against a virtual Trezor at HWI's emulator address. Runs in its own namespace."""
 
 import json
 import subprocess
@@ -16,7 +14,7 @@ ACCOUNT = "m/48h/1h/0h/2h"
 
 
 def play(*options: str) -> dict:
-    """What each of HWI's commands answered, and what the device showed meanwhile."""
+    """The answers of HWI's commands, and what the device showed."""
     seed_file = Path("/tmp/seed")
     seed_file.touch(mode=0o600)
     seed_file.write_text(SEED_WORDS, encoding="ascii")

@@ -1,5 +1,5 @@
-"""What a device without a cable shows when it registers: its keys in UR 2 (BCR-2020-007, BCR-2020-015), and
-the signature of a challenge.
+"""The registration of a device without a cable: its keys in UR 2 (BCR-2020-007, BCR-2020-015), and the
+signature of a challenge.
 """
 
 import base64
@@ -21,7 +21,7 @@ from tests.support.wallets import ALICE, Signer
 
 
 def cbor_of(item: Item) -> bytes:  # noqa: PLR0911 - one line for each kind of item
-    """In the shortest form."""
+    """Encodes the item in its shortest form."""
     match item:
         case bool():
             return b"\xf5" if item else b"\xf4"
@@ -58,7 +58,7 @@ def hdkey(key: OriginKey, *, source: bool = True) -> dict[int, Item]:
 
 
 def account_of(signer: Signer, network: Network = Network.REGTEST) -> dict[int, Item]:
-    """The key for vaults and the one of the person's own account."""
+    """The keys for vaults and for the profile."""
     vault, own = (hdkey(key, source=False) for key in keys_of(signer, network))
     outputs = (Tag(401, Tag(303, vault)), Tag(404, Tag(303, own)))
     return {1: int.from_bytes(bytes(signer.fingerprint)), 2: outputs}
@@ -73,7 +73,7 @@ def whole(name: str, item: Item) -> str:
 
 
 def animated(name: str, item: Item, *, max_fragment: int = 60, frames: int = 40) -> tuple[str, ...]:
-    """The texts of a series, in capitals as they stand in its codes."""
+    """The texts of a series of QR codes, in capitals."""
     parts = islice(fountain.parts(cbor_of(item), max_fragment), frames)
     return tuple(
         f"ur:{name}/{part.number}-{part.shape.fragments}/{ur.encode(part.to_cbor())}".upper()

@@ -1,8 +1,7 @@
-"""Test vectors as data: the official ones of the BIPs, which stand beside the project, and the project's own.
+"""Test vectors as data: the BIPs' official ones, which are outside the project, and the project's own.
 
-The official ones are looked for in `../shared/vectors` beside the project's root, or where SIGNERD_VECTORS
-says. Where they are absent, the tests that need them are skipped and say so;
-the project's own are always there.
+The official ones are read from SIGNERD_VECTORS, or `../shared/vectors` relative to the project's root.
+Without them the tests that need them are skipped.
 """
 
 import json
@@ -21,19 +20,17 @@ VARIABLE = "SIGNERD_VECTORS"
 
 
 def folder() -> Path | None:
-    """Where the official vectors are; None where there are none."""
+    """The folder of the official vectors, or None."""
     chosen = os.environ.get(VARIABLE)
     place = Path(chosen) if chosen else ROOT.parent / "shared" / "vectors"
     if chosen and not place.is_dir():
-        # A folder that was named must exist: skipping in silence would hide a mistyped path.
+        # A named folder must exist: skipping would hide a mistyped path.
         raise FileNotFoundError(f"{VARIABLE} names {place}, which is no folder")
     return place if place.is_dir() else None
 
 
 def official(file: str, keep: Callable[[Vector], bool] = lambda _: True) -> list[Any]:
-    """The vectors of one official file as parameters of a test,
-    one skipped one where the files are absent.
-    """
+    """The vectors of one official file as parameters of a test; a skipped one where the file is absent."""
     place = folder()
     if place is None:
         reason = f"official BIP vectors not found: neither ../shared/vectors nor {VARIABLE}"
@@ -49,6 +46,6 @@ def own(file: str, keep: Callable[[Vector], bool] = lambda _: True) -> list[Any]
 def _parameters(path: Path, keep: Callable[[Vector], bool]) -> list[Any]:
     vectors = json.loads(path.read_text(encoding="utf-8"))["vectors"]
     chosen = [pytest.param(vector, id=vector["id"]) for vector in vectors if keep(vector)]
-    # A filter that matches nothing would be a test that cannot fail.
+    # A test without vectors could not fail.
     assert chosen, f"no vector of {path.name} was chosen"
     return chosen

@@ -57,7 +57,7 @@ def profile(number: int = 0, network: Network = NETWORK) -> Profile:
 
 
 def coin(policy: Policy, index: int = 0, amount: Sats = COIN) -> CoinToSpend:
-    """A coin at receive address `index`, second of the two outputs of a transaction of its own."""
+    """A coin at receive address `index`: the second output of a transaction of its own."""
     previous = Transaction(
         version=2,
         inputs=(TxIn(OutPoint(bytes([index + 1]).hex() * 32, index), 0xFFFFFFFE, b"\x51" * 3),),
@@ -74,8 +74,8 @@ def spend(
     outputs: Sequence[TxOut | ChangeTo] | None = None,
     locktime: int = 0,
 ) -> Psbt:
-    """`inputs` coins into the given outputs; by default one payment,
-    and change that leaves 5,000 sats of fee an input.
+    """Spends `inputs` coins to the outputs; by default a payment, and change that leaves a fee of 5,000 sats
+    for each input.
     """
     coins = [coin(policy, index) for index in range(inputs)]
     if outputs is None:
@@ -85,7 +85,7 @@ def spend(
 
 
 class Record:
-    """What a panel showed, in order."""
+    """The prompts of a panel, in order."""
 
     def __init__(self, panel: Panel) -> None:
         self.events: list[PanelEvent] = []
@@ -105,7 +105,7 @@ class Record:
 
 
 def refuse_kind(kind: str) -> Script:
-    """A script that approves everything but prompts of one kind."""
+    """A script that approves all prompts but those of one kind."""
 
     def decide(prompt: Prompt) -> Decision:
         return Decision.NO if prompt.kind == kind else Decision.YES

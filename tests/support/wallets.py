@@ -1,6 +1,4 @@
-"""Deterministic people, vaults, coins and signatures for tests.
-The private side stands here and nowhere in multisig.
-"""
+"""Deterministic signers, vaults, coins and signatures. Only tests have private keys: multisig has none."""
 
 import hashlib
 import hmac
@@ -58,7 +56,7 @@ class PrivateNode:
 
 @dataclass(frozen=True)
 class Signer:
-    """A person with a seed. The same name is always the same seed."""
+    """A person whose seed follows from the name."""
 
     name: str
 
@@ -88,16 +86,14 @@ class Signer:
         return Profile(network, self.origin_key(profile_account_path(network), network))
 
     def sign(self, psbt: Psbt, *, sighash: int = SIGHASH_ALL, inputs: Sequence[int] | None = None) -> Psbt:
-        """Sign as a device does that believes the PSBT: every input (or those given)
-        whose origins name us.
-        """
+        """Signs without checks every input (or ``inputs``) with a key origin of this signer."""
         chosen = range(len(psbt.inputs)) if inputs is None else inputs
         return psbt.with_signatures(
             {index: self.signatures(psbt, index, sighash=sighash) for index in chosen}
         )
 
     def signatures(self, psbt: Psbt, index: int, *, sighash: int = SIGHASH_ALL) -> dict[bytes, bytes]:
-        """This person's partial signatures on one input, with the amount the PSBT states."""
+        """This signer's partial signatures of one input, with the amount that the PSBT states."""
         item = psbt.inputs[index]
         assert item.witness_utxo is not None
         signatures = {}

@@ -1,4 +1,4 @@
-"""The client for web pages (`web/`) as `make web` built it, and servers of pages that use it."""
+"""The client for web pages (`web/`) that `make web` built, and servers of pages that use it."""
 
 import os
 import shutil
@@ -12,12 +12,12 @@ from threading import Thread
 import pytest
 
 WEB = Path(__file__).parents[2] / "web"
-# Set where a run without Node.js must not look like one with it.
+# Where it is set, a missing build fails the run.
 REQUIRED = "SIGNERD_REQUIRE_NODE"
 
 
 def require_client() -> Path:
-    """Where it was built. Skips, or fails where it is required."""
+    """The build's folder. Skips without it, or fails where it is required."""
     if shutil.which("node") and (WEB / "dist" / "index.js").exists():
         return WEB / "dist"
     words = "the web's client is not built: `make web` does it, with Node.js and npm"
@@ -35,7 +35,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @contextmanager
 def site(folder: Path) -> Iterator[str]:
-    """The origin at which the folder is served."""
+    """Serves the folder; yields the origin."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=folder)) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()

@@ -1,4 +1,4 @@
-"""A platform with a webhook, and the program that receives it."""
+"""A platform with a webhook, and its receiver."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ ADMIN = "admin@example.org"
 
 @dataclass
 class Hooked:
-    """``webhook`` as it was answered when it was made, with its secret."""
+    """``webhook``: the answer that created it, with its secret."""
 
     world: World
     admin: As
@@ -48,7 +48,7 @@ class Hooked:
         return found
 
     def taken(self, secret: str | None = None) -> list[WebhookEvent]:
-        """What arrived, as the SDK reads it: whatever is not signed as it should be raises."""
+        """The deliveries, read by the SDK, which raises for a wrong signature."""
         return [
             verify(
                 each.headers["custody-signature"],
@@ -61,9 +61,7 @@ class Hooked:
 
 
 @contextmanager
-def open_hooked(
-    folder: Path, database_url: str | None = None, kinds: tuple[str, ...] = ("*",)
-) -> Iterator[Hooked]:
+def open_hooked(folder: Path, database_url: str | None = None) -> Iterator[Hooked]:
     ca, context = certificate_for(folder, HOST)
     with (
         receiver(context) as own,
@@ -77,13 +75,13 @@ def open_hooked(
     ):
         placed = world.organisation("Acme", ADMIN)
         admin = world.as_user(ADMIN)
-        body = {"workspace_id": placed.workspace_id, "url": own.url(), "kinds": kinds}
+        body = {"workspace_id": placed.workspace_id, "url": own.url(), "kinds": ["*"]}
         made = ok(admin.post("/api/v1/create-webhook", body))
         yield Hooked(world, admin, own, placed.workspace_id, made)
 
 
 def told(world: World, workspace_id: int = 1) -> list[tuple[str, dict]]:
-    """Every event that was written for the workspace: its kind and what it carries."""
+    """The kind and data of every event of the workspace."""
     query = select(StoredEvent).where(StoredEvent.workspace_id == workspace_id)
     with world.platform.services.store.read() as db:
         found = db.scalars(query.order_by(StoredEvent.sequence)).all()

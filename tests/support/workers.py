@@ -1,6 +1,4 @@
-"""Worker processes that play a part. Each is an entry for `firmware_bridge.worker.spawn`:
-it runs in a child, by name.
-"""
+"""Scripted worker processes. Each is an entry for `firmware_bridge.worker.spawn`, which runs it by name."""
 
 import os
 import signal
@@ -16,7 +14,7 @@ from firmware_bridge.worker import Server, silence
 
 
 class ScriptedClient:
-    """Does what the operation's name says."""
+    """Each operation does what its name says."""
 
     def __init__(self, caller: Caller, opening: Opening) -> None:
         self._caller = caller
@@ -50,14 +48,14 @@ class ScriptedClient:
         return "told"
 
     def _play(self, steps: list[tuple[float, str]]) -> str:
-        """Tell each step after so many seconds."""
+        """Reports each step after its delay in seconds."""
         for seconds, step in steps:
             time.sleep(seconds)
             self._caller.tell(step, step)
         return "played"
 
     def _loop(self, steps: list[str]) -> None:
-        """Tell them over and over."""
+        """Reports the steps in a loop."""
         while True:
             for step in steps:
                 self._caller.tell(step, step)
@@ -79,18 +77,18 @@ class ScriptedClient:
         time.sleep(3600)
 
     def _wait(self) -> str:
-        """Polite: gives up when asked."""
+        """Ends when it is cancelled."""
         self._cancelled.wait()
         raise DeviceFailure("refused-by-person", "cancelled")
 
     def _leave_question(self) -> str:
-        """Gives up when asked, and watches the question that stays on the screen."""
+        """Ends when it is cancelled, but keeps the question on the screen."""
         self._caller.tell("confirm-transaction", "Confirm")
         self._cancelled.wait()
         raise DeviceFailure("cancelled", None, question_open=True)
 
     def _finish_when_cancelled(self) -> str:
-        """The answer came just as the caller's deadline passed."""
+        """Answers just as the caller's deadline passes."""
         self._cancelled.wait()
         return "late"
 
@@ -112,7 +110,7 @@ def mute(channel: socket.socket, _endpoint: str, _network: str) -> None:
 
 
 def babbling(channel: socket.socket, _endpoint: str, _network: str) -> None:
-    """Says hello, then what is no message."""
+    """Says hello, then sends invalid bytes."""
     channel.sendall(encode(Hello(os.getpid(), preloaded=True)))
     channel.recv(1)
     channel.sendall(b"\x00\x00\x00\x05hello")
@@ -136,6 +134,6 @@ def answering_another(channel: socket.socket, _endpoint: str, _network: str) -> 
 
 
 def impolite(channel: socket.socket, _endpoint: str, _network: str) -> None:
-    """Begins with something else than hello."""
+    """Does not begin with hello."""
     channel.sendall(encode(Done(1, "hi")))
     channel.recv(1)

@@ -1,4 +1,4 @@
-"""Rows that stand for workspaces where only their existence matters."""
+"""Rows of workspaces where only their existence matters."""
 
 from sqlalchemy.orm import Session
 

@@ -1,6 +1,4 @@
-"""Hands that the contract must not pass with: they show that its cases fail at an
-endpoint where they should.
-"""
+"""Operators of a device with which the contract must fail, to show that its cases can fail."""
 
 from dataclasses import replace
 
@@ -9,7 +7,7 @@ from device_simulators.panel import Prompt
 
 
 class Misreading(ProcessHands):
-    """Reads another amount than the screen shows."""
+    """Reads another amount than the one on the screen."""
 
     def screen(self) -> Prompt | None:
         prompt = super().screen()
@@ -19,14 +17,14 @@ class Misreading(ProcessHands):
 
 
 class Refusing(ProcessHands):
-    """Presses no where yes was meant."""
+    """Rejects instead of approving."""
 
     def press_yes(self) -> None:
         super().press_no()
 
 
 class Armless(ProcessHands):
-    """Presses and reads, and can do nothing else; tells no kinds of screens."""
+    """Can only press and read, and knows no kinds of screens."""
 
     unplug, plug, lock, unlock = Hands.unplug, Hands.plug, Hands.lock, Hands.unlock
 

@@ -96,14 +96,14 @@ def test_semicolons_separate_too_and_an_address_of_mainnet_is_told_in_the_pages_
 
 def test_a_csv_file_is_imported_without_a_script(desk, browse, here):
     person = browse("admin").open(f"{here}/import")
-    person.send_file(f"{here}/import", "csv", "\ufeffname;address\r\nCafé;".encode() + CAFE.encode())
+    person.send_file(f"{here}/import", "\ufeffname;address\r\nCafé;".encode() + CAFE.encode())
     assert [cells[1] for cells in person.rows] == ["Café"]
     person.confirm(f"{here}/import")
     assert book(desk) == {"Café": CAFE}
-    person.open(f"{here}/import").send_file(f"{here}/import", "csv", b"", csv=f"Shop,{SHOP}")
+    person.open(f"{here}/import").send_file(f"{here}/import", b"", csv=f"Shop,{SHOP}")
     assert [cells[1] for cells in person.rows] == ["Shop"], "no file is chosen"
     person.open(f"{here}/import")
-    person.send_file(f"{here}/import", "csv", f"Café,{CAFE}".encode(), csv=f"Shop,{SHOP}", status=422)
+    person.send_file(f"{here}/import", f"Café,{CAFE}".encode(), csv=f"Shop,{SHOP}", status=422)
     assert "A file was chosen and lines were typed" in person.page.by_id("csv-problem").words
 
 
@@ -113,7 +113,7 @@ def test_a_list_passes_its_confirmation_or_is_refused_before_its_review(browse, 
     for rows, status in ((100, 200), (150, 422)):
         names = (f"{'龍' * 99}{number}" for number in range(rows))
         content = "\n".join(f"{name},bcrt1q" for name in names).encode()
-        person.open(f"{here}/import").send_file(f"{here}/import", "csv", content, status=status)
+        person.open(f"{here}/import").send_file(f"{here}/import", content, status=status)
         if status == 200:
             person.confirm(f"{here}/import")
     assert "import it in parts" in person.page.by_id("csv-problem").words
@@ -130,7 +130,7 @@ def test_a_list_passes_its_confirmation_or_is_refused_before_its_review(browse, 
 )
 def test_a_file_that_is_no_list_is_refused_with_what_to_do(browse, here, content, words, status):
     person = browse("admin").open(f"{here}/import")
-    person.send_file(f"{here}/import", "csv", content, status=status)
+    person.send_file(f"{here}/import", content, status=status)
     assert words in person.words
 
 
