@@ -1,10 +1,10 @@
 """The supported Python versions (ADR 24), and the settings of the garbage collector.
-An installer may ignore the bound in the package's metadata, as uv does. Then each program says so in one
-sentence, before it imports a dependency that is missing there.
+On a newer one coincurve is not installed. Each program says so in one sentence, before it imports it.
 """
 
 import gc
 import sys
+from pathlib import Path
 from typing import Final
 
 NEWEST: Final = (3, 13)
@@ -32,6 +32,16 @@ def require_supported(program: str, version: tuple[int, int] = sys.version_info[
     """Raises SystemExit, with the command that installs a supported version."""
     if version > NEWEST:
         raise SystemExit(
-            f"{program} runs on Python 3.11 to 3.13, and this is {version[0]}.{version[1]}: install it with "
-            "uv tool install --python 3.13 'signerd[desktop]'"
+            f"{program} runs on Python 3.11 to 3.13, and this is {version[0]}.{version[1]}: "
+            f"run {_install_line(program)}"
         )
+
+
+def _install_line(program: str) -> str:
+    """By the installer that made this environment, which knows the extras; uv's where none tells itself."""
+    if (Path(sys.prefix) / "uv-receipt.toml").exists():
+        return "uv tool upgrade --python 3.13 signerd"
+    if (Path(sys.prefix) / "pipx_metadata.json").exists():
+        return "pipx reinstall --python 3.13 signerd"
+    extras = "desktop,server" if program == "custody" else "desktop"
+    return f"uv tool install --python 3.13 'signerd[{extras}]'"

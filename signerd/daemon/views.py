@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from firmware_bridge import Advisory, Device, DeviceState, has_anti_exfil, known_flaws
 from firmware_bridge.advisories import firmware_known
+from firmware_bridge.missing import missing_hwi
 from multisig import RECEIVE, Network, OriginKey, Vault
 from signerd.account.advisories import AdvisoryInForce
 from signerd.account.registration import Offer
@@ -75,10 +76,16 @@ def device_view(device: Device) -> DeviceView:
         fingerprint=None if device.fingerprint is None else str(device.fingerprint),
         emulator=device.emulator,
         detail=None if device.detail is None else plain(device.detail),
-        advice=ADVICE.get(device.state),
+        advice=_advice(device),
         firmware=_firmware(device),
         advisories=_advisories(device),
     )
+
+
+def _advice(device: Device) -> str | None:
+    if device.state is DeviceState.UNSUPPORTED and missing_hwi() is not None:
+        return None  # the detail has the command to run
+    return ADVICE.get(device.state)
 
 
 def preview_view(offer: Offer, device: Device, known: int = 0) -> RegistrationPreview:

@@ -24,7 +24,22 @@ def test_each_program_says_it_before_it_loads_what_is_missing(package):
     assert (done.returncode, done.stdout) == (1, "")
     (sentence,) = done.stderr.splitlines()
     assert "runs on Python 3.11 to 3.13, and this is 3.14:" in sentence
-    assert "uv tool install --python 3.13" in sentence
+    extras = "desktop,server" if package == "custody.cli" else "desktop"
+    assert sentence.endswith(f"run uv tool install --python 3.13 'signerd[{extras}]'")
+
+
+@pytest.mark.parametrize(
+    ("receipt", "line"),
+    [
+        ("uv-receipt.toml", "uv tool upgrade --python 3.13 signerd"),
+        ("pipx_metadata.json", "pipx reinstall --python 3.13 signerd"),
+    ],
+)
+def test_the_installer_that_made_the_environment_is_named(receipt, line, tmp_path, monkeypatch):
+    (tmp_path / receipt).touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    with pytest.raises(SystemExit, match=f"run {line}$"):
+        require_supported("signerd", (3, 14))
 
 
 def test_what_stays_collects_as_usual_once_it_has_started():

@@ -17,6 +17,7 @@ from signerd.core.audit import GENESIS, Note, link
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Decline, Record, Signature
+from signerd.daemon import views
 from signerd.daemon.proposal_views import ENDED, proposal_line, proposal_view
 from signerd.daemon.views import (
     ADVICE,
@@ -179,6 +180,14 @@ def test_every_state_but_ready_and_probing_comes_with_advice():
     device = Device.at(Endpoint.parse("trezor:udp:127.0.0.1:1"), "Trezor").after(Happening.APPEARED)
     assert device_view(device).advice == ADVICE[DeviceState.PRESENT]
     assert device_view(replace(device, state=DeviceState.READY)).advice is None
+
+
+def test_where_hwi_is_missing_no_other_device_is_advised(monkeypatch):
+    device = Device.at(Endpoint.parse("trezor:udp:127.0.0.1:1"), "Trezor")
+    device = replace(device, state=DeviceState.UNSUPPORTED)
+    assert device_view(device).advice == ADVICE[DeviceState.UNSUPPORTED]
+    monkeypatch.setattr(views, "missing_hwi", lambda: "HWI is not installed here")
+    assert device_view(device).advice is None
 
 
 def test_l8_a_devices_own_words_are_tame():
