@@ -23,6 +23,7 @@ TRIED_AGAIN = (
     "custody/server/store",
     "signerd/journal",
     "signerd/account",
+    "signerd/cli/test_progress.py",
     "end_to_end/test_demo.py",
 )
 # What devices say and what a file's bytes mean; and what waits for its clock.

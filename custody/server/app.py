@@ -134,6 +134,16 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
     """
     world, chains = outside or Outside(), settings.chains
     stored = open_stored(settings, world.clock, world.random)
+    try:
+        return _platform_of(settings, chains, world, stored)
+    except BaseException:
+        stored.store.close()
+        raise
+
+
+def _platform_of(
+    settings: Settings, chains: tuple[ChainSource, ...], world: Outside, stored: Stored
+) -> Platform:
     store, audit, meters = stored.store, stored.audit, stored.store.meters
     meters.registry.register(StoredFigures(store, world.clock))
     changes = Changes(meters)

@@ -131,9 +131,9 @@ class _Listener(threading.Thread):
         with contextlib.suppress(SignerdError):
             for line in self._lines:
                 if line is not None:
-                    self._handle(line)
+                    self._hear(line)
 
-    def _handle(self, line: "Happened") -> None:
+    def _hear(self, line: "Happened") -> None:
         if line.subject == self._subject and line.kind != "state":
             self._tell(line.text)
         with self._news:

@@ -2,14 +2,15 @@
 ``talks`` to itself, or ``ends``.
 """
 
+import os
 import signal
 import sys
 import time
 
 
 def say(words: str) -> None:
-    sys.stdout.write(f"{words}\n")
-    sys.stdout.flush()
+    # A signal may arrive during a write, and a buffered one cannot be entered again.
+    os.write(1, f"{words}\n".encode())
 
 
 def ignore(_number: int, _frame: object) -> None:

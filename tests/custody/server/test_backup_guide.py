@@ -2,12 +2,14 @@
 
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from custody.server.cli import app
@@ -63,6 +65,7 @@ class Operator:
         self.runs("audit checkpoint")
 
 
+@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="sqlite3 is not installed (Debian's package)")
 def test_a_backup_of_sqlite_is_tried_and_restored_and_what_it_lacks_is_named(tmp_path: Path) -> None:
     operator = Operator(tmp_path)
     operator.begins()

@@ -23,6 +23,11 @@ pytestmark = [
 JADE = Endpoint(Family.JADE, "serial:/dev/ttyACM7")
 
 
+@pytest.fixture(autouse=True)
+def _a_busy_machine_finds_it_too(monkeypatch):
+    monkeypatch.setattr(holders, "_SECONDS", PATIENCE)
+
+
 def process(proc, number, *, opens=(), names=("thing",), parent=1, comm="thing"):
     folder = proc / str(number)
     (folder / "fd").mkdir(parents=True)
