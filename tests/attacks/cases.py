@@ -1,4 +1,4 @@
-"""The corpus as the runners read it: values from files, and from nothing else."""
+"""The corpus as the runners read it, from its files alone."""
 
 import base64
 import hashlib
@@ -33,7 +33,7 @@ ALLOWED_WITHOUT_LOOK = "transaction"
 
 @dataclass(frozen=True)
 class Attack:
-    """One file."""
+    """One file of the corpus."""
 
     number: str
     sentence: str
@@ -93,7 +93,7 @@ class Proposal:
 
     @property
     def policy(self) -> Policy:
-        """What its coins are of: the pinned vault, or the profile of a forward."""
+        """The policy of its coins: the pinned vault, or the profile of a forward."""
         if self.profile is None:
             return self.attack.pinned
         return Profile(self.attack.network, OriginKey.parse(self.profile, self.attack.network))
@@ -104,14 +104,12 @@ class Proposal:
 
     @property
     def refusals(self) -> set[str]:
-        """Every verdict that must refuse, without the one that sums up."""
+        """Every verdict that must refuse, without the summary."""
         return self.codes | set(self.checks)
 
     @property
     def is_special(self) -> bool:
-        """Whether it needs a machine that knows something else than usual, so that no other can share its
-        daemon.
-        """
+        """Whether it needs a machine in an unusual state, whose daemon no other proposal can share."""
         return bool(self.around) or "workspace_network" in self.platform
 
     def snapshot(self, raw: bytes | None = None) -> Snapshot:
@@ -120,7 +118,7 @@ class Proposal:
 
     @property
     def looked_at_again(self) -> Snapshot:
-        """The platform's word at the next poll, whose story is as whole as the first one."""
+        """What the platform says at the next poll, as complete as at the first."""
         return snapshot(self.psbt_id, base64.b64decode(self.later["psbt"]), self.later["platform"])
 
     def review_context(self) -> ReviewContext:
@@ -140,7 +138,7 @@ class Proposal:
         )
 
     def _screen(self) -> Screen | None:
-        """As a rule one that shows all; in the corpus as [name, whole, first]."""
+        """By default one that shows all; in the corpus as [name, whole, first]."""
         told = self.around.get("screen", ["Ledger 2.4.6", 80, 0])
         return None if told is None else Screen(*told)
 
@@ -197,7 +195,7 @@ def shown_of(story: dict[str, Any]) -> Published | None:
 
 
 def proven(shown: Snapshot, story: dict[str, Any]) -> Bytecode | None:
-    """What a machine knows of it that was shown this."""
+    """What a machine knows of the token after it was shown this."""
     payload, told = payload_of_bytes(shown.psbt), shown_of(story)
     if payload is None or told is None or not shown.is_of_token:
         return None
@@ -211,7 +209,7 @@ def proven(shown: Snapshot, story: dict[str, Any]) -> Bytecode | None:
 
 @dataclass(frozen=True)
 class Entry:
-    """A case of any other part, by its name."""
+    """A named case of any other part."""
 
     attack: Attack
     data: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Desks that several attacks are tried at, one for each make of device."""
+"""Desks shared by several attacks, one for each make of device."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +17,6 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module", params=makes.VIRTUAL, ids=makes.named)
 def desk(request) -> Iterator[Desk]:
-    """Every proposal has coins and payees of its own, so that one does not change what is said of another."""
+    """Shared: every proposal has coins and payees of its own, so that none affects another."""
     with rigs.short_folder() as name, desk_with(request.param, Path(name)) as found:
         yield found

@@ -41,14 +41,14 @@ SAYS = {"confirmed": ProposalStatus.CONFIRMED, "withdrawn": ProposalStatus.CANCE
 
 @dataclass
 class HostilePlatform(FakePlatform):
-    """It shows the vault as ``claimed``, whatever it is."""
+    """It shows the vault as ``claimed``."""
 
     vault: Vault = VAULT
     claimed: str = VAULT.descriptor
 
     @property
     def ids(self) -> set[str]:
-        """Under which it shows the vault: it may be the same one under several (S26)."""
+        """The ids under which it shows the vault, of which there may be several (S26)."""
         return {VAULT_ID, *(shown["id"] for shown in self.bad_vaults)}
 
     def _vault(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class HostilePlatform(FakePlatform):
 
 @dataclass
 class Desk:
-    """What a test reaches of it."""
+    """The daemon, platform and device of a test."""
 
     served: Served
     platform: HostilePlatform
@@ -104,7 +104,7 @@ class Desk:
         return len(self.platform.signatures(psbt_id))
 
     def offer(self, shown: Snapshot) -> ProposalView:
-        """The platform proposes it; what the person is shown as soon as it has been judged."""
+        """The platform proposes it; returns what the person is shown after its review."""
         if shown.vault_id not in self.platform.ids:
             self.platform.bad_vaults.append({**self.platform._vault(), "id": shown.vault_id})
         self.platform.proposals[shown.psbt_id] = shown
@@ -118,19 +118,19 @@ class Desk:
             return client.proposal(shown.psbt_id)
 
     def show_again(self, shown: Snapshot) -> None:
-        """The platform says something else under the same id, and the daemon has heard it."""
+        """The platform shows something else under the same id, and the daemon has polled it."""
         self.platform.proposals[shown.psbt_id] = shown
         self.rounds(2)
 
     def rounds(self, number: int) -> None:
-        """The daemon has asked the platform so many times more."""
+        """Waits until the daemon has polled so many times more."""
         heard = self.served.service.follower.state
         after = heard.rounds + number
         self.served.until(lambda: heard.rounds >= after)
 
     def approve(self, view: ProposalView, *acknowledged: str) -> str | None:
-        """The person says yes to what was shown. The error's code; None where it was taken, and all that
-        follows is done.
+        """The person approves what was shown. Returns the error's code, or None after the approval has taken
+        its course.
         """
         refused = self.say_yes(view, *acknowledged)
         if refused is not None:
@@ -139,7 +139,7 @@ class Desk:
         return None
 
     def say_yes(self, view: ProposalView, *acknowledged: str) -> str | None:
-        """The same, without waiting for what follows."""
+        """As ``approve``, without waiting for what follows."""
         try:
             with self.client() as client:
                 client.approve(view.psbt_id, view.digest, acknowledged)
@@ -173,13 +173,13 @@ class Desk:
 
 
 def in_turn(cases: Sequence[Any]) -> list[tuple[Any, Make]]:
-    """Each case with one make, the makes in turn; those of one make beside each other."""
+    """Assigns the makes to the cases in turn, and groups the cases by make."""
     turns = len(makes.VIRTUAL)
     return [(case, make) for first, make in enumerate(makes.VIRTUAL) for case in cases[first::turns]]
 
 
 def named(value: object) -> str:
-    """How pytest calls a case, or a make."""
+    """The pytest id of a case or a make."""
     return makes.named(value) if isinstance(value, Make) else str(value)
 
 

@@ -1,4 +1,4 @@
-"""The corpus at the door of what is given out: no hostile proposal leaves for a device without a cable."""
+"""The corpus at the export: no hostile proposal is given out for a device without a cable."""
 
 import pytest
 
@@ -15,7 +15,7 @@ HOSTILE = proposals(lambda p: not p.honest and p.later is None and bool(p.refusa
 
 
 def given_out(proposal: Proposal) -> tuple[bytes, ...]:
-    """What a person takes away who says yes to all that is shown, and names no warning."""
+    """What is exported for a person who approves without acknowledging a warning."""
     around = proposal.review_context()
     record = receive(proposal.snapshot(), around).record
     digest = review(record.snapshot, around).digest

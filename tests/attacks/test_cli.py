@@ -1,5 +1,5 @@
-"""The corpus at the command line, over the daemon's socket: every refusal is said by name, and no yes is
-taken for one.
+"""The corpus at the command line, over the daemon's socket: every refusal is named, and no approval is
+accepted.
 """
 
 import pytest
@@ -11,7 +11,7 @@ from tests.attacks.cases import damage, entries, proposals, sound
 from tests.support.command import is_tame, signerd
 
 PLAIN = proposals(lambda p: not p.is_special and p.later is None)
-# Every third: each one has been through the daemon and its socket.
+# Every third: other tests try each one through the daemon and its socket.
 HOSTILE = tuple(p for n, p in enumerate(q for q in PLAIN if q.refusals and not q.honest) if n % 3 == 0)
 SAID = tuple(p for p in PLAIN if p.honest and "description" in p.platform)
 TREZOR_ONLY = pytest.mark.parametrize("desk", [makes.TREZOR], indirect=True, ids=makes.named)

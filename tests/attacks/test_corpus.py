@@ -1,4 +1,4 @@
-"""The corpus itself: made anew byte for byte, complete, and each attack beside an honest neighbour."""
+"""The corpus itself: reproducible byte for byte, complete, and each attack beside an honest neighbour."""
 
 import re
 from collections import Counter

@@ -131,7 +131,7 @@ async def at(rig: Rig, endpoint: Endpoint) -> tuple[str | None, list[str]]:
 
 
 @pytest.mark.parametrize("entry", entries("links"), ids=str)
-async def test_s21_somebody_on_the_cable_of_a_coldcard(entry, folder):
+async def test_s21_a_man_in_the_middle_of_a_coldcards_cable(entry, folder):
     ended, shown = await linked(entry.lie, folder)
     assert ended == entry.outcome
     assert bool(shown) is (entry.outcome is None)

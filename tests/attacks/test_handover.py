@@ -1,5 +1,5 @@
-"""The corpus at the device's own door, as if signerd had let everything through: refused again, or stripped
-of its lies.
+"""The corpus at the last checks before a device, as if signerd had let everything through: refused again, or
+stripped of its lies.
 """
 
 import pytest
@@ -54,14 +54,14 @@ def test_what_is_not_proven_goes_to_no_device(proposal):
 
 
 @pytest.mark.parametrize("proposal", REFUSED, ids=str)
-def test_without_the_door_it_would_go(proposal, monkeypatch):
+def test_without_the_checks_it_would_go(proposal, monkeypatch):
     """That the test above would notice."""
     monkeypatch.setattr(sanitised_psbt, "require_sound", lambda _psbt, _policy: None)
     monkeypatch.setattr(sanitised_psbt, "for_device", lambda psbt, _policy: psbt.to_bytes())
     assert handed_over(proposal.parsed, proposal.policy) == proposal.parsed
 
 
-def test_s1_without_the_door_a_device_would_be_told_the_lie(monkeypatch):
+def test_s1_without_the_checks_a_device_would_be_told_the_lie(monkeypatch):
     lies = [p for p in CLEAN if "fake-change" in p.codes]
     told = [handed_over(lie.parsed, lie.policy).outputs for lie in lies]
     monkeypatch.setattr(sanitised_psbt, "for_device", lambda psbt, _policy: psbt.to_bytes())

@@ -1,6 +1,4 @@
-"""The corpus as an app would bring it: what the bytes give away is refused at the door, and no device shows
-anything.
-"""
+"""The corpus as imported PSBTs: what the bytes reveal is refused at import, and no device shows anything."""
 
 import base64
 
@@ -18,7 +16,7 @@ from tests.attacks.people import ALICE
 CLAIMED = frozenset(
     {*not_compared(Kind.IMPORTED), "data", "forward-destination", "forward-profile", "kind-known"}
 )
-# Of a token nothing is brought at all: ``data`` refuses it.
+# No token transaction can be imported: ``data`` refuses it.
 OF_TOKENS = frozenset(
     {
         *("token-known", "token-call", "token-shape", "token-effect", "token-listed", "token-twice"),
@@ -42,7 +40,7 @@ DAMAGES = tuple(d for d in entries("damages") if d.outcome)
 
 
 @at_desks("proposal", HOSTILE)
-def test_a_hostile_one_is_refused_at_the_door_and_the_screen_stays_dark(desk, proposal):
+def test_a_hostile_one_is_refused_at_import_and_the_screen_stays_dark(desk, proposal):
     shown, text = desk.shown, base64.b64encode(proposal.raw).decode()
     with desk.client() as client:
         before = client.brought_psbts()
@@ -51,7 +49,7 @@ def test_a_hostile_one_is_refused_at_the_door_and_the_screen_stays_dark(desk, pr
             client.bring_psbt(text)
         assert client.brought_psbts() == before
     refusing = {check.name for check in told.checks if check.outcome == "refuse"}
-    # A proposal names its vault. A brought PSBT does not: coins without our origins belong to no known vault.
+    # A proposal names its vault. An imported PSBT does not: coins without our origins are of no known vault.
     assert by_its_bytes(proposal) <= refusing or refusing == {"brought-coins"}
     assert all(f"[{name}]" in str(refused.value) for name in refusing)
     assert shown.prompts == []

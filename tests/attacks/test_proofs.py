@@ -91,14 +91,14 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_what_is_no_proof_of_this_vault_is_signed_by_nobody(name):
+def test_what_is_no_proof_of_this_vault_is_not_signed(name):
     psbt = ATTACKS[name]
     found = judged(psbt)
     assert not found.allowed
     # Nothing of it is shown as a message: the platform's label alone makes none.
     assert "moves no money" not in words_of(found)
     assert "Sign a message" not in words_of(found)
-    # Beside it, the device's own door: what it hands on, if anything, is shown there as the payment it is.
+    # The last checks before a device: what they hand over, if anything, is shown there as the payment it is.
     try:
         sanitised_psbt.require_sound(psbt, VAULT)
         handed = Psbt.parse(sanitised_psbt.for_device(psbt, VAULT))

@@ -1,6 +1,4 @@
-"""A server that never comes to an end is left, whatever it drips: over TLS as an explorer, in the clear as a
-node.
-"""
+"""A connection to a server that answers without end is closed: an explorer over TLS, a node in the clear."""
 
 import socket
 import ssl

@@ -1,6 +1,4 @@
-"""A server that never comes to an end is left in time, whatever it drips, by each client that waits or
-awaits.
-"""
+"""Each client, blocking or async, closes the connection to a server that answers without end."""
 
 import asyncio
 import contextlib

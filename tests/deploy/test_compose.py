@@ -1,4 +1,4 @@
-"""deploy/compose.yaml beside what it starts: what can be held against the code without a container engine.
+"""deploy/compose.yaml compared with the code, without a container engine.
 `test_containers.py` starts it.
 """
 
@@ -27,7 +27,7 @@ SERVICE: dict[str, type | tuple[type, ...]] = {
     "entrypoint": list, "shm_size": str,
 }  # fmt: skip
 DURATION = re.compile(r"\d+(ms|s|m|h)")
-# Of the server below uvicorn, not of ours.
+# A setting of the server below uvicorn, not ours.
 OTHERS_VARIABLES = {"FORWARDED_ALLOW_IPS"}
 
 

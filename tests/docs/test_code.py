@@ -1,4 +1,4 @@
-"""Each page with code in it stands here: with the test that runs the code, or the reason why none does."""
+"""Lists each page with code, with the test that runs it or the reason why none does."""
 
 import re
 

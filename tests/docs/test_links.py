@@ -1,4 +1,4 @@
-"""Every link in the documents holds, every page stands in the site, and what names a page names one."""
+"""Every link resolves, every page is in the site, and every named page exists."""
 
 import re
 import subprocess

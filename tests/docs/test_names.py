@@ -1,4 +1,4 @@
-"""What the pages for contributors name is there: files, folders, tests, tables."""
+"""The files, folders, tests and tables that the pages for contributors name exist."""
 
 import re
 import subprocess

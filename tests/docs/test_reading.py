@@ -1,4 +1,4 @@
-"""The guides are written so that a person finishes them: measured, and held to words that others use.
+"""The guides are easy to read, by measure, and use the field's words.
 
 ``python -m tests.support.reading_ease`` prints both measures of every page.
 """

@@ -55,7 +55,7 @@ def code(page: Path) -> str:
 
 
 class Reader:
-    """Somebody who types a page's lines, and has a terminal for each program that stays."""
+    """Types a page's lines, with a terminal for each program that keeps running."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.folder, self._stack = folder, stack

@@ -89,7 +89,7 @@ def test_leaving_ends_what_another_thread_waits_for(there):
             signing.result(10)
 
 
-def test_events_come_while_somebody_iterates(there, bridge):
+def test_events_come_while_a_caller_iterates(there, bridge):
     with contextlib.closing(bridge.events()) as events:
         seen = [(event.old, event.new) for event in islice(events, 3)]
     s = DeviceState
@@ -103,7 +103,7 @@ def test_events_end_with_the_bridge(there):
     assert all(event.device_id == there.endpoint.device_id for event in events)
 
 
-def test_outside_of_its_block_it_says_so_and_waits_for_nobody(there):
+def test_outside_of_its_block_a_call_raises_at_once(there):
     bridge = BlockingBridge(network=NETWORK, endpoints=[there.endpoint], usb=False, deadlines=QUICK)
     with pytest.raises(RuntimeError, match="with block"):
         bridge.list()
@@ -129,7 +129,7 @@ def test_a_callback_that_calls_back_is_told_so_and_stops_nothing(there, bridge):
     assert all("another thread" in error for error in errors)
 
 
-def test_leaving_waits_for_nobody_who_is_asked_something():
+def test_leaving_does_not_wait_for_a_person_who_is_asked():
     asked, answered = threading.Event(), threading.Event()
 
     def ask(_question):

@@ -235,7 +235,7 @@ async def test_an_obstacle_is_told_with_the_devices_own_words():
     )
 
 
-async def test_a_probe_that_was_given_up_has_found_nobody():
+async def test_a_probe_that_was_given_up_has_found_no_device():
     bridge, _device, _script = await bridge_answering(("probe", Cancelled()))
     (device,) = await bridge.refresh()
     assert device.state == DeviceState.PRESENT

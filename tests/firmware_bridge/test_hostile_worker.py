@@ -185,7 +185,7 @@ async def test_a_person_is_asked_one_question_at_a_time_and_not_for_ever():
     assert len(asked) <= lanes._MAX_QUESTIONS
 
 
-async def test_a_secret_that_is_asked_for_while_nothing_is_unlocked_reaches_nobody():
+async def test_a_secret_that_is_asked_for_while_nothing_is_unlocked_is_not_passed_on():
     replies = []
 
     def says(channel):

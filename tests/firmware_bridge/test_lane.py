@@ -298,7 +298,7 @@ async def test_an_unused_worker_is_let_go():
         assert await lane.call("recovered", deadline=PATIENCE) is False
 
 
-async def test_what_a_worker_prints_reaches_nobody(capfd):
+async def test_what_a_worker_prints_is_discarded(capfd):
     async with lane_to() as lane:
         assert await lane.call("print", deadline=PATIENCE) == "printed"
     assert capfd.readouterr() == ("", "")
@@ -380,12 +380,12 @@ async def test_a_question_of_the_device_is_answered():
         assert await asked(lane, on_ask) == "to pin: 1234"
 
 
-async def test_a_question_that_nobody_hears_has_no_answer():
+async def test_a_question_without_a_listener_has_no_answer():
     async with lane_to() as lane:
         assert await asked(lane, None) is None
 
 
-async def test_a_bug_in_whoever_answers_is_no_answer(caplog):
+async def test_a_bug_in_the_answering_callback_is_no_answer(caplog):
     async def on_ask(_question):
         raise ZeroDivisionError
 

@@ -58,7 +58,7 @@ async def test_a_listing_that_fails_takes_no_device_away_and_is_told_of_once(cap
         assert await models(bridge) == ["Stick"]
 
 
-async def test_a_listing_that_hangs_holds_up_nobody_for_longer_and_is_not_asked_twice():
+async def test_a_listing_that_hangs_delays_no_caller_and_is_not_asked_twice():
     free = asyncio.Event()
     broken, sound = Bus(), Bus(STICK)
     broken.trouble = free.wait

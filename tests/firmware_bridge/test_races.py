@@ -44,7 +44,7 @@ async def test_an_operation_waits_for_a_probe_that_has_not_taken_the_lane_yet():
         assert [found.state for found in await refreshing] == [DeviceState.READY]
 
 
-async def test_who_gives_up_a_refresh_takes_it_from_nobody_else():
+async def test_a_refresh_that_one_caller_gives_up_goes_on_for_the_others():
     async with asyncio.timeout(QUICK.read), bridged(make_fake(Family.TREZOR)) as (bridge, _devices):
         _record, holders = seemed_held(bridge)
         one, other = (asyncio.create_task(bridge.refresh()) for _ in range(2))

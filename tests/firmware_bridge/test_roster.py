@@ -257,7 +257,7 @@ async def test_virtual_devices_are_looked_for_less_often_while_all_are_there_and
         assert await pause(settled[0], Sighting(endpoints[1], "Virtual")) == missing, "it was not asked yet"
 
 
-async def test_a_silent_coldcard_is_asked_again_late_or_when_somebody_wants_it():
+async def test_a_silent_coldcard_is_asked_again_late_or_when_a_caller_wants_it():
     """A second handshake would break what another program does with it."""
     clock = Clock()
     async with bridge_to(

@@ -28,7 +28,7 @@ def test_s3_an_input_of_another_wallet():
         sanitised_psbt.require_sound(make_spend(make_vault((ALICE, BOB, MALLORY))), VAULT)
 
 
-def test_a_bad_signature_of_somebody_else_never_reaches_the_device():
+def test_a_bad_signature_of_another_signer_never_reaches_the_device():
     signed = BOB.sign(PSBT)
     key = next(iter(signed.inputs[0].partial_signatures))
     swapped = with_input(
@@ -78,7 +78,7 @@ def test_s1_s8_s9_the_device_gets_what_is_proven_and_nothing_that_was_merely_sai
     "derivations",
     [VAULT.derivations(1, 9), {ALICE.origin_key(FAR).xpub.public_key: KeyOrigin(ALICE.fingerprint, FAR)}],
 )
-def test_s1_s9_an_output_that_is_not_proven_to_be_ours_is_nobodys(derivations):
+def test_s1_s9_an_output_that_is_not_proven_to_be_ours_is_handed_over_as_foreign(derivations):
     told = with_output(PSBT, 1, derivations=derivations)
     sent = Psbt.parse(sanitised_psbt.for_device(told, VAULT)).outputs[1]
     assert (sent.derivations, sent.witness_script, sent.redeem_script) == ({}, None, None)

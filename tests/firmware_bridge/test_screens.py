@@ -42,7 +42,7 @@ def test_each_figure_stands_on_the_screen_that_the_transcript_has_it_on(transcri
     assert [[figure.value for figure in screen] for screen in told] == expected
 
 
-def test_of_a_maker_whose_screens_nobody_compared_nothing_is_told():
+def test_of_a_maker_whose_screens_were_not_compared_nothing_is_told():
     assert payment_screens(Family.JADE, Network.REGTEST, SITUATIONS["sign-1"]) == ()
 
 

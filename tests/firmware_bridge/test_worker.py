@@ -125,7 +125,7 @@ def test_after_a_failure_the_device_is_opened_anew():
         assert desk.ask(2, "fingerprint") == Done(2, 2)
 
 
-def test_a_session_that_somebody_else_broke_is_opened_anew_for_a_reading():
+def test_a_session_that_another_program_broke_is_opened_anew_for_a_reading():
     with served([1, fault()], [2]) as desk:
         desk.ask(1, "fingerprint")
         assert desk.ask(2, "fingerprint") == Done(2, 2)

@@ -1,4 +1,4 @@
-"""Writes the documents and words anew, where a change of them is meant."""
+"""Rewrites the documents and words after an intended change."""
 
 import json
 from pathlib import Path

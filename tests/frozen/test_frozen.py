@@ -1,7 +1,6 @@
-"""What must not change while the code moves: both OpenAPI documents byte for byte, stored words, journals,
-hashes, exit statuses.
+"""What must not change: both OpenAPI documents byte for byte, stored words, journals, hashes, exit statuses.
 
-A change that is meant replaces the file beside this one:
+An intended change replaces the file beside this one:
 ``python -m tests.frozen`` writes all but the journal.
 """
 
@@ -34,7 +33,7 @@ def test_the_loopbacks_openapi_document_is_what_it_was():
     assert loopback_document() == (FROZEN / "loopback.openapi.json").read_text(encoding="utf-8")
 
 
-# Read anew from the whole source in the test alone: six processes collect this module.
+# Read from the whole source in the test only: several processes collect this module.
 @pytest.mark.parametrize("what", sorted(WORDS))
 def test_no_word_that_is_stored_or_relied_on_is_gone_or_another(what):
     known, today = WORDS[what], words()[what]
@@ -46,7 +45,7 @@ def test_no_word_that_is_stored_or_relied_on_is_gone_or_another(what):
 
 def test_what_an_approval_is_bound_to_hashes_as_it_did():
     found = review(snapshot_of(spend()), review_context())
-    # Another check, or another sentence, is another digest: put it here, and tell it in CHANGELOG.md.
+    # A changed check or sentence changes the digest: update it here, and mention it in CHANGELOG.md.
     assert found.digest == "d946a09734c9a8720801fb00f50efc5605ebbdfca482da5b9a985df84860ebf5"
 
 

@@ -1,4 +1,4 @@
-"""The words that databases, journals, logs and scripts hold, as the source has them today."""
+"""The words that databases, journals, logs and scripts contain, read from the source."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ from signerd.core.checks.table import CHECKS
 from signerd.core.states import State
 
 ROOT = Path(__file__).parents[2]
-# What the platform stores and says is written like this: actions of the audit log, statuses, codes of errors.
+# The form of the platform's stored words: audit actions, statuses, error codes.
 _STORED = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]*)+")
 
 

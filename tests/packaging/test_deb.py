@@ -64,7 +64,7 @@ wait $daemon
 def within(
     root: Path, *command: str, typed: str = "", user: str = "root"
 ) -> subprocess.CompletedProcess[str]:
-    """Run it there, in a mount namespace of its own, with no variable of this environment."""
+    """Runs it in the root, in a mount namespace of its own, without this environment."""
     become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups"] if user != "root" else []
     home = f"/home/{user}" if user != "root" else "/root"
     enter = (

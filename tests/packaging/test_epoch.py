@@ -1,4 +1,4 @@
-"""Sources without git, as an archive brings them: a release is dated by who builds it."""
+"""Sources without git, as in an archive: the builder dates the release."""
 
 import os
 import shutil

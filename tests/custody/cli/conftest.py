@@ -1,4 +1,4 @@
-"""A platform in the test's own process, and ``custody`` before it."""
+"""A platform in the test's own process, and ``custody`` as its client."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,14 +21,14 @@ Custody = Callable[..., Result]
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """The platform's log belongs to another process than the command's answer."""
+    """Keeps the platform's log, which another process would write, out of the command's output."""
     with capture_logs():
         yield
 
 
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The platform's folder, as its operator has it."""
+    """The platform's folder."""
     return tmp_path_factory.mktemp("platform")
 
 
@@ -50,7 +50,7 @@ def outside(desk: Desk) -> Outside:
 
 @pytest.fixture
 def custody(outside: Outside, tmp_path: Path) -> Custody:
-    """As a person: with a session folder of its own."""
+    """``custody`` as a person runs it, with a session folder."""
 
     def run(*arguments: str, answers: str = "", env: dict[str, str] | None = None, **changes: Any) -> Result:
         words = ["--session", str(tmp_path / "session"), *arguments]
@@ -61,7 +61,7 @@ def custody(outside: Outside, tmp_path: Path) -> Custody:
 
 @pytest.fixture
 def service(custody: Custody, tmp_path: Path) -> Custody:
-    """As a service of the administrator's account: nobody signs in."""
+    """``custody`` with the administrator's service account, without signing in."""
     password = tmp_path / "password"
     password.write_text(PASSWORD)
     password.chmod(0o600)

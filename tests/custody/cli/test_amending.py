@@ -44,7 +44,7 @@ def test_a_proposal_is_cancelled_and_what_is_out_is_said(desk, service):
     assert status(desk, psbt_id) == ["CANCELLED"]
 
 
-def test_a_member_is_removed_after_a_yes(desk, service):
+def test_a_member_is_removed_after_confirmation(desk, service):
     desk.world.member(1, "dora@example.org")
     assert service("member", "remove", "dora@example.org", answers="n\n").exit_code == Exit.DECLINED
     told = service("member", "remove", "dora@example.org", answers="y\n")

@@ -27,6 +27,6 @@ def test_either_unit_means_the_same(sats):
     ["", "1", "BTC", ".5BTC", "1.BTC", "1.123456789BTC", "01BTC", "1,5BTC", "1,00 sats", "1.5sats", "-1BTC",
      "1e3sats", "+1BTC", "1mBTC", "1 BTC 2", "٣BTC", "1_000sats", "NaNBTC"],
 )  # fmt: skip
-def test_what_could_be_read_in_two_ways_is_no_amount(text):
+def test_an_ambiguous_amount_is_refused(text):
     with pytest.raises(ValueError, match="write it with its unit"):
         parse_amount(text)

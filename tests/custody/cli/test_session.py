@@ -1,4 +1,4 @@
-"""Being signed in between commands: kept in private, renewed by one at a time; and as a service."""
+"""Sessions between commands: stored privately, renewed by one command at a time; and service accounts."""
 
 import signal
 import socket
@@ -38,7 +38,7 @@ finally:
 
 @pytest.fixture(autouse=True)
 def cheap_kdf(monkeypatch):
-    """The real cost is for real passphrases."""
+    """Replaces the key derivation's real cost."""
     monkeypatch.setattr(stores, "ARGON2_MEMORY_KIB", 64)
     monkeypatch.setattr(stores, "ARGON2_PASSES", 1)
 
@@ -84,7 +84,7 @@ def test_a_command_that_runs_for_long_takes_over_what_another_one_renewed(desk, 
     assert whoami(custody).exit_code == Exit.OK
 
 
-def test_what_is_kept_goes_to_no_other_platform(custody, folder):
+def test_a_session_is_sent_to_no_other_platform(custody, folder):
     sign_in(custody)
     told = (folder / "session.json").read_text()
     (folder / "session.json").write_text(told.replace("custody.example", "elsewhere.example"))
@@ -120,7 +120,7 @@ def test_a_session_that_cannot_be_kept_is_ended_at_the_platform(desk, custody, f
 
 
 class Drawer:
-    """A keyring with one place."""
+    """A keyring with one entry."""
 
     mode = "keyring"
     kept: str | None = None

@@ -25,7 +25,7 @@ COMMANDS = [shlex.split(line) for line in re.findall(r"^    custody (.*)$", PAGE
 
 
 class Remembered:
-    """A keyring that was unlocked: the tests' machine has none."""
+    """An unlocked keyring, which the tests' machine does not have."""
 
     mode = "keyring"
     secret: str | None = None
@@ -99,7 +99,7 @@ def test_each_command_of_the_page_does_what_it_says(desk, admin, custody, monkey
     assert len(COMMANDS) == 34
 
 
-def test_nothing_is_sent_before_a_yes_and_what_is_asked_shows_the_address(desk, admin, service):
+def test_nothing_is_sent_before_a_confirmation_that_shows_the_address(desk, admin, service):
     before = len(admin.proposals(1).items)
     asked = service("propose", "Treasury", "25,000 sats", "acme", "--also", "0.0001BTC", CAFE, answers="n\n")
     assert asked.exit_code == Exit.DECLINED
@@ -125,7 +125,7 @@ def test_with_yes_the_beginning_of_an_id_is_not_enough(desk, admin, service):
     assert admin.proposal(made["psbt_id"]).status is ProposalStatus.PENDING
 
 
-def test_who_has_approved_is_told(proposed, service):
+def test_the_approvers_are_listed(proposed, service):
     told = service("approve-status", proposed[:8].upper())
     assert told.exit_code == Exit.OK, told.output
     assert "Status:  pending, 1 of 2 signatures" in told.stdout
@@ -133,7 +133,7 @@ def test_who_has_approved_is_told(proposed, service):
     assert json.loads(service("approve-status", proposed, "--json").stdout)["psbt_id"] == proposed
 
 
-def test_what_happens_is_followed_until_ctrl_c(admin, service):
+def test_the_log_is_followed_until_ctrl_c(admin, service):
     """Each entry once, also where several came in a pause."""
     turns = []
 

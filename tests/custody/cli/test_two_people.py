@@ -18,7 +18,7 @@ ADMIN, EVE = "admin@example.org", "eve@example.org"
 
 @pytest.fixture
 def run(custody, tmp_path):
-    """A command as whoever is named, answered with yes where nothing else is said."""
+    """A command of the named person, confirmed with yes by default."""
     password = tmp_path / "password"
     password.touch(mode=0o600)
     password.write_text(PASSWORD)
@@ -61,7 +61,7 @@ def test_a_limit_counts_once_another_administrator_has_confirmed_it(ruled, run):
     assert change_id in run(EVE, "change", "list").stdout
     own = run(ADMIN, "change", "confirm", change_id)
     assert own.exit_code == Exit.PLATFORM, "nobody confirms their own"
-    # With --yes nobody looks at what is shown.
+    # With --yes the person does not read what is shown.
     assert run(EVE, "change", "confirm", change_id[:8], "--yes").exit_code == Exit.USAGE
     done = run(EVE, "change", "confirm", change_id[:8])
     assert done.exit_code == Exit.OK, done.output
@@ -124,7 +124,7 @@ def test_the_second_person_sees_the_plan_of_an_evacuation(ruled, run):
     assert run(EVE, "change", "decline", other["change_id"]).exit_code == Exit.OK
 
 
-def test_one_person_freezes_a_vault_and_two_let_it_go_on(ruled, run):
+def test_one_person_freezes_a_vault_and_two_unfreeze_it(ruled, run):
     client = sdk(ruled.world, ADMIN)
 
     def is_frozen() -> bool:

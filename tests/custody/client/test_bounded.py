@@ -117,7 +117,7 @@ def test_f_pages_of_purchases_without_an_end_come_to_one(kind: str, monkeypatch:
 
 
 @pytest.mark.parametrize("header", ["²", "9" * 5_000, "Mon, 01 Jan 0001 00:00:00 -9999999999999", "soon"])
-def test_f_a_retry_after_that_is_none_is_no_failure_of_ours(header: str) -> None:
+def test_f_an_invalid_retry_after_raises_no_error_of_its_own(header: str) -> None:
     def busy(_request: httpx.Request) -> httpx.Response:
         told = {"title": "No", "status": 503, "detail": "busy", "code": "BACKEND_UNAVAILABLE"}
         return httpx.Response(503, json=told, headers=[(b"retry-after", header.encode())])
@@ -126,7 +126,7 @@ def test_f_a_retry_after_that_is_none_is_no_failure_of_ours(header: str) -> None
         platform.keys()
 
 
-def test_f_a_count_of_thousands_of_digits_is_none() -> None:
+def test_f_a_count_of_thousands_of_digits_counts_as_zero() -> None:
     def answer(_request: httpx.Request) -> httpx.Response:
         return httpx.Response(200, json=[], headers={"x-total-count": "9" * 5_000})
 

@@ -1,5 +1,5 @@
-"""The SDK against scripted transports: what is repeated, what is not, and what never leaks. All that a person
-may do over HTTP has a method in the SDK, whose first words say which call it is.
+"""The SDK against scripted transports: what is repeated, what is not, and what never leaks. Every call that a
+person may make has a method in the SDK, whose docstring begins with the call.
 """
 
 import json
@@ -126,7 +126,7 @@ def test_a_long_retry_after_is_the_callers_to_decide():
     assert len(seen) == 1
 
 
-def test_what_is_not_safe_is_sent_once():
+def test_an_unsafe_request_is_sent_once():
     handler, seen = scripted(httpx.ReadError("cut"))
     with pytest.raises(Unreachable):
         client(handler).register_key(OFFER)
@@ -144,7 +144,7 @@ def test_an_idempotency_key_makes_it_safe_and_stays_the_same():
     assert {request.headers["idempotency-key"] for request in seen} == {"one"}
 
 
-def test_a_due_token_is_renewed_first_and_told():
+def test_an_expiring_token_is_renewed_first_and_reported():
     told: list[Session | None] = []
     handler, seen = scripted(renewed(), httpx.Response(200, json=USER))
     due = Session(FRESH.sid, "access-one", "refresh-one", ends_at=1_000.0)

@@ -64,7 +64,7 @@ def test_the_whole_log(alice: Client, rows: int) -> None:
     assert alice.every_log(1, 1, from_day=date(2026, 3, 2)) == []
 
 
-def test_an_export_that_whoever_gets_it_can_check(alice: Client, rows: int) -> None:
+def test_an_export_that_its_reader_can_check(alice: Client, rows: int) -> None:
     seen = ExportSummary()
     text = alice.export_audit_logs(1, 1)
     assert find_export_fault(read_csv(io.StringIO(text, newline="")), seen) is None

@@ -21,7 +21,7 @@ def test_htmx_is_the_file_that_the_decision_names():
     assert hashlib.sha256(content).hexdigest() == said
 
 
-def test_a_file_comes_packed_to_who_takes_it_and_once():
+def test_a_file_is_compressed_for_a_client_that_takes_it_and_loaded_once():
     folder = Path(console.__file__).parent / "static"
     files = assets.Assets(folder, ("console.js",))
     app = Starlette(

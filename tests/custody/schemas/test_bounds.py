@@ -28,7 +28,7 @@ _ENDLESS = re.compile(r"(?<!\\)[*+]|\{[0-9]+,\}")
 
 
 def answers() -> Iterator[tuple[str, TypeAdapter[Any]]]:
-    """Whatever a module of calls, or signerd beside them, may read an answer as."""
+    """The models as which a module of calls, or signerd, reads an answer."""
     yield "Problem", TypeAdapter(Problem)
     for module in [*MODULES, wire]:
         for name, value in vars(module).items():
@@ -155,7 +155,7 @@ def test_a_whole_number_may_be_written_with_a_point(number: str) -> None:
 
 
 @pytest.mark.parametrize("number", ["1000.5", "true", "9007199254740992.0", "1e400", '"1000"'])
-def test_nothing_else_is_taken_for_one(number: str) -> None:
+def test_no_other_value_is_taken_for_a_whole_number(number: str) -> None:
     """From 2**53 on a number with a point may not be the one that was written."""
     with pytest.raises(ValidationError, match=r"whole number|int"):
         _asked(number)

@@ -47,7 +47,7 @@ def faults(of: type, value: object) -> list[Any]:
 
 
 @pytest.mark.parametrize("model", models(), ids=lambda model: f"{model.__module__}.{model.__name__}")
-def test_every_mistake_has_words_of_ours(model):
+def test_every_error_has_a_sentence_of_ours(model):
     tried = [{}, 7, {"mistyped": 1}, *({name: wrong} for name in names(model) for wrong in WRONG)]
     found = [fault for value in tried for fault in faults(model, value)]
     for fault in found:
@@ -81,7 +81,7 @@ def names(model: type[BaseModel]) -> list[str]:
         (Config, {"network": "main"}, "network", "must be 'mainnet', 'testnet4', 'signet' or 'regtest'"),
     ],
 )  # fmt: skip
-def test_what_is_said(model, value, place, words):
+def test_the_sentence_of_each_error(model, value, place, words):
     told = {fault_place(fault): fault_words(fault) for fault in faults(model, value)}
     assert told[place] == words
 

@@ -1,4 +1,4 @@
-"""Whatever asks for ``database`` runs on SQLite or on PostgreSQL, as the run draws; what says so, on both."""
+"""Tests with the fixture ``database`` run on SQLite or PostgreSQL, as the run draws; marked ones on both."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,13 +85,13 @@ def copies(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def beginning(request: pytest.FixtureRequest) -> Story:
-    """What happened at the desk before the test. A module whose tests begin alike says here what that is."""
+    """What happened at the desk before the test; a module may override it."""
     return three_deposits if "funded" in request.fixturenames else nothing
 
 
 @pytest.fixture
 def public_url() -> str | None:
-    """What mails lead to. A module whose tests follow their links says it here."""
+    """The URL in mails; a module whose tests follow their links overrides it."""
     return None
 
 
@@ -99,7 +99,7 @@ def public_url() -> str | None:
 def desk(
     tmp_path: Path, database: str, copies: Copies, beginning: Story, public_url: str | None
 ) -> Iterator[Desk]:
-    """Over either database, copied from one at which the same has happened once."""
+    """A desk over either database, copied from a prepared one."""
     with copies.desk(beginning, tmp_path / "state", database, public_url=public_url) as opened:
         yield opened
 

@@ -31,7 +31,7 @@ BOOTSTRAP = ["admin", "bootstrap", "--organisation", "Acme", "--workspace", "Mai
 
 @pytest.fixture(autouse=True)
 def log_of_its_own() -> Iterator[None]:
-    """``serve`` sets the log up for its whole process, which is this one where a command is run in it."""
+    """Restores the log, which ``serve`` sets up for its process: here the tests' own."""
     yield
     structlog.reset_defaults()
 

@@ -25,7 +25,7 @@ Connect = Callable[[], Awaitable[Streams]]
 
 @asynccontextmanager
 async def served(slow: asyncio.Event | None = None, app: ASGIApp | None = None) -> AsyncIterator[Connect]:
-    """An application that says ok, once ``slow`` is set, or ``app``."""
+    """Serves ``app``, by default one that answers ok, once ``slow`` is set."""
 
     async def ok(_scope, receive, send):
         while True:
@@ -158,7 +158,7 @@ async def test_a_stranger_is_refused_while_their_body_is_still_to_come(
             assert await reader.readuntil(b"\r\n") == b"HTTP/1.1 401 Unauthorized\r\n"
 
 
-async def test_beyond_all_bounds_nobody_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_beyond_all_bounds_no_client_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MAX_CONNECTIONS", 1)
     monkeypatch.setattr(connections, "SPARE_CONNECTIONS", 1)
     monkeypatch.setattr(connections, "HEADER_SECONDS", PATIENCE)

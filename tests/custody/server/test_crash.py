@@ -44,7 +44,7 @@ def root() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(("name", "kind", "first", "stride"), [PAYMENT, *drawn(OTHERS, 1, of=__name__)])
-def test_whoever_is_killed_everything_ends_confirmed_once(
+def test_whichever_process_is_killed_everything_ends_confirmed_once(
     name: str, kind: str, first: int, stride: int, root: Path, request: pytest.FixtureRequest
 ) -> None:
     database = kind if kind == "sqlite" else str(request.getfixturevalue("postgresql").folder)

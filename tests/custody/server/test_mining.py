@@ -62,7 +62,7 @@ def test_a_mistake_is_told_and_nothing_is_done(chain, state, address, btc, sente
     assert chain.tip().height == 0
 
 
-def test_its_user_alone_may_ask_and_one_who_hangs_up_stops_nobody(chain, state):
+def test_its_user_alone_may_ask_and_a_client_that_hangs_up_stops_no_other(chain, state):
     (path,) = Settings(state=state).chain_folder.glob("*.sock")
     assert path.stat().st_mode & 0o777 == 0o600
     with socket.socket(socket.AF_UNIX) as caller, pytest.MonkeyPatch.context() as patched:

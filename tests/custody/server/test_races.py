@@ -1,8 +1,8 @@
 """Two platforms over one database, asked at the same moment: every race has one winner,
 and the audit chains stay whole.
 
-Both requests are at the door of their writing transaction before either may take it;
-who goes first is the database's.
+Both requests are about to begin their writing transaction before either may;
+the database decides which is first.
 """
 
 import threading

@@ -19,7 +19,7 @@ class Exchange:
 
 
 class Recorder:
-    """Hears every answer that a client gets. What it keeps is by the path alone, without a query."""
+    """Records every answer that a client gets, by path without the query."""
 
     def __init__(self, http: httpx.Client) -> None:
         self._kept: list[Exchange] = []

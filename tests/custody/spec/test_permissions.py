@@ -25,7 +25,7 @@ def test_the_table_and_the_specification_agree(specification: Specification) -> 
 
 
 def test_every_row_is_as_it_was_decided(specification: Specification) -> None:
-    """Whatever loses a permission in the table loses it here too, on purpose, or fails."""
+    """A permission removed from the table must be removed here too."""
     told = {path for path, call in specification.calls.items() if call.permissions}
     table = {f"{row.method} {row.path}": _needs(row) for row in ENDPOINTS if row.path not in told}
     decided = {call: needs for needs, calls in contract.WITHOUT_PERMISSION.items() for call in calls}

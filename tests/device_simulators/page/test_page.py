@@ -93,7 +93,7 @@ def asked(
         connection.close()
 
 
-def test_who_knows_the_address_on_this_machine_gets_in_and_nobody_else(served):
+def test_only_who_knows_the_address_on_this_machine_gets_in(served):
     parts = urlsplit(served.url)
     host, origin, base = parts.netloc, f"http://{parts.netloc}", parts.path
     own = {"Host": host, "Origin": origin}

@@ -162,7 +162,7 @@ def test_s23_files_that_lie_of_their_size(path):
         card.read(Path(path), 100)
 
 
-def test_s23_a_pipe_or_folder_is_no_file_and_nobody_waits(tmp_path):
+def test_s23_a_pipe_or_folder_is_refused_without_waiting(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path):
         with pytest.raises(Unreadable, match="not a file"):

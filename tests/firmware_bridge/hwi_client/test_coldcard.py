@@ -159,7 +159,7 @@ async def test_an_approval_given_after_the_host_stopped_waiting(release, asked, 
         assert (record.kinds, person.steps) == (asked, steps)
 
 
-async def test_without_an_attempt_of_ours_a_result_is_nobody_s():
+async def test_without_an_attempt_of_ours_a_result_is_left_on_the_device():
     """Who took it would hand over what was approved for another program, at another time. "PSBT Signed" keeps
     the screen until a key is pressed.
     """
@@ -599,7 +599,7 @@ async def test_the_person_is_told_to_look_when_the_question_is_on_the_screen_and
     ]
 
 
-async def test_a_cancel_during_the_upload_ends_it_and_nobody_is_asked():
+async def test_a_cancel_during_the_upload_ends_it_without_a_prompt():
     async with coldcard() as (device, endpoint):
         await drive(endpoint, "enrol", enrol_args())
         record, person = Record(device.panel), Person()

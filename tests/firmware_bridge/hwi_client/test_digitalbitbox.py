@@ -66,7 +66,7 @@ def test_a_password_unlocks_and_is_kept_for_the_next_worker():
     assert peer.attempts == 10
 
 
-def test_nobody_to_ask_is_locked_without_a_try():
+def test_without_a_person_to_ask_it_is_locked_and_no_try_is_spent():
     peer = DigitalBitboxPeer(SEED)
     with opened(peer, session=None) as (device, _person):
         for op in ("unlock", "fingerprint", "identify"):

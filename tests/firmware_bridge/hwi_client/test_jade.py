@@ -62,7 +62,7 @@ def test_a_ready_device_tells_who_it_is():
         ({"doing": 2}, errors.Busy.code, "menu"),
     ],
 )
-def test_an_obstacle_is_told_and_nothing_is_asked(told, code, words):
+def test_an_obstacle_is_reported_without_a_request(told, code, words):
     peer = JadePeer(SEED, **told)
     with opened(peer) as (device, _person):
         answer = device.call("probe", {})
@@ -85,7 +85,7 @@ def test_a_locked_device_is_never_unlocked_over_the_network(op, monkeypatch):
     assert called == []
 
 
-def test_a_device_that_locks_itself_meanwhile_calls_nobody(monkeypatch):
+def test_a_device_that_locks_itself_meanwhile_calls_no_server(monkeypatch):
     called = []
     monkeypatch.setattr(jadepy, "_http_request", called.append, raising=False)
     peer = JadePeer(SEED)
@@ -214,7 +214,7 @@ def test_firmware_without_a_ping_is_asked_without_it():
         assert device.call("probe", {})["fingerprint"] == str(SEED.fingerprint)
 
 
-def test_late_answers_to_somebody_else_are_dropped():
+def test_late_answers_to_another_host_are_dropped():
     stale = [
         {"id": "404", "result": "tpub-of-somebody"},
         {"id": "00", "error": {"code": -32600, "message": "x"}},

@@ -78,7 +78,7 @@ async def test_it_tells_who_it_is():
         ({"bootloader": True}, errors.Unsupported.code, "bootloader"),
     ],
 )
-async def test_an_obstacle_is_told_and_nobody_is_asked(options, code, words):
+async def test_an_obstacle_is_reported_without_a_question(options, code, words):
     person = Person()
     async with keepkey(**options) as (_device, endpoint):
         told = await drive(endpoint, "probe", person=person)
@@ -120,7 +120,7 @@ async def test_a_passphrase_stays_with_the_device_until_a_person_gives_another()
         assert other["fingerprint"] == SEED.fingerprint.hex
 
 
-async def test_nobody_has_the_passphrase():
+async def test_without_a_person_there_is_no_passphrase():
     async with keepkey(passphrase_protection=True) as (_device, endpoint):
         assert (await fails(endpoint, "unlock"))[0] == errors.NeedsPassphrase.code
 

@@ -120,7 +120,7 @@ async def test_keys_and_the_fingerprint(app):
 
 @pytest.mark.parametrize("app", OLD, ids=str)
 @pytest.mark.parametrize("op", ["sign", "enrol", "show_address"])
-async def test_a_vault_needs_a_newer_app_and_nobody_is_asked(app, op):
+async def test_a_vault_needs_a_newer_app_and_no_prompt_is_shown(app, op):
     args = {
         "policy": policy_of(VAULT, hmac=ANOTHER),
         "psbt": wallets.make_spend(VAULT).to_base64(),
@@ -173,7 +173,7 @@ async def test_a_refused_message(status):
             await driver.call("sign_message", text="I am here", path=str(ADDRESS_PATH))
 
 
-async def test_an_old_app_that_is_locked_before_anybody_was_asked():
+async def test_an_old_app_that_is_locked_before_any_prompt():
     async with legacy(answers={PUBLIC_KEY: [reply(0x6982)]}) as (_script, driver):
         with fails_with("locked"):
             await driver.call("sign_message", text="I am here", path=str(ADDRESS_PATH))

@@ -79,7 +79,7 @@ async def asked(device, endpoint, op="sign", args=None):
 # PIN
 
 
-async def test_a_locked_device_asks_nobody_by_itself():
+async def test_a_locked_device_asks_for_nothing_by_itself():
     async with trezor(pin=PIN) as (device, endpoint):
         person = knows_pin(device)
         for op, args in (
@@ -106,7 +106,7 @@ async def test_unlock_by_the_places_of_the_pin():
         assert (await drive(endpoint, "probe"))["fingerprint"] == SEEDS[0].fingerprint.hex
 
 
-async def test_nobody_to_ask_for_the_pin_or_a_wrong_one():
+async def test_without_a_pin_or_with_a_wrong_one():
     async with trezor(pin=PIN) as (device, endpoint):
         assert await fails(endpoint, "unlock") == ("locked", "the device asks for its PIN")
         wrong = knows_pin(device, "1111")
@@ -551,7 +551,7 @@ async def sign_with(run, script):
         pytest.param(b"\x51\x20" + b"\x11" * 32, id="a taproot key that is no point of the curve"),
     ],
 )
-async def test_s10_what_cannot_be_told_as_it_stands_is_refused_before_anybody_is_asked(script):
+async def test_s10_a_script_that_cannot_be_sent_as_it_stands_is_refused_before_any_prompt(script):
     (code, detail), record = await sign_with(fails, script)
     assert (code, record.kinds) == ("unsupported", [])
     assert "output 0" in detail
@@ -562,6 +562,6 @@ POINT = bytes.fromhex("79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b1
 
 
 @pytest.mark.parametrize("script", [b"\x51\x20" + POINT, b"\x6a\x05hello", wallets.foreign_script()])
-async def test_what_can_be_told_is_signed(script):
+async def test_a_script_that_can_be_sent_is_signed(script):
     _answer, record = await sign_with(drive, script)
     assert record.kinds[-1] == "sign-total"

@@ -68,7 +68,7 @@ def test_a_name_that_would_play_with_the_screen_is_cleaned_and_cut(tmp_path):
     assert len(name) <= 40
 
 
-def test_nobody_has_it_or_nobody_shows_it(tmp_path):
+def test_no_program_has_it_or_none_is_visible(tmp_path):
     assert find(tmp_path) is None
     process(tmp_path, 11, opens=["/dev/ttyACM8"])
     (tmp_path / "12").mkdir()
@@ -77,7 +77,7 @@ def test_nobody_has_it_or_nobody_shows_it(tmp_path):
     assert find(tmp_path / "none") is None
 
 
-def test_our_own_workers_are_nobody_else(tmp_path):
+def test_our_own_workers_are_not_another_program(tmp_path):
     ours = os.getpid()
     process(tmp_path, ours, opens=["/dev/ttyACM7"])
     process(tmp_path, 4_000_001, parent=ours)
@@ -108,7 +108,7 @@ def test_a_program_that_another_one_started_keeps_its_own_name(tmp_path):
 
 
 @pytest.mark.parametrize("status", ["", "11", "11 (a) S", "11 (a) S x"])
-def test_a_process_that_ends_while_it_is_looked_at_harms_nobody(tmp_path, status):
+def test_a_process_that_ends_while_it_is_looked_at_is_passed_over(tmp_path, status):
     process(tmp_path, 11, opens=["/dev/ttyACM7"])
     (tmp_path / "11" / "stat").write_text(status)
     assert find(tmp_path) is None
@@ -168,7 +168,7 @@ async def test_who_is_connected_to_an_emulator_is_named(other_program, kind):
             assert await holders.holder_of(endpoint) == "Sparrow"
 
 
-async def test_our_own_connection_is_nobody_else():
+async def test_our_own_connection_is_not_another_program():
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as emulator,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client,
@@ -189,7 +189,7 @@ def test_this_machines_processes_are_searched_in_time():
     assert time.monotonic() - started < 5
 
 
-async def test_nobody_waits_for_a_process_that_hangs_in_the_kernel(monkeypatch):
+async def test_a_process_that_hangs_in_the_kernel_is_not_waited_for(monkeypatch):
     released = threading.Event()
     monkeypatch.setattr(holders, "_SECONDS", 0.01)
     monkeypatch.setattr(holders, "find", lambda _endpoint: released.wait() and "Sparrow")
@@ -248,6 +248,6 @@ def test_the_name_of_the_program_whose_turn_it_is_is_cleaned_and_cut(tmp_path):
     assert len(str(told.value)) < 160
 
 
-def test_who_takes_no_turns_is_in_nobodys_way():
+def test_without_turns_no_bridge_waits_for_another():
     with no_turns(TREZOR), no_turns(TREZOR):
         pass

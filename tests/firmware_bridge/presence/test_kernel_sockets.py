@@ -63,7 +63,7 @@ def test_other_ports_are_passed_over():
 
 
 @given(st.text())
-def test_what_is_no_table_holds_no_sockets_and_harms_nobody(text):
+def test_a_malformed_table_has_no_sockets_and_raises_nothing(text):
     inet_sockets(HEAD + text, [0x534C])
     inet_sockets(HEAD + f"0: {text}:534C {text} 0A a b c d e f g", [0x534C])
     unix_paths(text)

@@ -91,7 +91,7 @@ class Indexed:
         return self._configurations[index]
 
 
-def test_what_is_reached_by_webusb_and_what_nobody_reaches():
+def test_what_is_reached_by_webusb_and_what_is_not_reached():
     seen = webusb_sightings(
         [
             usb_device(0x1209, 0x53C1, ports=(1,)),

@@ -48,7 +48,7 @@ def test_the_embedded_chain_stands_for_a_signet_under_its_name_and_takes_its_add
             chain.fund(encode_address(payee, Network.REGTEST), sats(100_000))
 
 
-def test_what_is_set_is_all_there_is(tmp_path):
+def test_only_configured_chains_exist(tmp_path):
     explorer = {"CUSTODY_CHAIN_TESTNET4": "esplora:https://explorer.example.org/testnet4/api"}
     sources = read_sources(LOCAL | explorer | {"CUSTODY_CHAIN_REGTEST": "embedded"})
     assert list(sources) == [Network.MAINNET, Network.TESTNET4, Network.REGTEST]
@@ -89,7 +89,7 @@ def test_each_network_has_its_usual_port(network, address, expected):
 @pytest.mark.parametrize(
     "host", ["node.example.org", "192.168.1.9", "10.0.0.1", "0.0.0.0", "localhost.example.org"]
 )
-def test_a_password_crosses_no_network_in_the_clear_unless_somebody_says_so(host):
+def test_a_password_crosses_no_network_in_the_clear_unless_the_operator_allows_it(host):
     far = NAMED | {MAINNET: f"bitcoind:http://{host}:8332"}
     with pytest.raises(ChainMisconfigured, match=f"without encryption.*{MAINNET}_ALLOW_HTTP=yes"):
         read_sources(far)

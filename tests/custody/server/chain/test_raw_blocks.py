@@ -87,7 +87,7 @@ def test_a_block_is_read_as_it_is(payments):
 
 
 @pytest.mark.parametrize(("payments", "repeated"), [(2, 1), (4, 1), (5, 2), (6, 1)])
-def test_a_block_that_shows_its_end_twice_is_none(payments, repeated):
+def test_a_block_that_repeats_its_end_is_refused(payments, repeated):
     """CVE-2012-2459: it has the hash, and the root; its last payments happened once."""
     raw = block_of(payments)
     whole = split_block(raw)
@@ -95,7 +95,7 @@ def test_a_block_that_shows_its_end_twice_is_none(payments, repeated):
         read(with_transactions(raw, whole + whole[-repeated:]))
 
 
-def test_nor_is_one_that_lacks_some_or_turns_them_round():
+def test_a_block_with_missing_or_reordered_transactions_is_refused():
     raw = block_of(3)
     whole = split_block(raw)
     for others in ((), whole[:-1], whole[:2], whole[::-1], (*whole, whole[1])):

@@ -51,7 +51,7 @@ def test_the_configuration_is_told_without_its_secrets(
     assert (stop["event"], stop["level"]) == ("stopped", "info")
 
 
-def test_a_setting_that_nobody_thought_of_is_a_secret(tmp_path: Path) -> None:
+def test_an_unlisted_setting_is_a_secret(tmp_path: Path) -> None:
     """Only listed settings are shown; a new text setting is hidden until a developer lists it."""
 
     class Newer(Settings):

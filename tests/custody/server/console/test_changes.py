@@ -137,7 +137,7 @@ def test_a_change_of_another_workspace_is_named_to_who_is_no_member_of_it(desk, 
 
 
 def test_a_number_of_another_workspace_or_organisation_names_nothing(desk, here, other, two):
-    """Whoever asks for a change learns no name by it."""
+    """Asking for a change reveals no name."""
     desk.world.organisation("Other", "stranger@example.org")
     _, alice = two
     (role, *_) = ok(desk.admin.get("/api/v1/get-roles-and-perms-detailed", workspace_id=other))

@@ -34,7 +34,7 @@ HOSTILE = "<script>alert(1)</script>\"'>\u202egpj.exe"
 _TYPED = re.compile(r'value="[^"]*"|<textarea.*?</textarea>', re.DOTALL)
 
 
-# What members, programs and strangers write, and somebody else is shown.
+# What members, programs and strangers write, and others are shown.
 TEXTS = (
     (Role, "description"), (Workspace, "description"), (User, "first_name"), (User, "surname"),
     (SignInSession, "device"), (SignInSession, "location"), (Proposal, "description"),

@@ -35,7 +35,7 @@ def path_of(row: Row, **known: object) -> str:
 # --- forms and cookies --------------------------------------------------------------------------------------
 
 
-def test_p79_a_form_of_another_session_acts_for_nobody_and_keeps_what_was_typed(desk, browse):
+def test_p79_a_form_of_another_session_does_nothing_and_keeps_what_was_typed(desk, browse):
     """Two people of one browser: the first one's tab is still open when the second one has signed in."""
     here = f"/console/w/{desk.workspace_id}/workspace"
     first = browse("admin").open(here)
@@ -49,7 +49,7 @@ def test_p79_a_form_of_another_session_acts_for_nobody_and_keeps_what_was_typed(
 
 
 @pytest.mark.parametrize("token", ["", "0" * 64, "\N{FULLWIDTH DIGIT ZERO}" * 64])
-def test_p79_a_guessed_token_or_none_acts_for_nobody(browse, token):
+def test_p79_a_form_with_a_guessed_token_or_none_does_nothing(browse, token):
     person = browse("admin").open("/console/account")
     answer = person.http.post("/console/sign-out", data={"form_token": token}, headers=SAME_SITE)
     assert answer.status_code == 409

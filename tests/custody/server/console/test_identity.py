@@ -187,7 +187,7 @@ def test_an_owner_sets_it_a_member_links_and_it_signs_them_in(acme):
     )
 
 
-def test_p73_no_claim_signs_anybody_in_but_a_link_does(acme):
+def test_p73_a_link_signs_a_member_in_and_no_claim_does(acme):
     acme.provider.claims = {"email": BOB, "email_verified": True, "preferred_username": BOB}
     person = acme.through("mallory", 403)
     assert "no member is linked with you" in person.words
@@ -200,7 +200,7 @@ def test_p73_no_claim_signs_anybody_in_but_a_link_does(acme):
     assert "linked already" in other.words
 
 
-def test_p73_another_organisations_provider_signs_nobody_in_here(acme, tmp_path):
+def test_p73_another_organisations_provider_signs_no_member_in_here(acme, tmp_path):
     """Eve's own provider says that it is Bob, by the subject that Acme's has for him."""
     acme.link(BOB, "bob at login")
     acme.give_eve_one()
@@ -494,7 +494,7 @@ class TestEnds:
         if answers[0] == 200:
             assert person.open("/console/").url == "/console/sign-in"
 
-    def test_p77_a_session_that_ended_links_nobody(self, acme):
+    def test_p77_an_ended_session_links_no_account(self, acme):
         person = acme.signed_in(BOB)
         brought = acme.linking(person)
         person.open(ACCOUNT).send("/console/sign-out")
@@ -534,7 +534,7 @@ class TestEnds:
         assert "The change is made." in cleo.words
         acme.signed_in(BOB).open("/console/w/1/proposals")
 
-    def test_p77_tries_of_a_providers_session_keep_nobody_from_signing_in(self, acme):
+    def test_p77_tries_of_a_providers_session_block_no_sign_in(self, acme):
         """However many sessions it opens: they have tries of their own, once."""
         acme.link(ADMIN, "owner at login")
         services, step_up = acme.world.platform.services, acme.world.platform.services.account.step_up

@@ -35,6 +35,6 @@ def test_a_vault_left_short_is_explained_and_forced(desk, browse):
     assert "The key is revoked." in person.words
 
 
-def test_nobody_sees_another_ones_key(desk, browse):
+def test_another_persons_key_is_not_shown(desk, browse):
     (key,) = ok(desk.signers["alice"].get("/api/v1/keys"))
     browse("bob").open(f"/console/account/keys/{key['ID']}/revoke", 404)

@@ -21,7 +21,7 @@ def test_a_request_is_shown_back_sent_and_approved_by_an_operator(desk, browse):
     assert "Prado & Filhas" in asks.open("/console/").words
 
 
-def test_one_sees_ones_own_alone(browse):
+def test_a_person_sees_only_their_own_requests(browse):
     browse("alice").open(HERE).send(HERE, **REQUEST).confirm(HERE)
     assert "Prado & Filhas" not in browse("bob").open(HERE).words
 

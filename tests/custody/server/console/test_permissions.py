@@ -1,5 +1,5 @@
-"""What the console hides from a person and refuses them: each permission alone, over the console's own table,
-so that no row can be forgotten.
+"""What the console hides from a person and refuses them: each permission alone, over every row of the
+console's own table.
 """
 
 import re
@@ -58,7 +58,7 @@ def test_no_page_shows_what_would_be_refused(desk, person, held):
     assert wrong == []
 
 
-def test_each_form_of_whoever_may_not_is_refused(desk, person, held):
+def test_each_form_is_refused_without_its_permission(desk, person, held):
     chain = f"workspace:{desk.workspace_id}"
     person.open("/console/account")
     token = person.form("/console/sign-out").fields[0][1]

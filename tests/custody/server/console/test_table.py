@@ -77,7 +77,7 @@ def test_a_proof_counts_for_ten_minutes(desk, deed, browse):
     assert deed.done == ["Ada", "Bea"]
 
 
-def test_a_mailed_code_proves_and_signs_nobody_in(desk, deed, browse):
+def test_a_mailed_code_proves_and_does_not_sign_in(desk, deed, browse):
     ok(desk.admin.post("/auth/two-factor", {"method": "email", "password": PASSWORD}))
     with asgi_client(desk.world.platform.asgi) as http:
         person = Visitor(http).sign_in("admin@example.org")

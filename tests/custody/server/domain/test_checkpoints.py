@@ -127,7 +127,7 @@ def test_what_a_power_cut_left_of_a_line_counts_for_nothing() -> None:
     assert read([given[0], given[1][:40]]).fault is None
 
 
-def test_whoever_writes_on_asks_for_no_signature() -> None:
+def test_appending_verifies_no_signature() -> None:
     assert read(change(1, KEY.encode(), b"f" * 64)(lines(1)), None).fault is None
 
 

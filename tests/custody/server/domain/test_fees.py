@@ -46,7 +46,7 @@ def test_the_rate_that_is_named_reaches_it(rivals, vsize):
     assert rate.fee_for(vsize) >= least_fee(rivals, vsize)
 
 
-def test_nobody_asks_for_another_increment():
+def test_a_node_asks_for_no_other_increment():
     assert FeeRate(1_000) == ASKED_BY_DAEMONS
 
 

@@ -126,7 +126,7 @@ def test_whatever_is_in_the_mempool_is_on_its_way(status):
 
 
 @pytest.mark.parametrize("status", [status for status in SENT if status not in ENDED])
-def test_whoever_lost_a_coin_for_good_has_ended(status):
+def test_a_proposal_that_lost_a_coin_for_good_has_ended(status):
     assert end_of(status, Observation.COIN_SPENT) is Status.INVALIDATED
     assert end_of(status, Observation.INPUT_GONE) is Status.INVALIDATED
 

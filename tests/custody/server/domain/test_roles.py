@@ -26,7 +26,7 @@ STAFF = Staff(
 
 
 @pytest.mark.parametrize("missing", list(P))
-def test_nobody_grants_what_they_do_not_hold(missing: P) -> None:
+def test_a_caller_grants_only_what_they_hold(missing: P) -> None:
     """P26."""
     require_grantable(EVERY_PERMISSION, EVERY_PERMISSION)
     require_grantable(frozenset(), frozenset())
@@ -35,7 +35,7 @@ def test_nobody_grants_what_they_do_not_hold(missing: P) -> None:
 
 
 @pytest.mark.parametrize("missing", list(P))
-def test_nobody_changes_those_who_may_do_more(missing: P) -> None:
+def test_a_caller_does_not_change_members_with_more_permissions(missing: P) -> None:
     """P26."""
     require_reach(EVERY_PERMISSION - {missing}, EVERY_PERMISSION)
     with pytest.raises(PermissionDenied, match=f"carries {missing}, which"):
@@ -78,7 +78,7 @@ class TestTheLastAdministrator:
             with pytest.raises(LastAdmin):
                 require_administrators(spread, spread.without(user))
 
-    def test_of_a_role_that_nobody_holds_is_none(self) -> None:
+    def test_of_a_role_without_members_is_none(self) -> None:
         unheld = Staff(STAFF.roles, {BOB: SIGNING})
         require_administrators(unheld, unheld.with_role(ADMIN, frozenset()))
 

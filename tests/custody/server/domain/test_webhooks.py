@@ -157,7 +157,7 @@ BAD = (
 
 
 @pytest.mark.parametrize(("text", "url"), GOOD)
-def test_what_can_be_read_is(text: str, url: WebhookUrl) -> None:
+def test_a_url_that_can_be_read_is_accepted(text: str, url: WebhookUrl) -> None:
     assert read_url(text) == url
     # As it is stored, it is read as the same again.
     assert read_url(str(url)) == url
@@ -242,7 +242,7 @@ def test_p51_nothing_in_a_special_range_is_public(text: str, data: st.DataObject
 
 
 @pytest.mark.parametrize("text", PUBLIC)
-def test_what_lies_beside_them_is(text: str) -> None:
+def test_addresses_beside_the_special_ranges_are_public(text: str) -> None:
     assert is_public_text(text)
 
 
@@ -290,7 +290,7 @@ def test_what_is_no_address_is_not_public(text: str) -> None:
     assert not is_public_text(text)
 
 
-def test_most_of_the_internet_is() -> None:
+def test_most_of_the_internet_is_public() -> None:
     """The table refuses what it names, and no more."""
     refused = sum(network.num_addresses for network in SPECIAL_IPV4)
     assert refused < 0.15 * 2**32

@@ -163,7 +163,7 @@ def proposal(row: Row, replaces: str | None, workspace_id: int, number: int) -> 
 
 
 class Undo(Exception):
-    """Ends an example's transaction without a trace."""
+    """Rolls an example's transaction back."""
 
 
 @pytest.fixture

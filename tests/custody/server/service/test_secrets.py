@@ -27,7 +27,7 @@ def test_each_purpose_has_a_secret_of_its_own_that_stays(path: Path, kept: Secre
     assert [Secrets(path, secrets.token_bytes).of(purpose) for purpose in Purpose] == first
 
 
-def test_nobody_else_may_read_the_file(path: Path, kept: Secrets) -> None:
+def test_only_its_owner_may_read_the_file(path: Path, kept: Secrets) -> None:
     kept.of(Purpose.TOTP)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 

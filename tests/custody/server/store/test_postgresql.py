@@ -113,7 +113,7 @@ def test_a_session_that_ended_while_it_was_idle_is_replaced_unseen(store: Store,
     assert names(store) == ["before", "after"]
 
 
-def test_a_server_that_lets_nobody_in_is_away_until_it_does(
+def test_a_server_that_refuses_connections_is_away_until_it_takes_them(
     store: Store, beside: Beside, postgresql: Server, database: str
 ) -> None:
     name = str(make_url(database).database)

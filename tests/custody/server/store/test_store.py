@@ -27,7 +27,7 @@ def user(email: str) -> User:
 
 
 def write_rows(store: Store, *rows: Base) -> None:
-    """One after the other: each may need the one before it."""
+    """Writes the rows in order: each may need the one before it."""
     with store.write() as db:
         for row in rows:
             db.add(row)

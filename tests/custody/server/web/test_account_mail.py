@@ -52,7 +52,7 @@ class TestMailServerDown:
             assert "Retry-After" in answer.headers
             assert "token_2fa" not in answer.json()
 
-    def test_it_counts_against_nobody(self, world: World, carol: str, down: list, monkeypatch) -> None:
+    def test_it_counts_as_no_try(self, world: World, carol: str, down: list, monkeypatch) -> None:
         """A wrong password is answered as ever: what the server does tells nothing about accounts (P39)."""
         assert world.login(carol, "not hers").status_code == 401
         for _ in range(25):

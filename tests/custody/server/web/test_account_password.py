@@ -43,7 +43,7 @@ def guess(world: World, email: str, addresses: int) -> list[int]:
 
 
 class TestGuesses:
-    def test_p60_wrong_passwords_from_elsewhere_keep_nobody_out(self, world: World) -> None:
+    def test_p60_wrong_passwords_from_elsewhere_do_not_keep_the_owner_out(self, world: World) -> None:
         world.organisation("Acme", "ada@example.org")
         assert guess(world, "ada@example.org", 9) == [429] * 9
         assert world.login("ada@example.org").json()["requires_2FA"] is False

@@ -149,7 +149,7 @@ class TestRegister:
         ]  # fmt: skip
         assert world.login(careful).status_code == 200
 
-    def test_fills_nobodys_mailbox(self, world: World) -> None:
+    def test_does_not_fill_a_mailbox(self, world: World) -> None:
         """Each registration is a mail, from whichever address it is asked for; account or none, alike
         (P39).
         """

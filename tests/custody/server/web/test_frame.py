@@ -1,4 +1,4 @@
-"""What every endpoint has in common: problems, bounds, trace ids, repeated requests, readiness."""
+"""Common to every endpoint: problems, bounds, trace ids, repeated requests, readiness."""
 
 import re
 import threading

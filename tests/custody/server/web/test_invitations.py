@@ -114,7 +114,7 @@ class TestTheWholeWay:
         assert invite_id in mail.text
         assert "The invitation ends on 08 March 2026, 12:00 UTC." in mail.text
 
-    def test_a_refused_one_is_told_to_nobody(self, admin: As, world: World) -> None:
+    def test_a_refused_one_sends_no_mail(self, admin: As, world: World) -> None:
         assert invite(admin, role_id=999).status_code == 404
         world.deliver_mail()
         assert world.mail.sent == []
@@ -178,7 +178,7 @@ class TestTheAnswer:
             answer = guest.get("/api/v1/accept-invite", invite_id=invite_id, **query)
             assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/accept")
 
-    def test_of_somebody_who_became_a_member_meanwhile(self, admin: As, guest: As, world: World) -> None:
+    def test_of_an_account_that_became_a_member_meanwhile(self, admin: As, guest: As, world: World) -> None:
         invite_id = invited(admin)
         world.member(1, GUEST)
         refused(decide(guest, invite_id), 409, "member of this workspace already")
@@ -307,7 +307,7 @@ class TestEscalation:
     def test_an_inviter_who_lost_theirs_gives_nothing(
         self, admin: As, guest: As, world: World, loss: str
     ) -> None:
-        """Who was removed or set back cannot leave a door open behind them."""
+        """A removed or demoted member's invitations count for no more than they may give now."""
         world.member(1, MANAGER, "Administrator")
         invite_id = invited(world.as_user(MANAGER), role_id=ADMINISTRATOR_ROLE)
         every_other = add_role(world, "Other", EVERY_PERMISSION - MANAGE_USERS)

@@ -241,7 +241,7 @@ class TestOneActiveKey:
         register_key(alice, seed(1))
         assert register_key(bob, seed(1)).status_code == 409
 
-    def test_nobody_offers_another_persons_accounts_as_their_own(self, alice: As, bob: As) -> None:
+    def test_another_persons_accounts_are_not_taken_as_ones_own(self, alice: As, bob: As) -> None:
         """The proof covers account 0; who slips in a cosigner's account would hold two places of a vault
         in name.
         """

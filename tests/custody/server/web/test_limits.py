@@ -105,7 +105,7 @@ class TestRoles:
         limit = ok(eve.get("/api/v1/get-role-limit", workspace_id=2, role_id=3))["Limit"]
         assert limit == "21000000.00000000"
 
-    def test_p24_nobody_elses_member_is_checked(self, alice: As, eve: As) -> None:
+    def test_p24_a_member_of_another_tenant_is_not_checked(self, alice: As, eve: As) -> None:
         for uuid in (2, 999):
             query = {"workspace_id": 1, "role_id": 1, "uuid": uuid, "amount_to_check": "1"}
             refused(alice.get("/api/v1/check-user-role-limit", **query), 404, "NOT_FOUND")
@@ -209,14 +209,14 @@ within = pytest.mark.parametrize("role", [("1", "M"), ("0", "W")], ids=["as much
 
 
 @higher
-def test_p26_nobody_raises_their_own_limit_by_changing_their_role(host: Someone, role: int) -> None:
+def test_p26_a_caller_does_not_raise_their_own_limit_by_changing_their_role(host: Someone, role: int) -> None:
     told = refused(change_role(host.calls, host.user_id, role), 403, "PERMISSION_DENIED")
     assert "MANAGE_ROLE" in told["detail"]
     assert ok(host.calls.get("/api/v1/get-my-limits", workspace_id=1))["Limit"] == "1.00000000"
 
 
 @higher
-def test_p26_nor_that_of_somebody_they_invite(host: Someone, role: int) -> None:
+def test_p26_nor_that_of_a_person_they_invite(host: Someone, role: int) -> None:
     refused(invite(host.calls, role), 403, "PERMISSION_DENIED")
 
 
@@ -227,7 +227,7 @@ def test_a_limit_that_is_no_higher_is_given(host: Someone, role: int) -> None:
 
 
 @higher
-def test_whoever_sets_limits_gives_any(alice: As, host: Someone, role: int) -> None:
+def test_a_caller_who_sets_limits_gives_any(alice: As, host: Someone, role: int) -> None:
     ok(change_role(alice, host.user_id, role))
 
 

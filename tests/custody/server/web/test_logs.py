@@ -226,7 +226,7 @@ class TestExport:
         assert "meanwhile" not in [row["description"] for row in first]
         assert world.audit_actions("workspace:1")[-2:] == ["TRIED", "EXPORTED"]
 
-    def test_goes_to_nobody_who_lost_the_permission_meanwhile(
+    def test_is_refused_to_a_member_who_lost_the_permission_meanwhile(
         self, world: World, alice: As, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """P23."""

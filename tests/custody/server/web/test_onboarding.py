@@ -145,7 +145,7 @@ class TestApproval:
         organisations = asker.get("/api/v1/get-user-info").json()["OrganisationsInfo"]["Organisations"]
         assert organisations[1]["Workspaces"]["Workspaces"][0]["WorkspaceInfo"]["net"] == "mainnet"
 
-    def test_where_nobody_opened_the_network_changes_nothing(self, world: World) -> None:
+    def test_of_a_network_that_is_not_open_changes_nothing(self, world: World) -> None:
         world.platform.setup.bootstrap(
             organisation="Platform",
             workspace="Main",

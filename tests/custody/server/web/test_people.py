@@ -73,7 +73,7 @@ class TestAdding:
             refused(admit(alice, 2, 2, **named), 404, "NOT_FOUND")
         assert len(eve.get("/api/v1/get-users-from-workspace", workspace_id=2).json()) == 1
 
-    def test_nobody_grants_what_they_do_not_hold(self, alice: As, bob: As, world: World) -> None:
+    def test_a_caller_grants_only_what_they_hold(self, alice: As, bob: As, world: World) -> None:
         """P26."""
         manager = RoleTemplate("Manager", "", frozenset({P.MANAGE_WORKSPACE}), Sats(0))
         other = workspace_with(world, manager, roles.ADMINISTRATOR)
@@ -211,7 +211,7 @@ class TestRemoved:
         assert (own["DefaultOrg"], own["DefaultWorkspace"]) == (0, 0)
         assert own["OrganisationsInfo"]["Organisations"] == []
 
-    def test_p26_is_nobody_who_may_do_more(self, host: Someone, alice: As) -> None:
+    def test_p26_is_no_member_who_may_do_more(self, host: Someone, alice: As) -> None:
         refused(remove(host.calls, ALICE_ID, force=True), 403, "PERMISSION_DENIED")
         ok(remove(host.calls, BOB_ID))
         assert ALICE_ID in held(alice)

@@ -74,7 +74,7 @@ class TestReports:
         assert ok(alice.get(LIST)) == before
         assert recorded(world) == ["PURCHASE_REPORTED"]
 
-    def test_of_nobodys_address_are_kept_and_shown_to_nobody(
+    def test_of_an_unknown_address_are_kept_and_not_shown(
         self, world: World, alice: As, address: str
     ) -> None:
         """BIP-173: a bech32 address may be written in either case; in capitals it is the member's."""

@@ -59,7 +59,7 @@ def test_refusals_of_reading_calls_count_as_changes(slow: World) -> None:
     assert bob.get("/api/v1/get-user-info").status_code == 200
 
 
-def test_whoever_is_not_signed_in_takes_nothing_from_anybody(slow: World) -> None:
+def test_calls_without_a_sign_in_count_against_no_account(slow: World) -> None:
     for _ in range(CALLS + 1):
         assert slow.http.get("/api/v1/get-user-info").status_code == 401
     assert slow.as_user(ALICE).get("/api/v1/get-user-info").status_code == 200

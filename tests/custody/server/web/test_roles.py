@@ -96,7 +96,7 @@ class TestMaking:
         assert ok(alice.get("/api/v1/get-role-limit", **query))["Limit"] == "0.25000000"
         assert recorded(world)[-1] == "ROLE_CREATED"
 
-    def test_nobody_puts_into_a_role_what_they_do_not_hold(self, keeper: Someone, world: World) -> None:
+    def test_a_caller_puts_into_a_role_only_what_they_hold(self, keeper: Someone, world: World) -> None:
         """P26."""
         for named in (["PAYMENT_INIT"], ["VIEW_BALANCES", "MANAGE_USERS"], [*P]):
             answer = keeper.calls.post("/api/v1/create-role", clerk(permissions=named))
@@ -159,7 +159,7 @@ class TestNaming:
 
 
 class TestDeleting:
-    def test_a_role_that_nobody_holds_goes(self, alice: As, world: World) -> None:
+    def test_a_role_without_members_is_deleted(self, alice: As, world: World) -> None:
         ok(delete(alice, SIGNER))
         assert "Signer" not in roles(alice)
         refused(delete(alice, SIGNER), 404, "NOT_FOUND")

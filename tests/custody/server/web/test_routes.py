@@ -125,7 +125,7 @@ class TestOrder:
         answer = strangers.http.get(f"/api/v1/get-users-from-workspace{query}", headers=NOBODY)
         assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
 
-    def test_whoever_calls_too_often_does_not_either(self, world: World, alice: As) -> None:
+    def test_a_caller_who_calls_too_often_does_not_either(self, world: World, alice: As) -> None:
         rates = world.platform.services.rates
         caller = world.platform.services.sessions.authenticate(
             alice.headers["Authorization"].removeprefix("Bearer "), "trace"

@@ -112,7 +112,7 @@ class TestRights:
         refused(revoke(eve, account_id, workspace_id=2), 404, "NOT_FOUND")
         ok(wallets(bot))
 
-    def test_only_its_maker_changes_it_and_whoever_keeps_order_ends_it(self, world, alice):
+    def test_only_its_maker_changes_it_and_a_workspace_manager_ends_it(self, world, alice):
         account_id, _ = made(world, alice)
         keeper = add_someone(world, "Keeper", {PermissionName.MANAGE_WORKSPACE}).calls
         body = {"workspace_id": 1, "service_account_id": account_id, "networks": ["0.0.0.0/0"]}

@@ -89,7 +89,7 @@ def test_ending_all_others_leaves_this_one(world: World, carol: str) -> None:
     assert world.audit_actions()[-1] == "OTHER_SESSIONS_ENDED"
 
 
-def test_nobody_ends_another_persons(world: World, carol: str) -> None:
+def test_another_persons_is_not_ended(world: World, carol: str) -> None:
     """P24: it is not there."""
     hers, stranger = sign_in(world), sign_in(world, register(world, OTHER))
     (name,) = [each["session_id"] for each in listed(hers)]

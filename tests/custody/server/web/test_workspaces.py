@@ -41,7 +41,7 @@ class TestFounding:
         assert sorted(roles(alice, 2)) == ["Administrator", "Signer"]
         assert world.audit_actions("workspace:2") == ["WORKSPACE_CREATED"]
 
-    def test_nobody_else_of_the_organisation_is_in_it(self, alice: As, world: World) -> None:
+    def test_no_other_member_of_the_organisation_is_in_it(self, alice: As, world: World) -> None:
         other = add_someone(world, "Other", set(P))
         ok(create(alice))
         answer = other.calls.get("/api/v1/get-users-from-workspace", workspace_id=2)

@@ -1,4 +1,4 @@
-"""Finding what pays and what spends our scripts: on the best chain, in the mempool, and no longer there."""
+"""Outputs to our scripts and their spends: on the best chain, in the mempool, and gone."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def here(rig):
     return script(rig.fresh())
 
 
-def test_nothing_pays_a_script_nobody_knows(rig, here):
+def test_an_unused_script_has_no_outputs(rig, here):
     rig.mine()
     assert rig.backend.outputs_to([here]) == ()
     assert rig.backend.outputs_to([]) == ()

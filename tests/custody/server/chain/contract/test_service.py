@@ -31,7 +31,7 @@ def test_a_target_is_one_block_at_least(rig):
             rig.backend.fee_estimate(target)
 
 
-def test_when_nobody_answers_every_call_says_so_and_later_works_again(rig):
+def test_without_a_server_every_call_is_unavailable_and_later_works_again(rig):
     coin, number = confirmed_coin(rig)
     ours = [p2wsh(open_script(number))]
     payment = spend(coin, number, to=p2wsh(open_script(rig.fresh())))

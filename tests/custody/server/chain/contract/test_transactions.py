@@ -1,4 +1,4 @@
-"""Looking a transaction up, handing one over, and the stable words for what is not taken."""
+"""Looking a transaction up, broadcasting one, and the stable codes of refusals."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ def here(rig):
 
 
 def refusal(rig, transaction):
-    """The code, which the test and the broadcast agree on; and nothing is sent."""
+    """The refusal's code, the same for the test and the broadcast; nothing is sent."""
     tested = rig.backend.test_accept(transaction)
     sent = rig.backend.broadcast(transaction)
     assert isinstance(tested, Refused)

@@ -26,7 +26,7 @@ def number_of(coin):
 
 
 class Story:
-    """Things that happen, drawn by chance from a seed."""
+    """Random events from a seed."""
 
     def __init__(self, rig, seed):
         self.rig = rig
@@ -91,7 +91,7 @@ def rig(tmp_path):
 
 @pytest.fixture
 def small(monkeypatch):
-    """So small that every way of reading is taken often."""
+    """Limits so small that every way of reading is taken often."""
     monkeypatch.setattr(history, "SHORT", 4)
     monkeypatch.setattr(history, "UNSETTLED", 1)
     monkeypatch.setattr(history, "BLOCKS_PER_SCAN", 7)
@@ -126,7 +126,7 @@ def test_it_tells_nothing_rather_than_half_of_it_while_the_chain_moves_amid_its_
         story.compare(rig.backend)
 
 
-def test_a_story_holds_something(rig):
+def test_a_story_is_not_empty(rig):
     """The stories above are no empty ones."""
     story = Story(rig, 1)
     for _ in range(STEPS):

@@ -203,7 +203,7 @@ def test_what_one_look_cannot_read_the_next_one_goes_on_with(rig, monkeypatch):
     new.close()
 
 
-def test_the_node_is_scanning_for_somebody_else(rig):
+def test_the_node_is_busy_with_another_scan(rig):
     rig.mine(60)
     true = rig.node.reply
 

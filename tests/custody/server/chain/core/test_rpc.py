@@ -96,7 +96,7 @@ def test_an_answer_is_read_up_to_a_bound(rig, faults):
     rpc.close()
 
 
-def test_nobody_listens():
+def test_no_server_listens():
     with socket.socket() as taken:
         # Bound, so that no other process takes the port, but not listening.
         taken.bind(("127.0.0.1", 0))

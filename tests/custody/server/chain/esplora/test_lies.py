@@ -105,7 +105,7 @@ class TestDeposits:
 
     @pytest.mark.parametrize("branch", [[], ["11" * 32], ["11" * 32] * 17, ["11" * 32] * 18])
     @pytest.mark.parametrize("position", [0, 1])
-    def test_nor_does_it_help_to_invent_the_proof(self, rig, branch, position):
+    def test_an_invented_proof_is_refused(self, rig, branch, position):
         number = rig.fresh()
         (block,) = rig.mine()
         transaction = invented_deposit(number)
@@ -191,7 +191,7 @@ class TestSpends:
     """
 
     @pytest.mark.parametrize("confirmed", [False, True])
-    def test_nobody_invents_a_spend_without_our_keys(self, rig, coin, number, confirmed):
+    def test_a_spend_cannot_be_invented_without_our_keys(self, rig, coin, number, confirmed):
         (block,) = rig.mine()
         theft = spend(coin, number, to=p2wsh(open_script(rig.fresh())), witness=(open_script(number + 1),))
         status = in_block(block) if confirmed else WAITING
@@ -199,7 +199,7 @@ class TestSpends:
             rig.backend.outputs_to([coin.script_pubkey])
         assert rig.backend.outputs_to([coin.script_pubkey]) == (coin,)
 
-    def test_nor_is_it_remembered_as_true(self, rig, coin, number):
+    def test_an_invented_spend_is_not_remembered(self, rig, coin, number):
         theft = spend(coin, number, to=p2wsh(open_script(rig.fresh())), witness=())
         with Liar(rig, theft, WAITING):
             for _ in range(3):

@@ -127,7 +127,7 @@ def test_a_lie_is_not_asked_for_at_every_look(watched, rig):
     assert sweeps <= 5
 
 
-def test_an_explorer_that_is_away_is_left_in_peace(watched, rig):
+def test_an_unavailable_explorer_is_not_asked_at_every_look(watched, rig):
     watched.clock.now += PACE.tip_seconds
     rig.explorer.asked.clear()
     with rig.down():

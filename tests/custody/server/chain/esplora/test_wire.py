@@ -100,7 +100,7 @@ def test_a_body_that_comes_by_drops_has_a_deadline():
     assert body.sent <= DEADLINE_SECONDS / 9 + 1
 
 
-def test_what_is_packed_is_refused():
+def test_a_compressed_body_is_refused():
     """A megabyte that unpacks to a thousand has passed every bound by then."""
     packed = httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=Endless(b"x"))
     with pytest.raises(ChainUnavailable, match="no whole answer"):
@@ -121,7 +121,7 @@ def test_a_server_that_takes_the_question_and_never_answers():
             backend.tip()
 
 
-def test_nobody_there():
+def test_no_server_listens():
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/api"
     with (
@@ -131,7 +131,7 @@ def test_nobody_there():
         backend.tip()
 
 
-def test_after_it_is_closed_it_asks_nobody():
+def test_a_closed_backend_sends_no_request():
     closed = wire(lambda _: plain("x"))
     closed.close()
     closed.close()
@@ -217,7 +217,7 @@ class TestPeace:
             *[(header, 1) for header in ("soon", "-5", "", "Wed, 21 Oct 2026 07:28:00 GMT")],
         ],
     )
-    def test_nobody_sends_us_away_for_ever(self, explorer, clock, header, seconds):
+    def test_a_retry_after_is_bounded(self, explorer, clock, header, seconds):
         explorer.answer = httpx.Response(429, headers={"Retry-After": header})
         explorer.fails()
         explorer.answer = plain("x")

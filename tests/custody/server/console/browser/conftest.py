@@ -1,4 +1,4 @@
-"""A served platform with the desk's data, and people's browsers before its console."""
+"""A served platform with the desk's data, and people's browsers at its console."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -99,7 +99,7 @@ class Window:
 
 @pytest.fixture
 def window(browser: Browser, desk: Desk) -> Iterator[Window]:
-    """No page may have given the browser reason to complain, and none a fault."""
+    """Fails where a browser complained or a page had a fault."""
     with served_app(desk.world.platform.asgi) as origin, ExitStack() as stack:
         made = Window(browser, desk, origin)
         stack.callback(made._open.close)

@@ -19,7 +19,7 @@ def elsewhere():
 
 
 def known(window) -> dict[str, int]:
-    """All that a request could have changed: what happened, the sessions, the accounts, the mails."""
+    """All that a request could change: the log, the sessions, the accounts, the mails."""
     return {model.__name__: len(window.desk.rows(model)) for model in (AuditEvent, Job, User, SignInSession)}
 
 
@@ -49,7 +49,7 @@ def test_p78_another_site_gets_nothing_beside_the_open_console(window, elsewhere
     # Nor was the person put out.
     person.reload()
     expect(person.get_by_role("heading", level=1, name="Main")).to_be_visible()
-    # A link brings nobody in, where it is of another site.
+    # A link of another site arrives without the session.
     page.evaluate("url => { location = url }", f"{window.origin}{window.here}/")
     page.wait_for_url("**/console/**")
     is_same_site = name == "127.0.0.1"

@@ -10,7 +10,7 @@ from tests.support.staff import add_someone
 
 SECTIONS = {section for _, section, _ in TEMPLATES.environment.globals["sections"]}
 EACH_ALONE: list[frozenset[PermissionName]] = [frozenset(), *(frozenset({each}) for each in PermissionName)]
-# Whoever may not see the members finds there how to leave, and nothing else.
+# A member who may not see the others finds there only how to leave.
 OPEN_TO_ALL = {"members"}
 
 

@@ -197,7 +197,7 @@ class TestPlan:
         assert [each["instead_of_user_id"] for each in vault["signers"]] == [None] * 3
         assert keys[0] not in [each["key_id"] for each in vault["signers"]]
 
-    def test_p92_where_nobody_can_take_the_place_it_says_why(self, desk, keys):
+    def test_p92_without_a_substitute_it_says_why(self, desk, keys):
         two = [*keys, key_of(desk, "bob")]
         (vault,) = plan_of(desk, two)["vaults"]
         assert (vault["signers"], vault["exposed"]) == ([], 2)
@@ -233,7 +233,7 @@ class TestPlan:
         assert [bool(each["cannot"]) for each in (first, second)] == [True, True]
         assert "account" in first["cannot"]
 
-    def test_whoever_pays_a_vault_changes_no_plan(self, desk, dora, keys):
+    def test_a_payment_to_a_vault_changes_no_plan(self, desk, dora, keys):
         """Three vaults alike, and erin's accounts are enough for two: the amounts do not decide for which,
         and change no page.
         """

@@ -56,7 +56,7 @@ def test_a_released_one_is_free_at_once_and_only_its_holder_releases_it(leads):
     assert has_it(second)
 
 
-def test_who_slept_past_its_lease_writes_nothing(store, leads, clock):
+def test_a_holder_that_slept_past_its_lease_writes_nothing(store, leads, clock):
     """It read the chain and was stopped, and another followed the chain: its view is the older one (P36)."""
     first, second = leads
     with first.work() as held:
@@ -67,7 +67,7 @@ def test_who_slept_past_its_lease_writes_nothing(store, leads, clock):
             held.require(db)
 
 
-def test_neither_does_who_has_it_again_by_then(store, leads, clock):
+def test_a_holder_that_has_a_newer_lease_writes_nothing_either(store, leads, clock):
     """Slept through the whole turn of another: the name of the process is the same, the lease is not."""
     first, second = leads
     with first.work() as before:
@@ -112,7 +112,7 @@ def test_renewed_while_the_work_lasts_and_not_for_ever(leads, clock):
 
 
 @pytest.mark.parametrize("days", [-1, 1])
-def test_a_clock_that_was_wrong_keeps_nobody_out_for_longer_than_a_lease(leads, clock, days):
+def test_a_wrong_clock_holds_a_lease_for_no_longer_than_a_lease(leads, clock, days):
     first, second = leads
     assert has_it(first)
     clock.advance(days=days)

@@ -74,7 +74,7 @@ def test_a_dead_job_is_kept_with_its_reason_and_never_run_again(store, clock):
     assert (job.last_error, job.dead_at is not None, job.done_at) == ("no use", True, None)
 
 
-def test_a_leased_job_is_nobody_elses_until_the_lease_lapses(store, clock):
+def test_a_leased_job_is_not_taken_until_the_lease_lapses(store, clock):
     add(store, clock)
 
     with pytest.raises(Killed):

@@ -44,7 +44,7 @@ def ask_for_resets(world: World, number: int) -> None:
         assert world.http.post("/auth/request-password-reset", json={"email": email}).status_code == 200
 
 
-def test_mail_to_whoever_a_stranger_named_is_forgotten_within_a_day(world: World, monkeypatch) -> None:
+def test_mail_that_a_stranger_asked_for_is_deleted_within_a_day(world: World, monkeypatch) -> None:
     """In short transactions."""
     for module in (tidying, mail_jobs):
         monkeypatch.setattr(module, "BATCH", 2)
@@ -160,7 +160,7 @@ class Part:
         return 2
 
 
-def test_one_that_fails_keeps_none_of_the_others_and_is_heard_of() -> None:
+def test_a_part_that_fails_delays_no_other_and_is_logged() -> None:
     parts = Part(), Part(ValueError("a bad row")), Part()
     with pytest.raises(ValueError, match="a bad row"):
         Sweeps(parts).run_due()

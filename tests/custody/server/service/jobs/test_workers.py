@@ -48,7 +48,7 @@ def seen_by_workers(desk, *amounts):
     until(desk, lambda: desk.wallets()[0]["confirmed_sats"] == sum(amounts))
 
 
-def test_the_whole_way_without_a_helping_hand(running):
+def test_the_workers_complete_a_payment_by_themselves(running):
     txid = running.chain.fund(running.vault["address"], Sats(500_000))
     running.chain.mine(6)
     until(running, lambda: running.wallets()[0]["confirmed_sats"] == 500_000)
@@ -163,7 +163,7 @@ def test_a_slow_job_does_not_hold_up_the_others(store, work, begun) -> None:
     assert open_subjects(store) == {}
 
 
-def test_one_hand_does_one_after_the_other(work, begun) -> None:
+def test_one_worker_does_one_job_at_a_time(work, begun) -> None:
     pool = begun(1)
     pool.round()
     assert not work.others.is_set()

@@ -77,7 +77,7 @@ class TestWhose:
         refused(register_key(mallory, seed(9), profile=key_offer(seed(1))["profile"]), 409, "STATE_CONFLICT")
         refused(mallory.get(PATH, network="testnet"), 404, "NOT_FOUND")
 
-    def test_whoever_came_first_and_was_not_its_owner_is_put_out_by_the_operator(
+    def test_an_operator_takes_a_profile_from_a_person_who_is_not_its_owner(
         self, desk: Desk, mallory: As
     ) -> None:
         """The proof covers no profile; a key that is marked lost holds none."""
@@ -116,7 +116,7 @@ class TestWhose:
         assert figures(alice, key_id=old["key_id"]) == (70_000, 0, 0)
         assert profile_of(alice, key_id=old["key_id"])["wallet_address"] == old["wallet_address"]
 
-    def test_nobody_elses_is_shown(self, desk: Desk, mallory: As) -> None:
+    def test_another_members_profile_is_not_shown(self, desk: Desk, mallory: As) -> None:
         """P24."""
         for name in SIGNERS:
             key_id = profile_of(desk.signers[name])["key_id"]

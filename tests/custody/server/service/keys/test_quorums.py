@@ -63,13 +63,13 @@ def test_who_may_not_approve_does_not_count(desk):
     assert left_short(desk, without_key=key_of(desk, "bob")) == ["Treasury"]
 
 
-def test_what_is_short_already_and_loses_nobody_is_not_named(strict):
+def test_a_vault_short_already_that_loses_no_signer_is_not_named(strict):
     revoke(strict, "carol", "lost")
     assert left_short(strict, without_key=key_of(strict, "carol")) == []
     assert left_short(strict, without_key=key_of(strict, "alice")) == ["Reserve", "Treasury"]
 
 
-def test_who_can_still_move_the_coins_on_counts_where_nobody_else_is_left(desk):
+def test_who_can_still_move_the_coins_on_counts_where_no_other_signer_is_left(desk):
     """All have new devices: the old vault's coins leave by two superseded keys or not at all."""
     for name in ("alice", "bob", "carol"):
         revoke(desk, name)

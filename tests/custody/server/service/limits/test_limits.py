@@ -161,8 +161,8 @@ class TestRoles:
 
 class TestRelease:
     def test_what_was_given_back_can_be_moved_in_full(self, rich):
-        """A first look counts whatever was proposed in the cycle. What it finds too much is counted exactly,
-        to the satoshi.
+        """A first estimate counts everything proposed in the cycle; above the limit it is counted exactly, to
+        the satoshi.
         """
         response = rich.propose(60_000, fee_rate="2")
         whole = cost(rich, response)

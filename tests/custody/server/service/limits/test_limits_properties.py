@@ -1,5 +1,4 @@
-"""Random lives of movements through the service, on SQLite, against a model that was written without looking
-at it.
+"""Random lives of movements through the service, on SQLite, against an independent model.
 
 The model keeps everything in a list, walks the calendar a day at a time, and counts each figure again from
 nothing.
@@ -141,7 +140,7 @@ class Model:
 
 
 class Undo(Exception):
-    """Ends an example's transaction without a trace."""
+    """Rolls an example's transaction back."""
 
 
 @dataclass

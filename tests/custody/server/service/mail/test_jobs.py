@@ -32,7 +32,7 @@ INVITATION = {
 
 
 class Post:
-    """Fails as often as it is told to, then takes everything."""
+    """Fails a given number of times, then accepts everything."""
 
     def __init__(self, *failures):
         self.failures = list(failures)
@@ -146,7 +146,7 @@ def test_a_secret_is_made_when_the_mail_is_sent_and_never_waits(store, clock):
     assert only_job(store).payload == {"template": "password-reset", "to": TO, "values": {}}
 
 
-def test_what_nobody_waits_for_any_more_is_not_sent(store, clock):
+def test_a_mail_that_is_no_longer_needed_is_not_sent(store, clock):
     post = Post()
     queue(store, clock, Template.PASSWORD_RESET)
     worker(store, clock, post, {Template.PASSWORD_RESET: lambda _to: None}).run_due()
@@ -213,7 +213,7 @@ def test_links_lead_to_https_or_to_this_machine_or_nowhere():
         MailJobs(Post(), {}, url)
 
 
-def test_a_mail_that_nobody_can_write_keeps_no_other_from_its_reader(store, clock):
+def test_a_mail_that_cannot_be_written_delays_no_other(store, clock):
     """P50: an unforeseen error ends this try, and not the worker's turn; after half a day the mail is
     given up.
     """

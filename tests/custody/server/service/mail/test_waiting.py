@@ -32,7 +32,7 @@ def gathered(desk: Desk) -> list:
 
 
 def propose(desk: Desk, amount: int = 20_000) -> str:
-    """By whoever signs in anew: sessions lapse meanwhile."""
+    """As a person who signs in again: sessions lapse meanwhile."""
     desk.admin = desk.world.as_user("admin@example.org")
     return ok(desk.propose(amount))["psbt_id"]
 

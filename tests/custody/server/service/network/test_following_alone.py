@@ -112,7 +112,7 @@ def test_who_stands_by_reads_no_chain_and_takes_over_with_fresh_eyes(desk: Desk,
     assert not second()
 
 
-def test_what_stands_costs_whoever_takes_over_nothing_for_each_coin(desk: Desk, follow) -> None:
+def test_taking_over_costs_nothing_for_each_known_coin(desk: Desk, follow) -> None:
     """It reads all that there ever was, and every writer of the platform waits for what it does about it."""
 
     def statements() -> int:

@@ -220,7 +220,7 @@ class TestEndedAndSeenAfterAll:
         desk.mine()
         assert status(desk, ended) == ["CONFIRMED"]
 
-    def test_whoever_had_its_coins_by_then_has_lost_them(self, desk, ended):
+    def test_a_later_proposal_with_its_coins_has_lost_them(self, desk, ended):
         if status(desk, ended) == ["CANCELLED"]:
             ok(cancel(desk, ended, release_coins=True))
         other = made(desk.propose(200_000, fee_rate="2"))

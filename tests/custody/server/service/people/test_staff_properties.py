@@ -72,7 +72,7 @@ class Workplace(RuleBasedStateMachine):
 
     @initialize(places=st.lists(PLACES, min_size=4, max_size=4))
     def draw_roles(self, places: list[Permissions]) -> None:
-        """Past the rules: wherever members could stand, the rules must hold from there on."""
+        """Written without the rules, which must hold from any state."""
         organisation = self.db.get_one(Organisation, 1)
         other = found_workspace(
             self.db, self.world.clock, organisation, name="Other", description="", chain=Network.REGTEST

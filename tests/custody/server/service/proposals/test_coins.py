@@ -1,4 +1,4 @@
-"""What the database reads of a vault's coins is enough, however many they are, and stays right while others
+"""The coins that are read from the database suffice, however many a vault has, and stay right while others
 write (P16).
 """
 
@@ -250,7 +250,7 @@ def test_coins_that_go_between_the_draft_and_the_turn_are_not_proposed(desk, mon
     assert gone.isdisjoint(item.outpoint for item in Psbt.parse(created["psbt_base64"]).inputs)
 
 
-def test_where_somebody_is_always_faster_it_is_drafted_in_the_turn_itself(desk, monkeypatch):
+def test_where_others_are_always_faster_it_is_drafted_in_the_turn_itself(desk, monkeypatch):
     desk.deposit(*[300_000] * 6)
     with between(desk, monkeypatch, taken, times=100) as drafted:
         created = ok(desk.propose(200_000))

@@ -98,7 +98,7 @@ class TestFrozen:
         assert audited(desk) == ["VAULT_UNFROZEN"]
         refused(unfreeze(desk, "bob"), 409, "STATE_CONFLICT")
 
-    def test_p53_the_first_word_is_good_for_a_day_and_of_somebody_who_still_may(self, desk):
+    def test_p53_the_first_confirmation_counts_for_a_day_and_while_its_member_still_may(self, desk):
         ok(freeze(desk))
         ok(unfreeze(desk, "alice"))
         desk.later(hours=24)
@@ -156,7 +156,7 @@ class TestAddressBook:
 
 
 class TestMakers:
-    def test_p55_nobody_approves_what_they_proposed_nor_a_version_of_it(self, desk):
+    def test_p55_a_maker_approves_neither_their_proposal_nor_a_version_of_it(self, desk):
         """Alice proposes; the administrator bumps it; Alice approves neither."""
         desk.deposit(500_000)
         bind(desk, maker_may_approve=False)

@@ -21,7 +21,7 @@ from tests.support.token_desk import BOB, TokenDesk
 
 
 class Steady:
-    """No chance at all: whatever can be the same is."""
+    """A random source without randomness."""
 
     def randrange(self, stop: int) -> int:
         return stop - 1

@@ -62,7 +62,7 @@ def test_nothing_is_out_and_the_coins_are_free(desk, first):
     assert "replaces_psbt_id" not in refused(cancel(desk, last), 409, "STATE_CONFLICT")["detail"]
 
 
-def test_a_signature_is_out_and_the_coins_are_kept_until_somebody_frees_them(desk, first):
+def test_a_signature_is_out_and_the_coins_are_kept_until_a_member_frees_them(desk, first):
     desk.approve("alice", first)
     answer, size = ok(cancel(desk, first)), len(audited(desk))
     assert ok(cancel(desk, first)) == answer, "again it answers the same and changes nothing"

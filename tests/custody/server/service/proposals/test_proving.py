@@ -106,7 +106,7 @@ def test_p94_what_no_device_can_show_or_the_vault_does_not_hold_is_refused(desk,
         ((("coldcard", "5.6.1"), (None, None), ("trezor", "1.14.1")), True, True),
     ],
 )
-def test_p95_where_no_quorum_can_sign_nobody_is_asked(desk, makes, address, coins):
+def test_p95_where_no_quorum_can_sign_no_signer_is_asked(desk, makes, address, coins):
     names = {
         "coldcard": "Coldcard Mk4",
         "ledger": "Ledger Nano S Plus",

@@ -153,7 +153,7 @@ class TestABump:
         ok(cancel(funded, child))
         ok(bump(funded, first, fee_rate="5"))
 
-    def test_whoever_was_paid_does_not_keep_it_from_being_taken_back(self, desk):
+    def test_a_payee_does_not_keep_it_from_being_taken_back(self, desk):
         """A forward may spend the payment while it waits, in any workspace: that is its owner's risk."""
         grant(desk, "Signer", "PAYMENT_INIT")
         desk.deposit(300_000)

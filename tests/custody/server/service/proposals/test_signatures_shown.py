@@ -58,7 +58,7 @@ def test_p52_only_those_who_may_sign_read_what_others_signed(desk, psbt_id):
     ],
     ids=["cancelled", "being taken back", "replaced by a fee bump"],
 )
-def test_p52_nobody_reads_signatures_of_what_has_ended_or_is_replaced(desk, psbt_id, end, status):
+def test_p52_signatures_of_an_ended_or_replaced_proposal_are_not_shown(desk, psbt_id, end, status):
     desk.approve("alice", psbt_id)
     before = desk.proposal(psbt_id, "bob")
     ok(end(desk, psbt_id))

@@ -100,7 +100,7 @@ async def test_what_was_committed_between_the_look_and_the_wait_is_not_missed(st
         assert await make_following().wait(places[0], 0, LONG)
 
 
-async def test_nothing_new_ends_at_the_time_out_and_nobody_follows_for_nobody(store, make_following, places):
+async def test_a_poll_ends_at_its_time_out_and_no_thread_follows_without_polls(store, make_following, places):
     following = make_following()
     move(store, Changes(), places[0])
     assert not await following.wait(places[0], 1, 0.01)
@@ -108,7 +108,7 @@ async def test_nothing_new_ends_at_the_time_out_and_nobody_follows_for_nobody(st
     await ended(following)
 
 
-async def test_a_server_that_stops_lets_nobody_wait(store, make_following, places):
+async def test_a_server_that_stops_ends_every_poll(store, make_following, places):
     changes = Changes()
     following = make_following(changes)
     changes.close()

@@ -233,7 +233,7 @@ class TestInTheDatabase:
         with pytest.raises(RateLimited):
             throttle.take("b")
 
-    def test_old_tries_are_deleted_in_passing_and_nobody_is_named(self, store: Store) -> None:
+    def test_old_tries_are_deleted_and_none_is_stored_by_name(self, store: Store) -> None:
         clock = Clock()
         in_the_database(store, clock).take("alice@example.org")
         clock.now += LONGEST_WINDOW

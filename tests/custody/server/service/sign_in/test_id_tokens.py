@@ -93,7 +93,7 @@ def _spoilt(token: str) -> str:
         "too long", "empty", "one dot", "two dots", "encrypted", "no ASCII",
     ],
 )  # fmt: skip
-def test_p74_what_nobody_signed(token):
+def test_p74_a_token_without_a_valid_signature(token):
     with pytest.raises(NotGenuine):
         judged(token)
 

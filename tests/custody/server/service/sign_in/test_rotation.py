@@ -119,7 +119,7 @@ def test_two_rotations_at_once_drop_nothing_that_is_needed(
     assert works(world, phone)
 
 
-def test_what_cannot_be_read_any_more_stops_nobody(world: World, phone: Phone, rotation: Rotation) -> None:
+def test_an_unreadable_offer_stops_no_rotation(world: World, phone: Phone, rotation: Rotation) -> None:
     with world.platform.services.store.write() as db:
         db.scalars(select(Credential)).one().totp_pending = b"sealed with a file that is lost"
     rotation.rotate(Purpose.TOTP)

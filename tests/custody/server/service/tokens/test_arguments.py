@@ -8,7 +8,7 @@ from tests.support.custody import ok, refused
 from tests.support.neighbours import neighbour_of
 from tests.support.token_desk import BOB
 
-# What brings something to an address, with an amount where it takes one.
+# Functions that give an address something, with an amount where they take one.
 MOVING = [("transfer", [1]), ("mint", [1]), ("transfer_ownership", [])]
 
 
@@ -34,7 +34,7 @@ def test_another_address_of_a_vault_of_the_workspace_is_refused_with_the_one_to_
             out_of_reach(tokens.call(uid, function, address, *amount), vault)
         out_of_reach(tokens.call(uid, function, theirs.address(CHANGE, 0), *amount), other)
     tokens.desk.reject(ok(tokens.call(uid, "transfer", other["address"], 1))["psbt_id"])
-    # P24: whose the addresses of other tenants are is told to nobody.
+    # P24: the owner of another tenant's address is not revealed.
     elsewhere = neighbour_of(tokens.desk).policy.address(CHANGE, 0)
     tokens.desk.reject(ok(tokens.call(uid, "transfer", elsewhere, 1))["psbt_id"])
     # A token whose first list named one must be able to lose it: that is no movement.

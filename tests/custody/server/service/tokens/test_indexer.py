@@ -171,7 +171,7 @@ def test_a_failed_call_is_recorded_with_its_reason(tokens):
     assert (rows[malformed].failure, rows[malformed].contract_id) == ("malformed", None)
 
 
-def test_a_deployment_that_nobody_proposed_here_has_no_effect(tokens):
+def test_a_deployment_that_was_not_proposed_here_has_no_effect(tokens):
     """Even if its bytecode is known, and even if the owner of ours made it with the very same payload."""
     tokens.fund(OWNER)
     ours = deployed(tokens)

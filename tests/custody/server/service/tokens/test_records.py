@@ -54,7 +54,7 @@ def paid(maker, neighbour, amount=40) -> int:
     return uid
 
 
-def test_whoever_holds_some_proves_the_token_from_bytes_and_moves_them_once(maker, neighbour):
+def test_a_holder_proves_the_token_from_bytes_and_moves_them_once(maker, neighbour):
     """As a signer's machine does, before it shows the call."""
     uid = paid(maker, neighbour)
     problem = refused(neighbour.call(uid, "mint", BOB, 1), 422, "VALIDATION")
@@ -95,7 +95,7 @@ def test_it_is_bound_by_its_own_workspaces_rules_and_finds_no_token_once_all_are
     assert [(call["ContractUID"], call["Status"]) for call in calls] == [(uid, "CONFIRMED")] * 2
 
 
-def test_whoever_was_handed_one_calls_it_and_its_maker_does_no_more(maker, neighbour):
+def test_a_new_owner_calls_it_and_its_maker_does_no_more(maker, neighbour):
     """The record names the vault that owns it before one that only holds some."""
     uid, older = paid(maker, neighbour), neighbour.desk.vault["id"]
     neighbour.desk.vault = owner = ok(neighbour.desk.create_vault("Owner"))
@@ -111,7 +111,7 @@ def test_whoever_was_handed_one_calls_it_and_its_maker_does_no_more(maker, neigh
 
 
 class TestP24:
-    def test_whoever_neither_holds_nor_owns_finds_none_of_it(self, maker, neighbour):
+    def test_a_workspace_that_neither_holds_nor_owns_finds_none_of_it(self, maker, neighbour):
         """Nor once a reorganisation took it back."""
         uid = maker.started()
         maker.done(uid, "transfer", neighbour.desk.policy.address(1, 0), 1)

@@ -213,7 +213,7 @@ def test_an_old_secret_that_cannot_be_read_any_more_keeps_nothing_back(hooked: H
     assert {row["error"] for row in hooked.deliveries()} == {None, "secret-unreadable"}
 
 
-def test_410_says_that_nobody_is_there_any_more(hooked: Hooked) -> None:
+def test_410_says_that_the_receiver_is_gone(hooked: Hooked) -> None:
     hooked.receiver.answer = status(410)
     hooked.ping()
     hooked.ping()

@@ -202,7 +202,7 @@ def test_a_token_and_its_calls_by_their_statuses(desk: Desk) -> None:
     assert kinds(desk).count("proposal.created") == 3
 
 
-def test_whoever_accepts_an_invitation_is_a_member(desk: Desk) -> None:
+def test_accepting_an_invitation_tells_of_a_member(desk: Desk) -> None:
     listen(desk)
     body = {"invited_email": "eve@example.net", "workspace_context": 1, "org_id": 1, "role_id": 2}
     invited = ok(desk.admin.post("/api/v1/invite-to-workspace", body))
@@ -264,7 +264,7 @@ def test_p24_another_workspaces_webhook_hears_nothing(funded: Desk) -> None:
 
 
 def test_nothing_told_of_has_words_of_people_in_it(funded: Desk) -> None:
-    """P50 and P49: ids and numbers; what has words is read through the API, by who may."""
+    """P50 and P49: only ids and numbers; texts are read through the API, with its permissions."""
     listen(funded)
     secret = "to whom and what for"
     psbt_id = ok(funded.propose(50_000, description=secret))["psbt_id"]

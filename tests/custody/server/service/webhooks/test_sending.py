@@ -77,7 +77,7 @@ def test_p51_the_next_attempt_asks_and_checks_again(authority, own, wire) -> Non
     "addresses",
     [["127.0.0.1"], ["fe80::1%eth0"], [PUBLIC, "192.168.1.1"], ["192.168.1.1", PUBLIC], ["no address"]],
 )
-def test_p51_nobody_is_called_where_any_address_is_not_public(authority, own, wire, addresses) -> None:
+def test_p51_no_receiver_is_called_where_any_address_is_not_public(authority, own, wire, addresses) -> None:
     wire.addresses = [addresses]
     assert trouble_of(sender(wire, authority[0]), read_url(own.url())) is Trouble.ADDRESS_NOT_PUBLIC
     assert (wire.called, own.arrived) == ([], [])
@@ -103,7 +103,7 @@ def test_a_host_that_the_operator_allows_may_be_anywhere(authority, own, wire) -
     assert wire.asked == [HOST]
 
 
-def test_a_certificate_of_nobody_we_know_is_refused(own, wire) -> None:
+def test_a_certificate_of_an_unknown_authority_is_refused(own, wire) -> None:
     sending = Sender(wire.resolve, connect=wire.connect)
     assert trouble_of(sending, read_url(own.url())) is Trouble.TLS_FAILED
     assert own.arrived == []
