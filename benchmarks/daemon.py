@@ -1,10 +1,8 @@
-"""What the daemon costs while it is idle: signed in at a real platform by long poll,
-three devices attached.
+"""The cost of an idle daemon: signed in at a real platform by long poll, with three devices attached.
 
-The platform and the devices are processes of their own, as they are for a person. Of the daemon's own
-processes the first is the one that counts against Specter's bridge; the fork server and the tracker of
-multiprocessing stand beside it. The shared size (PSS) tells what the machine really gives for them: pages
-that two of them share are counted by halves.
+The platform and the devices are processes of their own. Of the daemon's processes the first is compared with
+Specter's bridge; the others are multiprocessing's fork server and resource tracker. The proportional set size
+(PSS) divides shared pages between the processes that share them.
 """
 
 import asyncio
@@ -27,8 +25,8 @@ from signerd.demo.programs import Programs
 
 FAMILIES = ("ledger", "coldcard", "trezor")
 SECONDS = float(os.environ.get("BENCH_SECONDS", "60"))
-# Workers leave a minute after their last use (`Deadlines.idle`);
-# the first round of everything is over by then.
+# Workers end a minute after their last use (`Deadlines.idle`);
+# by then every first round is over.
 SETTLING_SECONDS = 150.0
 # The best peer: cryptoadvance/specter-desktop,
 # its HWI bridge alone (`python -m cryptoadvance.specter server --hwibridge`).
@@ -38,7 +36,7 @@ MOST_MB, MOST_PERCENT = 55.0, 0.05
 
 @dataclass(frozen=True)
 class Spent:
-    """Of one process, over the time of the measurement."""
+    """One process over the time of the measurement."""
 
     name: str
     cpu_ms: float
@@ -48,7 +46,7 @@ class Spent:
 
 
 def below(pid: int) -> list[int]:
-    """The process, and those that it started, and those that they started."""
+    """The process and its descendants."""
     parents = {int(path.name): parent_of(path) for path in Path("/proc").glob("[0-9]*")}
     found, fresh = [pid], [pid]
     while fresh:
@@ -74,7 +72,7 @@ async def three_devices(demo: stage.Demo) -> list[DemoDevice]:
 
 
 def with_all(demo: stage.Demo, devices: list[DemoDevice]) -> Signer:
-    """A signer of the platform, whose one daemon has all three devices."""
+    """A signer whose daemon has all three devices."""
     signer = Signer("signer", new_account("Signer", "Bench"), demo.root / "signer", devices[0], demo.programs)
     signer.prepare(demo.url)
     path = signer.state / "config.toml"
@@ -93,13 +91,13 @@ async def at_the_platform(demo: stage.Demo, signer: Signer) -> None:
 
 
 async def settled(signer: Signer, daemon: int) -> list[int]:
-    """All ready, the platform followed, every worker gone: its processes then."""
+    """The processes once all devices are ready, the platform is followed and every worker has ended."""
     until = time.monotonic() + SETTLING_SECONDS
     before: list[int] = []
     while time.monotonic() < until:
         await asyncio.sleep(2.0)
         now = below(daemon)
-        # A question would be heard as work: the daemon is asked only when it is about to be measured.
+        # A request would count as work: the daemon is asked only just before the measurement.
         if now == before and len(now) <= 3:
             status = await signer.daemon.status()
             if status.devices_ready == len(FAMILIES) and status.platform_reachable:
@@ -137,7 +135,7 @@ def show(spent: list[Spent]) -> None:
 
 
 def libraries(pid: int) -> None:
-    """What is resident, by where it comes from: the interpreter and its memory first."""
+    """Resident memory by origin: the interpreter and its heap first."""
     sizes: Counter[str] = Counter()
     name = ""
     for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
@@ -165,7 +163,7 @@ async def run(root: Path) -> None:
         await at_the_platform(demo, signer)
         await signer.leave()
         await first.stop()
-        # One that finds its session stored, as on every day but the first.
+        # With a stored session, as on every day but the first.
         daemon = await signer.start_daemon()
         show(await measure(signer, daemon.process.pid))
         libraries(daemon.process.pid)

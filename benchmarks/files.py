@@ -1,4 +1,4 @@
-"""How many files of ours one job runs through, which is what a newcomer has to read to follow it.
+"""How many of our files one job runs through, which a newcomer has to read to follow it.
 
 A job's count is of distinct files in which a function was called, in this process: the workers that hold
 devices and the pure import of modules are not counted. The platform's jobs are counted in `custody` and

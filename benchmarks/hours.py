@@ -1,10 +1,10 @@
-"""Three hundred hours of a daemon in some minutes: what it holds at the start, in the middle and at the end.
+"""Three hundred hours of a daemon in some minutes: its resources at the start, in the middle and at the end.
 
-The daemon's event loop runs ahead: its clock, and with it every timer of ours, goes 2,400 times as fast as
-the machine's. Its devices are virtual ones in processes of their own, behind the real bridge and its confined
-workers, and take real time; so the bridge's deadlines are multiplied too, all but the one after which an idle
-worker ends. Each twenty minutes one thing happens, in turn: a proposal is approved and signed, the platform
-fails for five minutes, a device is unplugged and plugged in again.
+The clock of the daemon's event loop, and with it every timer, runs 2,400 times as fast as the machine's. Its
+devices are virtual ones in processes of their own, behind the real bridge and its confined workers, and take
+real time; so the bridge's deadlines are multiplied too, except for the idle time of workers. Every twenty
+minutes one event happens, in turn: a proposal is approved and signed, the platform fails for five minutes, a
+device is unplugged and plugged in again.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ VAULT, VAULT_ID = virtual.vault(), "vault-1"
 OURS = virtual.seed().fingerprint
 # Rounds until an ended proposal is taken from the platform's list.
 REMEMBERED = 6
-# In the machine's time: what must happen, on a machine that may be busy.
+# In the machine's time, which may be busy.
 PATIENCE = 120.0
 # The fork server, and multiprocessing's tracker.
 ALWAYS_CHILDREN = 2
@@ -78,7 +78,7 @@ def deadlines() -> Deadlines:
 
 
 class Platform(FakePlatform):
-    """Of the virtual devices' vault. Waits for news as a platform does, and forgets what has ended."""
+    """A platform of the virtual devices' vault. It answers long polls, and forgets ended proposals."""
 
     fault: Callable[[], httpx.Response] | None = None
 
@@ -99,17 +99,17 @@ class Platform(FakePlatform):
             return False
 
     def offer(self, number: int) -> str:
-        """A payment that no other is like. Gives its id."""
+        """Offers a payment unlike any other. Returns its id."""
         psbt_id = f"p-{number}"
         outputs = [TxOut(Sats(virtual.PAYMENT + number), virtual.RECIPIENT)]
-        # The amount makes the coin another one.
+        # Another amount makes another coin.
         coin = virtual.coin(VAULT, number % 250, Sats(virtual.PAYMENT + number + 5_000))
         psbt = build_psbt(VAULT, [coin], outputs, 0)
         self.proposals[psbt_id] = snapshot_of(psbt, psbt_id)
         return psbt_id
 
     def end(self, psbt_id: str) -> None:
-        """It is confirmed; older ones are forgotten, here and in the file of what was told."""
+        """Confirms it; forgets older ones, here and in the file of submissions."""
         ended = self.proposals[psbt_id]
         self.proposals[psbt_id] = replace(
             ended, status=ProposalStatus.CONFIRMED, collected=2, txid=ended.txid_expected, confirmations=6
@@ -143,7 +143,7 @@ def snapshot_of(psbt: Psbt, psbt_id: str) -> Snapshot:
 
 
 def prepare(state: Path) -> None:
-    """Registered and pinned."""
+    """A state folder with registered keys and a pinned vault."""
     key = virtual.vault_key(0)
     claim = VaultClaim(VAULT_ID, 1, "Treasury", VAULT.descriptor, 2, 3, VAULT.address(0, 0))
     with Journal(state, network=virtual.NETWORK, limits=Limits()) as journal:
@@ -156,7 +156,7 @@ def prepare(state: Path) -> None:
 
 
 async def daemon(folder: Path, endpoints: list[str]) -> None:
-    """Does what it reads, and answers with a line when it is done and the next round begins."""
+    """Obeys the words on standard input, and prints a line when each is done."""
     from tests.support.daemons import daemon_at, make_config
 
     loop, state = asyncio.get_running_loop(), folder / "s"
@@ -255,7 +255,7 @@ class Story:
 
 @dataclass(frozen=True)
 class Held:
-    """By the daemon. Its children: the fork server, the tracker of multiprocessing, and workers that stay."""
+    """The daemon's resources. Its children: the fork server, the resource tracker, and live workers."""
 
     hours: float
     resident_mb: float
@@ -267,7 +267,7 @@ class Held:
 
 
 def held(pid: int, hours: float) -> Held:
-    # A worker's end takes the machine's time, in which the daemon's clock runs far ahead.
+    # A worker takes real time to end, while the daemon's clock runs ahead.
     until = time.monotonic() + PATIENCE
     while len(below(pid)) > 1 + ALWAYS_CHILDREN and time.monotonic() < until:
         time.sleep(0.02)
@@ -278,7 +278,7 @@ def held(pid: int, hours: float) -> Held:
 
 
 def _size(pid: int) -> float | None:
-    """None: it has ended meanwhile."""
+    """None where the process has ended."""
     try:
         return memory_mb(pid)[1]
     except OSError:
@@ -298,7 +298,7 @@ def started(folder: Path, devices: list[Device]) -> Iterator[subprocess.Popen[st
 
 
 def rounds(running: subprocess.Popen[str], devices: list[Device]) -> Iterator[Held]:
-    """What is held at the beginning, and after each turn of four rounds."""
+    """The resources at the beginning, and after each turn of four rounds."""
 
     def play(word: str) -> float:
         assert running.stdin is not None

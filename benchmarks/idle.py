@@ -1,8 +1,6 @@
-"""What three attached devices cost while they are idle: CPU time and memory of our processes,
-and what the devices notice.
+"""Three attached idle devices: CPU time and memory of our processes, and what reaches the devices.
 
-A device is a process asleep; whatever reaches it wakes it. So its wake-ups count all it hears,
-on every kind of socket.
+A device is a sleeping process that any message wakes: its wake-ups count all that it receives, on any socket.
 """
 
 import asyncio
@@ -23,7 +21,7 @@ from tests.support.virtual import NETWORK
 
 FAMILIES = (Family.TREZOR, Family.COLDCARD, Family.LEDGER)
 SECONDS = 30.0
-# Workers go at once, and the measuring begins when they are gone.
+# Workers end at once, and the measurement begins then.
 DEADLINES = Deadlines(idle=0.2)
 SETTLING_SECONDS = 20.0
 BUS = 30
@@ -31,7 +29,7 @@ SIGNING = ((0xD13E, 0xCC10, "03"), (0x2C97, 0x5011, "03"), (0x1209, 0x53C1, "ff"
 
 
 def descendants() -> list[int]:
-    """Processes that we started, and those that they started, without the virtual devices."""
+    """Our descendants without the virtual devices."""
     parents = {int(path.name): parent for path in Path("/proc").glob("[0-9]*") if (parent := parent_of(path))}
     found, fresh = [], [os.getpid()]
     while fresh:
@@ -62,16 +60,14 @@ def wake_ups(number: int) -> int:
 
 
 def what_is(number: int) -> str:
-    """Of the processes that multiprocessing keeps, the one it forks workers from,
-    and the one that counts what they share.
-    """
+    """The role of a process: this one, multiprocessing's fork server, or its resource tracker."""
     if number == os.getpid():
         return "this process"
     return "tracker" if "resource_tracker" in Path(f"/proc/{number}/cmdline").read_text() else "fork server"
 
 
 def memory_mb(number: int) -> tuple[float, float]:
-    """Resident, and the share of it that is this process's own where pages are shared."""
+    """Resident (RSS) and proportional (PSS) set size."""
     fields = dict(
         line.split(":") for line in Path(f"/proc/{number}/smaps_rollup").read_text().splitlines()[1:]
     )
@@ -80,9 +76,7 @@ def memory_mb(number: int) -> tuple[float, float]:
 
 
 async def attached(bridge: Bridge, devices: list[Device]) -> list[int]:
-    """All three known and ready, and their workers gone; gives what is left of our processes,
-    this one not among them.
-    """
+    """Waits until all three are ready and their workers have ended; returns our other remaining processes."""
     theirs = {device.process.pid for device in devices}
     until = time.monotonic() + SETTLING_SECONDS
     before: list[int] = []
@@ -144,7 +138,7 @@ def _look(runner: asyncio.Runner, listing: Listing) -> None:
 
 
 def look_ms(root: Path, devices: list[Device]) -> None:
-    """What one look costs, of the two that a bridge takes."""
+    """The cost of one look, of the two kinds that a bridge takes."""
     for port in range(1, BUS + 1):
         plug(root, port, *(SIGNING[port - 1] if port <= len(SIGNING) else (0x046D, 0xC52B, "03")))
     bus = sysfs_listing(root, root / "dev")

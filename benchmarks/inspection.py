@@ -1,6 +1,4 @@
-"""What it costs to decide from the bytes: parse and inspect a 2-of-3 spend,
-beside libraries that only parse it.
-"""
+"""Parsing and inspecting a 2-of-3 spend, compared with libraries that only parse it."""
 
 import base64
 import gc
@@ -32,7 +30,7 @@ def spend(n_inputs: int, n_outputs: int) -> bytes:
     outputs: list[TxOut | ChangeTo] = [*shops, ChangeTo(sats(share), 1, 7)]
     if n_inputs <= LIMITS.max_inputs:
         return build_psbt(vault, coins, outputs, 0).to_bytes()
-    # Nothing beyond the limit is built either: two halves are, and joined.
+    # The library builds nothing beyond the limit either: two halves are joined.
     half = n_inputs // 2
     whole = joined(
         build_psbt(vault, coins[:half], outputs[:half], 0), build_psbt(vault, coins[half:], outputs[half:], 0)

@@ -1,9 +1,8 @@
-"""What it costs that a decision is on the disk before anything follows from it:
-a journal's commit beside one fsync.
+"""The cost of a durable decision: a journal's commit compared with one fsync.
 
 Both are in one folder (``TMPDIR`` chooses the disk) and take turns. The bare write appends as many bytes as
-the commit before it added to the write-ahead log. The whole decision, with what is read and judged for it,
-stands beside the commit alone.
+the commit before it added to the write-ahead log. The whole decision, with its reads and its review, is
+measured too.
 """
 
 import os
@@ -26,7 +25,7 @@ ROUNDS = 100
 
 @dataclass
 class Clock:
-    """The journal's fault points: right before each COMMIT and right after it."""
+    """Times the journal's fault points right before and after each COMMIT."""
 
     began: float = 0.0
     lasted: float = 0.0
@@ -53,7 +52,7 @@ def open_journal(folder: Path, clock: Clock) -> Journal:
 
 
 def fill(folder: Path, clock: Clock) -> None:
-    """A pinned vault with proposals that wait for a person; closing it empties the log."""
+    """A pinned vault with proposals that wait for a person; closing it checkpoints the log."""
     proposal = spend()
     with open_journal(folder, clock) as journal:
         journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))

@@ -1,8 +1,8 @@
-"""What the loopback costs a caller: ``GET /v1/devices`` beside a route that does nothing and beside ``hwi
-enumerate``, events, plugs, pages.
+"""The loopback's latency: ``GET /v1/devices`` compared with a bare route and with ``hwi enumerate``, events,
+plugs, pages.
 
-The daemon is a process of its own, as is the bare route; the client is plain ``http.client`` on one
-connection that stays. The daemon has a real bridge to a virtual Trezor;
+The daemon and the bare route are processes of their own; the client is plain ``http.client`` on one
+persistent connection. The daemon has a real bridge to a virtual Trezor;
 the platform is a fake one in its own process.
 """
 
@@ -69,7 +69,7 @@ def timed(
 
 
 async def bare() -> None:
-    """A FastAPI route that answers a list of one device, behind uvicorn as it comes."""
+    """A FastAPI route that answers a list of one device, behind uvicorn's defaults."""
     import uvicorn
     from fastapi import FastAPI
 
@@ -79,7 +79,7 @@ async def bare() -> None:
     async def devices() -> list[dict[str, str]]:
         return [{"id": "a", "state": "ready", "model": "Trezor"}]
 
-    # Named TCP, as ours is: asyncio sends at once only where it is, else each answer waits 40 ms.
+    # IPPROTO_TCP as ours: only then asyncio sets TCP_NODELAY, without which an answer waits 40 ms.
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.bind(("127.0.0.1", 0))
     listening.listen()
@@ -89,8 +89,8 @@ async def bare() -> None:
 
 
 async def daemon(folder: Path, endpoint: str) -> None:
-    """Does what it reads: ``line`` adds one to the feed, ``sign`` begins to sign without an end, ``rest``
-    stops that, ``plug`` is the system's word.
+    """Obeys standard input: ``line`` adds one to the feed, ``sign`` signs in a loop until ``rest``, ``plug``
+    is a hotplug event.
     """
     from signerd.loopback.access.gates import Rates
     from signerd.loopback.access.sessions import Sessions
@@ -98,7 +98,7 @@ async def daemon(folder: Path, endpoint: str) -> None:
     from tests.support.daemons import daemon_at, prepare
     from tests.support.served import make_outer
 
-    # An app's rate is bounded; what is measured is a call.
+    # Lifts the rate limit of an app.
     Rates._require = lambda _self, _who, _tokens: None  # type: ignore[method-assign,assignment]  # noqa: SLF001 - the bound alone: its timing is measured too
     state, sessions = folder / "s", Sessions(time.monotonic)
     state.mkdir(mode=0o700)
@@ -111,8 +111,7 @@ async def daemon(folder: Path, endpoint: str) -> None:
     places = [Endpoint.parse(endpoint), second_endpoint(folder)]
     async with (
         Bridge(network=NETWORK, endpoints=places, usb=False, hotplug=hotplug) as bridge,
-        # Its pauses are a person's: hurried ones would ask the platform ten times a
-        # second beside what is measured.
+        # With usual pauses: short ones would poll the platform ten times a second.
         daemon_at(state, platform, bridge, sleep=asyncio.sleep) as service,
         serving(service, state, port=0, sessions=sessions, clock=time.monotonic) as path,
     ):
@@ -174,8 +173,8 @@ def say(running: subprocess.Popen[str], word: str) -> None:
 def latencies(
     running: subprocess.Popen[str], told: dict[str, Any], streams: int
 ) -> tuple[float, float, float]:
-    """From a line in the feed to its reader: the median and the slowest of ``streams`` readers;
-    megabytes that they cost.
+    """From a line in the feed to its reader: the median and the slowest of ``streams`` readers, and their
+    memory in megabytes.
     """
     before = memory_mb(running.pid)[0]
     with ExitStack() as stack:
@@ -221,7 +220,7 @@ def rows(
 
 
 def show(title: str, told: dict[str, Any], pids: tuple[int, int]) -> None:
-    """In turns, so that all meet the same noise; the processor time of the process that answers beside it."""
+    """Measures in turns under the same noise, with the processor time of the answering process."""
     print(f"\nGET /v1/devices, {title}, {CALLS} calls each, in turns")
     print(f"{'':>26} {'p50 ms':>8} {'p99 ms':>8} {'CPU ms':>8} {'÷ bare':>7}")
     served, bare_port = pids[0], told["bare"]
@@ -262,9 +261,7 @@ def best_enumerate_ms() -> float:
 
 
 def while_it_waits(folder: Path, bare: tuple[int, dict[str, Any]]) -> None:
-    """A device has a payment on its screen, and its button has not been pressed yet:
-    what signing is, most of its time.
-    """
+    """While a device waits for its button, which is most of the time of a signing."""
     folder.mkdir()
     device = Device.start(Family.TREZOR, folder, waits=True)
     try:

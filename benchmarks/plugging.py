@@ -1,9 +1,7 @@
-"""From a plug to the page: a virtual Coldcard appears beside a running daemon,
-and an open page is told and draws it.
+"""From a plug to the page: a virtual Coldcard appears beside a running daemon, and an open page shows it.
 
-The system's word that something was plugged in is given by the benchmark: a virtual device has no cable, and
-without a word it is noticed within two seconds. From there on all is real: the look, the device's first
-answers in a worker of its own, the stream, the page.
+The benchmark sends the hotplug event: a virtual device has no cable, and without an event it is noticed
+within two seconds. The rest is real: the look, the device's first answers in a worker, the stream, the page.
 """
 
 import asyncio
@@ -23,7 +21,7 @@ PLUGS = 10
 
 
 class Told:
-    """A hotplug that hears what the benchmark says."""
+    """A hotplug source that the benchmark triggers."""
 
     patience = 15.0
 

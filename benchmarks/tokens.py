@@ -1,10 +1,8 @@
-"""What it costs to derive the state of tokens: judge and apply transactions in memory,
-beside the slow machine of the tests.
+"""Deriving the state of tokens in memory, compared with the slow reference machine of the tests.
 
-The slow one copies the whole state for each transaction: a peer for the order of magnitude, and for the
-result. Both must end with the same state hash. Then a long chain is caught up, its last blocks are taken
-back, and its memory is looked at: in processor seconds, for nothing here waits,
-and neighbours would be measured otherwise.
+The slow one copies the whole state for each transaction. Both must end with the same state hash. Then a long
+chain is caught up, its last blocks are rolled back, and its memory is measured. Times are processor seconds,
+which other programs do not affect.
 """
 
 import gc
@@ -39,7 +37,7 @@ CODE = Bytecode(
     whitelist=(),
     owner_script=OWNER,
 )
-# Asked for at every call, so that an indexer keeps it at hand too.
+# Needed at every call, so that an indexer caches it too.
 CODE_HASH = CODE.deployment.bytecode_hash
 BLOBS = {CODE_HASH.hex(): CODE.blob}
 CALLS_A_BLOCK = 100
@@ -67,8 +65,8 @@ def transfer(number: int, caller: bytes, receiver: bytes, amount: int) -> TokenT
 
 
 def blocks(calls: int, holders: int) -> Iterator[TokenBlock]:
-    """A deployment, its start, then transfers that all succeed: every other one from the owner,
-    the rest between holders.
+    """A deployment, its init, then successful transfers: every other one from the owner, the rest between
+    holders.
     """
     start = encode_payload(Call(contract_id=CONTRACT, function=Function.INIT))
     yield block(1, (TokenTransaction(CONTRACT, OWNER, encode_payload(CODE.deployment)),))
@@ -91,7 +89,7 @@ def block(height: int, transactions: tuple[TokenTransaction, ...]) -> TokenBlock
 
 @dataclass
 class Node:
-    """The machine over a state in memory, with the effects that undo its last blocks."""
+    """The machine over a state in memory, with undo data of the last blocks."""
 
     state: TokenState = field(default_factory=TokenState)
     done: list[BlockOutcome] = field(default_factory=list)
@@ -153,7 +151,7 @@ def catch_up() -> None:
     began = time.process_time()
     for each in chain:
         node.extend(each)
-        # What a reorganisation may take back, and no more, as an indexer in memory would keep it.
+        # Undo data for the deepest reorganisation, as an indexer would keep it.
         del node.done[: -TAKEN_BACK - 1]
     seconds = time.process_time() - began
     gc.collect()
@@ -170,7 +168,7 @@ def catch_up() -> None:
 
 
 def take_back(node: Node, chain: list[TokenBlock]) -> None:
-    """And forward again, which must end where it was."""
+    """Rolls blocks back and applies them again, which must give the same state."""
     tip = node.hash
     began = time.process_time()
     node.take_back(TAKEN_BACK)

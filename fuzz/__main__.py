@@ -2,7 +2,7 @@
 
 run [--seconds N] [NAME…]     fuzz each target for that long; new inputs stay in fuzz/found/
 keep [NAME…]                  fold what was found into fuzz/corpus/: the smallest inputs that reach as far
-replay NAME FILE…             check single inputs, as a debugger or a bisection wants it; needs no fuzzer
+replay NAME FILE…             check single inputs, for a debugger or a bisection; needs no fuzzer
 """
 
 import argparse

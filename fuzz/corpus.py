@@ -10,9 +10,9 @@ from fuzz.target import Target
 
 ROOT = Path(__file__).resolve().parent
 KEPT = ROOT / "corpus"
-# What a run finds stays here, and in no commit, until somebody folds it in.
+# New inputs of a run, outside of git until `keep` adds them to the corpus.
 FOUND = ROOT / "found"
-# All of it, in a repository that people clone.
+# Bytes of the whole corpus, at most.
 LARGEST_TOTAL = 1_000_000
 
 

@@ -1,8 +1,8 @@
 """The process that fuzzes one target: `python -m fuzz.drive NAME [LIBFUZZER'S ARGUMENTS]`.
-It alone knows atheris.
+Only this module imports atheris.
 
-Only what is imported below is instrumented: the parsers, and embit, in which an input may go another way. A
-target's own requirements are instrumented too, so that the fuzzer sees how near it came.
+Only the imports below are instrumented: the parsers, embit, and the targets with their requirements, so that
+the fuzzer sees how near an input comes to breaking one.
 """
 
 import shlex
@@ -29,18 +29,18 @@ from fuzz.target import Mutator
 
 def custom(mutator: Mutator, data: bytes, largest: int, seed: int) -> bytes:
     def change(value: bytes) -> bytes:
-        # An empty value has nothing to change, and room for something.
+        # libFuzzer's mutator needs at least one byte to change.
         return bytes(atheris.Mutate(value or b"\x00", len(value) + 16))
 
     changed = mutator(bytes(data), Random(seed), change)
-    # One that has grown too large is not tried, and what it grew from is changed in the plain way.
+    # Where the result is too large, the plain mutator changes the original instead.
     return changed if len(changed) <= largest else bytes(atheris.Mutate(data, largest))
 
 
 def main() -> None:
     target = TARGETS[sys.argv[1]]
     mutator = target.mutator
-    # To merge a corpus, libFuzzer starts itself again, by what it takes for its own path, through a shell.
+    # To merge a corpus, libFuzzer restarts the path in argv[0] through a shell.
     itself = shlex.join((sys.executable, "-m", "fuzz.drive", target.name))
     arguments = [itself, *sys.argv[2:], f"-max_len={target.largest}"]
     if mutator is None:

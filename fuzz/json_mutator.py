@@ -1,6 +1,4 @@
-"""Changes JSON by its values, so that it stays JSON: another value, a name more or less,
-a string that has been altered.
-"""
+"""Changes values of JSON, so that it stays JSON: another value, a member more or less, an altered string."""
 
 import json
 from random import Random
@@ -8,7 +6,7 @@ from typing import Any
 
 from fuzz.target import Change
 
-# Where readers differ, or count wrongly.
+# Values that readers treat differently, or count wrongly.
 _VALUES: tuple[Any, ...] = (
     None,
     True,
@@ -33,7 +31,7 @@ _VALUES: tuple[Any, ...] = (
 
 
 def mutate(data: bytes, random: Random, change: Change) -> bytes:
-    """What is no JSON, and one input in three, is changed as plain bytes."""
+    """Changes invalid JSON, and one input in three, as plain bytes."""
     if random.random() < 0.3:
         return change(data)
     try:

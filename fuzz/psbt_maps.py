@@ -1,6 +1,4 @@
-"""A PSBT as its outer form only: maps of keys and values, whatever they hold.
-It reads what a strict reader refuses.
-"""
+"""A PSBT's outer form only: maps of keys and values, which a strict reader may refuse."""
 
 from collections.abc import Sequence
 
@@ -12,8 +10,8 @@ Map = list[Field]
 
 
 def take_apart(data: bytes) -> list[Map] | None:
-    """The maps as far as they go; None where it does not begin like a PSBT. What is cut off,
-    or follows, is dropped.
+    """The maps that can be read; None where it does not begin like a PSBT. Truncated or trailing bytes are
+    dropped.
     """
     if not data.startswith(MAGIC):
         return None

@@ -1,10 +1,9 @@
-"""Changes a PSBT by its structure: bytes flipped at random hardly ever leave lengths,
-hashes and counts that belong together.
+"""Changes a PSBT by its structure: random byte flips rarely leave lengths, hashes and counts consistent.
 
 Half of the changes attack the outer form: fields dropped, doubled, moved to another map, given another type.
-The other half change the transaction or the coins, and then make good what depends on them, as an attacker
-would: as many maps as there are inputs and outputs, and outpoints that are the hashes of the previous
-transactions. Only those come past the first checks.
+The other half change the transaction or the coins, and then what depends on them, as an attacker would: the
+number of maps, and the outpoints, which are hashes of the previous transactions. Only those pass the first
+checks.
 """
 
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from multisig.units import MAX_MONEY, sats
 
 _UNSIGNED_TX = b"\x00"
 _PREVIOUS_TX = b"\x00"
-# Types that BIP-174, BIP-370 and BIP-371 name, and some that nobody does.
+# Types of BIP-174, BIP-370 and BIP-371, and some undefined ones.
 _TYPES = (*range(0x1A), 0x7F, 0xFA, 0xFB, 0xFC, 0xFD, 0xFF)
 _NUMBERS = (0, 1, 2, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFD, 0xFFFFFFFE, 0xFFFFFFFF)
 _AMOUNTS = (0, 1, 546, 50_000, 99_000, 100_000, MAX_MONEY)
@@ -28,7 +27,7 @@ Step = Callable[[list[Map], Random, Change], None]
 
 def mutate(data: bytes, random: Random, change: Change) -> bytes:
     maps = take_apart(data)
-    # Now and then the plain way, for lengths and magic bytes, which the structure keeps sound.
+    # Sometimes plain bytes, for lengths and magic bytes, which the structure keeps valid.
     if not maps or random.random() < 0.1:
         return change(data)
     for _ in range(random.choice((1, 1, 1, 2, 3))):
@@ -47,7 +46,7 @@ def _drop(maps: list[Map], random: Random, _change: Change) -> None:
 
 
 def _copy(maps: list[Map], random: Random, _change: Change) -> None:
-    """To another map, or twice into the same one."""
+    """Copies a field to another map, or twice into the same one."""
     if place := _place(maps, random):
         target = random.choice(maps)
         target.insert(random.randint(0, len(target)), place[0][place[1]])
@@ -128,7 +127,7 @@ def _another(tx: Transaction, random: Random, change: Change) -> Transaction:
 
 
 def _follow(maps: list[Map], before: Transaction, after: Transaction) -> None:
-    """As many maps of inputs and of outputs as the transaction has now; a new one is a copy of the last."""
+    """Adjusts the number of input and output maps to the transaction; a new one is a copy of the last."""
     first = 1 + len(before.inputs)
     ours, theirs = maps[1:first], maps[first : first + len(before.outputs)]
     maps[1:] = _resized(ours, len(after.inputs)) + _resized(theirs, len(after.outputs))
@@ -140,7 +139,7 @@ def _resized(maps: list[Map], count: int) -> list[Map]:
 
 
 def _change_coin(maps: list[Map], random: Random, change: Change) -> None:
-    """Another previous transaction, and the outpoint that is its hash."""
+    """Changes a previous transaction, and the outpoint to its hash."""
     tx = _transaction(dict(maps[0]).get(_UNSIGNED_TX), witness=False)
     if tx is None or not tx.inputs:
         return
@@ -163,7 +162,7 @@ def _change_coin(maps: list[Map], random: Random, change: Change) -> None:
 
 
 def _follow_coin(fields: Map, coin: Transaction, vout: int, random: Random) -> None:
-    """Mostly the short form of the coin agrees with the long one."""
+    """Usually keeps the witness UTXO consistent with the previous transaction."""
     output: TxOut | None = coin.outputs[vout] if vout < len(coin.outputs) else None
     if output is not None and random.random() < 0.8:
         _set(fields, b"\x01", output.serialize())

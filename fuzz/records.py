@@ -1,4 +1,4 @@
-"""The project's own test vectors, as inputs to begin with."""
+"""The project's own test vectors, as seeds."""
 
 import json
 from pathlib import Path

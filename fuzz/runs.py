@@ -13,18 +13,18 @@ from pathlib import Path
 from fuzz.corpus import FOUND, KEPT, kept, write_seeds
 from fuzz.targets import TARGETS
 
-# An input of a few kilobytes takes no memory worth naming; what takes this much is a finding.
+# Inputs are a few kilobytes: one that takes this much memory is a finding.
 MEGABYTES = 512
 _STATUS = re.compile(r"^#\d+\s+\w+\s+cov: (\d+) ft: (\d+) corp: (\d+)/", re.MULTILINE)
 _EXECUTIONS = re.compile(r"^stat::number_of_executed_units:\s+(\d+)", re.MULTILINE)
 _MEMORY = re.compile(r"^stat::peak_rss_mb:\s+(\d+)", re.MULTILINE)
-# Both readings are those of a line with the corpus only read, and of the last one.
+# Coverage after the corpus was read, and at the end.
 _INITED = re.compile(r"^#\d+\s+INITED cov: (\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Report:
-    """What one run says of itself; a figure that is not there is 0."""
+    """The figures of one run; a missing one is 0."""
 
     executions: int
     coverage_before: int
@@ -35,7 +35,7 @@ class Report:
 
 
 def run(names: Sequence[str], seconds: int) -> int:
-    """Every target for so many seconds. What broke is kept and named; the result is the exit code."""
+    """Fuzzes every target for so many seconds. Names the inputs that broke one; returns the exit status."""
     if importlib.util.find_spec("atheris") is None:
         print("The fuzzer is not installed: `make fuzz` installs it (Linux on x86-64).", file=sys.stderr)
         return 2
@@ -60,7 +60,7 @@ def run(names: Sequence[str], seconds: int) -> int:
 
 
 def _run(name: str, seconds: int) -> tuple[Report, str]:
-    """The report, and the end of what was printed where the run did not end well."""
+    """The report, and the end of the output where the run failed."""
     found, crashes = _folders(name)
     with tempfile.TemporaryDirectory(prefix="fuzz") as seeds:
         write_seeds(TARGETS[name], Path(seeds))
@@ -69,7 +69,7 @@ def _run(name: str, seconds: int) -> tuple[Report, str]:
             name,
             f"-max_total_time={seconds}",
             f"-timeout={TARGETS[name].seconds}",
-            # A slow input is not a broken one: the machine may be busy.
+            # A slow input is no failure: the machine may be busy.
             f"-report_slow_units={TARGETS[name].seconds}",
             f"-rss_limit_mb={MEGABYTES}",
             "-print_final_stats=1",
@@ -129,9 +129,7 @@ def _crashes(name: str) -> set[Path]:
 
 
 def keep(names: Sequence[str]) -> int:
-    """The corpus anew, from the seeds, itself and what was found:
-    libFuzzer keeps the smallest inputs for each feature.
-    """
+    """Rebuilds the corpus from the seeds, itself and new inputs; libFuzzer keeps the smallest of each."""
     for name in names:
         found, _ = _folders(name)
         with tempfile.TemporaryDirectory(prefix="fuzz") as scratch:

@@ -1,15 +1,13 @@
-"""A parser of untrusted input, as the fuzzer and the tests see it: a check that raises where a promise is
-broken, and inputs to begin with.
-"""
+"""A fuzz target for a parser of untrusted input: a check that raises where a promise is broken, and seeds."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from random import Random
 
 Change = Callable[[bytes], bytes]
-"""Alters a value in whatever way the fuzzer thinks is interesting."""
+"""Alters a value as the fuzzer chooses."""
 Mutator = Callable[[bytes, Random, Change], bytes]
-"""A new input from one; all chance comes from the generator, so that one seed always gives one input."""
+"""Makes a new input from one; deterministic for a given generator."""
 
 
 class BrokenPromise(AssertionError):
@@ -25,9 +23,8 @@ def require(promise: bool, sentence: str) -> None:
 class Target:
     """One parser of untrusted input.
 
-    `check` raises nothing for any bytes as long as the parser keeps its promises. `seeds` are sound inputs,
-    of which the corpus was made. `largest` bounds an input: small ones find as much, and many more of them
-    are tried in a minute.
+    `check` raises nothing for any bytes while the parser keeps its promises. `seeds` are valid inputs, from
+    which the corpus was made. `largest` bounds an input: small ones find as much and run faster.
     """
 
     name: str
@@ -35,6 +32,6 @@ class Target:
     seeds: Callable[[], Iterable[bytes]]
     largest: int = 4096
     mutator: Mutator | None = None
-    # After this long one input is a finding: most take milliseconds,
+    # An input that takes longer is a finding: most take milliseconds,
     # a whole daemon on a busy machine takes seconds.
     seconds: int = 5

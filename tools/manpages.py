@@ -1,4 +1,4 @@
-"""Manual pages and completions of the commands, from their own words, into a FOLDER that is /usr/share later.
+"""Writes manual pages and completions of the commands from their help into FOLDER, the later /usr/share.
 
 The commands are those installed beside this interpreter. The date is SOURCE_DATE_EPOCH's.
 """
@@ -17,7 +17,7 @@ from custody._version import __version__
 from signerd.cli.program import app
 from signerd.cli.terminal import Exit
 
-# Where each shell looks (bash-completion's README; zsh's Debian package; fish's "Where to put completions").
+# By shell (bash-completion's README; zsh's Debian package; fish's "Where to put completions").
 COMPLETIONS = {
     "bash": "bash-completion/completions/signerd",
     "zsh": "zsh/vendor-completions/_signerd",
@@ -71,7 +71,7 @@ def signerd_page() -> str:
 
 
 def commands(group: click.Group, above: click.Context) -> list[str]:
-    """Each command that does something, a group's after it."""
+    """Each command that does something, in the order of the groups."""
     pages = []
     for name in group.list_commands(above):
         command = group.get_command(above, name)
@@ -119,7 +119,7 @@ def hwi_page() -> str:
 
 
 def helped(*command: str) -> str:
-    """Its help goes to standard error: standard output is a value for programs."""
+    """The help of signerd-hwi, which is on standard error: standard output is a value for programs."""
     environment = {**os.environ, "COLUMNS": "78"}
     done = subprocess.run(
         [sys.executable, "-P", "-m", "signerd.hwi", *command, "--help"],
@@ -158,7 +158,7 @@ def quoted(text: str) -> str:
 
 
 def roff(text: str) -> str:
-    """Every character as itself, also at the start of a line (groff_char(7))."""
+    """Escapes every special character, also at the start of a line (groff_char(7))."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("`", "\\(ga").replace("'", "\\(aq")
     return "\n".join(f"\\&{line}" if line[:1] in {".", "'"} else line for line in text.split("\n"))
 

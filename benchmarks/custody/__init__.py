@@ -1,4 +1,4 @@
-"""The platform under load. ``BENCH_PARTS`` names some of its parts, with commas between them."""
+"""The platform under load. ``BENCH_PARTS`` selects parts, separated by commas."""
 
 import importlib
 import os

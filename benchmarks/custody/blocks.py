@@ -1,8 +1,8 @@
 """A watcher behind a Bitcoin Core node that connects a full block each second, beside the node's own work.
 
-One node makes the blocks, and another one, which the platform follows, is given them. ``BENCH_BLOCKS`` says
-how many, ``BENCH_WATCHED`` how many addresses are watched, ``BENCH_OURS`` how many payments of each block are
-to those.
+One node makes the blocks, which are submitted to another one that the platform follows. ``BENCH_BLOCKS`` says
+how many, ``BENCH_WATCHED`` how many addresses are watched, ``BENCH_OURS`` how many payments of each block pay
+them.
 """
 
 import os
@@ -44,7 +44,7 @@ SOURCE, FOREIGN = open_script(1), p2wsh(open_script(2))
 
 @dataclass(frozen=True)
 class Made:
-    """Blocks in hexadecimal: what has to be there, and the full ones."""
+    """Blocks in hexadecimal: the setup, and the full ones."""
 
     before: Sequence[str]
     full: Sequence[str]
@@ -89,8 +89,8 @@ def _spend(txid: str, vout: int, outputs: Sequence[tuple[bytes, int]]) -> Transa
 
 
 def follow(watcher: Watcher, node: RunningNode, full: Sequence[str]) -> tuple[list[float], ...]:
-    """A block is due each second. In seconds: how long after that it was in the database, how long the node
-    took for it, how long the watcher, and how much processor time the platform's process.
+    """A block is due each second. For each, in seconds: the delay until it is stored, the node's time,
+    the watcher's time, and the platform's processor time.
     """
     late, node_took, look_took, own = [], [], [], []
     due = time.perf_counter()

@@ -1,7 +1,7 @@
-"""Every page of the console, in a workspace as large as they get, and what a browser loads at first. A page's
-processor time is the server's and the database's; what it waits for is not in it.
+"""Every page of the console, in a workspace as large as they get, and the size of a first load. A page's
+processor time is the server's and the database's, without waiting.
 
-``BENCH_ROUNDS`` says how often each page is asked for, ``BENCH_ROWS`` how many proposals there are: as many
+``BENCH_ROUNDS`` says how often each page is requested, ``BENCH_ROWS`` how many proposals there are: as many
 coins, movements, rows of the audit log and deliveries, a tenth of entries and calls, a hundredth of vaults.
 """
 
@@ -28,10 +28,10 @@ AIM_MS = 100.0
 AIM_BYTES = 100_000
 ROWS = int(os.environ.get("BENCH_ROWS", "100000"))
 MANY = Size(ROWS, ROWS // 10, ROWS // 100, ROWS, ROWS, ROWS, ROWS, ROWS // 10)
-# Sent while they are read, as long as that takes.
+# Streamed while they are read, as long as that takes.
 FILES = (".csv", "/export")
 HERE = "/w/{workspace_id}"
-# Beside the rows themselves: the same page further on, filtered, or of the largest vault.
+# Further requests: a later page, a filter, or the largest vault.
 FURTHER = (
     HERE + "/proposals?status=PENDING",
     HERE + "/proposals?awaiting=me",
@@ -45,7 +45,7 @@ FURTHER = (
     HERE + "/vaults/{many_movements}",
     HERE + "/vaults/{many_movements}/movements",
     HERE + "/vaults/{many_movements}/movements?kind=deposit",
-    # More names than the API looks for are refused.
+    # The API refuses more names than this.
     HERE + "/vaults/{many_movements}/movements?label=acme%2012",
     HERE + "/vaults/{many_movements}/movements?label=nothing-has-this",
     HERE + "/proposals/{paid}",
@@ -68,7 +68,7 @@ class Spent:
 
 
 def backends(store: Store) -> list[int]:
-    """The processes of PostgreSQL that work for the platform."""
+    """PostgreSQL's backend processes of this database."""
     with store.read() as db:
         if db.get_bind().dialect.name != "postgresql":
             return []
@@ -77,7 +77,7 @@ def backends(store: Store) -> list[int]:
 
 
 def measured(http: httpx.Client, store: Store, path: str) -> Spent | None:
-    """None where the page refuses: what it is about is in another state."""
+    """None where the page refuses because its record is in another state."""
     if http.get(path).status_code != 200:
         return None
     processor, size = [], 0
@@ -90,7 +90,7 @@ def measured(http: httpx.Client, store: Store, path: str) -> Spent | None:
 
 
 def measure(name: str, url: str) -> tuple[dict[str, Spent], int]:
-    """By the page's path in the console's table; and how large the files of each are."""
+    """Figures by the page's path in the console's table, and the size of the files."""
     with staged(url) as desk, asgi_client(desk.world.platform.asgi) as http:
         store = desk.world.platform.services.store
         crowd = Crowd.of(desk)
@@ -98,7 +98,7 @@ def measure(name: str, url: str) -> tuple[dict[str, Spent], int]:
         began = time.perf_counter()
         crowd.grow(MANY)
         analyse(desk)
-        # As a server has done by now.
+        # As in a server that has run for a while.
         gc.freeze()
         print(f"{name} filled in {time.perf_counter() - began:.0f} s: {MANY}", flush=True)
         spent = {
@@ -111,7 +111,7 @@ def measure(name: str, url: str) -> tuple[dict[str, Spent], int]:
 
 
 def _files(http: httpx.Client) -> int:
-    """Bytes of the frame's files, as a browser without any of them loads them."""
+    """Bytes of the frame's files, as a browser without a cache loads them."""
     return sum(int(http.get(f"{ROOT}/static/{each}").headers["content-length"]) for each in ASSETS.types)
 
 

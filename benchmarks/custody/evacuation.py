@@ -33,7 +33,7 @@ def _stage(desk: Desk) -> None:
 
 
 def _exposed(desk: Desk) -> int:
-    """How many vaults an advisory concerns: of no device it is known that it is another."""
+    """How many vaults an advisory concerns, where the makes of all devices are unknown."""
     publisher = Publisher()
     trust(desk, publisher.root)
     told = publisher.list(1, entry(), expires="9999-01-01T00:00:00Z").line.decode()

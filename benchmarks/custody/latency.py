@@ -1,6 +1,4 @@
-"""What somebody waits for: a send from a vault of many coins, a list among many proposals,
-the mempool, a block's reading.
-"""
+"""Latency of a send from many coins, a list among many proposals, a broadcast, and reading a block."""
 
 import os
 import time
@@ -36,7 +34,7 @@ def times_ms(work: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
 
 @contextmanager
 def turns(store: Store) -> Iterator[list[float]]:
-    """How long each writer held the one lock, in milliseconds."""
+    """How long each writer held the writers' lock, in milliseconds."""
     held: list[float] = []
     write = store.write
 
@@ -97,7 +95,7 @@ def lists(name: str, url: str) -> None:
 
 
 def thresholds(name: str, url: str) -> None:
-    """From the last approval to its answer, which waits for the mempool; the workers of the server run."""
+    """From the last approval to its answer, which waits for the broadcast; the server's workers run."""
     with staged(url) as desk:
         desk.world.platform.services.__dict__["broadcast_wait_seconds"] = 10.0
         one = desk.deposit(*[100_000] * 3 * THRESHOLDS)
@@ -125,7 +123,7 @@ def thresholds(name: str, url: str) -> None:
 
 
 def blocks(name: str, url: str) -> None:
-    """The platform's share of a block: the chain itself is read from memory."""
+    """The platform's share of a block's time: the chain is in memory."""
     with staged(url) as desk:
         desk.deposit(*[100_000] * 3)
         ok(desk.propose(10_000, fee_rate="1"))

@@ -1,8 +1,8 @@
-"""What a caller waits for while others are at work: 20 proposals and 20 approvals a second come in, whatever
-the server does, and 100,000 proposals wait for signatures already. The aim: 95 of 100 answers within 100 ms.
+"""Latency under load: 20 proposals and 20 approvals a second arrive at fixed times, while 100,000 proposals
+already wait for signatures. The aim: 95 % of answers within 100 ms.
 
-Each call is due at its time and measured from then on, so that a server that falls behind is seen to.
-Signatures are made before the clock runs.
+Each call is measured from the time at which it is due, so that a server that falls behind shows.
+Signatures are made beforehand.
 """
 
 import json
@@ -29,13 +29,13 @@ PENDING = int(os.environ.get("BENCH_PENDING", "100000"))
 A_SECOND = 20
 AIM_MS = 100.0
 SIGNERS = ("alice", "bob")
-# More than are ever under way, unless the server falls behind.
+# More than are under way at once, unless the server falls behind.
 CLIENTS = 32
 
 
 @dataclass(frozen=True)
 class Call:
-    """A request that is ready to be sent: whose (their headers), where to, the body's bytes."""
+    """A prepared request: the caller's headers, the path, the body."""
 
     headers: dict[str, str]
     path: str
@@ -64,7 +64,7 @@ def proposals(desk: Desk, held: Sequence[dict[str, Any]], count: int) -> list[Ca
 
 
 def approvals(desk: Desk, held: Sequence[dict[str, Any]], count: int) -> list[Call]:
-    """First all first approvals, then all second ones, which finalise."""
+    """All first approvals, then all second ones, which finalise."""
     halves: list[list[Call]] = [[] for _ in SIGNERS]
     for vault in islice(cycle(held), count // len(SIGNERS)):
         desk.vault = vault
@@ -81,16 +81,14 @@ def _call(headers: dict[str, str], path: str, body: dict[str, Any]) -> Call:
 
 
 class Clients:
-    """Threads that send each call when it is due, over connections that stay."""
+    """Threads that send each call when it is due, over persistent connections."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._own = threading.local()
 
     def send(self, kinds: Sequence[Sequence[Call]]) -> list[list[float]]:
-        """Milliseconds from when each call was due to its answer, for each kind;
-        the kinds go on beside each other.
-        """
+        """Milliseconds from when each call was due to its answer, by kind; the kinds run concurrently."""
         began = time.perf_counter() + 0.1
         with ThreadPoolExecutor(CLIENTS) as pool:
             due = sorted(
@@ -135,7 +133,7 @@ def measure(name: str, url: str) -> None:
         }
         state = str(desk.world.platform.background.chain_folder.parent)
         with serving(state, url) as (port, server):
-            # As a server has it that has run for a while.
+            # As in a server that has run for a while.
             Clients(port).send([proposals(desk, held, A_SECOND)])
             before, spent_before = os.getloadavg()[0], cpu_ms(server)
             found = Clients(port).send(list(kinds.values()))

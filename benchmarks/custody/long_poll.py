@@ -1,4 +1,4 @@
-"""What long polls cost a server: how fast it answers others meanwhile, its processor time and its memory.
+"""What long polls cost a server: its latency for other calls, its processor time and its memory.
 
 The server is `custody serve` in a process of its own, on SQLite; the client has the same cores. Each person
 polls the list of a workspace with 50 proposals, which do not change.
@@ -37,7 +37,7 @@ READING = "/api/v1/get-user-info"
 
 @dataclass(frozen=True)
 class Measured:
-    """Milliseconds of a reading call; share of one core; megabytes."""
+    """Milliseconds of a read; share of one core; megabytes."""
 
     median_ms: float
     p99_ms: float
@@ -52,7 +52,7 @@ def main() -> None:
         f"{os.cpu_count()} cores with the client"
     )
     print(f"{'':24}{'median ms':>10}{'p99 ms':>10}{'core %':>8}{'MB':>8}")
-    for name, found in (("nobody waits", quiet), (f"{PEOPLE * POLLS_EACH} wait", polled)):
+    for name, found in (("no polls", quiet), (f"{PEOPLE * POLLS_EACH} wait", polled)):
         print(
             f"{name:24}{found.median_ms:10.1f}{found.p99_ms:10.1f}{found.cpu_percent:8.1f}{found.memory_mb:8.1f}"
         )
@@ -77,7 +77,7 @@ async def _compare() -> tuple[Measured, Measured]:
 
 
 def _place(platform: Platform, number: int) -> int:
-    """A workspace with proposals that wait. The rows are all that a list reads."""
+    """A workspace with pending proposals: only the rows that a list reads."""
     person = NewPerson(f"person{number}@example.org", PASSWORD, two_factor=False)
     placed = platform.setup.bootstrap(
         organisation=f"O{number}", workspace="Main", chain=Network.REGTEST, person=person
@@ -195,9 +195,7 @@ async def _polling(http: httpx.AsyncClient, people: list[tuple[dict[str, str], i
 
 
 async def _settle(http: httpx.AsyncClient, headers: dict[str, str], usual_ms: float) -> None:
-    """Until every poll has read its list and waits:
-    three calls in a row take no more than five usual ones; or it never is so.
-    """
+    """Waits until every poll has read its list: until three calls take no longer than five usual ones."""
     deadline, calm = time.monotonic() + SETTLE_SECONDS, 0
     while calm < 3 and time.monotonic() < deadline:
         started = time.perf_counter()
@@ -207,7 +205,7 @@ async def _settle(http: httpx.AsyncClient, headers: dict[str, str], usual_ms: fl
 
 
 async def _measure(http: httpx.AsyncClient, headers: dict[str, str], pid: int) -> Measured:
-    """One caller who asks again and again, with a little rest."""
+    """One caller who repeats a call with short pauses."""
     taken: list[float] = []
     began, used = time.perf_counter(), cpu_ms(pid)
     while time.perf_counter() - began < MEASURED_SECONDS:

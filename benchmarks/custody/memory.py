@@ -1,5 +1,4 @@
-"""Whether a server that works keeps its size: resident memory at the start,
-in the middle and at the end of a steady load.
+"""Whether a server leaks: resident memory at the start, in the middle and at the end of a steady load.
 
 ``BENCH_MEMORY_SECONDS=3600 python -m benchmarks custody`` takes the hour that the platform is to last.
 """
@@ -18,12 +17,12 @@ from custody.server.service.proposals.proposals import Filter
 
 SECONDS = float(os.environ.get("BENCH_MEMORY_SECONDS", "40"))
 COINS = 3_000
-# Caches fill and pools open: what comes after is growth.
+# Caches fill and pools open first: later growth counts.
 WARM_SECONDS = 10.0
 
 
 def _load(state: str, url: str, caller: Caller, body: dict[str, Any], pipe: Any) -> None:
-    """Proposes, lists, is refused once the coins are held, and declines by expiry: over and over."""
+    """Proposes, lists, is refused once the coins are locked, and lets the proposals expire, in a loop."""
     platform, request = beside(state, url), CreatePsbtRequest.model_validate(body)
     services, sizes = platform.services, []
     began, marks = time.perf_counter(), [WARM_SECONDS, WARM_SECONDS + SECONDS / 2, WARM_SECONDS + SECONDS]
@@ -44,7 +43,7 @@ def _load(state: str, url: str, caller: Caller, body: dict[str, Any], pipe: Any)
 
 
 def _end_all(platform: Any) -> None:
-    """The clock stands beyond every proposal's lifetime for a moment, and the sweep frees their coins."""
+    """Moves the clock past every proposal's expiry for one sweep, which frees their coins."""
     clock = platform.background.clock
     now = clock.now
     clock.advance(days=15)

@@ -1,6 +1,4 @@
-"""Platforms in processes of their own over one database: as services that are called,
-or as servers that answer requests.
-"""
+"""Platforms in processes of their own over one database, called directly or as servers."""
 
 import multiprocessing
 from collections.abc import Iterator
@@ -26,7 +24,7 @@ START_SECONDS = 60.0
 
 
 def beside(state: str, url: str) -> Platform:
-    """Another platform of the same database, which does not follow the chain."""
+    """Another platform over the same database, which does not follow the chain."""
     quiet()
     settings = Settings(
         state=Path(state),
@@ -41,8 +39,8 @@ def beside(state: str, url: str) -> Platform:
 
 
 def propose(platform: Platform, caller: Caller, request: CreatePsbtRequest) -> None:
-    """The work of one request to create-psbt: tried again where another request took the coin or made the
-    same transaction.
+    """The work of one create-psbt request, retried where another request took the coin or made the same
+    transaction.
     """
     for tries in count():
         try:
@@ -74,7 +72,7 @@ def _serve(state: str, url: str, pipe: Any) -> None:
 
 @contextmanager
 def serving(state: str, url: str) -> Iterator[tuple[int, int]]:
-    """A server in a process of its own: its port, and the process's number."""
+    """A server in a process of its own: its port and pid."""
     ours, theirs = CONTEXT.Pipe()
     process = CONTEXT.Process(target=_serve, args=(state, url, theirs))
     process.start()

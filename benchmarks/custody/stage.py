@@ -1,6 +1,4 @@
-"""A platform with a vault, its signers and as many coins as a benchmark needs, on either database,
-flushed to the disk.
-"""
+"""A platform with a vault, its signers and enough coins, on either database, with durable commits."""
 
 import logging
 import os
@@ -26,7 +24,7 @@ from tests.support.flood import flood
 from tests.support.platform import key_offer, register_key
 from tests.support.postgresql import find_programs, running_server
 
-# What an operator would not turn off either.
+# Durability, as in production.
 DURABLE = {"fsync": "on", "full_page_writes": "on", "autovacuum": "on", "shared_buffers": "256MB"}
 SECONDS = float(os.environ.get("BENCH_SECONDS", "5"))
 UNLIMITED = 1_000_000_000
@@ -51,7 +49,7 @@ def databases() -> Iterator[dict[str, str]]:
 
 @contextmanager
 def staged(url: str) -> Iterator[Desk]:
-    """A desk whose people are never told to wait."""
+    """A desk without rate limits."""
     quiet()
     with (
         tempfile.TemporaryDirectory(prefix="bench") as folder,
@@ -64,7 +62,7 @@ def staged(url: str) -> Iterator[Desk]:
 
 
 def quiet() -> None:
-    """What a server writes to its log is no part of what is measured."""
+    """Keeps the log out of the measurement."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
 
 
@@ -74,9 +72,7 @@ def lift_limits(desk: Desk) -> None:
 
 
 def vaults(desk: Desk, count: int) -> list[dict[str, Any]]:
-    """So many vaults of the same signers, the first of them the desk's own:
-    each has an account of every key to itself.
-    """
+    """``count`` vaults of the same signers, each with accounts of its own; the first is the desk's."""
     for name, device in desk.devices.items():
         offered = key_offer(device, accounts=count)["vault_accounts"]
         ok(register_key(desk.signers[name], device, vault_accounts=offered))
@@ -84,7 +80,7 @@ def vaults(desk: Desk, count: int) -> list[dict[str, Any]]:
 
 
 def fill(desk: Desk, count: int, amount: int = 100_000, vault_id: str | None = None) -> None:
-    """So many coins, each a transaction of its own as payments are."""
+    """``count`` coins, each of a transaction of its own."""
     with desk.world.platform.services.store.write() as db:
         vault = db.get_one(Vault, vault_id or desk.vault["id"])
         flood(db, vault, [amount] * count, outputs=1, salt=f"fill {vault.id}")
@@ -92,11 +88,10 @@ def fill(desk: Desk, count: int, amount: int = 100_000, vault_id: str | None = N
 
 
 def moving_on(desk: Desk, vault_ids: Sequence[str]) -> None:
-    """Change was used far ahead, as in a vault whose proposals are sent:
-    each has its change at the next address, and has that watched.
+    """Marks change addresses far ahead as used, as in a vault whose proposals are sent: each proposal takes
+    the next change address and has it watched.
 
-    In one whose proposals all wait, from the twentieth on they share an address,
-    and two of the writes fall away.
+    Where all proposals are pending they share an address from the twentieth on, without two of the writes.
     """
     with desk.world.platform.services.store.write() as db:
         first = db.query(ChainCoin).first()
@@ -108,14 +103,14 @@ def moving_on(desk: Desk, vault_ids: Sequence[str]) -> None:
 
 
 def analyse(desk: Desk) -> None:
-    """What autovacuum does a minute later."""
+    """Updates the statistics, as autovacuum would a minute later."""
     with desk.world.platform.services.store.write() as db:
         if db.get_bind().dialect.name == "postgresql":
             db.execute(text("ANALYZE"))
 
 
 def multiply(desk: Desk, count: int, **changes: object) -> None:
-    """So many more proposals like the first one there is."""
+    """``count`` copies of the first proposal."""
     store = desk.world.platform.services.store
     with store.write() as db:
         first = db.query(Proposal).first()
@@ -132,7 +127,7 @@ def multiply(desk: Desk, count: int, **changes: object) -> None:
 
 @dataclass(frozen=True)
 class Still:
-    """A market whose tip and rates do not change, for processes that do not follow the chain."""
+    """A fixed tip and fee rates, for processes that do not follow the chain."""
 
     height: int = 120
 

@@ -1,8 +1,7 @@
-"""The index of tokens over a database: catching up, taking blocks back,
-and what it costs beside the bare writes.
+"""The token index over a database: catching up and rolling back, compared with the bare writes.
 
-``BENCH_TOKEN_CALLS`` says how many calls. The bare rate is of the same rows, inserted in transactions as
-large, with nothing read and nothing judged.
+``BENCH_TOKEN_CALLS`` says how many calls. The bare rate inserts the same rows in transactions of the same
+size, without reading or judging.
 """
 
 import gc
@@ -23,12 +22,12 @@ from custody.server.store.models.base import table_of
 from tests.support.token_chains import Chain, block_of
 
 CALLS = int(os.environ.get("BENCH_TOKEN_CALLS", "100000"))
-# All but the last by height, so that they can be inserted as they were.
+# In the order in which the rows can be inserted again.
 TABLES = tuple(map(table_of, (TokenBlock, TokenTransaction, TokenEffect, TokenCell)))
 
 
 def chain_of(calls: int) -> Chain:
-    """As a backend tells it. Blocks beyond the fork have other hashes in `other_end`."""
+    """As a backend serves it. Blocks beyond the fork have other hashes in `other_end`."""
     found: list[DataBlock] = []
     for block in blocks(calls, CAUGHT_UP_HOLDERS):
         previous = found[-1].ref.hash if found else "00" * 32
@@ -38,7 +37,7 @@ def chain_of(calls: int) -> Chain:
 
 
 def other_end(chain: Chain) -> None:
-    """The last blocks are replaced by one empty one more."""
+    """Replaces the last blocks by empty ones, one more in number."""
     del chain.blocks[-TAKEN_BACK:]
     for number in range(TAKEN_BACK + 1):
         last = chain.blocks[-1].ref
@@ -46,7 +45,7 @@ def other_end(chain: Chain) -> None:
 
 
 def bare_seconds(store: Store) -> float:
-    """The rows that the index has written, once more, in transactions of as many calls."""
+    """Inserts the index's rows again, in transactions of as many calls."""
     with store.read() as db:
         kept = [[dict(row) for row in db.execute(table.select()).mappings()] for table in TABLES]
     with store.write() as db:

@@ -1,4 +1,4 @@
-"""Our bridge to devices, beside HWI in this process and HWI's command line, on the same virtual devices."""
+"""Our bridge compared with HWI in this process and HWI's command line, on the same virtual devices."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from tests.support.namespace import ROOT, isolated
 
 
 def main() -> None:
-    """HWI's command line knows fixed addresses only; where they cannot be ours alone it is left out."""
+    """HWI's command line knows fixed addresses only, and is left out where no namespace keeps them free."""
     inside, environment = isolated(sys.executable, "-m", "benchmarks.devices.inside", "--fixed-addresses")
     if _works(*isolated(sys.executable, "-c", "")):
         subprocess.run(inside, env=environment, check=True)

@@ -1,6 +1,4 @@
-"""Unmodified HWI on a device at any address: in this process, as fast as it goes,
-with a person at the buttons.
-"""
+"""Unmodified HWI on a device at any address, in this process, without pressing the buttons itself."""
 
 import contextlib
 import ctypes
@@ -28,9 +26,7 @@ CHAIN = Chain.REGTEST
 
 
 class _Pipe(UnixSimulatorPipe):  # type: ignore[misc]  # HWI is untyped
-    """The simulator's socket under a name of the kernel's choice:
-    HWI's own would be one for all of a process.
-    """
+    """The simulator's socket, with a client name from the kernel: HWI's own is one for the whole process."""
 
     def __init__(self, path: str) -> None:
         self.pipe_name = ""
@@ -76,7 +72,7 @@ def open_client(endpoint: Endpoint) -> Any:
 
 @contextlib.contextmanager
 def opened(endpoint: Endpoint) -> Iterator[Any]:
-    """HWI's client of this device; what it prints while it works is dropped."""
+    """HWI's client of this device; its output is discarded."""
     client = open_client(endpoint)
     try:
         with contextlib.redirect_stderr(io.StringIO()):
@@ -86,7 +82,7 @@ def opened(endpoint: Endpoint) -> Iterator[Any]:
 
 
 def attach(endpoint: Endpoint) -> bytes:
-    """Open the device, ask who it is, close it."""
+    """Opens the device, reads its fingerprint, closes it."""
     with opened(endpoint) as client:
         fingerprint: bytes = client.get_master_fingerprint()
         return fingerprint
@@ -98,8 +94,8 @@ def sign(client: Any, text: str) -> str:
 
 
 def sign_registered(client: Any, text: str, wallet: WalletPolicy, proof: bytes) -> str:
-    """The Ledger client that HWI bundles, used well: one wallet for all inputs,
-    and the proof from its registration.
+    """The Ledger client that HWI bundles, at its best: one policy for all inputs, and the HMAC of its
+    registration.
     """
     psbt, version_2 = parse(text), parse(text)
     version_2.convert_to_v2()
@@ -109,9 +105,7 @@ def sign_registered(client: Any, text: str, wallet: WalletPolicy, proof: bytes) 
 
 
 def ledger_wallet(vault: Vault, name: str) -> WalletPolicy:
-    """Its keys in the order in which the bridge has registered them,
-    hardened levels marked as the app reads them.
-    """
+    """Its keys in the bridge's order, with the app's mark for hardened steps."""
     origins = [(str(key.origin).replace("h", "'"), key.xpub) for key in sorted(vault.cosigners, key=str)]
     keys = [f"[{origin}]{xpub}" for origin, xpub in origins]
     return MultisigWallet(name, AddressType.WIT, vault.threshold, keys)

@@ -1,8 +1,7 @@
-"""Virtual devices, each a process of its own: what a device computes is not charged to
-the program that speaks to it.
+"""Virtual devices, each a process of its own, so that a device's time is not counted as its host's.
 
-All of one family hold the same seed. Each program that is compared has one to itself, because a Coldcard and
-a Ledger serve the program that connected last, and HWI's command line looks at fixed addresses.
+All of a family have the same seed. Each compared program has its own, because a Coldcard and a Ledger serve
+the program that connected last, and HWI's command line uses fixed addresses.
 """
 
 import json
@@ -19,7 +18,7 @@ from device_simulators.fleet import FAMILIES
 from firmware_bridge.model import Endpoint, Family
 from tests.support.virtual import NETWORK, SEED_WORDS
 
-# Where HWI looks for emulators.
+# Where HWI expects emulators.
 FIXED = {
     Family.TREZOR: "127.0.0.1:21324",
     Family.COLDCARD: "/tmp/ckcc-simulator.sock",
@@ -29,15 +28,13 @@ FIXED = {
 COMPARED = tuple(family for family in FIXED if family in FAMILIES)
 
 
-# What a person is asked: about a registration, and about a transaction.
+# Prompts about a registration, and about a transaction.
 _APPROVALS = frozenset({"enrol", "sign-transaction"})
 
 
 @dataclass
 class Device:
-    """A running virtual device, and what its screen has asked. It approves whatever it is asked,
-    or waits for a person.
-    """
+    """A running virtual device and its prompts. It approves all of them, or waits for a person."""
 
     process: subprocess.Popen[str]
     endpoint: Endpoint
@@ -79,10 +76,10 @@ class Device:
         self.process.wait(10)
 
     def approvals(self) -> int:
-        """How often a person has been asked to register or to sign; each time may take several screens."""
+        """How often a person was asked to register or to sign; a question may have several screens."""
         assert self.process.stdin is not None
         self._caught_up.clear()
-        # The answer to this comes after all that the screen showed before.
+        # Answered after all earlier events of the screen.
         self.process.stdin.write('{"faults": {}}\n')
         self.process.stdin.flush()
         if not self._caught_up.wait(10):
@@ -90,7 +87,7 @@ class Device:
         return sum(kind in _APPROVALS for kind in self._asked)
 
     def wait_for_prompt(self) -> None:
-        """Until its screen asks something."""
+        """Waits for a prompt."""
         if not self._prompted.wait(30):
             raise RuntimeError("the virtual device asks nothing")
 
@@ -115,9 +112,7 @@ class Desk:
 
 @contextmanager
 def desk(family: Family, folder: Path, *, fixed: bool = False, options: Sequence[str] = ()) -> Iterator[Desk]:
-    """`fixed`: the addresses where HWI's command line looks are ours alone. `options`:
-    of each virtual device.
-    """
+    """`fixed`: HWI's fixed addresses are free. `options`: of each virtual device."""
     with ExitStack() as stack:
 
         def start(listen: str | None = None) -> Device:

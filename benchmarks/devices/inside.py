@@ -1,4 +1,4 @@
-"""Every table, in whatever namespace this runs: `python -m benchmarks.devices.inside [--fixed-addresses]`."""
+"""Prints every table: `python -m benchmarks.devices.inside [--fixed-addresses]`."""
 
 import asyncio
 import sys
@@ -44,7 +44,7 @@ async def run(*, fixed: bool) -> None:
 
 
 async def _make_known(each: Desk, registrations: RegistrationsInMemory) -> None:
-    """The vault, to every device of the family: HWI cannot, and a Coldcard then signs for every caller."""
+    """Enrols the vault on every device: HWI cannot, and a Coldcard then signs for every caller."""
     devices = [device for device in (each.ours, each.bare, each.command) if device is not None]
     async with bridge_to(devices, registrations) as bridge:
         for device in await bridge.list():

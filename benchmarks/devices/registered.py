@@ -1,5 +1,5 @@
-"""A vault that a Ledger has registered: our bridge, the bundled client with the proof in hand,
-and HWI, which has none.
+"""A vault that a Ledger has registered: our bridge, the bundled client with the registration's HMAC, and HWI,
+which has none.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +15,7 @@ from multisig import Vault
 
 OURS, CLIENT, BARE = "ours", "client", "HWI"
 _ROUNDS = 7
-# The vendor's firmware is known to take 4.4 s over ten inputs, for which the client sends 439 commands.
+# Measured on the vendor's firmware: 4.4 s for ten inputs, for which the client sends 439 commands.
 HARDWARE_MILLISECONDS = 10
 _HARDWARE_INPUTS = (10,)
 _HARDWARE_ROUNDS = 2
@@ -23,7 +23,7 @@ _HARDWARE_ROUNDS = 2
 
 @dataclass(frozen=True)
 class Spend:
-    """Of so many inputs: milliseconds, and how often a person is asked."""
+    """A spend of so many inputs: milliseconds, and the number of prompts."""
 
     inputs: int
     milliseconds: Figures

@@ -20,7 +20,7 @@ from tests.support.virtual import NETWORK, spend
 SIZES = (1, 10, 50, 200)
 PATH = multisig_account_path(NETWORK)
 OURS, BARE, COMMAND = "ours", "HWI", "hwi"
-# Rounds of the two that are compared closely, and of the command line, which is many times slower.
+# Rounds of the bridge and HWI, and of the command line, which is many times slower.
 _ROUNDS, _COMMAND_ROUNDS = 7, 2
 _MANY_INPUTS, _ROUNDS_OF_MANY = 50, 4
 
@@ -29,7 +29,7 @@ Figures = dict[str, float]
 
 
 class Rivals:
-    """On open devices of one family, with the vault made known to each beforehand."""
+    """Open devices of one family on which the vault is enrolled."""
 
     def __init__(self, desk: Desk, bridge: Bridge, client: Any, vault: Vault) -> None:
         self._desk = desk
@@ -46,9 +46,7 @@ class Rivals:
         )
 
     async def sign(self, inputs: int) -> Figures:
-        """From the PSBT's text to the signed PSBT's text. All are given the account keys,
-        which HWI leaves to its caller.
-        """
+        """From the PSBT's text to the signed PSBT's text, with the account keys, which HWI's caller adds."""
         text = spend_text(self._vault, inputs)
         rounds = _ROUNDS if inputs <= _MANY_INPUTS else _ROUNDS_OF_MANY
         return await self._compare(
@@ -68,7 +66,7 @@ class Rivals:
 
 
 def spend_text(vault: Vault, inputs: int) -> str:
-    """Each input at an address of its own: in a vault of sorted keys they then stand in different orders."""
+    """Each input at an address of its own, so that the sorted keys are in different orders."""
     return base64.b64encode(sanitised_psbt.for_device(spend(vault, inputs=inputs), vault)).decode()
 
 
@@ -80,7 +78,7 @@ async def sign(bridge: Bridge, device_id: str, text: str, vault: Vault) -> str:
 async def bridge_to(
     devices: Iterable[Device], registrations: Registrations | None = None
 ) -> AsyncIterator[Bridge]:
-    """A bridge that has found these devices ready."""
+    """A bridge on which these devices are ready."""
     endpoints = [device.endpoint for device in devices]
     async with Bridge(network=NETWORK, endpoints=endpoints, usb=False, registrations=registrations) as bridge:
         states = [device.state for device in await bridge.refresh()]
@@ -90,9 +88,7 @@ async def bridge_to(
 
 
 async def attaching(desk: Desk) -> Figures:
-    """Notice the device, open it, ask who it is, let it go.
-    HWI's command line always asks every device that there is.
-    """
+    """Finds, opens and closes the device, and reads its fingerprint. HWI's command line reads every one."""
 
     async def ours() -> None:
         async with bridge_to([desk.ours]):
@@ -103,7 +99,7 @@ async def attaching(desk: Desk) -> Figures:
 
 
 async def listing(bridge: Bridge, *, fixed: bool) -> Figures:
-    """What is there: from the bridge's memory; HWI opens every device of seven makers each time."""
+    """Lists devices: the bridge from memory; HWI opens every device of seven makers each time."""
     figures = await rivals_ms({OURS: bridge.list}, 100)
     if not fixed:
         return figures
@@ -116,7 +112,7 @@ async def _command_ms(*arguments: str) -> Figures:
 
 
 def inline(work: Callable[[], object]) -> Work:
-    """HWI blocks; nothing else runs beside it, and a thread would cost it time."""
+    """Runs blocking HWI on the loop: nothing else runs, and a thread would cost time."""
 
     async def run() -> object:
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Rows of figures, and what is missing as a dash."""
+"""Rows of figures, with a dash for a missing one."""
 
 from collections.abc import Mapping
 

@@ -1,6 +1,4 @@
-"""What worker processes cost: their memory, how soon a new one is ready,
-and how soon a killed one is replaced.
-"""
+"""Worker processes: memory, start time, and the time to replace a killed one."""
 
 import asyncio
 import os
@@ -26,14 +24,14 @@ _ROUNDS = 20
 
 @dataclass(frozen=True)
 class Memory:
-    """In KiB. `full`: files in memory counted whole and once, as if no other Python ran on the machine."""
+    """KiB. `full`: shared files counted whole and once, as if no other Python ran on the machine."""
 
     proportional: int
     full: int
 
 
 async def memory(desks: Iterable[Desk], registrations: Registrations) -> dict[str, Memory]:
-    """Of the workers and of what serves them, each device open and a transaction signed."""
+    """The memory of the workers and their servers, with each device open and a transaction signed."""
     async with bridge_to([each.ours for each in desks], registrations) as bridge:
         for device in await bridge.list():
             await bridge.sign(device.id, spend(vault(), inputs=10), vault())
@@ -50,12 +48,12 @@ def best_and_median(figures: list[float]) -> tuple[float, float]:
 
 
 async def ready_ms() -> list[float]:
-    """From the wish for a worker until it says hello."""
+    """From the request for a worker until it says hello."""
     return [await _hello_ms() for _ in range(_ROUNDS)]
 
 
 async def replaced_ms(each: Desk) -> list[float]:
-    """A worker is killed; what the next operation takes longer than the best one with a worker."""
+    """Kills a worker: how much longer the next operation takes than the best one with a worker."""
     async with bridge_to([each.ours]) as bridge:
         (device,) = await bridge.list()
         warm = min([await _xpub_ms(bridge, device.id) for _ in range(_ROUNDS)])

@@ -1,4 +1,4 @@
-"""Every parser of untrusted input, by the name that `make fuzz` and the folder of its corpus have for it."""
+"""The targets by name, which is also the name of the corpus's folder."""
 
 from fuzz.target import Target
 from fuzz.targets import codes, key_files, platform, psbt, tokens, worker

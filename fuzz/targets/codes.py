@@ -1,4 +1,4 @@
-"""What a camera reads: texts of QR codes, one a line, up to a PSBT that is taken back."""
+"""Texts of QR codes as a camera reads them, one a line, up to an imported answer."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -18,7 +18,7 @@ _MANY = 64
 
 
 def check(data: bytes) -> None:
-    """Nothing but an outcome leaves; what was refused changes nothing, and what is complete stays."""
+    """Only outcomes are raised; a refused text changes nothing, and a complete transfer stays."""
     scanner, held = Scanner(), None
     for text in data.decode("utf-8", "replace").split("\n")[:_MANY]:
         try:
@@ -54,7 +54,7 @@ def seeds() -> Iterator[bytes]:
 
 
 def key_texts() -> Iterator[str]:
-    """A key and an account of Alice's in UR 2, whole and in parts."""
+    """A key and an account of Alice in UR 2, whole and in parts."""
     yield whole("crypto-hdkey", hdkey(ALICE.vault_key()))
     yield whole("crypto-account", account_of(ALICE))
     yield "\n".join(animated("crypto-account", account_of(ALICE), frames=12))

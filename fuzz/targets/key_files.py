@@ -19,7 +19,7 @@ NETWORK = Network.REGTEST
 
 
 def check(data: bytes) -> None:
-    """Nothing but the errors of the two trees leaves, and a key that is taken can be part of a vault."""
+    """Only the two packages' errors are raised, and an accepted key can be part of a vault."""
     _check_carried(data)
     text = data.decode("utf-8", "replace")
     for network in (NETWORK, Network.MAINNET):
@@ -47,7 +47,7 @@ def _require_usable(key: OriginKey, network: Network) -> None:
         try:
             Vault(network, 2, (key, *others[:2]))
         except MultisigError as error:
-            # Another device may say that it has Alice's fingerprint.
+            # Another device may claim Alice's fingerprint.
             require(bool(str(error)), "an error says nothing")
 
 

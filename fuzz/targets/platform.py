@@ -1,8 +1,7 @@
-"""What the platform answers, to a whole daemon: its journal, its tasks and its loopback are the real ones.
+"""The platform's answers to a whole daemon with its real journal, tasks and loopback.
 
-An input is JSON: for each call that the daemon makes, what the platform answers to it, as [status, headers,
-body]. A body that is a text is sent as it is.
-An input that is no such JSON is what every call is answered with.
+An input is JSON: for each call of the daemon the answer, as [status, headers, body]. A string body is sent
+as it is. An input that is no such JSON is the answer to every call.
 """
 
 import asyncio
@@ -31,12 +30,12 @@ from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import EMAIL, PASSWORD, FakePlatform
 from tests.support.tokens import GOLD, HELD, call, published, token_snapshot, told_call
 
-# While the platform lies, the daemon is asked this often what it asks of the platform by itself.
+# How often the daemon is asked for each platform call while the platform lies.
 ROUNDS = 2
 # Loopback answers and honest rounds take milliseconds;
 # a machine that is busy with other things may take seconds.
 PATIENCE_SECONDS = 60.0
-# What the daemon asks for once a minute it asks for every tenth of a second.
+# What the daemon polls once a minute it polls ten times a second.
 _HASTE = 600.0
 _ON_THE_WAY_SECONDS = 0.001
 
@@ -46,7 +45,7 @@ def _hasty_clock() -> float:
 
 
 class _Distant(FakePlatform):
-    """Its answers take a moment, as over a network: the daemon's loop serves others meanwhile."""
+    """A platform whose answers take a moment, so that the daemon's loop serves others meanwhile."""
 
     @property
     def transport(self) -> httpx.MockTransport:
@@ -58,9 +57,7 @@ class _Distant(FakePlatform):
 
 
 def check(data: bytes) -> None:
-    """The daemon lives, answers its loopback, and takes the next honest proposal,
-    whatever the platform said.
-    """
+    """The daemon stays alive, answers its loopback, and accepts the next honest proposal."""
     logging.disable(logging.CRITICAL)
     try:
         asyncio.run(_live(_script(data)))
@@ -82,7 +79,7 @@ def _script(data: bytes) -> Script:
 
 
 def _answer(told: object) -> Callable[[], httpx.Response] | None:
-    """A new answer each time, read by its receiver: its Content-Encoding may be a lie."""
+    """A new answer each time, which its receiver decodes: its Content-Encoding may be false."""
     match told:
         case [int(status), {**headers}, body] if 100 <= status < 600 and not isinstance(status, bool):
             raw = body if isinstance(body, str) else json.dumps(body)
@@ -93,7 +90,7 @@ def _answer(told: object) -> Callable[[], httpx.Response] | None:
 
 
 def _line(value: object) -> bytes:
-    """What can stand in a header: the rest would not come through a real connection."""
+    """A valid header value: a real connection carries no other."""
     return bytes(byte for byte in str(value).encode("utf-8", "replace") if 32 < byte < 127)[:200] or b"x"
 
 
@@ -108,9 +105,7 @@ def _name(request: httpx.Request) -> str:
 
 @cache
 def _template() -> Path:
-    """The state of somebody who has registered and pinned; made once,
-    for it takes as long as all the rest.
-    """
+    """A state folder with a registered key and a pinned vault; made once, because that is slow."""
     folder = Path(tempfile.mkdtemp(prefix="fuzz"))
     (folder / "state").mkdir(mode=0o700)
     prepare(folder / "state")
@@ -139,7 +134,7 @@ def _platform(folder: Path) -> FakePlatform:
 
 
 def _stir(platform: FakePlatform) -> None:
-    """So that it is asked about a token, and for a new session."""
+    """Makes the daemon ask about a token and for a new session."""
     platform.proposals["t-1"] = token_snapshot(call())
     platform.token = "ended"
 
@@ -157,7 +152,7 @@ async def _running(state: Path, platform: FakePlatform) -> AsyncIterator[tuple[D
 
 
 async def _use(client: AsyncDaemonClient, daemon: Daemon) -> None:
-    """What a person does meanwhile, so that every call is made. What is refused is refused with a name."""
+    """A person's actions meanwhile, so that every call is made. Refusals must have a code."""
     for _ in range(ROUNDS):
         daemon.keys.due.set()
         asked = len(daemon.feed.since(0))
@@ -210,7 +205,7 @@ async def _require_well(client: AsyncDaemonClient, daemon: Daemon, platform: Fak
         require(promise=False, sentence=f"an honest proposal is not seen: {daemon.follower.state}")
     require(not daemon.task.done(), "the daemon's tasks have ended")
     status = await client.status()
-    require(status.signed_in, "nobody can sign in any more")
+    require(status.signed_in, "sign-in no longer works")
     require(daemon.journal.pin(VAULT_ID) is not None, "a pin is gone")
     pinned = daemon.journal.pin(VAULT_ID)
     require(pinned is not None and pinned.vault == VAULT, "a pinned vault is another one")
@@ -218,7 +213,7 @@ async def _require_well(client: AsyncDaemonClient, daemon: Daemon, platform: Fak
 
 
 def seeds() -> Iterator[bytes]:
-    """What an honest platform answers, each call by itself, and all of them."""
+    """The answers of an honest platform, one by one and all together."""
     heard = asyncio.run(_honest())
     yield from (json.dumps({name: answer}).encode() for name, answer in heard.items())
     yield json.dumps(heard).encode()

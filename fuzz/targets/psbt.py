@@ -1,6 +1,4 @@
-"""The PSBT parser: bytes from a platform or a colleague,
-up to what a person is shown and which signatures are believed.
-"""
+"""The PSBT parser: bytes from a platform or a colleague, up to the inspection and the verified signatures."""
 
 import io
 from collections.abc import Iterator
@@ -33,9 +31,7 @@ PROFILE = ALICE.profile()
 
 
 def check(data: bytes) -> None:
-    """Nothing but MultisigError leaves; what is read is written as it was read,
-    and means the same to everybody.
-    """
+    """Only MultisigError is raised; a round trip gives the same bytes, and another parser reads the same."""
     psbt = _parsed(data)
     if psbt is None:
         return
@@ -65,9 +61,7 @@ def _require_stable(psbt: Psbt) -> None:
 
 
 def _require_second_reader(psbt: Psbt) -> None:
-    """embit sees the same transaction: not in what our parser shows it,
-    but in bytes of the transaction itself.
-    """
+    """embit reads the same transaction from the transaction's own bytes."""
     bare = replace(
         psbt,
         inputs=tuple(
@@ -87,7 +81,7 @@ def _require_second_reader(psbt: Psbt) -> None:
 
 
 def _require_whole(inspection: Inspection, psbt: Psbt, policy: Policy) -> None:
-    """What nothing refuses tells of every output once, and of every satoshi."""
+    """An inspection without refusals accounts for every output once, and for every satoshi."""
     shown = (*inspection.payments, *inspection.change, *inspection.op_returns)
     require(
         sorted(item.output_index for item in shown) == list(range(len(psbt.outputs))), "an output is missing"

@@ -1,4 +1,4 @@
-"""What an OP_RETURN says of a token, and the bytecode that a deployment commits to."""
+"""Token payloads in an OP_RETURN, and the bytecode that a deployment commits to."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,9 +23,7 @@ _SCRIPT, _BLOB = 0, 1
 
 
 def check(data: bytes) -> None:
-    """The first byte says which parser; each has one form for one value,
-    and nothing but MultisigError leaves.
-    """
+    """The first byte selects the parser; each value has one form, and only MultisigError is raised."""
     if not data:
         return
     kind, rest = data[0] % 3, data[1:]
@@ -83,7 +81,7 @@ def seeds() -> Iterator[bytes]:
 
 
 def _blob(vector: dict[str, Any]) -> bytes:
-    # Some are not text.
+    # Some vectors are not text.
     given: str | None = vector.get("blob")
     return bytes.fromhex(vector["blob_hex"]) if given is None else given.encode("utf-8", "surrogatepass")
 

@@ -1,6 +1,4 @@
-"""The bridge's side of a worker's pipe: the process beside it runs code that is not ours,
-and a device speaks to that.
-"""
+"""The bridge's side of a worker's pipe: the worker runs foreign code that talks to a device."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -34,7 +32,7 @@ def _keys(master: Fingerprint, texts: tuple[str, ...]) -> object:
 
 
 def check(data: bytes) -> None:
-    """Nothing but ProtocolError leaves the decoder, nothing but an outcome the readers of answers."""
+    """The decoder raises only ProtocolError, the readers of answers only outcomes."""
     if len(data) == protocol.HEADER_SIZE:
         _check_header(data)
     try:
@@ -66,7 +64,7 @@ def _check_answer(read: Callable[[Any], object], value: object) -> None:
 
 
 def _require_types(message: Message) -> None:
-    """What a progress bar, a question and a log are made of."""
+    """The types of the fields that a progress bar, a question and a log show."""
     numbers = [getattr(message, name, 0) for name in ("id", "number", "pid")]
     require(all(type(number) is int for number in numbers), "a number is none")
     texts = [getattr(message, name, "") for name in ("op", "step", "text", "question", "code")]

@@ -1,4 +1,4 @@
-"""``check.py SITE``: each page says its version and loads nothing from elsewhere, and its links are there."""
+"""``check.py SITE``: each page names its version, loads nothing from elsewhere, and its links resolve."""
 
 import re
 import sys

@@ -1,7 +1,6 @@
-"""What MkDocs is told beside mkdocs.yml: the version, and the pages that are made when the site is built.
+"""MkDocs hooks: the version, and the pages that are generated when the site is built.
 
-The reference is made from docstrings, and from the OpenAPI documents that `tests/frozen` holds to the
-programs.
+The reference is generated from docstrings, and from the OpenAPI documents that `tests/frozen` checks.
 """
 
 import json
@@ -47,7 +46,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_given: Any) -> str:
-    """What stands in the repository beside `docs` is named by its path: the site does not have it."""
+    """Replaces links to files outside of `docs` by their paths: the site does not have them."""
     markdown = re.sub(r"\]\((?:\.\./)+CHANGELOG\.md\)", "](../changelog.md)", markdown)
     return re.sub(r"\[([^\]]+)\]\((?:\.\./)+(?:tests|signerd|custody|deploy)/[^)]*\)", r"\1", markdown)
 
@@ -57,12 +56,12 @@ def on_post_page(output: str, page: Any, **_given: Any) -> str:
 
 
 def on_post_template(output_content: str, template_name: str, **_given: Any) -> str:
-    """The page 404, which has no Markdown."""
+    """Page 404, which has no Markdown."""
     return _own_worker(output_content, "/") if template_name.endswith(".html") else output_content
 
 
 def _own_worker(output: str, root: str) -> str:
-    """The offline plugin's shim comes from a CDN. Ours stands in `docs/assets`."""
+    """Replaces the offline plugin's shim, which comes from a CDN, by ours in `docs/assets`."""
     return re.sub(r'src="?https://unpkg\.com/iframe-worker/shim"?', f'src="{root}assets/worker.js"', output)
 
 

@@ -1,4 +1,4 @@
-"""An OpenAPI document as one page of Markdown: each call, what it takes and answers, then the shapes."""
+"""An OpenAPI document as one page of Markdown: each call, its parameters and answers, then the schemas."""
 
 import json
 from collections.abc import Iterator
@@ -111,5 +111,5 @@ def _cell(text: str) -> str:
 
 
 def _safe(text: str) -> str:
-    """Descriptions are reStructuredText or plain: a sign of HTML in them is one of the text."""
+    """Escapes HTML: descriptions are reStructuredText or plain text."""
     return text.replace("``", "`").replace("<", "&lt;")

@@ -14,7 +14,7 @@ export interface Daemon {
 }
 
 /**
- * What went wrong: `code` is stable; `message`, the sentence, and `hint`, what to do, are for a person.
+ * An error: `code` is stable; `message` (a sentence) and `hint` (what to do) are for a person.
  *
  * The codes are signerd's own (`signerd explain CODE`), and "framed", "deadline-passed", "declined", "withdrawn", "expired".
  */
@@ -26,7 +26,7 @@ export class SignerdError extends Error {
   }
 }
 
-/** The calls that an app may be granted, by their names in signerd's OpenAPI document: all that answer with JSON. */
+/** The calls that an app may be granted, by operation id in signerd's OpenAPI document: all that answer with JSON. */
 export type Call = Exclude<keyof typeof CALLS, "follow" | "metrics">;
 type Json<Of> = Of extends { content: { "application/json": infer J } } ? J : undefined;
 export type Answer<C extends Call> = operations[C]["responses"] extends { 200: infer R } ? Json<R> : undefined;
@@ -36,11 +36,11 @@ type Part<Name extends string, Of> = [Of] extends [undefined]
   : undefined extends Of ? { [_ in Name]?: Of } : { [_ in Name]: Of };
 type Parts<C extends Call> = Part<"path", operations[C]["parameters"]["path"]> &
   Part<"query", operations[C]["parameters"]["query"]> & Part<"body", Body<C>>;
-/** `seconds`: how long the answer may take; more for a call at which a person is asked. */
+/** `seconds`: how long the answer may take; give more for a call that waits for a person. */
 type Given<C extends Call> = Parts<C> & { signal?: AbortSignal | undefined; seconds?: number };
 type Sent = { path?: object; query?: object; body?: object; headers?: Record<string, string> };
 
-/** One call of signerd's. Throws SignerdError; what `signal` was aborted with. */
+/** Makes one call to signerd. Throws SignerdError, or the reason with which `signal` was aborted. */
 export async function call<C extends Call>(
   daemon: Daemon,
   name: C,
@@ -60,18 +60,18 @@ export async function call<C extends Call>(
   }
 }
 
-/** The first of these addresses at which a signerd answers this page. Throws as `call` does. */
+/** Finds the first address at which a signerd answers this page. Throws as `call` does. */
 export async function find(urls: readonly string[] = [USUAL_URL], signal?: AbortSignal): Promise<string> {
   const answers = async (url: string) => {
     const refused = await call({ url }, "me", { signal, seconds: FIND_SECONDS }).catch((error) => error);
-    // A page that was let in and is not paired may read this refusal.
+    // A page whose origin is allowed may read this refusal before it is paired.
     if (refused.code === "not-paired") return url;
     throw refused;
   };
   return Promise.any(urls.map(answers)).catch((error: AggregateError) => Promise.reject(error.errors[0]));
 }
 
-/** The answer, its body unread. Throws as `call` does. */
+/** Returns the answer before its body is read. Throws as `call` does. */
 export async function request(daemon: Daemon, name: keyof typeof CALLS, sent: Sent, signal: AbortSignal): Promise<Response> {
   requireOwnWindow();
   const [method, path] = CALLS[name];
@@ -80,11 +80,11 @@ export async function request(daemon: Daemon, name: keyof typeof CALLS, sent: Se
   if (sent.body !== undefined) headers.set("Content-Type", "application/json");
   const body = sent.body === undefined ? null : JSON.stringify(sent.body);
   const url = place(daemon.url, path, sent);
-  // A token goes to signerd and nowhere else.
+  // The token is sent to signerd only.
   const bare = { credentials: "omit", redirect: "error", referrerPolicy: "no-referrer", cache: "no-store" } as const;
   const answer = await fetch(url, { method, headers, body, signal, ...bare }).catch(() => {
     signal.throwIfAborted();
-    // A browser does not tell a page whether nothing listens there, or its origin was not let in.
+    // A browser does not tell a page whether no server listens or the origin is not allowed.
     const origin = globalThis.location?.origin;
     const letIn = origin === undefined ? "." : `. Then let this site in: signerd pair --origin ${origin}`;
     throw new SignerdError("daemon-not-running", `No signerd answers at ${daemon.url}.`, `Start signerd${letIn}`);
@@ -96,7 +96,7 @@ export async function request(daemon: Daemon, name: keyof typeof CALLS, sent: Se
   throw new SignerdError(told.code ?? "daemon-failed", sentence, told.hint, wait === null ? undefined : Number(wait));
 }
 
-/** A signal with a deadline of its own, and what ends that. */
+/** A signal that also aborts at a deadline, and a function that cancels the deadline. */
 function deadline(seconds: number, signal?: AbortSignal): [AbortSignal, () => void] {
   const late = new AbortController();
   const passed = () => late.abort(new SignerdError("deadline-passed", "signerd did not answer in time.", "Try again."));
@@ -117,7 +117,7 @@ function place(url: string, path: string, { path: ids = {}, query = {} }: Sent):
   return asked.size ? `${url}${filled}?${asked}` : url + filled;
 }
 
-/** In another site's frame a person does not see whose page asks them. Throws SignerdError. */
+/** Throws SignerdError inside another site's frame, where a person does not see whose page asks. */
 export function requireOwnWindow(): void {
   try {
     void globalThis.top?.location.href;

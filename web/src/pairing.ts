@@ -3,7 +3,7 @@ import { call, find, requireOwnWindow, SignerdError, type Daemon } from "./call.
 
 const ASK_AGAIN_MS = 1000;
 
-/** What an app asks for. `name`: 40 characters at most, which the person reads. */
+/** What an app asks for. `name`: up to 40 characters, shown to the person. */
 export type Wish = components["schemas"]["PairingRequest"];
 
 /** A pairing: what `call` takes. `rights` may be fewer than were asked for; `expires` is RFC 3339, UTC. */
@@ -14,10 +14,10 @@ export interface Granted extends Daemon {
   readonly expires: string;
 }
 
-/** Shown to the person, who types the code in signerd within so many seconds. */
+/** Shows the person the code, which they type in signerd within so many seconds. */
 export type Show = (code: string, seconds: number) => void;
 
-/** Where an app keeps its pairing. Every script of the page's origin can read what is kept in the browser. */
+/** Where an app stores its pairing. Every script of the page's origin can read what the browser stores. */
 export interface Keep {
   load(): Promise<Granted | undefined>;
   store(granted: Granted): Promise<unknown>;
@@ -33,7 +33,7 @@ export function inStorage(kind: "localStorage" | "sessionStorage", name = "signe
   };
 }
 
-/** As `localStorage`, and for workers too. */
+/** Like `localStorage`, also for workers. */
 export function inIndexedDb(name = "signerd"): Keep {
   const done = <T>(asked: IDBRequest<T>) =>
     new Promise<T>((resolve, reject) => {
@@ -54,9 +54,9 @@ export function inIndexedDb(name = "signerd"): Keep {
 }
 
 /**
- * Ask to be paired, and wait for the person's answer.
+ * Asks to be paired, and waits for the person's answer.
  *
- * Throws SignerdError: "not-allowed" where the person said no, "unknown-pairing" where no answer came in time, and as `call`.
+ * Throws SignerdError: "not-allowed" if the person refuses, "unknown-pairing" if no answer comes in time, and as `call`.
  */
 export async function pair(url: string, wish: Wish, show: Show, signal?: AbortSignal): Promise<Granted> {
   const asked = await call({ url }, "ask", { body: wish, signal });
@@ -72,14 +72,14 @@ export async function pair(url: string, wish: Wish, show: Show, signal?: AbortSi
   }
 }
 
-/** The kept pairing where it still stands, else a new one, which is kept. Throws as `find` and `pair` do. */
+/** Returns the stored pairing if it is valid, else makes and stores a new one. Throws as `find` and `pair` do. */
 export async function connect(
   keep: Keep,
   wish: Wish,
   show: Show,
   { urls, signal }: { urls?: readonly string[]; signal?: AbortSignal } = {},
 ): Promise<Granted> {
-  // Before a browser refuses its storage to a frame.
+  // First: a browser may refuse its storage to a frame.
   requireOwnWindow();
   const known = await keep.load();
   try {
@@ -93,7 +93,7 @@ export async function connect(
   return granted;
 }
 
-/** Throws what `signal` was aborted with. */
+/** Throws the reason with which `signal` was aborted. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = () => (clearTimeout(timer), reject(signal!.reason));

@@ -1,12 +1,12 @@
 import { call, request, SignerdError, type Answer, type Daemon } from "./call.js";
 import { pause } from "./pairing.js";
 
-// signerd sends a sign of life each quarter of a minute.
+// signerd sends a heartbeat every 15 seconds.
 const SILENCE_MS = 40_000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 15_000;
 const BROKEN = new Set(["daemon-not-running", "daemon-failed", "deadline-passed"]);
-// By its state: why what was brought is not signed.
+// Why an imported PSBT is not signed, by its state.
 const OVER = new Map([
   ["declined", "The person said no."],
   ["refused", "A check or a limit of signerd's refuses it now."],
@@ -14,14 +14,14 @@ const OVER = new Map([
   ["expired", "The person did not decide within a day."],
 ]);
 
-/** What was brought, with this person's signatures. `final`: the whole transaction in hex, where they are enough. */
+/** An imported PSBT with this person's signatures. `final`: the complete transaction in hex, if they are enough. */
 export type Signed = Answer<"brought_psbt"> & { signed_psbt: string };
-/** `patience`: how long signerd may be away, in milliseconds. */
+/** `patience`: how long signerd may be unreachable, in milliseconds. */
 type Waiting = { signal?: AbortSignal | undefined; patience?: number };
 
 /**
- * Bring a PSBT (base64, version 0 or 2), wait for the person and their device, and get it back in `version`. signerd asks
- * about the same transaction once, and for a day at most: give a `signal` to wait less.
+ * Imports a PSBT (base64, version 0 or 2), waits for the person and their device, and returns it in `version`. signerd
+ * asks about a transaction once, for a day at most: give a `signal` to wait less.
  *
  * Throws SignerdError: "declined", "refused", "withdrawn" or "expired", and as `call` and `changes`.
  */
@@ -42,10 +42,10 @@ export async function signed(
 }
 
 /**
- * When to look how `subject` (the id of a PSBT, proposal, vault or device) stands, for ever: now, after each event about it,
- * and when signerd is back. What happened before a restart is in no event.
+ * Yields when the state of `subject` (the id of a PSBT, proposal, vault or device) is to be read: now, after each event
+ * about it, and when signerd is back; without end. Events from before a restart are lost.
  *
- * Throws SignerdError where signerd was away for `patience`; what `signal` was aborted with.
+ * Throws SignerdError if signerd is unreachable for `patience`, or the reason with which `signal` was aborted.
  */
 export async function* changes(
   daemon: Daemon,
@@ -75,7 +75,7 @@ export async function* changes(
 
 const BEGUN = ": begun";
 
-/** `BEGUN`, then the lines of one stream until it ends. Throws SignerdError where it breaks off or is silent. */
+/** `BEGUN`, then the lines of one stream until it ends. Throws SignerdError if it breaks off or is silent. */
 async function* follow(daemon: Daemon, subject: string, headers: Record<string, string>, signal?: AbortSignal) {
   const left = new AbortController();
   const silent = () => left.abort(new SignerdError("deadline-passed", "signerd's events are silent."));
