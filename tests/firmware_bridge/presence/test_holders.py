@@ -23,11 +23,6 @@ pytestmark = [
 JADE = Endpoint(Family.JADE, "serial:/dev/ttyACM7")
 
 
-@pytest.fixture(autouse=True)
-def _a_busy_machine_finds_it_too(monkeypatch):
-    monkeypatch.setattr(holders, "_SECONDS", PATIENCE)
-
-
 def process(proc, number, *, opens=(), names=("thing",), parent=1, comm="thing"):
     folder = proc / str(number)
     (folder / "fd").mkdir(parents=True)
@@ -56,13 +51,13 @@ def find(proc):
     ],
 )
 def test_a_program_is_named_as_people_know_it(tmp_path, names, comm, called):
-    process(tmp_path, 10, opens=["/dev/null"], names=("unrelated",))
-    process(tmp_path, 11, opens=["/dev/null", "/dev/ttyACM7"], names=names, comm=comm)
+    process(tmp_path, 4_000_010, opens=["/dev/null"], names=("unrelated",))
+    process(tmp_path, 4_000_011, opens=["/dev/null", "/dev/ttyACM7"], names=names, comm=comm)
     assert find(tmp_path) == called
 
 
 def test_a_name_that_would_play_with_the_screen_is_cleaned_and_cut(tmp_path):
-    process(tmp_path, 11, opens=["/dev/ttyACM7"], names=("x",), comm="evil\x1b[2J\u202e" + "y" * 500)
+    process(tmp_path, 4_000_011, opens=["/dev/ttyACM7"], names=("x",), comm="evil\x1b[2J\u202e" + "y" * 500)
     name = find(tmp_path)
     assert name.isprintable()
     assert len(name) <= 40
@@ -70,8 +65,8 @@ def test_a_name_that_would_play_with_the_screen_is_cleaned_and_cut(tmp_path):
 
 def test_no_program_has_it_or_none_is_visible(tmp_path):
     assert find(tmp_path) is None
-    process(tmp_path, 11, opens=["/dev/ttyACM8"])
-    (tmp_path / "12").mkdir()
+    process(tmp_path, 4_000_011, opens=["/dev/ttyACM8"])
+    (tmp_path / "4000012").mkdir()
     (tmp_path / "self").mkdir()
     assert find(tmp_path) is None
     assert find(tmp_path / "none") is None
@@ -88,34 +83,38 @@ def test_our_own_workers_are_not_another_program(tmp_path):
 
 
 def test_another_daemons_worker_is_the_daemon(tmp_path):
-    process(tmp_path, 20, names=("/usr/bin/python3.11", "/home/a/.venv/bin/signerd", "run"), comm="signerd")
-    process(tmp_path, 21, names=("/usr/bin/python3.11", "-c"), comm="python3.11", parent=20)
+    process(
+        tmp_path, 4_000_020, names=("/usr/bin/python3.11", "/home/a/.venv/bin/signerd", "run"), comm="signerd"
+    )
+    process(tmp_path, 4_000_021, names=("/usr/bin/python3.11", "-c"), comm="python3.11", parent=4_000_020)
     process(
         tmp_path,
-        22,
+        4_000_022,
         opens=["/dev/ttyACM7"],
         names=("/usr/bin/python3.11", "-c"),
         comm="python3.11",
-        parent=21,
+        parent=4_000_021,
     )
     assert find(tmp_path) == "another signerd"
 
 
 def test_a_program_that_another_one_started_keeps_its_own_name(tmp_path):
-    process(tmp_path, 20, names=("/opt/sparrow/bin/Sparrow",), comm="Sparrow")
-    process(tmp_path, 21, opens=["/dev/ttyACM7"], names=("/usr/bin/hwi",), comm="hwi", parent=20)
+    process(tmp_path, 4_000_020, names=("/opt/sparrow/bin/Sparrow",), comm="Sparrow")
+    process(
+        tmp_path, 4_000_021, opens=["/dev/ttyACM7"], names=("/usr/bin/hwi",), comm="hwi", parent=4_000_020
+    )
     assert find(tmp_path) == "HWI"
 
 
-@pytest.mark.parametrize("status", ["", "11", "11 (a) S", "11 (a) S x"])
+@pytest.mark.parametrize("status", ["", "4000011", "4000011 (a) S", "4000011 (a) S x"])
 def test_a_process_that_ends_while_it_is_looked_at_is_passed_over(tmp_path, status):
-    process(tmp_path, 11, opens=["/dev/ttyACM7"])
-    (tmp_path / "11" / "stat").write_text(status)
+    process(tmp_path, 4_000_011, opens=["/dev/ttyACM7"])
+    (tmp_path / "4000011" / "stat").write_text(status)
     assert find(tmp_path) is None
 
 
 def test_the_search_ends_at_its_deadline(tmp_path, monkeypatch):
-    process(tmp_path, 11, opens=["/dev/ttyACM7"])
+    process(tmp_path, 4_000_011, opens=["/dev/ttyACM7"])
     monkeypatch.setattr(holders, "_SECONDS", -1.0)
     assert find(tmp_path) is None
 
