@@ -45,7 +45,7 @@ async def test_cancel_of_an_enrolment(folder):
             await works_again(bridge, device, rig)
 
 
-async def test_cancel_of_nothing_does_nothing(rig):
+async def test_cancel_without_an_operation_does_nothing(rig):
     async with bridged(rig) as (bridge, [device]):
         await bridge.cancel(device.id)
         await bridge.cancel("no such device")
@@ -112,7 +112,7 @@ async def test_a_worker_that_dies_unused_is_replaced_in_silence(rig):
     assert len(rig.workers) == 2
 
 
-async def test_an_unused_worker_is_let_go(rig):
+async def test_an_unused_worker_is_ended(rig):
     async with bridged(rig, deadlines=rigs.replace_deadlines(idle=0.0)) as (bridge, [device]):
         await bridge.xpub(device.id, ACCOUNT)
         await asyncio.gather(*(ended(worker) for worker in rig.workers))

@@ -1,4 +1,4 @@
-"""Real HWI clients at addresses without a program, or with another one than a device."""
+"""Real HWI clients at addresses without a device: no program listens, or another one."""
 
 import socket
 import threading
@@ -18,7 +18,7 @@ PATH = multisig_account_path(Network.REGTEST)
 
 
 def bridge_to(endpoint):
-    """A bus that says the device is there, whatever the truth."""
+    """A bridge on a bus that always lists the device."""
 
     async def listing(_in_use):
         return [Sighting(endpoint, "Ghost")]
@@ -95,7 +95,7 @@ async def test_a_ledger_port_that_hangs_up_is_no_ledger():
         thread = threading.Thread(target=hang_up, daemon=True)
         thread.start()
         outcome = await outcome_at(Endpoint.parse(f"ledger:tcp:127.0.0.1:{server.getsockname()[1]}"))
-        # Ends the wait for another connection, whose error another test would be blamed for.
+        # Ends the accepting thread, whose later error would fail another test.
         server.shutdown(socket.SHUT_RDWR)
         thread.join()
     assert outcome in {Disconnected, DeviceFault}

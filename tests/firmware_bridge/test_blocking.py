@@ -1,4 +1,4 @@
-"""The bridge without an event loop, on a virtual device that lives in a loop of its own."""
+"""The blocking bridge on a virtual device with an event loop of its own."""
 
 import contextlib
 import inspect

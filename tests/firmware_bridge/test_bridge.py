@@ -1,6 +1,4 @@
-"""What the bridge checks of a device's answers, with a worker that answers from a list: no device would do
-all this.
-"""
+"""The bridge's checks of a device's answers, with a scripted worker."""
 
 import asyncio
 import base64
@@ -37,7 +35,7 @@ async def test_a_signed_message_must_be_by_the_key_that_was_asked():
 
 
 class Cancelling(Script):
-    """Gives the operation up while its first call is under way; the answer to that one was quicker."""
+    """Cancels the operation while its first call is under way, whose answer arrives first."""
 
     def __init__(self, bridge, device, *answers):
         super().__init__(*answers)

@@ -207,7 +207,7 @@ async def test_an_answer_to_one_transaction_is_no_answer_to_another():
     assert script.answers == []
 
 
-async def test_what_was_given_up_is_asked_again():
+async def test_a_cancelled_transaction_is_asked_again():
     bridge, device, script = await bridge_answering(
         who(ALICE), ("sign", SIGNED), ("fingerprint", Cancelled()), who(ALICE), ("sign", SIGNED), who(ALICE)
     )
@@ -313,7 +313,7 @@ async def test_a_ledger_that_knows_the_vault_knows_it_in_any_order():
 
 
 def swap_after(swapped_after, bridge, record):
-    """It is noticed just as the answer comes: what was to be aborted has ended already."""
+    """Swaps the device just as the answer arrives, after which nothing is left to abort."""
     answer = record.lane.call
 
     async def answer_then_swap(op, args=None, **options):
@@ -350,7 +350,7 @@ async def test_a_password_is_not_kept_for_what_is_plugged_in_next():
     assert record.lane.session is None
 
 
-async def test_what_one_device_does_not_know_is_not_asked_anew_of_another_in_its_place():
+async def test_a_vault_unknown_to_one_device_says_nothing_of_another_in_its_place():
     bridge, device, script = await bridge_answering(
         who(ALICE), ("sign", NotEnrolled()), who(BOB), ("enrol", None), endpoint=COLDCARD
     )
@@ -364,7 +364,7 @@ async def test_what_one_device_does_not_know_is_not_asked_anew_of_another_in_its
 
 
 class Full(RegistrationsInMemory):
-    """Keeps them in memory, and cannot write them down."""
+    """Registrations in memory that cannot be written."""
 
     def keep(self, registration):
         super().keep(registration)

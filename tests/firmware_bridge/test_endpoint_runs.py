@@ -1,6 +1,4 @@
-"""The contract runs on a device at an endpoint as on one in the tests' own process: the same cases, and they
-fail where they should.
-"""
+"""The contract suite on a device at an endpoint: the same cases, and they fail where they should."""
 
 import re
 import socket
@@ -59,7 +57,7 @@ def two_free_ports() -> int:
 
 
 def run_contract(endpoint: str, cases: str, *more: str) -> tuple[Counter[str], str]:
-    """How many cases ended how, and all that was said."""
+    """The number of cases by outcome, and the output."""
     command = [sys.executable, "-m", "pytest", "--pyargs", _SUITE, "--endpoint", endpoint, "-k", cases, *more]
     done = subprocess.run(
         [*command, "-p", "no:cacheprovider", "-q"],

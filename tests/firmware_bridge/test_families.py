@@ -1,5 +1,5 @@
-"""Which texts and codes of which family mean which outcome. Source of the cases: what HWI 3.2.0 and the
-firmware were seen to do. Those whose exceptions can be made are in hwi_client/test_base.py.
+"""The outcomes of each family's texts and codes. The cases were observed with HWI 3.2.0 and the
+firmware. Those whose exceptions can be made are in hwi_client/test_base.py.
 """
 
 import pytest
@@ -107,7 +107,7 @@ def test_the_bus_knows_models_by_their_numbers():
     assert usb_model(0x046D, 0xC52B) is None
 
 
-def test_what_cannot_be_driven_says_why():
+def test_an_unsupported_device_says_why():
     assert all(model.reason for model in USB_MODELS if model.transport is None)
 
 

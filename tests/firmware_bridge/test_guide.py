@@ -35,7 +35,7 @@ def example(name):
 
 @pytest.fixture
 async def plugged():
-    """Plug a rig in: what comes back is where a bridge finds it."""
+    """Plugs a rig in; returns its endpoint."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(rigs.short_folder()))
 

@@ -1,5 +1,5 @@
-"""A worker is not trusted: whatever it sends, the caller gets an outcome, and the person a short plain text
-(L8).
+"""A worker is not trusted: for anything that it sends, the caller gets an outcome and the person short plain
+text (L8).
 """
 
 import asyncio
@@ -30,7 +30,7 @@ NASTY = "pay\x1b[2J\r\nall\u202e" + "!" * 5000
 
 
 class Player:
-    """Stands for a worker process: a thread that says what the test says, and then nothing."""
+    """A fake worker process: a thread that sends the test's messages, and then nothing."""
 
     pid = None
 
@@ -142,7 +142,7 @@ async def test_what_is_told_of_the_progress_is_one_short_line_and_counts_somethi
     assert (first.done, first.total, second.done, second.total) == (None, None, 2, 3)
 
 
-async def test_who_floods_with_notes_is_ended(monkeypatch):
+async def test_a_worker_that_floods_with_notes_is_ended(monkeypatch):
     monkeypatch.setattr(lanes, "_MAX_NOTES", 100)
 
     def says(channel):
@@ -200,7 +200,7 @@ async def test_a_secret_that_is_asked_for_while_nothing_is_unlocked_is_not_passe
 
 
 @pytest.mark.parametrize("answer", [b"1234", 1234, object()])
-async def test_an_answer_that_is_no_text_is_none_and_is_not_told(answer, caplog):
+async def test_an_answer_that_is_not_text_is_dropped(answer, caplog):
     replies = []
 
     async def ask(_question):

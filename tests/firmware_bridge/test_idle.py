@@ -47,7 +47,7 @@ def device(family, folder, root):
 
 
 def wake_ups(pid):
-    """A device is a process asleep: whatever reaches it, on any socket, wakes it."""
+    """A device is a sleeping process that any message wakes, on any socket."""
     statuses = [path.read_text().splitlines() for path in Path(f"/proc/{pid}/task").glob("*/status")]
     lines = [line for lines in statuses for line in lines if line.startswith("voluntary_ctxt_switches")]
     return sum(int(line.split()[1]) for line in lines)

@@ -1,8 +1,7 @@
-"""Everything at once, in any order: operations, cancels, a cable, a lock, a person, workers that die, looks
+"""Concurrent events in any order: operations, cancels, unplugging, locking, a person, dying workers, looks
 and probes.
 
-Whatever happens, every operation ends with an outcome, the states follow each other, and the next operation
-works.
+Every operation ends with an outcome, the states follow their table, and the next operation works.
 """
 
 import asyncio
@@ -37,7 +36,7 @@ MOST_SECONDS = 30.0
 
 
 class Desk:
-    """A device, a bridge, and whatever was begun and may still run."""
+    """A device, a bridge, and the operations that may still run."""
 
     def __init__(self, rig, bridge, device_id):
         self.rig, self.bridge, self.id = rig, bridge, device_id
@@ -121,7 +120,7 @@ class Desk:
             await asyncio.sleep(0)
 
     async def ended(self):
-        """No person decides any more: every operation still ends with an outcome."""
+        """Without any further decision of a person every operation ends with an outcome."""
         async with asyncio.timeout(MOST_SECONDS):
             outcomes = await asyncio.gather(*self.begun, return_exceptions=True)
         for outcome in outcomes:
@@ -183,7 +182,7 @@ def open_descriptors():
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
-def test_a_long_day_leaves_no_descriptor_open():
+def test_many_operations_leave_no_descriptor_open():
     steps = [
         "sign",
         "shown",

@@ -223,12 +223,12 @@ async def test_a_worker_that_watches_a_question_is_kept_beyond_its_idle_time(dea
         pid = lane.worker_pid
         await asyncio.sleep(0.05)
         assert lane.worker_pid == pid
-        # It knows what it left: nothing is to be cleared up, and afterwards it is let go as any other.
+        # It knows what it left: no clean-up is needed, and then it ends as any idle worker.
         assert await lane.call("recovered", deadline=5) is False
         await until_gone(pid)
 
 
-async def test_a_caller_who_goes_away_while_a_person_may_be_asked_leaves_politely():
+async def test_a_caller_cancelled_while_a_person_may_be_asked_cancels_politely():
     async with lane_to(deadlines=Deadlines(grace=5.0)) as lane:
         await lane.call("echo", deadline=5)
         pid = lane.worker_pid
@@ -241,13 +241,13 @@ async def test_a_caller_who_goes_away_while_a_person_may_be_asked_leaves_politel
         assert lane.worker_pid == pid
 
 
-async def test_cancel_of_nothing_does_nothing():
+async def test_cancel_without_an_operation_does_nothing():
     async with lane_to() as lane:
         await lane.cancel()
         assert lane.worker_pid is None
 
 
-async def test_a_caller_who_goes_away_takes_the_worker_along():
+async def test_a_caller_that_is_cancelled_ends_the_worker():
     async with lane_to() as lane:
         await lane.call("echo", deadline=PATIENCE)
         pid = lane.worker_pid
@@ -288,13 +288,13 @@ async def test_two_calls_at_once_are_refused():
             await call
 
 
-async def test_an_unused_worker_is_let_go():
+async def test_an_unused_worker_is_ended():
     async with lane_to(deadlines=Deadlines(idle=0.05)) as lane:
         await lane.call("echo", deadline=PATIENCE)
         pid = lane.worker_pid
         await until_gone(pid)
         assert lane.worker_pid is None
-        # It left by itself: nothing on the device is to be cleared up.
+        # It ended by itself: the device needs no clean-up.
         assert await lane.call("recovered", deadline=PATIENCE) is False
 
 
@@ -395,7 +395,7 @@ async def test_a_bug_in_the_answering_callback_is_no_answer(caplog):
 
 
 class Unsure:
-    """A person who never answers; it is known when they were asked, and when they were left alone."""
+    """A person who never answers; signals when the question begins and ends."""
 
     def __init__(self):
         self.reached = asyncio.Event()
@@ -474,7 +474,7 @@ async def test_an_operation_given_up_while_its_worker_starts_leaves_no_process()
 
 
 def ends_after(*steps, work=10.0, person=100.0):
-    """When the call ends if nothing more is told after these: (seconds since the last one, step)."""
+    """When the call ends after these last notes: (seconds since the previous one, step)."""
     now, patience = 1000.0, Patience(work, person, 1000.0)
     for seconds, step in steps:
         now += seconds
@@ -486,15 +486,15 @@ def ends_after(*steps, work=10.0, person=100.0):
     ("steps", "ends"),
     [
         ([], 10),
-        # News of the work extends nothing.
+        # Progress notes extend no deadline.
         ([(4, "sending"), (4, "sending")], 10),
-        # The person's time begins with the question, whole.
+        # The person's whole time begins with the question.
         ([(9, "confirm-transaction")], 109),
-        # What was not used of the work's is there for the work after the yes.
+        # The rest of the device's time is left for the work after the approval.
         ([(9, "confirm-transaction"), (60, "signing")], 70),
         # Two questions share one person's time.
         ([(1, "confirm-output"), (60, "confirm-output"), (20, "confirm-transaction")], 101),
-        # However often it goes to and fro, both together are the end.
+        # However often they alternate, the sum of both is the limit.
         ([(0.5, "confirm"), (5, "signing")] * 20, 110),
     ],
 )

@@ -17,7 +17,7 @@ STICK = Sighting(Endpoint.parse("trezor:webusb:001:2"), "Stick", unsupported="To
 
 
 class Bus:
-    """Shows what the test says, or does what the test says instead."""
+    """Lists what the test sets, or calls what the test sets."""
 
     def __init__(self, *shown):
         self.shown = list(shown)

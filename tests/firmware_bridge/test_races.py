@@ -1,6 +1,4 @@
-"""What happens at the same moment: an operation and a probe, two who wait for one probe, a device that goes
-and comes.
-"""
+"""Races: an operation and a probe, two waiting for one probe, a device that is unplugged and plugged in."""
 
 import asyncio
 
@@ -13,7 +11,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Holders:
-    """Finds out, when the test says so, that no program holds the device."""
+    """Reports that no program holds the device, when the test allows it."""
 
     def __init__(self):
         self.asked = asyncio.Event()

@@ -24,7 +24,7 @@ PATH = multisig_account_path(Network.REGTEST)
 
 
 class Bus:
-    """What is plugged in, as the test says."""
+    """Lists the plugged-in devices that the test sets."""
 
     def __init__(self, *sightings):
         self.sightings = list(sightings)
@@ -197,7 +197,7 @@ async def test_without_permission_the_rules_file_is_named():
 
 
 class Plugs:
-    """A bus that tells, when the test says so."""
+    """A bus that answers when the test allows it."""
 
     patience = 3600.0
 

@@ -1,4 +1,4 @@
-"""What is told of a device's screens is what its transcript shows: each figure on its screen, in order."""
+"""The description of a device's screens matches its transcript: each figure on its screen, in order."""
 
 import re
 

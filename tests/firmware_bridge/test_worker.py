@@ -27,7 +27,7 @@ from firmware_bridge.worker import Server
 
 
 class Client:
-    """Answers from a list; an exception in it is raised."""
+    """Answers from a list; raises an exception in it."""
 
     def __init__(self, answers):
         self.answers = answers

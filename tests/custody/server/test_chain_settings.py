@@ -63,7 +63,7 @@ def test_where_nothing_is_set_the_chain_is_embedded(tmp_path):
     platform.close()
 
 
-def test_a_slip_of_the_pen_is_told_before_anything_is_opened(tmp_path, monkeypatch):
+def test_a_mistyped_setting_is_reported_before_anything_is_opened(tmp_path, monkeypatch):
     monkeypatch.setenv("CUSTODY_CHAIN_MAINET", "bitcoind:http://127.0.0.1:8332")
     result = CliRunner().invoke(app, ["serve", "--state", str(tmp_path / "new"), "--listen", "127.0.0.1:0"])
     assert result.exit_code == Exit.STATE

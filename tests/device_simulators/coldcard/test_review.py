@@ -58,7 +58,7 @@ def store_with(*vaults):
 
 
 def look(psbt, store=None, policy=XpubPolicy.FACTORY, release=DEFAULT):
-    """All that the device does before it asks: what the screen would say, and the review."""
+    """The device's checks before it asks: the screen's text, and the review."""
     store = store_with(VAULT) if store is None else store
     parsed = read(psbt.to_bytes())
     check_previous_transactions(parsed)

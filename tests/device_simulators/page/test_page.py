@@ -51,7 +51,7 @@ class Served:
 
     @contextmanager
     def running(self) -> Iterator["Served"]:
-        """In a thread of its own: the browser's calls wait."""
+        """Runs in a thread of its own: the browser's calls block."""
         self._loop = asyncio.new_event_loop()
         stack, thread = AsyncExitStack(), threading.Thread(target=self._loop.run_forever)
         thread.start()

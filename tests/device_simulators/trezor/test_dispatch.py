@@ -26,7 +26,7 @@ MESSAGE = m.SignMessage(
 
 
 class Sleep:
-    """What a wrong PIN costs, without the waiting."""
+    """Records the delays after wrong PINs without waiting."""
 
     def __init__(self) -> None:
         self.slept: list[float] = []

@@ -1,6 +1,4 @@
-"""How much of a data output each model shows: what was read and seen, and nothing taken for granted beyond
-it.
-"""
+"""How much of a data output each model shows, only as far as it was read in source or seen."""
 
 from pathlib import Path
 
@@ -48,7 +46,7 @@ def test_s28_what_was_neither_read_nor_seen_is_not_known(family, model, firmware
     assert data_screen(family, model, firmware) is None
 
 
-def test_no_two_rows_are_about_one_device_and_each_has_its_source():
+def test_each_device_has_one_row_with_its_source():
     for row in DATA_SCREENS:
         assert row.since <= row.until
         assert row.first <= row.whole

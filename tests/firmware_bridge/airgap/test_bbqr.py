@@ -42,7 +42,7 @@ def deflated(data):
 
 
 def zlib_texts(compressed):
-    """A series as a sender would make it who compresses as it likes."""
+    """A series from a sender with its own compression settings."""
     return [
         text.replace("B$2", "B$Z", 1) for text in split(compressed, Content.PSBT, encoding=Encoding.BASE32)
     ]

@@ -30,7 +30,7 @@ def test_what_is_written_is_there_and_nothing_else(tmp_path):
     assert card.entries(tmp_path) == ["rent.psbt"]
 
 
-def test_the_same_again_is_no_second_writing(tmp_path):
+def test_the_same_file_is_not_written_twice(tmp_path):
     path = card.write(tmp_path, "rent.psbt", b"whole")
     before = path.stat().st_mtime_ns, path.stat().st_ino
     assert card.write(tmp_path, "rent.psbt", b"whole") == path
@@ -48,7 +48,7 @@ def test_another_file_is_never_overwritten(tmp_path, old):
 
 
 @pytest.mark.parametrize("kind", ["folder", "dangling link", "pipe"])
-def test_whatever_has_the_name_keeps_it(tmp_path, kind):
+def test_any_existing_entry_keeps_its_name(tmp_path, kind):
     path = tmp_path / "rent.psbt"
     make = {
         "folder": path.mkdir,
@@ -108,7 +108,7 @@ def test_the_bytes_are_on_the_card_before_the_name_is(tmp_path, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("where", ["create", "fsync", "read", "list"])
-def test_what_a_card_does(tmp_path, monkeypatch, code, outcome, leaf, where):
+def test_errors_of_a_card(tmp_path, monkeypatch, code, outcome, leaf, where):
     seam, name = {
         "create": (tempfile, "mkstemp"),
         "fsync": (os, "fsync"),
@@ -174,7 +174,7 @@ def test_a_name_that_no_system_takes(tmp_path):
         card.read(tmp_path / "zero\0byte", 10)
 
 
-def test_a_folder_of_a_stranger_is_listed_so_far(tmp_path, monkeypatch):
+def test_a_foreign_folder_is_listed_up_to_a_limit(tmp_path, monkeypatch):
     monkeypatch.setattr(card, "MAX_ENTRIES", 3)
     for number in range(5):
         (tmp_path / str(number)).touch()
@@ -249,5 +249,5 @@ def test_a_coldcard_takes_part_out_of_the_name():
     )
 
 
-def test_a_name_is_no_pattern():
+def test_a_name_is_not_a_glob_pattern():
     assert answers_among(["rentx-part.psbt"], "rent..psbt") == ()

@@ -62,7 +62,7 @@ def test_s20_a_bad_signature_names_its_input():
     assert caught.value.input_index == 1
 
 
-def test_a_colleague_s_answer_is_an_honest_mistake():
+def test_a_colleagues_answer_is_no_device_fault():
     with pytest.raises(WrongDevice, match="another cosigner") as caught:
         take(BOB.sign(PSBT).to_bytes())
     assert not isinstance(caught.value, DeviceFault)
@@ -70,14 +70,14 @@ def test_a_colleague_s_answer_is_an_honest_mistake():
         take(BOB.sign(SIGNED).to_bytes())
 
 
-def test_s19_a_stranger_s_signature_is_not():
+def test_s19_a_strangers_signature_is_a_device_fault():
     key, signature = next(iter(MALLORY.signatures(make_spend(make_vault((ALICE, MALLORY))), 0).items()))
     with pytest.raises(BadDeviceSignature) as caught:
         take(PSBT.with_signatures({0: {key: signature}}).to_bytes())
     assert caught.value.input_index == 0
 
 
-def test_s19_a_colleague_s_bad_signature_is_not_either():
+def test_s19_a_colleagues_bad_signature_is_a_device_fault():
     with pytest.raises(BadDeviceSignature):
         take(BOB.sign(PSBT, sighash=0x03).to_bytes())
     with pytest.raises(BadDeviceSignature):
@@ -97,7 +97,7 @@ def test_another_transaction_s_answer():
 
 
 @pytest.mark.parametrize("answer", [PSBT, BOB.sign(PSBT)])
-def test_nothing_new(answer):
+def test_an_answer_without_a_new_signature_is_refused(answer):
     base = BOB.sign(PSBT)
     with pytest.raises(NothingSigned, match=ALICE.fingerprint.hex):
         take(answer.to_bytes(), base=base)

@@ -57,7 +57,7 @@ def test_the_second_signer_s_answer_is_not_the_first_one_s(tmp_path):
         airgap.read_signed(answer, by_bob, VAULT, CAROL.fingerprint)
 
 
-def test_one_card_that_goes_round(tmp_path):
+def test_one_card_for_all_signers(tmp_path):
     device = enrolled(tmp_path)
     request = airgap.write_psbt(PSBT, VAULT, tmp_path, label="Rent")
     first = device.sign_file(request)
@@ -114,7 +114,7 @@ def test_s20_a_bad_signature_on_a_card_names_its_input(tmp_path):
     assert caught.value.input_index == 1
 
 
-def test_an_input_that_was_left_out_is_still_missing(tmp_path):
+def test_an_input_without_a_signature_is_still_missing(tmp_path):
     device = enrolled(tmp_path, faults=Faults(missing_signatures=frozenset({0})))
     answer = device.sign_file(airgap.write_psbt(PSBT, VAULT, tmp_path))
     signed = airgap.read_signed(answer, PSBT, VAULT, SEED.fingerprint)
@@ -127,13 +127,13 @@ def test_an_input_that_was_left_out_is_still_missing(tmp_path):
     ids=["s5", "s3"],
 )
 @pytest.mark.parametrize("way", [airgap.psbt_bbqr, airgap.psbt_ur, "card"])
-def test_s3_s5_what_is_not_proven_leaves_by_no_way(tmp_path, psbt, way):
+def test_s3_s5_unproven_coins_are_not_exported(tmp_path, psbt, way):
     with pytest.raises(PsbtMismatch):
         airgap.write_psbt(psbt, VAULT, tmp_path) if way == "card" else way(psbt, VAULT)
     assert not list(tmp_path.iterdir())
 
 
-def test_p10_what_no_device_takes_is_not_written(tmp_path, monkeypatch):
+def test_p10_a_transaction_that_no_device_takes_is_not_written(tmp_path, monkeypatch):
     monkeypatch.setattr(handoff, "MAX_BYTES", len(handoff.request_bytes(PSBT, VAULT)) - 1)
     with pytest.raises(PsbtTooLarge, match="no device"):
         airgap.write_psbt(PSBT, VAULT, tmp_path)
@@ -141,7 +141,7 @@ def test_p10_what_no_device_takes_is_not_written(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("way", [airgap.psbt_bbqr, airgap.psbt_ur])
-def test_what_is_too_large_for_the_codes(way):
+def test_a_transaction_that_is_too_large_for_codes(way):
     size = {"max_characters": 16} if way is airgap.psbt_bbqr else {"max_fragment": 1}
     with pytest.raises(airgap.TooMuchForCodes, match="too large"):
         way(make_spend(VAULT, n_inputs=40), VAULT, **size)

@@ -1,4 +1,4 @@
-"""Public keys that devices show as UR 2, by the published vectors and by what is altered in them."""
+"""Public keys that devices show as UR 2: the published vectors, and altered ones."""
 
 import contextlib
 

@@ -82,7 +82,7 @@ def ccxp(key=KEY, **changes):
 
 
 def generic(key=KEY, **changes):
-    """Coldcard's generic export, as far as it matters."""
+    """The relevant fields of Coldcard's generic export."""
     return {
         "chain": "XRT",
         "xfp": key.fingerprint.hex.upper(),
@@ -353,13 +353,13 @@ READ_CARDS_OR_CODES = {Family.COLDCARD, Family.JADE}
 
 
 @pytest.mark.parametrize("family", sorted(set(Family) - READ_CARDS_OR_CODES))
-def test_makes_that_have_nothing_but_a_cable(family):
+def test_makes_with_only_a_cable(family):
     with pytest.raises(Unsupported, match="cable"):
         require_airgap(family)
 
 
 @pytest.mark.parametrize("family", sorted(READ_CARDS_OR_CODES))
-def test_makes_that_need_none(family):
+def test_makes_that_work_without_a_cable(family):
     require_airgap(family)
 
 

@@ -1,4 +1,4 @@
-"""What each kind of endpoint leaves to its worker; tried in a process of its own, which stays confined."""
+"""What a confined worker may still do, by kind of endpoint; each test uses a process of its own."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def outcome(attempt):
 
 
 def alone(script, *args):
-    """What the script puts into `told`."""
+    """Runs the script in a process of its own; returns its `told`."""
     told = subprocess.run(
         [sys.executable, "-c", f"{_START}\n{script}\nprint(json.dumps(told))", *map(str, args)],
         stdout=subprocess.PIPE,

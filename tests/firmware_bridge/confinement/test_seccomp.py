@@ -1,4 +1,4 @@
-"""The filter, run step by step for both machines; and its table against the system's own."""
+"""The filter, interpreted for both architectures, and its table compared with the system's."""
 
 import errno
 import re

@@ -1,6 +1,4 @@
-"""A worker that a device has taken over: what it tries fails where the worker is confined, and works where it
-is not.
-"""
+"""A worker that a device has compromised: its attempts fail only where it is confined."""
 
 import asyncio
 import os
@@ -41,7 +39,7 @@ sys.stdin.read()
 
 @pytest.fixture(scope="module")
 def around(tmp_path_factory):
-    """What the worker goes for, and its own device."""
+    """The targets of the attempts, and the worker's own device."""
     folder = tmp_path_factory.mktemp("machine")
     state, home = folder / "state", folder / "home"
     for path in (state, home, home / ".ssh"):

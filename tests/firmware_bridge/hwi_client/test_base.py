@@ -56,7 +56,7 @@ def test_an_exception_becomes_its_outcome(family, error, expected):
     assert failure(family, error).code == expected.code
 
 
-def test_the_words_are_the_devices():
+def test_the_devices_own_words_are_kept():
     refusal = TrezorFailure(Failure(code=FailureType.DataError, message="Forbidden key path"))
     assert describe(refusal).text == "Forbidden key path"
     assert describe(KeyError("x")).text == "KeyError: 'x'"

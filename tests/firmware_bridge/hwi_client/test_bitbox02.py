@@ -1,6 +1,4 @@
-"""HWI's own BitBox02 library against a peer with a real channel and seed; no BitBox02 was ever at the other
-end.
-"""
+"""HWI's own BitBox02 library against a peer with a real channel and seed; never tried on a BitBox02."""
 
 import base64
 import threading
@@ -111,7 +109,7 @@ def test_another_device_at_the_same_place_is_not_taken_for_the_paired_one():
     assert person.asked == []
 
 
-def test_a_pairing_needs_a_yes_at_both_ends():
+def test_a_pairing_needs_approval_at_both_ends():
     """S21: the device's approval may come from a man in the middle."""
     for answers, says in ((YES, lambda question: question != "pairing"), ({}, lambda _question: True)):
         with opened(peer_of(decide=says), answers=answers) as (device, _person):
@@ -173,7 +171,7 @@ def test_addresses_are_shown():
         assert device.call("show_address", address_args(own)) == {"address": own.address(CHANGE, 3)}
 
 
-def test_a_vaults_transaction_is_signed_with_a_nonce_of_both():
+def test_a_vaults_transaction_is_signed_with_both_sides_nonce():
     psbt = make_spend(VAULT, n_inputs=3)
     with paired(peer_of()) as (device, person):
         device.call("enrol", enrol_args())
@@ -209,7 +207,7 @@ class Downgraded(BitBox02Peer):
         return super()._info()
 
 
-def test_s20_a_device_cannot_talk_itself_out_of_proving_its_nonces():
+def test_s20_a_device_cannot_avoid_the_proof_of_its_nonces():
     with opened(Downgraded(Wallet(SEED), patience=0)) as (device, _person):
         code, detail = outcome_of(device, "unlock")
         assert (code, "prove its nonces" in detail) == (errors.Unsupported.code, True)

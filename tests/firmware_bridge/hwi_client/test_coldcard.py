@@ -1,5 +1,5 @@
-"""The Coldcard's driver against virtual devices on the real wire: addresses, results that were left behind,
-models, moods.
+"""The Coldcard's driver against virtual devices on the real wire: addresses, uncollected results,
+models, states.
 """
 
 import asyncio
@@ -110,7 +110,7 @@ async def test_identify_shows_the_profile_s_first_address():
         assert own_profile().address(0, 0) in prompt.lines
 
 
-# Results that were left behind
+# Uncollected results
 
 
 async def _leave_result(device, endpoint, psbt) -> None:
@@ -185,7 +185,7 @@ async def test_a_result_of_another_transaction_is_left_and_the_person_is_asked()
 
 
 class Waiting(Person):
-    """Lets the test know when the driver waits for the device's person."""
+    """Signals when the driver waits for the person at the device."""
 
     def __init__(self):
         super().__init__()
@@ -232,7 +232,7 @@ async def test_a_question_that_is_still_open_is_waited_for():
         assert signed_by_device(await again, psbt)
 
 
-async def test_a_no_that_is_said_now_is_the_answer():
+async def test_a_rejection_now_is_the_answer():
     async with _resumed_at_an_open_question(wallets.make_spend(VAULT)) as (device, again):
         device.panel.press_no()
         with pytest.raises(DeviceFailure) as caught:
@@ -255,7 +255,7 @@ async def test_an_address_that_is_still_shown_is_no_answer():
         assert signed_by_device(await signing, psbt)
 
 
-async def test_a_no_to_the_earlier_attempt_is_no_answer_to_this_one():
+async def test_a_rejection_of_the_earlier_attempt_is_no_answer_to_this_one():
     psbt = wallets.make_spend(VAULT)
     async with coldcard() as (device, endpoint):
         await drive(endpoint, "enrol", enrol_args())
@@ -271,7 +271,7 @@ async def test_a_no_to_the_earlier_attempt_is_no_answer_to_this_one():
 @pytest.mark.parametrize(
     ("hardware", "most"), [("mk3", 384 * 1024), ("mk4", 2 * 1024 * 1024), ("mk5", 2 * 1024 * 1024)]
 )
-async def test_what_is_too_large_is_not_even_sent(hardware, most):
+async def test_a_transaction_that_is_too_large_is_not_sent(hardware, most):
     async with coldcard(hardware=hardware) as (device, endpoint):
         record = Record(device.panel)
         args = {"psbt": base64.b64encode(bytes(most + 1)).decode(), "resume": False}
@@ -311,7 +311,7 @@ async def test_a_probe_names_model_and_firmware():
         assert (answer["fingerprint"], answer["obstacle"]) == (SEEDS[0].fingerprint.hex, None)
 
 
-# Moods
+# States
 
 
 async def test_a_locked_device_is_locked_for_every_operation():
@@ -491,7 +491,7 @@ async def test_an_enrolment_tried_again_right_after_a_refusal_ends_as_the_person
         assert [wallet.name for wallet in device.wallets] == ["Savings"]
 
 
-async def test_a_no_to_an_enrolment_that_was_put_in_its_own_place_is_a_no():
+async def test_a_rejected_enrolment_that_replaced_itself_is_rejected():
     held = Held()
     async with coldcard(refuse_all, pause=held) as (device, endpoint):
         await fails(endpoint, "enrol", enrol_args())
@@ -559,7 +559,7 @@ async def test_an_enrolment_shows_fingerprints_and_keys_on_key_1_only():
 
 
 def large() -> Psbt:
-    """About 100 kB, nearly all of it previous transactions."""
+    """About 100 kB, mostly previous transactions."""
     coins = [wallets.fund(VAULT, 100_000, index=index, outputs=300) for index in range(10)]
     return build_psbt(VAULT, coins, [wallets.pay(50_000), ChangeTo(sats(949_000), 1, 7)], 0)
 

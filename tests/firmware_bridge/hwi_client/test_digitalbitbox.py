@@ -1,6 +1,4 @@
-"""HWI's own Digital Bitbox client against a peer with a real seed; no Digital Bitbox was ever at the other
-end.
-"""
+"""HWI's own Digital Bitbox client against a peer with a real seed; never tried on a Digital Bitbox."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""HWI's own Jade library against a peer with a real seed; no Jade was ever at the other end."""
+"""HWI's own Jade library against a peer with a real seed; never tried on a Jade."""
 
 import base64
 from contextlib import contextmanager

@@ -1,6 +1,4 @@
-"""What a Ledger does through our driver: HWI's client, unmodified, against a virtual device on Ledger's own
-wire.
-"""
+"""The Ledger driver: HWI's unmodified client against a virtual device on Ledger's own protocol."""
 
 import asyncio
 import base64

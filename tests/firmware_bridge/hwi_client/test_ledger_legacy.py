@@ -1,6 +1,4 @@
-"""Versions of the Bitcoin app that speak the old protocol: what they can do, and the sentence for what they
-cannot.
-"""
+"""Versions of the Bitcoin app with the old protocol: what they can do, and the errors for the rest."""
 
 import base64
 from contextlib import asynccontextmanager
@@ -151,12 +149,12 @@ async def test_a_single_signature_is_given():
 
 @pytest.mark.parametrize("status", [0x6982, 0x6985])
 @pytest.mark.parametrize("at", [FINALIZE_FULL, HASH_SIGN], ids=["outputs", "total"])
-async def test_a_refusal_is_one_though_hwi_goes_on_with_another_command(status, at):
+async def test_a_rejection_is_reported_though_hwi_sends_another_command(status, at):
     answers = {at: [reply(status)], FINALIZE: [reply(0x6D00)]}
     async with legacy(answers=answers) as (script, driver):
         with fails_with("refused-by-person"):
             await sign(driver, wallets.make_spend(PROFILE))
-    # HWI swallows the first no, and asks in a form that no device knows any more.
+    # HWI ignores the first rejection, and asks in a form that no device supports any more.
     assert script.count(FINALIZE) == (1 if at == FINALIZE_FULL else 0)
 
 

@@ -1,6 +1,4 @@
-"""The link to a Ledger, against a server that answers from a list: what the library's own transport does not
-survive.
-"""
+"""The link to a Ledger against a scripted server: cases that the library's own transport does not survive."""
 
 import asyncio
 from types import SimpleNamespace
@@ -49,7 +47,7 @@ async def test_an_answer_that_comes_in_pieces():
 
 
 @pytest.mark.parametrize("cut", [0, 2, 4, 6, len(MASTER) - 1])
-async def test_a_connection_that_ends_is_no_status_of_nothing(cut):
+async def test_a_connection_that_ends_is_not_an_empty_status(cut):
     answers = {VERSION: [version()], FINGERPRINT: [Cut(MASTER[:cut])]}
     async with scripted(answers) as (_script, endpoint), driven(endpoint) as driver:
         with fails_with("disconnected"):
@@ -76,12 +74,12 @@ async def test_an_answer_of_a_length_that_no_answer_has():
     ],
     ids=["version", "fingerprint", "xpub"],
 )
-async def test_a_command_that_clears_what_an_earlier_host_left_is_said_twice(answers, op, args):
+async def test_a_command_that_clears_what_an_earlier_host_left_is_sent_twice(answers, op, args):
     async with scripted(answers) as (_script, endpoint), driven(endpoint) as driver:
         assert await driver.call(op, **args)
 
 
-async def test_it_is_said_twice_and_no_more():
+async def test_it_is_sent_twice_and_no_more():
     async with scripted({VERSION: [version()], FINGERPRINT: [INCORRECT]}) as (script, endpoint):
         async with driven(endpoint) as driver:
             with fails_with("device-fault", "0x6A80"):
@@ -105,7 +103,7 @@ async def test_what_a_person_is_asked_is_asked_once(op, args, command):
         assert script.count(command) == 1
 
 
-async def test_a_harmless_question_stands_before_each_that_a_person_is_asked():
+async def test_a_harmless_command_precedes_each_prompt():
     """It takes the answer to the cut-off host's command; the signing after it starts afresh."""
     answers = {VERSION: [version()], FINGERPRINT: [INCORRECT, MASTER], SIGN: [reply(0x6985)]}
     async with scripted(answers) as (script, endpoint), driven(endpoint) as driver:
@@ -223,7 +221,7 @@ async def test_a_cable_that_is_pulled(monkeypatch):
 
 
 class OnTheBus(Unplugged):
-    """One that answers each command whole: reports of 64 bytes, channel 0101, tag 05, a running number."""
+    """A USB device that answers each command: 64-byte reports, channel 0101, tag 05, sequence number."""
 
     def write(self, report):
         if report[4:6] == b"\x00\x00":

@@ -66,7 +66,7 @@ async def asked(b, lane, policy, person=PERSON):
         signing.cancel()
 
 
-async def test_a_no_to_a_question_that_a_killed_worker_left():
+async def test_a_rejection_of_a_question_that_a_killed_worker_left():
     async with workbench() as (b, lane, policy):
         async with asked(b, lane, policy) as signing:
             os.kill(lane.worker_pid, signal.SIGKILL)
@@ -182,7 +182,7 @@ def _address(endpoint) -> tuple[str, int]:
 
 
 async def _free_again(lane) -> None:
-    """Until the worker that watched the question has seen it go."""
+    """Waits until the worker that watched the question has seen it go."""
     async with asyncio.timeout(PATIENCE):
         while True:
             try:
@@ -193,7 +193,7 @@ async def _free_again(lane) -> None:
 
 
 async def _settled(panel) -> None:
-    """Until what followed the person's answer has come to rest: nothing is on the screen for a whole turn."""
+    """Waits until the device is idle after the person's answer: a whole turn without a prompt."""
     async with asyncio.timeout(PATIENCE):
         quiet = 0
         while quiet < 20:

@@ -30,7 +30,7 @@ PIN = "1379"
 
 
 async def no_wait(_seconds: float) -> None:
-    """What wrong PINs cost is shown by tests/device_simulators/trezor/test_dispatch.py."""
+    """No delay after wrong PINs, which tests/device_simulators/trezor/test_dispatch.py tests."""
 
 
 @asynccontextmanager
@@ -44,7 +44,7 @@ async def trezor(script=approve_all, *, seed=SEEDS[0], **options):
 
 
 def places(device, pin=PIN) -> str:
-    """What the person types who sees the matrix on the device's screen."""
+    """The places that the person types, from the matrix on the device's screen."""
     return "".join(str(device._access.matrix.index(digit) + 1) for digit in pin)
 
 
@@ -71,7 +71,7 @@ async def asked(device, endpoint, op="sign", args=None):
     device.panel.watch(lambda _event: shown.set())
     async with under_way(endpoint, op, args or sign_args(wallets.make_spend(VAULT))) as (client, task):
         await asyncio.wait_for(shown.wait(), PATIENCE)
-        # And acknowledged: what ours has not said yet would come after a stranger's words.
+        # And acknowledged: a later message of ours would follow the stranger's.
         await asyncio.wait({task}, timeout=0.3)
         yield client, task
 
@@ -116,7 +116,7 @@ async def test_without_a_pin_or_with_a_wrong_one():
 
 
 @pytest.mark.parametrize("typed", ["", "12a4", "0", "1" * 51])
-async def test_what_is_no_pin_never_reaches_the_device(typed):
+async def test_an_invalid_pin_never_reaches_the_device(typed):
     async with trezor(pin=PIN) as (_device, endpoint):
         code, detail = await fails(endpoint, "unlock", person=Person({Question.PIN: [typed]}))
         assert code == "locked"
@@ -472,7 +472,7 @@ async def test_a_message_that_is_too_long_is_refused_before_the_device_is_asked(
         assert record.prompts == []
 
 
-# Others at the same device
+# Other hosts of the same device
 
 
 @pytest.mark.parametrize("message", [m.Cancel(), m.Initialize()], ids=["cancel", "initialize"])
@@ -522,11 +522,11 @@ async def test_a_device_that_is_back_at_once_has_ended_the_old_conversation():
         assert "restarted" in caught.value.detail
 
 
-# Scripts that the device could not tell
+# Scripts that cannot be sent to the device
 
 
 async def sign_with(run, script):
-    """What became of a payment to this script, and what was shown."""
+    """The outcome of a payment to this script, and what was shown."""
     psbt = wallets.with_output(wallets.make_spend(VAULT), 0, script_pubkey=script, amount=sats(0))
     async with trezor() as (device, endpoint):
         record = Record(device.panel)

@@ -70,7 +70,7 @@ def messages_of(kind):
 
 @pytest.mark.parametrize("kind", ROOTS)
 def test_any_message_is_written_as_hwi_writes_it(kind):
-    # A whole transaction takes its time to be made up, on a busy machine more than is allowed by default.
+    # Generating a whole transaction may take longer than the default limit.
     @settings(suppress_health_check=[HealthCheck.too_slow])
     @given(messages_of(kind))
     def check(message):
@@ -79,7 +79,7 @@ def test_any_message_is_written_as_hwi_writes_it(kind):
     check()
 
 
-def test_a_mended_multisig_too():
+def test_a_corrected_multisig_too():
     node = messages.HDNodeType(
         depth=1, fingerprint=2, child_num=3, chain_code=b"c" * 32, public_key=b"k" * 33
     )
@@ -114,7 +114,7 @@ def test_a_message_without_a_number_is_not_sent():
         CODEC.encode(messages.HDNodePathType(node=None))
 
 
-def test_a_kind_of_number_that_bitcoin_has_not():
+def test_a_field_type_that_bitcoin_messages_do_not_use():
     class Signed(protobuf.MessageType):
         FIELDS = {1: protobuf.Field("value", "sint32")}  # noqa: RUF012
 

@@ -70,7 +70,7 @@ def test_cancel_is_sent_while_a_button_is_pending():
     assert transport.written == ["GetFeatures", "ButtonAck", "Cancel"]
 
 
-def test_cancel_is_said_once_however_often_it_is_asked():
+def test_cancel_is_sent_once_however_often_it_is_requested():
     def person_waits():
         wire.request_cancel()
         wire.request_cancel()

@@ -121,9 +121,7 @@ def test_the_search_ends_at_its_deadline(tmp_path, monkeypatch):
 
 @pytest.fixture
 def other_program(tmp_path):
-    """A process of this user, not started by this one as far as the kernel shows: it outlives what started
-    it.
-    """
+    """A process of this user that the kernel does not show as our descendant: it outlives its parent."""
     started = []
 
     def start(code):

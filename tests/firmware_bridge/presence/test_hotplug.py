@@ -1,4 +1,4 @@
-"""What makes the bridge look at once, and polling where udev does not report."""
+"""Hotplug events of udev, and polling without them."""
 
 import asyncio
 import os

@@ -92,7 +92,7 @@ def test_old_webhook_secrets_go_when_told_and_checkpoints_never(world: World, tm
         ({"HOST": "mail.example.org", "CA_FILE": "/nowhere/ca.pem"}, "cannot be used"),
     ],
 )
-def test_mail_settings_that_do_not_go_together_are_explained(
+def test_inconsistent_mail_settings_are_explained(
     tmp_path: Path, monkeypatch, settings: dict[str, str], sentence: str
 ) -> None:
     for name, value in settings.items():

@@ -366,7 +366,7 @@ def test_the_list_filters_and_pages(desk, browse, here, monkeypatch):
     assert again.status_code == 204
 
 
-def test_what_others_wrote_moves_nothing(desk, browse, here):
+def test_text_of_others_does_not_change_the_page(desk, browse, here):
     psbt_id = made(desk.propose(50_000, description="<b>\u202eknihT\x07"))
     for path in (here, f"{here}/{psbt_id}"):
         html = browse("admin").open(path).html

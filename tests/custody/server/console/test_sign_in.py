@@ -63,7 +63,7 @@ def test_a_sign_in_that_is_over_says_so_and_leads_to_a_new_one(desk, stranger):
         assert (late.status_code, "This sign-in is over" in late.text) == (401, True)
 
 
-def test_signed_out_is_signed_out(browse):
+def test_after_signing_out_the_session_is_gone(browse):
     person = browse("admin")
     cookies = dict(person.http.cookies)
     person.open("/console/account").send("/console/sign-out")
@@ -172,13 +172,13 @@ def test_p78_a_form_of_another_site_is_refused(browse, headers):
 
 
 @pytest.mark.parametrize("headers", [{"Origin": "http://127.0.0.1"}, SAME_SITE | {"Origin": "null"}])
-def test_a_form_of_our_own_is_taken(browse, headers):
+def test_a_form_of_our_own_is_accepted(browse, headers):
     person = browse("admin").open("/console/account")
     sent = dict(person.form("/console/sign-out").fields)
     assert person.http.post("/console/sign-out", data=sent, headers=headers).status_code == 303
 
 
-def test_what_is_not_there_is_a_page(browse, stranger):
+def test_a_missing_path_is_answered_with_a_page(browse, stranger):
     assert "There is no such page." in browse("admin").open("/console/nowhere", 404).words
     assert "You are in no such workspace." in browse("admin").open("/console/w/999/", 404).words
     stranger.open("/console/nowhere", 404)

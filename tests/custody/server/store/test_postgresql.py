@@ -185,7 +185,7 @@ def test_a_commit_without_an_answer_may_have_been_made(
         through.close()
 
 
-def test_a_commit_that_the_server_refuses_is_no_riddle(store: Store, beside: Beside) -> None:
+def test_a_commit_that_the_server_refuses_is_reported_as_refused(store: Store, beside: Beside) -> None:
     beside.ask(
         "ALTER TABLE workspaces ALTER CONSTRAINT fk_workspaces_organisation_id_organisations"
         " DEFERRABLE INITIALLY DEFERRED"

@@ -201,7 +201,7 @@ def test_a_session_is_of_no_use_after_its_transaction(store: Store) -> None:
             db.scalars(select(User.email)).all()
 
 
-def test_a_mistake_of_ours_is_not_called_trouble(store: Store) -> None:
+def test_an_error_of_ours_is_not_reported_as_unavailability(store: Store) -> None:
     with pytest.raises(DBAPIError), store.write() as db:
         db.execute(text("SELECT nothing FROM nowhere"))
     assert emails(store) == []

@@ -223,7 +223,7 @@ def test_a_job_that_kills_its_worker_is_given_up_before_it_killed_them_all(store
     assert job.last_error == "The worker ended in the middle of it."
 
 
-def test_after_a_second_death_others_are_not_led_into_the_trap_at_once(store, clock):
+def test_after_a_second_death_the_job_is_not_retried_at_once(store, clock):
     add(store, clock, "poison")
     add(store, clock, "good")
     for _ in range(2):
@@ -252,7 +252,7 @@ def test_an_answer_forgets_earlier_failures(store, clock):
     assert jobs(store)[0].failures == 0
 
 
-def test_what_failed_together_does_not_come_back_together(store, clock):
+def test_jobs_that_failed_together_are_retried_apart(store, clock):
     for number in range(20):
         add(store, clock, str(number))
     one = worker(store, clock, always(Again("the node is away")))

@@ -173,7 +173,7 @@ def test_one_worker_does_one_job_at_a_time(work, begun) -> None:
     pool.join(PATIENCE)
 
 
-def test_told_to_stop_it_ends_what_is_under_way_and_takes_nothing_more(store, work, begun) -> None:
+def test_a_stopping_worker_finishes_its_job_and_takes_no_more(store, work, begun) -> None:
     pool = begun(1)
     pool.stop()
     work.go.set()
@@ -182,7 +182,7 @@ def test_told_to_stop_it_ends_what_is_under_way_and_takes_nothing_more(store, wo
     assert open_subjects(store) == dict.fromkeys((*map(str, range(5)), "last"))
 
 
-def test_what_does_not_end_in_time_is_given_back(store, work, begun) -> None:
+def test_a_job_that_does_not_end_in_time_is_released(store, work, begun) -> None:
     pool = begun(1)
     assert open_subjects(store)["slow"] == "one"
     pool.stop()

@@ -107,7 +107,7 @@ def cancel_own(desk: Desk, psbt_id: str):
     return cancel(replace(desk, admin=desk.signers["alice"]) if is_forward else desk, psbt_id)
 
 
-def test_no_chance_brings_one_transaction_twice(tmp_path):
+def test_whatever_the_seed_no_transaction_is_made_twice(tmp_path):
     for seed in range(2):
         (folder := tmp_path / str(seed)).mkdir()
         with open_desk(folder, chance=random.Random(seed)) as desk:
@@ -170,7 +170,7 @@ def require_drafted_again(desk: Desk, kind, propose: Propose, monkeypatch: pytes
     require_distinct(desk, least=before + MAX_TRIES + 1)
 
 
-def test_two_who_propose_the_same_all_the_time_never_propose_one_transaction(desk):
+def test_two_members_who_propose_the_same_never_make_one_transaction(desk):
     propose = sending(desk)
 
     def work() -> int:

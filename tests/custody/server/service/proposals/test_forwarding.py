@@ -279,7 +279,7 @@ class TestDepositsThatAreTakenBack:
         assert desk.proposal(forwarded)["status"] == "CONFIRMED"
 
 
-def test_it_is_its_owners_alone_to_sign_to_decline_and_to_cancel(desk: Desk, psbt_id: str) -> None:
+def test_only_its_owner_signs_declines_and_cancels_it(desk: Desk, psbt_id: str) -> None:
     """Readers see it; a vault neither replaces nor accelerates it."""
     desk.deposit(100_000)
     alice, bob = desk.signers["alice"], desk.signers["bob"]
@@ -384,9 +384,7 @@ def test_an_address_is_used_up_by_the_payment_and_not_by_the_proposal(desk: Desk
     assert desk.proposal(paid)["recipients"] == [desk.policy.address(0, 1)]
 
 
-def test_half_signed_and_cancelled_it_offers_no_self_spend_that_a_vault_could_not_make(
-    desk: Desk, psbt_id: str
-) -> None:
+def test_half_signed_and_cancelled_it_offers_no_self_spend(desk: Desk, psbt_id: str) -> None:
     psbt, policy = psbt_of(desk, psbt_id), policy_of(desk.devices["alice"])
     ok(desk.submit("alice", psbt_id, sign(desk.devices["alice"], psbt, policy, inputs=[0])))
     desk.admin = desk.signers["alice"]
@@ -446,7 +444,7 @@ def test_policies_out_of_reach_do_not_keep_money_outside(tmp_path) -> None:
         assert approve_forward(desk, "alice", psbt_id)["status"] == "SIGNED"
 
 
-def test_strangers_dust_stands_in_no_ones_way(desk: Desk) -> None:
+def test_strangers_dust_blocks_no_forward(desk: Desk) -> None:
     """A sweep takes the largest coins, as many as a transaction may have."""
     funding = [TxOut(sats(400), policy_of(desk.devices["alice"]).script_pubkey(0, 0))] * 150
     desk.chain.mine_block([dusting(desk, funding)])
