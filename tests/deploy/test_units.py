@@ -30,6 +30,8 @@ def exposure(unit: Path) -> float:
         timeout=PATIENCE,
         check=False,
     )
+    if "Failed to create directory '/run/systemd" in told.stderr:
+        pytest.skip("systemd 257 analyses as an ordinary user only where systemd runs")
     found = re.search(r"Overall exposure level for \S+: ([\d.]+)", told.stdout)
     assert found, told.stderr
     return float(found[1])
@@ -53,10 +55,10 @@ def test_the_platforms_units_are_exposed_little(name, tmp_path):
 
 @analysed
 def test_the_signers_unit_and_its_drop_in(tmp_path):
-    """A service that gives nothing up has 9 and more: the test of the analysis."""
+    """A service that gives nothing up has 9 (systemd 257) or more (252): the test of the analysis."""
     bare = tmp_path / "bare.service"
     bare.write_text("[Service]\nExecStart=/usr/bin/true\nUser=games\n")
-    assert exposure(bare) > 9
+    assert exposure(bare) >= 9
     unit = signers_unit(tmp_path)
     # A user's manager may not shorten the set of capabilities: with that, the unit does not start (218).
     assert exposure(unit) <= 5.9
