@@ -43,7 +43,7 @@ from firmware_bridge.record import (
 from multisig import Fingerprint
 
 MakeLane = Callable[[Endpoint], Lane]
-_QUESTION_OPEN: Final = "It still shows the question of a cancelled operation: answer no there."
+_QUESTION_OPEN: Final = "It still shows the question of an earlier operation: answer no there."
 
 
 # A stream this far behind is not being read; it loses its oldest events.

@@ -63,7 +63,7 @@ _ERRORS: Mapping[str, str] = MappingProxyType(
         "host-refused": "A browser called the daemon by a name that is not this machine's.",
         "illegal-event": "The proposal's state does not allow this step.",
         "invalid-request": "A value in the command or in the request is wrong. The error names it.",
-        "journal-corrupted": "The journal is damaged, or was changed by another program.",
+        "journal-corrupted": "The journal is damaged, or was changed outside signerd.",
         "journal-too-new": "A newer version of signerd has written this journal.",
         "journal-unwritable": "The journal cannot be written. Nothing is signed until it can.",
         "keyring-timed-out": "The desktop's keyring did not answer.",

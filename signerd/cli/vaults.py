@@ -71,7 +71,7 @@ def _figures(vault: "VaultView") -> list[str]:
     if vault.account is not None:
         lines.append(f"  your key           account {vault.account}")
     if vault.cosigners:
-        lines.append("  cosigners, by fingerprint (a label only: a key can be made with any of them)")
+        lines.append("  cosigners, by fingerprint (a label only: anyone can make a key with the same one)")
         lines += [f"    {_cosigner(key)}" for key in vault.cosigners]
     return lines
 

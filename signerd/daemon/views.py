@@ -60,7 +60,7 @@ COMPARE = (
         "face."
     ),
     "Do not use the platform for this, nor anything else that could deceive both of you in the same way.",
-    "Fingerprints are labels only: a key can be made with any of them. The code covers the keys themselves.",
+    "Fingerprints are labels only: anyone can make a key with the same one. The code covers the keys.",
     "Your device shows the first address too. Confirm it there only if it is the same.",
 )
 

@@ -90,6 +90,8 @@ def reopen(prepared: Prepared, state: Path, url: str, **settings: object) -> Ite
                 dict(known.devices),
                 dict(known.vault),
             )
+            # From here on it reads what is new, as the watcher of a server that runs.
+            desk.watcher.look()
             yield desk
         finally:
             chain.close()

@@ -125,7 +125,8 @@ def controls_words(*, only_address_book: bool, maker_may_approve: bool) -> tuple
 
 def member_words(member: Member) -> str:
     name = plain(" ".join(part for part in (member.first_name.value, member.surname.value) if part))
-    return f"{name}, {member.email}" if name else member.email
+    email = plain(member.email)
+    return f"{name}, {email}" if name else email
 
 
 def token_units(raw: str | int, decimals: int) -> str:

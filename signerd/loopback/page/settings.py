@@ -148,7 +148,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "restarted": "signerd was restarted",
         "registered": "Keys were registered",
         "key-revoked": "A key was revoked",
-        "device-screen": "What the device's screen shows was recorded",
+        "device-screen": "How much the device's screen shows was recorded",
         "token-proven": "A token was proven by its deployment",
         "pinned": "A vault was pinned",
         "unpinned": "A vault was unpinned",
@@ -159,7 +159,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "signed-in": "Signed in",
         "signed-out": "Signed out",
         "origin-let-in": "A web page was allowed to ask",
-        "decline-delivered": "The platform was told of the rejection",
+        "decline-delivered": "The platform was told of the decline",
         "settings-changed": "Settings were changed",
     }
 )

@@ -93,7 +93,7 @@ class EsploraBackend:
     """A ChainBackend that asks one explorer; nothing is sent before the first call.
 
     `url` is the API's, such as https://mempool.space/api, and may hold a user and password, or a key in its
-    path. Raises ValueError for plain http to a host outside a private network.
+    path. Raises ValueError for a URL that `check_url` refuses.
     """
 
     def __init__(

@@ -68,7 +68,7 @@ def check_url(url: str) -> httpx.URL:
     if not address.host or not fits or address.query or address.fragment:
         raise ValueError(NOT_A_URL)
     if address.scheme != "https" and not (address.scheme == "http" and _is_near(address.host)):
-        raise ValueError("An explorer outside a private network is asked over https only.")
+        raise ValueError("Ask an explorer over https; http is for a private network or an .onion address.")
     return address
 
 

@@ -23,6 +23,15 @@ def test_the_list_shows_role_key_and_last_sign_in(desk, browse, here):
     assert "admin@example.org you" in person.rows[0]
 
 
+def test_an_address_that_looks_like_another_ones_shows_what_it_hides(desk, browse, here):
+    desk.world.member(desk.workspace_id, "al\u200bice@example.org")
+    person = browse("admin").open(here)
+    assert [row[0] for row in person.rows if row[0].startswith("al")] == [
+        "alice@example.org",
+        "al·ice@example.org",
+    ]
+
+
 def test_an_invitation_is_shown_back_sent_and_taken_back(desk, browse, here, role_ids):
     person = browse("admin").open(here)
     # Without a choice it is the role with the fewest permissions.
