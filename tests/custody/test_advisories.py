@@ -1,4 +1,4 @@
-"""A list is believed by its signature and its serial alone; what it says of a key is never too little."""
+"""A list is accepted by its signature and serial alone; it never calls an exposed key safe."""
 
 import json
 import re

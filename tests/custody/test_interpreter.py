@@ -1,5 +1,5 @@
-"""Which interpreters the programs run on: another one is told in a sentence, before anything is loaded. How
-the collector is set.
+"""Supported interpreters: on another one the programs end with a sentence before they load anything. The
+garbage collector's settings.
 """
 
 import subprocess

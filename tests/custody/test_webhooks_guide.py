@@ -1,4 +1,4 @@
-"""What docs/build/webhooks.md says and shows is so: its examples run, and its table is the platform's."""
+"""docs/build/webhooks.md: its examples run, and its table is the platform's."""
 
 import re
 import shutil

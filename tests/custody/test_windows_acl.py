@@ -1,4 +1,4 @@
-"""Who may read a file on Windows, by the text of its access list."""
+"""Who may read a file on Windows, by its access control list in text form."""
 
 import pytest
 

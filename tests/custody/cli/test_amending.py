@@ -1,4 +1,4 @@
-"""What a treasurer does about a payment that is under way, and about a member who goes."""
+"""Treasurers' commands for a payment under way and for a member who leaves."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Amounts as they are typed: never without their unit, and never another one than was meant."""
+"""Typed amounts: always with a unit, never ambiguous."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""``custody`` speaks as ``signerd`` does: every command answers a program, too, and none draws boxes."""
+"""``custody``, as ``signerd``: every command has JSON output, and none draws boxes."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from custody.cli.program import app
 from custody.terminal import Exit
 
-# What runs until it is stopped, or prints something else than an answer: lines, a document, a secret.
+# Commands that run until they are stopped, or print lines, a document or a secret.
 WITHOUT_JSON = {"serve", "worker", "openapi", "audit export", "proof download", "admin webhook-secret"}
 
 
@@ -49,7 +49,7 @@ def test_an_error_is_one_json_value_where_one_was_asked_for(tmp_path):
 
 
 def test_where_the_server_is_not_installed_an_operators_command_says_so(tmp_path):
-    """As with the desktop's libraries alone; its help comes all the same."""
+    """As with the desktop's libraries alone; the help still works."""
     program = "import sys; sys.modules['structlog'] = None\nfrom custody.cli import main\nmain()"
     words = ["status", "--state", str(tmp_path)]
     told, helped = (

@@ -11,7 +11,7 @@ from tests.support.pages import DOCS, command_lines
 from tests.support.platform import PASSWORD
 
 RUNBOOKS = (DOCS / "operate" / "incidents.md").read_text(encoding="utf-8")
-# What the commands of each answer.
+# The answers of each runbook's commands.
 WHOLE = "Every audit chain is whole."
 STEPS = {
     "Incidents": ("custody 0.",),
@@ -41,7 +41,7 @@ GUIDES = {
     "sign-in": ("signs in with mailed codes now", "A new totp secret."),
     "proofs": ("0 of 2  Audit of 2026", "is proven: 2 of 2 signatures.", "The proof is valid, on regtest."),
 }
-# What is not run here, and where it is.
+# Commands that are not run here, and the tests that run them.
 ELSEWHERE = {
     ("admin", "jobs", "retry", "--kind", "mail"): "the same",
     ("admin", "jobs", "retry", "17"): "takes a job that failed: tests/custody/server/cli/test_jobs.py",
@@ -78,7 +78,7 @@ def test_the_commands_of_a_guide_do_what_they_say(desk, state, service, monkeypa
 
 
 def commands_of(runbook: str) -> list[str]:
-    """In a block or within a sentence."""
+    """The commands in blocks and in sentences."""
     section = RUNBOOKS.partition(f"# {runbook}\n")[2].partition("\n## ")[0]
     found = re.findall(r"^ {4,}(custody .+)$|`(custody [^`]+)`", section, re.MULTILINE)
     return [" ".join((block or inline).split()) for block, inline in found]

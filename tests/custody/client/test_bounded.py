@@ -1,4 +1,4 @@
-"""What a hostile platform may make a client hold: bytes, values, pages (F)."""
+"""Bounds on what a hostile platform can make a client hold: bytes, values, pages (F)."""
 
 import json
 import time
@@ -48,7 +48,7 @@ def test_f_more_values_than_a_reader_can_hold(entry: bytes) -> None:
 
 @pytest.mark.parametrize("text", [b'\\"' * 4_000_000, b"," * 8_000_000, b"\\" * 7_999_999])
 def test_f_a_text_without_an_end_is_looked_at_once(text: bytes) -> None:
-    """Each of its marks begun with anew would take days."""
+    """Restarting at each of its quotes would take days."""
     began = time.process_time()
     body_of(b'["' + text + b"," * MAX_ANSWER_VALUES)
     assert time.process_time() - began < 5
@@ -149,7 +149,7 @@ NOT_CARRIED = {
 
 @pytest.mark.parametrize("kind", NOT_CARRIED)
 def test_f_a_session_that_cannot_be_used_is_no_session(kind: str) -> None:
-    """Else every later call would fail here, signing out too."""
+    """Otherwise every later call would fail, also signing out."""
     changes, cookies = NOT_CARRIED[kind]
 
     def answer(_request: httpx.Request) -> httpx.Response:

@@ -1,4 +1,4 @@
-"""The files that both pages serve: the script that is not ours is the release that the ADR names."""
+"""The files that both pages serve: the third-party script is the release that the ADR names."""
 
 import hashlib
 import re

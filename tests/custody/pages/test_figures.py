@@ -1,4 +1,4 @@
-"""Figures and names as HTML: both units, groups that copy as one, and no markup from outside."""
+"""Figures and names as HTML: both units, groups that copy as one, and escaped text."""
 
 import re
 import unicodedata

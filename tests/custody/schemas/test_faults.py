@@ -1,4 +1,4 @@
-"""Every mistake in every shape is told in our words: no pattern, no sentence of the library's."""
+"""Every validation error has our own sentence: no pattern, no sentence of the library."""
 
 import importlib
 import pkgutil

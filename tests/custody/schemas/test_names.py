@@ -1,4 +1,4 @@
-"""What may stand in a name: anything that stays on its line and in its direction."""
+"""Names: any text without line breaks or direction marks."""
 
 import pytest
 from pydantic import TypeAdapter, ValidationError

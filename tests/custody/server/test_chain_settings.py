@@ -1,4 +1,4 @@
-"""The platform's way to its chains is a matter of settings: no line of it changes with the backend."""
+"""Settings alone choose the platform's chain backend."""
 
 import pytest
 from click.testing import CliRunner

@@ -1,4 +1,4 @@
-"""What a slow or greedy client may take of the listener, over real sockets (L11)."""
+"""Bounds on slow or greedy clients of the listener, over real sockets (L11)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,4 +1,4 @@
-"""P49: the log of a whole main job, at its most talkative, holds nothing that would be of use to a thief."""
+"""P49: the log of a whole payment, at its most verbose level, contains no secret."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Metrics: what is told, to whom, and that no id and nothing that a caller chose is ever among it (P49)."""
+"""Metrics: their content and readers; they contain no id and no caller's text (P49)."""
 
 import re
 from collections.abc import Iterator

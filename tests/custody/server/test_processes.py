@@ -1,6 +1,4 @@
-"""Several processes over one PostgreSQL and one node, with no sticky state:
-whichever answers, whichever works.
-"""
+"""Several processes over one PostgreSQL and one node, without sticky state."""
 
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""That the specification is read at all: an empty table would let everything pass."""
+"""The specification is really read: an empty table would let everything pass."""
 
 from custody.schemas.users import PermissionName
 from tests.custody.spec.places import PLACES

@@ -1,4 +1,4 @@
-"""Beyond the contract of all backends: replacements, and what a block or a restart makes of the mempool."""
+"""Beyond the contract of all backends: replacements, and the mempool after a block or a restart."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The engine aborts the process on a wrong argument: each must be refused before it gets there."""
+"""The engine aborts the process on a wrong argument: each is refused before."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Blocks from outside: what a header commits to is carried whole, once, and nothing else."""
+"""Blocks from outside: exactly the transactions to which the header commits."""
 
 from hashlib import sha256
 

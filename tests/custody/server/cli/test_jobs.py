@@ -1,4 +1,4 @@
-"""``custody admin jobs``: what waits and what was given up, trying again and throwing away."""
+"""``custody admin jobs``: waiting and dead jobs, retrying and deleting."""
 
 import json
 from datetime import timedelta

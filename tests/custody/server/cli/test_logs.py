@@ -1,4 +1,4 @@
-"""What a server says about itself as it begins."""
+"""A server's first log lines."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ SECRET = "hunter2"
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Everything that takes text, set to a secret."""
+    """Every text setting, set to a secret."""
     monkeypatch.setenv("CUSTODY_DATABASE_URL", f"postgresql://custody:{SECRET}@127.0.0.1/custody")
     monkeypatch.setenv("CUSTODY_SMTP_PASSWORD", SECRET)
     monkeypatch.setenv("CUSTODY_SMTP_USERNAME", SECRET)

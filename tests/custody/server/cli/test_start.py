@@ -1,6 +1,4 @@
-"""What a command line of `custody` costs before it does anything: words about a command come without the
-server.
-"""
+"""The start of a `custody` command: its help does not load the server."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A page asks the database as often, and is as small, however many rows there are."""
+"""A page's number of statements and its size do not grow with the number of rows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ FIRST_BYTES = 100_000
 
 @contextmanager
 def counted(store) -> Iterator[list[int]]:
-    """Of each statement, how many values it names."""
+    """The number of parameters of each statement."""
     seen: list[int] = []
     engines = (store._database.reading, store._database.writing)
 

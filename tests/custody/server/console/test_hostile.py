@@ -1,5 +1,5 @@
-"""What a stranger's or a member's requests may try of the console: forms of another session, cookies, text
-that acts, malformed requests. Other sites' pages in a real browser: `browser/test_hostile_pages.py`.
+"""Hostile requests of strangers and members to the console: forms of another session, cookies, injected text,
+malformed requests. Other sites' pages in a real browser: `browser/test_hostile_pages.py`.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""What an open page waits for: a change of its own workspace, told at once, to its members alone."""
+"""The long poll of an open page: a change of its own workspace, at once, for its members only."""
 
 import asyncio
 

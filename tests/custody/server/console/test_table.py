@@ -1,4 +1,4 @@
-"""How a form is led: shown back first, the second factor again, refused with what was typed, once."""
+"""The steps of a form: review, second factor, refusal that keeps the input, a single effect."""
 
 import pytest
 from starlette.applications import Starlette
@@ -15,7 +15,7 @@ FORM = "/console/account/name"
 
 
 class Deed:
-    """A row whose form acts once: what it did, in the order of doing."""
+    """A row whose form acts once, and what it did, in order."""
 
     def __init__(self) -> None:
         self.done: list[str] = []

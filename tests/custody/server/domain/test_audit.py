@@ -1,4 +1,4 @@
-"""The audit chain (P42): whatever is done to a row, the chain tells where."""
+"""The audit chain (P42) locates any change of a row."""
 
 from dataclasses import replace
 from hashlib import sha256

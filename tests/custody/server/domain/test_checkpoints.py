@@ -1,6 +1,4 @@
-"""Lines of a checkpoint file: written in one form, chained, signed;
-whatever is done to one is named (P42).
-"""
+"""Lines of a checkpoint file: one form, chained, signed; any change is located (P42)."""
 
 import json
 from collections.abc import Callable

@@ -1,6 +1,4 @@
-"""What a replacement pays: by BIP-125's own words, and by what a signer's daemon compares;
-and what a child pays.
-"""
+"""The fee of a replacement, by BIP-125 and by a signer's daemon; and the fee of a child."""
 
 from hypothesis import given
 from hypothesis import strategies as st

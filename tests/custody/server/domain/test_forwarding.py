@@ -1,4 +1,4 @@
-"""Which coins a forward takes: the figures always add up, and nothing is spent that may not be (P48)."""
+"""Coin selection of a forward: the figures add up, and only permitted coins are spent (P48)."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The table of an invitation's life: an answer is an answer for good."""
+"""The state table of invitations: an answer is final."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import product

@@ -1,4 +1,4 @@
-"""The table of a proposal's life: what is in it happens, what is not raises and changes nothing."""
+"""The state table of proposals: its transitions happen, all others raise and change nothing."""
 
 from itertools import product
 

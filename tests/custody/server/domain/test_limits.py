@@ -1,6 +1,4 @@
-"""What a limit lets through, alone (P19, P22) and over random lives of movements,
-against a model that forgets nothing.
-"""
+"""Limits alone (P19, P22) and over random movements, against a model that keeps everything."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""What a purchase may become, and whose word a delivery is (P45)."""
+"""The states of a purchase, and the authenticity of a delivery (P45)."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import product

@@ -1,4 +1,4 @@
-"""How tokens and calls stand: one table, looked at whole, and who speaks for a family."""
+"""The statuses of tokens and calls: the whole table, and which version of a family decides."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Which trouble a proposal is in, and what is advised."""
+"""The troubles of a proposal, and the advice for each."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import product

@@ -1,4 +1,4 @@
-"""What PostgreSQL alone has: a server that can be busy, go away, or leave a commit unanswered."""
+"""PostgreSQL only: a server that can be busy, unavailable, or leave a commit unanswered."""
 
 import threading
 from contextlib import closing

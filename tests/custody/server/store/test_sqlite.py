@@ -1,4 +1,4 @@
-"""What SQLite alone has: a file, its mode, and its pragmas."""
+"""SQLite only: a file, its mode, and its pragmas."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""How a unit of work ends, on either database: what is done last, what a refusal means, and what no error
-lets through.
-"""
+"""The end of a unit of work, on either database: last steps, refusals, and errors that change nothing."""
 
 from collections.abc import Callable
 from contextlib import suppress

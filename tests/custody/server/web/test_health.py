@@ -1,4 +1,4 @@
-"""What a process says of itself to the machines around it: soon, in words, and with no secret."""
+"""Health answers of a process: quick, in words, and without secrets."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A route that is not open asks for its caller before it reads a body; then it checks what was sent."""
+"""A route that is not open authenticates its caller before it reads a body; then it validates the request."""
 
 import asyncio
 import json

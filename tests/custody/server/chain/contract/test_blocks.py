@@ -1,4 +1,4 @@
-"""Blocks of the best chain, and what a reorganisation makes of them."""
+"""Blocks of the best chain, before and after a reorganisation."""
 
 from custody.server.chain.backend import BlockRef
 

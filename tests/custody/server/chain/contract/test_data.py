@@ -1,4 +1,4 @@
-"""Blocks with the transactions that carry data, and who calls:
+"""Blocks with the transactions that carry data, and their callers:
 the output script that the first input spends.
 """
 

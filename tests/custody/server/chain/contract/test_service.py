@@ -1,6 +1,4 @@
-"""What every backend owes its callers beside the chain itself: its network, estimates,
-threads, and plain failure.
-"""
+"""Every backend beside the chain itself: its network, estimates, threads, and failures."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -5,7 +5,7 @@ from tests.support.fake_bitcoind import FakeNodeRig
 
 @pytest.fixture
 def rig(tmp_path):
-    """The Core backend before a simulated node, with a first block, so that there is something to tell."""
+    """The Core backend with a simulated node that has a first block."""
     opened = FakeNodeRig(tmp_path / "chain")
     opened.mine()
     yield opened

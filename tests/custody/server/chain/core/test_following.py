@@ -1,4 +1,4 @@
-"""What the backend keeps between two looks, and what it does when the chain moves under it."""
+"""What the backend caches between two looks, and how it follows a moving chain."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def script(number):
 
 
 def blocks_read(rig):
-    """How many blocks were fetched whole since the last call."""
+    """The number of whole blocks fetched since the last call."""
     count = rig.node.asked.count("getblock")
     rig.node.asked.clear()
     return count

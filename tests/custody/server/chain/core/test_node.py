@@ -1,4 +1,4 @@
-"""Only the right node is believed, and only while it is up to date; and what it says must make sense."""
+"""Only the right, synchronised node is believed, and its answers are checked."""
 
 from dataclasses import replace
 

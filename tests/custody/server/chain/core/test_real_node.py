@@ -1,6 +1,4 @@
-"""What a real node does where the simulated one only pretends: starts, indexes, rights,
-and rules of its own.
-"""
+"""A real node, where the simulated one is not enough: starts, indexes, rights, and its own policy."""
 
 import hmac
 import re
@@ -50,7 +48,7 @@ def ask(node, network=Network.REGTEST, credentials=None):
 
 
 def wake(node):
-    """A first block of today: before it every node takes itself for one that is still fetching the chain."""
+    """Mines a current block: without one a node is in initial block download."""
     node.call("generateblock", "raw(51)", [])
 
 

@@ -1,6 +1,4 @@
-"""Whatever goes wrong on the way to the node: one error, in words that say what to do,
-and nothing told of secrets.
-"""
+"""Every failure of the connection to the node is one error, which says what to do and shows no secret."""
 
 import contextlib
 import socket

@@ -1,4 +1,4 @@
-"""An explorer that fails: whatever comes back, an answer of ours is the truth, or ChainUnavailable."""
+"""A failing explorer: the backend's answer is true, or it raises ChainUnavailable."""
 
 from contextlib import suppress
 from dataclasses import replace

@@ -1,6 +1,4 @@
-"""An explorer that lies, as well as it can: what is found out,
-and what a lie costs (docs/operate/chain.md).
-"""
+"""A lying explorer: which lies are detected, and what the others cost (docs/operate/chain.md)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""One request: deadlines, bounds, no second address, and peace after a failure."""
+"""One request: deadlines, bounds, no second address, and a pause after a failure."""
 
 import logging
 import socket

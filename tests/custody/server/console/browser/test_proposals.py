@@ -1,4 +1,4 @@
-"""A payment in a browser: typed, looked at, proposed, and followed to its confirmation while others sign."""
+"""A payment in a browser: typed, reviewed, proposed, and followed to its confirmation while others sign."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""One process at a time: taken, kept, lapsed, taken over; and who slept past its lease writes nothing."""
+"""Leases: taken, renewed, lapsed, taken over; a holder that slept past its lease writes nothing."""
 
 import secrets
 import threading

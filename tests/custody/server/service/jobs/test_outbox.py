@@ -1,4 +1,4 @@
-"""The outbox: one open job for each subject, leases, retries, and what happens to a worker that dies."""
+"""The outbox: one open job for each subject, leases, retries, and workers that die."""
 
 import threading
 from datetime import timedelta

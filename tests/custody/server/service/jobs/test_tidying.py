@@ -1,6 +1,4 @@
-"""Rows that strangers can cause do not stay for ever, what still counts stays, and one bad row stops nothing
-else.
-"""
+"""Rows that strangers can cause are deleted, rows that count stay, and one bad row stops nothing else."""
 
 from collections.abc import Iterator
 from pathlib import Path

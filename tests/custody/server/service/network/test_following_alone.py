@@ -1,4 +1,4 @@
-"""Of two that follow one chain, the slower one never puts an older view over a newer one."""
+"""Of two processes that follow a chain, the slower one never overwrites a newer view with an older one."""
 
 import secrets
 from collections.abc import Callable, Collection
@@ -18,7 +18,7 @@ from tests.support.custody import Desk, ok
 
 
 class Behind(Unreliable):
-    """A node that was cut off from the network: it knows the first blocks alone."""
+    """A node cut off from the network, with only the first blocks."""
 
     height = 0
 

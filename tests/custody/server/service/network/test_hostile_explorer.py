@@ -1,4 +1,4 @@
-"""The watcher in the hands of a hostile explorer: whatever it answers, the store stays consistent, and heals.
+"""The watcher with a hostile explorer: the store stays consistent, and heals.
 
 Lies are made of true answers: transactions and the newest blocks are hidden everywhere; numbers, hashes and
 flags are exchanged for others that exist; lines vanish, come twice or in another order; bytes are another

@@ -1,4 +1,4 @@
-"""Cancelling is soft: what is out stays valid, and the answer, the locks and the limits say so (P22)."""
+"""Cancelling is soft: submitted signatures stay valid, as the answer, the locks and the limits show (P22)."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What `max-send` says, `create-psbt` accepts, and one satoshi more it refuses (P64)."""
+"""`create-psbt` accepts the amount of `max-send`, and refuses one satoshi more (P64)."""
 
 from contextlib import contextmanager
 

@@ -1,4 +1,4 @@
-"""Long polls: exactly those wake whose workspace moved, whichever process moved it."""
+"""Long polls wake exactly when their workspace changes, in whichever process."""
 
 from collections.abc import AsyncIterator, Callable
 

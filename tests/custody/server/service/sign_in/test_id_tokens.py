@@ -1,4 +1,4 @@
-"""ID tokens that prove nothing (P74): forged, another's, old, or for another request."""
+"""Refused ID tokens (P74): forged, another client's, old, or for another request."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

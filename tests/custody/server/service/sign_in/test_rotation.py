@@ -1,4 +1,4 @@
-"""Rotating the platform's own secrets: whatever is killed or runs beside it, authenticators go on working."""
+"""Rotating the platform's own secrets: authenticators keep working through kills and concurrent work."""
 
 from itertools import product
 from pathlib import Path

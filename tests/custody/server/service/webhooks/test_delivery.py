@@ -1,5 +1,5 @@
-"""Deliveries reach a real receiver at least once, or end after three days; no workspace takes more than
-its share of a worker (P51).
+"""Deliveries reach a real receiver at least once, or end after three days; no workspace takes more than its
+share of the workers (P51).
 """
 
 import ssl
