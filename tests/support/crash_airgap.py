@@ -27,7 +27,7 @@ from tests.support.crash_stories import (
     count,
     read_journal,
 )
-from tests.support.daemons import approve, daemon_at, prepare, until
+from tests.support.daemons import approve, daemon_at, prepare, state_of, until
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
@@ -49,16 +49,12 @@ async def live_airgap(folder: Path, fault: FaultPoint) -> None:
     async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
         for psbt_id in PROPOSALS:
             await _to_the_card(folder, daemon, psbt_id, fault)
-        if _state(daemon, DECLINED) is State.EXPORTED:
+        if state_of(daemon, DECLINED) is State.EXPORTED:
             await daemon.reject(DECLINED, "not ours")
-        if _state(daemon, PSBT_ID) is State.EXPORTED:
+        if state_of(daemon, PSBT_ID) is State.EXPORTED:
             signed = ALICE.sign(Psbt.parse(_card(folder, PSBT_ID).read_bytes())).to_bytes()
             await daemon.airgap.answer(base64.b64encode(signed).decode(), TERMINAL)
         await until(lambda: _over(daemon.journal))
-
-
-def _state(daemon: Daemon, psbt_id: str) -> State | None:
-    return next((r.state for r in daemon.journal.records() if r.psbt_id == psbt_id), None)
 
 
 def _card(folder: Path, psbt_id: str) -> Path:
@@ -66,13 +62,13 @@ def _card(folder: Path, psbt_id: str) -> Path:
 
 
 async def _to_the_card(folder: Path, daemon: Daemon, psbt_id: str, fault: FaultPoint) -> None:
-    await until(lambda: _state(daemon, psbt_id) is not None)
-    if _state(daemon, psbt_id) in ASKING:
+    await until(lambda: state_of(daemon, psbt_id) is not None)
+    if state_of(daemon, psbt_id) in ASKING:
         add_one(folder / f"yes-{psbt_id}")
         await approve(daemon, psbt_id)
     if _card(folder, psbt_id).exists():
         return
-    if _state(daemon, psbt_id) in (State.WAITING_DEVICE, State.EXPORTED):
+    if state_of(daemon, psbt_id) in (State.WAITING_DEVICE, State.EXPORTED):
         given = await daemon.airgap.export(psbt_id, TERMINAL)
         fault("card:before:write")
         write_private(_card(folder, psbt_id), base64.b64decode(given.psbt))

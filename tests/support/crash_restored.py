@@ -17,7 +17,7 @@ from tests.support.crash_stories import (
     prepare_payment,
     read_journal,
 )
-from tests.support.daemons import approve, daemon_at, until
+from tests.support.daemons import approve, daemon_at, state_of, until
 from tests.support.desk import signed_by, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.payments import spend_of
@@ -41,14 +41,10 @@ async def live_restored(folder: Path, fault: FaultPoint) -> None:
     bridge = FakeBridge(prompts=folder / "prompts")
     store = FileMemory(folder / "session")
     async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
-
-        def state() -> State | None:
-            return next((r.state for r in daemon.journal.records() if r.psbt_id == PSBT_ID), None)
-
         await until(lambda: not daemon.journal.behind())
-        while state() is not State.SUBMITTED:
-            await until(lambda: state() in (*ASKING, State.SUBMITTED))
-            if state() in ASKING:
+        while state_of(daemon, PSBT_ID) is not State.SUBMITTED:
+            await until(lambda: state_of(daemon, PSBT_ID) in (*ASKING, State.SUBMITTED))
+            if state_of(daemon, PSBT_ID) in ASKING:
                 add_one(folder / "yes")
                 await approve(daemon, PSBT_ID)
 

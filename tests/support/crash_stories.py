@@ -25,7 +25,7 @@ from signerd.daemon.service import Daemon
 from signerd.errors import PlatformUnreachable
 from signerd.journal import Journal
 from signerd.runtime import FaultPoint, no_fault
-from tests.support.daemons import MemoryStore, approve, daemon_at, prepare, until
+from tests.support.daemons import MemoryStore, approve, daemon_at, prepare, state_of, until
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge, OnProgress
 from tests.support.fake_platform import FakePlatform, listed_key, problem
@@ -161,13 +161,9 @@ async def live_payment(folder: Path, fault: FaultPoint) -> None:
     bridge = FakeBridge(prompts=folder / "prompts")
     store = FileMemory(folder / "session")
     async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
-
-        def state() -> State | None:
-            return next((r.state for r in daemon.journal.records() if r.psbt_id == PSBT_ID), None)
-
-        while state() is not State.SUBMITTED:
-            await until(lambda: state() in (*ASKING, State.SUBMITTED))
-            if state() in ASKING:
+        while state_of(daemon, PSBT_ID) is not State.SUBMITTED:
+            await until(lambda: state_of(daemon, PSBT_ID) in (*ASKING, State.SUBMITTED))
+            if state_of(daemon, PSBT_ID) in ASKING:
                 add_one(folder / "yes")
                 await approve(daemon, PSBT_ID)
         # Its status is asked for in a later round.

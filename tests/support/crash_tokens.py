@@ -15,7 +15,7 @@ from tests.support.crash_stories import (
     prepare_payment,
     read_journal,
 )
-from tests.support.daemons import approve, daemon_at, until
+from tests.support.daemons import approve, daemon_at, state_of, until
 from tests.support.desk import VAULT_ID
 from tests.support.fake_bridge import FakeBridge
 from tests.support.tokens import GOLD, call, published, token_snapshot
@@ -33,14 +33,10 @@ async def live_tokens(folder: Path, fault: FaultPoint) -> None:
     bridge = FakeBridge(prompts=folder / "prompts", model="Trezor Model T", firmware="2.8.9")
     store = FileMemory(folder / "session")
     async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
-
-        def state() -> State | None:
-            return next((r.state for r in daemon.journal.records() if r.psbt_id == PSBT_ID), None)
-
-        while state() is not State.SUBMITTED:
-            await until(lambda: state() in (*ASKING, State.SUBMITTED))
+        while state_of(daemon, PSBT_ID) is not State.SUBMITTED:
+            await until(lambda: state_of(daemon, PSBT_ID) in (*ASKING, State.SUBMITTED))
             await until(lambda: daemon.journal.review_context(shown).screen is not None)
-            if state() in ASKING:
+            if state_of(daemon, PSBT_ID) in ASKING:
                 add_one(folder / "yes")
                 await approve(daemon, PSBT_ID)
         await until(

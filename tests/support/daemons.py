@@ -110,6 +110,11 @@ async def until(what: Callable[[], bool], patience: float = PATIENCE) -> None:
             await asyncio.sleep(0.002)
 
 
+def state_of(daemon: Daemon, psbt_id: str) -> State | None:
+    """None where the journal does not have it."""
+    return next((r.state for r in daemon.journal.records() if r.psbt_id == psbt_id), None)
+
+
 async def until_state(daemon: Daemon, psbt_id: str, *states: State) -> None:
     def reached() -> bool:
         return any(r.psbt_id == psbt_id and r.state in states for r in daemon.journal.records())
