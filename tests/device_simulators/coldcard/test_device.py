@@ -1,5 +1,6 @@
 """One session, one request: what a second host destroys, and what can be recovered."""
 
+import asyncio
 import socket
 
 import pytest
@@ -34,6 +35,7 @@ from tests.support.coldcard import (
     start_signing,
     text_file,
 )
+from tests.support.patience import PATIENCE
 from tests.support.virtual import refuse_kind
 from tests.support.wallets import make_spend
 
@@ -248,8 +250,9 @@ async def test_locking_takes_the_prompt_off_the_screen(tmp_path):
         await on_thread(work, path)
         assert device.panel.pending is not None
         device.lock()
-        await on_thread(lambda: None)
-        assert device.panel.pending is None
+        async with asyncio.timeout(PATIENCE):
+            while device.panel.pending is not None:  # noqa: ASYNC110 - the panel has no event for it
+                await asyncio.sleep(0)
 
 
 async def test_trusting_the_transactions_xpubs_asks_once_and_records_nothing(tmp_path):
