@@ -1,8 +1,8 @@
 # People and CI run the same commands. Nothing is needed but Python 3.11 to 3.13 (with venv) and make.
 VENV ?= .venv
 BIN := $(VENV)/bin
-# A test often waits: for a database, a device, another program. One worker more than there are cores keeps them busy.
-WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
+# Two for each core (tests/conftest.py).
+WORKERS ?= auto
 PYTEST_ARGS ?= -n $(WORKERS) --dist worksteal
 SECONDS ?= 60
 TARGETS ?=

@@ -127,7 +127,7 @@ def test_a_password_crosses_no_network_in_the_clear_unless_the_operator_allows_i
         (LOCAL | {f"{MAINNET}_ALLOW_HTTP": "true"}, "is yes, or is not set"),
         ({f"{MAINNET}_PASSWORD": "hush hush"}, "which is not set"),
         ({MAINNET: "esplora:https://explorer.example.org/api", f"{MAINNET}_USER": "x"}, "which is not set"),
-        ({MAINNET: "esplora:http://explorer.example.org/api"}, "over https only"),
+        ({MAINNET: "esplora:http://explorer.example.org/api"}, "over https"),
         ({MAINNET: "esplora:"}, "URL of its API"),
     ],
 )
