@@ -21,6 +21,7 @@ HERE = Path(__file__).parent
 TRIED_AGAIN = (
     "firmware_bridge",
     "custody/server/store",
+    "custody/server/chain/test_embedded_chain.py",
     "signerd/journal",
     "signerd/account",
     "signerd/cli/test_progress.py",

@@ -34,17 +34,24 @@ class BlockStore:
     def __init__(self, path: Path) -> None:
         try:
             self._db = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
-            self._db.execute("PRAGMA journal_mode = WAL")
-            # A block that was announced must be there after a power cut.
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._db.executescript(SCHEMA)
-            self._db.execute("BEGIN EXCLUSIVE")
-            self._db.execute("COMMIT")
+            try:
+                self._lock()
+            except BaseException:
+                self._db.close()
+                raise
         except sqlite3.OperationalError as error:
             raise ChainUnavailable(
                 f"The embedded chain in {path.parent} cannot be opened: {error}."
             ) from error
+
+    def _lock(self) -> None:
+        self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
+        self._db.execute("PRAGMA journal_mode = WAL")
+        # A block that was announced must be there after a power cut.
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._db.executescript(SCHEMA)
+        self._db.execute("BEGIN EXCLUSIVE")
+        self._db.execute("COMMIT")
 
     def close(self) -> None:
         self._db.close()
