@@ -218,14 +218,14 @@ def test_s24_the_focus_does_not_come_back_to_a_button_that_was_left(desk):
     page = desk.page("/proposals/p-1")
     page.get_by_role("button", name="Approve on Regtest").focus()
     with page.expect_response("**/review*") as nothing_new:
-        page.evaluate("document.body.dispatchEvent(new CustomEvent('happened'))")
+        page.evaluate("document.body.dispatchEvent(new CustomEvent('changed'))")
     assert nothing_new.value.status == 204
     page.evaluate("document.activeElement.blur()")
     page.route(
         "**/standing*", lambda route: route.continue_(url=re.sub(r"seen=\w+", "seen=0", route.request.url))
     )
     page.locator("#standing").evaluate("part => { part.dataset.before = '' }")
-    page.evaluate("document.body.dispatchEvent(new CustomEvent('happened'))")
+    page.evaluate("document.body.dispatchEvent(new CustomEvent('changed'))")
     expect(page.locator("[data-before]")).to_have_count(0)
     expect(page.locator("[class*=htmx-]")).to_have_count(0)
     expect(page.locator("body")).to_be_focused()

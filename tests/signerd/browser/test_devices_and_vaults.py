@@ -12,7 +12,8 @@ from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import EMAIL, PASSWORD
 from tests.support.served import make_outer
 
-PIN = "1379"
+# Nine digits: four stand in some random id by chance.
+PIN = "137913791"
 
 
 def begin(page: Page) -> None:
@@ -51,7 +52,8 @@ def test_a_pin_by_the_mouse_and_a_wrong_one_is_told(locked_desk):
     page.get_by_role("button", name="Unlock").click()
     expect(page.get_by_role("alert")).to_contain_text("was not unlocked")
     page.get_by_role("button", name="Try again").click()
-    for place in ("bottom left", "bottom right", "top left", "top right"):
+    places = {"1": "bottom left", "3": "bottom right", "7": "top left", "9": "top right"}
+    for place in map(places.get, PIN):
         page.get_by_role("button", name=f"position {place}").click()
     page.get_by_role("button", name="Unlock").click()
     expect(page.get_by_role("heading", name="Unlocked")).to_be_visible()
@@ -86,7 +88,7 @@ def test_a_pin_by_the_keyboard_alone(locked_desk):
     page.keyboard.type(PIN[:2] + "5")
     page.keyboard.press("Backspace")
     page.keyboard.type(PIN[2:])
-    expect(page.get_by_text("4 places typed")).to_be_visible()
+    expect(page.get_by_text("9 places typed")).to_be_visible()
     come_to(page.get_by_label("Typed places"))
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Unlocked")).to_be_focused()
@@ -106,9 +108,33 @@ def test_the_focus_is_led_on_though_the_part_is_made_anew_before_the_answer_come
     expect(unlocked).to_be_focused()
 
 
+def test_a_change_while_a_part_is_loaded_is_shown(locked_desk):
+    page = locked_desk.page("/devices")
+    held: list[Route] = []
+    page.route("**/parts/devices*", lambda route: route.continue_() if held else held.append(route))
+    with page.expect_request("**/parts/devices*"):
+        page.evaluate("document.body.dispatchEvent(new CustomEvent('changed'))")
+    # The event of a request comes before its handler's turn.
+    while not held:
+        page.evaluate("document.readyState")
+    # What the page has seen is what lets the daemon say that nothing is new.
+    before = held[0].fetch(url=re.sub(r"seen=\w+", "seen=0", held[0].request.url))
+    page.evaluate(
+        "document.body.addEventListener('changed', () => {"
+        " document.body.dataset.changed = document.getElementById('heard').textContent })"
+    )
+    other = page.context.new_page()
+    other.goto(page.url)
+    begin(other)
+    other.get_by_label("Typed places").fill(PIN)
+    other.get_by_role("button", name="Unlock").click()
+    expect(page.locator("body")).to_have_attribute("data-changed", "Fake device is ready.")
+    held[0].fulfill(response=before)
+    expect(page.get_by_role("link", name="Unlock")).to_have_count(0)
+
+
 def test_a_part_that_is_made_anew_keeps_the_focus_where_it_was(locked_desk):
     page = locked_desk.page("/devices")
-    # What the page has seen is what lets the daemon say that nothing is new.
     page.route(
         "**/*seen=*", lambda route: route.continue_(url=re.sub(r"seen=\w+", "seen=0", route.request.url))
     )
@@ -116,7 +142,7 @@ def test_a_part_that_is_made_anew_keeps_the_focus_where_it_was(locked_desk):
     def made_anew(focused: Locator) -> None:
         focused.focus()
         focused.evaluate("element => { element.dataset.before = '' }")
-        page.evaluate("document.body.dispatchEvent(new CustomEvent('happened'))")
+        page.evaluate("document.body.dispatchEvent(new CustomEvent('changed'))")
         expect(page.locator("[data-before]")).to_have_count(0)
         expect(focused).to_be_focused()
 

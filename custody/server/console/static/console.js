@@ -4,21 +4,7 @@
 (() => {
   const body = document.body;
   const AGAIN_MS = 3000;
-  // A change while a part loads is announced once its new element listens: the old one is gone by then.
-  const SETTLED_MS = 100;
-  let [loading, missed] = [0, false];
-  const happened = () => {
-    if (loading) missed = true;
-    else body.dispatchEvent(new CustomEvent("happened"));
-  };
-  const settled = () => {
-    loading -= 1;
-    if (loading || !missed) return;
-    missed = false;
-    happened();
-  };
-  body.addEventListener("htmx:beforeRequest", () => { loading += 1; });
-  body.addEventListener("htmx:afterRequest", () => setTimeout(settled, SETTLED_MS));
+  const changed = () => body.dispatchEvent(new CustomEvent("changed"));
   // Where the sections are a row that scrolls, the open one is brought into view.
   document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
@@ -34,11 +20,11 @@
         if (answer.status === 200) {
           const first = revision === "";
           revision = (await answer.json()).revision;
-          if (!first || lost) happened();
+          if (!first || lost) changed();
           lost = false;
         } else if (answer.status !== 204) {
           // The access token expired: loading a part renews it, or leads to the sign-in.
-          happened();
+          changed();
           lost = true;
           await pause();
         }

@@ -25,7 +25,7 @@ document.addEventListener("DOMContentLoaded", () => {
   let waiting = null;
   const happened = () => {
     clearTimeout(waiting);
-    waiting = setTimeout(() => body.dispatchEvent(new CustomEvent("happened")), SETTLE_MS);
+    waiting = setTimeout(() => body.dispatchEvent(new CustomEvent("changed")), SETTLE_MS);
   };
 
   // Text in backticks is a command, as in the templates' filter "sentence".

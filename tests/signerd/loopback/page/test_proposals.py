@@ -159,6 +159,7 @@ async def test_l8_what_the_platform_wrote_is_text_and_marked_as_the_platforms(de
         assert [tag.attributes["src"] for tag in page.all("script")] == [
             "/static/page.js",
             "/static/copy.js",
+            "/static/live.js",
             "/static/htmx.min.js",
         ]
         assert not [tag for tag in page.all("img") if tag.attributes["src"] == "x"]

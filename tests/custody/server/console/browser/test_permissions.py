@@ -37,7 +37,7 @@ def test_p84_the_menu_offers_what_opens_and_nothing_else_opens(window):
             page.goto(f"{here}/{section}")
             if page.locator(".live").count():
                 with page.expect_response("**/parts/**"):
-                    page.evaluate("document.body.dispatchEvent(new CustomEvent('happened'))")
+                    page.evaluate("document.body.dispatchEvent(new CustomEvent('changed'))")
         page.remove_listener("response", note)
         for_all = for_all or found
         for section in sorted(SECTIONS - found - OPEN_TO_ALL):
