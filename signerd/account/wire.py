@@ -32,8 +32,7 @@ from multisig.tokens import MAX_BYTECODE_BYTES
 from signerd.core.claims import VaultClaim
 from signerd.core.text import foreign, plain, said
 from signerd.core.tokens import Published, TokenClaim, flag
-from signerd.core.trouble import Trouble
-from signerd.core.values import Snapshot
+from signerd.core.values import Snapshot, Trouble
 from signerd.errors import PlatformAnswersWrongly
 
 

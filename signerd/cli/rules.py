@@ -12,7 +12,7 @@ from signerd.core.text import amount
 
 if TYPE_CHECKING:
     from signerd.account.config import Config
-    from signerd.core.replay import Replayed
+    from signerd.core.rule_changes import Replayed
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def try_out(desk: Desk, file: Path, as_json: bool) -> None:
     there on.
     """
     from signerd.account.config import load_rules
-    from signerd.core.replay import replay
+    from signerd.core.rule_changes import replay
     from signerd.journal.history import read_history
 
     config = _config(desk)

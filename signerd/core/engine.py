@@ -27,9 +27,8 @@ from signerd.core.events import (
     request_key,
     then_step,
 )
-from signerd.core.following import ANEW, COMPLETED, OVER, ended, reconsidered
+from signerd.core.following import ANEW, COMPLETED, OVER, ended, own_signature, recalled, reconsidered
 from signerd.core.places import NEW_POLICY, policy_code, used_by
-from signerd.core.recalling import own_signature, recalled
 from signerd.core.review import Review, review
 from signerd.core.signing import Signing, signing_of
 from signerd.core.states import NOT_TAKEN, TABLE, UNDECIDED, Move, State, advance

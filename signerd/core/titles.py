@@ -12,10 +12,9 @@ from custody.schemas.proposals import TxType
 from multisig import Inspection, Network
 from multisig.inspection import ProofOfControl
 from multisig.tokens import Bytecode, Call, Deploy, Function, Payload, format_units
+from signerd.core.addresses import PinnedPlace, address_on_screen, on_screen
 from signerd.core.checks.case import Outcome
-from signerd.core.pinned_places import PinnedPlace
 from signerd.core.review import Review
-from signerd.core.screens import address_on_screen, on_screen
 from signerd.core.text import SATS_PER_BTC, bounded, count, short_id
 
 Labels = Mapping[bytes, str]

@@ -29,8 +29,8 @@ from firmware_bridge.enrolment import fitting_name
 from multisig import RECEIVE, DerivationPath, Fingerprint, MultisigError, OriginKey, Policy, Psbt, Vault
 from multisig.bip322 import why_no_proof
 from signerd.core import events
+from signerd.core.addresses import on_screen
 from signerd.core.events import SignOnDevice
-from signerd.core.screens import on_screen
 from signerd.core.text import as_compared, foreign, plain, said
 from signerd.core.tokens import Screen
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, DeviceUnready, NoSuchDevice

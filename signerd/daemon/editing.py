@@ -23,7 +23,7 @@ from signerd.account.config import (
 )
 from signerd.core.audit import Note
 from signerd.core.checks.table import CHECKS
-from signerd.core.loosening import looser_limits, looser_rules
+from signerd.core.rule_changes import looser_limits, looser_rules
 from signerd.core.rules.reading import written_rules
 from signerd.core.rules.values import Rules
 from signerd.core.text import plain

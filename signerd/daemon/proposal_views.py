@@ -21,11 +21,11 @@ from multisig import (
 )
 from multisig.inspection import ProofOfControl
 from multisig.tokens import Bytecode, Call, Payload, format_units, token_words
+from signerd.core.addresses import address_on_screen, on_screen
 from signerd.core.checks.case import Verdict
 from signerd.core.checks.table import CHECKS
 from signerd.core.checks.tokens import ListedAddress
 from signerd.core.review import Review
-from signerd.core.screens import address_on_screen, on_screen
 from signerd.core.states import State
 from signerd.core.text import amount, count, plain
 from signerd.core.titles import (
@@ -39,8 +39,7 @@ from signerd.core.titles import (
     title_of,
 )
 from signerd.core.tokens import Screen, hidden_parts, screen_words
-from signerd.core.trouble import Trouble
-from signerd.core.values import Pin, Record
+from signerd.core.values import Pin, Record, Trouble
 from signerd.daemon.screens import device_screens
 from signerd.journal.apps import ImportedEntry
 from signerd.shapes import (

@@ -7,7 +7,7 @@ from firmware_bridge import Device
 from firmware_bridge.screens import Output, Payment, Proof, Screen, payment_screens, proof_screens
 from multisig import Inspection, Network
 from multisig.inspection import ProofOfControl
-from signerd.core.screens import address_on_screen, on_screen
+from signerd.core.addresses import address_on_screen, on_screen
 from signerd.core.text import plain
 from signerd.core.titles import NO_PINNED, Pinned
 from signerd.daemon.devices import screen_of

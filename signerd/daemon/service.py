@@ -44,9 +44,8 @@ from signerd.daemon.airgap_setup import AirgapSetup
 from signerd.daemon.device_actions import DeviceActions, Unlocking
 from signerd.daemon.devices import Devices, teller
 from signerd.daemon.editing import Editing
-from signerd.daemon.funds import Funds
+from signerd.daemon.funds import Funds, Movements
 from signerd.daemon.imported import ImportedPsbts
-from signerd.daemon.movements import Movements
 from signerd.daemon.proposal_views import (
     ENDED,
     NO_LABELS,

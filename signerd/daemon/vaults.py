@@ -18,9 +18,9 @@ from signerd.account.follower import Follower
 from signerd.account.platform import Platform
 from signerd.account.vaults import Quorum, SeenVault, Source, pin, pinnable, require_code, seen_vault, unpin
 from signerd.callers import Caller
+from signerd.core.addresses import on_screen
 from signerd.core.audit import Note
 from signerd.core.events import Effect
-from signerd.core.screens import on_screen
 from signerd.core.text import as_compared, foreign, plain, said
 from signerd.core.values import Pin
 from signerd.daemon.device_actions import Prompts, asked_by

@@ -9,8 +9,8 @@ from multisig import RECEIVE, Network, OriginKey, Vault
 from signerd.account.advisories import AdvisoryInForce
 from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault, Source
+from signerd.core.addresses import on_screen
 from signerd.core.audit import GENESIS, Entry, first_fault
-from signerd.core.screens import on_screen
 from signerd.core.text import count, plain
 from signerd.core.values import OwnKey
 from signerd.shapes import (

@@ -2,7 +2,9 @@
 
 Screens, used addresses and spending are read incrementally from the audit chain. Tokens: bytecode by its hash
 and its contract, proven before it is stored. Proposals that this machine never followed, and how far the
-platform's whole list was read (S27).
+platform's whole list was read (S27). The newest advisory list of each publisher. Whether this journal was
+restored from a backup: what was signed since the backup is only in the platform's list, and until that is
+read nothing is approved (ADR 26).
 """
 
 import json
@@ -13,6 +15,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
+from custody.advisories import Held, KeyFacts
 from custody.schemas.proposals import ProposalStatus
 from multisig import Fingerprint, Transaction
 from multisig.tokens import Bytecode, Call, Deploy, Payload, bytecode_hash, parse_bytecode
@@ -310,3 +313,101 @@ class UnfollowedBook:
 def _read(row: sqlite3.Row) -> Unfollowed:
     status, tx = ProposalStatus(row["status"]), Transaction.parse(row["tx"], witness=False)
     return Unfollowed(row["psbt_id"], status, row["collected"], row["required"], tx)
+
+
+_REGISTERED = "SELECT at, facts FROM audit WHERE kind = 'registered' ORDER BY sequence"
+
+
+@dataclass(frozen=True)
+class AdvisoryBook:
+    """Reads at any time, writes only within the journal's transaction. An older list never replaces a newer
+    one.
+    """
+
+    connection: sqlite3.Connection
+
+    def held(self) -> tuple[Held, ...]:
+        found = self.connection.execute("SELECT * FROM advisories ORDER BY root")
+        return tuple(
+            Held(row["root"], row["key"], row["epoch"], row["serial"], row["digest"], row["line"])
+            for row in found
+        )
+
+    def write(self, held: Held) -> None:
+        self.connection.execute(
+            "INSERT INTO advisories (root, key, epoch, serial, digest, line) VALUES (?,?,?,?,?,?) "
+            "ON CONFLICT (root) DO UPDATE SET key=excluded.key, epoch=excluded.epoch, "
+            "serial=excluded.serial, digest=excluded.digest, line=excluded.line",
+            (held.root, held.key, held.epoch, held.serial, held.digest, held.line),
+        )
+
+    def registrations(self) -> dict[str, KeyFacts]:
+        """By master fingerprint, the facts and the day of each device's first registration."""
+        known: dict[str, KeyFacts] = {}
+        for row in self.connection.execute(_REGISTERED):
+            facts = json.loads(row["facts"])
+            said = facts.get("device", {})
+            known.setdefault(
+                str(facts.get("fingerprint", "")),
+                KeyFacts(
+                    said.get("maker"),
+                    said.get("model"),
+                    said.get("firmware"),
+                    said.get("made_on"),
+                    row["at"][:10],
+                ),
+            )
+        return known
+
+
+RESTORED, CAUGHT_UP = "restored", "caught-up"
+SUBJECT = "journal"
+
+_LAST = "SELECT sequence, facts FROM audit WHERE kind = ? ORDER BY sequence DESC LIMIT 1"
+_SINCE = "SELECT subject, facts FROM audit WHERE kind = ? AND sequence > ?"
+
+
+def restored_note(made_at: datetime, entries: int, head: bytes) -> Note:
+    """``made_at``: the backup's time. ``entries``, ``head``: its chain's length and last hash."""
+    facts = {"entries": entries, "head": head.hex(), "made_at": made_at.isoformat()}
+    return Note(RESTORED, SUBJECT, facts)
+
+
+def caught_up_note(workspace_id: int, codes: Iterable[str]) -> Note:
+    """The workspace's whole list was compared with the vaults of these codes."""
+    return Note(CAUGHT_UP, str(workspace_id), {"codes": sorted(codes)})
+
+
+@dataclass(frozen=True)
+class Restored:
+    """The last restore: its position in the chain, and the backup's time."""
+
+    sequence: int
+    made_at: datetime
+
+
+class RestoredBook:
+    """Over the one connection that writes the journal. A journal is restored before it is opened here."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+        self.last = _last(connection)
+
+    def behind(self, pins: Iterable[tuple[int, str]]) -> frozenset[int]:
+        """``pins``: workspaces with the codes of their vaults. Those workspaces whose whole list was not read
+        for each of their vaults since the restore; empty without a restore.
+        """
+        if self.last is None:
+            return frozenset()
+        found = self._db.execute(_SINCE, (CAUGHT_UP, self.last.sequence))
+        covered = {
+            (int(row["subject"]), code) for row in found for code in json.loads(row["facts"]).get("codes", ())
+        }
+        return frozenset(workspace for workspace, code in set(pins) - covered)
+
+
+def _last(connection: sqlite3.Connection) -> Restored | None:
+    row = connection.execute(_LAST, (RESTORED,)).fetchone()
+    if row is None:
+        return None
+    return Restored(row["sequence"], datetime.fromisoformat(json.loads(row["facts"])["made_at"]))

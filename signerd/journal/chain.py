@@ -17,12 +17,19 @@ from signerd.core.rules.values import NO_RULES, Rules
 from signerd.core.values import Limits, Record
 from signerd.errors import JournalUnwritable
 from signerd.journal import rows
-from signerd.journal.advisories import AdvisoryBook
 from signerd.journal.apps import AppBook, ImportedBook
-from signerd.journal.books import PlaceBook, ScreenBook, SpendingBook, TokenBook, UnfollowedBook, VersionBook
+from signerd.journal.books import (
+    AdvisoryBook,
+    PlaceBook,
+    RestoredBook,
+    ScreenBook,
+    SpendingBook,
+    TokenBook,
+    UnfollowedBook,
+    VersionBook,
+)
 from signerd.journal.keys import KeyBook, VaultBook
 from signerd.journal.quota import QuotaBook
-from signerd.journal.restored import RestoredBook
 from signerd.journal.storage import open_journal
 from signerd.runtime import FaultPoint, no_fault
 

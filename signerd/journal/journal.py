@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from custody.schemas.proposals import ProposalStatus
 from multisig import RECEIVE, Vault
+from signerd.core.addresses import PinnedPlace, called_here, receive_scripts
 from signerd.core.claims import fault_of_pinned
 from signerd.core.engine import decide
 from signerd.core.events import (
@@ -25,10 +26,8 @@ from signerd.core.events import (
     Step,
     due_effects,
 )
-from signerd.core.following import receive
-from signerd.core.pinned_places import PinnedPlace, called_here, receive_scripts
+from signerd.core.following import forgotten, own_signature, receive
 from signerd.core.places import NEW_POLICY, policy_code
-from signerd.core.recalling import forgotten, own_signature
 from signerd.core.review import Review, review
 from signerd.core.rules.spending import NO_QUORUM
 from signerd.core.signing import PROFILE
@@ -36,9 +35,9 @@ from signerd.core.states import NOT_TAKEN, TABLE, TO_SUBMIT, UNDECIDED, Move, St
 from signerd.core.values import OwnKey, Pin, Record, ReviewContext, Snapshot, Unfollowed
 from signerd.errors import NotCaughtUp, UnknownProposal
 from signerd.journal import rows
+from signerd.journal.books import Restored, caught_up_note, restored_note
 from signerd.journal.chain import stamp
 from signerd.journal.keys_and_vaults import KeysAndVaults
-from signerd.journal.restored import Restored, caught_up_note, restored_note
 
 # The states that a restart changes: how far an effect went is not known there.
 INTERRUPTIBLE = tuple(state for state in State if (state, Move.RESTARTED) in TABLE)

@@ -17,7 +17,7 @@ from multisig import RECEIVE
 from signerd import shapes
 from signerd.account.platform import PAGE
 from signerd.callers import Caller, Kind, Right
-from signerd.daemon.movements import USUAL_MOVEMENTS
+from signerd.daemon.funds import USUAL_MOVEMENTS
 from signerd.daemon.reports import Figure
 from signerd.daemon.service import Daemon
 from signerd.errors import NotAllowed, PageNotServed, UnknownProposal

@@ -22,8 +22,8 @@ from multisig.tokens import (
     listed_addresses,
     token_words,
 )
+from signerd.core.addresses import called_here
 from signerd.core.checks.case import Answer, InspectedCase, allow, hold, refuse, warn
-from signerd.core.pinned_places import called_here
 from signerd.core.text import amount, foreign, said
 from signerd.core.tokens import HASHES, facts_of, hidden_parts, payload_of, screen_words
 from signerd.core.values import ReviewContext

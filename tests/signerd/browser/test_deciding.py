@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from custody.schemas.proposals import ProposalStatus, TroubleKind
 from firmware_bridge import RefusedByPerson
 from signerd.core.states import State
-from signerd.core.trouble import Trouble
+from signerd.core.values import Trouble
 from tests.support.browser import NARROW, WIDE
 from tests.support.desk import snapshot_of, spend
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import APIResponse, Locator, Page, Route, expect
 
 from firmware_bridge import DeviceState, Question
-from signerd.core.screens import address_on_screen
+from signerd.core.addresses import address_on_screen
 from tests.support.desk import VAULT
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import EMAIL, PASSWORD

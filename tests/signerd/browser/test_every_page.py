@@ -16,7 +16,7 @@ from firmware_bridge import DeviceState, Question
 from multisig import RECEIVE, ChangeTo, Sats, TxOut, build_psbt
 from signerd.core.states import State
 from signerd.core.tokens import Published
-from signerd.core.trouble import Trouble
+from signerd.core.values import Trouble
 from signerd.loopback.page.routes import ROWS
 from tests.support.browser import WIDE, judge, show
 from tests.support.desk import VAULT, VAULT_ID, snapshot_of, spend

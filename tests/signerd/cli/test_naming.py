@@ -12,7 +12,7 @@ from custody.naming import LEAST, MOST_LISTED, Candidate
 from multisig import encode_address
 from signerd.cli.naming import named, pin_named
 from signerd.cli.terminal import Exit
-from signerd.core.screens import on_screen
+from signerd.core.addresses import on_screen
 from signerd.errors import InvalidRequest, NotPinned
 from tests.support.command import signerd
 from tests.support.daemons import make_config

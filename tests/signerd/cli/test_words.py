@@ -8,8 +8,7 @@ from multisig.tokens import Function, encode_payload, token_script
 from signerd.cli.words import proposal_text, proposals_text
 from signerd.core.review import review
 from signerd.core.states import STATES, State, network_words, state_words
-from signerd.core.trouble import Trouble
-from signerd.core.values import Neighbour, Record
+from signerd.core.values import Neighbour, Record, Trouble
 from signerd.daemon.proposal_views import proposal_view
 from tests.multisig.tokens.samples import CONTRACT, OWNER, call
 from tests.support.desk import NETWORK, VAULT, review_context, snapshot_of, spend

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multisig.tokens import Function
+from signerd.core.addresses import on_screen
 from signerd.core.review import Review, review
-from signerd.core.screens import on_screen
 from signerd.core.text import plain, short_ids
 from signerd.core.titles import (
     LONGEST_MEMO,

@@ -11,7 +11,7 @@ from custody.schemas.proposals import Advice, ProposalStatus, TroubleKind
 from firmware_bridge import DeviceState
 from multisig import ChangeTo, Psbt, build_psbt, sats
 from signerd.core.states import State
-from signerd.core.trouble import ADVICE, KINDS, Trouble
+from signerd.core.values import ADVICE, KINDS, Trouble
 from signerd.daemon.service import Daemon
 from signerd.errors import StaleApproval
 from tests.support.daemons import MemoryStore, approve, daemon_at, until, until_state

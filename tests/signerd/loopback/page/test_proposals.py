@@ -13,9 +13,9 @@ from multisig import RECEIVE, TxOut, build_psbt, encode_address, sats
 from multisig.bip322 import build_proof
 from signerd.callers import TERMINAL
 from signerd.cli.words import proposal_text, proposals_text
+from signerd.core.addresses import RECOGNISED_ADDRESSES
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
-from signerd.core.pinned_places import RECOGNISED_ADDRESSES
 from signerd.core.states import State
 from signerd.core.text import amount
 from signerd.core.tokens import Published

@@ -1,10 +1,10 @@
-"""What a person compares stands first as the device writes it."""
+"""What a person compares stands first as the device writes it; a pinned vault's addresses are recognised."""
 
 import pytest
 
 from firmware_bridge import Family
-from multisig import Network, encode_address
-from signerd.core.screens import on_screen
+from multisig import MAX_INDEX, RECEIVE, Network, encode_address
+from signerd.core.addresses import RECOGNISED_ADDRESSES, on_screen, receive_scripts
 from signerd.core.text import as_compared
 from signerd.daemon.devices import FIRST
 from signerd.daemon.vaults import written_on
@@ -27,3 +27,17 @@ def test_only_on_regtest_the_device_writes_another_form(network):
 def test_a_family_that_knows_regtest_writes_its_own_form(family):
     prefix = "bcrt1" if family is Family.JADE else "tb1"
     assert written_on(VAULT, FIRST, family).startswith(prefix)
+
+
+@pytest.mark.parametrize(
+    ("following", "first", "last"),
+    [
+        (0, 0, RECOGNISED_ADDRESSES - 1),
+        (500, 400, 599),
+        (MAX_INDEX + 1, MAX_INDEX + 1 - RECOGNISED_ADDRESSES, MAX_INDEX),
+    ],
+)
+def test_no_further_than_a_bound_and_to_the_end_of_the_chain(following, first, last):
+    found = receive_scripts(VAULT, following)
+    assert list(found.values()) == list(range(first, last + 1))
+    assert found[VAULT.script_pubkey(RECEIVE, last)] == last

@@ -8,8 +8,7 @@ from custody.schemas.proposals import ProposalStatus
 from multisig import Psbt
 from signerd.core import events
 from signerd.core.engine import decide
-from signerd.core.following import receive
-from signerd.core.recalling import own_signature
+from signerd.core.following import own_signature, receive
 from signerd.core.states import State
 from signerd.core.values import Record, Snapshot
 from tests.support.desk import review_context, signed_by, snapshot_of, spend

@@ -1,19 +1,30 @@
-"""Replaying past proposals under other rules, each at the time of its decision.
+"""What other rules or limits would change: what becomes of past proposals under them, and what they no longer
+stop or ask about.
 
-A proposal that they refuse counts as not signed in later windows. Where they ask, the person's decision
-stays.
+A past proposal is replayed at the time of its decision. One that the rules refuse counts as not signed in
+later windows. Where they ask, the person's decision stays.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from multisig import Network, format_btc
 from signerd.core.audit import Entry
 from signerd.core.checks.case import InspectedCase, Outcome, Verdict
 from signerd.core.checks.rules import judge
 from signerd.core.rules.spending import AskedSpend, Ledger, Moment, Spent
-from signerd.core.rules.values import Rules
+from signerd.core.rules.values import (
+    AboveFeeRate,
+    AbovePerTransaction,
+    AboveWithin,
+    Action,
+    Rule,
+    Rules,
+    rule_words,
+)
+from signerd.core.values import Limits
 
 
 class Decision(StrEnum):
@@ -141,3 +152,39 @@ def _spent(item: AskedSpend, cases: Mapping[str, InspectedCase], quorums: Mappin
     case = cases.get(item.psbt_id)
     coins = () if case is None else (inspected.outpoint for inspected in case.inspection.inputs)
     return Spent(item.psbt_id, quorums.get(item.psbt_id), item.at, item.amount, frozenset(coins))
+
+
+def looser_rules(old: Rules, new: Rules, network: Network) -> tuple[str, ...]:
+    """A sentence for each old rule that no new rule covers."""
+    gone = (rule for rule in old.rules if not any(_covers(other, rule) for other in new.rules))
+    return tuple(f"It holds no more as it did: {rule_words(rule, network)}." for rule in gone)
+
+
+def _covers(new: Rule, old: Rule) -> bool:
+    same_reach = new.vault is None or (old.vault is not None and old.codes <= new.codes)
+    at_least = new.action is Action.REFUSE or old.action is Action.ASK
+    return same_reach and at_least and _stops_as_much(new, old)
+
+
+def _stops_as_much(new: Rule, old: Rule) -> bool:
+    match new.condition, old.condition:
+        case (AbovePerTransaction(now), AbovePerTransaction(before)):
+            return now <= before
+        case (AboveWithin(period, now), AboveWithin(same, before)) if period is same:
+            # One vault alone spends at most what all spend together.
+            return now <= before
+        case (AboveFeeRate(now), AboveFeeRate(before)):
+            return now <= before
+        case _:
+            return new.condition == old.condition
+
+
+def looser_limits(old: Limits, new: Limits) -> Iterator[str]:
+    if new.max_fee > old.max_fee:
+        yield f"The largest fee goes up from {format_btc(old.max_fee)} to {format_btc(new.max_fee)} BTC."
+    if new.max_fee_rate > old.max_fee_rate:
+        yield f"The highest fee rate goes up from {old.max_fee_rate} to {new.max_fee_rate}."
+    if new.max_fee_percent > old.max_fee_percent:
+        yield f"The largest share of a fee goes up from {old.max_fee_percent} % to {new.max_fee_percent} %."
+    if new.warn_fee_percent > old.warn_fee_percent:
+        yield f"You are warned above {new.warn_fee_percent} %, no longer above {old.warn_fee_percent} %."

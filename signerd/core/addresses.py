@@ -1,13 +1,32 @@
-"""Recognises payments to addresses of pinned vaults."""
+"""Addresses as a person recognises them: in the form that devices show, and those of pinned vaults.
+
+Where a person compares with a device, the device's form comes first. The network's own form comes second,
+with the reason (``text.as_compared``). A person who gets used to addresses that are nearly the same would
+overlook an attack.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from multisig import MAX_INDEX, RECEIVE, Vault
+from multisig import MAX_INDEX, RECEIVE, Network, Vault, decode_address, encode_address
 from signerd.core.text import bounded, place_words
 from signerd.core.values import Pin
+
+
+def on_screen(script: bytes, network: Network) -> str | None:
+    """As devices write it; None where the script has no address.
+
+    Most know testnet's form alone for every test network; signet's is the same.
+    """
+    return encode_address(script, Network.TESTNET4 if network is Network.REGTEST else network)
+
+
+def address_on_screen(address: str, network: Network) -> str:
+    """The device's form of an address of ``network``. Raises MultisigError for a malformed one."""
+    return on_screen(decode_address(address, network), network) or address
+
 
 # How many addresses below and above the next unused one are recognised.
 RECOGNISED_ADDRESSES = 100
