@@ -81,8 +81,8 @@ async def test_a_killed_fake_says_nothing_more():
 
 
 async def test_a_fake_tells_no_secret():
-    device = FakeDevice(SEEDS[0], Network.REGTEST, pin="1234")
-    assert "1234" not in repr(vars(device)["seed"]) + repr(device)
+    device = FakeDevice(SEEDS[0], Network.REGTEST, pin="123456789")
+    assert "123456789" not in repr(vars(device)["seed"]) + repr(device)
 
 
 async def test_a_path_as_text_is_refused_before_the_device_is_asked():

@@ -86,9 +86,9 @@ async def test_the_right_places_unlock_it(browser, bridge):
 
 async def test_wrong_places_are_told_and_tried_again(browser, bridge):
     _html, action = await ask(browser, bridge)
-    refused = await browser.post(action, data={"kind": "pin", "answer": "1111"})
+    refused = await browser.post(action, data={"kind": "pin", "answer": "111111111"})
     assert refused.status_code == 409
-    assert "1111" not in refused.text
+    assert "111111111" not in refused.text
     html = whole(await browser.get(f"/devices/{bridge.device.id}/unlock"))
     assert "was not unlocked" in html.words
     assert "Try again" in html.words
