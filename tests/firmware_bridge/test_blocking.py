@@ -16,7 +16,7 @@ from firmware_bridge import Bridge, Busy, Cancelled, DeviceState, Disconnected, 
 from firmware_bridge.blocking import BlockingBridge
 from multisig import recover_message_key, signer_progress
 from tests.support import wallets
-from tests.support.elsewhere import Elsewhere
+from tests.support.threaded_rig import ThreadedRig
 
 VAULT = rigs.make_vault()
 MESSAGE_PATH = ACCOUNT / "0/0"
@@ -24,7 +24,7 @@ MESSAGE_PATH = ACCOUNT / "0/0"
 
 @pytest.fixture
 def there():
-    with rigs.short_folder() as folder, Elsewhere(make_rig(Family.TREZOR, Path(folder))) as there:
+    with rigs.short_folder() as folder, ThreadedRig(make_rig(Family.TREZOR, Path(folder))) as there:
         yield there
 
 
@@ -139,7 +139,7 @@ def test_leaving_does_not_wait_for_a_person_who_is_asked():
 
     with rigs.short_folder() as folder, ThreadPoolExecutor(1) as pool:
         rig = make_rig(Family.TREZOR, Path(folder), pin="12")
-        with Elsewhere(rig) as there:
+        with ThreadedRig(rig) as there:
             with BlockingBridge(
                 network=NETWORK, endpoints=[there.endpoint], usb=False, deadlines=QUICK
             ) as bridge:

@@ -15,7 +15,7 @@ from device_simulators.conformance.rigs import NETWORK, make_rig
 from firmware_bridge import Family
 from multisig import RECEIVE, Transaction, sats, signer_progress
 from tests.support import wallets
-from tests.support.elsewhere import Elsewhere
+from tests.support.threaded_rig import ThreadedRig
 
 pytestmark = pytest.mark.anyio
 
@@ -123,7 +123,7 @@ async def test_states(plugged):
 
 
 def test_without_an_event_loop():
-    with rigs.short_folder() as folder, Elsewhere(make_rig(Family.COLDCARD, Path(folder))) as there:
+    with rigs.short_folder() as folder, ThreadedRig(make_rig(Family.COLDCARD, Path(folder))) as there:
         where = {"endpoints": [there.endpoint], "usb": False, "deadlines": rigs.QUICK}
         assert example("fingerprints")(NETWORK, **where) == [str(there.rig.seed.fingerprint)]
 

@@ -24,7 +24,7 @@ class Minted:
 
 
 @dataclass
-class TokenDesk:
+class TokenReadingDesk:
     """A desk whose vault calls tokens from its first address."""
 
     desk: Desk

@@ -25,9 +25,9 @@ from tests.signerd.browser import test_hostile_pages
 from tests.support.browser import chromium
 from tests.support.custody import open_desk
 from tests.support.daemons import approve, until
-from tests.support.elsewhere_pages import NAMES as HOSTS
-from tests.support.elsewhere_pages import NOTHING, another_site, attempts_of
 from tests.support.firefox import Window, firefox
+from tests.support.other_origin import NAMES as HOSTS
+from tests.support.other_origin import NOTHING, another_site, attempts_of
 from tests.support.real_signer import pin, register, signer
 from tests.support.virtual import COIN, RECIPIENT, coin
 from tests.support.web import WEB, require_client, site

@@ -9,8 +9,8 @@ from playwright.sync_api import expect
 
 from signerd.core.states import State
 from tests.support.browser import REBOUND, seat
-from tests.support.elsewhere_pages import NAMES, NOTHING, another_site, attempts_of
 from tests.support.firefox import firefox
+from tests.support.other_origin import NAMES, NOTHING, another_site, attempts_of
 from tests.support.ported import exchange, read_answer
 
 __all__ = ["firefox"]

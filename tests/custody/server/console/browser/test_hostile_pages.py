@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from custody.server.store.models import AuditEvent, Job, SignInSession, User
 from tests.support.browser import REBOUND
-from tests.support.elsewhere_pages import NOTHING, another_site, attempts_of
+from tests.support.other_origin import NOTHING, another_site, attempts_of
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from multisig import Network, Transaction, encode_address
 from multisig.tokens import Deploy, check_deployment, parse_bytecode, token_of_script
 from tests.support.custody import ok, refused
 from tests.support.regtest import open_address
-from tests.support.token_reading import TokenDesk
+from tests.support.token_reading import TokenReadingDesk
 from tests.support.wallets import foreign_script
 
 BOB = foreign_script("bob")
@@ -21,7 +21,7 @@ BOBS = encode_address(BOB, Network.REGTEST)
 
 @pytest.fixture
 def tokens(desk):
-    return TokenDesk(desk)
+    return TokenReadingDesk(desk)
 
 
 def test_p33_a_deployment_from_its_proposal_to_the_chain_and_back(tokens):

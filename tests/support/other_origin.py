@@ -21,7 +21,7 @@ _PAGE = (
 )
 
 
-class Elsewhere(ThreadingHTTPServer):
+class OtherOrigin(ThreadingHTTPServer):
     """``heard``: the headers of each request. ``plants``: cookies that each answer sets."""
 
     daemon_threads = True
@@ -37,7 +37,7 @@ class Elsewhere(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Elsewhere
+    server: OtherOrigin
 
     def do_GET(self) -> None:
         self.server.heard.append(dict(self.headers.items()))
@@ -54,9 +54,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def another_site() -> Iterator[Elsewhere]:
+def another_site() -> Iterator[OtherOrigin]:
     """Serves any host name that resolves to this machine."""
-    with Elsewhere() as server:
+    with OtherOrigin() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:

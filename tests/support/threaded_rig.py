@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 
-class Elsewhere:
+class ThreadedRig:
     """A rig in another thread's event loop."""
 
     def __init__(self, rig):
