@@ -1,6 +1,6 @@
 """Addresses: the written form of output scripts, for one network at a time."""
 
-from multisig import base58, bech32
+from multisig import encodings
 from multisig.errors import InvalidAddress, WrongNetwork
 from multisig.network import Network
 from multisig.script import ScriptKind, classify, p2pkh, p2sh, parse_witness_output, witness_output
@@ -12,13 +12,13 @@ def encode_address(script: bytes, network: Network) -> str | None:
     """The address of an output script; None for a script that `decode_address` would not give."""
     kind = classify(script)
     if kind is ScriptKind.P2PKH:
-        return base58.encode_check(bytes((network.p2pkh_prefix,)) + script[3:23])
+        return encodings.encode_base58check(bytes((network.p2pkh_prefix,)) + script[3:23])
     if kind is ScriptKind.P2SH:
-        return base58.encode_check(bytes((network.p2sh_prefix,)) + script[2:22])
+        return encodings.encode_base58check(bytes((network.p2sh_prefix,)) + script[2:22])
     witness = parse_witness_output(script)
     if witness is None or kind not in _KINDS_IN_USE:
         return None
-    return bech32.encode_segwit(network.hrp, *witness)
+    return encodings.encode_segwit(network.hrp, *witness)
 
 
 def decode_address(text: str, network: Network) -> bytes:
@@ -27,7 +27,7 @@ def decode_address(text: str, network: Network) -> bytes:
     Witness versions that have no rules yet are refused, although BIP-350 gives them an address: today anyone
     could take such coins. Raises InvalidAddress, WrongNetwork.
     """
-    if not text or len(text) > bech32.MAX_CHARACTERS:
+    if not text or len(text) > encodings.MAX_BECH32_CHARACTERS:
         raise InvalidAddress("This is not an address: it is empty or too long.")
     hrp = next((n.hrp for n in Network if text.lower().startswith(n.hrp + "1")), None)
     return _decode_base58(text, network) if hrp is None else _decode_segwit(text, hrp, network)
@@ -35,8 +35,8 @@ def decode_address(text: str, network: Network) -> bytes:
 
 def _decode_segwit(text: str, hrp: str, network: Network) -> bytes:
     try:
-        version, program = bech32.decode_segwit(hrp, text)
-    except bech32.Bech32Error as error:
+        version, program = encodings.decode_segwit(hrp, text)
+    except encodings.Bech32Error as error:
         raise InvalidAddress(f"This is not a valid address: {error}.") from error
     if hrp != network.hrp:
         raise WrongNetwork(
@@ -62,8 +62,8 @@ def _regtest_form(text: str, network: Network) -> str:
 
 def _decode_base58(text: str, network: Network) -> bytes:
     try:
-        payload = base58.decode_check(text)
-    except base58.Base58Error as error:
+        payload = encodings.decode_base58check(text)
+    except encodings.Base58Error as error:
         raise InvalidAddress(f"This is not an address: {error}.") from error
     if len(payload) != 21:
         raise InvalidAddress("This is not an address: it has the wrong length.")

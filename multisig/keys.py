@@ -1,12 +1,17 @@
-"""Fingerprints, derivation paths, extended public keys and key origins (BIP-32, BIP-380)."""
+"""Fingerprints, derivation paths, extended public keys and key origins (BIP-32, BIP-380); and public child
+key derivation (BIP-32, CKDpub), with libsecp256k1 through coincurve.
+"""
 
+import hmac
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Self
 
-from multisig import base58, derivation
+from coincurve import PublicKey
+
+from multisig import encodings
 from multisig.errors import InvalidKey, InvalidPath, WrongNetwork
 from multisig.hashes import hash160
 from multisig.network import Network, NetworkKind
@@ -174,7 +179,7 @@ class ExtendedPublicKey(AsWritten):
             raise InvalidKey("The extended key's depth or chain code is out of range.")
         if self.depth == 0 and (self.child_number or any(self.parent_fingerprint.value)):
             raise InvalidKey("The extended key claims to be a master key and to have a parent.")
-        if not derivation.is_public_key(self.public_key):
+        if not is_public_key(self.public_key):
             raise InvalidKey("The extended key holds no valid compressed public key.")
 
     @classmethod
@@ -184,8 +189,8 @@ class ExtendedPublicKey(AsWritten):
         Raises InvalidKey, and WrongNetwork where `network` is given and the key is for another kind.
         """
         try:
-            data = base58.decode_check("".join(text.split()))
-        except base58.Base58Error as error:
+            data = encodings.decode_base58check("".join(text.split()))
+        except encodings.Base58Error as error:
             raise InvalidKey(f"This is not an extended key: {error}.") from error
         key = cls.from_bytes(data)
         if network is not None:
@@ -232,13 +237,13 @@ class ExtendedPublicKey(AsWritten):
         _require_unhardened(index)
         if self.depth == MAX_DEPTH:
             raise InvalidPath("Nothing can be derived below level 255.")
-        public_key, chain_code = derivation.child(self.public_key, self.chain_code, index)
+        public_key, chain_code = child(self.public_key, self.chain_code, index)
         return ExtendedPublicKey(self.kind, self.depth + 1, self.fingerprint, index, chain_code, public_key)
 
     def derive_public_key(self, chain: int, index: int) -> bytes:
         """The compressed public key at /chain/index. Raises InvalidPath where one of the two is hardened."""
         _require_unhardened(chain, index)
-        return derivation.grandchild(self.public_key, self.chain_code, chain, index)
+        return grandchild(self.public_key, self.chain_code, chain, index)
 
     def serialize(self) -> bytes:
         """Its 78 bytes (BIP-32, Serialization format)."""
@@ -262,7 +267,7 @@ class ExtendedPublicKey(AsWritten):
     # Cached: descriptors and messages about a vault repeat it.
     @cached_property
     def _text(self) -> str:
-        return base58.encode_check(self.serialize())
+        return encodings.encode_base58check(self.serialize())
 
 
 def _refuse_version(version: bytes) -> None:
@@ -322,3 +327,48 @@ class OriginKey(AsWritten):
 
     def __str__(self) -> str:
         return f"[{self.origin}]{self.xpub}"
+
+
+# Two branches of 15 cosigners in a few dozen vaults, and every key of a transaction of a thousand inputs and
+# six cosigners. A key takes 400 bytes.
+_BRANCHES_KEPT = 1024
+_KEYS_KEPT = 6_144
+
+
+def is_public_key(data: bytes) -> bool:
+    """Whether `data` is a compressed public key on the curve."""
+    if len(data) != 33 or data[0] not in {2, 3}:
+        return False
+    try:
+        PublicKey(data)
+    except ValueError:
+        return False
+    return True
+
+
+def child(public_key: bytes, chain_code: bytes, index: int) -> tuple[bytes, bytes]:
+    """Public key and chain code of the unhardened child `index`."""
+    return _child_of(PublicKey(public_key), public_key, chain_code, index)
+
+
+@lru_cache(maxsize=_KEYS_KEPT)
+def grandchild(public_key: bytes, chain_code: bytes, branch: int, index: int) -> bytes:
+    """The public key at /branch/index."""
+    point, branch_key, branch_code = _branch(public_key, chain_code, branch)
+    return _child_of(point, branch_key, branch_code, index)[0]
+
+
+@lru_cache(maxsize=_BRANCHES_KEPT)
+def _branch(public_key: bytes, chain_code: bytes, index: int) -> tuple[PublicKey, bytes, bytes]:
+    branch_key, branch_code = child(public_key, chain_code, index)
+    return PublicKey(branch_key), branch_key, branch_code
+
+
+def _child_of(point: PublicKey, public_key: bytes, chain_code: bytes, index: int) -> tuple[bytes, bytes]:
+    digest = hmac.digest(chain_code, public_key + index.to_bytes(4), "sha512")
+    try:
+        derived = point.add(digest[:32])
+    except ValueError as error:
+        # BIP-32: probability below 2^-127; proceed with the next index.
+        raise InvalidKey(f"The key has no child {index}.") from error
+    return derived.format(compressed=True), digest[32:]

@@ -49,7 +49,7 @@ CHANGE = 1
 # core/src/apps/common/paths.py).
 MAX_INDEX = 1_000_000
 
-# Of each vault, beside its keys (`multisig.derivation`).
+# Of each vault, beside its keys (`multisig.keys`).
 _SCRIPTS_KEPT = 32
 
 # 160 bits: two quorums with the same code would cost 2^80 tries, as two scripts of one P2SH address do.

@@ -37,7 +37,7 @@ from multisig import (
     parse_multisig_script,
 )
 from multisig.bip322 import require_showable, to_spend
-from multisig.bip322.transactions import burn
+from multisig.bip322.messages import burn
 
 SIGHASHES_OF_NONE = frozenset({0x02, 0x82})
 FINAL_SEQUENCE = 0xFFFFFFFF

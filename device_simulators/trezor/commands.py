@@ -55,7 +55,7 @@ from multisig import (
     NetworkKind,
     SighashCache,
     Transaction,
-    base58,
+    encodings,
     message_hash,
 )
 
@@ -118,9 +118,9 @@ def _shown_keys(wallet: Wallet, quorum: Quorum) -> tuple[screens.Key, ...]:
     """In SLIP-132's form for native segwit: zpub, vpub; or the one of a multisig: Zpub, Vpub."""
     kind = wallet.network.kind
     version = (_SLIP132_MULTISIG if wallet.model.on_device else _SLIP132)[kind]
-    plain = (base58.decode_check(str(extended_key(node, kind))) for node in quorum.nodes)
+    plain = (encodings.decode_base58check(str(extended_key(node, kind))) for node in quorum.nodes)
     return tuple(
-        screens.Key(base58.encode_check(version + key[4:]), own=number == quorum.own)
+        screens.Key(encodings.encode_base58check(version + key[4:]), own=number == quorum.own)
         for number, key in enumerate(plain)
     )
 

@@ -31,8 +31,8 @@ from multisig import (
     OriginKey,
     Vault,
     WrongNetwork,
-    base58,
     bsms_record,
+    encodings,
     multisig_account_path,
     profile_account_path,
     recover_message_key,
@@ -275,12 +275,12 @@ def _key(master: str, path: str, xpub: str, network: Network) -> OriginKey:
 
 def _plain(xpub: str) -> str:
     try:
-        data = base58.decode_check(xpub)
-    except base58.Base58Error:
+        data = encodings.decode_base58check(xpub)
+    except encodings.Base58Error:
         # ExtendedPublicKey.parse says what is wrong.
         return xpub
     version = _P2WSH_VERSIONS.get(data[:4])
-    return xpub if version is None else base58.encode_check(version + data[4:])
+    return xpub if version is None else encodings.encode_base58check(version + data[4:])
 
 
 def _require_own_fingerprint(key: OriginKey, stated: object) -> None:

@@ -6,17 +6,17 @@ coins.
 """
 
 from multisig.bip322.devices import PROOF_SIGNING, ProofSigning, may_sign_proof, signing_devices, why_no_proof
-from multisig.bip322.encoding import ProofSignature, Variant
-from multisig.bip322.inspecting import inspect_proof
-from multisig.bip322.making import MAX_COINS, build_proof, finalise_proof, is_proof
-from multisig.bip322.transactions import (
+from multisig.bip322.messages import (
     MAX_MESSAGE_BYTES,
     MAX_SHOWN_CHARACTERS,
+    ProofSignature,
+    Variant,
     require_showable,
     signed_message_hash,
     to_sign,
     to_spend,
 )
+from multisig.bip322.proof_psbts import MAX_COINS, build_proof, finalise_proof, inspect_proof, is_proof
 from multisig.bip322.verifying import Consensus, NamedCoin, State, Verdict, verify_message
 
 __all__ = [

@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from multisig.bip322.encoding import ProofSignature
+from multisig.bip322.messages import ProofSignature, burn, message_bytes, to_sign, to_spend
 from multisig.bip322.rules import BrokenRule, Inconclusive, check_input
-from multisig.bip322.transactions import burn, message_bytes, to_sign, to_spend
 from multisig.errors import InvalidMessage
 from multisig.psbt import Psbt, PsbtInput
 from multisig.script import parse_witness_output

@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from multisig.builder import estimate_vsize
-from multisig.inspection.inputs import InputsSeen, inspect_inputs
+from multisig.inspection.inputs_and_outputs import InputsSeen, OutputsSeen, inspect_inputs, inspect_outputs
 from multisig.inspection.model import (
     Change,
     Finding,
@@ -23,7 +23,6 @@ from multisig.inspection.model import (
     ProvenCoin,
     Severity,
 )
-from multisig.inspection.outputs import OutputsSeen, inspect_outputs
 from multisig.inspection.transaction import FeeLimits, Totals, inspect_transaction, signals_rbf
 from multisig.network import Network
 from multisig.proofs import Prover, policy_keys, policy_threshold

@@ -1,13 +1,5 @@
 """CPT-1, tokens anchored to Bitcoin: payloads, the bytecode that they commit to, and both in words."""
 
-from multisig.tokens.amounts import (
-    MAX_DECIMALS,
-    MAX_TOKEN_AMOUNT,
-    TokenAmount,
-    check_supplies,
-    format_units,
-    token_amount,
-)
 from multisig.tokens.bytecode import (
     MAX_BYTECODE_BYTES,
     MAX_WHITELIST,
@@ -30,6 +22,14 @@ from multisig.tokens.payload import (
     token_of,
     token_of_script,
     token_script,
+)
+from multisig.tokens.values import (
+    MAX_DECIMALS,
+    MAX_TOKEN_AMOUNT,
+    TokenAmount,
+    check_supplies,
+    format_units,
+    token_amount,
 )
 from multisig.tokens.words import TokenWords, listed_addresses, token_words
 

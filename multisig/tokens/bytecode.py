@@ -10,9 +10,8 @@ from multisig.canonical_json import JsonError, JsonValue, canonical_json, parse_
 from multisig.errors import InvalidToken
 from multisig.hashes import sha256
 from multisig.shown import ByMember
-from multisig.tokens.amounts import TokenAmount, check_supplies
-from multisig.tokens.names import check_icon, check_name, check_ticker
 from multisig.tokens.payload import Deploy, check_holder
+from multisig.tokens.values import TokenAmount, check_icon, check_name, check_supplies, check_ticker
 
 TEMPLATE_VERSION = 1
 # Longer lists are built by calls of add_to_whitelist. An entry has at most 71 bytes in JSON.

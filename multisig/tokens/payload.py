@@ -21,8 +21,14 @@ from multisig.script import (
     witness_output,
 )
 from multisig.shown import ByMember
-from multisig.tokens.amounts import TokenAmount, check_supplies, leb128, read_leb128, token_amount
-from multisig.tokens.names import check_ticker
+from multisig.tokens.values import (
+    TokenAmount,
+    check_supplies,
+    check_ticker,
+    leb128,
+    read_leb128,
+    token_amount,
+)
 from multisig.wire import Reader, WireError
 
 

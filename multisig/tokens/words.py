@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from multisig.address import encode_address
 from multisig.hashes import sha256
 from multisig.network import Network
-from multisig.tokens.amounts import TokenAmount, format_units
 from multisig.tokens.bytecode import Bytecode, check_deployment
 from multisig.tokens.payload import Call, Deploy, Function, Payload, encode_payload
+from multisig.tokens.values import TokenAmount, format_units
 
 # Of an icon's text no more is repeated; the longest has 512 characters.
 LONGEST_ICON = 120

@@ -20,7 +20,7 @@ from custody.schemas.common import Name
 from multisig import MultisigError, Network
 from signerd.account.config import FILE, RULES_FILE, load_config
 from signerd.backup.container import REGISTRATIONS, Backup, fingerprint
-from signerd.backup.last import NAME, note_made
+from signerd.backup.schedule import NAME, note_made
 from signerd.core.states import AT_THE_DEVICE, NOT_TAKEN, State
 from signerd.core.values import Limits
 from signerd.errors import BackupUnreadable, ConfigError, FolderNotEmpty, JournalError, SignerdError

@@ -1,14 +1,33 @@
-"""Writing a backup to a file."""
+"""Writing a backup to a file: a copy of the journal without credentials, the configuration, rules and
+registrations.
 
+The journal is only read, also while a daemon writes it. Left out are paired apps' tokens, the origins that
+may ask, and the session with the platform: on the new machine, apps are paired again, and the person signs
+in.
+"""
+
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from signerd.backup.container import Manifest, fingerprint, unpack
-from signerd.backup.last import note_made
-from signerd.backup.making import make_backup
+from custody._version import __version__
+from custody.private_files import read_bounded
+from signerd.account.config import FILE, MAX_CONFIG_BYTES, RULES_FILE, find_config, find_rules, load_config
+from signerd.backup.container import (
+    MAX_JOURNAL_BYTES,
+    REGISTRATIONS,
+    Backup,
+    Manifest,
+    fingerprint,
+    pack,
+    unpack,
+)
+from signerd.backup.schedule import note_made
 from signerd.backup.sealing import seal_for, seal_with
-from signerd.errors import BackupNotMade
-from signerd.journal.storage import write_new
+from signerd.errors import BackupNotMade, JournalCorrupted
+from signerd.journal.rows import audit_head
+from signerd.journal.storage import JOURNAL, fault_of, open_to_read, write_new
 
 
 def back_up(
@@ -45,3 +64,59 @@ def back_up(
 def file_name(now: datetime) -> str:
     """The name of a scheduled backup."""
     return f"signerd-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}.age"
+
+
+# Tables of credentials. The oldest journals do not have them.
+_LEFT_OUT = ("apps", "origins")
+
+
+def make_backup(state: Path, now: datetime) -> tuple[Manifest, bytes]:
+    """The manifest, and the bytes to encrypt.
+
+    Raises JournalCorrupted: a damaged journal is not backed up. JournalUnwritable, leaves of ConfigError,
+    BackupNotMade.
+    """
+    path = find_config(state)
+    config = load_config(path)
+    files = {FILE: _read(path, MAX_CONFIG_BYTES)}
+    rules = find_rules(config, state)
+    if rules is not None:
+        files[RULES_FILE] = _read(rules, MAX_CONFIG_BYTES)
+    if (state / REGISTRATIONS).exists():
+        files[REGISTRATIONS] = _read(state / REGISTRATIONS, 1024 * 1024)
+    files[JOURNAL], entries, head = _journal(state)
+    manifest = Manifest(
+        signerd=__version__, made_at=now, network=config.network, entries=entries, head=head.hex()
+    )
+    return manifest, pack(Backup(manifest, files))
+
+
+def _read(path: Path, most: int) -> bytes:
+    try:
+        return read_bounded(path, most)
+    except OSError as error:
+        raise BackupNotMade(f"{path} cannot be read: {error.strerror}", hint="Look at the file.") from error
+
+
+def _journal(state: Path) -> tuple[bytes, int, bytes]:
+    """The copy, the length of its audit chain, and its last hash."""
+    with closing(open_to_read(state)) as source, closing(sqlite3.connect(":memory:")) as copy:
+        pages, size = (source.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+        if pages * size > MAX_JOURNAL_BYTES:
+            raise BackupNotMade(f"the journal has {pages * size:,} bytes", hint="A backup holds 1 GiB of it.")
+        source.backup(copy)
+        copy.isolation_level, copy.row_factory = None, sqlite3.Row
+        fault = fault_of(copy)
+        if fault is not None:
+            raise JournalCorrupted(f"the journal is damaged ({fault}), and no backup was made of it")
+        _delete_credentials(copy)
+        entries, head = audit_head(copy)
+        return copy.serialize(), entries, head
+
+
+def _delete_credentials(copy: sqlite3.Connection) -> None:
+    for table in _LEFT_OUT:
+        if copy.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone():
+            copy.execute(f"DELETE FROM {table}")  # noqa: S608 - names of ours
+    # Deleted rows are still in free pages.
+    copy.execute("VACUUM")

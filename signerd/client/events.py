@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from custody.exchange import Request
 from custody.pace import Backoff, no_jitter
 from signerd.asking import SILENCE_SECONDS, DaemonAddress
-from signerd.client import plain
+from signerd.client import flow
 from signerd.errors import DaemonFailed, DaemonNotRunning, SignerdError
 from signerd.shapes import calls
 
@@ -76,7 +76,7 @@ def event(line: str, *, is_plain: bool) -> "Happened | None":
     content = line.removeprefix(_DATA)
     try:
         if is_plain:
-            return plain.parse(content)  # type: ignore[no-any-return]  # its fields are the shape's
+            return flow.parse(content)  # type: ignore[no-any-return]  # its fields are the shape's
         from signerd.shapes import Happened
 
         # pydantic's errors are ValueErrors.

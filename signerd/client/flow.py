@@ -1,7 +1,11 @@
 """Sending a call and reading its answer, without I/O (see ``custody.exchange``); and pairing, which takes
 several calls: ask, show the code, wait for the person, store the token (ADR 19).
+
+Answers for the command line are not validated: importing pydantic and building the shapes takes longer than
+the rest of a command.
 """
 
+import json
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from custody.exchange import Plan, Reply, Request, Wait, method
 from custody.private_files import NO_LINK, is_open, is_ours
 from signerd.asking import DaemonAddress, ask, segment
-from signerd.client import plain
 from signerd.errors import DaemonFailed, NotAllowed, UnsafeFolder
 from signerd.shapes import calls
 from signerd.shapes.calls import Call
@@ -67,7 +70,7 @@ def read(address: DaemonAddress, reply: Reply, call: Call[R]) -> R:
         if call.answer is calls.text:
             return reply.content.decode()  # type: ignore[return-value]  # the shape was str
         if address.is_plain:
-            return plain.parse(reply.content)  # type: ignore[no-any-return]  # its fields are the shape's
+            return parse(reply.content)  # type: ignore[no-any-return]  # its fields are the shape's
     except ValueError:
         raise DaemonFailed(f"the daemon's answer to {call.path} makes no sense") from None
     from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -166,3 +169,43 @@ def stored_token(path: Path) -> str | None:
         return None
     except OSError as error:
         raise UnsafeFolder(f"{path} cannot be read: {error.strerror}") from error
+
+
+class Values:
+    """A JSON object with its fields as attributes, as its shape would have them."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self._fields = fields
+
+    def __getattr__(self, name: str) -> Any:
+        """Raises DaemonFailed for a missing field."""
+        try:
+            return self._fields[name]
+        except KeyError:
+            raise DaemonFailed(
+                f"the daemon's answer has no '{name}': another version of signerd is running",
+                hint="End it and start this one.",
+            ) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._fields
+
+    def as_json(self) -> dict[str, Any]:
+        return {name: _as_json(value) for name, value in self._fields.items()}
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Values):
+        return value.as_json()
+    return [_as_json(each) for each in value] if isinstance(value, list) else value
+
+
+def parse(content: bytes | str) -> Any:
+    """Raises ValueError."""
+    try:
+        found = json.loads(content, object_hook=Values)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not isinstance(found, Values | list):
+        raise ValueError("neither an object nor a list")  # noqa: TRY004 - as for text that is not JSON
+    return found

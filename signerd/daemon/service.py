@@ -28,7 +28,7 @@ from signerd.account.registration import KeyWatch, Offer, read_offer, register
 from signerd.account.session import Account
 from signerd.account.vaults import seen_vaults
 from signerd.apps import PairedApps
-from signerd.backup.last import reminders
+from signerd.backup.schedule import reminders
 from signerd.callers import TERMINAL, Caller
 from signerd.core import events
 from signerd.core.audit import Note

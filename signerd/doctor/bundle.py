@@ -21,7 +21,7 @@ from custody._version import __version__
 from firmware_bridge.model import DeviceState, Family
 from signerd import errors
 from signerd.account.config import Config
-from signerd.backup.last import last_made
+from signerd.backup.schedule import last_made
 from signerd.core.states import State
 from signerd.doctor.finding import Finding, Patient
 from signerd.errors import SignerdError

@@ -8,9 +8,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from signerd.doctor import backups, machine, platform
+from signerd.doctor import machine, platform
 from signerd.doctor.finding import Check, Finding, Outcome, Patient, of_error
-from signerd.doctor.sandbox import sandbox
+from signerd.doctor.machine import sandbox
 from signerd.errors import ConfigError, SignerdError
 
 CHECKS = (
@@ -19,7 +19,7 @@ CHECKS = (
     Check("disk", platform.disk),
     Check("daemon", platform.daemon),
     Check("journal", platform.journal),
-    Check("backup", backups.backup),
+    Check("backup", platform.backup),
     Check("libraries", machine.libraries),
     Check("permissions", machine.permissions),
     Check("sandbox", sandbox),

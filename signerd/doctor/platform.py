@@ -1,17 +1,19 @@
-"""The platform, the clock and the session; the state folder, its journal and its disk."""
+"""The platform, the clock and the session; the state folder, its journal, its disk and its backup."""
 
 import shutil
 import stat
 from contextlib import closing
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from custody.exchange import NoAnswer, Reply, Request
 from custody.file_locks import take
 from custody.plain_http import PlainTransport, tls_for
 from custody.private_files import is_open, is_ours
+from signerd.backup.schedule import last_made, reminders
 from signerd.doctor.finding import Finding, Outcome, Patient, of_error, well
 from signerd.errors import KeyringTimedOut, SecretsError, SignerdError
-from signerd.journal.storage import LOCK
+from signerd.journal.storage import JOURNAL, LOCK, open_to_read
 
 # RFC 6238, section 5.2: an authenticator's step is 30 seconds.
 MOST_SECONDS_OFF = 30.0
@@ -190,3 +192,24 @@ def journal(patient: Patient) -> Finding:
             Outcome.TROUBLE, f"The journal is not whole: {fault}.", _MEMORY, "signerd audit verify"
         )
     return well(f"The chain of {report.entries} decisions is whole.")
+
+
+def backup(patient: Patient) -> Finding:
+    pinned = False
+    if (patient.state / JOURNAL).exists():
+        with closing(open_to_read(patient.state)) as journal:
+            pinned = bool(journal.execute("SELECT count(*) FROM pins").fetchone()[0])
+    now = datetime.fromtimestamp(patient.now(), UTC)
+    told = tuple(reminders(patient.state, patient.config.backup, now, pinned=pinned))
+    if told:
+        return Finding(
+            Outcome.NOTE,
+            told[0],
+            "Without one, a lost disk loses the pins and the record of what was signed: signerd could not "
+            "recognise a payment that is asked for twice.",
+            "signerd backup FILE",
+        )
+    made = last_made(patient.state)
+    return well(
+        "There is nothing to back up yet." if made is None else f"The last backup is of {made:%Y-%m-%d}."
+    )

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from custody import exchange
 from firmware_bridge import conversation, sanitised_psbt
 from multisig import Psbt, descriptor, vault
-from multisig.inspection import inputs, model, outputs, transaction
+from multisig.inspection import inputs_and_outputs, model, transaction
 from multisig.proofs import Place, Prover, Unproven
 from multisig.psbt import codec, fields
 from multisig.psbt.fields import PsbtLimits
@@ -57,7 +57,7 @@ def _claims_of_payments(patch: pytest.MonkeyPatch) -> None:
 
 
 def _claims_of_change(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(outputs, "_claims_about_change", _nothing)
+    patch.setattr(inputs_and_outputs, "_claims_about_change", _nothing)
 
 
 def _places_in_bounds(patch: pytest.MonkeyPatch) -> None:
@@ -67,13 +67,13 @@ def _places_in_bounds(patch: pytest.MonkeyPatch) -> None:
 
 
 def _ownership(patch: pytest.MonkeyPatch) -> None:
-    shown = inputs._not_ours
+    shown = inputs_and_outputs._not_ours
 
     def told(*arguments: object) -> model.Finding:
         finding = shown(*arguments)
         return model.Finding("off", model.Severity.WARN, finding.sentence, finding.subject)
 
-    patch.setattr(inputs, "_not_ours", told)
+    patch.setattr(inputs_and_outputs, "_not_ours", told)
 
 
 def _coins_once(patch: pytest.MonkeyPatch) -> None:
@@ -81,24 +81,24 @@ def _coins_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def _how_it_is_signed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(inputs, "_how_it_is_signed", _nothing)
+    patch.setattr(inputs_and_outputs, "_how_it_is_signed", _nothing)
 
 
 def _stated_coin(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(inputs, "_claimed_coin", _nothing)
+    patch.setattr(inputs_and_outputs, "_claimed_coin", _nothing)
 
 
 def _previous_transactions(patch: pytest.MonkeyPatch) -> None:
     """The coin is believed as it is stated."""
-    patch.setattr(inputs, "proven_output", lambda item: item.witness_utxo or Unproven.MISSING)
+    patch.setattr(inputs_and_outputs, "proven_output", lambda item: item.witness_utxo or Unproven.MISSING)
 
 
 def _signatures_of_others(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(inputs, "_signatures", lambda *_: ((), []))
+    patch.setattr(inputs_and_outputs, "_signatures", lambda *_: ((), []))
 
 
 def _script_of_coins(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(inputs, "_claimed_script", _nothing)
+    patch.setattr(inputs_and_outputs, "_claimed_script", _nothing)
 
 
 def _fee_of_the_bytes(patch: pytest.MonkeyPatch) -> None:
@@ -113,15 +113,15 @@ def _strict_data(patch: pytest.MonkeyPatch) -> None:
         length = script[start - 1] if len(script) >= start else 0
         return script[start : start + length]
 
-    patch.setattr(outputs, "parse_op_return", lenient)
+    patch.setattr(inputs_and_outputs, "parse_op_return", lenient)
 
 
 def _token_payloads(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(outputs, "_token", lambda *_: None)
+    patch.setattr(inputs_and_outputs, "_token", lambda *_: None)
 
 
 def _known_scripts(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(outputs, "classify", lambda _script: ScriptKind.P2WSH)
+    patch.setattr(inputs_and_outputs, "classify", lambda _script: ScriptKind.P2WSH)
 
 
 def _one_network(patch: pytest.MonkeyPatch) -> None:

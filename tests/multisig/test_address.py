@@ -7,16 +7,16 @@ from multisig import (
     Network,
     ScriptKind,
     WrongNetwork,
-    base58,
     classify,
     decode_address,
     encode_address,
+    encodings,
     op_return_script,
     p2pkh,
     p2sh,
     p2tr,
 )
-from multisig.bech32 import encode_segwit
+from multisig.encodings import encode_segwit
 from multisig.script import witness_output
 from tests.support.policies import NETWORKS
 from tests.support.vectors import official
@@ -113,7 +113,7 @@ def test_what_is_no_address(text):
 @pytest.mark.parametrize("payload", [b"", b"\x00", bytes(20), bytes(22), b"\x05" + bytes(32)])
 def test_base58_of_the_wrong_length(payload):
     with pytest.raises(InvalidAddress):
-        decode_address(base58.encode_check(payload), Network.MAINNET)
+        decode_address(encodings.encode_base58check(payload), Network.MAINNET)
 
 
 def test_an_unknown_base58_prefix():

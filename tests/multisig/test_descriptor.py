@@ -9,8 +9,8 @@ from multisig import (
     Network,
     SortedMulti,
     WrongNetwork,
-    base58,
     checksum,
+    encodings,
     multisig_script,
 )
 from multisig.descriptor import MAX_CHARACTERS, strip_checksum, with_checksum
@@ -157,7 +157,7 @@ def test_s14_keys_of_another_network():
 
 
 def test_a_private_key_is_refused_and_not_repeated():
-    private = base58.encode_check(bytes.fromhex("04358394") + KEYS[0].xpub.serialize()[4:])
+    private = encodings.encode_base58check(bytes.fromhex("04358394") + KEYS[0].xpub.serialize()[4:])
     text = BODY.replace(str(KEYS[0].xpub), private)
     with pytest.raises(InvalidDescriptor, match="private") as refusal:
         SortedMulti.parse(text, strict=False)

@@ -15,9 +15,9 @@ from multisig import (
     NetworkKind,
     OriginKey,
     WrongNetwork,
-    base58,
-    derivation,
+    encodings,
     hash160,
+    keys,
 )
 from multisig.keys import HARDENED
 from tests.support.policies import UINT32, vault
@@ -29,7 +29,7 @@ PATHS = st.lists(UINT32, max_size=8).map(lambda indexes: DerivationPath(tuple(in
 
 
 def reversioned(xpub, version):
-    return base58.encode_check(bytes.fromhex(version) + xpub.serialize()[4:])
+    return encodings.encode_base58check(bytes.fromhex(version) + xpub.serialize()[4:])
 
 
 class TestFingerprint:
@@ -215,7 +215,7 @@ class TestExtendedPublicKey:
         """BIP-32: a tweak at or above the order has no child;
         no known key has such an index, so it is made up.
         """
-        monkeypatch.setattr(derivation.hmac, "digest", lambda *_: b"\xff" * 64)
+        monkeypatch.setattr(keys.hmac, "digest", lambda *_: b"\xff" * 64)
         with pytest.raises(InvalidKey, match="no child 7"):
             XPUB.derive(DerivationPath((7,)))
 

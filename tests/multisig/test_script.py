@@ -7,9 +7,9 @@ from multisig import (
     MAX_OP_RETURN_BYTES,
     InvalidTransaction,
     ScriptKind,
-    base58,
     classify,
     dust_threshold,
+    encodings,
     multisig_script,
     op_return_script,
     p2pkh,
@@ -33,7 +33,7 @@ def test_bip67_sorted_keys(vector):
     assert [key.hex() for key in keys] == vector["sorted_public_keys"]
     script = multisig_script(vector["threshold"], keys)
     assert script.hex() == vector["redeem_script_hex"]
-    assert base58.encode_check(b"\x05" + hash160(script)) == vector["p2sh_address_mainnet"]
+    assert encodings.encode_base58check(b"\x05" + hash160(script)) == vector["p2sh_address_mainnet"]
 
 
 @given(st.integers(1, MAX_COSIGNERS).flatmap(lambda n: st.tuples(st.integers(1, n), st.just(n))))

@@ -9,8 +9,8 @@ import pytest
 from device_simulators.conformance.rigs import make_rig, short_folder
 from firmware_bridge import Family
 from signerd.backup.container import Backup, unpack
-from signerd.backup.making import make_backup
 from signerd.backup.restoring import restore
+from signerd.backup.writing import make_backup
 from signerd.core.audit import first_fault
 from signerd.core.states import State
 from signerd.daemon.service import Daemon

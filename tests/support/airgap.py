@@ -102,10 +102,10 @@ class CardDevice:
 
 def slip132(xpub):
     """The same key with SLIP-132's prefix for multisig P2WSH."""
-    from multisig import base58
+    from multisig import encodings
 
     version = {"0488b21e": "02aa7ed3", "043587cf": "02575483"}[xpub.serialize()[:4].hex()]
-    return base58.encode_check(bytes.fromhex(version) + xpub.serialize()[4:])
+    return encodings.encode_base58check(bytes.fromhex(version) + xpub.serialize()[4:])
 
 
 def _free_name(request, ending):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from signerd.apps.names import token_hash
 from signerd.backup.container import Backup, unpack
-from signerd.backup.making import make_backup
+from signerd.backup.writing import make_backup
 from signerd.core import events
 from signerd.core.values import Limits
 from signerd.journal import Journal

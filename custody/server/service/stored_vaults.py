@@ -98,7 +98,7 @@ def watch_branch(db: Session, vault: Vault, branch: int, next_index: int) -> Non
 
 def derive_ahead(vault: Vault) -> None:
     """Derives the script that will be watched once the next change address is taken. The keys are cached
-    (`multisig.derivation`), so that `watch_branch` spends no time on them while it has the write lock.
+    (`multisig.keys`), so that `watch_branch` spends no time on them while it has the write lock.
     """
     policy_of(vault).script_pubkey(CHANGE, min(vault.next_change_index + GAP, MAX_INDEX))
 

@@ -20,7 +20,7 @@ from multisig.tokens import (
     check_deployment,
     parse_bytecode,
 )
-from multisig.tokens.names import check_name
+from multisig.tokens.values import check_name
 from tests.multisig.tokens import grammar
 from tests.multisig.tokens.samples import BYTECODES, OWNER, bytecode
 from tests.support.vectors import own

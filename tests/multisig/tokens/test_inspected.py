@@ -68,9 +68,9 @@ def test_a_payload_that_destroys_bitcoin_or_has_company_is_refused_s10():
 def test_the_digest_covers_what_the_data_was_understood_as_s24(monkeypatch):
     """A later version that reads the same bytes differently must ask the person again."""
     before = look(encode_payload(TRANSFER)).digest
-    monkeypatch.setattr(inspection.outputs, "token_of", lambda data: None)
+    monkeypatch.setattr(inspection.inputs_and_outputs, "token_of", lambda data: None)
     not_understood = look(encode_payload(TRANSFER)).digest
-    monkeypatch.setattr(inspection.outputs, "token_of", lambda data: call(Function.PAUSE))
+    monkeypatch.setattr(inspection.inputs_and_outputs, "token_of", lambda data: call(Function.PAUSE))
     misunderstood = look(encode_payload(TRANSFER)).digest
     assert len({before, not_understood, misunderstood}) == 3
 
@@ -83,7 +83,7 @@ def test_the_digest_covers_every_part_of_a_payload_s24(payload, monkeypatch):
         other = token_of(data)
         if name is not None:
             object.__setattr__(other, name, "another")
-        monkeypatch.setattr(inspection.outputs, "token_of", lambda data, other=other: other)
+        monkeypatch.setattr(inspection.inputs_and_outputs, "token_of", lambda data, other=other: other)
         digests.add(look(data).digest)
     assert len(digests) == 1 + len(fields(payload))
 

@@ -3,7 +3,7 @@
 import re
 
 from multisig.tokens import Function, bytecode_hash, decode_payload, encode_payload, parse_bytecode
-from multisig.tokens.names import _HIDDEN
+from multisig.tokens.values import _HIDDEN
 from tests.support.vectors import ROOT
 
 PAGE = (ROOT / "docs" / "understand" / "tokens.md").read_text(encoding="utf-8")

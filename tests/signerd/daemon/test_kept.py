@@ -12,8 +12,8 @@ import pytest
 from custody.schemas.proposals import ProposalStatus
 from signerd.account import follower
 from signerd.backup.container import unpack
-from signerd.backup.making import make_backup
 from signerd.backup.restoring import restore
+from signerd.backup.writing import make_backup
 from signerd.core.states import State
 from signerd.journal.chain import utc_now
 from tests.support.backups import CONFIG

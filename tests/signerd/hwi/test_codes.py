@@ -8,7 +8,7 @@ from firmware_bridge.errors import RefusedByPerson, WrongApp
 from firmware_bridge.presence.usb import USB_MODELS
 from signerd import errors as e
 from signerd import shapes
-from signerd.client.plain import Values
+from signerd.client.flow import Values
 from signerd.core.states import State
 from signerd.hwi import codes, listing, signing
 from signerd.hwi.codes import Code, code_of

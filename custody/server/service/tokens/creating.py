@@ -26,9 +26,8 @@ from custody.server.store.models import AddressBookEntry, Contract, Proposal, Va
 from multisig import Network, decode_address
 from multisig.errors import InvalidToken
 from multisig.tokens import MAX_TOKEN_AMOUNT, Bytecode, TokenAmount, encode_payload
-from multisig.tokens.amounts import check_decimals, check_supplies
-from multisig.tokens.names import check_icon, check_name, check_ticker
 from multisig.tokens.payload import check_holder
+from multisig.tokens.values import check_decimals, check_icon, check_name, check_supplies, check_ticker
 
 
 @dataclass(frozen=True)

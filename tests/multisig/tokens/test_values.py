@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from multisig import InvalidToken
 from multisig.tokens import MAX_TOKEN_AMOUNT, format_units, token_amount
-from multisig.tokens.amounts import leb128, read_leb128
+from multisig.tokens.values import leb128, read_leb128
 from multisig.wire import Reader, WireError
 
 

@@ -8,7 +8,7 @@ from firmware_bridge import confinement
 from firmware_bridge.confinement import Confinement
 from signerd.doctor.examining import CHECKS
 from signerd.doctor.finding import Outcome, Patient
-from signerd.doctor.sandbox import sandbox
+from signerd.doctor.machine import sandbox
 
 CONFIG = 'network = "regtest"\n[platform]\nurl = "http://127.0.0.1:9"\n'
 

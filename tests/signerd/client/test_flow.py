@@ -1,10 +1,10 @@
-"""Answers read without their shapes, as the command line reads them."""
+"""Calls sent and answers read: without their shapes, as the command line reads them."""
 
 import json
 
 import pytest
 
-from signerd.client import DaemonClient, plain
+from signerd.client import DaemonClient, flow
 from signerd.errors import DaemonFailed
 from signerd.shapes import AuditReport
 from tests.support.served import served_script
@@ -21,7 +21,7 @@ def test_an_answer_has_the_attributes_of_its_shape_and_is_printed_as_it_came(tmp
 
 def test_fields_inside_fields_and_lists():
     told = {"checks": [{"name": "fee", "figures": {"sats": 1}}], "keys": "a field, and no method"}
-    found = plain.parse(json.dumps(told))
+    found = flow.parse(json.dumps(told))
     assert found.checks[0].figures.sats == 1
     assert "sats" in found.checks[0].figures
     assert found.keys == told["keys"]
@@ -30,10 +30,10 @@ def test_fields_inside_fields_and_lists():
 
 def test_a_field_that_is_not_there_is_told_as_another_version():
     with pytest.raises(DaemonFailed, match="another version of signerd"):
-        _ = plain.parse("{}").version
+        _ = flow.parse("{}").version
 
 
 @pytest.mark.parametrize("content", [b"", b"not json", b"1", b'"text"', b"null", b"[" * 100_000, b"\xff\xfe"])
 def test_what_is_no_answer_is_refused(content):
     with pytest.raises(ValueError):
-        plain.parse(content)
+        flow.parse(content)

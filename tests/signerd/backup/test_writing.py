@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from signerd.apps.names import token_hash
-from signerd.backup.making import make_backup
+from signerd.backup.writing import make_backup
 from signerd.errors import ConfigMissing, JournalCorrupted
 from tests.support.backups import CONFIG, NOON, ORIGIN, RULES, TOKEN, backup_of, open_one, remembering
 from tests.support.desk import VAULT
