@@ -66,8 +66,7 @@ from custody.server.service.proposals.proposals import Proposals
 from custody.server.service.proposals.proving import Proving
 from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.proposals.signing import Signing
-from custody.server.service.requests.changes import Changes
-from custody.server.service.requests.following import Following
+from custody.server.service.requests.changes import Changes, Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import Rates
 from custody.server.service.secrets import ClientSecrets, Secrets, WebhookSecrets

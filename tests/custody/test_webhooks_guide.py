@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from custody.schemas.webhooks import TOLERANCE, EventKind, WebhookEvent, signature_header
-from custody.server.domain.retries import RETRIES
-from custody.server.domain.webhooks import CARRIES
+from custody.server.domain.webhooks import CARRIES, RETRIES
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "build" / "webhooks.md").read_text(encoding="utf-8")
 SECRET = "whsec_of-this-test"

@@ -4,17 +4,7 @@ Modules of commands import the server inside the commands, so that ``--help`` is
 
 import click
 
-from custody.server.cli import (
-    admin,
-    asset_tokens,
-    auditing,
-    jobs,
-    onboarding,
-    proofs,
-    serving,
-    sign_in,
-    status,
-)
+from custody.server.cli import admin, asset_tokens, auditing, onboarding, proofs, serving, status
 
 
 @click.group(context_settings={"show_default": True})
@@ -39,8 +29,8 @@ for command in (
     onboarding.requests_command,
     onboarding.approve_command,
     onboarding.reject_command,
-    sign_in.reset_two_factor_command,
-    sign_in.rotate_secret_command,
-    jobs.jobs_command,
+    admin.reset_two_factor_command,
+    admin.rotate_secret_command,
+    status.jobs_command,
 ):
     admin.admin.add_command(command)

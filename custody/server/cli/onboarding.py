@@ -86,7 +86,7 @@ def reject_command(uid: int, state: Path, note: str | None, as_json: bool) -> No
 def _decide(
     state: Path, uid: int, decision: Literal["approve", "reject"], note: str | None, chain: Network | None
 ) -> "OnboardingRequest":
-    from custody.server.service.system import OPERATOR
+    from custody.server.domain.credentials import OPERATOR
 
     with refusals(), platform_at(state) as platform:
         review = _review(decision, note)

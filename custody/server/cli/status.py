@@ -1,20 +1,24 @@
-"""``custody status``: the state of the platform at a glance."""
+"""``custody status``: the state of the platform at a glance. ``custody admin jobs``: the workers' queue: list
+jobs, retry or discard those that were given up.
+"""
 
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from custody._version import __version__
-from custody.cli.common import json_option
-from custody.server.cli.common import plain_values, refusals, state_option, stored_at
-from custody.terminal import answer, say
+from custody.cli.common import fail, json_option
+from custody.server.cli.common import MAX_INT64, plain_values, refusals, state_option, stored_at
+from custody.terminal import Exit, answer, say, table
 
 if TYPE_CHECKING:
+    from custody.server.service.operations.jobs import JobAdministration, JobLine
     from custody.server.service.operations.status import Status
+    from custody.server.stored import Stored
 
 
 @click.command("status")
@@ -75,3 +79,83 @@ def _ago(then: datetime, now: datetime) -> str:
         if seconds >= 2 * size:
             return f"{seconds // size} {word} ago"
     return f"{seconds} s ago"
+
+
+@click.group("jobs", invoke_without_command=True)
+@click.pass_context
+@click.option(
+    "--state", type=click.Path(path_type=Path), envvar="CUSTODY_STATE", help="The platform's state folder."
+)
+@click.option("--after", default=0, type=click.IntRange(min=0, max=MAX_INT64), help="Go on after this id.")
+@json_option
+def jobs_command(context: click.Context, state: Path | None, after: int, as_json: bool) -> None:
+    """List how many jobs of each kind are due, waiting, leased and dead; and those that failed, with the
+    last error.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from custody.server.service.operations.jobs import MAX_JOBS, row_of, summary
+
+    if state is None:
+        fail("No state folder is named.", "Add --state, or set CUSTODY_STATE.", Exit.USAGE)
+    with refusals(), stored_at(state) as stored, stored.store.read() as db:
+        jobs = _administration(stored)
+        figures, lines = jobs.figures(db), jobs.troubled(db, after=after)
+    if as_json:
+        answer(plain_values({"kinds": [asdict(each) for each in figures], "jobs": _plain(lines)}))
+        return
+    say(summary(figures))
+    if lines:
+        table(("ID", "STATE", "JOB", "TRIED", "LAST ERROR"), [row_of(line) for line in lines])
+    if len(lines) == MAX_JOBS:
+        say(f"There may be more: go on with --after {lines[-1].id}.")
+
+
+@jobs_command.command("retry")
+@state_option
+@click.argument("job", required=False, type=click.IntRange(min=1, max=MAX_INT64), help="The job's id.")
+@click.option("--kind", help="All that were given up of this kind, instead of one.")
+@json_option
+def retry_command(state: Path, job: int | None, kind: str | None, as_json: bool) -> None:
+    """Try a job again at once, with its count of failures at zero."""
+    if (job is None) == (kind is None):
+        fail(
+            "Name either a job or a kind.",
+            "Like custody admin jobs retry 17, or retry --kind mail.",
+            Exit.USAGE,
+        )
+    with refusals(), stored_at(state) as stored, stored.store.write() as db:
+        jobs = _administration(stored)
+        lines = [jobs.retry(db, job)] if job else jobs.retry_kind(db, kind or "")
+    if as_json:
+        answer(_plain(lines))
+        return
+    for line in lines:
+        say(f"Job {line.id} ({line.kind} of {line.subject}) is due now.")
+
+
+@jobs_command.command("discard")
+@click.argument(
+    "job", type=click.IntRange(min=1, max=MAX_INT64), help="The job's id, as listed by custody admin jobs."
+)
+@state_option
+@json_option
+def discard_command(job: int, state: Path, as_json: bool) -> None:
+    """Delete a job that will never succeed. The audit log records it."""
+    with refusals(), stored_at(state) as stored, stored.store.write() as db:
+        line = _administration(stored).discard(db, job)
+    if as_json:
+        (discarded,) = _plain([line])
+        answer(discarded)
+        return
+    say(f"Job {line.id} ({line.kind} of {line.subject}) is discarded.")
+
+
+def _administration(stored: "Stored") -> "JobAdministration":
+    from custody.server.service.operations.jobs import JobAdministration
+
+    return JobAdministration(stored.clock, stored.audit)
+
+
+def _plain(lines: "list[JobLine]") -> Any:
+    return plain_values([asdict(line) for line in lines])

@@ -28,7 +28,7 @@ from custody.server.console.visit import Visit
 from custody.server.console.words import sats_of
 from custody.server.domain.address_book import name_key
 from custody.server.domain.errors import CustodyError, Fault, Invalid, PermissionDenied, StateConflict
-from custody.server.domain.intent import parse_recipient
+from custody.server.service.proposals.payments import parse_recipient
 from custody.text import plain
 from multisig import MultisigError, parse_btc
 

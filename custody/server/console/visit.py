@@ -23,8 +23,8 @@ from custody.server.console.session import Held, said, say
 from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound
 from custody.server.service.services import Services
+from custody.server.web.callers import FOR_UNLINKED, let_in
 from custody.server.web.endpoint import Auth, Call, Endpoint
-from custody.server.web.identity import FOR_UNLINKED, let_in
 from custody.server.web.problems import STATUS, trace_id_of
 from custody.server.web.routes import ENDPOINTS
 from custody.server.web.runner import Runner

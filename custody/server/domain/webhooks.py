@@ -1,4 +1,4 @@
-"""The fields of each kind of event, and the URLs that a webhook may have.
+"""The fields of each kind of event, the URLs that a webhook may have, and when a delivery is tried again.
 
 Events carry ids, statuses and amounts; a receiver with permission reads texts through the API. A URL that two
 parsers could read differently is refused.
@@ -7,6 +7,7 @@ parsers could read differently is refused.
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any, Final
 
@@ -259,3 +260,48 @@ def _encoded(host: str) -> str:
         return idna.encode(host, strict=True).decode()
     except (idna.IDNAError, UnicodeError):
         raise BadUrl("The URL's host is not a DNS name; give one, without a trailing dot.") from None
+
+
+# Soon at first, for a restart; then less and less often. Eleven attempts in three days, as Stripe's and
+# Svix's deliveries.
+RETRIES: Final = (
+    timedelta(seconds=10),
+    timedelta(minutes=1),
+    timedelta(minutes=5),
+    timedelta(minutes=30),
+    timedelta(hours=2),
+    timedelta(hours=5),
+    timedelta(hours=10),
+    timedelta(hours=14),
+    timedelta(hours=20),
+    timedelta(hours=20),
+)
+GIVEN_UP_AFTER: Final = timedelta(days=3)
+# A webhook all of whose deliveries failed for this long is disabled.
+DISABLED_AFTER: Final = timedelta(days=5)
+SHORTEST_PAUSE: Final = timedelta(seconds=5)
+# An attempt that took longer than this counts as hung: unlike a refusal, it keeps a worker waiting for a
+# name, a connection or an answer.
+HANGS_FROM: Final = timedelta(seconds=2)
+AFTER_A_HANG: Final = timedelta(minutes=1)
+LONGEST_PAUSE: Final = timedelta(hours=1)
+
+
+def next_attempt(attempts: int, queued_at: datetime, now: datetime) -> datetime | None:
+    """When to try again after ``attempts`` failures, one at least; None where the delivery is given up."""
+    if attempts > len(RETRIES):
+        return None
+    following = now + RETRIES[attempts - 1]
+    return following if following <= queued_at + GIVEN_UP_AFTER else None
+
+
+def quiet_until(failing_since: datetime, now: datetime, *, hung: bool = False) -> datetime:
+    """Until when nothing is delivered to a failing webhook: the longer it fails, the longer. Without this
+    every new event would call it.
+    """
+    least = AFTER_A_HANG if hung else SHORTEST_PAUSE
+    return now + min(LONGEST_PAUSE, max(least, (now - failing_since) / 8))
+
+
+def is_hopeless(failing_since: datetime, now: datetime) -> bool:
+    return now - failing_since >= DISABLED_AFTER

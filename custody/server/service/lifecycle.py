@@ -13,9 +13,8 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TroubleKind, TxType
 from custody.server.domain.errors import StateConflict
-from custody.server.domain.lifecycle import ENDED, REPLACEABLE, Event, next_status
+from custody.server.domain.lifecycle import ENDED, FEE_TOO_LOW, REPLACEABLE, Event, next_status
 from custody.server.domain.ports import Clock
-from custody.server.domain.trouble import FEE_TOO_LOW
 from custody.server.service.requests.changes import Changes
 from custody.server.service.stored_vaults import note_held
 from custody.server.service.webhook_events import WebhookEvents, tell_status, tell_token, tell_trouble

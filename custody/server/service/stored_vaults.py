@@ -1,4 +1,6 @@
-"""Stored vaults: one of a workspace, its policy, which of its scripts are watched, and balances."""
+"""Stored vaults: one of a workspace, its policy, which of its scripts are watched, and balances; and the
+workspace that an event of the platform itself belongs to.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from custody.server.store.models import (
     Movement,
     Vault,
     WatchedScript,
+    Workspace,
     table_of,
 )
 from custody.server.store.store import chunks
@@ -37,6 +40,19 @@ def vault_in(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
     if vault is None or vault.workspace_id != access.workspace_id:
         raise NotFound("There is no such vault in this workspace.")
     return vault
+
+
+def place_of(db: Session, workspace_id: int) -> WorkspaceAccess:
+    """The workspace that an event of the platform itself belongs to, without any permission."""
+    place = db.get_one(Workspace, workspace_id)
+    return WorkspaceAccess(
+        workspace_id=place.id,
+        organisation_id=place.organisation_id,
+        network=place.network,
+        chain=place.chain,
+        role_id=0,
+        permissions=frozenset(),
+    )
 
 
 # --- scripts ------------------------------------------------------------------------------------------------

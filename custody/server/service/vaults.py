@@ -11,7 +11,7 @@ from custody.schemas import vaults as wire
 from custody.schemas.common import ApiNetwork, NullString
 from custody.schemas.vaults import ExportForm, VaultExport, VaultExportQuery
 from custody.server.domain.audit import Category
-from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
+from custody.server.domain.credentials import OPERATOR, Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import (
     Fault,
     Invalid,
@@ -28,13 +28,13 @@ from custody.server.service.limits.limits import Limits, VaultFigures
 from custody.server.service.stored_vaults import (
     Balance,
     balances_of,
+    place_of,
     policy_of,
     receive_addresses,
     vault_in,
     watch_far,
     watch_vault,
 )
-from custody.server.service.system import OPERATOR, place_of
 from custody.server.store import Store
 from custody.server.store.models import Key, KeyAccount, Membership, User, Vault, VaultSigner, full_name
 from custody.text import network_words

@@ -36,7 +36,7 @@ from custody.server.domain.errors import (
     StateConflict,
 )
 from custody.server.service.incidents.evacuation_preview import Part
-from custody.server.web import evacuations, identity, joining, people, service_accounts, vaults, workspace
+from custody.server.web import callers, incidents, people, vaults, workspace
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
 ANY_MEMBER: frozenset[PermissionName] = frozenset()
@@ -160,12 +160,12 @@ def _target(path: str) -> Endpoint:
 
 @cache
 def _by_path() -> Mapping[str, Endpoint]:
-    rows = (*people.ENDPOINTS, *vaults.ENDPOINTS, *joining.ENDPOINTS, *workspace.ADDRESS_BOOK)
+    rows = (*people.ENDPOINTS, *vaults.ENDPOINTS, *people.JOINING, *workspace.ADDRESS_BOOK)
     more = (
         *workspace.ENDPOINTS,
-        *service_accounts.ENDPOINTS,
-        *evacuations.ENDPOINTS,
-        *identity.ENDPOINTS,
+        *callers.PROGRAMS,
+        *incidents.ENDPOINTS,
+        *callers.PROVIDERS,
         *ENDPOINTS,
     )
     return {row.path: row for row in (*rows, *more) if row.needs_second_person}

@@ -18,7 +18,7 @@ from custody.schemas.common import MAX_INT64, build_shapes
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, Problem
 from custody.schemas.queries import QueryId
 from custody.server.domain.audit import Category
-from custody.server.domain.credentials import Caller
+from custody.server.domain.credentials import Caller, is_secret
 from custody.server.domain.errors import (
     CustodyError,
     DatabaseUnavailable,
@@ -32,28 +32,22 @@ from custody.server.domain.errors import (
     TokenExpired,
     Unauthenticated,
 )
-from custody.server.domain.service_accounts import is_secret
 from custody.server.service.sign_in.sessions import CONSOLE_ALONE
 from custody.server.web import (
-    advisories,
     asset_tokens,
     auth,
+    callers,
     changes,
-    coins,
-    evacuations,
-    history,
-    identity,
-    joining,
+    incidents,
     people,
     proposals,
-    service_accounts,
     vaults,
     workspace,
 )
+from custody.server.web.callers import documented
 from custody.server.web.endpoint import Auth, Endpoint, address_of, services_of
 from custody.server.web.problems import STATUS, trace_id_of
 from custody.server.web.runner import Runner
-from custody.server.web.service_accounts import documented
 
 # In the order of the OpenAPI document, which is frozen (tests/frozen).
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -61,17 +55,17 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *people.ENDPOINTS,
     *vaults.ENDPOINTS,
     *workspace.ADDRESS_BOOK,
-    *joining.ENDPOINTS,
+    *people.JOINING,
     *proposals.ENDPOINTS,
-    *coins.ENDPOINTS,
+    *vaults.MAX_SEND,
     *asset_tokens.ENDPOINTS,
     *workspace.ENDPOINTS,
     *changes.ENDPOINTS,
-    *service_accounts.ENDPOINTS,
-    *history.ENDPOINTS,
-    *evacuations.ENDPOINTS,
-    *advisories.ENDPOINTS,
-    *identity.ENDPOINTS,
+    *callers.PROGRAMS,
+    *vaults.HISTORY,
+    *incidents.ENDPOINTS,
+    *incidents.ADVISORIES,
+    *callers.PROVIDERS,
 )
 
 # A longer token cannot be ours: refuse it before hashing.

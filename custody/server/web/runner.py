@@ -30,11 +30,10 @@ from custody.server.domain.errors import (
 from custody.server.service.requests.changes import MAX_TRIES, Outdated
 from custody.server.service.requests.idempotency import Scope
 from custody.server.service.sign_in.sessions import require_session
-from custody.server.service.system import place_of
+from custody.server.service.stored_vaults import place_of
+from custody.server.web.callers import FOR_SIGNERS, let_in, require_for_bound, require_for_programs
 from custody.server.web.endpoint import Auth, Call, Endpoint, Unit, services_of
-from custody.server.web.identity import FOR_SIGNERS, let_in, require_for_bound
 from custody.server.web.problems import trace_id_of
-from custody.server.web.service_accounts import require_for_programs
 
 # Attempts without permission are recorded, unlike mistakes.
 REFUSALS = (

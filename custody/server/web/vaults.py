@@ -2,6 +2,8 @@
 roles.
 """
 
+from custody.schemas.coins import MaxSend, MaxSendQuery
+from custody.schemas.history import VaultCoins, VaultCoinsQuery, VaultHistory, VaultHistoryQuery
 from custody.schemas.keys import (
     Key,
     KeyChallenge,
@@ -38,13 +40,17 @@ from custody.schemas.vaults import (
     VaultsQuery,
 )
 from custody.server.domain.errors import (
+    ChainUnavailable,
     KeyAccountsExhausted,
     KeyAlreadyActive,
     NotFound,
+    NotInAddressBook,
     PermissionDenied,
     PolicyUnavailable,
     StateConflict,
+    VaultFrozen,
     VaultsLeftShort,
+    WrongNetworkAddress,
 )
 from custody.server.service import vaults
 from custody.server.service.stored_vaults import vault_in
@@ -252,5 +258,42 @@ ENDPOINTS = (
     Endpoint(
         "GET", "/api/v1/check-vault-limit", check_vault_limit, LimitCheck, VAULT_READERS, Unit.READ,
         CheckVaultQuery, refuses=(PolicyUnavailable,),
+    ),
+)  # fmt: skip
+
+
+def max_send(call: Call[MaxSendQuery]) -> MaxSend:
+    """The most that the caller can send to the recipients in one payment now, fee beside it, and why it is not more.
+    ``create-psbt`` accepts it as long as nothing else happens. It reserves nothing.
+    """  # noqa: E501
+    return call.services.maximum.find(call.db, call.caller, call.access, call.body)
+
+
+MAX_SEND = (
+    Endpoint(
+        "GET", "/api/v1/max-send", max_send, MaxSend, VAULT_READERS, Unit.READ, MaxSendQuery,
+        refuses=(ChainUnavailable, NotInAddressBook, PolicyUnavailable, VaultFrozen, WrongNetworkAddress),
+    ),
+)  # fmt: skip
+
+
+def vault_history(call: Call[VaultHistoryQuery]) -> VaultHistory:
+    """A vault's movements with the balance after each, the newest or the oldest first. Follow ``next_cursor``."""  # noqa: E501
+    return call.services.history.page(call.db, call.access, call.body)
+
+
+def vault_coins(call: Call[VaultCoinsQuery]) -> VaultCoins:
+    """A vault's unspent coins, the largest first: where each is, what it may be used for, which proposal holds it."""  # noqa: E501
+    return call.services.coin_list.page(call.db, call.access, call.body)
+
+
+HISTORY = (
+    Endpoint(
+        "GET", "/api/v1/vault-history", vault_history, VaultHistory, VAULT_READERS, Unit.READ,
+        VaultHistoryQuery, refuses=(WrongNetworkAddress,),
+    ),
+    Endpoint(
+        "GET", "/api/v1/vault-coins", vault_coins, VaultCoins, VAULT_READERS, Unit.READ, VaultCoinsQuery,
+        refuses=(WrongNetworkAddress,),
     ),
 )  # fmt: skip

@@ -44,7 +44,7 @@ GUIDES = {
 # Commands that are not run here, and the tests that run them.
 ELSEWHERE = {
     ("admin", "jobs", "retry", "--kind", "mail"): "the same",
-    ("admin", "jobs", "retry", "17"): "takes a job that failed: tests/custody/server/cli/test_jobs.py",
+    ("admin", "jobs", "retry", "17"): "takes a job that failed: tests/custody/server/cli/test_status.py",
     ("admin", "jobs", "discard", "17"): "the same",
     ("verify-proof", "proof.json", "--chain", "esplora:https://explorer.example/api"): "asks an explorer: "
     "tests/custody/server/cli/test_proofs.py",

@@ -16,7 +16,7 @@ from custody.schemas.purchases import PurchaseStatus
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller
 from custody.server.domain.export import ExportSummary, find_export_fault, read_csv
-from custody.server.service.system import place_of
+from custody.server.service.stored_vaults import place_of
 from tests.custody.client.test_clients import client, scripted
 from tests.support.custody import ok
 from tests.support.platform import World, open_world, register_key, seed

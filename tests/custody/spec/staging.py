@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import delete
 
 from custody.schemas.users import PermissionName
+from custody.server.domain.credentials import NEVER_GIVEN
 from custody.server.domain.roles import EVERY_PERMISSION, RoleTemplate
-from custody.server.domain.service_accounts import NEVER_GIVEN
 from custody.server.service.people.workspaces import add_first_role, found_workspace
 from custody.server.store.models import Membership, Organisation, RolePermission, Workspace
 from custody.server.web.endpoint import Endpoint

@@ -18,10 +18,10 @@ from sqlalchemy.orm import Session
 from custody.schemas.common import format_time
 from custody.server.domain.audit import PLATFORM_CHAIN, Category, is_chain
 from custody.server.domain.checkpoints import Checkpoint, Head, Series, public_key_of, read_into
+from custody.server.domain.credentials import PLATFORM
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.secrets import Purpose, Secrets
-from custody.server.service.system import PLATFORM
 from custody.server.store import Store
 from custody.server.store.models import AuditEvent, AuditHead
 

@@ -9,8 +9,8 @@ from typing import Final
 
 import structlog
 
-from custody.server.domain.daily_rates import BadRates, DailyRates, parse_rates
 from custody.server.domain.errors import Misconfigured
+from custody.server.domain.history import BadRates, DailyRates, parse_rates
 
 log = structlog.get_logger()
 

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import history as wire
 from custody.server.domain.credentials import WorkspaceAccess
-from custody.server.domain.daily_rates import DailyRates
+from custody.server.domain.history import DailyRates
 from custody.server.service.proposals.records import names_of
 from custody.server.service.proposals.searching import may_read_book
 from custody.server.store.models import AddressBookEntry, ChainBlock, ChainCoin, Movement, Proposal, Vault

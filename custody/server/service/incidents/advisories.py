@@ -19,7 +19,7 @@ from custody.advisories import (
 )
 from custody.schemas import advisories as wire
 from custody.server.domain.audit import Category
-from custody.server.domain.credentials import Caller, WorkspaceAccess
+from custody.server.domain.credentials import OPERATOR, PLATFORM, Caller, WorkspaceAccess
 from custody.server.domain.errors import Invalid, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
@@ -27,7 +27,7 @@ from custody.server.service.incidents.exposure import Exposure, advisory_of, exp
 from custody.server.service.keys.concerned import AdvisoriesInForce, concern_of
 from custody.server.service.keys.quorums import workspaces_seen_by
 from custody.server.service.mail.jobs import Template, queue_mails
-from custody.server.service.system import OPERATOR, PLATFORM, place_of
+from custody.server.service.stored_vaults import place_of
 from custody.server.store.models import AdvisoryPublisher, Key, StoredAdvisory, User, Vault, VaultSigner
 from custody.text import network_words
 from multisig import Network

@@ -43,8 +43,7 @@ from custody.server.service.proposals.ending import MANAGERS, Cancelling
 from custody.server.service.proposals.payments import Intent, Payment
 from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
 from custody.server.service.requests.changes import Changes
-from custody.server.service.stored_vaults import address_script
-from custody.server.service.system import place_of
+from custody.server.service.stored_vaults import address_script, place_of
 from custody.server.service.vaults import Vaults
 from custody.server.store import Store
 from custody.server.store.models import EvacuatedVault, Evacuation, Membership, Proposal, User, Vault

@@ -32,8 +32,7 @@ from custody.server.service.keys.quorums import unfit_to_receive
 from custody.server.service.people.second_person import START_EVACUATION
 from custody.server.service.proposals.drafting import Drafter
 from custody.server.service.requests.changes import Changes
-from custody.server.service.stored_vaults import Balance, balances_of, policy_of
-from custody.server.service.system import place_of
+from custody.server.service.stored_vaults import Balance, balances_of, place_of, policy_of
 from custody.server.store.models import EvacuatedVault, Evacuation, PendingChange, Proposal, Vault
 from custody.server.store.store import chunks
 from custody.text import count

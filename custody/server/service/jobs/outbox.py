@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +23,6 @@ from custody.server.domain.errors import (
     OutcomeUnknown,
 )
 from custody.server.domain.ports import Clock
-from custody.server.domain.retries import delay_after
 from custody.server.service.jobs.leases import LEASE, MAX_HOLD
 from custody.server.store import Store
 from custody.server.store.models import Job
@@ -32,6 +32,11 @@ log = structlog.get_logger()
 
 # After this many failures in a row (the worker died, or the handler raised) the job is given up.
 MAX_FAILURES: Final = 10
+FIRST_RETRY: Final = timedelta(seconds=1)
+# After a node or a mail server is back, waiting jobs run within this time.
+MAX_RETRY: Final = timedelta(seconds=60)
+# Beyond this many doublings the longest delay is reached anyway.
+_MAX_DOUBLINGS: Final = 10
 # Another worker has taken over in the meantime.
 LOST: Final = "lost"
 
@@ -347,6 +352,15 @@ class Outbox:
             .order_by(Job.run_at, Job.id)
             .limit(1)
         )
+
+
+def delay_after(attempts: int, key: str) -> timedelta:
+    """The delay after ``attempts`` tries, one at least: between half and all of a delay that doubles, so that
+    jobs that failed together are spread. The fraction is derived from ``key`` and ``attempts``.
+    """
+    whole = min(MAX_RETRY, FIRST_RETRY * float(2 ** min(attempts - 1, _MAX_DOUBLINGS)))
+    spread = int.from_bytes(sha256(f"{key}:{attempts}".encode()).digest()[:4])
+    return whole * (0.5 + spread / 2**33)
 
 
 def _in_words(error: Exception) -> str:

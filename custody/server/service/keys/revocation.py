@@ -11,7 +11,7 @@ from custody.schemas.keys import RevokedReason
 from custody.schemas.proposals import ProposalStatus, TxType
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
-from custody.server.domain.credentials import Caller
+from custody.server.domain.credentials import OPERATOR, PLATFORM, Caller
 from custody.server.domain.errors import NotFound, PermissionDenied, SecondPersonNeeded
 from custody.server.domain.keys import changes_anything
 from custody.server.domain.ports import Clock
@@ -20,7 +20,7 @@ from custody.server.service.keys.keys import key_shape
 from custody.server.service.keys.profiles import reason_of
 from custody.server.service.keys.quorums import require_quorums, vaults_left_short
 from custody.server.service.lifecycle import Lifecycle
-from custody.server.service.system import OPERATOR, PLATFORM, place_of
+from custody.server.service.stored_vaults import place_of
 from custody.server.service.webhook_events import WebhookEvents, event_data, tell_revoked
 from custody.server.store.models import (
     Decision,

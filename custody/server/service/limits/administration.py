@@ -7,14 +7,13 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import limits as wire
 from custody.server.domain.audit import Category
-from custody.server.domain.credentials import Caller, WorkspaceAccess
+from custody.server.domain.credentials import OPERATOR, Caller, WorkspaceAccess
 from custody.server.domain.errors import Invalid, NotFound, PolicyUnavailable
 from custody.server.domain.limits import Cycle, SpendingPolicy, policy_words
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.limits import Limits, PolicyStore
-from custody.server.service.stored_vaults import vault_in
-from custody.server.service.system import OPERATOR, place_of
+from custody.server.service.stored_vaults import place_of, vault_in
 from custody.server.store.models import Membership, Role, Vault
 from multisig import InvalidAmount, Sats, parse_btc
 

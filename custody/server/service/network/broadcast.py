@@ -12,6 +12,7 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TroubleKind
 from custody.server.chain.backend import Accepted, AlreadyKnown, ChainBackend, Outcome, RefusalCode, Refused
 from custody.server.domain.audit import Category
+from custody.server.domain.credentials import PLATFORM
 from custody.server.domain.errors import ChainUnavailable, ReplacementUnfit, VaultFrozen
 from custody.server.domain.lifecycle import TO_BROADCAST, Event
 from custody.server.domain.ports import Clock, RandomBytes
@@ -24,7 +25,7 @@ from custody.server.service.lifecycle import Lifecycle, taken_back_by
 from custody.server.service.network.sightings import is_outbid
 from custody.server.service.proposals.bounds import require_fit_for_sweep
 from custody.server.service.proposals.signing import BROADCAST
-from custody.server.service.system import PLATFORM, place_of
+from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
 from custody.server.store.models import Proposal, Vault
 from multisig import Transaction

@@ -16,6 +16,7 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TxType
 from custody.server.chain.engine import InvalidSpend, verify_transaction
 from custody.server.domain.audit import Category
+from custody.server.domain.credentials import PLATFORM
 from custody.server.domain.lifecycle import ENDED, Event, Observation, events_for
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
@@ -25,7 +26,7 @@ from custody.server.service.network.snapshot import Snapshot
 from custody.server.service.network.troubles import Troubles
 from custody.server.service.proposals.families import TOKEN_KINDS
 from custody.server.service.proposals.signing import BROADCAST
-from custody.server.service.system import PLATFORM, place_of
+from custody.server.service.stored_vaults import place_of
 from custody.server.store.models import (
     ChainBlock,
     ChainCoin,

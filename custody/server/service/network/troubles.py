@@ -10,9 +10,8 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TroubleKind
-from custody.server.domain.lifecycle import REPLACEABLE, Observation
+from custody.server.domain.lifecycle import REPLACEABLE, Observation, Rival, kind_of, words_of
 from custody.server.domain.ports import Clock
-from custody.server.domain.trouble import Rival, kind_of, words_of
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput
 from multisig import FeeRate
 

@@ -13,12 +13,12 @@ from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.audit import Category
+from custody.server.domain.credentials import OPERATOR
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.incidents.evacuations import EVACUATE
 from custody.server.service.proposals.signing import BROADCAST
-from custody.server.service.system import OPERATOR
 from custody.server.store.models import Job
 
 # Never given up: a signed payment, whose coins are locked (P14), and the move of an exposed vault, which two

@@ -14,7 +14,7 @@ from custody.schemas import invitations as wire
 from custody.schemas.invitations import InvitationStatus as Status
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
-from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
+from custody.server.domain.credentials import PLATFORM, Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import NotFound, RateLimited, StateConflict
 from custody.server.domain.invitations import (
     ADDRESS_RATE,
@@ -39,7 +39,7 @@ from custody.server.service.people.granting import LimitGrants
 from custody.server.service.people.people import add_membership
 from custody.server.service.people.staff import permissions_of, role_in
 from custody.server.service.sign_in.accounts import find_user
-from custody.server.service.system import PLATFORM, place_of
+from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
 from custody.server.store.models import Invitation, Membership, Organisation, Role, User, Workspace
 

@@ -1,6 +1,9 @@
-"""Requests for an organisation, and what their approval creates."""
+"""Requests for an organisation: an operator decides each once, the number of open ones is limited; and what
+their approval creates.
+"""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from math import ceil
 from typing import cast
 
@@ -12,15 +15,7 @@ from custody.schemas.common import ApiNetwork, NullInt64, NullString, NullTime
 from custody.schemas.onboarding import OnboardingStatus as Status
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller
-from custody.server.domain.errors import NotFound, RateLimited, StateConflict
-from custody.server.domain.onboarding import (
-    MAX_PENDING_OF_ACCOUNT,
-    REQUESTS_PER_WINDOW,
-    REQUESTS_WINDOW,
-    NotAnOperator,
-    TooManyRequests,
-    next_status,
-)
+from custody.server.domain.errors import NotFound, PermissionDenied, RateLimited, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.mail.jobs import Template, queue_mail
@@ -32,9 +27,44 @@ from custody.server.service.people.workspaces import (
     record_founding,
 )
 from custody.server.service.requests.pages import Page
-from custody.server.service.system import place_of
+from custody.server.service.stored_vaults import place_of
 from custody.server.store.models import OnboardingRequest, User
 from multisig import Network
+
+# One for each network, and one more.
+MAX_PENDING_OF_ACCOUNT = 3
+REQUESTS_PER_WINDOW = 10
+REQUESTS_WINDOW = timedelta(days=1)
+
+TRANSITIONS: dict[tuple[Status, str], Status] = {
+    (Status.PENDING, "approve"): Status.APPROVED,
+    (Status.PENDING, "reject"): Status.REJECTED,
+}
+
+
+class RequestDecided(StateConflict):
+    hint = "Change the organisation itself where it was approved; the requester may send another request."
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(f"This request was {status} already.")
+        self.status = status
+
+
+class TooManyRequests(StateConflict):
+    hint = "Wait until an operator has decided about one of them."
+
+
+class NotAnOperator(PermissionDenied):
+    hint = "Only operators of the platform review requests; custody admin make-operator makes one."
+
+
+def next_status(status: Status, decision: str) -> Status:
+    """The status after a decision, ``approve`` or ``reject``. Raises RequestDecided."""
+    try:
+        return TRANSITIONS[status, decision]
+    except KeyError:
+        raise RequestDecided(status) from None
+
 
 NO_NOTE = "none was given"
 

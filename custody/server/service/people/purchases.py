@@ -14,14 +14,13 @@ from sqlalchemy.orm import Session
 from custody.schemas import purchases as wire
 from custody.schemas.purchases import PurchaseStatus
 from custody.server.domain.audit import Category
-from custody.server.domain.credentials import Caller
+from custody.server.domain.credentials import OPERATOR, Caller
 from custody.server.domain.errors import Fault, Invalid, NotFound, WebhookRefused
 from custody.server.domain.ports import Clock
 from custody.server.domain.purchases import TOLERANCE, is_genuine, is_news, issued_secret
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.requests.pages import Page
 from custody.server.service.secrets import Purpose, Secrets
-from custody.server.service.system import OPERATOR
 from custody.server.store import Store
 from custody.server.store.models import Key, Profile, Purchase, Workspace
 from multisig import MultisigError, Network, decode_address

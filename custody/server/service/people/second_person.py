@@ -36,7 +36,7 @@ from custody.schemas.users import (
 )
 from custody.schemas.vaults import UpdateVaultControlsRequest
 from custody.server.domain.audit import Category
-from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
+from custody.server.domain.credentials import PLATFORM, Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import (
     LastAdmin,
     NotFound,
@@ -55,7 +55,7 @@ from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.people.named import names_in
 from custody.server.service.people.service_accounts import widens
 from custody.server.service.people.staff import confirms_in, first_workspace, require_owner_of
-from custody.server.service.system import PLATFORM, place_of
+from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
 from custody.server.store.models import (
     Membership,

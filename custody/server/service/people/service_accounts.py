@@ -10,11 +10,18 @@ from custody.schemas import service_accounts as wire
 from custody.schemas.service_accounts import ServiceAccountStatus as Status
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
-from custody.server.domain.credentials import Caller, WorkspaceAccess, token_hash
+from custody.server.domain.credentials import (
+    Caller,
+    WorkspaceAccess,
+    is_wider,
+    new_secret,
+    require_end,
+    require_givable,
+    token_hash,
+)
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.roles import in_words
-from custody.server.domain.service_accounts import is_wider, new_secret, require_end, require_givable
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.requests.rates import Throttle

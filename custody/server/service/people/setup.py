@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.common import EmailAddress, Name
 from custody.server.domain.audit import Category
-from custody.server.domain.credentials import WorkspaceAccess, check_new_password
+from custody.server.domain.credentials import OPERATOR, WorkspaceAccess, check_new_password
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
@@ -16,7 +16,7 @@ from custody.server.service.people.people import add_membership
 from custody.server.service.people.staff import permissions_of
 from custody.server.service.people.workspaces import found_organisation, found_workspace, record_founding
 from custody.server.service.sign_in.accounts import Passwords, add_account, find_user
-from custody.server.service.system import OPERATOR, place_of
+from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
 from custody.server.store.models import Role, User, Workspace
 from multisig import Network

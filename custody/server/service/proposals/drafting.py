@@ -12,7 +12,6 @@ from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import InsufficientFunds, Invalid, LockedFunds
 from custody.server.domain.fees import MAX_FEE
-from custody.server.domain.most import select_cheapest, spent_at_once
 from custody.server.domain.ports import Clock
 from custody.server.domain.selection import (
     BACKDATE_BLOCKS,
@@ -26,9 +25,11 @@ from custody.server.domain.selection import (
     choose_locktime,
     economic,
     other_locktimes,
+    select_cheapest,
     select_fewest,
     select_from,
     settle,
+    spent_at_once,
 )
 from custody.server.service.backends import Quote
 from custody.server.service.proposals.coins import (
@@ -38,8 +39,7 @@ from custody.server.service.proposals.coins import (
     kept_for_tokens,
     size_of_previous,
 )
-from custody.server.service.proposals.naming_coins import Named
-from custody.server.service.proposals.payments import Intent
+from custody.server.service.proposals.payments import Intent, Named
 from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import Proposal, Vault
 from multisig import (

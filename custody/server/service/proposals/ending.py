@@ -14,7 +14,7 @@ from custody.schemas.proposals import CancelPsbtRequest, CancelPsbtResponse, TxT
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
-from custody.server.domain.credentials import Caller, WorkspaceAccess
+from custody.server.domain.credentials import PLATFORM, Caller, WorkspaceAccess
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
 from custody.server.domain.lifecycle import REPLACEABLE, Event
 from custody.server.domain.ports import Clock
@@ -22,7 +22,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.tidying import Expiry
 from custody.server.service.lifecycle import Lifecycle, newer_than
 from custody.server.service.proposals.families import KINDS
-from custody.server.service.system import PLATFORM, place_of
+from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
 from custody.server.store.models import Proposal, Signature
 

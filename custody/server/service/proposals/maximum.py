@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from custody.schemas import coins as wire
 from custody.schemas.common import Priority
 from custody.server.domain.credentials import Caller, WorkspaceAccess
-from custody.server.domain.most import most_of, select_cheapest
+from custody.server.domain.selection import most_of, select_cheapest
 from custody.server.service.backends import Market, Quote
 from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.limits.limits import Limits, Room

@@ -1,21 +1,41 @@
-"""Reads a send request: output scripts and amounts, OP_RETURN data, the fee rate."""
+"""Reads a send request: recipients (addresses or BIP-21 links) with amounts, data for an OP_RETURN, the fee
+rate, and the coins that it names.
 
-from collections.abc import Sequence
+Exactly the named coins are spent, and the error names each one that cannot be. A coin of another vault is
+treated as missing (P24). The transaction that locks the coins checks them again.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from urllib.parse import parse_qsl, unquote
 
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.recipients import SCHEME
 from custody.schemas.coins import MaxSendQuery
 from custody.schemas.proposals import CreatePsbtRequest
-from custody.server.domain.errors import Dust, Invalid, WrongNetworkAddress
+from custody.server.domain.errors import Dust, Fault, Invalid, LockedFunds, WrongNetworkAddress
 from custody.server.domain.fees import CEILING, FLOOR, STANDARD_PRIORITY
-from custody.server.domain.intent import merge_amount, parse_op_return, parse_recipient
 from custody.server.service.backends import Quote
+from custody.server.service.lifecycle import holds_coins, members_of
+from custody.server.service.proposals.coins import (
+    COINBASE_MATURITY,
+    Utxo,
+    is_own_change,
+    kept_for_tokens,
+    token_coins,
+    utxo_of,
+)
+from custody.server.store.models import ChainCoin, CoinLock, Vault
 from multisig import (
     MAX_MONEY,
     FeeRate,
     InvalidAddress,
     InvalidAmount,
     Network,
+    OutPoint,
     Sats,
     TxOut,
     WrongNetwork,
@@ -23,6 +43,83 @@ from multisig import (
     dust_threshold,
     op_return_script,
 )
+from multisig.errors import MultisigError
+from multisig.script import MAX_OP_RETURN_BYTES
+from multisig.tokens import is_token_payload
+from multisig.units import parse_btc
+
+
+@dataclass(frozen=True)
+class Recipient:
+    """An address as text, not yet checked, and the amount of the link, if any."""
+
+    address: str
+    amount: Sats | None
+
+
+def parse_recipient(text: str, pointer: str) -> Recipient:
+    """An address, or a BIP-21 link. Raises Invalid for a link with an unknown ``req-`` parameter."""
+    if not text.lower().startswith(SCHEME):
+        return Recipient(text, None)
+    address, _, query = text[len(SCHEME) :].partition("?")
+    amount: Sats | None = None
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name == "amount":
+            if amount is not None:
+                raise Invalid.at(pointer, "The link names its amount twice.")
+            amount = _link_amount(value, pointer)
+        elif name.startswith("req-"):
+            raise Invalid.at(
+                pointer, f"The link requires {name!r}, which this platform does not know (BIP-21)."
+            )
+    return Recipient(unquote(address), amount)
+
+
+def _link_amount(text: str, pointer: str) -> Sats:
+    try:
+        amount = parse_btc(text)
+    except MultisigError as error:
+        raise Invalid.at(pointer, f"The link's amount cannot be read: {error}") from error
+    if amount == 0:
+        raise Invalid.at(pointer, "The link asks for nothing: its amount is zero.")
+    return amount
+
+
+def merge_amount(recipient: Recipient, given: int | None, pointer: str) -> Sats:
+    """The amount of a recipient: the link's or the request's. Where both give one, they must be equal."""
+    if given is None and recipient.amount is None:
+        sentence = (
+            "Each recipient needs an amount: in amounts_sats, or in its BIP-21 link. "
+            "Only the single recipient of a new send may have none: it is sent everything."
+        )
+        raise Invalid.at(pointer, sentence)
+    if given is not None and recipient.amount is not None and given != recipient.amount:
+        raise Invalid.at(pointer, "The link and amounts_sats name different amounts.")
+    return Sats(given) if given is not None else recipient.amount or Sats(0)
+
+
+def parse_op_return(text: str) -> bytes:
+    """The payload: hex where prefixed ``0x``, else UTF-8.
+
+    Raises Invalid for more than 80 bytes, for broken hex, and for data that poses as a token call.
+    """
+    payload = _hex(text[2:]) if text.startswith("0x") else text.encode()
+    if not payload:
+        raise Invalid.at("/op_return", "The data is empty.")
+    if len(payload) > MAX_OP_RETURN_BYTES:
+        raise Invalid.at(
+            "/op_return", f"The data has {len(payload)} bytes; nodes relay {MAX_OP_RETURN_BYTES} at most."
+        )
+    if is_token_payload(payload):
+        # Only the token endpoints may make one (P30).
+        raise Invalid.at("/op_return", "Data that begins with CPT is a token call; use call-contract.")
+    return payload
+
+
+def _hex(text: str) -> bytes:
+    if any(character not in "0123456789abcdefABCDEF" for character in text) or len(text) % 2:
+        raise Invalid.at("/op_return", "After 0x comes an even number of hex digits.")
+    return bytes.fromhex(text)
 
 
 @dataclass(frozen=True)
@@ -100,7 +197,7 @@ def _names_no_amount(request: CreatePsbtRequest) -> bool:
     """False for a link, which may contain an amount."""
     if request.amounts_sats is not None or len(request.recipients) != 1:
         return False
-    return not request.recipients[0].strip().lower().startswith("bitcoin:")
+    return not request.recipients[0].strip().lower().startswith(SCHEME)
 
 
 def _data(request: CreatePsbtRequest) -> bytes | None:
@@ -146,3 +243,93 @@ def read_rate(request: CreatePsbtRequest | MaxSendQuery, quote: Quote) -> FeeRat
     if not FLOOR <= rate <= CEILING:
         raise Invalid.at("/fee_rate", f"The rate must be from {FLOOR} to {CEILING}.")
     return rate
+
+
+@dataclass(frozen=True)
+class Named:
+    """The coins in the given order. ``kept``: another coin, which stays for the vault's tokens."""
+
+    coins: tuple[Utxo, ...]
+    kept: Utxo | None
+
+
+def named_coins(
+    db: Session, vault: Vault, named: Sequence[str], tip_height: int, outputs: Sequence[TxOut]
+) -> Named:
+    """Raises Invalid for coins that are not the vault's, spent, unconfirmed or kept for its tokens; otherwise
+    LockedFunds for locked ones. The error has a fault for each such coin.
+    """
+    outpoints = [_parsed(text) for text in named]
+    known = _known(db, vault, outpoints)
+    refused = [
+        Fault(f"/coins/{place}", f"{outpoint} {why[1]}", why[0])
+        for place, outpoint in enumerate(outpoints)
+        if (why := _why_not(db, known.get(outpoint), tip_height)) is not None
+    ]
+    if refused:
+        raise Invalid(_in_a_sentence(refused), faults=tuple(refused))
+    held = [
+        Fault(f"/coins/{place}", f"{outpoint} is locked by the proposal {holder}.", "reserved")
+        for place, outpoint in enumerate(outpoints)
+        if (holder := _holder(db, vault, outpoint)) is not None
+    ]
+    if held:
+        raise LockedFunds(_in_a_sentence(held), faults=tuple(held))
+    coins = tuple(utxo_of(known[outpoint]) for outpoint in outpoints)
+    return Named(coins, _kept_coin(db, vault, coins, tip_height, outputs))
+
+
+def _parsed(text: str) -> OutPoint:
+    txid, _, vout = text.partition(":")
+    return OutPoint(txid, int(vout))
+
+
+def _known(db: Session, vault: Vault, outpoints: Sequence[OutPoint]) -> Mapping[OutPoint, ChainCoin]:
+    query = select(ChainCoin).where(
+        ChainCoin.chain == vault.chain,
+        ChainCoin.vault_id == vault.id,
+        ChainCoin.txid.in_(sorted({outpoint.txid for outpoint in outpoints})),
+    )
+    return {OutPoint(coin.txid, coin.vout): coin for coin in db.scalars(query)}
+
+
+def _why_not(db: Session, coin: ChainCoin | None, tip_height: int) -> tuple[str, str] | None:
+    """A code, and words that follow the outpoint."""
+    if coin is None:
+        return "unknown-coin", "is not a coin of this vault."
+    if coin.spent_by is not None:
+        return "spent", f"is spent by {coin.spent_by}."
+    if coin.height is None and not is_own_change(db, coin):
+        return "unconfirmed", "is not confirmed yet, and its sender may replace it."
+    if coin.is_coinbase and (coin.height or 0) > tip_height + 1 - COINBASE_MATURITY:
+        return "immature", f"was mined less than {COINBASE_MATURITY} blocks ago."
+    return None
+
+
+def _holder(db: Session, vault: Vault, outpoint: OutPoint) -> str | None:
+    """The proposal that locks the coin: the newest version of its family that holds coins."""
+    lock = db.get(CoinLock, (vault.chain, outpoint.txid, outpoint.vout))
+    if lock is None:
+        return None
+    return [member.id for member in members_of(db, lock.family_id) if holds_coins(member)][-1]
+
+
+def _kept_coin(
+    db: Session, vault: Vault, coins: Sequence[Utxo], tip_height: int, outputs: Sequence[TxOut]
+) -> Utxo | None:
+    """A coin at the vault's address for its tokens, other than the named ones. Raises Invalid where tokens
+    need one and none is left.
+    """
+    kept = kept_for_tokens(db, vault, tip_height, outputs)
+    if kept is None or kept not in coins:
+        return kept
+    left = [utxo for utxo in token_coins(db, vault, tip_height) if utxo not in coins]
+    if not left:
+        place = coins.index(kept)
+        sentence = f"{kept.outpoint} stays at the vault's address, for its tokens."
+        raise Invalid.at(f"/coins/{place}", sentence, "kept-for-tokens")
+    return left[-1]
+
+
+def _in_a_sentence(faults: Sequence[Fault]) -> str:
+    return " ".join(fault.detail for fault in faults[:3]) + (" …" if len(faults) > 3 else "")

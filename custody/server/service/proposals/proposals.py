@@ -28,8 +28,7 @@ from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
 from custody.server.service.proposals.drafting import Draft, Drafter, plan_of
 from custody.server.service.proposals.maximum import MaximumSend, own_scripts
-from custody.server.service.proposals.naming_coins import named_coins
-from custody.server.service.proposals.payments import Intent, read_intent, read_rate
+from custody.server.service.proposals.payments import Intent, named_coins, read_intent, read_rate
 from custody.server.service.proposals.records import Reader, proposal_records
 from custody.server.service.proposals.searching import search
 from custody.server.service.proposals.signing import APPROVER

@@ -16,8 +16,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
 from custody.schemas.proposals import DecodedCall, ProposalStatus, TroubleKind, TxType
-from custody.server.domain.lifecycle import TO_FINISH
-from custody.server.domain.trouble import advice_for, words_of
+from custody.server.domain.lifecycle import TO_FINISH, advice_for, words_of
 from custody.server.service.keys.quorums import MAY_APPROVE
 from custody.server.service.lifecycle import trouble_of
 from custody.server.service.proposals.families import may_be_replaced

@@ -30,7 +30,7 @@ from custody.server.service.sign_in.accounts import record_about
 from custody.server.service.sign_in.id_tokens import Expected, base64url
 from custody.server.service.sign_in.providers import Client, Providers
 from custody.server.service.sign_in.sessions import Sessions, Tokens, end_bound_sessions
-from custody.server.service.system import place_of
+from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
 from custody.server.store.models import (
     IdentityFlow,

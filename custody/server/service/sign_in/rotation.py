@@ -6,10 +6,10 @@ from typing import Final
 from sqlalchemy.orm import Session
 
 from custody.server.domain.audit import Category
+from custody.server.domain.credentials import OPERATOR
 from custody.server.domain.errors import StateConflict
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.secrets import ClientSecrets, Purpose, Secrets, TotpSecrets, WebhookSecrets
-from custody.server.service.system import OPERATOR
 from custody.server.store import Store
 
 # What these encrypt is stored: a rotation re-encrypts it.

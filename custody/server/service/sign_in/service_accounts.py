@@ -13,13 +13,21 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
-from custody.server.domain.credentials import Caller, ServiceCaller, WorkspaceAccess
+from custody.server.domain.credentials import (
+    NEVER_GIVEN,
+    Caller,
+    ServiceCaller,
+    WorkspaceAccess,
+    account_of,
+    is_inside,
+    matches,
+    plain_address,
+)
 from custody.server.domain.errors import PermissionDenied, RateLimited, TokenExpired, Unauthenticated
 from custody.server.domain.ports import Clock
-from custody.server.domain.service_accounts import NEVER_GIVEN, account_of, is_inside, matches, plain_address
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.requests.rates import Throttle, caller_at
-from custody.server.service.system import place_of
+from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
 from custody.server.store.models import ServiceAccount, User
 

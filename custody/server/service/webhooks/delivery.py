@@ -16,14 +16,22 @@ from sqlalchemy.orm import Session
 from custody.schemas.webhooks import DELIVERY_HEADER, KIND_HEADER, SIGNATURE_HEADER, signature_header
 from custody.schemas.webhooks import WebhookEvent as Told
 from custody.server.domain.audit import Category
+from custody.server.domain.credentials import PLATFORM
 from custody.server.domain.ports import Clock
-from custody.server.domain.retries import HANGS_FROM, is_hopeless, next_attempt, quiet_until
-from custody.server.domain.webhooks import BadUrl, WebhookUrl, read_url
+from custody.server.domain.webhooks import (
+    HANGS_FROM,
+    BadUrl,
+    WebhookUrl,
+    is_hopeless,
+    next_attempt,
+    quiet_until,
+    read_url,
+)
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import Again, Done, Finish, Task, Verdict
 from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.secrets import WebhookSecrets
-from custody.server.service.system import PLATFORM, place_of
+from custody.server.service.stored_vaults import place_of
 from custody.server.service.webhook_events import WEBHOOK
 from custody.server.service.webhooks.sending import Sender, Trouble, Undelivered
 from custody.server.store import Store

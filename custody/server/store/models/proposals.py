@@ -122,7 +122,7 @@ class Proposal(Base):
     block_height: Mapped[int | None]
     failure_code: Mapped[str | None]
     failure_reason: Mapped[str | None]
-    # What the watcher found last (`domain.trouble`).
+    # What the watcher found last (`domain.lifecycle`).
     trouble: Mapped[str | None]
     trouble_txid: Mapped[str | None]
     trouble_words: Mapped[str | None]

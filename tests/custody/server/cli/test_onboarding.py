@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from custody.schemas.onboarding import SubmitOnboardingRequest
 from custody.server.cli import app
 from custody.server.domain.credentials import Caller
-from custody.server.domain.onboarding import RequestDecided
+from custody.server.service.people.onboarding import RequestDecided
 from custody.server.service.sign_in.accounts import add_account
 from custody.terminal import Exit
 from tests.support.onboarding import REQUEST

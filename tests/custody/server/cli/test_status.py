@@ -1,18 +1,25 @@
-"""``custody status``."""
+"""The operator's view of a platform: its status, and its jobs."""
 
 import json
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
+from sqlalchemy import select
 
 from custody.server.cli import app
 from custody.server.cli.status import _ago
+from custody.server.service.jobs.outbox import enqueue
+from custody.server.service.mail.jobs import MAIL
 from custody.server.service.operations.status import read_status
+from custody.server.service.proposals.signing import BROADCAST
 from custody.server.settings import utc_now
-from custody.server.store.models import Lease
+from custody.server.store import Store, sqlite_url
+from custody.server.store.models import AuditEvent, Job, Lease
+from custody.terminal import Exit
 from tests.support.custody import Desk, ok, open_desk
+from tests.support.databases import make_sqlite
 from tests.support.platform import START
 
 
@@ -96,3 +103,145 @@ def test_says_so_where_nothing_was_read_or_signed(tmp_path: Path) -> None:
 )
 def test_ages_in_words(seconds: int, words: str) -> None:
     assert _ago(START, START + timedelta(seconds=seconds)) == words
+
+
+ALICE = "alice@example.org"
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    make_sqlite(tmp_path / "custody.db")
+    return tmp_path
+
+
+@pytest.fixture
+def store(state: Path):
+    opened = Store.open(sqlite_url(state / "custody.db"))
+    yield opened
+    opened.close()
+
+
+def add(store: Store, kind: str, subject: str = "a", **changes: object) -> int:
+    with store.write() as db:
+        enqueue(db, kind, subject, utc_now() - timedelta(minutes=1), {"to": ALICE})
+        job = db.scalars(select(Job).order_by(Job.id.desc())).first()
+        for name, value in changes.items():
+            setattr(job, name, value)
+        return job.id
+
+
+def dead(store: Store, kind: str, subject: str = "a") -> int:
+    return add(
+        store, kind, subject, dead_at=utc_now(), attempts=12, failures=10, last_error="No such mailbox."
+    )
+
+
+def run(state: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["admin", "jobs", *arguments, "--state", str(state)])
+
+
+def job(store: Store, job_id: int) -> Job | None:
+    with store.read() as db:
+        return db.get(Job, job_id)
+
+
+def actions(store: Store) -> list[tuple[str, str]]:
+    with store.read() as db:
+        return [
+            (row.action, row.description)
+            for row in db.scalars(select(AuditEvent).order_by(AuditEvent.position))
+        ]
+
+
+def test_an_empty_platform_says_so(state: Path) -> None:
+    assert run(state).stdout == "Nothing waits, and nothing was given up.\n"
+
+
+def test_lists_every_state_with_the_last_error_and_nothing_that_is_carried(state: Path, store: Store) -> None:
+    now = utc_now()
+    add(store, MAIL, "due")
+    add(
+        store,
+        MAIL,
+        "waiting",
+        run_at=now + timedelta(hours=1),
+        attempts=1,
+        last_error="The mail server is away.",
+    )
+    add(store, MAIL, "leased", lease_owner="one", lease_until=now + timedelta(hours=1), attempts=1)
+    add(store, MAIL, "lapsed", lease_owner="one", lease_until=now - timedelta(seconds=1), attempts=1)
+    add(store, MAIL, "done", done_at=now)
+    given_up = dead(store, MAIL, "dead")
+    add(store, BROADCAST)
+    told = run(state).stdout.splitlines()
+    assert told[0].startswith("broadcast: 1 due, 0 waiting, 0 leased, 0 dead, the oldest since 20")
+    assert told[1].startswith("mail: 2 due, 1 waiting, 1 leased, 1 dead, the oldest since 20")
+    assert told[2:] == [
+        "ID  STATE    JOB              TRIED     LAST ERROR",
+        "2   waiting  mail of waiting  1 time    The mail server is away.",
+        f"{given_up}   dead     mail of dead     12 times  No such mailbox.",
+    ]
+    answer = json.loads(run(state, "--json").stdout)
+    assert {kind["kind"]: kind["dead"] for kind in answer["kinds"]} == {BROADCAST: 0, MAIL: 1}
+    assert [line["state"] for line in answer["jobs"]] == ["waiting", "dead"]
+    assert ALICE not in run(state).stdout + run(state, "--json").stdout
+    assert run(state, "--after", str(given_up)).stdout.count("\n") == 2
+
+
+def test_a_job_is_tried_again_at_once_and_as_if_it_had_never_failed(state: Path, store: Store) -> None:
+    job_id = dead(store, MAIL)
+    assert run(state, "retry", str(job_id)).stdout == f"Job {job_id} (mail of a) is due now.\n"
+    (again,) = json.loads(run(state, "retry", str(job_id), "--json").stdout)
+    assert (again["id"], again["state"]) == (job_id, "due")
+    found = job(store, job_id)
+    assert (found.dead_at, found.failures, found.run_at <= utc_now()) == (None, 0, True)
+    assert actions(store) == [("JOB_RETRIED", f"job {job_id}, mail of a")] * 2
+
+
+def test_all_of_a_kind_are_tried_again(state: Path, store: Store) -> None:
+    ids = [dead(store, MAIL, subject) for subject in "abc"]
+    other = dead(store, BROADCAST)
+    add(store, MAIL, "b")
+    assert run(state, "retry", "--kind", MAIL).exit_code == 0
+    assert [job(store, job_id).dead_at is None for job_id in ids] == [True, False, True], "b has a newer one"
+    assert job(store, other).dead_at is not None
+    assert run(state, "retry", "--kind", "carrier-pigeon").exit_code == Exit.USAGE
+
+
+def test_what_must_not_be_tried_again_is_refused(state: Path, store: Store) -> None:
+    """Trying again would do it twice."""
+    cases = {
+        dead(store, MAIL): "has replaced job",
+        add(store, MAIL, lease_owner="one", lease_until=utc_now()): "try again in a moment",
+        4711: "no open or dead job",
+    }
+    for job_id, sentence in cases.items():
+        answer = run(state, "retry", str(job_id))
+        assert (answer.exit_code, sentence in answer.stderr) == (Exit.NOT_DECIDED, True), answer.stderr
+    assert run(state, "retry").exit_code == Exit.USAGE
+    assert run(state, "retry", "1", "--kind", MAIL).exit_code == Exit.USAGE
+    assert actions(store) == []
+
+
+def test_a_job_is_thrown_away_and_the_audit_log_keeps_its_name(state: Path, store: Store) -> None:
+    waiting, given_up = add(store, MAIL), dead(store, BROADCAST)
+    for job_id in (waiting, given_up):
+        assert json.loads(run(state, "discard", str(job_id), "--json").stdout)["id"] == job_id
+        assert job(store, job_id) is None
+    assert [action for action, _ in actions(store)] == ["JOB_DISCARDED", "JOB_DISCARDED"]
+    assert run(state, "discard", str(waiting)).exit_code == Exit.NOT_DECIDED
+
+
+def test_a_signed_payment_that_waits_is_not_thrown_away(state: Path, store: Store) -> None:
+    """Its coins would stay locked for ever (P14)."""
+    waiting = add(store, BROADCAST)
+    leased = add(store, MAIL, lease_owner="one", lease_until=utc_now() + timedelta(minutes=1))
+    assert "signed payment" in run(state, "discard", str(waiting)).stderr
+    assert "try again in a moment" in run(state, "discard", str(leased)).stderr
+    assert job(store, waiting) is not None
+    assert job(store, leased) is not None
+
+
+def test_without_a_state_folder_it_says_so() -> None:
+    answer = CliRunner().invoke(app, ["admin", "jobs"], env={"CUSTODY_STATE": ""})
+    assert answer.exit_code == Exit.USAGE

@@ -25,8 +25,8 @@ from custody.server.service.people.workspaces import add_first_role
 from custody.server.service.sign_in.identity import CALLBACK, MAX_OPEN
 from custody.server.store.models import IdentityFlow, IdentityProvider, Workspace
 from custody.server.web import routes
+from custody.server.web.callers import FOR_BOUND, FOR_SIGNERS
 from custody.server.web.endpoint import Auth
-from custody.server.web.identity import FOR_BOUND, FOR_SIGNERS
 from custody.server.web.routes import ENDPOINTS
 from multisig import Sats
 from tests.custody.spec.samples import sample

@@ -14,7 +14,7 @@ from custody.server.domain.credentials import Caller
 from custody.server.domain.export import ExportSummary, find_export_fault, read_csv, write_csv
 from custody.server.service.audit import names as audit_names
 from custody.server.service.audit import reading as logs
-from custody.server.service.system import place_of
+from custody.server.service.stored_vaults import place_of
 from custody.server.store.models import RolePermission
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import update
 
-from custody.server.domain import onboarding as rules
+from custody.server.service.people import onboarding as rules
 from custody.server.service.people import onboarding as service
 from custody.server.service.people.setup import NewPerson
 from custody.server.store.models import User

@@ -28,7 +28,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from custody.server.domain.service_accounts import NEVER_GIVEN
+from custody.server.domain.credentials import NEVER_GIVEN
 from custody.server.service.people.staff import permissions_of
 from custody.server.web.endpoint import Auth, Endpoint
 from custody.server.web.routes import ENDPOINTS

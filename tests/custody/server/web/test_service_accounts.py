@@ -6,14 +6,14 @@ import pytest
 from sqlalchemy import Engine, event
 
 from custody.schemas.users import PermissionName
+from custody.server.domain.credentials import NEVER_GIVEN
 from custody.server.domain.roles import EVERY_PERMISSION
-from custody.server.domain.service_accounts import NEVER_GIVEN
 from custody.server.service.people.service_accounts import SECRETS
 from custody.server.service.sign_in.service_accounts import STRANGE_USES, WRONG_SECRETS
 from custody.server.store.models import ServiceAccount
+from custody.server.web.callers import FOR_PROGRAMS
 from custody.server.web.endpoint import Auth
 from custody.server.web.routes import ENDPOINTS
-from custody.server.web.service_accounts import FOR_PROGRAMS
 from tests.support.asgi import asgi_client
 from tests.support.custody import SHOP, ok, refused
 from tests.support.platform import As

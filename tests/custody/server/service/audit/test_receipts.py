@@ -21,10 +21,11 @@ from custody.receipts import (
     write_record,
 )
 from custody.server.domain.audit import Category, event_hash
+from custody.server.domain.credentials import PLATFORM
 from custody.server.service.audit.checkpoints import Checkpoints
 from custody.server.service.audit.log import chained_rows, verify
 from custody.server.service.audit.verification import check_everything
-from custody.server.service.system import PLATFORM, place_of
+from custody.server.service.stored_vaults import place_of
 from custody.server.store.models import AuditEvent, AuditHead
 from tests.support.custody import SHOP, Desk, ok
 from tests.support.platform import World, open_world

@@ -2,8 +2,8 @@
 
 import pytest
 
+from custody.server.domain.credentials import OPERATOR
 from custody.server.domain.errors import StateConflict
-from custody.server.service.system import OPERATOR
 from custody.server.store.models import AdvisoryPublisher, StoredAdvisory, WebhookEvent
 from tests.custody.server.service.incidents.test_exposure import COLDCARD, TREZOR, know
 from tests.support.advisories import Publisher, affected, entry, secret, trust

@@ -7,9 +7,17 @@ import pytest
 from sqlalchemy import select
 
 from custody.server.domain.errors import ChainUnavailable, NotFound
-from custody.server.domain.retries import FIRST_RETRY, MAX_RETRY
 from custody.server.service.jobs.leases import LEASE, MAX_HOLD
-from custody.server.service.jobs.outbox import MAX_FAILURES, Again, Dead, Done, Outbox, enqueue
+from custody.server.service.jobs.outbox import (
+    FIRST_RETRY,
+    MAX_FAILURES,
+    MAX_RETRY,
+    Again,
+    Dead,
+    Done,
+    Outbox,
+    enqueue,
+)
 from custody.server.store import Store
 from custody.server.store.models import Job
 from tests.support.platform import Clock

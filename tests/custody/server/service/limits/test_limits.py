@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select, update
 
 from custody.server.domain.credentials import Caller
-from custody.server.service.system import place_of
+from custody.server.service.stored_vaults import place_of
 from custody.server.store.models import ChainCoin, Membership, Proposal, ProposalInput, Role
 from tests.support.custody import Desk, ok, open_desk, refused
 from tests.support.platform import As

@@ -60,7 +60,7 @@ def few(monkeypatch, desk):
     monkeypatch.setattr(drafting.Drafter, "_build", outside)
     for module in (selection, drafting, coins):
         monkeypatch.setattr(module, "MAX_INPUTS", FEW)
-    monkeypatch.setattr("custody.server.domain.most.MAX_INPUTS", FEW)
+    monkeypatch.setattr("custody.server.domain.selection.MAX_INPUTS", FEW)
     monkeypatch.setattr(drafting, "MAX_FEE", Sats(9_000))
     desk.numbers = iter(range(10**6))
     return desk

@@ -6,9 +6,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from custody.server.service.requests import following as module
-from custody.server.service.requests.changes import Changes, raise_revision
-from custody.server.service.requests.following import Following
+from custody.server.service.requests import changes as module
+from custody.server.service.requests.changes import Changes, Following, raise_revision
 from custody.server.store import Store
 from tests.support.workspaces import found_workspace
 

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.client.webhooks import NotGenuine, verify
-from custody.server.domain.retries import AFTER_A_HANG
+from custody.server.domain.webhooks import AFTER_A_HANG
 from custody.server.service.mail.jobs import plain
 from custody.server.service.secrets import Purpose
 from custody.server.service.webhooks.delivery import (

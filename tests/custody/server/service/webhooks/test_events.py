@@ -7,8 +7,9 @@ from sqlalchemy import event
 
 from custody.schemas.webhooks import EventKind
 from custody.server.domain.audit import Category
+from custody.server.domain.credentials import PLATFORM
 from custody.server.domain.webhooks import CARRIES, EVENT_OF_ACTION
-from custody.server.service.system import PLATFORM, place_of
+from custody.server.service.stored_vaults import place_of
 from custody.server.service.webhook_events import WEBHOOK
 from custody.server.store.models import Job, WebhookDelivery
 from custody.server.store.models import WebhookEvent as Stored

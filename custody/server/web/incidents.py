@@ -1,5 +1,6 @@
 """Evacuations: the plan, its start by two people, how far it is, and another sweep of what came later."""
 
+from custody.schemas.advisories import AdvisoryPublisher, ExposuresQuery, TakeAdvisoriesRequest, VaultExposure
 from custody.schemas.evacuations import (
     Evacuation,
     EvacuationPlan,
@@ -10,11 +11,42 @@ from custody.schemas.evacuations import (
     VaultKey,
 )
 from custody.schemas.queries import WorkspaceQuery
+from custody.schemas.users import PermissionName
 from custody.server.domain.errors import ChainUnavailable, NotFound, StateConflict
 from custody.server.service.incidents.evacuation_preview import Part, keys_of_vaults
+from custody.server.service.keys.quorums import VAULT_READERS
 from custody.server.service.people.second_person import START_EVACUATION
-from custody.server.web.endpoint import Call, Endpoint, Unit
+from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
 from custody.server.web.vaults import VAULT_MANAGERS, VAULT_VIEWERS
+
+
+def take_advisories(call: Call[TakeAdvisoriesRequest]) -> AdvisoryPublisher:
+    """Hands in a publisher's newest list. Its signature alone decides; a list that is held already changes nothing."""  # noqa: E501
+    return call.services.advisories.take(call.db, call.caller, call.body.list.encode())
+
+
+def advisories(call: Call[None]) -> list[AdvisoryPublisher]:
+    """The newest list of each publisher that the operator trusts."""
+    return call.services.advisories.listed(call.db)
+
+
+def exposures(call: Call[ExposuresQuery]) -> list[VaultExposure]:
+    """The organisation's vaults with exposed keys: first those that the exposed keys alone move, then by amount."""  # noqa: E501
+    return call.services.advisories.exposed(call.db, call.caller, call.access, call.body.advisory_id)
+
+
+ADVISORIES = (
+    Endpoint(
+        "POST", "/api/v1/take-advisories", take_advisories, AdvisoryPublisher,
+        frozenset({PermissionName.MANAGE_WORKSPACE}), Unit.WRITE, TakeAdvisoriesRequest,
+        refuses=(StateConflict,),
+    ),
+    Endpoint("GET", "/api/v1/advisories", advisories, list[AdvisoryPublisher], Auth.SIGNED_IN, Unit.READ),
+    Endpoint(
+        "GET", "/api/v1/exposures", exposures, list[VaultExposure],
+        frozenset(map(PermissionName, VAULT_READERS)), Unit.READ, ExposuresQuery, refuses=(NotFound,),
+    ),
+)  # fmt: skip
 
 
 def vault_keys(call: Call[WorkspaceQuery]) -> list[VaultKey]:

@@ -1,0 +1,229 @@
+"""Callers other than a person who signed in with a password: programs, by their secret, and sessions of an
+organisation's identity provider. Which calls each may make, and the calls that manage them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from custody.schemas.identity import (
+    IdentityLink,
+    IdentityProvider,
+    IdentityProviderSecretRequest,
+    RemoveIdentityProviderRequest,
+    UnlinkIdentityRequest,
+    UpdateIdentityProviderRequest,
+)
+from custody.schemas.queries import WorkspaceQuery
+from custody.schemas.service_accounts import (
+    CreateServiceAccountRequest,
+    IssueServiceSecretRequest,
+    ServiceAccount,
+    ServiceAccountRequest,
+    ServiceSecret,
+    UpdateServiceAccountRequest,
+)
+from custody.schemas.users import PermissionName
+from custody.server.domain.credentials import Caller
+from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
+from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
+
+MAKERS = frozenset({PermissionName.MANAGE_WORKSPACE})
+KEEPERS = frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.MANAGE_USERS})
+
+# The calls that a program may make, if its rights allow. All others are for people: signing, people, roles,
+# policy, whatever can need a second person, one's own account and devices. A new endpoint is closed to
+# programs until it is listed here.
+FOR_PROGRAMS: Final = frozenset(
+    f"/api/v1/{name}"
+    for name in (
+        "own-service-account",
+        # Reading.
+        "list-wallets", "vault-names", "vault-export", "vault-controls", "max-send", "get-vault-limits",
+        "check-vault-limit", "get-my-limits", "psbt", "get-whitelist-addresses", "get-workspace-whitelist",
+        "get-tokens", "contract", "contracts", "workspace-contracts", "contract-calls", "vault-history",
+        "vault-coins", "token-history",
+        "webhook-deliveries", "get-logs", "export-audit-logs",
+        # Proposing and cancelling: the vaults' signers decide.
+        "create-psbt", "preview-psbt", "cancel-psbt", "create-proof", "proof", "create-token",
+        "call-contract",
+        "contract-calls/resubmit", "add-to-contract-whitelist", "remove-from-contract-whitelist",
+        "redeliver-webhook",
+    )
+)  # fmt: skip
+
+
+def documented(row: Endpoint) -> Mapping[str, bool]:
+    """For the OpenAPI document."""
+    return {"x-service-accounts": True} if row.path in FOR_PROGRAMS else {}
+
+
+def require_for_programs(call: Call[None]) -> None:
+    """Raises PermissionDenied where a program makes a call that is a person's."""
+    is_program = call.maybe_caller is not None and call.maybe_caller.service is not None
+    if is_program and call.endpoint.path not in FOR_PROGRAMS:
+        raise PermissionDenied("A service account may not call this: it needs a person who is signed in.")
+
+
+def service_accounts(call: Call[WorkspaceQuery]) -> list[ServiceAccount]:
+    """The workspace's accounts of programs, the newest first, without their secrets."""
+    return call.services.service_accounts.listed(call.db, call.access)
+
+
+def own_service_account(call: Call[None]) -> ServiceAccount:
+    """The account of the program that calls."""
+    return call.services.service_accounts.own(call.db, call.caller)
+
+
+def create_service_account(call: Call[CreateServiceAccountRequest]) -> ServiceAccount:
+    """An account for a program, which acts in its maker's name with some of the maker's rights. It has no secret yet."""  # noqa: E501
+    return call.services.service_accounts.create(call.db, call.caller, call.access, call.body)
+
+
+def update_service_account(call: Call[UpdateServiceAccountRequest]) -> ServiceAccount:
+    """Its name, rights, networks and end, by its maker."""
+    return call.services.service_accounts.update(call.db, call.caller, call.access, call.body)
+
+
+def issue_service_secret(call: Call[IssueServiceSecretRequest]) -> ServiceSecret:
+    """A new secret, shown to the account's maker here and never again. The one before stays good for ``overlap_hours``."""  # noqa: E501
+    return call.services.service_accounts.issue_secret(call.db, call.caller, call.access, call.body)
+
+
+def revoke_service_account(call: Call[ServiceAccountRequest]) -> ServiceAccount:
+    """Ends it at once and for good, by whichever member it was made."""
+    return call.services.service_accounts.revoke(call.db, call.caller, call.access, call.body)
+
+
+PROGRAMS = (
+    Endpoint(
+        "GET", "/api/v1/service-accounts", service_accounts, list[ServiceAccount], KEEPERS, Unit.READ,
+        WorkspaceQuery,
+    ),
+    Endpoint(
+        "GET", "/api/v1/own-service-account", own_service_account, ServiceAccount, Auth.SIGNED_IN, Unit.READ,
+        refuses=(NotFound,),
+    ),
+    Endpoint(
+        "POST", "/api/v1/create-service-account", create_service_account, ServiceAccount, MAKERS, Unit.WRITE,
+        CreateServiceAccountRequest, creates=True, needs_second_person=True, refuses=(StateConflict,),
+    ),
+    Endpoint(
+        "POST", "/api/v1/update-service-account", update_service_account, ServiceAccount, MAKERS, Unit.WRITE,
+        UpdateServiceAccountRequest, needs_second_person=True, refuses=(StateConflict,),
+    ),
+    Endpoint(
+        "POST", "/api/v1/issue-service-secret", issue_service_secret, ServiceSecret, MAKERS, Unit.WRITE,
+        IssueServiceSecretRequest, refuses=(StateConflict,),
+    ),
+    Endpoint(
+        "POST", "/api/v1/revoke-service-account", revoke_service_account, ServiceAccount, KEEPERS, Unit.WRITE,
+        ServiceAccountRequest,
+    ),
+)  # fmt: skip
+
+
+USER_MANAGERS = frozenset({PermissionName.MANAGE_USERS})
+ANY_MEMBER: frozenset[PermissionName] = frozenset()
+
+# A provider's session is for the console only (`routes`). Calls about a person and no workspace concern the
+# account itself or other organisations, except these.
+FOR_BOUND: Final = frozenset({"/api/v1/get-user-info", "/api/v1/advisories"})
+# What password sessions may still call where members have to use the provider: linking and leaving.
+FOR_UNLINKED: Final = frozenset(
+    f"/api/v1/{name}" for name in ("identity-provider", "unlink-identity", "leave-workspace")
+)
+# Also for members who confirm an owner's changes, so that two can always remove a failing provider: the calls
+# of the console's page of changes.
+FOR_SECOND_PERSON: Final = frozenset(
+    f"/api/v1/{name}"
+    for name in (
+        "changes", "confirm-change", "decline-change", "second-person-rule", "get-users-from-workspace",
+        "get-roles-and-perms-detailed",
+    )
+)  # fmt: skip
+# Also, in the API, the calls of a signer's own program, which cannot show a provider's page; and freezing.
+FOR_SIGNERS: Final = FOR_UNLINKED | frozenset(
+    f"/api/v1/{name}"
+    for name in (
+        "list-wallets", "psbt", "sign-psbt", "vault-history", "get-tokens", "contract", "contract-calls",
+        "freeze-vault",
+    )
+)  # fmt: skip
+
+
+def require_for_bound(call: Call[None]) -> None:
+    """Raises PermissionDenied where an identity provider's session calls what is the person's own."""
+    is_bound = call.maybe_caller is not None and call.maybe_caller.bound_to is not None
+    if is_bound and call.endpoint.needs is Auth.SIGNED_IN and call.endpoint.path not in FOR_BOUND:
+        raise PermissionDenied("Sign in with your own password for this, not through the identity provider.")
+
+
+def let_in(caller: Caller | None, path: str, without_provider: frozenset[str]) -> Caller | None:
+    """``without_provider``: the calls that password sessions may make."""
+    if caller is None:
+        return None
+    needs_none, decides = path in without_provider, path in FOR_SECOND_PERSON
+    return replace(caller, needs_no_provider=needs_none, decides=decides)
+
+
+def identity_provider(call: Call[WorkspaceQuery]) -> IdentityProvider:
+    """The organisation's, and whether the caller linked their account."""
+    return call.services.identity_providers.shown(call.db, call.caller, call.access)
+
+
+def update_identity_provider(call: Call[UpdateIdentityProviderRequest]) -> IdentityProvider:
+    """Sets it, by an owner: a member with all seven permissions in the organisation's first workspace. Another issuer or
+    client is another provider: links, and sessions that the one before opened, end.
+    """  # noqa: E501
+    return call.services.identity_providers.update(call.db, call.caller, call.access, call.body)
+
+
+def update_identity_provider_secret(call: Call[IdentityProviderSecretRequest]) -> IdentityProvider:
+    """What the platform proves itself to the provider with, by an owner. It is never shown again."""
+    return call.services.identity_providers.set_secret(call.db, call.caller, call.access, call.body)
+
+
+def remove_identity_provider(call: Call[RemoveIdentityProviderRequest]) -> IdentityProvider:
+    """Ends it with its links and sessions, by an owner. Members sign in with their passwords."""
+    return call.services.identity_providers.remove(call.db, call.caller, call.access)
+
+
+def identity_links(call: Call[WorkspaceQuery]) -> list[IdentityLink]:
+    """The members whom the provider signs in, the oldest link first."""
+    return call.services.identity_providers.links(call.db, call.access)
+
+
+def unlink_identity(call: Call[UnlinkIdentityRequest]) -> IdentityProvider:
+    """Ends a link, and the sessions that came by it: the caller's own, or by an owner any member's. Service accounts that the
+    member made go on: `revoke-service-account` ends each.
+    """  # noqa: E501
+    return call.services.identity_providers.unlink(call.db, call.caller, call.access, call.body.user_uuid)
+
+
+PROVIDERS = (
+    Endpoint(
+        "GET", "/api/v1/identity-provider", identity_provider, IdentityProvider, ANY_MEMBER, Unit.READ,
+        WorkspaceQuery,
+    ),
+    Endpoint(
+        "POST", "/api/v1/update-identity-provider", update_identity_provider, IdentityProvider, USER_MANAGERS,
+        Unit.WRITE, UpdateIdentityProviderRequest, needs_second_person=True,
+    ),
+    Endpoint(
+        "POST", "/api/v1/update-identity-provider-secret", update_identity_provider_secret, IdentityProvider,
+        USER_MANAGERS, Unit.WRITE, IdentityProviderSecretRequest, refuses=(NotFound,),
+    ),
+    Endpoint(
+        "POST", "/api/v1/remove-identity-provider", remove_identity_provider, IdentityProvider, USER_MANAGERS,
+        Unit.WRITE, RemoveIdentityProviderRequest, needs_second_person=True,
+    ),
+    Endpoint(
+        "GET", "/api/v1/identity-links", identity_links, list[IdentityLink], USER_MANAGERS, Unit.READ,
+        WorkspaceQuery,
+    ),
+    Endpoint(
+        "POST", "/api/v1/unlink-identity", unlink_identity, IdentityProvider, ANY_MEMBER, Unit.WRITE,
+        UnlinkIdentityRequest,
+    ),
+)  # fmt: skip
