@@ -22,7 +22,7 @@ from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement, PlatformRefused, SecretsLocked
 from tests.support.advisories import Publisher, entry, trust
 from tests.support.custody import Desk, ok, refused
-from tests.support.daemons import MemoryStore, make_config, until, until_state
+from tests.support.daemons import MemoryStore, make_config, unhurried_sleep, until, until_state
 from tests.support.evacuations import key_of, report, staff, start
 from tests.support.platform import PASSWORD, register_key, seed
 from tests.support.real_signer import pin, register, signer, three_members
@@ -43,7 +43,8 @@ async def test_the_main_job_on_two_makers(desk: Desk) -> None:
         trezor = make_rig(Family.TREZOR, folder, seed=desk.devices["alice"])
         coldcard = make_rig(Family.COLDCARD, folder, seed=desk.devices["bob"])
         async with (
-            signer(desk, "alice", trezor, folder) as alice,
+            # A kept signature waits for minutes.
+            signer(desk, "alice", trezor, folder, sleep=unhurried_sleep) as alice,
             signer(desk, "bob", coldcard, folder) as bob,
         ):
             for daemon in (alice, bob):

@@ -1,7 +1,7 @@
 """A whole daemon with a virtual device behind real HWI, signed in at a real platform, all in this process."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -47,6 +47,7 @@ async def signer(
     *,
     at: str = "",
     signs_in: bool = True,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> AsyncIterator[Daemon]:
     """``rig``: the plugged-in device, or None. ``at``: the state folder's name, by default the person's."""
     state = folder / (at or name)
@@ -57,7 +58,7 @@ async def signer(
             Bridge(network=Network.REGTEST, endpoints=endpoints, usb=False)
         )
         transport = httpx.ASGITransport(desk.world.platform.asgi, client=("192.0.2.9", 50_000))
-        outside = Outside(transport=transport, bridge=bridge)
+        outside = Outside(transport=transport, bridge=bridge, sleep=sleep)
         stack.enter_context(StateFolder.hold(state))
         daemon = await stack.enter_async_context(
             open_daemon(make_config(), state, store or MemoryStore(), outside)
