@@ -88,7 +88,7 @@ def require_fit(db: Session, replacement: Vault, in_force: AdvisoriesInForce) ->
     require_thawed(replacement)
     why = unfit_to_receive(db, [replacement.id], in_force(db).values()).get(replacement.id)
     if why is not None:
-        raise ReplacementUnfit(f"Nothing more is swept there: {why}. Make a new plan for the old vault.")
+        raise ReplacementUnfit(f"Nothing more is swept there: {why}.")
 
 
 def require_fit_for_sweep(db: Session, proposal: Proposal, in_force: AdvisoriesInForce) -> None:
