@@ -1,4 +1,5 @@
-"""CSV (RFC 4180) in UTF-8, safe to open in a spreadsheet.
+"""CSV (RFC 4180) in UTF-8, safe to open in a spreadsheet; and a vault's movements, coins and token movements
+as its rows.
 
 A spreadsheet runs a cell that begins like a formula. A cell of words that does is written with an apostrophe
 before it, and so is one that begins with an apostrophe itself: dropping one leading apostrophe always gives
@@ -6,8 +7,17 @@ the text back. Numbers, ids, hashes and times are ours, and are written as they 
 """
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from custody.text import SATS_PER_BTC
+
+if TYPE_CHECKING:
+    from custody.schemas.asset_tokens import TokenMovement
+    from custody.schemas.history import FiatValue, VaultCoin, VaultMovement
+
 
 # What OWASP names ("CSV Injection"), the full-width forms that spreadsheets of East Asia read alike, and the
 # apostrophe, so that reading back has one meaning.
@@ -37,3 +47,101 @@ def csv_lines(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[
 
 def neutralise(text: str) -> str:
     return f"'{text}" if text.startswith(NEUTRALISED) else text
+
+
+MOVEMENT_COLUMNS: Final = (
+    "time (UTC)", "status", "kind", "amount (sats)", "amount (BTC)", "fee (sats)", "balance (sats)",
+    "balance (BTC)", "title", "addresses", "names", "paid (sats)", "proposed by", "proposal", "replaces",
+    "txid", "height", "block", "fiat amount", "fiat currency", "fiat per BTC", "rate of",
+)  # fmt: skip
+COIN_COLUMNS: Final = (
+    "state", "amount (sats)", "amount (BTC)", "address", "change", "height", "first seen (UTC)", "proposal",
+    "txid", "output",
+)  # fmt: skip
+# A token's amount, as large as a supply may be.
+_FIGURE: Final = re.compile(r"-?[0-9]{1,100}(\.[0-9]{1,100})?")
+TOKEN_COLUMNS: Final = (
+    "time (UTC)", "call", "ticker", "token", "amount", "holding", "amount (raw)", "holding (raw)", "decimals",
+    "contract", "txid", "height",
+)  # fmt: skip
+
+
+def movement_cells(one: "VaultMovement") -> tuple[str, ...]:
+    """A row of the file. Values of several outputs are separated by spaces, names by semicolons."""
+    names = "; ".join(output.label or "" for output in one.outputs)
+    return (
+        _time(one.at),
+        one.status,
+        one.kind,
+        str(one.amount_sats),
+        btc(one.amount_sats),
+        _number(one.fee_sats),
+        _number(one.balance_sats),
+        "" if one.balance_sats is None else btc(one.balance_sats),
+        neutralise(one.title or ""),
+        neutralise(" ".join(output.address for output in one.outputs)),
+        neutralise(names if any(output.label for output in one.outputs) else ""),
+        " ".join(str(output.amount_sats) for output in one.outputs),
+        neutralise(one.created_by_name or ""),
+        neutralise(one.psbt_id or ""),
+        neutralise(one.replaces_psbt_id or ""),
+        neutralise(one.txid),
+        _number(one.height),
+        neutralise(one.block_hash or ""),
+        *_fiat_cells(one.fiat),
+    )
+
+
+def _fiat_cells(fiat: "FiatValue | None") -> tuple[str, ...]:
+    """Not neutralised: the schema admits no free text."""
+    if fiat is None:
+        return "", "", "", ""
+    return fiat.amount, fiat.currency, fiat.rate, fiat.rate_date.isoformat()
+
+
+def coin_cells(one: "VaultCoin") -> tuple[str, ...]:
+    return (
+        one.state,
+        str(one.amount_sats),
+        btc(one.amount_sats),
+        neutralise(one.address),
+        "yes" if one.is_change else "no",
+        _number(one.height),
+        _time(one.first_seen_at),
+        neutralise(one.psbt_id or ""),
+        neutralise(one.txid),
+        str(one.vout),
+    )
+
+
+def token_cells(one: "TokenMovement") -> tuple[str, ...]:
+    return (
+        _time(one.at),
+        neutralise(one.function),
+        neutralise(one.ticker),
+        neutralise(one.name),
+        *(_figure(each) for each in (one.amount, one.holding, one.amount_raw, one.holding_raw)),
+        str(one.decimals),
+        neutralise(one.contract_address),
+        neutralise(one.txid),
+        str(one.height),
+    )
+
+
+def _figure(text: str) -> str:
+    """A number unchanged, with its minus; any other text is neutralised."""
+    return text if _FIGURE.fullmatch(text) else neutralise(text)
+
+
+def btc(sats: int) -> str:
+    """An amount as the API writes it, with a minus: ``-0.25000000``."""
+    whole, fraction = divmod(abs(sats), SATS_PER_BTC)
+    return f"{'-' if sats < 0 else ''}{whole}.{fraction:08d}"
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from custody.cli.advisories import meant_advisory
-from custody.cli.amounts import in_btc
-from custody.cli.common import confirm, fail, json_option, yes_option
+from custody.cli.changes import plan_lines
+from custody.cli.common import confirm, fail, in_btc, json_option, yes_option
 from custody.cli.desk import Desk, pass_desk
-from custody.cli.evacuation_plan import plan_lines
 from custody.cli.meant import chosen, place_of, workspace_option
 from custody.cli.members import candidates_of
 from custody.naming import Candidate

@@ -10,22 +10,21 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from custody.cli.amounts import Amount
-from custody.cli.common import fail, json_option
+from custody.cli.common import Amount, fail, json_option
 from custody.cli.desk import Desk, pass_desk
 from custody.cli.meant import place_of, workspace_option
 from custody.cli.vaults import vault_of
-from custody.history_files import (
+from custody.private_files import PRIVATE_FILE
+from custody.spreadsheets import (
     COIN_COLUMNS,
     MOVEMENT_COLUMNS,
     TOKEN_COLUMNS,
     btc,
     coin_cells,
+    csv_lines,
     movement_cells,
     token_cells,
 )
-from custody.private_files import PRIVATE_FILE
-from custody.spreadsheets import csv_lines
 from custody.terminal import Exit, answer, say, table
 from custody.text import count
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from custody.cli.common import Stop
-from custody.file_locks import take
-from custody.private_files import NO_LINK, PRIVATE_FILE, folder_fault, write_private
+from custody.private_files import NO_LINK, PRIVATE_FILE, folder_fault, take, write_private
 from custody.session_store import stores
 from custody.terminal import Exit
 

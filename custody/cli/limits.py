@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from custody.cli.amounts import Amount, in_btc
 from custody.cli.changes import made_or_asked, told
-from custody.cli.common import confirm, fail, json_option, yes_option
+from custody.cli.common import Amount, confirm, fail, in_btc, json_option, yes_option
 from custody.cli.desk import Desk, pass_desk
 from custody.cli.meant import Place, place_of, workspace_option
 from custody.cli.members import role_of

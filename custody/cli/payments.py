@@ -7,8 +7,7 @@ from uuid import uuid4
 
 import click
 
-from custody.cli.amounts import Amount
-from custody.cli.common import confirm, fail, json_option, yes_option
+from custody.cli.common import Amount, confirm, fail, json_option, yes_option
 from custody.cli.desk import Desk, pass_desk
 from custody.cli.meant import chosen, place_of, workspace_option
 from custody.cli.vaults import vault_of
@@ -142,7 +141,7 @@ def max_send_command(
     as_json: bool,
 ) -> None:
     """Show the most that one payment to these recipients can send, and why it is not more."""
-    from custody.schemas.coins import MaxSendQuery
+    from custody.schemas.vaults import MaxSendQuery
 
     if priority is not None and fee_rate is not None:
         fail("a fee rate takes the place of a priority", "Give one of the two.", Exit.USAGE)

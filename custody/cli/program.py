@@ -8,22 +8,19 @@ from typing import NoReturn
 import click
 
 from custody.cli import (
+    account,
     advisories,
-    amending,
     auditing,
     changes,
     evacuating,
     explain,
-    freezing,
     histories,
     limits,
-    mail,
     members,
     payments,
     proofs,
     proposals,
     service_accounts,
-    sign_in,
     vaults,
 )
 from custody.cli.common import own_answers
@@ -90,28 +87,28 @@ def audit() -> None:
 
 
 audit.add_command(auditing.tail_command)
-vaults.vault.add_command(freezing.freeze_command)
-vaults.vault.add_command(freezing.unfreeze_command)
+vaults.vault.add_command(vaults.freeze_command)
+vaults.vault.add_command(vaults.unfreeze_command)
 vaults.vault.add_command(histories.history_command)
 vaults.vault.add_command(histories.coins_command)
 vaults.vault.add_command(histories.tokens_command)
 for command in (
-    sign_in.login_command,
-    sign_in.logout_command,
-    sign_in.whoami_command,
+    account.login_command,
+    account.logout_command,
+    account.whoami_command,
     vaults.vault,
     payments.propose_command,
     payments.max_send_command,
     proofs.proof,
     proposals.proposals_command,
-    amending.proposal,
+    proposals.proposal,
     proposals.approve_status_command,
     members.member,
     limits.limit,
     changes.change,
     evacuating.evacuate,
     service_accounts.service_account,
-    mail.mail_command,
+    account.mail_command,
     explain.explain_command,
     advisories.advisory,
 ):

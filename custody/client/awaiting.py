@@ -10,6 +10,9 @@ import httpx
 
 from custody.client.connection import OnSession, make_core
 from custody.client.flow import Core, Session
+from custody.client.payments import KeyCalls, ProposalCalls
+from custody.client.sign_in import SignInCalls
+from custody.client.tokens import TokenCalls
 from custody.exchange import Awaiting
 from custody.plain_http import trust
 from custody.receipts import Receipts
@@ -43,3 +46,7 @@ class AwaitingConnection(Awaiting[Core]):
 
     async def __aexit__(self, *_exc: object) -> None:
         await self.aclose()
+
+
+class SigningClient(SignInCalls, KeyCalls, ProposalCalls, TokenCalls, AwaitingConnection):
+    """Raises as ``Api``."""

@@ -1,11 +1,9 @@
 """All calls of the platform, as a blocking client; ``async_client`` has the one for asyncio."""
 
-from custody.client.advisories import AdvisoryCalls
-from custody.client.changes import ChangeCalls
 from custody.client.connection import WaitingConnection
-from custody.client.evacuations import EvacuationCalls
 from custody.client.history import HistoryCalls
-from custody.client.identity import IdentityCalls
+from custody.client.incidents import AdvisoryCalls, EvacuationCalls
+from custody.client.organisation import ChangeCalls, IdentityCalls, ServiceAccountCalls
 from custody.client.payments import (
     AddressBookCalls,
     ForwardCalls,
@@ -16,7 +14,6 @@ from custody.client.payments import (
 )
 from custody.client.people import InvitationCalls, MailCalls, OnboardingCalls, PeopleCalls, RoleCalls
 from custody.client.records import LogCalls, PurchaseCalls, WebhookCalls
-from custody.client.service_accounts import ServiceAccountCalls
 from custody.client.sign_in import SignInAccountCalls, SignInCalls
 from custody.client.tokens import TokenCalls
 

@@ -16,7 +16,6 @@ from custody.schemas.address_book import (
     RenameWhitelistAddressRequest,
     WhitelistAddress,
 )
-from custody.schemas.coins import MaxSend, MaxSendQuery
 from custody.schemas.common import LATER, Done, Few, Many
 from custody.schemas.keys import (
     Key,
@@ -52,6 +51,8 @@ from custody.schemas.vaults import (
     CreateWalletRequest,
     ExportForm,
     FreezeVaultRequest,
+    MaxSend,
+    MaxSendQuery,
     UnfreezeVaultRequest,
     UpdateVaultControlsRequest,
     Vault,

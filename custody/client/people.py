@@ -8,13 +8,10 @@ from custody.schemas.invitations import (
     Invitation,
     InviteResponse,
     InviteToWorkspaceRequest,
-    RevokeInviteRequest,
-)
-from custody.schemas.mail import MailSettings, UpdateMailSettingsRequest
-from custody.schemas.onboarding import (
     OnboardingRequest,
     OnboardingStatus,
     ReviewOnboardingRequest,
+    RevokeInviteRequest,
     SubmitOnboardingRequest,
 )
 from custody.schemas.users import (
@@ -26,11 +23,13 @@ from custody.schemas.users import (
     CreateWorkspaceRequest,
     DeleteRoleRequest,
     LeaveWorkspaceRequest,
+    MailSettings,
     Member,
     RemovePermissionRequest,
     RemoveUserRequest,
     RoleDetails,
     SetDefaultWorkspaceRequest,
+    UpdateMailSettingsRequest,
     UpdateRoleRequest,
     UpdateUserInfoRequest,
     UpdateWorkspaceRequest,

@@ -1,19 +1,106 @@
-"""Invitations: a place in a workspace, offered to an e-mail address."""
+"""How people join: requests for an organisation, which a user makes and an operator of the platform decides;
+and invitations to a place in a workspace, offered to an e-mail address.
+"""
 
 from enum import StrEnum
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from custody.schemas.common import (
+    ApiNetwork,
     EmailAddress,
     Int64,
     IntId,
     Label,
+    Name,
+    NullInt64,
+    NullString,
+    NullTime,
     Request,
     Shape,
+    Text,
     TextId,
     Timestamp,
 )
+from custody.schemas.queries import QueryId
+
+MAX_REQUESTS = 500
+
+
+class MonthlyVolume(StrEnum):
+    """What the organisation expects to move in a month, in US dollars: a range, because the figure is not known beforehand."""  # noqa: E501
+
+    UNDER_10K = "0-10k"
+    UNDER_100K = "10k-100k"
+    UNDER_1M = "100k-1m"
+    UNDER_10M = "1m-10m"
+    OVER_10M = "10m+"
+
+
+class OnboardingStatus(StrEnum):
+    PENDING = "pending"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+
+
+class SubmitOnboardingRequest(Request):
+    """``POST /api/v1/onboarding-requests``. Who asks is the caller; ``work_email`` is for the operator to write to."""  # noqa: E501
+
+    first_name: Name
+    last_name: Name
+    work_email: EmailAddress
+    messaging_platform: Name
+    messaging_handle: Name
+    monthly_volume: MonthlyVolume
+    referral_source: Name
+    referral_source_detail: Text | None = None
+    org_name: Name
+    workspace_name: Name
+    network: ApiNetwork = "testnet"
+
+
+class OnboardingQuery(Request):
+    """``GET /api/v1/onboarding-requests``: the oldest first; ``after`` is the last ``uid`` seen."""
+
+    status: OnboardingStatus | None = None
+    after: QueryId | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_REQUESTS)] = 50
+
+
+class ReviewOnboardingRequest(Request):
+    """``POST /api/v1/onboarding-requests/{uid}/review``. The requester reads the note."""
+
+    decision: Literal["approve", "reject"]
+    review_note: Text | None = None
+
+
+class OnboardingRequest(Shape):
+    """The specification's OnboardingRequest. ``was_created``: the organisation and its workspace exist."""
+
+    uid: Int64
+    requester_uuid: Int64
+    requester_email: Label
+    first_name: Label
+    last_name: Label
+    work_email: Label
+    messaging_platform: Label
+    messaging_handle: Label
+    monthly_volume: Label
+    referral_source: Label
+    referral_source_detail: NullString
+    org_name: Label
+    workspace_name: Label
+    # Ours beside the specification's: where the workspace will be.
+    network: ApiNetwork
+    status: OnboardingStatus
+    review_note: NullString
+    approved_by_email: NullString
+    approved_at: NullTime
+    was_created: bool
+    created_org_uid: NullInt64
+    submitted_at: Timestamp
+    updated_at: Timestamp
 
 
 class InvitationStatus(StrEnum):

@@ -1,5 +1,6 @@
 """People, organisations and workspaces, as ``GET /api/v1/get-user-info`` shows them, and what changes them;
-roles: what they carry, their spending policy, and how many members hold them.
+roles: what they carry, their spending policy, and how many members hold them; and what a person is mailed
+when something waits for them.
 """
 
 from enum import StrEnum
@@ -247,3 +248,19 @@ class RemovePermissionRequest(AddPermissionRequest):
     """``POST /api/v1/remove-perm-from-role``. ``force``: even where a vault keeps too few signers."""
 
     force: StrictBool = False
+
+
+class MailSettings(Shape):
+    """``waiting``: a mail when something waits for one's signature or confirmation. ``amounts``: with amounts and
+    addresses in it.
+    """  # noqa: E501
+
+    waiting: bool
+    amounts: bool
+
+
+class UpdateMailSettingsRequest(Request):
+    """``POST /api/v1/update-mail-settings``: what is left out stays."""
+
+    waiting: StrictBool | None = None
+    amounts: StrictBool | None = None

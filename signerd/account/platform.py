@@ -13,9 +13,9 @@ from pydantic import BaseModel
 
 from custody.client import ApiError, BadAnswer, Unreachable
 from custody.client import SignedOut as ClientSignedOut
+from custody.client.awaiting import SigningClient
 from custody.client.flow import Core, call, read
 from custody.client.payments import proposals_request
-from custody.client.signing import SigningClient
 from custody.exchange import Plan, Request
 from custody.schemas.advisories import AdvisoryPublisher
 from custody.schemas.asset_tokens import ContractCall, TokenBalance

@@ -16,7 +16,7 @@ import httpx
 from pydantic import ValidationError
 
 from custody.client import ApiError, ClientError, Session, Unreachable
-from custody.client.signing import SigningClient
+from custody.client.awaiting import SigningClient
 from custody.schemas.auth import LoginResponse
 from custody.schemas.faults import fault_place, fault_words
 from signerd.account.config import Config

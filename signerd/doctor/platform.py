@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from custody.exchange import NoAnswer, Reply, Request
-from custody.file_locks import take
 from custody.plain_http import PlainTransport, tls_for
-from custody.private_files import is_open, is_ours
+from custody.private_files import is_open, is_ours, take
 from signerd.backup.schedule import last_made, reminders
 from signerd.doctor.finding import Finding, Outcome, Patient, of_error, well
 from signerd.errors import KeyringTimedOut, SecretsError, SignerdError

@@ -14,8 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from custody.file_locks import take
-from custody.private_files import NO_LINK, PRIVATE_FILE, folder_fault, sync_folder, write_private
+from custody.private_files import NO_LINK, PRIVATE_FILE, folder_fault, sync_folder, take, write_private
 from signerd.core.audit import first_fault
 from signerd.errors import (
     AlreadyConfigured,

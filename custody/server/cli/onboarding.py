@@ -12,10 +12,10 @@ from custody.terminal import answer, say, table
 from multisig import Network
 
 if TYPE_CHECKING:
-    from custody.schemas.onboarding import OnboardingRequest, ReviewOnboardingRequest
+    from custody.schemas.invitations import OnboardingRequest, ReviewOnboardingRequest
 
 
-# A copy of `custody.schemas.onboarding.OnboardingStatus`, so that help loads no schema; a test compares them.
+# A copy of `custody.schemas.invitations.OnboardingStatus`: help loads no schema, and a test compares them.
 STATUSES = ("pending", "approved", "rejected")
 
 
@@ -34,7 +34,7 @@ note_option = click.option("--note", help="What the requester is told.")
 @json_option
 def requests_command(state: Path, status: str | None, after: int, as_json: bool) -> None:
     """List requests for organisations, the oldest first."""
-    from custody.schemas.onboarding import MAX_REQUESTS, OnboardingQuery, OnboardingStatus
+    from custody.schemas.invitations import MAX_REQUESTS, OnboardingQuery, OnboardingStatus
 
     wanted = None if status is None else OnboardingStatus(status)
     query = OnboardingQuery(status=wanted, after=after or None, limit=MAX_REQUESTS)
@@ -97,7 +97,7 @@ def _decide(
 def _review(decision: Literal["approve", "reject"], note: str | None) -> "ReviewOnboardingRequest":
     from pydantic import ValidationError
 
-    from custody.schemas.onboarding import ReviewOnboardingRequest
+    from custody.schemas.invitations import ReviewOnboardingRequest
     from custody.server.domain.errors import Invalid
 
     try:

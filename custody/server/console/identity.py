@@ -4,7 +4,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from custody.schemas.identity import IdentityProvider
+from custody.schemas.auth import IdentityProvider
 from custody.schemas.users import Organisation
 from custody.server.console import session
 from custody.server.console.sign_in import admit, sign_in_page, target_of

@@ -4,7 +4,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.schemas.onboarding import MonthlyVolume, OnboardingRequest
+from custody.schemas.invitations import MonthlyVolume, OnboardingRequest
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import Invalid, NotFound

@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response, StreamingResponse
 
-from custody.history_files import COIN_COLUMNS, MOVEMENT_COLUMNS, coin_cells, movement_cells
 from custody.pages.headers import attachment
 from custody.server.console.table import Row
 from custody.server.console.typed import query_day, query_sats
@@ -15,7 +14,7 @@ from custody.server.console.vaults import path_of, vault_here
 from custody.server.console.visit import Visit
 from custody.server.console.words import COIN_WORDS, MOVEMENT_WORDS
 from custody.server.domain.errors import Invalid
-from custody.spreadsheets import csv_lines
+from custody.spreadsheets import COIN_COLUMNS, MOVEMENT_COLUMNS, coin_cells, csv_lines, movement_cells
 
 # A movement may spend hundreds of coins.
 PAGE = 25

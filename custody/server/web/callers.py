@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from custody.schemas.identity import (
+from custody.schemas.auth import (
     IdentityLink,
     IdentityProvider,
     IdentityProviderSecretRequest,

@@ -11,13 +11,10 @@ from custody.schemas.invitations import (
     Invitation,
     InviteResponse,
     InviteToWorkspaceRequest,
-    RevokeInviteRequest,
-)
-from custody.schemas.mail import MailSettings, UpdateMailSettingsRequest
-from custody.schemas.onboarding import (
     OnboardingQuery,
     OnboardingRequest,
     ReviewOnboardingRequest,
+    RevokeInviteRequest,
     SubmitOnboardingRequest,
 )
 from custody.schemas.queries import WorkspaceQuery
@@ -30,12 +27,14 @@ from custody.schemas.users import (
     CreateWorkspaceRequest,
     DeleteRoleRequest,
     LeaveWorkspaceRequest,
+    MailSettings,
     Member,
     PermissionName,
     RemovePermissionRequest,
     RemoveUserRequest,
     RoleDetails,
     SetDefaultWorkspaceRequest,
+    UpdateMailSettingsRequest,
     UpdateRoleRequest,
     UpdateUserInfoRequest,
     UpdateWorkspaceRequest,

@@ -2,7 +2,6 @@
 roles.
 """
 
-from custody.schemas.coins import MaxSend, MaxSendQuery
 from custody.schemas.history import VaultCoins, VaultCoinsQuery, VaultHistory, VaultHistoryQuery
 from custody.schemas.keys import (
     Key,
@@ -30,6 +29,8 @@ from custody.schemas.users import PermissionName
 from custody.schemas.vaults import (
     CreateWalletRequest,
     FreezeVaultRequest,
+    MaxSend,
+    MaxSendQuery,
     UnfreezeVaultRequest,
     UpdateVaultControlsRequest,
     Vault,

@@ -11,10 +11,17 @@ from hypothesis import strategies as st
 
 from custody.cli import histories
 from custody.cli.histories import KINDS, STATES
-from custody.history_files import COIN_COLUMNS, MOVEMENT_COLUMNS, TOKEN_COLUMNS, movement_cells, token_cells
 from custody.schemas.asset_tokens import TokenMovement
 from custody.schemas.history import CoinState, MovementKind, MovementOutput, VaultMovement
-from custody.spreadsheets import NEUTRALISED, csv_lines
+from custody.spreadsheets import (
+    COIN_COLUMNS,
+    MOVEMENT_COLUMNS,
+    NEUTRALISED,
+    TOKEN_COLUMNS,
+    csv_lines,
+    movement_cells,
+    token_cells,
+)
 from custody.terminal import Exit
 from tests.support.custody import SHOP, ok
 from tests.support.token_desk import BOB, TokenDesk

@@ -12,8 +12,14 @@ from custody.schemas.address_book import (
     RemoveWhitelistAddressRequest,
     RenameWhitelistAddressRequest,
 )
-from custody.schemas.invitations import InvitationStatus, InviteToWorkspaceRequest, RevokeInviteRequest
-from custody.schemas.onboarding import OnboardingStatus, ReviewOnboardingRequest, SubmitOnboardingRequest
+from custody.schemas.invitations import (
+    InvitationStatus,
+    InviteToWorkspaceRequest,
+    OnboardingStatus,
+    ReviewOnboardingRequest,
+    RevokeInviteRequest,
+    SubmitOnboardingRequest,
+)
 from custody.server.store.models import User
 from tests.support.custody import SHOP
 from tests.support.onboarding import REQUEST as ANAS

@@ -10,9 +10,9 @@ from typing import cast
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
-from custody.schemas import onboarding as wire
+from custody.schemas import invitations as wire
 from custody.schemas.common import ApiNetwork, NullInt64, NullString, NullTime
-from custody.schemas.onboarding import OnboardingStatus as Status
+from custody.schemas.invitations import OnboardingStatus as Status
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import NotFound, PermissionDenied, RateLimited, StateConflict

@@ -8,8 +8,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import users as wire
 from custody.schemas.common import ApiNetwork, NullString, NullTime
-from custody.schemas.mail import MailSettings, UpdateMailSettingsRequest
-from custody.schemas.users import PermissionName
+from custody.schemas.users import MailSettings, PermissionName, UpdateMailSettingsRequest
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict

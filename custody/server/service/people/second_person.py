@@ -18,10 +18,10 @@ from sqlalchemy.orm import Session
 from custody.change_words import PERMISSION_WORDS
 from custody.schemas import changes as wire
 from custody.schemas.address_book import AddWhitelistAddressRequest
+from custody.schemas.auth import RemoveIdentityProviderRequest, UpdateIdentityProviderRequest
 from custody.schemas.changes import ChangeStatus, Json
 from custody.schemas.common import ApiNetwork
 from custody.schemas.evacuations import StartEvacuationRequest
-from custody.schemas.identity import RemoveIdentityProviderRequest, UpdateIdentityProviderRequest
 from custody.schemas.invitations import InviteToWorkspaceRequest
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
 from custody.schemas.service_accounts import CreateServiceAccountRequest, UpdateServiceAccountRequest

@@ -6,7 +6,7 @@ from typing import get_args
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from custody.schemas import coins as wire
+from custody.schemas import vaults as wire
 from custody.schemas.common import Priority
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.selection import most_of, select_cheapest

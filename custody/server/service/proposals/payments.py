@@ -14,8 +14,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.recipients import SCHEME
-from custody.schemas.coins import MaxSendQuery
 from custody.schemas.proposals import CreatePsbtRequest
+from custody.schemas.vaults import MaxSendQuery
 from custody.server.domain.errors import Dust, Fault, Invalid, LockedFunds, WrongNetworkAddress
 from custody.server.domain.fees import CEILING, FLOOR, STANDARD_PRIORITY
 from custody.server.service.backends import Quote

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from custody.schemas.onboarding import SubmitOnboardingRequest
+from custody.schemas.invitations import SubmitOnboardingRequest
 from custody.server.cli import app
 from custody.server.domain.credentials import Caller
 from custody.server.service.people.onboarding import RequestDecided

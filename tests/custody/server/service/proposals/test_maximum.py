@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete
 
-from custody.schemas.coins import MaxSendQuery
+from custody.schemas.vaults import MaxSendQuery
 from custody.server.domain import selection
 from custody.server.domain.fees import MAX_FEE
 from custody.server.service.proposals import coins, drafting

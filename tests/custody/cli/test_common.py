@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.cli.amounts import in_btc, parse_amount
+from custody.cli.common import in_btc, parse_amount
 from multisig import Sats, format_btc
 from multisig.units import MAX_MONEY
 

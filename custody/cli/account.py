@@ -1,4 +1,4 @@
-"""``custody login``, ``logout`` and ``whoami``."""
+"""``custody login``, ``logout``, ``whoami`` and ``mail``: one's own account."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from custody.text import network_words
 
 if TYPE_CHECKING:
     from custody.schemas.service_accounts import ServiceAccount
+
 
 STORES = ("keyring", "file")
 OF_A_FILE = (
@@ -105,3 +106,26 @@ def _tell_program(own: "ServiceAccount", url: str, *, as_json: bool) -> None:
         return
     say(f"Service account {own.service_account_id} ({own.name}) of {own.made_by_name} at {url}")
     say(f"In workspace {own.workspace_id} it may {', '.join(own.rights)}, until {own.expires_at:%Y-%m-%d}.")
+
+
+@click.command("mail")
+@pass_desk
+@click.option("--waiting/--no-waiting", default=None, help="A mail when something waits for you.")
+@click.option("--amounts/--no-amounts", default=None, help="With amounts and addresses in it.")
+@json_option
+def mail_command(desk: Desk, waiting: bool | None, amounts: bool | None, as_json: bool) -> None:
+    """Show what you are mailed when something waits for you, or change it."""
+    from custody.schemas.users import UpdateMailSettingsRequest
+
+    with desk.client() as client:
+        if waiting is None and amounts is None:
+            found = client.mail_settings()
+        else:
+            found = client.update_mail_settings(UpdateMailSettingsRequest(waiting=waiting, amounts=amounts))
+    if as_json:
+        answer(found)
+    elif not found.waiting:
+        say("You get no mail when something waits for you.")
+    else:
+        how = "with amounts and addresses" if found.amounts else "without amounts and addresses"
+        say(f"You get a mail when something waits for you, {how}.")
