@@ -12,9 +12,8 @@ import uvicorn
 from benchmarks.custody.stage import UNLIMITED, Still, quiet
 from custody.schemas.proposals import CreatePsbtRequest
 from custody.server.app import Outside, Platform, open_platform
-from custody.server.connections import IDLE_SECONDS
 from custody.server.domain.credentials import Caller
-from custody.server.listen import Address, bind
+from custody.server.listen import IDLE_SECONDS, Address, bind
 from custody.server.service.requests.changes import Outdated
 from custody.server.settings import Settings
 from tests.support.platform import CHEAP, Clock, KeptMail

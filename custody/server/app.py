@@ -21,13 +21,13 @@ from custody.server.service.audit.reading import Logs
 from custody.server.service.backends import Market, Reachability
 from custody.server.service.history.coins import CoinList
 from custody.server.service.history.movements import History
-from custody.server.service.history.rates_file import RatesFile
+from custody.server.service.history.records import RatesFile
 from custody.server.service.incidents.advisories import Advisories
 from custody.server.service.incidents.evacuating import Evacuating
 from custody.server.service.incidents.evacuations import EVACUATE, Evacuations
-from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
+from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.keys.revocation import KeyRevocation
 from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.limits.administration import LimitAdministration
@@ -43,14 +43,13 @@ from custody.server.service.mail.mailer import (
 )
 from custody.server.service.operations.readiness import Readiness
 from custody.server.service.people.address_book import AddressBook
-from custody.server.service.people.granting import LimitGrants
 from custody.server.service.people.identity_providers import IdentityProviders
 from custody.server.service.people.invitations import Invitations
 from custody.server.service.people.members import Members
 from custody.server.service.people.onboarding import Onboarding
 from custody.server.service.people.people import People
 from custody.server.service.people.purchases import Purchases
-from custody.server.service.people.roles import Roles
+from custody.server.service.people.roles import LimitGrants, Roles
 from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.service_accounts import ServiceAccounts
 from custody.server.service.people.setup import Setup

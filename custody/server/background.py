@@ -26,7 +26,7 @@ from custody.server.service.jobs.leases import LEASE, Lead
 from custody.server.service.jobs.outbox import Handler, Outbox
 from custody.server.service.jobs.tidying import OVER, Sweep, Sweeps, Tidying
 from custody.server.service.jobs.workers import JOB_THREADS, Loop, Workers, alone, serve_outbox, survive
-from custody.server.service.keys.concerned import AdvisoriesInForce
+from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.mail.jobs import MAIL, WAITING, MailJobs, forget_sent
 from custody.server.service.mail.waiting import WaitingMail

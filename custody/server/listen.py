@@ -1,22 +1,102 @@
-"""Serving HTTP: on loopback unless behind a proxy, on any free port with port 0, with a graceful shutdown."""
+"""Serving HTTP: on loopback unless behind a proxy, on any free port with port 0, with bounds on connections
+and a graceful shutdown; and metrics for Prometheus, on a separate loopback port, never on the API's.
+
+The bounds say how long a request may take to arrive, how long it may be, and how many there are. A reverse
+proxy does this better, but may be missing or misconfigured: then a few machines that send a byte a minute
+must not take every connection (slow loris).
+"""
 
 import asyncio
 import fcntl
 import os
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any, Final
 
+import h11
 import uvicorn
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from custody.interpreter import settle
-from custody.server.connections import IDLE_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, BoundedProtocol
 from custody.server.domain.errors import Misconfigured
+
+# From the connection, or the first byte of a later request on it, to the end of the headers; and from there
+# to the end of the body.
+HEADER_SECONDS: Final = 10.0
+BODY_SECONDS: Final = 30.0
+# Between two requests on one connection: longer than the proxy's own limit (nginx: 60 s), so that the proxy
+# never sends a request on a connection that we are closing.
+IDLE_SECONDS: Final = 65
+MAX_HEADER_BYTES: Final = 32 * 1024
+# Below the 1,024 files that a process may have open by default. Beyond them requests are
+# answered with 503.
+MAX_CONNECTIONS: Final = 800
+# This many more are accepted and answered with 503; further ones are closed at once.
+SPARE_CONNECTIONS: Final = 64
+
+
+class BoundedProtocol(H11Protocol):
+    """uvicorn's protocol, which would wait for ever for the rest of a request, with a deadline for each
+    part.
+    """
+
+    _phase: object = None
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)  # type: ignore[arg-type]
+        if len(self.connections) > MAX_CONNECTIONS + SPARE_CONNECTIONS:
+            self.transport.abort()
+        else:
+            self._look()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._expect(None, 0)
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        # Nothing of a next request has arrived: uvicorn's keep-alive timeout applies from now on.
+        if self.conn.their_state is h11.IDLE:
+            self._expect(None, 0)
+
+    def _look(self) -> None:
+        """Called when data arrived. More data of the same part does not move its deadline."""
+        state: Any = self.conn.their_state
+        if state is h11.IDLE:
+            self._expect(state, HEADER_SECONDS)
+        elif state is h11.SEND_BODY:
+            self._expect(state, BODY_SECONDS)
+        else:
+            self._expect(None, 0)
+
+    def _expect(self, phase: object, seconds: float) -> None:
+        if phase is self._phase:
+            return
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._phase = phase
+        self._deadline = None if phase is None else self.loop.call_later(seconds, self._give_up)
+
+    def _give_up(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.abort()
+
 
 # Shorter than long polls, which a shutdown does not wait for.
 SHUTDOWN_SECONDS = 10
@@ -193,3 +273,55 @@ def write_port_file(path: Path, address: Address) -> None:
     draft = path.with_name(path.name + ".part")
     draft.write_text(f"{address.port}\n")
     draft.replace(path)
+
+
+# Scrapes are served one at a time: a silent client delays the others no longer than this.
+CLIENT_SECONDS: Final = 5.0
+
+
+@contextmanager
+def serving_metrics(address: Address, registry: CollectorRegistry) -> Iterator[Address]:
+    """Answers ``GET /metrics`` until the block ends; where it listens (port 0 takes a free one). Raises
+    CannotListen.
+    """
+    if not address.is_loopback:
+        raise CannotListen(
+            f"{address.host} can be reached from other machines, and metrics tell every caller how the "
+            "platform is used.",
+            "Listen on 127.0.0.1, and let a collector on this machine, or in this network namespace, ask "
+            "there.",
+        )
+    with (
+        bind(address, behind_proxy=False) as listener,
+        _server(listener.getsockname()[:2], registry) as server,
+    ):
+        server.socket.close()
+        server.socket = listener
+        thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+        thread.start()
+        try:
+            yield Address(*listener.getsockname()[:2])
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _server(address: tuple[str, int], registry: CollectorRegistry) -> HTTPServer:
+    class Scrape(BaseHTTPRequestHandler):
+        timeout = CLIENT_SECONDS
+
+        def do_GET(self) -> None:
+            if self.path != "/metrics":
+                self.send_error(HTTPStatus.NOT_FOUND)
+                return
+            body = generate_latest(registry)
+            self.send_response(HTTPStatus.OK)
+            self.send_header("Content-Type", CONTENT_TYPE_PLAIN_0_0_4)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_args: object) -> None:
+            """Silent: there is a scrape every few seconds."""
+
+    return HTTPServer(address, Scrape, bind_and_activate=False)

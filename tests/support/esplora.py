@@ -28,7 +28,7 @@ from custody.server.chain.backend import (
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.engine import split_block
 from custody.server.chain.esplora import EsploraBackend
-from custody.server.chain.esplora.pace import Pace
+from custody.server.chain.esplora.wire import Pace
 from multisig.errors import InvalidTransaction
 from multisig.hashes import sha256d
 from multisig.network import Network

@@ -7,8 +7,8 @@ from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
 from custody.server.chain.backend import BlockRef
+from custody.server.service.network.deposits import Snapshot
 from custody.server.service.network.movements import Block, Movements
-from custody.server.service.network.snapshot import Snapshot
 from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import ChainCoin, ChainTransaction, Vault
 from multisig import RECEIVE, OutPoint, Sats, Transaction, TxIn, TxOut

@@ -22,7 +22,7 @@ from custody.text import count
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from custody.server.domain.export import ExportSummary
+    from custody.server.domain.audit import ExportSummary
     from custody.server.service.audit.checkpoints import Checkpoints
     from custody.server.service.audit.verification import Report
 
@@ -138,8 +138,7 @@ def export_command(state: Path, chain: str) -> None:
     """Write a whole chain as CSV, as export-audit-logs does, however long; also those that no workspace
     reads.
     """
-    from custody.server.domain.audit import PLATFORM_CHAIN
-    from custody.server.domain.export import write_csv
+    from custody.server.domain.audit import PLATFORM_CHAIN, write_csv
     from custody.server.service.audit.log import chained_rows
     from custody.server.store.models import AuditEvent
 
@@ -167,8 +166,8 @@ def verify_export_command(
     """Check an exported CSV by itself; with checkpoints and their key, against these too. Needs no
     platform.
     """
+    from custody.server.domain.audit import ExportSummary, NotAnExport, find_export_fault, read_csv
     from custody.server.domain.checkpoints import marks_of, read_file
-    from custody.server.domain.export import ExportSummary, NotAnExport, find_export_fault, read_csv
 
     if bool(checkpoints) != bool(public_key):
         fail(

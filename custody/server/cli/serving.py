@@ -168,8 +168,7 @@ def _metrics(platform: "Platform", address: str | None) -> Iterator[None]:
     if address is None:
         yield
         return
-    from custody.server.listen import Address
-    from custody.server.scraping import serving_metrics
+    from custody.server.listen import Address, serving_metrics
 
     meters = platform.services.store.meters
     meters.watch_process()

@@ -1,32 +1,30 @@
-"""The console as one application below `/console`, over its table of rows."""
+"""The console as one application below `/console`: its table of rows, its files, and the long poll of a
+workspace's open pages, until something in it changes (ADR 18).
+"""
 
 from http import HTTPStatus
 from typing import Final
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from custody.pages.assets import Assets
 from custody.pages.headers import HEADERS
 from custody.server.console import (
     account,
-    address_import,
     addresses,
-    advisories,
     audit,
     changes,
     evacuations,
     forwarding,
     home,
     identity,
-    keys,
     limits,
-    live,
     members,
-    onboarding,
     programs,
     proofs,
     proposals,
@@ -37,14 +35,18 @@ from custody.server.console import (
     token_calls,
     tokens,
     vault_controls,
-    vault_history,
     vaults,
     webhooks,
-    workspace,
 )
 from custody.server.console.rendering import STATIC
-from custody.server.console.table import Row, on_custody_error, on_http_error, route
-from custody.server.domain.errors import CustodyError
+from custody.server.console.session import Held
+from custody.server.console.table import Row, on_custody_error, on_http_error, record_path, route
+from custody.server.console.visit import number_of
+from custody.server.domain.errors import CustodyError, Unauthenticated
+from custody.server.service.requests.changes import read_revision
+from custody.server.service.services import Services
+from custody.server.web.endpoint import services_of
+from custody.server.web.problems import STATUS, trace_id_of
 
 ROOT = "/console"
 ROWS: tuple[Row, ...] = (
@@ -55,17 +57,13 @@ ROWS: tuple[Row, ...] = (
     *members.ROWS,
     *roles.ROWS,
     *limits.ROWS,
-    *workspace.ROWS,
     *changes.ROWS,
     *webhooks.ROWS,
     *programs.ROWS,
     *audit.ROWS,
-    *onboarding.ROWS,
-    *keys.ROWS,
     *vaults.ROWS,
     *vault_controls.ROWS,
     *evacuations.ROWS,
-    *vault_history.ROWS,
     *tokens.ROWS,
     *token_calls.ROWS,
     *proposing.ROWS,
@@ -73,10 +71,10 @@ ROWS: tuple[Row, ...] = (
     *replacing.ROWS,
     *proofs.ROWS,
     *proposals.ROWS,
-    *address_import.ROWS,
     *addresses.ROWS,
-    *advisories.ROWS,
 )
+# Of a long poll.
+WAIT_SECONDS = 25.0
 ASSETS = Assets(STATIC, ("console.js",))
 
 
@@ -110,4 +108,45 @@ async def _asset(request: Request) -> Response:
     return found
 
 
-_ROUTES: Final = (*map(route, ROWS), live.ROUTE, Route("/static/{name}", _asset, methods=["GET"]))
+async def wait(request: Request) -> Response:
+    """204 where nothing changed in time; else the workspace's revision, which the page sends as the next
+    ``after``. Without ``after`` it answers at once.
+
+    An expired access token is not renewed here: loading the next part renews it.
+    """
+    services, workspace_id = services_of(request), request.path_params["workspace_id"]
+    after = number_of(request.query_params.get("after", ""))
+    seen = -1 if after is None else after
+    try:
+        user_id = await run_in_threadpool(_enter, services, request, workspace_id)
+        with services.rates.long_poll(user_id, workspace_id):
+            if seen >= 0 and not await services.following.wait(workspace_id, seen, WAIT_SECONDS):
+                return Response(None, HTTPStatus.NO_CONTENT.value, HEADERS)
+    except CustodyError as error:
+        return Response(None, STATUS[error.code].value, HEADERS)
+    return JSONResponse(
+        {"revision": await run_in_threadpool(_revision, services, workspace_id)}, headers=HEADERS
+    )
+
+
+def _enter(services: Services, request: Request, workspace_id: int) -> int:
+    """The person's id. Raises Unauthenticated, and NotFound where they are no member."""
+    held = Held.read(request)
+    if held is None:
+        raise Unauthenticated("Sign in first.")
+    caller = services.sessions.authenticate(held.access, trace_id_of(request))
+    with services.store.read() as db:
+        services.people.enter(db, caller, workspace_id, frozenset())
+    return caller.counted_as
+
+
+def _revision(services: Services, workspace_id: int) -> int:
+    with services.store.read() as db:
+        return read_revision(db, workspace_id)
+
+
+_ROUTES: Final = (
+    *map(route, ROWS),
+    Route(record_path("/w/{workspace_id:int}/changed"), wait, methods=["GET"]),
+    Route("/static/{name}", _asset, methods=["GET"]),
+)

@@ -12,10 +12,9 @@ from custody.schemas.logs import AuditLogEntry, LogsPage
 from custody.server.console.audit_words import recipient_words, row_words
 from custody.server.console.members import members_of
 from custody.server.console.proposals import labels_of
+from custody.server.console.rendering import member_words
 from custody.server.console.table import Row
-from custody.server.console.typed import require_days_in_order
-from custody.server.console.visit import Visit
-from custody.server.console.words import member_words
+from custody.server.console.visit import Visit, require_days_in_order
 from custody.server.domain.audit import Category
 from custody.server.domain.errors import Invalid
 

@@ -6,9 +6,9 @@ from custody.change_words import facts_of, names_nothing, title_of
 from custody.schemas.changes import Change, SecondPersonRule
 from custody.server.console.evacuations import PLAN_PAGE, pages_of, plan_facts
 from custody.server.console.members import members_of
+from custody.server.console.rendering import member_words
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
-from custody.server.console.words import member_words
 from custody.server.domain.errors import NotFound, StateConflict
 from custody.text import count
 

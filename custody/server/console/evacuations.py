@@ -1,4 +1,6 @@
-"""Evacuations: which keys are exposed, the plan, its start by two people, and how far it is."""
+"""Signed advisories: submitting a list, and the vaults that one exposes. Evacuations: which keys are exposed,
+the plan, its start by two people, and how far it is.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,15 +10,55 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from starlette.responses import Response
 
+from custody.advisory_report import of_advisory, steps, words
 from custody.pages.figures import amount
 from custody.pages.rendering import Live
+from custody.schemas.advisories import AdvisoryPublisher, VaultExposure
 from custody.schemas.evacuations import Evacuation, EvacuationPlan, EvacuationSigner, PlannedVault, VaultKey
 from custody.server.console.table import Review, Row
-from custody.server.console.vaults import CHAIN_SECONDS
+from custody.server.console.vaults import CHAIN_SECONDS, VIEWERS
 from custody.server.console.visit import Visit, number_of
 from custody.server.domain.errors import Invalid, StateConflict
 from custody.server.domain.limits import in_btc
 from custody.text import plain
+
+PAGE = 100
+SEVERITY_WORDS = {"stop-using": "stop using the device", "warn": "a warning"}
+
+
+def advisories(visit: Visit) -> Response:
+    publishers: list[AdvisoryPublisher] = visit.get("advisories")
+    known = {each.advisory_id: each for one in publishers for each in one.advisories}
+    text = visit.query("advisory")
+    chosen = known.get(int(text)) if text.isascii() and text.isdecimal() and len(text) < 10 else None
+    shown: dict[str, Any] = {"exposures": [], "reports": [], "total": 0}
+    found: list[VaultExposure] = []
+    if chosen is not None and visit.here.may(*VIEWERS):
+        found = visit.get("exposures", workspace_id=visit.here.id, advisory_id=chosen.advisory_id)
+        shown |= {"exposures": found[:PAGE], "total": len(found)}
+    if chosen is not None and visit.here.may("MANAGE_WORKSPACE"):
+        done = of_advisory(chosen, found, visit.get("evacuations", workspace_id=visit.here.id))
+        shown["reports"] = [(each, steps(chosen, each)) for each in done]
+    return visit.page(
+        "advisories/advisories.html",
+        here="advisories",
+        publishers=publishers,
+        chosen=chosen,
+        severities=SEVERITY_WORDS,
+        time_words=words,
+        **shown,
+    )
+
+
+def take(visit: Visit) -> Response:
+    # A browser sends CR LF for a line's end.
+    signed = visit.form.one("list").strip()
+    taken = visit.post("take-advisories", workspace_id=visit.here.id, list=signed)
+    return visit.go(f"{visit.here.path}/advisories", f"The list with the serial {taken.serial} is taken.")
+
+
+_ADVISORIES = "/w/{workspace_id:int}/advisories"
+
 
 PRIORITIES: Final = (("high", "High"), ("medium", "Medium"), ("low", "Low"))
 
@@ -183,7 +225,11 @@ def again(visit: Visit) -> Response:
 
 
 _HERE = "/w/{workspace_id:int}/evacuations"
+
+
 ROWS = (
+    Row("GET", _ADVISORIES, advisories),
+    Row("POST", _ADVISORIES, take, again=advisories),
     Row("GET", _HERE, evacuations),
     Row("GET", _HERE + "/progress", progress),
     Row("GET", _HERE + "/plan", choose),

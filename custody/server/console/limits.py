@@ -9,10 +9,9 @@ from starlette.responses import Response
 from custody.limit_words import WEEKDAYS, bounds, until
 from custody.schemas.limits import MyLimits, VaultLimits
 from custody.schemas.vaults import Vault
+from custody.server.console.rendering import is_everything, sats_of
 from custody.server.console.table import Row
-from custody.server.console.typed import whole
-from custody.server.console.visit import Visit
-from custody.server.console.words import is_everything, sats_of
+from custody.server.console.visit import Visit, whole
 from custody.server.domain.errors import Invalid
 from custody.server.domain.limits import Cycle, unused_of
 from multisig import InvalidAmount, Sats, format_btc, parse_btc

@@ -4,9 +4,9 @@ from starlette.responses import Response
 
 from custody.change_words import PERMISSION_WORDS
 from custody.schemas.users import Member, RoleDetails
+from custody.server.console.rendering import member_words
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
-from custody.server.console.words import member_words
 from custody.server.domain.errors import Invalid, NotFound
 
 AT_ONCE = "It applies at once, to their pages and their programs."

@@ -13,9 +13,8 @@ from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries_of
 from custody.server.console.money import money_of, proof_of
 from custody.server.console.table import Row
-from custody.server.console.typed import require_days_in_order
 from custody.server.console.vaults import vault_by_id
-from custody.server.console.visit import Visit
+from custody.server.console.visit import Visit, require_days_in_order
 from custody.server.domain.errors import Invalid
 
 PAGE: Final = 50

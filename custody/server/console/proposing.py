@@ -21,11 +21,10 @@ from custody.server.console.addresses import entries_of
 from custody.server.console.limits import left_words
 from custody.server.console.money import Money, money_of
 from custody.server.console.proposals import PROPOSERS, labels_of
+from custody.server.console.rendering import sats_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
-from custody.server.console.typed import fee_rate
 from custody.server.console.vaults import names_of, vault_by_id, vaults_to_choose
-from custody.server.console.visit import Visit
-from custody.server.console.words import sats_of
+from custody.server.console.visit import Visit, fee_rate
 from custody.server.domain.address_book import name_key
 from custody.server.domain.errors import CustodyError, Fault, Invalid, PermissionDenied, StateConflict
 from custody.server.service.proposals.payments import parse_recipient

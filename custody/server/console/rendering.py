@@ -1,4 +1,4 @@
-"""The console's templates, and words for what the platform's shapes say in codes."""
+"""The console's templates, and words and figures for what the platform's shapes say in codes."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -8,24 +8,140 @@ from types import MappingProxyType
 from markupsafe import Markup
 
 from custody.change_words import PERMISSION_WORDS
+from custody.limit_words import bounds, until
 from custody.pages.qr import qr_image
 from custody.pages.rendering import Templates
 from custody.schemas.asset_tokens import CallStatus
-from custody.schemas.common import format_time
+from custody.schemas.common import MAX_SATS, format_time
+from custody.schemas.history import CoinState, MovementKind
+from custody.schemas.limits import MyLimits, VaultLimits
 from custody.schemas.proposals import Advice, ProposalStatus
-from custody.server.console.words import (
-    CALL_WORDS,
-    FUNCTION_WORDS,
-    KEY_WORDS,
-    MOVEMENT_WORDS,
-    PURCHASE_WORDS,
-    Limit,
-    member_words,
-    role_words,
-    token_units,
-)
+from custody.schemas.purchases import PurchaseStatus
+from custody.schemas.users import Member
 from custody.text import SHORT_ID, network_words, plain
-from multisig.tokens import Function
+from multisig import parse_btc
+from multisig.tokens import Function, format_units, token_amount
+
+MOVEMENT_WORDS: Mapping[MovementKind, str] = MappingProxyType(
+    {
+        MovementKind.DEPOSIT: "Deposit",
+        MovementKind.FORWARD: "Forward of a member's own",
+        MovementKind.PAYMENT: "Payment",
+        MovementKind.CONSOLIDATION: "Within the vault",
+        MovementKind.TOKEN: "Token",
+        MovementKind.OUTSIDE: "Not proposed here",
+    }
+)
+COIN_WORDS: Mapping[CoinState, str] = MappingProxyType(
+    {
+        CoinState.SPENDABLE: "may be spent",
+        CoinState.RESERVED: "held by a proposal",
+        CoinState.UNCONFIRMED: "in no block yet",
+        CoinState.IMMATURE: "of a block's reward, not mature yet",
+    }
+)
+# None: an older record does not say.
+KEY_WORDS: Mapping[str | None, str] = MappingProxyType(
+    {
+        "active": "in use",
+        "superseded": "another device replaced it: it approves only moves between the workspace's vaults",
+        "lost": "lost: it approves nothing",
+        None: "unknown",
+    }
+)
+# Of a token, too, which has no STALLED.
+CALL_WORDS: Mapping[CallStatus, str] = MappingProxyType(
+    {
+        CallStatus.PENDING: "to be signed",
+        CallStatus.STALLED: "not sent yet",
+        CallStatus.BROADCASTING: "on its way",
+        CallStatus.CONFIRMED: "confirmed",
+        CallStatus.FAILED: "failed",
+    }
+)
+FUNCTION_WORDS: Mapping[Function, str] = MappingProxyType(
+    {
+        Function.INIT: "Start it",
+        Function.TRANSFER: "Transfer",
+        Function.MINT: "Mint",
+        Function.BURN: "Burn",
+        Function.PAUSE: "Pause",
+        Function.UNPAUSE: "Unpause",
+        Function.TRANSFER_OWNERSHIP: "Hand it over",
+        Function.ENABLE_WHITELIST: "Turn the whitelist on",
+        Function.DISABLE_WHITELIST: "Turn the whitelist off",
+        Function.ADD_TO_WHITELIST: "Add to the whitelist",
+        Function.REMOVE_FROM_WHITELIST: "Take from the whitelist",
+    }
+)
+PURCHASE_WORDS: Mapping[PurchaseStatus, str] = MappingProxyType(
+    {
+        PurchaseStatus.WAITING_PAYMENT: "waits for the payment",
+        PurchaseStatus.PENDING: "under way",
+        PurchaseStatus.WAITING_AUTHORIZATION: "waits for your bank",
+        PurchaseStatus.COMPLETED: "completed",
+        PurchaseStatus.FAILED: "failed",
+    }
+)
+
+
+class Limit:
+    """A limit in words. Where it bounds a sum, ``per_mille`` of it is used."""
+
+    def __init__(self, limits: VaultLimits | MyLimits) -> None:
+        self.is_sum = isinstance(limits, MyLimits) or limits.per_cycle
+        self.sats, self.used_sats, self.unused_sats = (
+            sats_of(text) for text in (limits.limit, limits.used, limits.unused)
+        )
+        self.per_mille = min(1000, self.used_sats * 1000 // self.sats) if self.sats else 1000
+        self.bounds = bounds(per_cycle=self.is_sum, period=limits.cycle_period, day=limits.cycle_day)
+        self.until = until(limits.next_reset)
+        self.is_everything = is_everything(self.sats)
+
+
+def sats_of(text: str) -> int:
+    """From an amount in BTC that the platform wrote."""
+    return int(parse_btc(text))
+
+
+def is_everything(sats: int) -> bool:
+    """The first administrator's limit: no one can move more."""
+    return sats >= MAX_SATS
+
+
+def role_words(limit: str, period: str, day: int) -> str:
+    """What each member of a role may propose, from its limit in BTC."""
+    sats = sats_of(limit)
+    if not sats:
+        return "No payment: its limit is 0."
+    if is_everything(sats):
+        return "As much as the vaults' limits allow."
+    return f"At most {limit} BTC {bounds(per_cycle=True, period=period, day=day)}, for each member."
+
+
+def vault_words(limits: VaultLimits) -> str:
+    return f"At most {limits.limit} BTC {Limit(limits).bounds}"
+
+
+def controls_words(*, only_address_book: bool, maker_may_approve: bool) -> tuple[tuple[str, str], ...]:
+    """A vault's controls: each with its state."""
+    return (
+        ("It pays", "only the address book" if only_address_book else "any address"),
+        ("Who proposed a payment", "may approve it" if maker_may_approve else "may not approve it"),
+    )
+
+
+def member_words(member: Member) -> str:
+    name = plain(" ".join(part for part in (member.first_name.value, member.surname.value) if part))
+    email = plain(member.email)
+    return f"{name}, {email}" if name else email
+
+
+def token_units(raw: str | int, decimals: int) -> str:
+    """Whole tokens, in groups of three: 125000 with two decimals is ``1,250.00``."""
+    whole, point, fraction = format_units(token_amount(int(raw)), decimals).partition(".")
+    return f"{int(whole):,}{point}{fraction}"
+
 
 STATUS_WORDS: Mapping[ProposalStatus, str] = MappingProxyType(
     {

@@ -11,9 +11,8 @@ from custody.server.console.money import money_of
 from custody.server.console.proposals import labels_of, proposal_of
 from custody.server.console.proposing import MoneyReview, left_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
-from custody.server.console.typed import fee_rate
 from custody.server.console.vaults import vault_by_id
-from custody.server.console.visit import Visit
+from custody.server.console.visit import Visit, fee_rate
 from custody.server.domain.errors import CustodyError
 
 

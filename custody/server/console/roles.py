@@ -8,9 +8,9 @@ from starlette.responses import Response
 from custody.change_words import PERMISSION_WORDS
 from custody.schemas.users import PermissionName, RoleDetails
 from custody.server.console.limits import role_limit
+from custody.server.console.rendering import role_words
 from custody.server.console.table import Review, Row, in_force_mark, require_in_force, shown_mark
 from custody.server.console.visit import Visit
-from custody.server.console.words import role_words
 from custody.server.domain.errors import Invalid, NotFound
 from custody.text import count
 

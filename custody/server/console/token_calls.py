@@ -9,12 +9,11 @@ from starlette.responses import Response
 from custody.pages.figures import address
 from custody.schemas.asset_tokens import CallContractResponse, Contract
 from custody.schemas.vaults import VaultName
+from custody.server.console.rendering import FUNCTION_WORDS, token_units
 from custody.server.console.table import Review, Row
 from custody.server.console.tokens import approving, priority, token_here
-from custody.server.console.typed import raw_units
 from custody.server.console.vaults import vault_by_id, vault_name, vaults_to_choose
-from custody.server.console.visit import Visit
-from custody.server.console.words import FUNCTION_WORDS, token_units
+from custody.server.console.visit import Visit, raw_units
 from custody.server.domain.errors import Invalid, NotFound
 from multisig.tokens import MAX_TOKEN_AMOUNT, Function
 

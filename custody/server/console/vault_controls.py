@@ -8,10 +8,10 @@ from custody.schemas.users import PermissionName
 from custody.schemas.vaults import Vault, VaultControls
 from custody.server.console.limits import typed_words, used_words, vault_limit, vault_limit_in_force
 from custody.server.console.members import members_of
+from custody.server.console.rendering import controls_words, member_words, vault_words
 from custody.server.console.table import Review, Row, in_force_mark, require_in_force, shown_mark
 from custody.server.console.vaults import names_of, path_of, vault_here
 from custody.server.console.visit import Visit
-from custody.server.console.words import controls_words, member_words, vault_words
 from custody.server.domain.errors import NotFound
 
 

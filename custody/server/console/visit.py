@@ -1,8 +1,11 @@
-"""One request of the console: who asks, what was typed, the calls it makes, and its answer."""
+"""One request of the console: who asks, what was typed (numbers, amounts and days as the API takes them), the
+calls it makes, and its answer.
+"""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from http import HTTPStatus
 from types import MappingProxyType
@@ -28,6 +31,7 @@ from custody.server.web.endpoint import Auth, Call, Endpoint
 from custody.server.web.problems import STATUS, trace_id_of
 from custody.server.web.routes import ENDPOINTS
 from custody.server.web.runner import Runner
+from multisig import InvalidAmount, parse_btc
 
 _RUNNERS: Mapping[tuple[str, str], Runner] = {
     (endpoint.method, endpoint.path): Runner(endpoint) for endpoint in ENDPOINTS
@@ -330,3 +334,61 @@ def shaped(kind: type[Shape], /, **values: object) -> Shape:
         name = faults[0].pointer.removeprefix("/").replace("_", " ")
         words = f"{name}: {faults[0].detail}." if name else f"{faults[0].detail}."
         raise Invalid(words, faults=faults) from None
+
+
+_RATE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?", re.ASCII)
+_TOKENS = re.compile(r"([0-9]{1,20}|[0-9]{1,3}(?:,[0-9]{3}){1,6})(?:\.([0-9]{1,18}))?", re.ASCII)
+
+
+def whole(visit: Visit, name: str) -> int:
+    """A whole number of the form. Raises Invalid."""
+    found = number_of(visit.form.one(name).strip())
+    if found is None:
+        raise Invalid.at(f"/{name}", "Type a whole number.")
+    return found
+
+
+def fee_rate(visit: Visit) -> str:
+    """In sat/vB, as the API takes it. Raises Invalid."""
+    text = visit.form.one("fee_rate").strip()
+    if not _RATE.fullmatch(text):
+        words = "Write the rate in sat/vB, with a point and at most three places, as in 2.5."
+        raise Invalid.at("/fee_rate", words)
+    return text
+
+
+def query_sats(visit: Visit, name: str) -> int | None:
+    """The query's amount in bitcoin, in satoshi; None where none is given. Raises Invalid."""
+    text = visit.query(name).strip()
+    try:
+        return int(parse_btc(text)) if text else None
+    except InvalidAmount as error:
+        raise Invalid.at(f"/{name}", str(error)) from error
+
+
+def query_day(visit: Visit, name: str) -> datetime | None:
+    """The beginning of the query's day in UTC; None where none is given. Raises Invalid."""
+    text = visit.query(name).strip()
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC) if text else None
+    except ValueError:
+        raise Invalid.at(f"/{name}", "This is not a day: write it as 2026-05-01.") from None
+
+
+def require_days_in_order(visit: Visit) -> None:
+    """``from_day`` and ``to_day`` of a list's filter, named as on the page. Raises Invalid."""
+    first, last = query_day(visit, "from_day"), query_day(visit, "to_day")
+    if first is not None and last is not None and first > last:
+        raise Invalid.at("/from_day", "From is later than To: change one of them.")
+
+
+def raw_units(text: str, decimals: int, name: str) -> int:
+    """From whole tokens: 12.5 with two decimals is 1250. Commas separate thousands only. Raises Invalid."""
+    found = _TOKENS.fullmatch(text.strip())
+    fraction = "" if found is None else found[2] or ""
+    if found is None and "," in text:
+        raise Invalid.at(f"/{name}", "The amount has a comma. Write it with a point, as in 0.5.")
+    if found is None or len(fraction) > decimals:
+        most = f"at most {decimals} decimals" if decimals else "no decimals"
+        raise Invalid.at(f"/{name}", f"Type an amount of tokens with {most}, like 12.")
+    return int(found[1].replace(",", "") + fraction.ljust(decimals, "0"))

@@ -45,7 +45,6 @@ from custody.server.service.requests.rates import AttemptLimit, Rates
 from custody.server.service.secrets import ClientSecrets, Secrets, TotpSecrets
 from custody.server.service.sign_in.accounts import Accounts, Passwords
 from custody.server.service.sign_in.identity import IdentitySignIn
-from custody.server.service.sign_in.passkey_enrolment import PasskeyEnrolment
 from custody.server.service.sign_in.passkeys import Passkeys
 from custody.server.service.sign_in.passwords import Guesses, PasswordChanges, PasswordCheck
 from custody.server.service.sign_in.providers import Providers
@@ -54,7 +53,7 @@ from custody.server.service.sign_in.second_factor import Authenticators, TwoFact
 from custody.server.service.sign_in.service_accounts import ServiceSignIn
 from custody.server.service.sign_in.sessions import Sessions
 from custody.server.service.sign_in.signin import Challenges, SignIn
-from custody.server.service.sign_in.step_up import StepUp
+from custody.server.service.sign_in.step_up import PasskeyEnrolment, StepUp
 from custody.server.service.tokens.calling import Calling, Resubmitting
 from custody.server.service.tokens.creating import TokenCreating
 from custody.server.service.vaults import Vaults

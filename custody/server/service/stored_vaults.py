@@ -55,9 +55,6 @@ def place_of(db: Session, workspace_id: int) -> WorkspaceAccess:
     )
 
 
-# --- scripts ------------------------------------------------------------------------------------------------
-
-
 def policy_of(vault: Vault) -> Policy:
     """The same object for the same vault."""
     return policy_from(vault.descriptor, vault.chain)
@@ -140,9 +137,6 @@ def _address(script: bytes, chain: str) -> str:
     address = encode_address(script, Network(chain))
     assert address is not None, "P2WSH has an address on every network"
     return address
-
-
-# --- balances -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from custody.server.domain.audit import chain_of
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import CustodyError
 from custody.server.service.audit.log import read_head
-from custody.server.service.requests.pages import Item, Page
 from custody.server.service.services import Services
 from custody.server.service.sign_in.sessions import require_session
+from custody.server.store.store import Item, Page
 
 Body_co = TypeVar("Body_co", bound=BaseModel | None, covariant=True)
 

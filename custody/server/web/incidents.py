@@ -1,4 +1,6 @@
-"""Evacuations: the plan, its start by two people, how far it is, and another sweep of what came later."""
+"""Signed advisories about devices, and the vaults that they expose. Evacuations: the plan, its start by two
+people, how far it is, and another sweep of what came later.
+"""
 
 from custody.schemas.advisories import AdvisoryPublisher, ExposuresQuery, TakeAdvisoriesRequest, VaultExposure
 from custody.schemas.evacuations import (

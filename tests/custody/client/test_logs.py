@@ -13,9 +13,8 @@ import pytest
 
 from custody.client import ApiError, BadAnswer, Client
 from custody.schemas.purchases import PurchaseStatus
-from custody.server.domain.audit import Category
+from custody.server.domain.audit import Category, ExportSummary, find_export_fault, read_csv
 from custody.server.domain.credentials import Caller
-from custody.server.domain.export import ExportSummary, find_export_fault, read_csv
 from custody.server.service.stored_vaults import place_of
 from tests.custody.client.test_clients import client, scripted
 from tests.support.custody import ok

@@ -11,8 +11,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
-from custody.server import connections
-from custody.server.connections import BoundedProtocol
+from custody.server import listen
+from custody.server.listen import BoundedProtocol
 from tests.support.platform import open_world
 
 pytestmark = pytest.mark.anyio
@@ -80,8 +80,8 @@ async def answer(reader: asyncio.StreamReader) -> bytes:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.3)
-    monkeypatch.setattr(connections, "BODY_SECONDS", 0.3)
+    monkeypatch.setattr(listen, "HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(listen, "BODY_SECONDS", 0.3)
 
 
 @pytest.mark.parametrize(
@@ -149,8 +149,8 @@ async def test_an_idle_connection_is_kept_between_requests() -> None:
 async def test_a_stranger_is_refused_while_their_body_is_still_to_come(
     length: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "HEADER_SECONDS", PATIENCE)
-    monkeypatch.setattr(connections, "BODY_SECONDS", PATIENCE)
+    monkeypatch.setattr(listen, "HEADER_SECONDS", PATIENCE)
+    monkeypatch.setattr(listen, "BODY_SECONDS", PATIENCE)
     with open_world(tmp_path / "state") as world:
         async with served(app=world.platform.asgi) as connect, asyncio.timeout(PATIENCE):
             reader, writer = await connect()
@@ -159,9 +159,9 @@ async def test_a_stranger_is_refused_while_their_body_is_still_to_come(
 
 
 async def test_beyond_all_bounds_no_client_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 1)
-    monkeypatch.setattr(connections, "SPARE_CONNECTIONS", 1)
-    monkeypatch.setattr(connections, "HEADER_SECONDS", PATIENCE)
+    monkeypatch.setattr(listen, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(listen, "SPARE_CONNECTIONS", 1)
+    monkeypatch.setattr(listen, "HEADER_SECONDS", PATIENCE)
     async with served() as connect:
         held = [await connect() for _ in range(2)]
         for reader, writer in held:

@@ -14,10 +14,9 @@ from prometheus_client.samples import Sample
 from custody.server.app import Platform
 from custody.server.cli.serving import _metrics
 from custody.server.domain.errors import DatabaseUnavailable
-from custody.server.listen import Address, CannotListen
+from custody.server.listen import Address, CannotListen, serving_metrics
 from custody.server.meters import Meters
 from custody.server.metrics import StoredFigures
-from custody.server.scraping import serving_metrics
 from custody.server.store import Store
 from custody.server.web.routes import ENDPOINTS
 from tests.support.custody import SHOP, Desk, ok, open_desk

@@ -22,9 +22,10 @@ from custody.server.chain.backend import (
     RefusalCode,
     Refused,
     Spend,
+    refusal_of,
+    says_known,
 )
-from custody.server.chain.core.history import Follower
-from custody.server.chain.core.mempool import MempoolView
+from custody.server.chain.core.history import Follower, MempoolView
 from custody.server.chain.core.node import (
     ChainMoved,
     Node,
@@ -48,7 +49,6 @@ from custody.server.chain.core.rpc import (
     tidy,
 )
 from custody.server.chain.engine import InvalidSpend, verify_transaction
-from custody.server.chain.reasons import refusal_of, says_known
 from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import InvalidAmount
 from multisig.network import Network

@@ -26,16 +26,15 @@ from custody.server.chain.backend import (
     Outcome,
     RefusalCode,
     Refused,
+    refusal_of,
+    says_known,
 )
-from custody.server.chain.esplora.acceptance import Acceptance
 from custody.server.chain.esplora.blocks import BestChain, ChainInconsistent
 from custody.server.chain.esplora.histories import Histories, History
-from custody.server.chain.esplora.pace import Pace
 from custody.server.chain.esplora.shapes import Tested, read, read_hash
-from custody.server.chain.esplora.transactions import Transactions
-from custody.server.chain.esplora.wire import TIMEOUT, Answer, Wire
+from custody.server.chain.esplora.transactions import Acceptance, Transactions
+from custody.server.chain.esplora.wire import TIMEOUT, Answer, Pace, Wire
 from custody.server.chain.raw_blocks import read_block
-from custody.server.chain.reasons import refusal_of, says_known
 from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import InvalidAmount
 from multisig.network import Network

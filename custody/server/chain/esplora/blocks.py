@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from custody.server.chain.backend import BlockRef
-from custody.server.chain.esplora.pace import Pace
 from custody.server.chain.esplora.shapes import Block, read, read_hash
-from custody.server.chain.esplora.wire import Wire
+from custody.server.chain.esplora.wire import Pace, Wire
 from custody.server.chain.raw_blocks import GENESIS_HASH
 from custody.server.domain.errors import ChainUnavailable
 from multisig.hashes import sha256d

@@ -16,8 +16,7 @@ from custody.server.domain.address_book import canonical_address
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid
 from custody.server.domain.history import Cursor
-from custody.server.service.history.rates_file import RatesFile
-from custody.server.service.history.records import movement_records, tip_height
+from custody.server.service.history.records import RatesFile, movement_records, tip_height
 from custody.server.service.proposals.searching import may_read_book
 from custody.server.service.stored_vaults import vault_in
 from custody.server.store.models import AddressBookEntry, ChainCoin, Movement, Proposal, Vault

@@ -34,7 +34,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.incidents.evacuation_preview import Open, open_in
 from custody.server.service.jobs.outbox import Done, Finish, Task
-from custody.server.service.keys.concerned import AdvisoriesInForce
+from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.proposals.bounds import require_fit, vault_to_spend
 from custody.server.service.proposals.coins import lock_coins

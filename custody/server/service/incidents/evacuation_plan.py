@@ -22,9 +22,8 @@ from custody.server.domain.evacuation import (
     hash_of,
     urgency,
 )
-from custody.server.service.incidents.exposure import advisory_of
-from custody.server.service.keys.concerned import concern_of, exposing
-from custody.server.service.keys.quorums import keys_that_move, unfit_to_receive
+from custody.server.service.incidents.advisories import advisory_of
+from custody.server.service.keys.quorums import concern_of, exposing, keys_that_move, unfit_to_receive
 from custody.server.service.proposals.records import names_of
 from custody.server.service.stored_vaults import sats_of
 from custody.server.store.models import (

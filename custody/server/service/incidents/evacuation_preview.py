@@ -18,8 +18,7 @@ from custody.server.domain.evacuation import ReplacementSigner
 from custody.server.domain.limits import in_btc
 from custody.server.service.backends import Quote
 from custody.server.service.incidents.evacuation_plan import Decided, Planned, people_of
-from custody.server.service.keys.concerned import AdvisoriesInForce
-from custody.server.service.keys.quorums import unfit_to_receive
+from custody.server.service.keys.quorums import AdvisoriesInForce, unfit_to_receive
 from custody.server.service.proposals.coins import VaultCoins, kept_for_tokens
 from custody.server.service.proposals.drafting import Drafter, plan_of
 from custody.server.service.proposals.payments import Intent, Payment

@@ -27,8 +27,7 @@ from custody.server.service.backends import Market
 from custody.server.service.incidents.evacuation_plan import Decided, decide
 from custody.server.service.incidents.evacuation_preview import Part, shown
 from custody.server.service.jobs.outbox import enqueue, enqueue_new
-from custody.server.service.keys.concerned import AdvisoriesInForce
-from custody.server.service.keys.quorums import unfit_to_receive
+from custody.server.service.keys.quorums import AdvisoriesInForce, unfit_to_receive
 from custody.server.service.people.second_person import START_EVACUATION
 from custody.server.service.proposals.drafting import Drafter
 from custody.server.service.requests.changes import Changes

@@ -20,7 +20,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Backends, backend_of
 from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, Verdict, enqueue
 from custody.server.service.jobs.tidying import SWEPT_AT_ONCE
-from custody.server.service.keys.concerned import AdvisoriesInForce
+from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.lifecycle import Lifecycle, taken_back_by
 from custody.server.service.network.sightings import is_outbid
 from custody.server.service.proposals.bounds import require_fit_for_sweep

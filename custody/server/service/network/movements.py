@@ -17,7 +17,7 @@ from custody.schemas.history import MovementKind
 from custody.schemas.proposals import TxType
 from custody.server.domain.history import balances, in_order
 from custody.server.domain.ports import Clock
-from custody.server.service.network.snapshot import Snapshot
+from custody.server.service.network.deposits import Snapshot
 from custody.server.store.models import ChainCoin, Movement, Proposal, table_of
 from custody.server.store.store import chunks
 

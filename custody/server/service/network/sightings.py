@@ -21,9 +21,8 @@ from custody.server.domain.lifecycle import ENDED, Event, Observation, events_fo
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
-from custody.server.service.lifecycle import Lifecycle, age_in_family, newer_than
-from custody.server.service.network.snapshot import Snapshot
-from custody.server.service.network.troubles import Troubles
+from custody.server.service.lifecycle import Lifecycle, Troubles, age_in_family, newer_than
+from custody.server.service.network.deposits import Snapshot
 from custody.server.service.proposals.families import TOKEN_KINDS
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.stored_vaults import place_of

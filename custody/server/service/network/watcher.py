@@ -12,10 +12,9 @@ from custody.server.domain.errors import ChainUnavailable
 from custody.server.domain.ports import Clock
 from custody.server.service.backends import Backends, Market, backend_of
 from custody.server.service.jobs.leases import Held
-from custody.server.service.network.deposits import Coins
+from custody.server.service.network.deposits import KEPT_BLOCKS, Coins, Snapshot, take_snapshot
 from custody.server.service.network.movements import Block, Movements
 from custody.server.service.network.sightings import Sightings, spenders, without_final
-from custody.server.service.network.snapshot import KEPT_BLOCKS, Snapshot, take_snapshot
 from custody.server.service.requests.changes import Changes
 from custody.server.service.webhook_events import Deposits
 from custody.server.store import Store

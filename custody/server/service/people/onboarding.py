@@ -26,9 +26,9 @@ from custody.server.service.people.workspaces import (
     found_workspace,
     record_founding,
 )
-from custody.server.service.requests.pages import Page
 from custody.server.service.stored_vaults import place_of
 from custody.server.store.models import OnboardingRequest, User
+from custody.server.store.store import Page
 from multisig import Network
 
 # One for each network, and one more.

@@ -19,10 +19,10 @@ from custody.server.domain.errors import Fault, Invalid, NotFound, WebhookRefuse
 from custody.server.domain.ports import Clock
 from custody.server.domain.purchases import TOLERANCE, is_genuine, is_news, issued_secret
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.requests.pages import Page
 from custody.server.service.secrets import Purpose, Secrets
 from custody.server.store import Store
 from custody.server.store.models import Key, Profile, Purchase, Workspace
+from custody.server.store.store import Page
 from multisig import MultisigError, Network, decode_address
 
 log = structlog.get_logger()

@@ -1,4 +1,4 @@
-"""Roles of a workspace: creating and deleting them, and their permissions.
+"""Roles of a workspace: creating and deleting them, their permissions, and the limit that is given with one.
 
 `domain.roles` decides which permissions a role may get, and who may change it. Write transactions are
 serialised, so a check still holds when its change is written: of two administrators who remove each other's
@@ -6,6 +6,7 @@ rights at once, one fails (P27).
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
@@ -16,11 +17,12 @@ from custody.schemas.users import PermissionName
 from custody.server.domain.address_book import name_key
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
-from custody.server.domain.errors import Invalid, PolicyUnavailable
-from custody.server.domain.limits import Cycle, SpendingPolicy, in_btc, policy_words
+from custody.server.domain.errors import Invalid, PermissionDenied, PolicyUnavailable
+from custody.server.domain.limits import Cycle, SpendingPolicy, in_btc, is_within, policy_words
 from custody.server.domain.ports import Clock
 from custody.server.domain.roles import (
     MAX_ROLES,
+    Permissions,
     RoleExists,
     RoleInUse,
     TooManyRoles,
@@ -239,3 +241,32 @@ def _amount(text: str) -> Sats:
     except InvalidAmount as error:
         sentence = str(error)
         raise Invalid.at("/transaction_limit", sentence) from error
+
+
+# Roles with one of these spend a limit.
+SPENDING: Final = frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_INIT})
+
+
+class LimitGrants:
+    def __init__(self, policies: PolicyStore) -> None:
+        self._policies = policies
+
+    def require(self, db: Session, role_id: int, giver_role_id: int, held: Permissions) -> None:
+        """Checks every act that gives a member a role. ``held``: the permissions of the giver's role.
+
+        Raises PermissionDenied, and PolicyUnavailable where the limits cannot be compared.
+        """
+        if self.allow(db, role_id, giver_role_id, held):
+            return
+        given, own = self._policies.of_role(db, role_id), self._policies.of_role(db, giver_role_id)
+        raise PermissionDenied(
+            f"This role may move {in_btc(given.limit)} BTC a {given.cycle.in_words}, yours "
+            f"{in_btc(own.limit)} BTC a "
+            f"{own.cycle.in_words}: only a member with {PermissionName.MANAGE_ROLE} may give it."
+        )
+
+    def allow(self, db: Session, role_id: int, giver_role_id: int, held: Permissions) -> bool:
+        """Raises PolicyUnavailable."""
+        if PermissionName.MANAGE_ROLE in held or not permissions_of(db, role_id) & SPENDING:
+            return True
+        return is_within(self._policies.of_role(db, role_id), self._policies.of_role(db, giver_role_id))

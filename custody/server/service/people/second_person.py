@@ -49,7 +49,7 @@ from custody.server.domain.limits import Cycle, SpendingPolicy, in_btc
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.tidying import Expiry
-from custody.server.service.keys.concerned import AdvisoriesInForce, are_unsafe
+from custody.server.service.keys.quorums import AdvisoriesInForce, are_unsafe
 from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.people.named import names_in

@@ -14,8 +14,7 @@ from custody.server.domain.errors import (
     ReplacementUnfit,
     VaultFrozen,
 )
-from custody.server.service.keys.concerned import AdvisoriesInForce
-from custody.server.service.keys.quorums import unfit_to_receive
+from custody.server.service.keys.quorums import AdvisoriesInForce, unfit_to_receive
 from custody.server.service.stored_vaults import vault_in
 from custody.server.store.models import AddressBookEntry, EvacuatedVault, Proposal, Vault, WatchedScript
 from multisig import Network, Psbt, encode_address

@@ -11,7 +11,7 @@ from custody.schemas.common import Priority
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.selection import most_of, select_cheapest
 from custody.server.service.backends import Market, Quote
-from custody.server.service.keys.concerned import AdvisoriesInForce
+from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.limits.limits import Limits, Room
 from custody.server.service.proposals.bounds import require_scripts_listed, vault_to_spend
 from custody.server.service.proposals.coins import Tally, VaultCoins, kept_for_tokens

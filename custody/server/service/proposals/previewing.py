@@ -5,7 +5,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import CreatePsbtRequest, PsbtPreview
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.service.backends import Market
-from custody.server.service.keys.concerned import AdvisoriesInForce
+from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.limits.limits import Limits
 from custody.server.service.proposals.accelerating import Accelerating, Child
 from custody.server.service.proposals.bounds import require_listed

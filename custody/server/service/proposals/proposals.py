@@ -22,7 +22,7 @@ from custody.server.domain.errors import (
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market, Quote
-from custody.server.service.keys.concerned import AdvisoriesInForce
+from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged

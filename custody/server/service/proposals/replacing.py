@@ -31,7 +31,7 @@ from custody.server.domain.selection import (
 )
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
-from custody.server.service.keys.concerned import AdvisoriesInForce
+from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.lifecycle import settle_family
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.usage import moved_by_family

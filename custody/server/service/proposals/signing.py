@@ -30,8 +30,8 @@ from custody.server.domain.lifecycle import FINALISED, Event, threshold_lost
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
-from custody.server.service.keys.concerned import AdvisoriesInForce
 from custody.server.service.keys.profiles import profile_policy
+from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.lifecycle import Lifecycle, require_newest
 from custody.server.service.proposals.bounds import (
     require_fit_for_sweep,

@@ -12,7 +12,7 @@ from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.selection import PROPOSAL_LIFETIME
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.keys.concerned import AdvisoriesInForce
+from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.proposals.bounds import require_listed, require_thawed
 from custody.server.service.proposals.coins import Utxo

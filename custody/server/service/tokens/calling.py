@@ -38,7 +38,7 @@ from custody.server.service.tokens.arguments import (
 from custody.server.service.tokens.index_reading import require_current
 from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals, Wanted
 from custody.server.service.tokens.records import call_in, contract_in
-from custody.server.service.tokens.waiting import deployed_id, require_effect
+from custody.server.service.tokens.state import deployed_id, require_effect
 from custody.server.service.webhook_events import event_data
 from custody.server.store.models import Contract, ContractCall, Proposal, Vault
 from multisig import Network

@@ -32,7 +32,7 @@ from custody.server.domain.selection import (
     settle,
 )
 from custody.server.service.backends import Quote
-from custody.server.service.keys.concerned import AdvisoriesInForce
+from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.usage import TokenMovement
 from custody.server.service.proposals.coins import (

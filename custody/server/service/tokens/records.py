@@ -13,7 +13,6 @@ from custody.schemas.asset_tokens import ContractCallsQuery
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import NotFound
 from custody.server.domain.token_status import contract_status
-from custody.server.service.requests.pages import Page
 from custody.server.service.stored_vaults import vault_in
 from custody.server.service.token_status import TokenFamily, token_families
 from custody.server.service.tokens.index_reading import state_of, supplies_of
@@ -26,6 +25,7 @@ from custody.server.store.models import (
     Vault,
     VaultSigner,
 )
+from custody.server.store.store import Page
 from multisig import Network, decode_address
 from multisig.tokens.machine import Cell
 

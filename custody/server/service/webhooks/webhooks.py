@@ -17,10 +17,10 @@ from custody.server.domain.webhooks import BadUrl, read_url
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue, is_open
 from custody.server.service.jobs.tidying import BATCH, Part
-from custody.server.service.requests.pages import Page
 from custody.server.service.secrets import WebhookSecrets
 from custody.server.service.webhook_events import WEBHOOK, WebhookEvents
 from custody.server.store.models import Job, Webhook, WebhookDelivery, WebhookEvent
+from custody.server.store.store import Page
 
 # Time to install the new secret at a receiver by hand. Until then deliveries are signed with both.
 OVERLAP: Final = timedelta(days=1)

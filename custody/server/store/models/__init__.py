@@ -1,5 +1,23 @@
 """Every table. Importing this package fills ``Base.metadata``, which migrations are compared with."""
 
+from custody.server.store.models.accounts import (
+    AccessToken,
+    Attempt,
+    Credential,
+    IdentityFlow,
+    IdentityLink,
+    IdentityProvider,
+    OtpChallenge,
+    Passkey,
+    PasswordReset,
+    Purchase,
+    RecoveryCode,
+    RefreshToken,
+    ServiceAccount,
+    SignInSession,
+    User,
+    full_name,
+)
 from custody.server.store.models.base import Base, table_of
 from custody.server.store.models.bookkeeping import (
     AuditEvent,
@@ -12,32 +30,23 @@ from custody.server.store.models.bookkeeping import (
     WebhookDelivery,
     WebhookEvent,
 )
-from custody.server.store.models.changes import PendingChange, SecondPersonRule
-from custody.server.store.models.evacuations import EvacuatedVault, Evacuation
-from custody.server.store.models.identity import IdentityFlow, IdentityLink, IdentityProvider
-from custody.server.store.models.incidents import AdvisoryPublisher, StoredAdvisory
-from custody.server.store.models.movements import Movement
-from custody.server.store.models.people import (
-    AccessToken,
+from custody.server.store.models.incidents import (
+    AdvisoryPublisher,
+    EvacuatedVault,
+    Evacuation,
+    StoredAdvisory,
+)
+from custody.server.store.models.organisations import (
     AddressBookEntry,
-    Attempt,
-    Credential,
     Invitation,
     Membership,
     OnboardingRequest,
     Organisation,
-    OtpChallenge,
-    Passkey,
-    PasswordReset,
-    Purchase,
-    RecoveryCode,
-    RefreshToken,
+    PendingChange,
     Role,
     RolePermission,
-    SignInSession,
-    User,
+    SecondPersonRule,
     Workspace,
-    full_name,
 )
 from custody.server.store.models.proposals import (
     HELD,
@@ -50,7 +59,6 @@ from custody.server.store.models.proposals import (
     ProposalInput,
     Signature,
 )
-from custody.server.store.models.service_accounts import ServiceAccount
 from custody.server.store.models.tokens import (
     Contract,
     ContractCall,
@@ -67,6 +75,7 @@ from custody.server.store.models.vaults import (
     Key,
     KeyAccount,
     KeyChallenge,
+    Movement,
     Profile,
     Vault,
     VaultSigner,

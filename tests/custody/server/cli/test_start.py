@@ -55,7 +55,7 @@ def test_a_command_loads_as_little_as_it_needs(tmp_path):
     assert "custody.server.mining" in asked
     assert [name for name in HEAVY if name in asked] == []
     checked = loaded_by("audit", "verify-export", str(tmp_path / "no.csv"))
-    assert "custody.server.domain.export" in checked
+    assert "custody.server.domain.audit" in checked
     assert [name for name in ("sqlalchemy", "httpx", "structlog") if name in checked] == []
     Store.open(sqlite_url(tmp_path / "custody.db")).close()
     looked = loaded_by("status", "--state", str(tmp_path))

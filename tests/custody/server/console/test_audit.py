@@ -3,7 +3,7 @@
 from sqlalchemy import update
 
 from custody.server.console import audit
-from custody.server.domain.export import read_csv
+from custody.server.domain.audit import read_csv
 from custody.server.store.models import AuditEvent, User
 from tests.support.console import SAME_SITE
 from tests.support.custody import SHOP, ok

@@ -3,7 +3,7 @@
 import pytest
 
 from custody.schemas.asset_tokens import CallStatus
-from custody.server.console.token_picture import draw_states, steps
+from custody.server.console.tokens import draw_states, steps
 from custody.server.store.models import AddressBookEntry, Contract
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.token_desk import BOB, EVE, TokenDesk

@@ -8,11 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.server.domain.audit import GENESIS, AuditRow, ChainedRow, Mark, event_hash
-from custody.server.domain.export import (
+from custody.server.domain.audit import (
     COLUMNS,
+    GENESIS,
+    AuditRow,
+    ChainedRow,
     ExportSummary,
+    Mark,
     NotAnExport,
+    event_hash,
     find_export_fault,
     read_csv,
     restore,

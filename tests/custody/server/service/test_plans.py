@@ -25,9 +25,8 @@ from custody.server.domain.selection import MAX_INPUTS, Tier
 from custody.server.service.incidents.evacuation_preview import Part, open_in
 from custody.server.service.limits.limits import Limits, Movement, StoredPolicies
 from custody.server.service.limits.usage import Whose, most_of, most_of_vault, usage_of_vault
-from custody.server.service.network.deposits import Coins
+from custody.server.service.network.deposits import Coins, Snapshot
 from custody.server.service.network.sightings import affected
-from custody.server.service.network.snapshot import Snapshot
 from custody.server.service.proposals.coins import (
     MATCHING,
     SMALL,
@@ -41,7 +40,7 @@ from custody.server.service.proposals.payments import Intent
 from custody.server.service.proposals.proposals import Filter
 from custody.server.service.stored_vaults import address_script, policy_of
 from custody.server.service.tokens.records import holding_vault
-from custody.server.service.tokens.waiting import simulation_of
+from custody.server.service.tokens.state import simulation_of
 from custody.server.store.models import (
     UNUSUAL,
     AddressBookEntry,
@@ -313,7 +312,7 @@ def records(db, desk):
 
 
 def snapshot(desk) -> Snapshot:
-    from custody.server.service.network.snapshot import take_snapshot
+    from custody.server.service.network.deposits import take_snapshot
 
     with desk.world.platform.services.store.read() as db:
         script = policy_of(db.get_one(Vault, desk.vault["id"])).script_pubkey(0, 0)

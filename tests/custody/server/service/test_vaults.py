@@ -166,7 +166,7 @@ class TestDeposits:
         assert vault["receive_address"] == policy.address(0, 46)
 
     def test_a_reorganisation_deeper_than_what_is_remembered(self, funded, monkeypatch):
-        monkeypatch.setattr("custody.server.service.network.snapshot.KEPT_BLOCKS", 2)
+        monkeypatch.setattr("custody.server.service.network.deposits.KEPT_BLOCKS", 2)
         monkeypatch.setattr("custody.server.service.network.watcher.KEPT_BLOCKS", 2)
         funded.mine()
         funded.reorganise(8, 9)

@@ -9,10 +9,16 @@ import pytest
 from sqlalchemy import delete
 
 from custody.schemas.logs import AuditLogEntry
-from custody.server.domain.audit import Category, ChainedRow
+from custody.server.domain.audit import (
+    Category,
+    ChainedRow,
+    ExportSummary,
+    find_export_fault,
+    read_csv,
+    write_csv,
+)
 from custody.server.domain.credentials import Caller
-from custody.server.domain.export import ExportSummary, find_export_fault, read_csv, write_csv
-from custody.server.service.audit import names as audit_names
+from custody.server.service.audit import reading as audit_names
 from custody.server.service.audit import reading as logs
 from custody.server.service.stored_vaults import place_of
 from custody.server.store.models import RolePermission

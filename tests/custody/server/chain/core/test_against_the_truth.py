@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from custody.server.chain.core import history, mempool, node
+from custody.server.chain.core import history, node
 from custody.server.domain.errors import ChainUnavailable
 from multisig.script import p2wsh
 from tests.support.examples import drawn
@@ -96,7 +96,7 @@ def small(monkeypatch):
     monkeypatch.setattr(history, "UNSETTLED", 1)
     monkeypatch.setattr(history, "BLOCKS_PER_SCAN", 7)
     monkeypatch.setattr(history, "KEPT_HASHES", 15)
-    monkeypatch.setattr(mempool, "TRANSACTIONS_PER_CALL", 2)
+    monkeypatch.setattr(history, "TRANSACTIONS_PER_CALL", 2)
     monkeypatch.setattr(node, "OUTPOINTS_PER_CALL", 2)
 
 

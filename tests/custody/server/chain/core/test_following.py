@@ -3,7 +3,7 @@
 import pytest
 
 from custody.server.chain.backend import Spend
-from custody.server.chain.core import history, mempool
+from custody.server.chain.core import history
 from custody.server.domain.errors import ChainUnavailable
 from multisig.raw_transactions import RawTransaction
 from multisig.script import p2wsh
@@ -273,8 +273,8 @@ def test_a_full_mempool_is_read_in_several_looks(rig, monkeypatch):
     for number in numbers:
         rig.fund(number, 10_000)
     ours = [script(number) for number in numbers]
-    monkeypatch.setattr(mempool, "TRANSACTIONS_PER_CALL", 2)
-    monkeypatch.setattr(mempool, "LOOK_SECONDS", 1)
+    monkeypatch.setattr(history, "TRANSACTIONS_PER_CALL", 2)
+    monkeypatch.setattr(history, "FIRST_READ_SECONDS", 1)
     ticks = iter(range(10**6))
     monkeypatch.setattr(rig.backend._mempool, "_clock", lambda: next(ticks))
     for _ in range(2):
@@ -284,7 +284,7 @@ def test_a_full_mempool_is_read_in_several_looks(rig, monkeypatch):
 
 
 def test_a_large_mempool_is_listed_every_few_seconds_and_at_once_where_it_matters(rig, monkeypatch):
-    monkeypatch.setattr(mempool, "MANY", 1)
+    monkeypatch.setattr(history, "MANY", 1)
     now = [0.0]
     monkeypatch.setattr(rig.backend._mempool, "_clock", lambda: now[0])
     number, other = rig.fresh(), rig.fresh()

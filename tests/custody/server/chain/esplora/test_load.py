@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from custody.server.chain.esplora.pace import Pace
+from custody.server.chain.esplora.wire import Pace
 from custody.server.domain.errors import ChainUnavailable
 from multisig.network import Network
 from multisig.script import p2wsh

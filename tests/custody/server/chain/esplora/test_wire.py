@@ -8,8 +8,16 @@ import httpx
 import pytest
 
 from custody.server.chain.esplora import EsploraBackend
-from custody.server.chain.esplora.pace import LONGEST_PAUSE, LONGEST_RETRY_AFTER, Pace
-from custody.server.chain.esplora.wire import DEADLINE_SECONDS, MAX_BODY_BYTES, MAX_VALUES, Wire, check_url
+from custody.server.chain.esplora.wire import (
+    DEADLINE_SECONDS,
+    LONGEST_PAUSE,
+    LONGEST_RETRY_AFTER,
+    MAX_BODY_BYTES,
+    MAX_VALUES,
+    Pace,
+    Wire,
+    check_url,
+)
 from custody.server.domain.errors import ChainUnavailable
 from multisig.network import Network
 from tests.support.esplora import AT_ONCE, URL, plain

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from custody.server.service.history.rates_file import RatesFile, RatesMisconfigured
+from custody.server.service.history.records import RatesFile, RatesMisconfigured
 from tests.support.custody import Desk
 from tests.support.history import listed
 

@@ -12,7 +12,7 @@ from custody.server.service.incidents import evacuation_preview
 from custody.server.service.incidents.evacuations import EVACUATE
 from custody.server.service.jobs.outbox import MAX_FAILURES, Task
 from custody.server.store.models import AdvisoryPublisher, AuditEvent, Key, Proposal, StoredAdvisory
-from tests.custody.server.service.incidents.test_exposure import COLDCARD, know
+from tests.custody.server.service.incidents.test_advisories import COLDCARD, know
 from tests.custody.server.service.test_plans import statements
 from tests.support.advisories import entry, trust
 from tests.support.custody import SHOP, Desk, ok, refused

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import func, select
 
-from custody.server.connections import MAX_CONNECTIONS
 from custody.server.domain.errors import RateLimited
+from custody.server.listen import MAX_CONNECTIONS
 from custody.server.service.requests import rates
 from custody.server.service.requests.rates import (
     LONGEST_WINDOW,

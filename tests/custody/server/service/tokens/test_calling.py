@@ -4,7 +4,7 @@ import json
 
 from sqlalchemy import select
 
-from custody.server.service.tokens.waiting import simulation_of
+from custody.server.service.tokens.state import simulation_of
 from custody.server.store.models import Contract, ContractCall, TokenBlock, TokenTransaction
 from multisig import RECEIVE, Psbt
 from multisig.tokens import Function

@@ -1,142 +1,13 @@
-"""Organisations, workspaces, roles, members and invitations; accounts and sign-in; purchases."""
+"""Accounts: people and their sign-in, also through an organisation's identity provider; programs; and
+purchases.
+"""
 
 from datetime import datetime
 
-from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from custody.server.store.models.base import Base
-
-_PENDING = text("status = 'pending'")
-
-
-class Organisation(Base):
-    __tablename__ = "organisations"
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    name: Mapped[str]
-    created_at: Mapped[datetime]
-
-
-class Workspace(Base):
-    """``network`` is the API's name (mainnet or testnet); ``chain`` is the actual chain."""
-
-    __tablename__ = "workspaces"
-    __table_args__ = (
-        UniqueConstraint("organisation_id", "name"),
-        CheckConstraint("network IN ('mainnet', 'testnet')", name="network"),
-        CheckConstraint("(network = 'mainnet') = (chain = 'mainnet')", name="chain_of_network"),
-        CheckConstraint("chain IN ('mainnet', 'testnet4', 'signet', 'regtest')", name="chain"),
-    )
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    organisation_id: Mapped[int] = mapped_column(ForeignKey("organisations.id"), index=True)
-    name: Mapped[str]
-    description: Mapped[str]
-    network: Mapped[str]
-    chain: Mapped[str]
-    created_at: Mapped[datetime]
-
-
-class Role(Base):
-    """A named set of permissions in one workspace, with a spending limit for each member who holds it.
-
-    A deleted role's id is never reused: the audit log and decided invitations still name it.
-    """
-
-    __tablename__ = "roles"
-    __table_args__ = (
-        UniqueConstraint("workspace_id", "name"),
-        UniqueConstraint("id", "workspace_id"),
-        CheckConstraint("limit_sats >= 0", name="limit"),
-        CheckConstraint("cycle_period IN ('W', 'M')", name="cycle_period"),
-        {"sqlite_autoincrement": True},
-    )
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"))
-    name: Mapped[str]
-    description: Mapped[str]
-    limit_sats: Mapped[int]
-    cycle_period: Mapped[str]
-    cycle_day: Mapped[int]
-    created_at: Mapped[datetime]
-    updated_at: Mapped[datetime]
-
-
-class RolePermission(Base):
-    __tablename__ = "role_permissions"
-
-    role_id: Mapped[int] = mapped_column(ForeignKey("roles.id"), primary_key=True)
-    permission: Mapped[str] = mapped_column(primary_key=True)
-
-
-class Membership(Base):
-    """A member's one role in one workspace. The database itself refuses another workspace's role."""
-
-    __tablename__ = "memberships"
-    __table_args__ = (
-        UniqueConstraint("workspace_id", "user_id"),
-        ForeignKeyConstraint(["role_id", "workspace_id"], ["roles.id", "roles.workspace_id"]),
-    )
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
-    workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"))
-    role_id: Mapped[int]
-    created_at: Mapped[datetime]
-
-
-class Invitation(Base):
-    """An offer of a role to an address. An address has at most one open offer for each workspace. ``role_id``
-    is not a foreign key: a decided invitation outlives its role.
-    """
-
-    __tablename__ = "invitations"
-    __table_args__ = (
-        CheckConstraint("status IN ('pending', 'accepted', 'declined', 'expired', 'revoked')", name="status"),
-        # For the sweep of expired invitations, several times a second, and for an organisation's rate of
-        # invitations.
-        Index(None, "status", "expires_at"),
-        Index(None, "organisation_id", "created_at"),
-        Index(
-            "uq_invitations_pending",
-            "workspace_id",
-            "invited_email",
-            unique=True,
-            sqlite_where=_PENDING,
-            postgresql_where=_PENDING,
-        ),
-    )
-
-    id: Mapped[str] = mapped_column(primary_key=True)
-    organisation_id: Mapped[int] = mapped_column(ForeignKey("organisations.id"))
-    workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"))
-    role_id: Mapped[int]
-    invited_email: Mapped[str] = mapped_column(index=True)
-    invited_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
-    status: Mapped[str]
-    created_at: Mapped[datetime]
-    expires_at: Mapped[datetime]
-    decided_at: Mapped[datetime | None]
-
-
-class AddressBookEntry(Base):
-    """An address with a name, in a workspace. ``name_key``: the key by which names are unique."""
-
-    __tablename__ = "address_book"
-    __table_args__ = (
-        UniqueConstraint("workspace_id", "address"),
-        UniqueConstraint("workspace_id", "name_key"),
-    )
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"))
-    name: Mapped[str]
-    name_key: Mapped[str]
-    address: Mapped[str]
-    created_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
-    created_at: Mapped[datetime]
 
 
 class User(Base):
@@ -319,35 +190,74 @@ Index(
 )
 
 
-class OnboardingRequest(Base):
-    """A request for an organisation with a first workspace; an operator decides."""
+class IdentityProvider(Base):
+    """An organisation's one provider. ``id`` names it where its members sign in. Another issuer or client is
+    another provider. ``sealed_secret``: the client's, encrypted; null until it was entered.
+    """
 
-    __tablename__ = "onboarding_requests"
-    __table_args__ = (
-        CheckConstraint("status IN ('pending', 'approved', 'rejected')", name="status"),
-        CheckConstraint("(created_org_id IS NOT NULL) = (status = 'approved')", name="created_org"),
-    )
+    __tablename__ = "identity_providers"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    organisation_id: Mapped[int] = mapped_column(ForeignKey("organisations.id"), unique=True)
+    issuer: Mapped[str]
+    client_id: Mapped[str]
+    sealed_secret: Mapped[bytes | None]
+    is_required: Mapped[bool]
+    set_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    set_at: Mapped[datetime]
+
+
+class IdentityLink(Base):
+    """The user as whom the provider's ``subject`` signs in."""
+
+    __tablename__ = "identity_links"
+    __table_args__ = (UniqueConstraint("provider_id", "user_id"), UniqueConstraint("provider_id", "subject"))
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    requester_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
-    first_name: Mapped[str]
-    last_name: Mapped[str]
-    work_email: Mapped[str]
-    messaging_platform: Mapped[str]
-    messaging_handle: Mapped[str]
-    monthly_volume: Mapped[str]
-    referral_source: Mapped[str]
-    referral_source_detail: Mapped[str | None]
-    org_name: Mapped[str]
-    workspace_name: Mapped[str]
-    network: Mapped[str]
-    status: Mapped[str] = mapped_column(index=True)
-    review_note: Mapped[str | None]
-    approved_by_email: Mapped[str | None]
-    approved_at: Mapped[datetime | None]
-    created_org_id: Mapped[int | None] = mapped_column(ForeignKey("organisations.id"))
-    submitted_at: Mapped[datetime]
-    updated_at: Mapped[datetime]
+    provider_id: Mapped[str] = mapped_column(ForeignKey("identity_providers.id"))
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    subject: Mapped[str]
+    linked_at: Mapped[datetime]
+    last_used_at: Mapped[datetime | None]
+
+
+class IdentityFlow(Base):
+    """A browser that was redirected to a provider and may return once. ``token_hash``: of the browser's
+    token. ``session_id``: the session that links its user; null for a sign-in. No foreign keys: the flow ends
+    where its provider or session was deleted.
+    """
+
+    __tablename__ = "identity_flows"
+
+    token_hash: Mapped[bytes] = mapped_column(primary_key=True)
+    provider_id: Mapped[str] = mapped_column(index=True)
+    session_id: Mapped[int | None]
+    target: Mapped[str]
+    expires_at: Mapped[datetime] = mapped_column(index=True)
+
+
+class ServiceAccount(Base):
+    """A program's account in one workspace, which acts in the name of ``made_by``; kept after revocation.
+    Secrets are stored as SHA-256; the former one is valid until ``former_until``.
+    """
+
+    __tablename__ = "service_accounts"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"), index=True)
+    made_by: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    name: Mapped[str]
+    rights: Mapped[list[str]]
+    networks: Mapped[list[str]]
+    secret_hash: Mapped[bytes | None]
+    former_hash: Mapped[bytes | None]
+    former_until: Mapped[datetime | None]
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    revoked_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+    last_used_from: Mapped[str | None]
 
 
 class Purchase(Base):

@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from custody.server.console import live
+from custody.server.console import application
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +33,7 @@ async def test_a_wait_ends_with_the_change(funded, browse):
 
 
 async def test_nothing_changed(desk, browse, monkeypatch):
-    monkeypatch.setattr(live, "WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(application, "WAIT_SECONDS", 0.01)
     person = await asyncio.to_thread(browse, "alice")
     async with _client(person, desk) as client:
         answer = await client.get(f"/console/w/{desk.workspace_id}/changed", params={"after": 10**6})

@@ -2,8 +2,7 @@
 
 import pytest
 
-from custody.server.chain.backend import RefusalCode
-from custody.server.chain.reasons import refusal_of, says_known
+from custody.server.chain.backend import RefusalCode, refusal_of, says_known
 
 
 @pytest.mark.parametrize(
