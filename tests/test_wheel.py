@@ -180,7 +180,7 @@ def test_the_conformance_suite_runs_from_the_wheel_and_its_extra_alone(
     python, at_an_endpoint, tmp_path, free_tcp_port
 ):
     endpoint = ["--endpoint", f"ledger:tcp:127.0.0.1:{free_tcp_port}"] if at_an_endpoint else []
-    command = [python, "-I", "-m", "pytest", "-q", "--pyargs", "device_simulators.conformance.test_reading"]
+    command = [python, "-I", "-m", "pytest", "-q", "--pyargs", "device_simulators.conformance.test_presence"]
     ended = subprocess.run(
         [*command, *endpoint], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
     )

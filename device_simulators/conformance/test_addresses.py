@@ -1,15 +1,37 @@
 """An address is compared twice: by the bridge with the vault's own, and by the person with the device's
-screen.
+screen. Each network on each make: the form of keys and addresses, and a signature; HWI knows fewer networks
+than there are.
 """
 
 import pytest
 
-from device_simulators.conformance import makes
-from device_simulators.conformance.makes import VAULT, Shown, enrol
-from device_simulators.conformance.rigs import bridged, running
-from device_simulators.panel import ask_person, refuse_all
-from firmware_bridge import AddressMismatch, Cancelled, NotEnrolled, RefusedByPerson, calls
-from multisig import CHANGE, RECEIVE, Network, encode_address
+from device_simulators.conformance import makes, payments
+from device_simulators.conformance.makes import NAME, VAULT, Shown, enrol
+from device_simulators.conformance.rigs import (
+    QUICK,
+    SEEDS,
+    UNDER_TEST,
+    VIRTUAL,
+    Rig,
+    bridged,
+    key_at,
+    plugged_in,
+    running,
+)
+from device_simulators.panel import Panel, approve_all, ask_person, refuse_all
+from firmware_bridge import AddressMismatch, Bridge, Cancelled, NotEnrolled, RefusedByPerson, WrongApp, calls
+from multisig import (
+    CHANGE,
+    RECEIVE,
+    Network,
+    NetworkKind,
+    Profile,
+    Vault,
+    encode_address,
+    multisig_account_path,
+    profile_account_path,
+    signer_progress,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -83,3 +105,53 @@ async def test_s16_a_device_with_another_address_in_mind_is_not_believed(rig, mo
         await enrol(bridge, device)
         with pytest.raises(AddressMismatch):
             await bridge.show_address(device.id, VAULT, RECEIVE, 0)
+
+
+ON_SCREEN = {NetworkKind.MAINNET: Network.MAINNET, NetworkKind.TESTNET: Network.TESTNET4}
+
+
+@pytest.mark.in_process
+@pytest.mark.parametrize("network", Network, ids=str)
+@pytest.mark.parametrize("make", makes.VIRTUAL, ids=makes.named)
+async def test_s14_keys_addresses_and_signatures_of_each_network(make, network, folder):
+    seed, panel = SEEDS[0], Panel(approve_all)
+    device = VIRTUAL[make.family](seed, panel, network, **UNDER_TEST.get(make.family, {}))
+    rig = Rig(make.family, device, panel, seed, folder / "device.sock")
+    account, own = multisig_account_path(network), profile_account_path(network)
+    vault = Vault(network, 2, tuple(key_at(cosigner, account, network) for cosigner in SEEDS))
+    profile = Profile(network, key_at(seed, own, network))
+    async with (
+        plugged_in(rig) as endpoint,
+        Bridge(network=network, endpoints=[endpoint], usb=False, deadlines=QUICK) as bridge,
+    ):
+        (device,) = await bridge.refresh()
+        (found,) = await bridge.accounts(device.id)
+        assert (found.vault_key, found.profile_key) == (vault.cosigners[0], profile.key)
+        await bridge.enrol(device.id, vault, NAME)
+        shown = Shown(rig)
+        for policy in (vault, profile):
+            # Ours is what the caller gets, whatever form the device has for its network.
+            assert await bridge.show_address(device.id, policy, RECEIVE, 3) == policy.address(RECEIVE, 3)
+            form = encode_address(policy.script_pubkey(RECEIVE, 3), ON_SCREEN[network.kind])
+            on_screen = "".join(shown.text.split())
+            assert form in on_screen or policy.address(RECEIVE, 3) in on_screen
+            signed = await bridge.sign(device.id, payments.make_spend(policy), policy)
+            assert signer_progress(signed, policy, seed.fingerprint).is_complete
+
+
+# A Trezor knows no network of its own: what it is told counts, and mainnet is what this program would tell
+# it.
+OF_A_NETWORK = [makes.COLDCARD, makes.LEDGER]
+
+
+@pytest.mark.parametrize("make", OF_A_NETWORK, ids=makes.named)
+async def test_s14_a_device_set_to_another_network_is_refused(make, folder):
+    rig = make.rig(folder)
+    path = multisig_account_path(Network.MAINNET)
+    async with (
+        plugged_in(rig) as endpoint,
+        Bridge(network=Network.MAINNET, endpoints=[endpoint], usb=False) as bridge,
+    ):
+        (device,) = await bridge.refresh()
+        with pytest.raises(WrongApp):
+            await bridge.xpub(device.id, path)

@@ -8,13 +8,16 @@ the package.
 A list guarantees nothing, and a device may lie about its version: see docs/build/devices.md.
 """
 
-from firmware_bridge.advisories.advisory import Advisories, Advisory, Severity, firmware_known
 from firmware_bridge.advisories.firmware import has_anti_exfil
-from firmware_bridge.advisories.reading import (
+from firmware_bridge.advisories.lists import (
+    Advisories,
+    Advisory,
     AdvisoryListError,
     BadListSignature,
     MalformedList,
     OlderList,
+    Severity,
+    firmware_known,
     known_flaws,
     load_list,
 )

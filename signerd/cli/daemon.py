@@ -1,5 +1,6 @@
-"""run, status, doctor, audit, completion."""
+"""run, status, doctor, debug, audit, completion."""
 
+import json
 import os
 import time
 from pathlib import Path
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
     from signerd.doctor.finding import Finding
-    from signerd.shapes import AuditReport, Status
+    from signerd.shapes import AuditReport, DeviceView, Status
 
 
 @pass_desk
@@ -201,3 +202,55 @@ def completion(context: click.Context, shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None, "one of the shells that click knows"
     put(found(context.find_root().command, {}, THIS_PROGRAM, VARIABLE).source())
+
+
+@click.group()
+def debug() -> None:
+    """Information for support."""
+
+
+@debug.command()
+@pass_desk
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to; else it is only shown."
+)
+@yes_option
+@json_option
+def bundle(desk: Desk, out: Path | None, yes: bool, as_json: bool) -> None:
+    """Show what you can send for support: versions, findings, counts. No key, address, transaction, name,
+    mail, host, path or token is in it. It is shown in full before it is written.
+    """
+    from signerd.doctor.bundle import bundle as collect
+    from signerd.doctor.examining import examine
+    from signerd.doctor.finding import Patient
+    from signerd.errors import FileNotWritten
+    from signerd.journal.storage import write_new
+
+    status, devices = _asked(desk)
+    patient = Patient(desk.state, Path("/"), os.environ, time.time, status)
+    found = examine(patient, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
+    collected = collect(patient, found, devices)
+    text = json.dumps(collected, indent=2, ensure_ascii=False)
+    if as_json:
+        answer(collected)
+    else:
+        say(text)
+    if out is None:
+        return
+    if not yes and not desk.answers.yes(f"This is all of it. Write it to {out}?"):
+        raise click.exceptions.Exit(Exit.DECLINED)
+    try:
+        write_new(out, f"{text}\n".encode())
+    except OSError as error:
+        raise FileNotWritten(f"{out} cannot be written: {error.strerror}") from error
+
+
+def _asked(desk: Desk) -> "tuple[Status | None, tuple[DeviceView, ...]]":
+    """From the daemon; nothing if it does not run."""
+    from signerd.errors import SignerdError
+
+    try:
+        with desk.daemon() as daemon:
+            return daemon.status(), daemon.devices()
+    except SignerdError:
+        return None, ()

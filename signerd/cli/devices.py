@@ -193,7 +193,7 @@ def register(
 
     With --file: the keys that a device without a cable exported. It signs a text to prove them.
     """
-    from signerd.cli.airgap_setup import exports_of, register_files
+    from signerd.cli.airgap import exports_of, register_files
     from signerd.cli.progress import reporting
 
     tell = aside if as_json else say

@@ -167,7 +167,7 @@ def pin(
     must be the one in the platform's record. A device without a cable takes the vault from --enrolment-file,
     and you say what address it shows. Pinning approves no proposal.
     """
-    from signerd.cli.airgap_setup import compared_on_device
+    from signerd.cli.airgap import compared_on_device
     from signerd.cli.progress import accepting_other_address, reporting
 
     tell = aside if as_json else say

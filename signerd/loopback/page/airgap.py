@@ -1,15 +1,35 @@
-"""A proposal for an air-gapped device: its QR codes and file, and the device's answer."""
+"""A device without a cable: a proposal's QR codes and file, and the device's answer; registering its keys,
+with the challenge that it signs; and scanning with the page's camera.
+
+No state is kept between the steps of a registration: each form carries the keys and the digest of what was
+shown. The camera's page sends the text of each QR code, and the series is assembled here. The result is
+returned as text for a form of the page, which validates it like pasted text.
+"""
 
 import asyncio
 import base64
+import secrets
+import time
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
+from custody.pages.headers import HEADERS
+from custody.pages.rendering import Fields
+from signerd import shapes
 from signerd.daemon.airgap import carried_psbt
 from signerd.endpoint import ANSWERS
 from signerd.errors import AnswerRefused, InvalidRequest
-from signerd.loopback.page.rendering import PageRequest, Row, answer, render
+from signerd.loopback.page.rendering import PageRequest, Row, answer, render, shaped
+from signerd.loopback.page.rendering import answer as html
 from signerd.shapes.calls import MAX_PSBT_TEXT
+
+if TYPE_CHECKING:
+    from firmware_bridge.airgap import Scanner, Transfer
+
 
 # A QR code of version 15: more than three pixels per module on a screen of 360 pixels.
 CHARACTERS = 758
@@ -74,3 +94,165 @@ ROWS = (
     Row("POST", "/proposals/{psbt_id}/airgap", export),
     Row("POST", ANSWERS, bring),
 )
+
+
+REGISTER = "/airgap/register"
+# The limits of ``shapes.AirgapKeysRequest`` and ``shapes.AirgapRegisterRequest``.
+MOST = {"export": 16_384, "signature": 4_096}
+
+
+def _exports(fields: Fields) -> tuple[str, ...]:
+    """Raises AnswerRefused."""
+    given = tuple(text for text in fields.every("export") if text.strip())
+    if not given:
+        raise AnswerRefused("there are no keys", hint="Show the device's code, choose its file, or paste it.")
+    return given
+
+
+async def _context(asked: PageRequest) -> dict[str, Any]:
+    status = await asked.service.status()
+    return {"registered": status.fingerprint, "signed_in": status.signed_in, "most": MOST}
+
+
+async def register(asked: PageRequest) -> Response:
+    return await asked.page(
+        "devices/airgapped.html",
+        title="Register a device without a cable",
+        here="/devices",
+        **await _context(asked),
+    )
+
+
+async def preview(asked: PageRequest) -> Response:
+    """Sends nothing to the platform."""
+    said = shaped(shapes.AirgapKeysRequest, exports=_exports(await asked.fields()))
+    found = await asked.service.airgap_setup.preview(said.exports)
+    context = await _context(asked)
+    return html(render("devices/airgapped_keys.html", preview=found, exports=said.exports, **context))
+
+
+async def challenge(asked: PageRequest) -> Response:
+    """Bound to the digest of the keys that were shown."""
+    fields = await asked.fields()
+    said = shaped(shapes.AirgapChallengeRequest, exports=_exports(fields), digest=fields.one("digest"))
+    found = await asked.service.airgap_setup.challenge(said.exports, said.digest)
+    return html(
+        render(
+            "devices/airgapped_challenge.html",
+            asked=found,
+            code=_code(found),
+            file=b64encode(found.file.encode()).decode("ascii"),
+            said=said,
+            fingerprint=fields.one("fingerprint"),
+            **await _context(asked),
+        )
+    )
+
+
+def _code(found: shapes.AirgapChallenge) -> str:
+    """The QR code of a message to sign, as Jade, SeedSigner, Krux and Specter-DIY read it."""
+    from firmware_bridge.airgap import draw
+
+    return as_address(draw(f"signmessage {found.path} ascii:{found.challenge}"))
+
+
+async def confirm(asked: PageRequest) -> Response:
+    fields = await asked.fields()
+    said = shaped(
+        shapes.AirgapRegisterRequest,
+        exports=_exports(fields),
+        digest=fields.one("digest"),
+        challenge=fields.one("challenge"),
+        signature=fields.one("signature"),
+        replace=fields.ticked("replace"),
+    )
+    done = await asked.service.airgap_setup.register(
+        said.exports, said.digest, said.challenge, said.signature, replace=said.replace
+    )
+    return html(render("devices/registered.html", done=done))
+
+
+KEY_ROWS = (
+    Row("GET", REGISTER, register, camera=True),
+    Row("POST", f"{REGISTER}/keys", preview),
+    Row("POST", f"{REGISTER}/challenge", challenge),
+    Row("POST", REGISTER, confirm),
+)
+
+
+SCANS: Final = "/scans"
+# Each holds two megabytes at most; a person uses one camera at a time.
+MOST_SCANS: Final = 4
+# Twice the longest series at four codes a second.
+SCAN_SECONDS: Final = 600.0
+KINDS: Final = frozenset({"psbt", "text"})
+
+
+@dataclass
+class _Scan:
+    kind: str
+    scanner: "Scanner"
+    began: float
+
+
+class Scans:
+    """The unfinished scans by random ids, so that two tabs do not mix theirs."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._found: dict[str, _Scan] = {}
+
+    def of(self, scan_id: str, kind: str) -> tuple[str, "Scanner"]:
+        """The scan of this id, or a new one where it has expired or is of another kind; with its id."""
+        from firmware_bridge.airgap import Content, Scanner
+
+        known = self._found.get(scan_id)
+        if known is not None and known.kind == kind and self._clock() - known.began < SCAN_SECONDS:
+            return scan_id, known.scanner
+        self.end(scan_id)
+        while len(self._found) >= MOST_SCANS:
+            del self._found[next(iter(self._found))]
+        fresh = secrets.token_urlsafe(16)
+        scanner = Scanner(Content.PSBT if kind == "psbt" else Content.TEXT)
+        self._found[fresh] = _Scan(kind, scanner, self._clock())
+        return fresh, scanner
+
+    def end(self, scan_id: str) -> None:
+        self._found.pop(scan_id, None)
+
+
+async def scan(asked: PageRequest) -> Response:
+    """Add one text. An unrelated code is reported and changes nothing. Raises InvalidRequest."""
+    from firmware_bridge.errors import BridgeError
+
+    fields, scans = await asked.fields(), asked.request.app.state.scans
+    kind, text = fields.one("kind"), fields.one("text")
+    if kind not in KINDS:
+        raise InvalidRequest("kind: must be 'psbt' or 'text'")
+    scan_id, scanner = scans.of(fields.one("scan"), kind)
+    told: dict[str, object] = {"scan": scan_id}
+    try:
+        received = scanner.add(text)
+        told |= {"seen": received.seen, "wanted": received.wanted}
+        if scanner.result is not None:
+            scans.end(scan_id)
+            told["whole"] = _text_of(scanner.result, kind)
+    except BridgeError as error:
+        told["said"] = f"{error} {error.hint}".strip()
+    return JSONResponse(told, headers=dict(HEADERS))
+
+
+def _text_of(found: "Transfer", kind: str) -> str:
+    """As the form takes it. Raises BridgeError."""
+    from firmware_bridge.airgap import Unreadable
+    from firmware_bridge.airgap.handoff import decode_psbt
+
+    if kind == "psbt":
+        return b64encode(decode_psbt(found.data)).decode("ascii")
+    try:
+        return found.data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Unreadable("This is not text, and so neither keys nor a signature.") from None
+
+
+SCAN_ROWS = (Row("POST", SCANS, scan),)

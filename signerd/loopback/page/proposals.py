@@ -1,4 +1,6 @@
-"""The page of one proposal: the API's view, in the order in which a person decides."""
+"""The page of one proposal: the API's view, in the order in which a person decides; with the diagram of what
+its transaction spends and pays, as this machine parsed it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,15 +9,14 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.pages.flow import Picture
+from custody.pages.flow import Flow, Picture, address_lines, draw
 from custody.pages.rendering import Live
 from signerd import shapes
 from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY, is_proof
-from signerd.core.text import place_words, plain
+from signerd.core.text import count, place_words, plain
 from signerd.errors import IllegalEvent, StaleApproval
 from signerd.feed import Line
 from signerd.loopback.page import rendering
-from signerd.loopback.page.picture import picture_of
 from signerd.loopback.page.rendering import PageRequest, Row, shaped
 from signerd.shapes import CheckView, MoneyView, ProposalLine, ProposalView
 
@@ -253,3 +254,26 @@ ROWS = (
     Row("POST", "/proposals/{psbt_id}/approve", approve),
     Row("POST", "/proposals/{psbt_id}/reject", reject),
 )
+
+
+def picture_of(money: MoneyView, *, whose: str) -> Picture:
+    """``whose``: the owner of the change, in words."""
+    coins = [Flow("coin", coin.amount_sats, f"Coin {n}") for n, coin in enumerate(money.coins, start=1)]
+    return draw(coins, _outputs(money, whose))
+
+
+def _outputs(money: MoneyView, whose: str) -> tuple[Flow, ...]:
+    return (
+        *(Flow("pay", p.amount_sats, "Pays", address_lines(p.on_screen)) for p in money.payments),
+        *(
+            Flow(
+                "back",
+                c.amount_sats,
+                f"Back to {whose}",
+                ((place_words(c.chain, c.index),), *address_lines(c.on_screen)),
+            )
+            for c in money.change
+        ),
+        *(Flow("data", 0, f"Data, {count(len(d.data) // 2, 'byte', 'bytes')}") for d in money.data),
+        Flow("fee", money.fee_sats, "Network fee"),
+    )

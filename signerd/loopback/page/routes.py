@@ -13,18 +13,7 @@ from custody.pages.headers import CAMERA_PERMISSION
 from signerd.callers import Caller, Kind, Right
 from signerd.daemon.service import Daemon
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, NotPaired, SignerdError
-from signerd.loopback.page import (
-    airgap,
-    airgap_keys,
-    devices,
-    home,
-    proposals,
-    rendering,
-    scanning,
-    settings,
-    setup,
-    vaults,
-)
+from signerd.loopback.page import airgap, devices, home, proposals, rendering, settings, setup, vaults
 from signerd.loopback.page.rendering import PageRequest, Row, problem_answer
 
 ROWS: tuple[Row, ...] = (
@@ -32,8 +21,8 @@ ROWS: tuple[Row, ...] = (
     *setup.ROWS,
     *proposals.ROWS,
     *airgap.ROWS,
-    *airgap_keys.ROWS,
-    *scanning.ROWS,
+    *airgap.KEY_ROWS,
+    *airgap.SCAN_ROWS,
     *devices.ROWS,
     *vaults.ROWS,
     *vaults.ADDRESS_ROWS,
@@ -56,7 +45,7 @@ def make_page(service: Daemon) -> Starlette:
         },
     )
     page.router.redirect_slashes = False
-    page.state.scans = scanning.Scans()
+    page.state.scans = airgap.Scans()
     return page
 
 

@@ -8,13 +8,14 @@ import pytest
 
 from firmware_bridge import DeviceState
 from firmware_bridge.airgap import Content, Series, series_of
-from multisig import Psbt, ReceivedPsbt
+from multisig import Psbt, ReceivedPsbt, profile_account_path
 from signerd.cli.terminal import Exit
 from tests.support.bills import bill
 from tests.support.command import signerd
-from tests.support.desk import snapshot_of
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of
 from tests.support.served import make_outer, served_daemon
-from tests.support.wallets import ALICE, BOB
+from tests.support.ur_keys import proof
+from tests.support.wallets import ALICE, BOB, MALLORY
 
 
 @pytest.fixture
@@ -137,3 +138,128 @@ def test_s6_what_changed_since_the_export_is_shown_and_asked_about_before_it_lea
     ended = signerd("import", str(files[0]), state=desk.state, typed="paid-twice\ny\n")
     assert ended.status == Exit.OK, ended.err
     assert outer.platform.signatures("p-2")
+
+
+@pytest.fixture
+def new_desk(tmp_path, outer):
+    with served_daemon(tmp_path / "s", outer, prepared=False) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def keyed(tmp_path):
+    folder = tmp_path / "card"
+    folder.mkdir()
+    keys = (ALICE.vault_key(NETWORK), ALICE.origin_key(profile_account_path(NETWORK)))
+    (folder / "keys.txt").write_text("\n".join(map(str, keys)))
+    return folder
+
+
+def challenge_of(new_desk, keyed) -> str:
+    """The scripted platform always says the same one."""
+    setup, exports = new_desk.service.airgap_setup, ((keyed / "keys.txt").read_text(),)
+    preview = new_desk.on_loop(setup.preview, exports)
+    return new_desk.on_loop(setup.challenge, exports, preview.digest).challenge
+
+
+def register(new_desk, keyed, answer: str, *more: str):
+    given = (
+        "register",
+        "--file",
+        str(keyed / "keys.txt"),
+        "--challenge-file",
+        str(keyed),
+        *more,
+    )
+    return signerd(*given, state=new_desk.state, typed=f"y\n{answer}\n")
+
+
+def test_keys_from_a_file_are_shown_proven_and_registered(new_desk, outer, keyed):
+    challenge = challenge_of(new_desk, keyed)
+    (keyed / "signed.txt").write_text(f"-----BEGIN BITCOIN SIGNATURE-----\ntb1q\n{proof(challenge)}\n")
+    ended = register(new_desk, keyed, str(keyed / "signed.txt"))
+    assert ended.status == Exit.OK, ended.err
+    for part in (str(ALICE.fingerprint), "m/48h/1h/0h/2h", "compare each with your device", challenge):
+        assert part in ended.out
+    assert (keyed / "challenge.txt").read_text().splitlines() == [
+        challenge,
+        "m/48h/1h/0h/2h/0/0",
+        "p2wpkh",
+    ]
+    assert outer.platform.keys[0]["MasterFingerprint"]["String"] == str(ALICE.fingerprint)
+    assert outer.bridge.messages == []
+
+
+def test_the_signature_may_be_typed(new_desk, outer, keyed):
+    assert register(new_desk, keyed, proof(challenge_of(new_desk, keyed))).status == Exit.OK
+    assert len(outer.platform.keys) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [("", Exit.USAGE), ("no signature", Exit.NOT_DECIDED), (proof("x"), Exit.NOT_DECIDED)],
+)
+def test_s15_without_its_proof_nothing_is_registered(new_desk, outer, keyed, answer, status):
+    assert register(new_desk, keyed, answer).status == status
+    assert outer.platform.keys == []
+
+
+def test_s15_a_foreign_proof_registers_nothing(new_desk, outer, keyed):
+    ended = register(new_desk, keyed, proof(challenge_of(new_desk, keyed), MALLORY))
+    assert ended.status == Exit.NOT_DECIDED
+    assert "not a signature of the challenge" in ended.err
+    assert outer.platform.keys == []
+
+
+def test_what_is_no_export(new_desk, keyed):
+    for content in (b"", b"{}", b"\xff\xfe", b"[" * 20_000):
+        (keyed / "keys.txt").write_bytes(content)
+        assert register(new_desk, keyed, "").status in {Exit.USAGE, Exit.NOT_DECIDED}, content[:9]
+    assert signerd("register", "--file", str(keyed / "none"), state=new_desk.state).status == Exit.USAGE
+
+
+@pytest.fixture
+def registered(new_desk, keyed):
+    assert register(new_desk, keyed, proof(challenge_of(new_desk, keyed))).status == Exit.OK
+    new_desk.until(lambda: bool(new_desk.service.journal.claims()))
+    return new_desk
+
+
+def pin(new_desk, keyed, said: str):
+    code = VAULT.verification_code
+    return signerd(
+        "pin",
+        VAULT_ID,
+        "--code",
+        code,
+        "--enrolment-file",
+        str(keyed),
+        state=new_desk.state,
+        typed=said,
+    )
+
+
+def vault_of(new_desk):
+    (vault,) = signerd("vaults", "--json", state=new_desk.state).json
+    return vault
+
+
+def test_a_vault_is_pinned_by_its_file_and_the_persons_look(registered, keyed):
+    ended = pin(registered, keyed, "same\n")
+    assert ended.status == Exit.OK, ended.err
+    assert "Policy: 2 of 3" in (keyed / "Treasury.txt").read_text()
+    # As a device writes it.
+    assert "tb1q" in ended.out
+    assert vault_of(registered)["address_shown"]
+
+
+def test_another_address_pins_nothing_and_is_an_alarm(registered, keyed):
+    ended = pin(registered, keyed, "another\n")
+    assert ended.status == Exit.NOT_DECIDED
+    assert "ALARM" in ended.err
+    assert not vault_of(registered)["pinned"]
+
+
+def test_any_other_word_pins_nothing(registered, keyed):
+    assert pin(registered, keyed, "yes\n").status == Exit.DECLINED
+    assert not vault_of(registered)["pinned"]

@@ -1,16 +1,23 @@
 """A proposal for a device without a cable on the page: its codes, its file, and the answer."""
 
 import base64
+import hashlib
 import threading
+from itertools import islice
 
 import pytest
 
 from firmware_bridge import DeviceState, airgap
-from firmware_bridge.airgap import Content, Series, series_of
+from firmware_bridge.airgap import Content, Series, bbqr, series_of, ur
 from multisig import Psbt
 from signerd.core.states import State
+from signerd.loopback.page.airgap import MOST_SCANS, SCAN_SECONDS, Scans
+from signerd.loopback.page.rendering import STATIC
+from signerd.loopback.page.routes import ROWS
 from tests.support.daemons import approve, until_state
-from tests.support.paged import Markup
+from tests.support.desk import spend
+from tests.support.paged import Markup, paged
+from tests.support.ur_keys import account_of, animated, keys_of
 from tests.support.wallets import ALICE, BOB
 
 pytestmark = pytest.mark.anyio
@@ -97,3 +104,135 @@ async def test_another_kind_of_codes_is_refused_before_anything_is_recorded(appr
 async def test_l9_a_forms_body_from_elsewhere_is_not_believed(approved):
     answer = await approved.browser.post("/answers", json={"answer": base64.b64encode(b"x").decode()})
     assert answer.status_code == 422
+
+
+PSBT = spend()
+
+
+async def scan(desk, texts, kind="psbt"):
+    told = {"scan": ""}
+    for text in texts:
+        answer = await desk.post("/scans", scan=told["scan"], kind=kind, text=text)
+        assert answer.status_code == 200, answer.text
+        told = answer.json()
+        if "whole" in told:
+            break
+    return told
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        bbqr.split(PSBT.to_bytes(), Content.PSBT, max_characters=200),
+        tuple(islice(ur.split(PSBT.to_bytes(), max_fragment=90), 40)),
+        (PSBT.to_base64(),),
+        (PSBT.to_bytes().hex().upper(),),
+    ],
+    ids=["bbqr", "ur", "base64", "hexadecimal"],
+)
+async def test_a_series_becomes_the_text_of_a_form_whatever_its_order(desk, texts):
+    told = await scan(desk, (*texts[1::2], *texts[::2], *texts))
+    assert told["whole"] == PSBT.to_base64()
+    assert told["seen"] == told["wanted"]
+
+
+async def test_keys_and_signatures_are_text(desk):
+    told = await scan(desk, animated("crypto-account", account_of(ALICE)), kind="text")
+    assert told["whole"] == "".join(f"{key}\n" for key in keys_of(ALICE))
+    assert (await scan(desk, ("H+signature/of=",), kind="text"))["whole"] == "H+signature/of="
+    assert (await scan(desk, bbqr.split(b'{"xfp": 1}', Content.JSON), kind="text"))["whole"] == '{"xfp": 1}'
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (("https://example.com",), "psbt"),
+        (animated("crypto-account", account_of(ALICE)), "psbt"),
+        (bbqr.split(PSBT.to_bytes(), Content.PSBT), "text"),
+        (("x" * 5_000,), "text"),
+        (("B$ZP0200AAAAAAAA", "B$ZP0201AAAAAAAA"), "psbt"),
+        (("",), "psbt"),
+    ],
+)
+async def test_s23_a_code_of_something_else_is_told_and_gives_nothing(desk, texts, kind):
+    told = await scan(desk, texts, kind)
+    assert "whole" not in told
+    assert told["said"]
+
+
+async def test_a_strange_code_between_the_parts_changes_nothing(desk):
+    first, *rest = bbqr.split(PSBT.to_bytes(), Content.PSBT, max_characters=200)
+    noise = ("https://example.com", "UR:CRYPTO-PSBT/1-2/AEAE", "B$ZP9900AAAAAAAA")
+    told = await scan(desk, (first, *noise, *rest))
+    assert told["whole"] == PSBT.to_base64()
+
+
+async def test_two_tabs_are_not_mixed_up_and_few_scans_are_kept(desk):
+    parts = bbqr.split(PSBT.to_bytes(), Content.PSBT, max_characters=200)
+    begun = [await scan(desk, parts[:1]) for _ in range(MOST_SCANS + 1)]
+    assert len({told["scan"] for told in begun}) == MOST_SCANS + 1
+    for told, kept in ((begun[-1], True), (begun[0], False)):
+        answer = await desk.post("/scans", scan=told["scan"], kind="psbt", text=parts[1])
+        assert answer.json()["seen"] == (2 if kept else 1)
+        assert (answer.json()["scan"] == told["scan"]) is kept
+
+
+def test_a_scan_that_was_left_is_forgotten():
+    now = [0.0]
+    scans = Scans(lambda: now[0])
+    scan_id, scanner = scans.of("", "psbt")
+    assert scans.of(scan_id, "psbt") == (scan_id, scanner)
+    now[0] = SCAN_SECONDS
+    assert scans.of(scan_id, "psbt")[0] != scan_id
+
+
+async def test_l13_scanning_is_the_persons_alone(desk):
+    refused = await desk.post("/scans", kind="film", text="x")
+    assert refused.status_code == 422
+    async with paged(desk.daemon, None) as stranger:
+        answer = await stranger.post("/scans", data={"kind": "psbt", "text": "x"})
+        assert answer.status_code == 401
+
+
+async def test_only_the_pages_that_read_codes_may_ask_for_the_camera(desk):
+    """A stranger's answer is the document that the page is written into: its policy is the page's."""
+    async with paged(desk.daemon, None) as stranger:
+        for row in ROWS:
+            if row.method != "GET":
+                continue
+            path = row.path.replace("{psbt_id}", "p-1").replace("{name:path}", "page.js")
+            for browser in (desk.browser, stranger):
+                policy = (await browser.get(path)).headers["permissions-policy"]
+                assert ("camera=(self)" in policy) is row.camera, path
+                assert "microphone=()" in policy
+    assert {row.path for row in ROWS if row.camera} == {"/proposals/{psbt_id}/airgap", "/airgap/register"}
+
+
+async def test_the_script_is_where_the_camera_is_and_nowhere_else(desk):
+    for path, there in (("/airgap/register", True), ("/devices", False), ("/", False)):
+        page: Markup = await desk.page(path)
+        sources = [tag.attributes["src"] for tag in page.all("script")]
+        assert ("/static/camera.js" in sources) is there
+
+
+@pytest.mark.parametrize(
+    ("name", "sha256"),
+    [
+        ("qr/index.js", "a0de370051f94bd74f218f74401fdf197585e3f9ef0143164f87ea941a3fdd6f"),
+        ("qr/decode.js", "00e209820dcb11d624e9a03d6383e580766792b57d1651318f0a29e4e1ff0fe8"),
+    ],
+)
+async def test_what_others_wrote_is_the_releases_own_and_compiles_no_text(desk, name, sha256):
+    answer = await desk.browser.get(f"/static/{name}")
+    assert hashlib.sha256(answer.content).hexdigest() == sha256
+    assert answer.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert b"eval(" not in answer.content
+    assert b"new Function" not in answer.content
+
+
+@pytest.mark.parametrize(
+    "name", ["../rendering.py", "qr/LICENSE", "qr", "qr/", "qr//index.js", "%2e%2e/routes.py"]
+)
+async def test_no_path_of_a_request_reaches_another_file(desk, name):
+    assert (await desk.browser.get(f"/static/{name}")).status_code == 404
+    assert (STATIC / "qr" / "LICENSE").exists()

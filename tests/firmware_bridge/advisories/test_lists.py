@@ -20,15 +20,14 @@ from firmware_bridge.advisories import (
     firmware_known,
     has_anti_exfil,
     known_flaws,
+    lists,
     load_list,
-    reading,
 )
-from firmware_bridge.advisories.advisory import Version
-from firmware_bridge.advisories.reading import MAX_BYTES, MAX_SERIAL, packaged, parse_list
+from firmware_bridge.advisories.lists import MAX_BYTES, MAX_SERIAL, Version, packaged, parse_list
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key().public_bytes_raw()
-PACKAGED_FILE = Path(reading.__file__).with_name(reading.PACKAGED)
+PACKAGED_FILE = Path(lists.__file__).with_name(lists.PACKAGED)
 NO_LIST = Advisories(1, ())
 
 
