@@ -21,7 +21,7 @@ devices pass, as a device of any family that it is told to play. It shows nothin
 protocol.
 """
 
-from device_simulators.fake.bench import bridge_to, listing_of, spawner_of
+from device_simulators.fake.client import bridge_to, listing_of, spawner_of
 from device_simulators.fake.device import FakeDevice
 
 __all__ = ["FakeDevice", "bridge_to", "listing_of", "spawner_of"]

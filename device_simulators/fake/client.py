@@ -1,12 +1,17 @@
-"""What the fake answers: the operations of `firmware_bridge.protocol`, done with the seed.
+"""What the fake answers: the operations of `firmware_bridge.protocol`, done with the seed; and where fakes
+are plugged in: a listing that sees them, and workers that are threads of this process.
 
 Signatures are those that a real device gives, unless a fault is asked for.
 """
 
+import asyncio
 import base64
+import contextlib
 import hmac
 import json
-from collections.abc import Callable, Mapping
+import socket
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
@@ -15,6 +20,7 @@ from device_simulators.fake.device import FakeDevice, Line
 from device_simulators.faults import Faults, Phase
 from device_simulators.panel import Prompt
 from device_simulators.seed import Seed
+from firmware_bridge.bridge import Bridge
 from firmware_bridge.errors import (
     Cancelled,
     Locked,
@@ -24,7 +30,9 @@ from firmware_bridge.errors import (
     Unsupported,
     WrongDevice,
 )
+from firmware_bridge.model import Endpoint, Listing, Sighting
 from firmware_bridge.protocol import Caller, DeviceFailure, Opening, Question
+from firmware_bridge.worker import Process, Server, Spawner
 from multisig import (
     SIGHASH_ALL,
     DerivationPath,
@@ -254,3 +262,74 @@ class FakeClient:
 def _require_cosigner(wallet: Seed, subject: Policy) -> None:
     if subject.cosigner_for(wallet.fingerprint) is None:
         raise DeviceFailure(WrongDevice.code, None)
+
+
+def bridge_to(*devices: FakeDevice, network: Network, **options: Any) -> Bridge:
+    """A bridge with these devices and no others; `options` are those of `Bridge`. To be called where an event
+    loop runs.
+    """
+    return Bridge(
+        network=network, usb=False, listings=[listing_of(*devices)], spawner=spawner_of(*devices), **options
+    )
+
+
+def listing_of(*devices: FakeDevice) -> Listing:
+    """Sees those that are plugged in."""
+
+    async def look(_in_use: Collection[Endpoint]) -> Sequence[Sighting]:
+        return [
+            Sighting(device.endpoint, device.model, incarnation=str(device.incarnation))
+            for device in devices
+            if device.present
+        ]
+
+    return look
+
+
+def spawner_of(*devices: FakeDevice) -> Spawner:
+    """Starts a thread for each conversation. The loop that runs now has the devices' screens."""
+    loop = asyncio.get_running_loop()
+    by_endpoint = {str(device.endpoint): device for device in devices}
+
+    def spawn(channel: socket.socket, endpoint: str, _network: str) -> Process:
+        return _Thread(channel.dup(), by_endpoint[endpoint], Line(loop))
+
+    return spawn
+
+
+class _Thread:
+    """Stands for a worker process: once killed, it sends nothing more."""
+
+    pid = None
+
+    def __init__(self, channel: socket.socket, device: FakeDevice, line: Line) -> None:
+        self._channel = channel
+        self._device = device
+        self._line = line
+        self._killed = False
+        self._thread = threading.Thread(target=self._serve, name="fake-device", daemon=True)
+        self._thread.start()
+
+    def is_alive(self) -> bool:
+        return self._thread.is_alive() and not self._killed
+
+    def kill(self) -> None:
+        self._killed = True
+        # A socket that its thread has closed meanwhile cannot be shut down, and need not be.
+        with contextlib.suppress(OSError):
+            self._channel.shutdown(socket.SHUT_RDWR)
+        self._line.cut()
+
+    def _serve(self) -> None:
+        def open_device(caller: Caller, opening: Opening) -> FakeClient:
+            return FakeClient(self._device, self._line, caller, opening)
+
+        # The bridge may have gone in the middle of an answer.
+        with contextlib.suppress(OSError):
+            Server(self._channel, open_device, end_process=_keep_process).serve(preloaded=True)
+        self._device.leave(self._line)
+        self._channel.close()
+
+
+def _keep_process(_status: int) -> None:
+    """A thread ends with its conversation; there is no process to end."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from multisig import FeeLimits, Inspection, MultisigError, Psbt, Severity, inspect
 from multisig.bip322 import inspect_proof
 from multisig.tokens import Bytecode, Deploy, Payload, bytecode_hash
+from signerd.core.checks.before import is_mislabelled
 from signerd.core.checks.case import InspectedCase, Outcome, Verdict, refuse, warn
-from signerd.core.checks.proofs import is_mislabelled
 from signerd.core.checks.rules import judge
 from signerd.core.checks.table import KIND, PROOFS, READABLE, Stage, case_of, kind_of, lower, run
 from signerd.core.checks.tokens import ListedAddress, listed_at_first, token_of_payload

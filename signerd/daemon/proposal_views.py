@@ -40,7 +40,7 @@ from signerd.core.titles import (
 )
 from signerd.core.tokens import Screen, hidden_parts, screen_words
 from signerd.core.values import Pin, Record, Trouble
-from signerd.daemon.screens import device_screens
+from signerd.daemon.views import device_screens
 from signerd.journal.apps import ImportedEntry
 from signerd.shapes import (
     BroughtLine,

@@ -12,7 +12,7 @@ from custody.private_files import is_open, is_ours, take
 from signerd.backup.schedule import last_made, reminders
 from signerd.doctor.finding import Finding, Outcome, Patient, of_error, well
 from signerd.errors import KeyringTimedOut, SecretsError, SignerdError
-from signerd.journal.storage import JOURNAL, LOCK, open_to_read
+from signerd.journal.storage import JOURNAL, LOCK, fault_of, open_to_read
 
 # RFC 6238, section 5.2: an authenticator's step is 30 seconds.
 MOST_SECONDS_OFF = 30.0
@@ -178,7 +178,6 @@ def _held(patient: Patient) -> bool:
 def journal(patient: Patient) -> Finding:
     from signerd.daemon.views import audit_report
     from signerd.journal.rows import audit_entries
-    from signerd.journal.storage import JOURNAL, fault_of, open_to_read
 
     if not (patient.state / JOURNAL).exists() and patient.status is None:
         return Finding(Outcome.NOTE, "There is no journal yet.")

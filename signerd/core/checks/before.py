@@ -1,4 +1,6 @@
-"""Checks before the inspection: the pinned vault, our key in it, and the source of an imported PSBT.
+"""Checks before the inspection: what kind of proposal it is, the pinned vault, our key in it, and the source
+of an imported PSBT. And of a message that the vault is to sign (BIP-322): what it proves, and whether our
+device signs it.
 
 An imported PSBT has no record of recipients, amounts, fee or transaction id. The checks that compare them do
 not run, and one warning names them: only the person knows what the transaction should do.
@@ -7,16 +9,17 @@ not run, and one warning names them: only the person knows what the transaction 
 from datetime import UTC, datetime
 
 from custody.schemas.proposals import TxType
-from multisig import MultisigError, Vault
+from multisig import MultisigError, Psbt, Vault
+from multisig.bip322 import is_proof
 from multisig.tokens import Call, Deploy
-from signerd.core.checks.case import Answer, Case, allow, refuse, warn
-from signerd.core.checks.proofs import agrees
+from signerd.core.checks.case import Answer, Case, InspectedCase, allow, refuse, warn
 from signerd.core.claims import former_key_of, own_key_of, same_quorum
 from signerd.core.families import read_figures
 from signerd.core.keys import made_with_former
 from signerd.core.signing import signing_of
-from signerd.core.text import as_argument, foreign, said
+from signerd.core.text import amount, as_argument, count, foreign, said
 from signerd.core.tokens import payload_of, takes_back
+from signerd.core.values import Snapshot
 
 CHECKED_KINDS = {
     TxType.SEND: "It is a plain payment from a vault.",
@@ -220,3 +223,50 @@ def _from_profile(case: Case, otherwise: str) -> Answer:
         return refuse(otherwise)
     origin = signing.key.origin
     return allow(f"It is from your own profile, {origin}.", fingerprint=str(origin.fingerprint))
+
+
+def is_mislabelled(snapshot: Snapshot, psbt: Psbt) -> bool:
+    """Whether a proposal's kind and its transaction disagree about being a message. Imported PSBTs have no
+    kind.
+    """
+    return snapshot.brought is None and is_proof(psbt) is not (snapshot.kind is TxType.PROOF)
+
+
+def agrees(case: Case) -> Answer | None:
+    """A refusal where the kind is wrong; else None."""
+    if not is_mislabelled(case.snapshot, case.psbt):
+        return None
+    if case.snapshot.kind is TxType.PROOF:
+        return refuse("It is called a message to be signed, and its transaction is a payment.", kind="proof")
+    return refuse("It is called a payment, and its PSBT asks for a message.", kind="proof")
+
+
+def proves(case: InspectedCase) -> Answer:
+    """Shows the whole message, its address and coins, from the PSBT alone."""
+    proof = case.inspection.proof
+    assert proof is not None, "this check is for messages"
+    if not proof.message or not proof.address:
+        return refuse("What it says, or for which address of the vault, is not proven.")
+    coins = ""
+    if proof.coins:
+        coins = f", and of {count(len(proof.coins), 'coin', 'coins')} with {amount(proof.total)} in all"
+    return allow(
+        f"It signs the message “{foreign(proof.message)}” as proof that the vault controls "
+        f"{proof.address}{coins}. "
+        "It pays nobody, and no node can ever take it.",
+        message=proof.message,
+        address=proof.address,
+        coins=len(proof.coins),
+        total_sats=int(proof.total),
+    )
+
+
+def signable(case: InspectedCase) -> Answer:
+    """Whether our device can sign it. A device that was not seen yet is checked when it is connected."""
+    proof, screen = case.inspection.proof, case.context.screen
+    if screen is None or proof is None:
+        return allow("Which device has your key is not known yet: it is asked only if it can sign a message.")
+    why = screen.why_no_message(len(proof.coins))
+    if why:
+        return refuse(f"Your device ({screen.name}) signs no such message: {why}.", device=screen.name)
+    return allow(f"Your device ({screen.name}) signs such messages.", device=screen.name)

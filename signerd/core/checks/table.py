@@ -14,7 +14,7 @@ from typing import Any
 from custody.schemas.proposals import TxType
 from multisig import Psbt
 from multisig.bip322 import is_proof
-from signerd.core.checks import before, locks, neighbours, payments, proofs, tokens
+from signerd.core.checks import before, locks, neighbours, payments, tokens
 from signerd.core.checks.case import Answer, Case, Outcome, Verdict, hold, warn
 from signerd.core.rules.values import RULE_NAMES
 from signerd.core.tokens import takes_back
@@ -162,9 +162,9 @@ _ROWS = (
     Check("not-a-proof", (), INSPECTION, "A message's transaction is the one that stands for it."),
     Check("message-not-showable", (), INSPECTION, "A device can show the whole message."),
     Check("proof", (), AFTER, "The message, and what of the vault it speaks for, are proven.",
-          of=PROOFS, run=proofs.proves),
+          of=PROOFS, run=before.proves),
     Check("proof-on-device", (), AFTER, "The device that has our key signs such messages.",
-          of=PROOFS, run=proofs.signable),
+          of=PROOFS, run=before.signable),
     Check("transaction-id", ("S12", "S24"), AFTER, "The platform speaks of this transaction.",
           of=PROPOSALS, run=payments.transaction_id),
     Check("recipients", ("S12", "S13"), AFTER, "Exactly the recorded recipients are paid.",
