@@ -1,6 +1,5 @@
 """Pure Bitcoin multisig: no I/O, no clock, no randomness."""
 
-from multisig.address import decode_address, encode_address
 from multisig.builder import (
     Built,
     ChangeTo,
@@ -53,7 +52,9 @@ from multisig.script import (
     MAX_OP_RETURN_BYTES,
     ScriptKind,
     classify,
+    decode_address,
     dust_threshold,
+    encode_address,
     multisig_script,
     op_return_script,
     p2pkh,

@@ -6,13 +6,12 @@ from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache, partial
 from typing import Any, Self
 
-from multisig.address import encode_address
 from multisig.descriptor import SortedMulti, with_checksum
 from multisig.errors import InvalidDescriptor, InvalidKey, InvalidPath, MultisigError, WrongNetwork
 from multisig.hashes import sha256
 from multisig.keys import HARDENED, DerivationPath, Fingerprint, KeyOrigin, OriginKey
 from multisig.network import Network
-from multisig.script import multisig_script, p2wpkh, p2wsh
+from multisig.script import encode_address, multisig_script, p2wpkh, p2wsh
 from multisig.shown import ByMember
 
 _MULTISIG_PURPOSE = 48

@@ -11,7 +11,6 @@ a device that believes an origin may not show it. The person is told what it is.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from multisig.address import encode_address
 from multisig.errors import InvalidToken, InvalidTransaction
 from multisig.hashes import hash160
 from multisig.inspection.model import Change, Finding, FindingCode, InspectedInput, OpReturn, Payment, found
@@ -23,6 +22,7 @@ from multisig.script import (
     ScriptKind,
     classify,
     dust_threshold,
+    encode_address,
     p2pkh,
     p2sh,
     p2wpkh,

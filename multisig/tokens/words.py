@@ -8,9 +8,9 @@ always follows it.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from multisig.address import encode_address
 from multisig.hashes import sha256
 from multisig.network import Network
+from multisig.script import encode_address
 from multisig.tokens.bytecode import Bytecode, check_deployment
 from multisig.tokens.payload import Call, Deploy, Function, Payload, encode_payload
 from multisig.tokens.values import TokenAmount, format_units

@@ -12,7 +12,7 @@ from custody.exchange import Awaiting, Reply, Request
 from custody.transports import AwaitingTransport, message, no_answer
 from signerd.asking import DaemonAddress, address_of, failure, refusal
 from signerd.client.api import Api
-from signerd.client.events import BROKEN, PATIENCE_SECONDS, Resumption, event, is_news, stream
+from signerd.client.flow import BROKEN, PATIENCE_SECONDS, Resumption, event, is_news, stream
 from signerd.errors import NotOnThisSystem, SignerdError
 from signerd.shapes import Happened
 

@@ -1,5 +1,6 @@
-"""Sending a call and reading its answer, without I/O (see ``custody.exchange``); and pairing, which takes
-several calls: ask, show the code, wait for the person, store the token (ADR 19).
+"""What both clients of the daemon do without I/O (see ``custody.exchange``): sending a call and reading its
+answer; pairing, which takes several calls: ask, show the code, wait for the person, store the token (ADR 19);
+and events: the request, parsing, and resuming a broken stream.
 
 Answers for the command line are not validated: importing pydantic and building the shapes takes longer than
 the rest of a command.
@@ -10,17 +11,20 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from custody.exchange import Plan, Reply, Request, Wait, method
+from custody.pace import Backoff, no_jitter
 from custody.private_files import NO_LINK, is_open, is_ours
-from signerd.asking import DaemonAddress, ask, segment
-from signerd.errors import DaemonFailed, NotAllowed, UnsafeFolder
+from signerd.asking import SILENCE_SECONDS, DaemonAddress, ask, segment
+from signerd.errors import DaemonFailed, DaemonNotRunning, NotAllowed, SignerdError, UnsafeFolder
 from signerd.shapes import calls
 from signerd.shapes.calls import Call
 
 if TYPE_CHECKING:
     from signerd import shapes
+    from signerd.shapes import Happened
+
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -209,3 +213,75 @@ def parse(content: bytes | str) -> Any:
     if not isinstance(found, Values | list):
         raise ValueError("neither an object nor a list")  # noqa: TRY004 - as for text that is not JSON
     return found
+
+
+# A starting daemon opens its keyring and its devices first.
+PATIENCE_SECONDS: Final = 300.0
+FIRST_PAUSE_SECONDS: Final = 0.5
+LONGEST_PAUSE_SECONDS: Final = 15.0
+_DATA: Final = "data: "
+# Errors after which a stream is resumed.
+BROKEN: Final = (DaemonNotRunning, DaemonFailed)
+
+
+@dataclass
+class Resumption:
+    """The position of a reader, and how long it waits for a daemon that stopped.
+
+    ``position``: the number of the last event that was read; None: from now on.
+    """
+
+    position: int | None
+    patience: float = PATIENCE_SECONDS
+    _backoff: Backoff = field(
+        default_factory=lambda: Backoff(no_jitter, FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+    )
+    _waited: float = 0.0
+
+    def received(self, line: "Happened | None") -> None:
+        self._backoff.reset()
+        self._waited = 0.0
+        if line is not None:
+            self.position = line.number
+
+    def pause(self, trouble: SignerdError | None) -> float:
+        """Seconds until the next try. Raises ``trouble`` after ``patience`` seconds."""
+        if self._waited >= self.patience:
+            raise trouble or DaemonNotRunning("signerd stopped, and was not started again")
+        pause = min(self._backoff.next(), self.patience - self._waited)
+        self._waited += pause
+        return pause
+
+
+def stream(
+    address: DaemonAddress,
+    subject: str | None,
+    *,
+    after: int | None = None,
+    resumed: Resumption | None = None,
+) -> Request:
+    query = {name: value for name, value in {"after": after, "subject": subject}.items() if value is not None}
+    position = None if resumed is None else resumed.position
+    headers = {} if position is None else {"Last-Event-ID": str(position)}
+    return address.request("GET", calls.EVENTS.path, SILENCE_SECONDS, query=query, headers=headers)
+
+
+def is_news(line: str) -> bool:
+    """Whether ``event`` parses this line."""
+    return line.startswith((_DATA, ":"))
+
+
+def event(line: str, *, is_plain: bool) -> "Happened | None":
+    """The event of a line; None for a heartbeat. Raises DaemonFailed."""
+    if not line.startswith(_DATA):
+        return None
+    content = line.removeprefix(_DATA)
+    try:
+        if is_plain:
+            return parse(content)  # type: ignore[no-any-return]  # its fields are the shape's
+        from signerd.shapes import Happened
+
+        # pydantic's errors are ValueErrors.
+        return Happened.model_validate_json(content)
+    except ValueError:
+        raise DaemonFailed("a line of the daemon's events makes no sense") from None

@@ -20,8 +20,8 @@ from multisig import (
     verify_ecdsa,
 )
 from multisig.hashes import sha256d
-from multisig.transaction import MAX_TRANSACTION_BYTES
-from multisig.wire import Reader
+from multisig.transaction import MAX_TRANSACTION_BYTES, RawTransaction, read_transactions
+from multisig.wire import Reader, compact_size
 from tests.support.policies import outpoints, transactions
 from tests.support.vectors import official, own
 
@@ -278,3 +278,48 @@ def test_a_lock_in_time_is_in_units_of_512_seconds_and_in_words() -> None:
     assert str(RelativeLock(units=169)) == "24.0 hours (169 units of 512 s)"
     assert str(RelativeLock(blocks=52_560)) == "52,560 blocks"
     assert str(RelativeLock(blocks=1)) == "1 block"
+
+
+def joined(several: list[Transaction]) -> bytes:
+    return compact_size(len(several)) + b"".join(each.serialize() for each in several)
+
+
+def as_it_stands(transaction: Transaction) -> RawTransaction:
+    """By the whole parser's word."""
+    return RawTransaction(
+        transaction.serialize(),
+        bytes.fromhex(transaction.txid)[::-1],
+        tuple(txin.outpoint.serialize() for txin in transaction.inputs),
+        tuple(out.script_pubkey for out in transaction.outputs),
+    )
+
+
+@given(st.lists(transactions(), max_size=3), st.data())
+def test_s23_several_are_read_behind_their_number_and_nothing_else(several, data):
+    raw = joined(several)
+    found = read_transactions(raw)
+    assert found == tuple(map(as_it_stands, several))
+    assert [(each.txid, each.parse()) for each in found] == [(each.txid, each) for each in several]
+    for other in (
+        raw + b"\x00",
+        raw[: data.draw(st.integers(0, len(raw) - 1))],
+        b"\xfe\xff\xff\xff\x00" + raw[1:],
+    ):
+        with pytest.raises(InvalidTransaction):
+            read_transactions(other)
+
+
+@given(transactions(), st.data())
+def test_s23_whatever_bytes_the_whole_parser_refuses_are_refused_and_no_others(transaction, data):
+    raw = bytearray(transaction.serialize())
+    for _ in range(data.draw(st.integers(1, 3))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(
+            st.sampled_from((0, 1, 2, 0x7F, 0xFC, 0xFD, 0xFE, 0xFF)) | st.integers(0, 255)
+        )
+    try:
+        whole = Transaction.parse(bytes(raw))
+    except InvalidTransaction:
+        with pytest.raises(InvalidTransaction):
+            read_transactions(b"\x01" + raw)
+    else:
+        assert read_transactions(b"\x01" + raw) == (as_it_stands(whole),)

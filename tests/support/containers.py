@@ -18,7 +18,7 @@ import httpx
 import yaml
 
 from multisig import Network
-from multisig.address import decode_address
+from multisig.script import decode_address
 from tests.support.bitcoind import NodeRig, RunningNode
 from tests.support.custody import SHOP, SIGNERS, Desk, ok
 from tests.support.namespace import raise_loopback

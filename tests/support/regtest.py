@@ -2,9 +2,8 @@
 
 from custody.server.chain.backend import FoundOutput
 from custody.server.chain.embedded import EmbeddedChain
-from multisig.address import encode_address
 from multisig.network import Network
-from multisig.script import p2wsh
+from multisig.script import encode_address, p2wsh
 from multisig.transaction import Transaction, TxIn, TxOut
 from multisig.units import Sats
 

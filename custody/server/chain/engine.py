@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from multisig.errors import InvalidTransaction
 from multisig.hashes import sha256d
-from multisig.raw_transactions import read_transactions
-from multisig.transaction import Transaction, TxOut
+from multisig.transaction import Transaction, TxOut, read_transactions
 from multisig.units import MAX_MONEY
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import InvalidTransaction
 from multisig.hashes import sha256d
 from multisig.network import Network
-from multisig.raw_transactions import RawTransaction, read_transactions
 from multisig.script import parse_op_return
-from multisig.transaction import Transaction
+from multisig.transaction import RawTransaction, Transaction, read_transactions
 
 
 def merkle_root(hashes: Sequence[bytes]) -> bytes:

@@ -11,7 +11,7 @@ from urllib.parse import quote_plus
 
 from starlette.responses import Response, StreamingResponse
 
-from custody.pages.headers import HEADERS, HTML, attachment
+from custody.pages.serving import HEADERS, HTML, attachment
 from custody.schemas.address_book import MAX_ADDRESS, MAX_NAMED, MAX_PAGE, WhitelistAddress
 from custody.server.console.rendering import TEMPLATES
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark

@@ -12,8 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from custody.pages.assets import Assets
-from custody.pages.headers import HEADERS
+from custody.pages.serving import HEADERS, Assets
 from custody.server.console import (
     account,
     addresses,

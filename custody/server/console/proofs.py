@@ -5,7 +5,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from custody.pages.headers import attachment
+from custody.pages.serving import attachment
 from custody.schemas.proofs import MAX_MESSAGE, ProofFile
 from custody.schemas.proposals import Proposal
 from custody.server.console.proposals import PROPOSERS

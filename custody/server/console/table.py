@@ -17,8 +17,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from custody.pages.headers import HEADERS
 from custody.pages.rendering import FORM, FORM_WITH_FILE, Fields
+from custody.pages.serving import HEADERS
 from custody.server.console import session
 from custody.server.console.visit import MAX_DIGITS, Rehearsed, Visit, WaitsForSecondPerson
 from custody.server.domain.errors import (

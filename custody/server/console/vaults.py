@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response, StreamingResponse
 
-from custody.pages.headers import attachment
 from custody.pages.rendering import Live
+from custody.pages.serving import attachment
 from custody.schemas.asset_tokens import TokenBalance
 from custody.schemas.users import Member
 from custody.schemas.vaults import Vault, VaultName

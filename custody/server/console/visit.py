@@ -17,8 +17,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from custody.pages.headers import HEADERS, HTML
 from custody.pages.rendering import Fields, Live
+from custody.pages.serving import HEADERS, HTML
 from custody.schemas.faults import fault_words
 from custody.schemas.users import Organisation, PermissionName, User, WorkspaceEntry
 from custody.server.console.rendering import TEMPLATES

@@ -16,9 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from custody.pages.assets import Assets
-from custody.pages.headers import HEADERS, HTML
 from custody.pages.rendering import FORM, Fields, Live, Templates
+from custody.pages.serving import HEADERS, HTML, Assets
 from custody.schemas.faults import fault_place, fault_words
 from signerd import shapes
 from signerd.callers import STRANGER, Caller, Kind, Right

@@ -9,9 +9,9 @@ import pytest
 
 from custody.server.domain.errors import ChainUnavailable
 from multisig import Psbt, build_psbt, finalise
-from multisig.address import decode_address
 from multisig.builder import CoinToSpend
 from multisig.network import Network
+from multisig.script import decode_address
 from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
 from tests.support.custody import _desk, ok, sign
 from tests.support.fake_bitcoind import PASSWORD, USER, FakeNodeRig

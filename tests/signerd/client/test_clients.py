@@ -17,7 +17,7 @@ import pytest
 
 from signerd import shapes
 from signerd.client import AsyncDaemonClient, DaemonClient
-from signerd.client.events import Resumption
+from signerd.client.flow import Resumption
 from signerd.endpoint import socket_path
 from signerd.errors import (
     DaemonFailed,

@@ -21,8 +21,7 @@ from custody.server.chain.backend import BlockRef, FoundOutput, Spend
 from custody.server.chain.core.node import TRANSACTIONS_PER_CALL, ChainMoved, Node
 from custody.server.chain.raw_blocks import Block
 from custody.server.domain.errors import ChainUnavailable
-from multisig.raw_transactions import RawTransaction
-from multisig.transaction import OutPoint, Transaction
+from multisig.transaction import OutPoint, RawTransaction, Transaction
 
 # Deposits' bytes of this many blocks are kept for the caller, who stores them: a block has at most 4 MB.
 RECENT_BLOCKS = 6

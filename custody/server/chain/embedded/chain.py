@@ -29,9 +29,8 @@ from custody.server.chain.embedded.mining import (
 from custody.server.chain.engine import Chainstate, block_hash, split_block
 from custody.server.chain.raw_blocks import header_time
 from custody.server.domain.errors import ChainUnavailable
-from multisig.address import decode_address
 from multisig.network import Network
-from multisig.script import dust_threshold
+from multisig.script import decode_address, dust_threshold
 from multisig.transaction import OutPoint, Transaction
 from multisig.units import FeeRate, Sats
 

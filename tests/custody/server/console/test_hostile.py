@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from custody.pages.headers import HEADERS
+from custody.pages.serving import HEADERS
 from custody.server.console.application import ROOT, ROWS
 from custody.server.console.table import Row
 from custody.spreadsheets import NEUTRALISED

@@ -5,9 +5,8 @@ import pytest
 from custody.server.chain.backend import Spend
 from custody.server.chain.core import history
 from custody.server.domain.errors import ChainUnavailable
-from multisig.raw_transactions import RawTransaction
 from multisig.script import p2wsh
-from multisig.transaction import Transaction
+from multisig.transaction import RawTransaction, Transaction
 from tests.support.chains import confirmed_coin
 from tests.support.regtest import coin_of, open_script, spend
 

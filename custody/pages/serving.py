@@ -1,4 +1,6 @@
-"""Static files, from a fixed list: no path of a request reaches the file system."""
+"""What a page is served with: its HTTP headers, and static files from a fixed list, so that no path of a
+request reaches the file system.
+"""
 
 import gzip
 import hashlib
@@ -8,9 +10,41 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from http import HTTPStatus
 from pathlib import Path
+from types import MappingProxyType
 
 from starlette.requests import Request
 from starlette.responses import Response
+
+# Only our own scripts and styles, no framing, and no form that submits elsewhere.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+# A page needs no permission of the browser; one that reads a device's QR codes needs the camera.
+NO_PERMISSIONS = (
+    "camera=(), microphone=(), geolocation=(), display-capture=(), usb=(), serial=(), hid=(), payment=()"
+)
+CAMERA_PERMISSION = NO_PERMISSIONS.replace("camera=()", "camera=(self)")
+# Nothing is cached: a page shows the moment, and to one person.
+HEADERS: Mapping[str, str] = MappingProxyType(
+    {
+        "Content-Security-Policy": POLICY,
+        "Permissions-Policy": NO_PERMISSIONS,
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Cache-Control": "no-store",
+    }
+)
+HTML = "text/html; charset=utf-8"
+
+
+def attachment(name: str) -> dict[str, str]:
+    """The headers of a file that the browser saves."""
+    return {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
+
 
 _SHARED = Path(__file__).parent / "static"
 _KINDS = {

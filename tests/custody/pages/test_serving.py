@@ -7,7 +7,7 @@ from pathlib import Path
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from custody.pages import assets
+from custody.pages import serving
 from custody.server import console
 from signerd.loopback import page
 from tests.support.asgi import asgi_client
@@ -17,13 +17,13 @@ ADR = Path(__file__).parents[3] / "docs" / "adr" / "0020-the-page.md"
 
 def test_htmx_is_the_file_that_the_decision_names():
     (said,) = re.findall(r"`([0-9a-f]{64})`", ADR.read_text())
-    content = (Path(assets.__file__).parent / "static" / "htmx.min.js").read_bytes()
+    content = (Path(serving.__file__).parent / "static" / "htmx.min.js").read_bytes()
     assert hashlib.sha256(content).hexdigest() == said
 
 
 def test_a_file_is_compressed_for_a_client_that_takes_it_and_loaded_once():
     folder = Path(console.__file__).parent / "static"
-    files = assets.Assets(folder, ("console.js",))
+    files = serving.Assets(folder, ("console.js",))
     app = Starlette(
         routes=[Route("/{name}", lambda asked: files.answer(asked, asked.path_params["name"], {}))]
     )
@@ -45,7 +45,7 @@ def test_a_file_is_compressed_for_a_client_that_takes_it_and_loaded_once():
 def test_a_page_waits_for_its_own_end_before_it_is_drawn():
     (awaited,) = re.findall(
         r'<link rel="expect" href="#(\w+)" blocking="render">',
-        (Path(assets.__file__).parent / "templates" / "head.html").read_text(),
+        (Path(serving.__file__).parent / "templates" / "head.html").read_text(),
     )
     layouts = [
         text
