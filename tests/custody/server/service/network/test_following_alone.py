@@ -161,7 +161,7 @@ def test_p36_a_node_that_is_behind_takes_nothing_back(desk: Desk, follow, monkey
     """A block that this node does not have yet has not left the chain:
     another node may have shown it before.
     """
-    for module in ("snapshot", "watcher"):
+    for module in ("deposits", "watcher"):
         monkeypatch.setattr(f"custody.server.service.network.{module}.KEPT_BLOCKS", kept)
     desk.deposit(100_000)
     tip = desk.chain.tip().height
