@@ -51,7 +51,7 @@ class Receipt:
 
 
 @dataclass(frozen=True)
-class Doubt:
+class HeadMismatch:
     """The platform's head is not a continuation of an earlier one."""
 
     known: Receipt
@@ -66,7 +66,7 @@ class Doubt:
 
 
 @dataclass(frozen=True)
-class Silence:
+class MissingReceipts:
     """``source``: a path whose responses had a receipt before, and now have none."""
 
     source: str
@@ -111,7 +111,7 @@ class Receipts:
         known: Record = Record(),
         *,
         on_new: Callable[[Record], None] = _ignore,
-        on_doubt: Callable[[Doubt | Silence], None] = _ignore,
+        on_doubt: Callable[[HeadMismatch | MissingReceipts], None] = _ignore,
     ) -> None:
         # Replaced, never modified: a thread that waits for a response keeps the record it began with.
         self._record = known
@@ -120,7 +120,7 @@ class Receipts:
 
     @classmethod
     def in_file(
-        cls, path: Path, platform: str, on_doubt: Callable[[Doubt | Silence], None] = _ignore
+        cls, path: Path, platform: str, on_doubt: Callable[[HeadMismatch | MissingReceipts], None] = _ignore
     ) -> Self:
         """Stored in a file. The receipts of another ``platform`` are ignored, and replaced at this one's
         first receipt. A full disk fails no call: what could not be stored is known as long as the client
@@ -142,11 +142,11 @@ class Receipts:
         told = Receipt.parse(text)
         if told is None:
             if source in self._record.sources:
-                self._on_doubt(Silence(source))
+                self._on_doubt(MissingReceipts(source))
             return
         before = asked_with.get(told.chain)
         if before is not None and not _goes_on(before, told):
-            self._on_doubt(Doubt(before, told))
+            self._on_doubt(HeadMismatch(before, told))
             return
         record = _with_source(_with(self._record, told), source)
         if record != self._record:

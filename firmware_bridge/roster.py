@@ -70,7 +70,7 @@ class EventStream(AsyncIterator[DeviceEvent]):
         return event
 
 
-class Hub:
+class EventHub:
     """Passes each event to every stream that is still referenced."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Hub:
 _log = logging.getLogger(__name__)
 
 
-class Lookout:
+class BoundedListing:
     """One listing of devices. If it fails or takes longer than `seconds`, the last result stays.
 
     hidapi and libusb can hang on a broken device, and a program may run out of descriptors. Neither means
@@ -160,8 +160,8 @@ class Roster:
         find_holder: FindHolder = holder_of,
         turn: Turn = no_turns,
     ) -> None:
-        self.hub = Hub()
-        self._lookouts = [Lookout(listing, deadlines.probe) for listing in listings]
+        self.hub = EventHub()
+        self._lookouts = [BoundedListing(listing, deadlines.probe) for listing in listings]
         self._make_lane = make_lane
         self._clock = clock
         self._prober = Prober(deadlines, clock, find_holder, turn, self._move)

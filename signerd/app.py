@@ -15,7 +15,7 @@ import httpx
 import platformdirs
 
 from custody.private_files import folder_fault
-from custody.receipts import Doubt, NoReceipts, Receipts, Silence
+from custody.receipts import HeadMismatch, MissingReceipts, NoReceipts, Receipts
 from firmware_bridge import Bridge, Deadlines, RegistrationFile, UnreadableRegistrations
 from firmware_bridge.presence.holders import Turn, no_turns, turns_in
 from signerd.account.advisories import Advisories
@@ -173,8 +173,8 @@ def receipts_in(path: Path, platform: str, troubles: Troubles) -> Receipts:
     """Compares the platform's receipts of its audit logs with earlier ones: reports a log that was cut."""
     doubts: dict[str, str] = {}
 
-    def report(doubt: Doubt | Silence) -> None:
-        about = doubt.known.chain if isinstance(doubt, Doubt) else ""
+    def report(doubt: HeadMismatch | MissingReceipts) -> None:
+        about = doubt.known.chain if isinstance(doubt, HeadMismatch) else ""
         doubts[about] = (
             f"ALARM: {doubt}. Ask the platform's operator; `custody audit verify --receipts {path}` says "
             "more. "

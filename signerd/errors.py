@@ -79,7 +79,7 @@ class AlreadyProposed(DecisionError):
     default_hint = "Decide about the proposal instead: `signerd show` shows it."
 
 
-class TooManyBrought(DecisionError):
+class TooManyImported(DecisionError):
     """A bound against prompting a person until they approve (L6). Nothing was stored."""
 
     code = "too-many-brought"

@@ -25,7 +25,7 @@ WAITS = "This proposal waits for your decision."
 
 
 @dataclass(frozen=True)
-class Line:
+class FeedLine:
     """``subject``: a proposal, a vault, or "registration". ``kind``: ask, progress, info, attention, trouble,
     alarm, state.
     """
@@ -44,8 +44,8 @@ class Feed:
     """
 
     def __init__(self, before: int = 0) -> None:
-        self._lines: deque[Line] = deque(maxlen=LINES_KEPT)
-        self._alarms: deque[Line] = deque(maxlen=ALARMS_KEPT)
+        self._lines: deque[FeedLine] = deque(maxlen=LINES_KEPT)
+        self._alarms: deque[FeedLine] = deque(maxlen=ALARMS_KEPT)
         self._last = before
         self._news = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -56,7 +56,7 @@ class Feed:
 
     def add(self, subject: str, kind: str, text: str) -> None:
         self._last += 1
-        line = Line(self._last, subject, kind, text)
+        line = FeedLine(self._last, subject, kind, text)
         self._lines.append(line)
         if kind == ALARM:
             self._alarms.append(line)
@@ -64,18 +64,18 @@ class Feed:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def since(self, number: int, subject: str | None = None) -> tuple[Line, ...]:
+    def since(self, number: int, subject: str | None = None) -> tuple[FeedLine, ...]:
         return tuple(
             line for line in self._kept() if line.number > number and subject in (None, line.subject)
         )
 
-    def _kept(self) -> Iterator[Line]:
+    def _kept(self) -> Iterator[FeedLine]:
         """In their order: alarms that the other lines have pushed out, and all that were not."""
         oldest = self._lines[0].number if self._lines else 0
         yield from (line for line in self._alarms if line.number < oldest)
         yield from self._lines
 
-    async def wait(self, number: int, subject: str | None, seconds: float) -> tuple[Line, ...]:
+    async def wait(self, number: int, subject: str | None, seconds: float) -> tuple[FeedLine, ...]:
         """The lines after ``number``, as soon as there are any, or none when the time is up."""
         try:
             async with asyncio.timeout(seconds), self._news:

@@ -20,7 +20,7 @@ STATUSES: Mapping[type[e.SignerdError], HTTPStatus] = MappingProxyType(
         e.RefusedByChecks: HTTPStatus.CONFLICT,
         e.NeedsAcknowledgement: HTTPStatus.CONFLICT,
         e.AlreadyProposed: HTTPStatus.CONFLICT,
-        e.TooManyBrought: HTTPStatus.TOO_MANY_REQUESTS,
+        e.TooManyImported: HTTPStatus.TOO_MANY_REQUESTS,
         e.NotExported: HTTPStatus.CONFLICT,
         e.AnswerRefused: HTTPStatus.CONFLICT,
         e.NotCaughtUp: HTTPStatus.CONFLICT,

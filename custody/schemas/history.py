@@ -27,7 +27,7 @@ MAX_OUTPUTS = 20
 CursorText = Annotated[str, StringConstraints(pattern=r"^[0-9a-f._]{1,120}$")]
 TxidText = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 AddressText = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=r"^[0-9A-Za-z]+$")]
-SoughtText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+SearchText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 # The longest amount: 21 million bitcoin at the highest rate that a table may have.
 CurrencyText = Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$"), Field(examples=["EUR"])]
 FiatText = Annotated[
@@ -71,7 +71,7 @@ class VaultHistoryQuery(Request):
     min_sats: SatsQuery | None = None
     max_sats: SatsQuery | None = None
     address: AddressText | None = None
-    label: SoughtText | None = None
+    label: SearchText | None = None
     txid: TxidText | None = None
 
     @model_validator(mode="after")

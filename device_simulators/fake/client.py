@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from device_simulators.fake import device
-from device_simulators.fake.device import FakeDevice, Line
+from device_simulators.fake.device import DeviceLink, FakeDevice
 from device_simulators.faults import Faults, Phase
 from device_simulators.panel import Prompt
 from device_simulators.seed import Seed
@@ -106,7 +106,7 @@ class FakeClient:
     has it.
     """
 
-    def __init__(self, device: FakeDevice, line: Line, caller: Caller, opening: Opening) -> None:
+    def __init__(self, device: FakeDevice, line: DeviceLink, caller: Caller, opening: Opening) -> None:
         self._device = device
         self._line = line
         self._caller = caller
@@ -292,7 +292,7 @@ def spawner_of(*devices: FakeDevice) -> Spawner:
     by_endpoint = {str(device.endpoint): device for device in devices}
 
     def spawn(channel: socket.socket, endpoint: str, _network: str) -> Process:
-        return _Thread(channel.dup(), by_endpoint[endpoint], Line(loop))
+        return _Thread(channel.dup(), by_endpoint[endpoint], DeviceLink(loop))
 
     return spawn
 
@@ -302,7 +302,7 @@ class _Thread:
 
     pid = None
 
-    def __init__(self, channel: socket.socket, device: FakeDevice, line: Line) -> None:
+    def __init__(self, channel: socket.socket, device: FakeDevice, line: DeviceLink) -> None:
         self._channel = channel
         self._device = device
         self._line = line

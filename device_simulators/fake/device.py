@@ -33,7 +33,7 @@ from multisig import (
 from multisig.proofs import Prover, proven_output
 
 
-class Line:
+class DeviceLink:
     """Between the thread that serves a conversation and the event loop that has the screen."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -176,7 +176,7 @@ class FakeDevice:
         self._pin = pin
         self._wallets: dict[str, Seed] = {}
         self._known: set[bytes] = set()
-        self._lines: set[Line] = set()
+        self._lines: set[DeviceLink] = set()
         self._changing = threading.Lock()
 
     @property
@@ -255,7 +255,7 @@ class FakeDevice:
     def knows(self, vault: bytes) -> bool:
         return vault in self._known
 
-    def join(self, line: Line) -> None:
+    def join(self, line: DeviceLink) -> None:
         """:raises DeviceFailure: it is not plugged in."""
         with self._changing:
             if not self.present:
@@ -263,10 +263,10 @@ class FakeDevice:
             self._lines.add(line)
             line.join()
 
-    def leave(self, line: Line) -> None:
+    def leave(self, line: DeviceLink) -> None:
         with self._changing:
             self._lines.discard(line)
 
-    def _open_lines(self) -> tuple[Line, ...]:
+    def _open_lines(self) -> tuple[DeviceLink, ...]:
         with self._changing:
             return tuple(self._lines)

@@ -101,7 +101,7 @@ async def _show_address(work: Work, wallet: Wallet, place: Place, address: str) 
             return
 
 
-def _address_pages(wallet: Wallet, place: Place, address: str) -> Iterator[screens.Asked]:
+def _address_pages(wallet: Wallet, place: Place, address: str) -> Iterator[screens.ButtonPrompt]:
     keys: tuple[screens.Key, ...] = ()
     threshold, words = 0, None
     if (quorum := place.quorum) is not None:
@@ -236,7 +236,7 @@ async def _approve(work: Work, wallet: Wallet, spend: Spend) -> None:
         await work.confirm(code, prompt)
 
 
-def _questions(wallet: Wallet, spend: Spend) -> Iterator[screens.Asked]:
+def _questions(wallet: Wallet, spend: Spend) -> Iterator[screens.ButtonPrompt]:
     fee, rate, network = spend.fee, spend.fee_rate, wallet.network
     for output in spend.payments:
         if output.op_return is not None:
@@ -254,7 +254,7 @@ def _questions(wallet: Wallet, spend: Spend) -> Iterator[screens.Asked]:
     yield ButtonCode.SIGN_TX, screens.total(spend.spent, fee, rate, network)
 
 
-def _questions_on_touch(wallet: Wallet, spend: Spend) -> Iterator[screens.Asked]:
+def _questions_on_touch(wallet: Wallet, spend: Spend) -> Iterator[screens.ButtonPrompt]:
     """core/v2.3.6, core/src/apps/bitcoin/sign_tx/approvers.py, BasicApprover.
 
     :raises Refused: a fee that strict safety checks do not let pass.

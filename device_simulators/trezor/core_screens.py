@@ -13,7 +13,7 @@ from device_simulators.trezor.messages import ButtonCode
 from device_simulators.trezor.models import DataScreen
 from device_simulators.trezor.screens import (
     LOCKTIME_THRESHOLD,
-    Asked,
+    ButtonPrompt,
     Key,
     amount,
     is_ascii,
@@ -30,7 +30,9 @@ _LOCK: Final = "🔒"
 _PIN_TRIES: Final = 16
 
 
-def address_pages(text: str, path: tuple[int, ...], threshold: int, keys: tuple[Key, ...]) -> Iterator[Asked]:
+def address_pages(
+    text: str, path: tuple[int, ...], threshold: int, keys: tuple[Key, ...]
+) -> Iterator[ButtonPrompt]:
     """apps/bitcoin/get_address.py. `keys` are the cosigners', none where the address is the own key's; the
     code holds the address in capitals.
     """
@@ -44,35 +46,35 @@ def address_pages(text: str, path: tuple[int, ...], threshold: int, keys: tuple[
         yield ButtonCode.PUBLIC_KEY, Prompt("address-xpub", lines, no="", yes=_YES, turn=turn)
 
 
-def message(text: str, network: Network) -> Asked:
+def message(text: str, network: Network) -> ButtonPrompt:
     """apps/common/signverify.py: neither the address that signs nor a word about the path."""
     lines = (f"Sign {ticker(network)} message", *map(_glyphs, text.split("\n")))
     return ButtonCode.OTHER, _question("sign-message", lines)
 
 
-def payment(value: Sats, address_text: str, network: Network) -> Asked:
+def payment(value: Sats, address_text: str, network: Network) -> ButtonPrompt:
     lines = ("Confirm sending", f"{amount(value, network)} to", address_text)
     return ButtonCode.CONFIRM_OUTPUT, _question("sign-output", lines)
 
 
-def op_return(data: bytes, screen: DataScreen) -> Asked:
+def op_return(data: bytes, screen: DataScreen) -> ButtonPrompt:
     lines = (
         ("OMNI transaction", omni_words(data)) if is_omni(data) else ("OP_RETURN", shown_data(data, screen))
     )
     return ButtonCode.CONFIRM_OUTPUT, _question("sign-op-return", lines)
 
 
-def high_fee(fee: Sats, network: Network) -> Asked:
+def high_fee(fee: Sats, network: Network) -> ButtonPrompt:
     lines = ("High fee", "The fee of", amount(fee, network), "is unexpectedly high.", "Continue?")
     return ButtonCode.FEE_OVER_THRESHOLD, _question("sign-fee", lines)
 
 
-def change_count(count: int) -> Asked:
+def change_count(count: int) -> ButtonPrompt:
     lines = ("Warning", f"There are {count}", "change-outputs.", "Continue?")
     return ButtonCode.SIGN_TX, _question("sign-change-count", lines)
 
 
-def lock_time(value: int, *, disabled: bool) -> Asked:
+def lock_time(value: int, *, disabled: bool) -> ButtonPrompt:
     lines: tuple[str, ...] = ("Warning", "Locktime is set but will", "have no effect.")
     if not disabled:
         unit = "blockheight:" if value < LOCKTIME_THRESHOLD else "timestamp:"
@@ -80,7 +82,7 @@ def lock_time(value: int, *, disabled: bool) -> Asked:
     return ButtonCode.SIGN_TX, _question("sign-lock-time", (*lines, "Continue?"))
 
 
-def total(spent: Sats, fee: Sats, network: Network) -> Asked:
+def total(spent: Sats, fee: Sats, network: Network) -> ButtonPrompt:
     lines = (
         "Confirm transaction",
         "Total amount:",
@@ -131,7 +133,7 @@ def _path(path: tuple[int, ...]) -> str:
     return str(DerivationPath(path)).replace("h", "'")
 
 
-def _address_page(kind: str, lines: tuple[str, ...], turn: str) -> Asked:
+def _address_page(kind: str, lines: tuple[str, ...], turn: str) -> ButtonPrompt:
     return ButtonCode.ADDRESS, Prompt(kind, lines, no="", yes=_YES, turn=turn)
 
 

@@ -18,7 +18,7 @@ from device_simulators.faults import Faults, Phase
 from device_simulators.panel import Panel
 from device_simulators.seed import Seed
 from device_simulators.trezor.access import Access
-from device_simulators.trezor.dispatch import Dispatcher, Surroundings
+from device_simulators.trezor.dispatch import Dispatcher, HostLink
 from device_simulators.trezor.messages import (
     BY_NUMBER,
     NUMBERS,
@@ -198,7 +198,7 @@ class VirtualTrezor:
             ),
             access=self._access,
             panel=panel,
-            around=Surroundings(self._send, self._strike, lambda: self.faults),
+            around=HostLink(self._send, self._strike, lambda: self.faults),
         )
         self._link: Link | None = None
         self._server: asyncio.Task[None] | None = None

@@ -56,7 +56,7 @@ _WITH_SEED: dict[type[Message], Callable[[Work, Wallet, Any], Awaitable[Message]
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class HostLink:
     """What the dispatcher is given: how to answer the host that wrote last, and the faults."""
 
     send: Callable[[Message], None]
@@ -78,7 +78,7 @@ class Dispatcher:
         features: Features,
         access: Access,
         panel: Panel,
-        around: Surroundings,
+        around: HostLink,
     ) -> None:
         self._model = model
         self._features = features

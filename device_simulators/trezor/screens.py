@@ -31,7 +31,7 @@ _CUT_DIGITS: Final = 18 * 5
 _OMNI: Final = b"omni"
 
 
-Asked = tuple[ButtonCode, Prompt]
+ButtonPrompt = tuple[ButtonCode, Prompt]
 """A question, and what the host is told of it."""
 
 

@@ -33,13 +33,13 @@ from signerd.errors import (
 from signerd.feed import Troubles, unforeseen
 from signerd.journal import Journal
 from signerd.journal.journal import RECONSIDERED
-from signerd.journal.keys_and_vaults import Learnt
+from signerd.journal.keys_and_vaults import ClaimOutcome
 
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]
 E = TypeVar("E")
 R = TypeVar("R")
-Taken = TypeVar("Taken", Step, Learnt)
+Taken = TypeVar("Taken", Step, ClaimOutcome)
 
 # The least time between two rounds, for a platform without long poll, which answers at once.
 SHORTEST_ROUND_SECONDS = 2.0
@@ -263,10 +263,10 @@ class Follower:
         learnt = await self._in_turn(self._learn, listed.items)
         failed = (found for found in learnt if isinstance(found, Unreadable))
         self._tell(VAULTS, workspace, (*listed.unreadable, *failed))
-        if any(isinstance(heard, Learnt) and heard.news for heard in learnt):
+        if any(isinstance(heard, ClaimOutcome) and heard.news for heard in learnt):
             await self._in_turn(self._reconsider, self.journal.ids(RECONSIDERED))
 
-    def _learn(self, claim: VaultClaim) -> Learnt | Unreadable:
+    def _learn(self, claim: VaultClaim) -> ClaimOutcome | Unreadable:
         return self._taken(claim.vault_id, lambda: self.journal.learn(claim))
 
     def _reconsider(self, psbt_id: str) -> Unreadable | None:
@@ -375,7 +375,7 @@ class Follower:
 
 def _is_of(snapshot: Snapshot, workspace: Workspace) -> bool:
     """Imported PSBTs are never mentioned to the platform, not even by their id."""
-    return snapshot.workspace_id == workspace.id and snapshot.brought is None
+    return snapshot.workspace_id == workspace.id and snapshot.imported is None
 
 
 def _left_out(what: str, found: Iterable[Unreadable]) -> dict[str, str]:

@@ -70,10 +70,10 @@ def doctor(desk: Desk, as_json: bool) -> None:
     problem, else 0.
     """
     from signerd.doctor.examining import examine
-    from signerd.doctor.finding import Outcome, Patient
+    from signerd.doctor.finding import Installation, Outcome
 
-    patient = Patient(desk.state, Path("/"), os.environ, time.time, status_if_running(desk))
-    found = examine(patient, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
+    installation = Installation(desk.state, Path("/"), os.environ, time.time, status_if_running(desk))
+    found = examine(installation, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
     if as_json:
         answer({name: _value(finding) for name, finding in found.items()})
     else:
@@ -222,14 +222,14 @@ def bundle(desk: Desk, out: Path | None, yes: bool, as_json: bool) -> None:
     """
     from signerd.doctor.bundle import bundle as collect
     from signerd.doctor.examining import examine
-    from signerd.doctor.finding import Patient
+    from signerd.doctor.finding import Installation
     from signerd.errors import FileNotWritten
     from signerd.journal.storage import write_new
 
     status, devices = _asked(desk)
-    patient = Patient(desk.state, Path("/"), os.environ, time.time, status)
-    found = examine(patient, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
-    collected = collect(patient, found, devices)
+    installation = Installation(desk.state, Path("/"), os.environ, time.time, status)
+    found = examine(installation, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
+    collected = collect(installation, found, devices)
     text = json.dumps(collected, indent=2, ensure_ascii=False)
     if as_json:
         answer(collected)

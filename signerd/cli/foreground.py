@@ -28,7 +28,7 @@ from signerd.cli.terminal import Answers, put, say
 from signerd.core.states import network_words, state_words
 from signerd.daemon.service import Daemon
 from signerd.errors import AlreadyConfigured, ConfigInvalid, ConfigMissing
-from signerd.feed import Line
+from signerd.feed import FeedLine
 from signerd.journal.storage import StateFolder, make_private
 from signerd.loopback.serve import serving
 from signerd.notifying.notifier import notifying
@@ -98,7 +98,7 @@ async def _tell(daemon: Daemon, log: Log) -> None:
             last = line.number
 
 
-def _words(line: Line) -> str:
+def _words(line: FeedLine) -> str:
     return state_words(line.text) if line.kind == "state" else line.text
 
 

@@ -245,30 +245,30 @@ def sign(
         raise InvalidRequest(f"{out.parent} is not a folder", hint="Nothing was asked.")
     psbt = _read_psbt(file)
     with desk.daemon() as daemon:
-        brought, final = daemon.bring_psbt(psbt), None
-        if brought.signed_psbt is None:
-            view = daemon.proposal(brought.psbt_id)
+        imported, final = daemon.bring_psbt(psbt), None
+        if imported.signed_psbt is None:
+            view = daemon.proposal(imported.psbt_id)
             final = decided(desk, daemon, view, frozenset(acknowledge), aside, wait=True, yes=yes)
         else:
             aside("You signed it before: this is the same signature again.")
-        brought = daemon.brought_psbt(brought.psbt_id, psbt_version)
-        if brought.signed_psbt is None and final is not None:
+        imported = daemon.brought_psbt(imported.psbt_id, psbt_version)
+        if imported.signed_psbt is None and final is not None:
             raise click.exceptions.Exit(status_of(final))
-    _write_signed(brought, out, as_json=as_json)
+    _write_signed(imported, out, as_json=as_json)
 
 
-def _write_signed(brought: "BroughtView", out: Path | None, *, as_json: bool) -> None:
-    assert brought.signed_psbt is not None, "only a signed PSBT is written"
+def _write_signed(imported: "BroughtView", out: Path | None, *, as_json: bool) -> None:
+    assert imported.signed_psbt is not None, "only a signed PSBT is written"
     if out is not None:
-        _write(out, brought.signed_psbt)
+        _write(out, imported.signed_psbt)
     if as_json:
-        answer(brought)
+        answer(imported)
     elif out is None:
-        put(brought.signed_psbt)
+        put(imported.signed_psbt)
     else:
         say(f"Signed: {out}")
-    if not as_json and brought.final is not None:
-        aside(f"It is complete. It was not sent; the transaction: {brought.final}")
+    if not as_json and imported.final is not None:
+        aside(f"It is complete. It was not sent; the transaction: {imported.final}")
 
 
 def _write(out: Path, psbt: str) -> None:

@@ -81,11 +81,11 @@ def _is_configured(desk: Desk) -> bool:
 
 def _examined(desk: Desk, config: "Config | None") -> "Mapping[str, Finding]":
     from signerd.doctor.examining import CHECKS, examine
-    from signerd.doctor.finding import Patient
+    from signerd.doctor.finding import Installation
 
-    patient = Patient(desk.state, Path("/"), os.environ, time.time, status_if_running(desk), config)
+    installation = Installation(desk.state, Path("/"), os.environ, time.time, status_if_running(desk), config)
     checks = [check for check in CHECKS if check.name in NEEDED]
-    return examine(patient, checks, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
+    return examine(installation, checks, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
 
 
 def _first_trouble(found: "Mapping[str, Finding]") -> Exit | None:

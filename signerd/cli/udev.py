@@ -25,24 +25,24 @@ def check(as_json: bool) -> None:
     """Say which rules are installed, and which device you may not open. Exit status 1 where something is
     missing.
     """
-    from signerd.udev.rules import Standing, shut_devices, standings
+    from signerd.udev.rules import RuleStatus, rule_files, shut_devices
 
     _require_linux()
-    found, shut = standings(ROOT), shut_devices(ROOT)
+    found, shut = rule_files(ROOT), shut_devices(ROOT)
     if as_json:
         answer(
             {
                 "rules": [
-                    {"name": one.name, "standing": one.standing.value, "place": one.place} for one in found
+                    {"name": one.name, "standing": one.status.value, "place": one.place} for one in found
                 ],
                 "shut": [{"node": str(node), "rule": rule} for node, rule in shut],
             }
         )
     else:
-        table(("RULE", "STATUS", "WHERE"), [(one.name, one.standing.value, one.place) for one in found])
+        table(("RULE", "STATUS", "WHERE"), [(one.name, one.status.value, one.place) for one in found])
         for node, rule in shut:
             say(f"You may not open {node}: {rule} would let you.")
-    whole = all(one.standing is Standing.INSTALLED for one in found) and not shut
+    whole = all(one.status is RuleStatus.INSTALLED for one in found) and not shut
     if not whole and not as_json:
         say(f"To install them: {_sudo()}")
     raise click.exceptions.Exit(Exit.OK if whole else Exit.FAILED)
@@ -57,7 +57,7 @@ def install(as_json: bool) -> None:
     from signerd.udev import rules
 
     _require_linux()
-    wanted = [one.name for one in rules.standings(ROOT) if one.standing is not rules.Standing.INSTALLED]
+    wanted = [one.name for one in rules.rule_files(ROOT) if one.status is not rules.RuleStatus.INSTALLED]
     if wanted and sys.platform != "win32" and os.geteuid():
         if not as_json:
             _say_what(wanted)

@@ -174,17 +174,17 @@ def pin(
     with desk.daemon() as daemon:
         shown = vault_named(daemon, vault_id)
         vault_id = shown.vault_id
-        brought = _given_quorum(from_file, from_psbt, shown.network)
-        preview = daemon.preview_pin(vault_id, brought)
+        imported = _given_quorum(from_file, from_psbt, shown.network)
+        preview = daemon.preview_pin(vault_id, imported)
         tell(preview_text(preview))
         if code is None:
             code = desk.answers.line("Type the verification code as another signer reads it to you")
         if enrolment_file is not None:
             seen = compared_on_device(desk, daemon, vault_id, enrolment_file, enrolment_form, tell)
-            pinned = daemon.pin(vault_id, code, brought, airgapped=seen)
+            pinned = daemon.pin(vault_id, code, imported, airgapped=seen)
         else:
             with reporting(daemon, vault_id, tell), accepting_other_address(desk.daemon, tell):
-                pinned = daemon.pin(vault_id, code, brought, without_device_address=without_device_address)
+                pinned = daemon.pin(vault_id, code, imported, without_device_address=without_device_address)
     if as_json:
         answer(pinned)
     else:

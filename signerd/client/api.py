@@ -162,16 +162,16 @@ class Api(PairingCalls):
 
     @row(calls.PREVIEW_PIN)
     @staticmethod
-    def preview_pin(vault_id: str, brought: "shapes.BroughtQuorum | None" = None) -> CallArguments:
-        """What to compare before pinning. A vault in ``brought`` must be the one in the platform's record."""
-        return CallArguments({"vault_id": vault_id}, body={"brought": _dumped(brought)})
+    def preview_pin(vault_id: str, imported: "shapes.BroughtQuorum | None" = None) -> CallArguments:
+        """What to compare before pinning. A vault in ``imported`` must be the one in the record."""
+        return CallArguments({"vault_id": vault_id}, body={"brought": _dumped(imported)})
 
     @row(calls.PIN)
     @staticmethod
     def pin(
         vault_id: str,
         code: str,
-        brought: "shapes.BroughtQuorum | None" = None,
+        imported: "shapes.BroughtQuorum | None" = None,
         *,
         without_device_address: bool = False,
         airgapped: "shapes.Compared | None" = None,
@@ -181,7 +181,7 @@ class Api(PairingCalls):
         """
         body = {
             "code": code,
-            "brought": _dumped(brought),
+            "brought": _dumped(imported),
             "without_device_address": without_device_address,
             **({} if airgapped is None else {"airgapped": airgapped}),
         }
@@ -428,5 +428,5 @@ class Api(PairingCalls):
         return CallArguments()
 
 
-def _dumped(brought: "shapes.BroughtQuorum | None") -> dict[str, object] | None:
-    return None if brought is None else brought.model_dump(mode="json")
+def _dumped(imported: "shapes.BroughtQuorum | None") -> dict[str, object] | None:
+    return None if imported is None else imported.model_dump(mode="json")

@@ -82,7 +82,7 @@ def _who(by: str) -> dict[str, str]:
 
 
 def refused(record: Record, event: events.Refused, context: ReviewContext) -> Step:
-    is_on_its_way = record.snapshot.brought is None and record.state in NOT_TAKEN
+    is_on_its_way = record.snapshot.imported is None and record.state in NOT_TAKEN
     if record.signature is not None and not is_on_its_way:
         raise IllegalEvent("you already signed it: declining now changes nothing")
     reason = f"Declined: {foreign(event.reason)}" if event.reason else "Declined."
@@ -91,7 +91,7 @@ def refused(record: Record, event: events.Refused, context: ReviewContext) -> St
         state=advance(record.state, Move.DECLINE),
         approval=None,
         # The platform is not told about an imported PSBT.
-        decline=Decline(event.reason, delivered=record.snapshot.brought is not None),
+        decline=Decline(event.reason, delivered=record.snapshot.imported is not None),
         reason=" ".join(filter(None, (reason, _exported_note(record)))),
     )
     note = Note("declined", record.psbt_id, {"reason": event.reason, **_who(event.by)})
@@ -373,18 +373,18 @@ def ready_for_importer(record: Record) -> Step | None:
     """The step for an imported PSBT, which is not submitted but ready for its importer. None for a
     proposal.
     """
-    if record.snapshot.brought is None:
+    if record.snapshot.imported is None:
         return None
     ready = replace(record, state=advance(record.state, Move.HAND_OVER))
-    facts = {"app": record.snapshot.brought.app_id or "", "to": record.snapshot.brought.by}
+    facts = {"app": record.snapshot.imported.app_id or "", "to": record.snapshot.imported.by}
     return Step(ready, notes=(Note(State.HANDED_OVER.value, record.psbt_id, facts),))
 
 
 def taken_back(record: Record, _event: events.TakenBack, _around: ReviewContext) -> Step:
     """The importer withdraws it. Raises IllegalEvent where it is decided, or a device is being asked."""
-    if record.snapshot.brought is None or record.state not in UNDECIDED:
+    if record.snapshot.imported is None or record.state not in UNDECIDED:
         raise IllegalEvent(f"what is {record.state} cannot be taken back")
-    by = record.snapshot.brought.by
+    by = record.snapshot.imported.by
     reason = f"{by[0].upper()}{by[1:]} took it back."
     gone = replace(record, state=advance(record.state, Move.WITHDRAW), approval=None, reason=reason)
     return Step(gone, notes=(Note("taken-back", record.psbt_id),))
@@ -398,7 +398,7 @@ _LAPSED = {
 
 def lapsed(record: Record, _event: events.Lapsed, _around: ReviewContext) -> Step:
     """Does nothing where it is decided, or while a device is being asked: it is checked again afterwards."""
-    if record.snapshot.brought is None:
+    if record.snapshot.imported is None:
         return following.lapsed(record)
     if record.state not in (*UNDECIDED, State.EXPORTED):
         return Step(record)

@@ -38,7 +38,7 @@ ENDS = {
 # Deeper reorganisations are not expected.
 SETTLED_CONFIRMATIONS = 6
 # The final states of an imported PSBT.
-BROUGHT_ENDS = frozenset({State.HANDED_OVER, State.DECLINED, State.EXPIRED, State.WITHDRAWN})
+IMPORTED_ENDS = frozenset({State.HANDED_OVER, State.DECLINED, State.EXPIRED, State.WITHDRAWN})
 # Others met the threshold: our signature is no longer needed.
 MET_BY_OTHERS = frozenset({ProposalStatus.SIGNED, ProposalStatus.STALLED})
 # The platform says that it ended. A signature that was submitted may still confirm.
@@ -54,13 +54,13 @@ def receive(snapshot: Snapshot, context: ReviewContext) -> Step:
 
 
 def _importer(snapshot: Snapshot) -> dict[str, str]:
-    brought = snapshot.brought
-    return {} if brought is None else {"app": brought.app_id or "", "brought_by": brought.by}
+    imported = snapshot.imported
+    return {} if imported is None else {"app": imported.app_id or "", "brought_by": imported.by}
 
 
 def polled(record: Record, event: events.Polled, context: ReviewContext) -> Step:
     # The platform does not have imported PSBTs: what it shows under that id is another proposal.
-    if event.snapshot == record.snapshot or record.snapshot.brought is not None:
+    if event.snapshot == record.snapshot or record.snapshot.imported is not None:
         return Step(record)
     if _moved(record, event.snapshot) or identity_of(event.snapshot.psbt) != record.identity:
         return _altered(record, event.snapshot)
@@ -223,8 +223,8 @@ def judged(record: Record, context: ReviewContext) -> Step:
 
 def _refusal(record: Record, reason: str) -> str:
     """The reason for the importer: an app does not see the person's rules or other proposals."""
-    brought = record.snapshot.brought
-    told = brought is None or brought.app_id is None
+    imported = record.snapshot.imported
+    told = imported is None or imported.app_id is None
     return f"Refused: {reason}" if told else "Refused by a check or by your rules: look at it for the reason."
 
 
@@ -238,8 +238,8 @@ def reconsidered(record: Record, _event: events.Reconsidered, context: ReviewCon
 
 def is_settled(record: Record) -> bool:
     """Whether it is final here, whatever the platform may still say."""
-    if record.snapshot.brought is not None:
-        return record.state in BROUGHT_ENDS
+    if record.snapshot.imported is not None:
+        return record.state in IMPORTED_ENDS
     if record.state is State.CONFIRMED:
         return is_proof_whole(record.snapshot) or record.snapshot.confirmations >= SETTLED_CONFIRMATIONS
     # A signature that may have been sent may still confirm.

@@ -59,7 +59,7 @@ NO_VAULT, NO_WORKSPACE = "", 0
 def imported_snapshot(
     psbt_id: str,
     raw: bytes,
-    brought: Imported,
+    imported: Imported,
     pins: Iterable[Pin],
     own_keys: Iterable[OwnKey],
     network: Network,
@@ -71,14 +71,14 @@ def imported_snapshot(
         psbt = ReceivedPsbt.parse(raw).psbt
     except MultisigError:
         # Kept as received: the review refuses it with the parser's reason.
-        return _snapshot(psbt_id, raw, brought, None, network)
+        return _snapshot(psbt_id, raw, imported, None, network)
     # Serialised again: unknown fields are neither kept nor sent to a device.
     return _snapshot(
-        psbt_id, psbt.to_bytes(), brought, _claimed_vault(psbt, pins, own_keys, network), network
+        psbt_id, psbt.to_bytes(), imported, _claimed_vault(psbt, pins, own_keys, network), network
     )
 
 
-def _snapshot(psbt_id: str, psbt: bytes, brought: Imported, pin: Pin | None, network: Network) -> Snapshot:
+def _snapshot(psbt_id: str, psbt: bytes, imported: Imported, pin: Pin | None, network: Network) -> Snapshot:
     return Snapshot(
         psbt_id=psbt_id,
         workspace_id=NO_WORKSPACE if pin is None else pin.workspace_id,
@@ -93,10 +93,10 @@ def _snapshot(psbt_id: str, psbt: bytes, brought: Imported, pin: Pin | None, net
         fee=0,
         txid_expected="",
         description="",
-        created_by=brought.by,
+        created_by=imported.by,
         required=1 if pin is None else policy_threshold(pin.vault),
         collected=0,
-        brought=brought,
+        imported=imported,
     )
 
 

@@ -209,7 +209,7 @@ def network_words(network: str) -> str:
     )
 
 
-class Line(Protocol):
+class PaidAndFee(Protocol):
     """A proposal's line. Both are None where it could not be reviewed."""
 
     @property
@@ -218,7 +218,7 @@ class Line(Protocol):
     def fee_sats(self) -> int | None: ...
 
 
-def is_proof(line: Line) -> bool:
+def is_proof(line: PaidAndFee) -> bool:
     """Whether it is proven to be a message (BIP-322), which moves no money and pays no fee."""
     return line.paid_sats is not None and line.fee_sats is None
 

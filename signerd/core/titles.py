@@ -181,10 +181,10 @@ def memo_of(description: str) -> str:
     return bounded(description, LONGEST_MEMO)
 
 
-def proposer_of(name: str, number: str, *, brought: bool = False) -> str:
+def proposer_of(name: str, number: str, *, imported: bool = False) -> str:
     """The proposer as the platform names them, or the number of the account.
 
-    ``brought``: ``number`` is the name of the importer.
+    ``imported``: ``number`` is the name of the importer.
     """
-    unnamed = number if brought else f"user {number}"
+    unnamed = number if imported else f"user {number}"
     return bounded(name) or bounded(unnamed)

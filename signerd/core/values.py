@@ -75,7 +75,7 @@ class Snapshot:
     """The platform's last state of a proposal. Nothing of it is trusted without a check.
 
     ``call``: its description of the token data; ``contract_uid``: its number of the token. ``created_at``
-    (RFC 3339 UTC) and ``created_by_name`` may be empty. ``brought`` (a name stored in journals): set for an
+    (RFC 3339 UTC) and ``created_by_name`` may be empty. ``imported``: set for an
     imported PSBT, of which only the PSBT and the claimed vault are known; ``vault_id`` is empty where that is
     no vault.
     """
@@ -99,7 +99,7 @@ class Snapshot:
     txid: str | None = None
     confirmations: int = 0
     replaces: str | None = None
-    brought: Imported | None = None
+    imported: Imported | None = None
     call: TokenClaim | None = None
     contract_uid: int | None = None
     created_by_name: str = ""
@@ -114,7 +114,7 @@ class Snapshot:
     @property
     def is_of_profile(self) -> bool:
         """Whether it was imported and spends from no pinned vault, so at most from the profile."""
-        return self.brought is not None and not self.vault_id
+        return self.imported is not None and not self.vault_id
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ def _digest(text: str) -> str:
 
 
 @contextlib.contextmanager
-def _staged(path: Path, text: str) -> "Iterator[Put]":
+def _staged(path: Path, text: str) -> "Iterator[ReplaceFile]":
     """Write the text to a temporary file first, so that the change is recorded only if it can be written.
 
     Raises ConfigInvalid.
@@ -177,7 +177,7 @@ def _staged(path: Path, text: str) -> "Iterator[Put]":
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        yield Put(beside, path)
+        yield ReplaceFile(beside, path)
     except OSError as error:
         raise ConfigInvalid(
             f"{path} cannot be written: {error.strerror}", hint="Change it where it comes from."
@@ -188,7 +188,7 @@ def _staged(path: Path, text: str) -> "Iterator[Put]":
 
 
 @dataclass(frozen=True)
-class Put:
+class ReplaceFile:
     """Replaces the file atomically with the staged one."""
 
     beside: Path

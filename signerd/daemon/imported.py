@@ -21,7 +21,7 @@ from signerd.core.titles import NO_PINNED, Labels, title_of
 from signerd.core.values import Imported, Record, ReviewContext, Snapshot
 from signerd.daemon.proposal_views import ENDED, imported_line, paid_and_fee, psbt_review, refusal_words
 from signerd.daemon.runner import Runner
-from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyBrought, UnknownProposal
+from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyImported, UnknownProposal
 from signerd.journal import Journal
 from signerd.journal.apps import ImportedEntry
 from signerd.shapes import BroughtLine, BroughtView, PsbtReview, PsbtVersion
@@ -160,10 +160,10 @@ class ImportedPsbts:
 
     def _snapshot(self, raw: bytes, caller: Caller) -> Snapshot:
         expires = int(self.journal.now().timestamp()) + LIVES_SECONDS
-        brought = Imported(caller.shown, caller.app_id, expires)
+        imported = Imported(caller.shown, caller.app_id, expires)
         psbt_id = f"b-{self.entropy(_ID_BYTES).hex()}"
         journal = self.journal
-        return imported_snapshot(psbt_id, raw, brought, journal.pins(), journal.own_keys(), journal.network)
+        return imported_snapshot(psbt_id, raw, imported, journal.pins(), journal.own_keys(), journal.network)
 
     def _require_new(self, identity: str) -> None:
         """Raises AlreadyProposed."""
@@ -180,33 +180,33 @@ class ImportedPsbts:
         if not found.allowed or found.inspection is None:
             told = refusal_words(found, whole=_is_person(caller))
             raise RefusedByChecks(f"it is not signed here. {told}", hint="You were not asked about it.")
-        assert snapshot.brought is not None, "made by _snapshot"
+        assert snapshot.imported is not None, "made by _snapshot"
         paid, fee = paid_and_fee(found.inspection)
         title = title_of(found, {})
-        return replace(snapshot, brought=replace(snapshot.brought, paid=paid, fee=fee, title=title))
+        return replace(snapshot, imported=replace(snapshot.imported, paid=paid, fee=fee, title=title))
 
     def _require_room(self, snapshot: Snapshot, caller: Caller) -> None:
         """L6. Raises TooManyBrought."""
         waiting = self.journal.imported.waiting()
         if len(waiting) >= MOST_OPEN:
-            raise TooManyBrought(f"{MOST_OPEN} imported PSBTs wait for the person already")
+            raise TooManyImported(f"{MOST_OPEN} imported PSBTs wait for the person already")
         if caller.app_id is None:
             return
-        apps = [entry for entry in waiting if entry.brought.app_id is not None]
-        own = [entry for entry in apps if entry.brought.app_id == caller.app_id]
+        apps = [entry for entry in waiting if entry.imported.app_id is not None]
+        own = [entry for entry in apps if entry.imported.app_id == caller.app_id]
         if len(own) >= MOST_OPEN_OF_AN_APP:
-            raise TooManyBrought(f"{MOST_OPEN_OF_AN_APP} of this app's PSBTs wait for the person already")
+            raise TooManyImported(f"{MOST_OPEN_OF_AN_APP} of this app's PSBTs wait for the person already")
         for others, most, whose in (
             (own, MOST_OPEN_BYTES_OF_AN_APP, "this app"),
             (apps, MOST_OPEN_BYTES, "apps"),
         ):
             if others and sum(entry.size for entry in others) + len(snapshot.psbt) > most:
-                raise TooManyBrought(
+                raise TooManyImported(
                     f"imported PSBTs of {whose} that wait for the person may have {most >> 20} MiB together"
                 )
         oldest = self.journal.imported.expiry_of(caller.app_id, MOST_A_DAY)
         if oldest is not None and oldest > self.journal.now().timestamp():
-            raise TooManyBrought(f"an app may import {MOST_A_DAY} PSBTs in a day, whatever became of them")
+            raise TooManyImported(f"an app may import {MOST_A_DAY} PSBTs in a day, whatever became of them")
 
     def _limit_rate(self, caller: Caller) -> None:
         """L6: limits the reviews for an app, not for the person. Raises TooManyBrought."""
@@ -217,7 +217,7 @@ class ImportedPsbts:
             taken.popleft()
         if len(taken) >= MOST_A_MINUTE:
             hint = "Wait a minute."
-            raise TooManyBrought(f"an app may have {MOST_A_MINUTE} PSBTs looked at in a minute", hint=hint)
+            raise TooManyImported(f"an app may have {MOST_A_MINUTE} PSBTs looked at in a minute", hint=hint)
         taken.append(_AppReview(now))
 
     def _limit_size(self, snapshot: Snapshot, caller: Caller) -> None:
@@ -230,7 +230,7 @@ class ImportedPsbts:
         parts, judged = _parts_of(snapshot.psbt), sum(look.parts for look in before)
         if judged and judged + parts > MOST_PARTS_A_MINUTE:
             hint = "Wait a minute."
-            raise TooManyBrought(
+            raise TooManyImported(
                 f"an app may have {MOST_PARTS_A_MINUTE} inputs and outputs looked at in a minute", hint=hint
             )
         this.parts = parts
@@ -310,8 +310,8 @@ def _is_person(caller: Caller) -> bool:
 
 
 def _app_of(record: Record) -> str | None:
-    assert record.snapshot.brought is not None, "called for imported PSBTs only"
-    return record.snapshot.brought.app_id
+    assert record.snapshot.imported is not None, "called for imported PSBTs only"
+    return record.snapshot.imported.app_id
 
 
 # A review is several times as large as its PSBT. Room for two thousand usual PSBTs, or four of the largest.

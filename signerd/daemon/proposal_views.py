@@ -85,10 +85,10 @@ def proposal_line(
 
 def imported_proposal_line(record: Record, pin: Pin | None, network: Network) -> ProposalLine:
     """The line of an imported PSBT, with the figures from its import. ``pin``: of its vault, if pinned."""
-    brought = record.snapshot.brought
-    assert brought is not None, "called for imported PSBTs only"
-    title = brought.title or paid_in_short(brought.paid)
-    return ProposalLine(**_line(record, pin, network, brought.paid, brought.fee), title=title)
+    imported = record.snapshot.imported
+    assert imported is not None, "called for imported PSBTs only"
+    title = imported.title or paid_in_short(imported.paid)
+    return ProposalLine(**_line(record, pin, network, imported.paid, imported.fee), title=title)
 
 
 def _judged_line(
@@ -123,11 +123,11 @@ def _line(
         "required": snapshot.required,
         "paid_sats": paid,
         "fee_sats": fee,
-        "brought_by": None if snapshot.brought is None else plain(snapshot.brought.by),
+        "brought_by": None if snapshot.imported is None else plain(snapshot.imported.by),
         "from_profile": snapshot.is_of_profile or snapshot.kind is TxType.FORWARD,
         "memo": memo_of(snapshot.description),
         "proposed_by": proposer_of(
-            snapshot.created_by_name, snapshot.created_by, brought=snapshot.brought is not None
+            snapshot.created_by_name, snapshot.created_by, imported=snapshot.imported is not None
         ),
         "proposed_at": snapshot.created_at or None,
         "trouble": None if snapshot.trouble is None else _trouble(snapshot.trouble),
@@ -306,17 +306,17 @@ def imported_line(
     entry: ImportedEntry, vault_name: str | None, network: Network, *, whole: bool
 ) -> BroughtLine:
     """Without a review. ``vault_name``: of the pinned vault; ``whole``: as in ``psbt_review``."""
-    until = datetime.fromtimestamp(entry.brought.expires_at, UTC)
+    until = datetime.fromtimestamp(entry.imported.expires_at, UTC)
     return BroughtLine(
         psbt_id=entry.psbt_id,
         network=str(network),
-        brought_by=plain(entry.brought.by),
+        brought_by=plain(entry.imported.by),
         state=entry.state.value,
         reason=plain(entry.reason) if whole or entry.state is not State.REFUSED else NOT_TOLD,
         vault_id=entry.vault_id or None,
         vault_name=None if vault_name is None else plain(vault_name),
-        paid_sats=entry.brought.paid,
-        fee_sats=entry.brought.fee,
+        paid_sats=entry.imported.paid,
+        fee_sats=entry.imported.fee,
         expires_at=f"{until:%Y-%m-%dT%H:%M:%SZ}",
     )
 

@@ -249,7 +249,7 @@ class Daemon:
     def _line(self, record: Record, by: Caller = TERMINAL) -> ProposalLine:
         """As ``by`` may see it: without the address book, for an app."""
         snapshot, network = record.snapshot, self.journal.network
-        if snapshot.brought is not None:
+        if snapshot.imported is not None:
             return imported_proposal_line(record, self.journal.pin_of(snapshot), network)
         found = self._review(record)
         return proposal_line(record, found, network, *self._names(found, by))
@@ -388,9 +388,9 @@ class Daemon:
                 await self.follower.read_vaults_now()
         return tuple(vault_view(seen, self.journal.network) for seen in seen_vaults(self.journal))
 
-    async def preview_pin(self, vault_id: str, brought: BroughtQuorum | None = None) -> PinPreview:
+    async def preview_pin(self, vault_id: str, imported: BroughtQuorum | None = None) -> PinPreview:
         """What the person compares before pinning. Raises as ``Pinning.preview``."""
-        seen, source = self.pinning.preview(vault_id, brought)
+        seen, source = self.pinning.preview(vault_id, imported)
         return pin_preview(seen, source, self.journal.network)
 
     async def pin(
@@ -398,7 +398,7 @@ class Daemon:
         vault_id: str,
         code: str,
         *,
-        brought: BroughtQuorum | None = None,
+        imported: BroughtQuorum | None = None,
         without_device_address: bool = False,
         airgapped: Compared | None = None,
     ) -> VaultView:
@@ -411,7 +411,7 @@ class Daemon:
         seen, effects = await self.pinning.pin(
             vault_id,
             code,
-            brought,
+            imported,
             without_device_address=without_device_address,
             airgapped=airgapped,
         )

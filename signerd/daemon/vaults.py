@@ -249,9 +249,9 @@ class Pinning:
 
     def preview(self, vault_id: str, given: BroughtQuorum | None) -> tuple[SeenVault, Source]:
         """What pinning would pin. Raises as ``account.vaults.pinnable``."""
-        brought = imported_quorum(given, self.journal.network)
-        pinnable(self.journal, vault_id, brought)
-        return seen_vault(self.journal, vault_id), _source(brought)
+        imported = imported_quorum(given, self.journal.network)
+        pinnable(self.journal, vault_id, imported)
+        return seen_vault(self.journal, vault_id), _source(imported)
 
     async def pin(
         self,
@@ -269,8 +269,8 @@ class Pinning:
             As ``account.vaults.pinnable``; WrongCode, AddressDiffers, leaves of DeviceError. Nothing is
             pinned then.
         """
-        brought = imported_quorum(given, self.journal.network)
-        wanted = pinnable(self.journal, vault_id, brought)
+        imported = imported_quorum(given, self.journal.network)
+        wanted = pinnable(self.journal, vault_id, imported)
         require_code(wanted.vault, code)
         if airgapped is not None:
             at_device = self._compared(wanted, airgapped)
@@ -278,7 +278,7 @@ class Pinning:
             at_device = await self._enrolled_if_there(wanted)
         else:
             at_device = await self._shown(wanted)
-        pin(self.journal, wanted, _source(brought), at_device, by_eye=airgapped is not None)
+        pin(self.journal, wanted, _source(imported), at_device, by_eye=airgapped is not None)
         return seen_vault(self.journal, vault_id), self.journal.reconsider()
 
     def unpin(self, vault_id: str, code: str) -> tuple[SeenVault, tuple[Effect, ...]]:
@@ -325,8 +325,8 @@ class Pinning:
         await self.devices.enrol(device.id, wanted.vault, wanted.name, teller(self.feed, wanted.vault_id))
 
 
-def _source(brought: Quorum | None) -> Source:
-    return Source.RECORD if brought is None else brought.source
+def _source(imported: Quorum | None) -> Source:
+    return Source.RECORD if imported is None else imported.source
 
 
 MOST_TOKENS = 100

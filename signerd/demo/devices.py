@@ -21,7 +21,7 @@ NETWORK = Network.SIGNET
 
 # Gets the device's title and screen; True presses the right button. Cancelled with a message where the
 # question is answered elsewhere or withdrawn.
-Finger = Callable[[str, Screen], Awaitable[bool]]
+ButtonPress = Callable[[str, Screen], Awaitable[bool]]
 
 
 @dataclass
@@ -33,7 +33,7 @@ class DemoDevice:
     fingerprint: str
     program: Program
     desk: Desk
-    finger: Finger
+    finger: ButtonPress
     stand: Stand = field(init=False)
     _asking: asyncio.Task[None] | None = None
     _watching: asyncio.Task[None] | None = None
@@ -79,7 +79,7 @@ class DemoDevice:
 
 
 async def start_device(
-    programs: Programs, family: str, title: str, listen: str, seed_file: Path, desk: Desk, finger: Finger
+    programs: Programs, family: str, title: str, listen: str, seed_file: Path, desk: Desk, finger: ButtonPress
 ) -> DemoDevice:
     """Start a virtual device. ``finger`` answers its prompts, and so can a person on the page of ``desk``, to
     which the caller adds its stand.
@@ -108,7 +108,7 @@ async def press_yes(_title: str, _screen: Screen) -> bool:
     return True
 
 
-def a_person_at(terminal: Terminal) -> Finger:
+def a_person_at(terminal: Terminal) -> ButtonPress:
     """Asks the person at the terminal which button to press."""
 
     async def press(title: str, screen: Screen) -> bool:

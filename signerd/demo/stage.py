@@ -15,7 +15,7 @@ from custody.client import AsyncClient
 from custody.schemas.auth import RegisterRequest
 from custody.schemas.invitations import InviteToWorkspaceRequest
 from device_simulators.page import Desk, Screen
-from signerd.demo.devices import NETWORK, DemoDevice, Finger, a_person_at, start_device
+from signerd.demo.devices import NETWORK, ButtonPress, DemoDevice, a_person_at, start_device
 from signerd.demo.people import Account, Mailbox, Signer, new_account
 from signerd.demo.programs import STEP_SECONDS, DemoFailed, Programs, side_by_side
 from signerd.demo.terminal import Terminal
@@ -149,11 +149,11 @@ async def _device(demo: Demo, name: str, maker: str) -> DemoDevice:
     return device
 
 
-def _finger(demo: Demo) -> Finger:
+def _finger(demo: Demo) -> ButtonPress:
     return _script(demo) if demo.auto else a_person_at(demo.terminal)
 
 
-def _script(demo: Demo) -> Finger:
+def _script(demo: Demo) -> ButtonPress:
     async def press(title: str, screen: Screen) -> bool:
         demo.tell(f"    {title} shows: {' / '.join(screen.lines)} → yes")
         return True

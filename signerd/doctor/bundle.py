@@ -23,7 +23,7 @@ from signerd import errors
 from signerd.account.config import Config
 from signerd.backup.schedule import last_made
 from signerd.core.states import State
-from signerd.doctor.finding import Finding, Patient
+from signerd.doctor.finding import Finding, Installation
 from signerd.errors import SignerdError
 from signerd.journal.chain import figures_of
 from signerd.journal.storage import JOURNAL, open_to_read
@@ -51,7 +51,7 @@ _FIRMWARE = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){0,3}")
 
 
 def bundle(
-    patient: Patient, findings: Mapping[str, Finding], devices: Sequence[DeviceView]
+    installation: Installation, findings: Mapping[str, Finding], devices: Sequence[DeviceView]
 ) -> dict[str, Any]:
     """The bundle, as a JSON value."""
     return {
@@ -60,10 +60,10 @@ def bundle(
         "python": ".".join(map(str, sys.version_info[:3])),
         "system": _system(),
         "libraries": {name: _version(name) for name in LIBRARIES},
-        "configuration": _configuration(patient),
-        "daemon": _daemon(patient),
+        "configuration": _configuration(installation),
+        "daemon": _daemon(installation),
         "devices": [_device(device) for device in devices],
-        "journal": _journal(patient),
+        "journal": _journal(installation),
         "doctor": {name: _finding(finding) for name, finding in findings.items()},
     }
 
@@ -89,9 +89,9 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _configuration(patient: Patient) -> dict[str, Any] | None:
+def _configuration(installation: Installation) -> dict[str, Any] | None:
     try:
-        return _settings(patient.config)
+        return _settings(installation.config)
     except SignerdError:
         return None
 
@@ -122,8 +122,8 @@ def _usual_port() -> int:
     return LoopbackSection().port
 
 
-def _daemon(patient: Patient) -> dict[str, Any] | None:
-    status = patient.status
+def _daemon(installation: Installation) -> dict[str, Any] | None:
+    status = installation.status
     if status is None:
         return None
     return {
@@ -157,22 +157,22 @@ def _only(wanted: re.Pattern[str], text: str) -> str:
     return text if wanted.fullmatch(text) else LEFT_OUT
 
 
-def _journal(patient: Patient) -> dict[str, Any] | None:
-    if not (patient.state / JOURNAL).exists():
+def _journal(installation: Installation) -> dict[str, Any] | None:
+    if not (installation.state / JOURNAL).exists():
         return None
     try:
-        with closing(open_to_read(patient.state)) as journal:
+        with closing(open_to_read(installation.state)) as journal:
             figures = figures_of(journal)
             format_version = journal.execute("PRAGMA user_version").fetchone()[0]
     except Exception:  # noqa: BLE001 - the doctor reports a damaged journal; the rest of the bundle stays useful
         return None
     return {
         "version": format_version,
-        "megabytes": (patient.state / JOURNAL).stat().st_size // 2**20,
+        "megabytes": (installation.state / JOURNAL).stat().st_size // 2**20,
         "signatures": figures.signatures,
         "proposals": {_known(State, name): count for name, count in figures.proposals.items()},
         "entries": {_only(_NAME, name): count for name, count in figures.entries.items()},
-        "backup_made": last_made(patient.state) is not None,
+        "backup_made": last_made(installation.state) is not None,
     }
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from signerd.doctor import machine, platform
-from signerd.doctor.finding import Check, Finding, Outcome, Patient, of_error
+from signerd.doctor.finding import Check, Finding, Installation, Outcome, of_error
 from signerd.doctor.machine import sandbox
 from signerd.errors import ConfigError, SignerdError
 
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 def examine(
-    patient: Patient,
+    installation: Installation,
     checks: Sequence[Check] = CHECKS,
     *,
     seconds: float = SECONDS,
@@ -50,7 +50,7 @@ def examine(
     done: queue.SimpleQueue[tuple[str, Finding]] = queue.SimpleQueue()
     for check in checks:
         # A daemon thread: a hanging one must not keep the program alive.
-        threading.Thread(target=_look, args=(check, patient, done), daemon=True).start()
+        threading.Thread(target=_look, args=(check, installation, done), daemon=True).start()
     found: dict[str, Finding] = {}
     for patience in _patience(seconds):
         _collect(found, done, len(checks), patience)
@@ -80,9 +80,9 @@ def _collect(
         found[name] = finding
 
 
-def _look(check: Check, patient: Patient, done: "queue.SimpleQueue[tuple[str, Finding]]") -> None:
+def _look(check: Check, installation: Installation, done: "queue.SimpleQueue[tuple[str, Finding]]") -> None:
     try:
-        finding = check.look(patient)
+        finding = check.look(installation)
     except ConfigError:
         # Reported once, by the check of the configuration.
         finding = Finding(Outcome.UNKNOWN, "Known once the configuration can be read.")

@@ -40,7 +40,7 @@ def of_error(error: SignerdError, why: str) -> Finding:
 
 
 @dataclass
-class Patient:
+class Installation:
     """``root``: of the file system. ``now``: Unix seconds of the examined clock. ``status``: None where no
     daemon answers. ``proposed``: a configuration that is not written yet.
     """
@@ -58,10 +58,10 @@ class Patient:
         return self.proposed or load_config(find_config(self.state))
 
 
-Look = Callable[[Patient], Finding]
+Examination = Callable[[Installation], Finding]
 
 
 @dataclass(frozen=True)
 class Check:
     name: str
-    look: Look
+    look: Examination

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from firmware_bridge import confinement
 from firmware_bridge.missing import install_line
 from signerd.client import DaemonClient
-from signerd.doctor.finding import Finding, Outcome, Patient, well
+from signerd.doctor.finding import Finding, Installation, Outcome, well
 from signerd.endpoint import taken_by
 from signerd.notifying.notifier import session_bus
 from signerd.shapes import DeviceView
@@ -20,7 +20,7 @@ LIBRARIES = ("usb1", "hid", "serial", "hwilib")
 ADDRESSES = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 
 
-def libraries(_patient: Patient) -> Finding:
+def libraries(_installation: Installation) -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     missing = [name for name in LIBRARIES if find_spec(name) is None]
     if not missing:
@@ -41,8 +41,8 @@ def libraries(_patient: Patient) -> Finding:
     )
 
 
-def permissions(patient: Patient) -> Finding:
-    shut = shut_devices(patient.root)
+def permissions(installation: Installation) -> Finding:
+    shut = shut_devices(installation.root)
     if shut:
         rules = sorted({rule for _node, rule in shut})
         return Finding(
@@ -51,7 +51,7 @@ def permissions(patient: Patient) -> Finding:
             "Linux lets only root open a USB device, unless a rule says otherwise.",
             f"Run `signerd udev install`, which installs {', '.join(rules)}, and connect the device again.",
         )
-    if sys.platform == "linux" and not some_rule(patient.root):
+    if sys.platform == "linux" and not some_rule(installation.root):
         return Finding(
             Outcome.NOTE,
             "No udev rule for a signing device is installed.",
@@ -61,13 +61,13 @@ def permissions(patient: Patient) -> Finding:
     return well("This user may open the devices that are connected.")
 
 
-def port(patient: Patient) -> Finding:
-    wanted = patient.config.loopback.port_to_serve()
+def port(installation: Installation) -> Finding:
+    wanted = installation.config.loopback.port_to_serve()
     if wanted is None:
         return Finding(Outcome.NOTE, "The page is switched off in the configuration.")
-    if patient.status is not None:
-        if patient.status.page_url is not None:
-            return well(f"The page is at {patient.status.page_url}")
+    if installation.status is not None:
+        if installation.status.page_url is not None:
+            return well(f"The page is at {installation.status.page_url}")
         return Finding(
             Outcome.TROUBLE, "The page is not served.", "", "The notes of `signerd status` say why."
         )
@@ -102,9 +102,9 @@ def _fault_at(family: socket.AddressFamily, host: str, wanted: int) -> OSError |
     return None
 
 
-def desktop(patient: Patient) -> Finding:
-    screen = patient.environment.get("WAYLAND_DISPLAY") or patient.environment.get("DISPLAY")
-    if session_bus(patient.environment) is not None and screen:
+def desktop(installation: Installation) -> Finding:
+    screen = installation.environment.get("WAYLAND_DISPLAY") or installation.environment.get("DISPLAY")
+    if session_bus(installation.environment) is not None and screen:
         return well("The desktop can show notifications.")
     return Finding(
         Outcome.NOTE,
@@ -119,15 +119,15 @@ AT_WORK = frozenset({"ready", "busy"})
 _SEEN = "Devices are known while signerd runs."
 
 
-def _devices(patient: Patient) -> tuple[DeviceView, ...]:
-    with DaemonClient(patient.state) as daemon:
+def _devices(installation: Installation) -> tuple[DeviceView, ...]:
+    with DaemonClient(installation.state) as daemon:
         return daemon.devices()
 
 
-def readiness(patient: Patient) -> Finding:
-    if patient.status is None:
+def readiness(installation: Installation) -> Finding:
+    if installation.status is None:
         return Finding(Outcome.UNKNOWN, _SEEN)
-    found = _devices(patient)
+    found = _devices(installation)
     if not found:
         return Finding(Outcome.NOTE, "No device is connected.")
     waiting = [one for one in found if one.state not in AT_WORK]
@@ -141,10 +141,10 @@ def readiness(patient: Patient) -> Finding:
     )
 
 
-def firmware(patient: Patient) -> Finding:
-    if patient.status is None:
+def firmware(installation: Installation) -> Finding:
+    if installation.status is None:
         return Finding(Outcome.UNKNOWN, _SEEN)
-    flawed = [(one, flaw) for one in _devices(patient) for flaw in one.advisories]
+    flawed = [(one, flaw) for one in _devices(installation) for flaw in one.advisories]
     if not flawed:
         return well("No flaw is known in the connected devices.")
     return Finding(
@@ -155,19 +155,19 @@ def firmware(patient: Patient) -> Finding:
     )
 
 
-def notes(patient: Patient) -> Finding:
-    if patient.status is None:
+def notes(installation: Installation) -> Finding:
+    if installation.status is None:
         return Finding(Outcome.UNKNOWN, "Known while signerd runs.")
-    if not patient.status.notes:
+    if not installation.status.notes:
         return well("signerd has no notes.")
-    return Finding(Outcome.NOTE, " ".join(patient.status.notes), "", "signerd status")
+    return Finding(Outcome.NOTE, " ".join(installation.status.notes), "", "signerd status")
 
 
 _WHY = "A device, or a flaw in a maker's library, could use all rights of this user."
 
 
-def sandbox(patient: Patient) -> Finding:
-    if not patient.config.devices.sandbox:
+def sandbox(installation: Installation) -> Finding:
+    if not installation.config.devices.sandbox:
         return Finding(
             Outcome.NOTE,
             "The processes of devices are not confined: [devices] sandbox is off.",

@@ -10,7 +10,7 @@ from custody.exchange import NoAnswer, Reply, Request
 from custody.plain_http import PlainTransport, tls_for
 from custody.private_files import is_open, is_ours, take
 from signerd.backup.schedule import last_made, reminders
-from signerd.doctor.finding import Finding, Outcome, Patient, of_error, well
+from signerd.doctor.finding import Finding, Installation, Outcome, of_error, well
 from signerd.errors import KeyringTimedOut, SecretsError, SignerdError
 from signerd.journal.storage import JOURNAL, LOCK, fault_of, open_to_read
 
@@ -22,21 +22,21 @@ KEYRING_SECONDS = 30.0
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 
-def _ask(patient: Patient) -> Reply | NoAnswer:
+def _ask(installation: Installation) -> Reply | NoAnswer:
     """As the daemon does: no proxy, no redirect, the same authorities."""
-    platform = patient.config.platform
+    platform = installation.config.platform
     transport = PlainTransport(tls=tls_for(platform.url, platform.ca_file))
     return transport(Request("GET", platform.url, ANSWER_SECONDS, ANSWER_SECONDS))
 
 
-def reach(patient: Patient) -> Finding:
-    url = patient.config.platform.url
-    outcome = _ask(patient)
+def reach(installation: Installation) -> Finding:
+    url = installation.config.platform.url
+    outcome = _ask(installation)
     if isinstance(outcome, Reply):
         return well(f"{url} answers.")
     error = str(outcome.cause)
     return Finding(
-        Outcome.TROUBLE, f"{url} cannot be reached: {error}.", _why(error), _advice(patient, error)
+        Outcome.TROUBLE, f"{url} cannot be reached: {error}.", _why(error), _advice(installation, error)
     )
 
 
@@ -46,23 +46,23 @@ def _why(error: str) -> str:
     return "Proposals come from there. Approved ones wait and are not lost."
 
 
-def _advice(patient: Patient, error: str) -> str:
+def _advice(installation: Installation, error: str) -> str:
     if "CERTIFICATE" in error.upper():
         return "Set the clock; for a private authority set [platform] ca_file. Never skip the verification."
-    if any(patient.environment.get(name) for name in PROXIES):
+    if any(installation.environment.get(name) for name in PROXIES):
         return "A proxy is set in the environment; signerd does not use one. Allow it a direct connection."
     return "Check the network and [platform] url."
 
 
-def clock(patient: Patient) -> Finding:
+def clock(installation: Installation) -> Finding:
     """By the platform's ``Date``, in whole seconds (RFC 9110, section 6.6.1)."""
-    outcome = _ask(patient)
+    outcome = _ask(installation)
     try:
         told = outcome.headers.get("date", "") if isinstance(outcome, Reply) else ""
         theirs = parsedate_to_datetime(told).timestamp()
     except (ValueError, TypeError, OverflowError):
         return Finding(Outcome.UNKNOWN, "The platform's answer has no time.")
-    off = patient.now() - theirs
+    off = installation.now() - theirs
     if abs(off) <= MOST_SECONDS_OFF:
         return well("The clock agrees with the platform's.")
     return Finding(
@@ -73,24 +73,24 @@ def clock(patient: Patient) -> Finding:
     )
 
 
-def session(patient: Patient) -> Finding:
-    if patient.status is None:
+def session(installation: Installation) -> Finding:
+    if installation.status is None:
         return Finding(Outcome.UNKNOWN, "Known while signerd runs.")
-    if patient.status.signed_in:
-        return well(f"Signed in as {patient.status.email}.")
+    if installation.status.signed_in:
+        return well(f"Signed in as {installation.status.email}.")
     return Finding(Outcome.TROUBLE, "You are not signed in.", "No proposal is fetched.", "signerd login")
 
 
-def secrets(patient: Patient) -> Finding:
+def secrets(installation: Installation) -> Finding:
     from signerd.account.secrets import SECRETS_FILE, KeyringStore
 
-    if patient.status is not None:
-        return well(f"The session is kept in: {patient.status.secrets}.")
-    if patient.config.secrets.store == "file":
-        there = (patient.state / SECRETS_FILE).exists()
+    if installation.status is not None:
+        return well(f"The session is kept in: {installation.status.secrets}.")
+    if installation.config.secrets.store == "file":
+        there = (installation.state / SECRETS_FILE).exists()
         return well(f"{SECRETS_FILE}, which your passphrase opens." if there else "No session is stored yet.")
     try:
-        KeyringStore(str(patient.state.resolve()), KEYRING_SECONDS).load()
+        KeyringStore(str(installation.state.resolve()), KEYRING_SECONDS).load()
     except SecretsError as error:
         locked = isinstance(error, KeyringTimedOut)
         return Finding(
@@ -107,41 +107,43 @@ LEAST_FREE_BYTES = 100 * 1024 * 1024
 _MEMORY = "Without the journal nothing is signed."
 
 
-def configuration(patient: Patient) -> Finding:
+def configuration(installation: Installation) -> Finding:
     try:
-        config = patient.config
+        config = installation.config
     except SignerdError as error:
         return of_error(error, "Without a configuration signerd does not start.")
     return well(f"{config.platform.url} on {config.network}")
 
 
-def folder(patient: Patient) -> Finding:
-    if not patient.state.exists():
-        return Finding(Outcome.NOTE, f"There is no {patient.state} yet.", "", "The first sign-in creates it.")
-    wrong = _wrong_mode(patient)
+def folder(installation: Installation) -> Finding:
+    if not installation.state.exists():
+        return Finding(
+            Outcome.NOTE, f"There is no {installation.state} yet.", "", "The first sign-in creates it."
+        )
+    wrong = _wrong_mode(installation)
     if wrong is None:
-        return well(f"Only you can enter {patient.state}.")
+        return well(f"Only you can enter {installation.state}.")
     return Finding(
         Outcome.TROUBLE,
         wrong,
         "A user who can enter it could read what you sign, or put another socket there.",
-        f"Look at its contents, then: chmod 700 {patient.state}",
+        f"Look at its contents, then: chmod 700 {installation.state}",
     )
 
 
-def _wrong_mode(patient: Patient) -> str | None:
-    found = patient.state.lstat()
+def _wrong_mode(installation: Installation) -> str | None:
+    found = installation.state.lstat()
     if not stat.S_ISDIR(found.st_mode):
-        return f"{patient.state} is not a folder, or is a link to one."
-    if not is_ours(patient.state, found):
-        return f"{patient.state} belongs to another user."
-    if is_open(patient.state, found):
-        return f"{patient.state} has the mode {stat.S_IMODE(found.st_mode):04o}."
+        return f"{installation.state} is not a folder, or is a link to one."
+    if not is_ours(installation.state, found):
+        return f"{installation.state} belongs to another user."
+    if is_open(installation.state, found):
+        return f"{installation.state} has the mode {stat.S_IMODE(found.st_mode):04o}."
     return None
 
 
-def disk(patient: Patient) -> Finding:
-    place = patient.state
+def disk(installation: Installation) -> Finding:
+    place = installation.state
     while not place.exists():
         place = place.parent
     free = shutil.disk_usage(place).free
@@ -150,23 +152,23 @@ def disk(patient: Patient) -> Finding:
     return Finding(Outcome.TROUBLE, f"{free // 2**20} MiB are free at {place}.", _MEMORY, "Free some space.")
 
 
-def daemon(patient: Patient) -> Finding:
-    if patient.status is not None:
-        return well(f"signerd {patient.status.version} answers.")
-    if _held(patient):
+def daemon(installation: Installation) -> Finding:
+    if installation.status is not None:
+        return well(f"signerd {installation.status.version} answers.")
+    if _held(installation):
         return Finding(
             Outcome.TROUBLE,
-            f"Another program works on {patient.state}, and no socket answers there.",
+            f"Another program works on {installation.state}, and no socket answers there.",
             "One signerd works on a state folder at a time; a second one does not start.",
             "It may be starting. Else find it with: pgrep -af signerd",
         )
     return Finding(Outcome.NOTE, "signerd does not run.", "The daemon watches the devices.", "signerd run")
 
 
-def _held(patient: Patient) -> bool:
+def _held(installation: Installation) -> bool:
     """Tries a shared lock, which fails while another process holds the exclusive one."""
     try:
-        with (patient.state / LOCK).open("rb") as file:
+        with (installation.state / LOCK).open("rb") as file:
             take(file.fileno(), shared=True)
     except FileNotFoundError:
         return False
@@ -175,13 +177,13 @@ def _held(patient: Patient) -> bool:
     return False
 
 
-def journal(patient: Patient) -> Finding:
+def journal(installation: Installation) -> Finding:
     from signerd.daemon.views import audit_report
     from signerd.journal.rows import audit_entries
 
-    if not (patient.state / JOURNAL).exists() and patient.status is None:
+    if not (installation.state / JOURNAL).exists() and installation.status is None:
         return Finding(Outcome.NOTE, "There is no journal yet.")
-    with closing(open_to_read(patient.state)) as opened:
+    with closing(open_to_read(installation.state)) as opened:
         damage = fault_of(opened)
         report = None if damage else audit_report(tuple(audit_entries(opened)))
     fault = damage if report is None else report.fault
@@ -192,13 +194,13 @@ def journal(patient: Patient) -> Finding:
     return well(f"The chain of {report.entries} decisions is whole.")
 
 
-def backup(patient: Patient) -> Finding:
+def backup(installation: Installation) -> Finding:
     pinned = False
-    if (patient.state / JOURNAL).exists():
-        with closing(open_to_read(patient.state)) as journal:
+    if (installation.state / JOURNAL).exists():
+        with closing(open_to_read(installation.state)) as journal:
             pinned = bool(journal.execute("SELECT count(*) FROM pins").fetchone()[0])
-    now = datetime.fromtimestamp(patient.now(), UTC)
-    told = tuple(reminders(patient.state, patient.config.backup, now, pinned=pinned))
+    now = datetime.fromtimestamp(installation.now(), UTC)
+    told = tuple(reminders(installation.state, installation.config.backup, now, pinned=pinned))
     if told:
         return Finding(
             Outcome.NOTE,
@@ -207,7 +209,7 @@ def backup(patient: Patient) -> Finding:
             "recognise a payment that is asked for twice.",
             "signerd backup FILE",
         )
-    made = last_made(patient.state)
+    made = last_made(installation.state)
     return well(
         "There is nothing to back up yet." if made is None else f"The last backup is of {made:%Y-%m-%d}."
     )

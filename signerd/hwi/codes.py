@@ -52,7 +52,7 @@ CODES: Mapping[type[e.SignerdError], Code] = MappingProxyType(
         e.RefusedByChecks: Code.INVALID_TX,
         e.NeedsAcknowledgement: Code.UNAVAILABLE_ACTION,
         e.AlreadyProposed: Code.UNAVAILABLE_ACTION,
-        e.TooManyBrought: Code.DEVICE_BUSY,
+        e.TooManyImported: Code.DEVICE_BUSY,
         e.NotExported: Code.UNAVAILABLE_ACTION,
         e.AnswerRefused: Code.INVALID_TX,
         e.UnknownVault: Code.BAD_ARGUMENT,

@@ -42,14 +42,14 @@ def signed(
     chosen.require_registered()
     text = "".join(psbt.split())
     before = {line.psbt_id for line in daemon.brought_psbts()}
-    brought = daemon.bring_psbt(text)
+    imported = daemon.bring_psbt(text)
     # Another program may wait for the same transaction.
-    ours = brought.psbt_id not in before
+    ours = imported.psbt_id not in before
     try:
-        found = _awaited(daemon, brought, clock() + seconds, clock)
+        found = _awaited(daemon, imported, clock() + seconds, clock)
     except BaseException:
         if ours:
-            _take_back(daemon, brought)
+            _take_back(daemon, imported)
         raise
     return _answer(text, found)
 
@@ -65,20 +65,20 @@ def _answer(text: str, found: str) -> dict[str, Any]:
     return {"psbt": answer, "signed": signed != received.psbt}
 
 
-def _awaited(daemon: DaemonClient, brought: "BroughtView", deadline: float, clock: Clock) -> str:
-    if brought.signed_psbt is not None:
-        return brought.signed_psbt
-    _tell(brought)
+def _awaited(daemon: DaemonClient, imported: "BroughtView", deadline: float, clock: Clock) -> str:
+    if imported.signed_psbt is not None:
+        return imported.signed_psbt
+    _tell(imported)
     # An attempt interrupted before this call does not end it: the person is asked again.
-    attempted = brought.state != _INTERRUPTED
+    attempted = imported.state != _INTERRUPTED
     while clock() < deadline:
         try:
             # Opened before the first look, so that no event is missed.
-            with daemon.follow(subject=brought.psbt_id) as lines:
+            with daemon.follow(subject=imported.psbt_id) as lines:
                 for line in chain((None,), lines):
                     if clock() >= deadline:
                         break
-                    now = _look(daemon, brought)
+                    now = _look(daemon, imported)
                     attempted = attempted or line is not None or now.state != _INTERRUPTED
                     if (found := _outcome(now, attempted=attempted)) is not None:
                         return found
@@ -93,8 +93,8 @@ def _awaited(daemon: DaemonClient, brought: "BroughtView", deadline: float, cloc
     )
 
 
-def _look(daemon: DaemonClient, brought: "BroughtView") -> "BroughtView":
-    return daemon.brought_psbt(brought.psbt_id)
+def _look(daemon: DaemonClient, imported: "BroughtView") -> "BroughtView":
+    return daemon.brought_psbt(imported.psbt_id)
 
 
 def _outcome(now: "BroughtView", *, attempted: bool) -> str | None:
@@ -107,22 +107,22 @@ def _outcome(now: "BroughtView", *, attempted: bool) -> str | None:
     raise HwiError(f"not signed: {why}", ENDS[now.state] or device_code(now.reason))
 
 
-def _tell(brought: "BroughtView") -> None:
-    paid = "" if brought.paid_sats is None else f", which pays {amount(brought.paid_sats)}"
-    whose = "" if brought.vault_name is None else f" from '{plain(brought.vault_name)}'"
+def _tell(imported: "BroughtView") -> None:
+    paid = "" if imported.paid_sats is None else f", which pays {amount(imported.paid_sats)}"
+    whose = "" if imported.vault_name is None else f" from '{plain(imported.vault_name)}'"
     sys.stderr.write(
         f"signerd-hwi: a transaction{whose}{paid} waits for you: approve it on signerd's page "
-        f"(`signerd open`) or with `signerd approve {brought.psbt_id}`.\n"
+        f"(`signerd open`) or with `signerd approve {imported.psbt_id}`.\n"
     )
     sys.stderr.flush()
 
 
-def _take_back(daemon: DaemonClient, brought: "BroughtView") -> None:
+def _take_back(daemon: DaemonClient, imported: "BroughtView") -> None:
     """Where a device is being asked or the daemon has stopped, it cannot be withdrawn and expires within a
     day.
     """
     with suppress(SignerdError):
-        daemon.withdraw_psbt(brought.psbt_id)
+        daemon.withdraw_psbt(imported.psbt_id)
 
 
 # A device takes seconds to check a PIN, and longer after wrong ones.

@@ -150,16 +150,16 @@ class ImportedEntry:
     state: State
     reason: str
     vault_id: str
-    brought: Imported
+    imported: Imported
     size: int
     quorum: str | None = None
 
     @classmethod
     def of(cls, record: Record) -> Self:
         snapshot = record.snapshot
-        assert snapshot.brought is not None, "only imported PSBTs come here"
+        assert snapshot.imported is not None, "only imported PSBTs come here"
         size = len(snapshot.psbt)
-        return cls(record.psbt_id, record.state, record.reason, snapshot.vault_id, snapshot.brought, size)
+        return cls(record.psbt_id, record.state, record.reason, snapshot.vault_id, snapshot.imported, size)
 
 
 @dataclass(frozen=True)
@@ -216,13 +216,13 @@ class ImportedBook:
 
 
 def _entry(row: sqlite3.Row) -> ImportedEntry:
-    brought = Imported(**json.loads(row["snapshot"])["brought"])
+    imported = Imported(**json.loads(row["snapshot"])["brought"])
     return ImportedEntry(
         row["psbt_id"],
         State(row["state"]),
         row["reason"],
         row["vault_id"],
-        brought,
+        imported,
         row["size"],
         row["quorum"],
     )

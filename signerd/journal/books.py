@@ -243,7 +243,7 @@ WHERE theirs.psbt_id IN (
     SELECT unfollowed_outputs.psbt_id FROM outputs mine JOIN unfollowed_outputs USING (script, amount)
     WHERE mine.psbt_id = :id
   )
-  AND theirs.psbt_id <> :id AND (theirs.quorum = :quorum OR :brought)
+  AND theirs.psbt_id <> :id AND (theirs.quorum = :quorum OR :imported)
   AND NOT EXISTS (SELECT 1 FROM proposals p WHERE p.psbt_id = theirs.psbt_id AND p.collected > 0)
   AND NOT EXISTS (
     SELECT 1 FROM unfollowed_spends JOIN spends mine USING (txid, vout)
@@ -259,13 +259,13 @@ class UnfollowedBook:
 
     connection: sqlite3.Connection
 
-    def paying_the_same(self, psbt_id: str, quorum: str | None, *, brought: bool) -> tuple[Unfollowed, ...]:
+    def paying_the_same(self, psbt_id: str, quorum: str | None, *, imported: bool) -> tuple[Unfollowed, ...]:
         """Those of the quorum with an equal output; of any vault where the proposal was imported
-        (``brought``).
+        (``imported``).
 
         One that is followed by now counts here until its record has others' signatures itself.
         """
-        named = {"id": psbt_id, "quorum": quorum, "brought": brought, "most": MOST_COMPARED}
+        named = {"id": psbt_id, "quorum": quorum, "imported": imported, "most": MOST_COMPARED}
         return tuple(_read(row) for row in self.connection.execute(_PAYING_THE_SAME, named))
 
     def heard_until(self, workspace_id: int, codes: frozenset[str]) -> str | None:

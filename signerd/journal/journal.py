@@ -409,11 +409,11 @@ class Journal(KeysAndVaults):
 
     def review_context(self, snapshot: Snapshot) -> ReviewContext:
         """What this machine knows that bears on a proposal."""
-        pin, brought = self.pin_of(snapshot), snapshot.brought
+        pin, imported = self.pin_of(snapshot), snapshot.imported
         at = snapshot.psbt_id, self._quorum_now(snapshot)
         # The platform shows no proposal of an imported PSBT: its word about the vault is that under which it
         # was pinned.
-        claim = self._vaults.claim(snapshot.vault_id if brought is None or pin is None else pin.vault_id)
+        claim = self._vaults.claim(snapshot.vault_id if imported is None or pin is None else pin.vault_id)
         revoked, token = self.keys.revocation(), self.tokens.named_by(snapshot)
         own_keys = self.own_keys()
         return ReviewContext(
@@ -426,13 +426,13 @@ class Journal(KeysAndVaults):
             own_keys=own_keys,
             former_keys=self.keys.former(),
             revoked="" if revoked is None else revoked.sentence,
-            neighbours=rows.read_neighbours(self._db, *at, snapshot.replaces, brought=brought is not None),
-            unfollowed=self.unfollowed.paying_the_same(*at, brought=brought is not None),
+            neighbours=rows.read_neighbours(self._db, *at, snapshot.replaces, imported=imported is not None),
+            unfollowed=self.unfollowed.paying_the_same(*at, imported=imported is not None),
             lowered=self.lowered,
             rules=self.rules,
             spent=self._book.spent() if self.rules.rules else (),
             moment=self._book.moment(self._now(), to_the_minute=self.rules.depend_on_time),
-            lapsed=brought is not None and self.now().timestamp() >= brought.expires_at,
+            lapsed=imported is not None and self.now().timestamp() >= imported.expires_at,
             token=token,
             pins=self.pins() if token is not None and token.whitelist else (),
             places=self._places.of(_codes(pin, own_keys)),

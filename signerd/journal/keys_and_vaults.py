@@ -24,7 +24,7 @@ NOT_AT_DEVICE = AtDevice()
 
 
 @dataclass(frozen=True)
-class Learnt:
+class ClaimOutcome:
     """Whether the platform's claim about a vault is new, and the effects."""
 
     news: bool
@@ -93,7 +93,7 @@ class KeysAndVaults(Chain, ABC):
         """
         if snapshot.is_of_profile:
             return None
-        kept = None if snapshot.brought is None else rows.read_quorum(self._db, snapshot.psbt_id)
+        kept = None if snapshot.imported is None else rows.read_quorum(self._db, snapshot.psbt_id)
         return self.pin(snapshot.vault_id) if kept is None else self._vaults.pin_by_code(kept)
 
     def pinned_codes(self) -> Mapping[str, frozenset[str]]:
@@ -138,7 +138,7 @@ class KeysAndVaults(Chain, ABC):
             self._vaults.write_at_device(pin.vault.verification_code, at_device)
             self._append(note)
 
-    def learn(self, claim: VaultClaim) -> Learnt:
+    def learn(self, claim: VaultClaim) -> ClaimOutcome:
         """Take the platform's claim about a vault. A change of a pinned one is recorded and reported once
         (S16).
 
@@ -152,7 +152,7 @@ class KeysAndVaults(Chain, ABC):
         fresh = unknown and self._quota.has_room_for_change(code)
         news = self._vaults.claim(claim.vault_id) != claim
         if not (news or fresh):
-            return Learnt(news=False)
+            return ClaimOutcome(news=False)
         if news and not fresh:  # An alarm has no daily allowance.
             self._quota.require_room_for_vault(claim.vault_id)
             self._quota.require_words(None, self.now().timestamp())
@@ -160,7 +160,7 @@ class KeysAndVaults(Chain, ABC):
             if news:
                 self._vaults.write_claim(claim)
                 self._append(Note("vault-claim", claim.vault_id, facts_of(claim)))
-            return Learnt(news=True, effects=self._alarm(code, claim, mark, told) if fresh else ())
+            return ClaimOutcome(news=True, effects=self._alarm(code, claim, mark, told) if fresh else ())
 
     def _alarm(self, code: str, claim: VaultClaim, mark: str, told: tuple[str, ...]) -> tuple[Effect, ...]:
         self._vaults.write_change(code, mark, told)

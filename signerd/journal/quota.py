@@ -46,7 +46,7 @@ DAY_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredProposals:
     """The platform's proposals stored without our signature. ``size``, ``open_size``: bytes."""
 
     open: int
@@ -157,9 +157,9 @@ class QuotaBook:
             raise PlatformFloods(still)
         return Note("forgotten", "proposals", {"count": forgotten, "why": why})
 
-    def _kept(self) -> Kept:
+    def _kept(self) -> StoredProposals:
         row = self.connection.execute(_KEPT).fetchone()
-        return Kept(*row)
+        return StoredProposals(*row)
 
     def _forget(self) -> int:
         over = [row[:1] for row in self.connection.execute(_OVER, (FORGOTTEN_AT_ONCE,)).fetchall()]

@@ -19,6 +19,8 @@ from signerd.core.text import canonical
 from signerd.core.values import Approval, Decline, Neighbour, Pin, Record, Signature, Snapshot
 
 _SNAPSHOT = TypeAdapter(Snapshot)
+# The name of ``Snapshot.imported`` in journals.
+_STORED_IMPORTED = "brought"
 # States in which a proposal may confirm without a signature stored here.
 _LEAVING = ", ".join(f"'{state}'" for state in sorted({*DECIDED_YES, *AT_THE_DEVICE}))
 
@@ -29,7 +31,9 @@ FROM proposals p LEFT JOIN signatures s USING (psbt_id)
 
 
 def read_record(row: sqlite3.Row) -> Record:
-    snapshot = _SNAPSHOT.validate_python({**json.loads(row["snapshot"]), "psbt": row["psbt"]})
+    stored = json.loads(row["snapshot"])
+    stored["imported"] = stored.pop(_STORED_IMPORTED, None)
+    snapshot = _SNAPSHOT.validate_python({**stored, "psbt": row["psbt"]})
     return Record(
         snapshot=snapshot,
         state=State(row["state"]),
@@ -100,6 +104,7 @@ def _snapshot_text(snapshot: Snapshot) -> str:
     """All but its PSBT."""
     told = asdict(snapshot)
     del told["psbt"]
+    told[_STORED_IMPORTED] = told.pop("imported")
     return canonical(told).decode()
 
 
@@ -114,7 +119,7 @@ def _bounded(signatures: int) -> int:
 
 
 def _importer(snapshot: Snapshot) -> str | None:
-    return None if snapshot.brought is None else snapshot.brought.app_id or ""
+    return None if snapshot.imported is None else snapshot.imported.app_id or ""
 
 
 def _approval_text(approval: Approval | None) -> str | None:
@@ -166,7 +171,7 @@ FROM (
   UNION
   SELECT theirs.psbt_id FROM outputs mine JOIN outputs theirs USING (script, amount)
   JOIN proposals p ON p.psbt_id = theirs.psbt_id
-    AND (p.quorum = :quorum OR p.quorum IS NULL OR p.brought_by IS NOT NULL OR :brought)
+    AND (p.quorum = :quorum OR p.quorum IS NULL OR p.brought_by IS NOT NULL OR :imported)
   LEFT JOIN signatures s ON s.psbt_id = theirs.psbt_id
   WHERE mine.psbt_id = :id
     AND (s.psbt_id IS NOT NULL OR p.exported IS NOT NULL OR p.state IN ({_LEAVING}) OR p.collected > 0)
@@ -185,14 +190,14 @@ def read_neighbours(
     quorum: str | None,
     replaces: str | None = None,
     *,
-    brought: bool = False,
+    imported: bool = False,
 ) -> tuple[Neighbour, ...]:
     """Other proposals that spend one of its coins, that pay the same from the same quorum and may confirm or
     have others' signatures, or that ``replaces`` names.
 
     Where one of two was imported, payments are compared across vaults.
     """
-    named = {"id": psbt_id, "quorum": quorum, "replaces": replaces, "brought": brought}
+    named = {"id": psbt_id, "quorum": quorum, "replaces": replaces, "imported": imported}
     return tuple(_neighbour(connection, row) for row in connection.execute(_NEIGHBOURS, named).fetchall())
 
 

@@ -44,7 +44,7 @@ _FILE = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True)
-class Coded:
+class TextWithCode:
     """A text and its QR code as SVG."""
 
     text: str
@@ -55,7 +55,7 @@ class Coded:
 class Address:
     chain: str
     index: int
-    code: Coded
+    code: TextWithCode
 
 
 def kit(pin: Pin, made_at: datetime) -> str:
@@ -112,7 +112,7 @@ def _key(key: OriginKey, own: OriginKey) -> dict[str, str | bool]:
     }
 
 
-def _codes(text: str) -> tuple[Coded, ...]:
+def _codes(text: str) -> tuple[TextWithCode, ...]:
     """One code, or a series where one would be too dense."""
     if len(text) <= MOST_IN_A_CODE:
         return (_coded(text, text),)
@@ -126,10 +126,10 @@ def _address(vault: Vault, chain: int, index: int) -> Address:
     return Address("receive" if chain == RECEIVE else "change", index, _coded(text, text.upper()))
 
 
-def _coded(text: str, content: str) -> Coded:
+def _coded(text: str, content: str) -> TextWithCode:
     drawn = draw(content, scale=3).decode()
     # Without the XML declaration, for HTML. The library's output contains no text of others.
-    return Coded(text, Markup(drawn[drawn.index("<svg") :]))  # noqa: S704
+    return TextWithCode(text, Markup(drawn[drawn.index("<svg") :]))  # noqa: S704
 
 
 def core_lines(vault: Vault) -> dict[str, str]:

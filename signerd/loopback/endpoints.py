@@ -177,7 +177,7 @@ async def pin(service: Service, vault_id: PathId, body: shapes.PinRequest) -> sh
     return await service.pin(
         vault_id,
         body.code,
-        brought=body.brought,
+        imported=body.brought,
         without_device_address=body.without_device_address,
         airgapped=body.airgapped,
     )
@@ -202,7 +202,7 @@ async def funds(service: Service, vault_id: PathId) -> shapes.VaultFunds:
 
 Cursor = Annotated[CursorText | None, In.QUERY]
 Day = Annotated[date | None, In.QUERY]
-Sought = Annotated[str, StringConstraints(strip_whitespace=True, max_length=100), In.QUERY]
+SearchText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=100), In.QUERY]
 MovementCount = Annotated[int, Field(ge=1, le=PAGE), In.QUERY]
 
 
@@ -212,7 +212,7 @@ async def movements(
     cursor: Cursor = None,
     since: Day = None,
     before: Day = None,
-    search: Sought = "",
+    search: SearchText = "",
     limit: MovementCount = USUAL_MOVEMENTS,
 ) -> shapes.VaultMovements:
     """The newest first; days are in UTC, and ``before`` is exclusive."""

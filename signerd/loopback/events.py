@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from signerd.core.text import plain
 from signerd.errors import TooManyStreams
-from signerd.feed import Feed, Line
+from signerd.feed import Feed, FeedLine
 from signerd.shapes import Happened
 
 # A program needs one or two; each costs a connection and a waiting task.
@@ -107,7 +107,7 @@ class Streams:
 
     async def _next(
         self, feed: Feed, position: int, subject: str | None, over: asyncio.Event
-    ) -> tuple[Line, ...]:
+    ) -> tuple[FeedLine, ...]:
         news = asyncio.create_task(feed.wait(position, subject, self.heartbeat))
         ending = asyncio.create_task(over.wait())
         try:
@@ -132,9 +132,9 @@ class Following(StreamingResponse):
             self._give_back()
 
 
-def happened(line: Line) -> Happened:
+def happened(line: FeedLine) -> Happened:
     return Happened(number=line.number, subject=line.subject, kind=line.kind, text=plain(line.text))
 
 
-def _event(line: Line) -> str:
+def _event(line: FeedLine) -> str:
     return f"id: {line.number}\nevent: happened\ndata: {happened(line).model_dump_json()}\n\n"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from signerd import runtime
 from signerd.core.text import plain
-from signerd.feed import WAITS, Feed, Line
+from signerd.feed import WAITS, Feed, FeedLine
 
 PAIRING = "pairing"
 # Two lines of a notification.
@@ -71,7 +71,7 @@ _STATES = {
 Titles = Callable[[str], str | None]
 
 
-def kind_of(line: Line) -> Kind | None:
+def kind_of(line: FeedLine) -> Kind | None:
     """None for a line that causes no notice."""
     match line.kind:
         case "alarm":
@@ -88,13 +88,13 @@ def kind_of(line: Line) -> Kind | None:
             return None
 
 
-def notice_of(lines: Iterable[Line], titles: Titles | None) -> Notice | None:
+def notice_of(lines: Iterable[FeedLine], titles: Titles | None) -> Notice | None:
     """One notice for all lines, titled by the most urgent kind; None where no line causes one. ``titles``
     None: no details.
 
     Two lines of one kind about one subject count once.
     """
-    found: dict[Kind, dict[str, Line]] = {}
+    found: dict[Kind, dict[str, FeedLine]] = {}
     for line in lines:
         kind = kind_of(line)
         if kind is not None:
@@ -111,7 +111,7 @@ def notice_of(lines: Iterable[Line], titles: Titles | None) -> Notice | None:
     return Notice(f"{title}.", " ".join(body), any(kind.urgent for kind in found))
 
 
-def _details(lines: Sequence[Line], titles: Titles) -> str:
+def _details(lines: Sequence[FeedLine], titles: Titles) -> str:
     """For one line its text, after the title of its proposal; for several their subjects, the most urgent
     first: the end may be cut.
     """

@@ -36,7 +36,7 @@ _ON_BUS = re.compile(
 
 
 @unique
-class Standing(StrEnum):
+class RuleStatus(StrEnum):
     INSTALLED = "installed"
     # Another version, or changed by hand.
     DIFFERS = "differs"
@@ -48,7 +48,7 @@ class RuleFile:
     """``place``: the folder it was found in; empty where it is missing."""
 
     name: str
-    standing: Standing
+    status: RuleStatus
     place: str
 
 
@@ -64,24 +64,24 @@ def _numbers() -> dict[tuple[str, str], str]:
     return {(vendor, product): name for (vendor, product), name in found}
 
 
-def standings(root: Path) -> tuple[RuleFile, ...]:
-    return tuple(_standing(root, name, content) for name, content in ours().items())
+def rule_files(root: Path) -> tuple[RuleFile, ...]:
+    return tuple(_rule_file(root, name, content) for name, content in ours().items())
 
 
-def _standing(root: Path, name: str, content: bytes) -> RuleFile:
+def _rule_file(root: Path, name: str, content: bytes) -> RuleFile:
     for folder in RULE_FOLDERS:
         with suppress(OSError):
             found = (root / folder / name).read_bytes()
-            standing = Standing.INSTALLED if found == content else Standing.DIFFERS
-            return RuleFile(name, standing, f"/{folder}")
-    return RuleFile(name, Standing.MISSING, "")
+            status = RuleStatus.INSTALLED if found == content else RuleStatus.DIFFERS
+            return RuleFile(name, status, f"/{folder}")
+    return RuleFile(name, RuleStatus.MISSING, "")
 
 
 def install(root: Path) -> tuple[Path, ...]:
     """Write the files that are missing or differ. Returns what was written. Raises OSError."""
     folder = root / RULE_FOLDERS[0]
     content = ours()
-    wanted = [one.name for one in standings(root) if one.standing is not Standing.INSTALLED]
+    wanted = [one.name for one in rule_files(root) if one.status is not RuleStatus.INSTALLED]
     if wanted:
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     return tuple(_written(folder / name, content[name]) for name in wanted)

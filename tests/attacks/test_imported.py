@@ -71,11 +71,11 @@ def test_s23_what_cannot_be_read_is_refused_and_the_daemon_goes_on(desk, entry):
 def test_an_honest_one_is_shown_on_the_device_and_handed_back_signed(desk, proposal):
     shown, text = desk.shown, base64.b64encode(proposal.raw).decode()
     with desk.client() as client:
-        brought = client.bring_psbt(text)
-        view = client.proposal(brought.psbt_id)
-        client.approve(brought.psbt_id, view.digest, view.to_acknowledge)
-        desk.await_state(brought.psbt_id, State.HANDED_OVER, State.INTERRUPTED)
-        done = client.brought_psbt(brought.psbt_id)
+        imported = client.bring_psbt(text)
+        view = client.proposal(imported.psbt_id)
+        client.approve(imported.psbt_id, view.digest, view.to_acknowledge)
+        desk.await_state(imported.psbt_id, State.HANDED_OVER, State.INTERRUPTED)
+        done = client.brought_psbt(imported.psbt_id)
         again = client.bring_psbt(text)
     assert shown.prompts
     assert done.state == "handed-over", done.reason

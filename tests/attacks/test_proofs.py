@@ -123,10 +123,10 @@ def test_p93_a_payment_called_a_proof_is_shown_as_the_payment_it_is():
 
 
 def test_p93_a_proof_that_a_person_brings_is_judged_as_one():
-    brought = Imported(by="me", app_id=None, expires_at=2_000_000_000)
-    found = judged(PROOF, kind=TxType.SEND, brought=brought, txid_expected="")
+    imported = Imported(by="me", app_id=None, expires_at=2_000_000_000)
+    found = judged(PROOF, kind=TxType.SEND, imported=imported, txid_expected="")
     assert found.allowed, found.refusals
-    assert not judged(without_the_message(PROOF), kind=TxType.SEND, brought=brought).allowed
+    assert not judged(without_the_message(PROOF), kind=TxType.SEND, imported=imported).allowed
 
 
 @pytest.mark.parametrize(

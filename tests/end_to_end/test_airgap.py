@@ -76,10 +76,10 @@ async def signs(daemon: Daemon, device: CardDevice, psbt_id: str, *, codes: bool
     assert daemon.journal.record(psbt_id).state is State.EXPORTED
     if codes:
         shown = device.sign_codes(series_of(given, Content.PSBT, Series.BBQR, 758))
-        brought = "\n".join(shown).encode()
+        imported = "\n".join(shown).encode()
     else:
-        brought = device.sign_bytes(given)
-    await daemon.airgap.answer(carried_psbt(brought), TERMINAL)
+        imported = device.sign_bytes(given)
+    await daemon.airgap.answer(carried_psbt(imported), TERMINAL)
 
 
 @pytest.mark.parametrize("codes", [False, True], ids=["a card", "QR codes"])

@@ -6,7 +6,7 @@ import pytest
 
 from firmware_bridge import Bridge, Cancelled, Deadlines, DeviceState
 from firmware_bridge.model import Endpoint, Sighting
-from firmware_bridge.roster import Lookout
+from firmware_bridge.roster import BoundedListing
 from multisig import Network
 from tests.support.patience import PATIENCE
 
@@ -89,7 +89,7 @@ async def test_what_a_look_that_was_given_up_would_have_shown_is_not_shown_later
     bus = Bus(NANO)
     free = asyncio.Event()
     bus.trouble = free.wait
-    lookout = Lookout(bus, 5)
+    lookout = BoundedListing(bus, 5)
     looking = asyncio.create_task(lookout.look([]))
     await bus.looked_at.wait()
     looking.cancel()

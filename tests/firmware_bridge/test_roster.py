@@ -10,7 +10,7 @@ from firmware_bridge import errors
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.model import Deadlines, Device, DeviceEvent, DeviceState, Endpoint, Sighting
 from firmware_bridge.record import AFTER_OPERATION, AFTER_PROBE
-from firmware_bridge.roster import Hub
+from firmware_bridge.roster import EventHub
 from firmware_bridge.worker import spawn
 from multisig import Network, multisig_account_path
 from tests.support import workers
@@ -328,7 +328,7 @@ async def heard(stream):
 
 
 async def test_everyone_hears_everything_from_when_they_came():
-    hub = Hub()
+    hub = EventHub()
     early = hub.stream()
     hub.publish(event(1))
     late = hub.stream()
@@ -340,13 +340,13 @@ async def test_everyone_hears_everything_from_when_they_came():
 
 
 async def test_who_comes_after_the_end_hears_the_end():
-    hub = Hub()
+    hub = EventHub()
     hub.close()
     assert await heard(hub.stream()) == []
 
 
 async def test_l11_who_does_not_read_loses_the_oldest_and_costs_nothing_more():
-    hub = Hub()
+    hub = EventHub()
     stream = hub.stream()
     for number in range(3000):
         hub.publish(event(number))
@@ -357,6 +357,6 @@ async def test_l11_who_does_not_read_loses_the_oldest_and_costs_nothing_more():
 
 
 async def test_who_leaves_is_forgotten():
-    hub = Hub()
+    hub = EventHub()
     hub.stream()
     assert not list(hub._streams)

@@ -109,7 +109,7 @@ async def test_without_an_answer_the_device_is_free_again(make, folder):
     rig = make.rig(folder, **make.pin)
     rig.device.lock()
     async with running(rig, folder) as (daemon, device):
-        screen, patient = Screen(rig), daemon.unlocking
+        screen, installation = Screen(rig), daemon.unlocking
         impatient = Unlocking(daemon.bridge_devices, daemon.feed, Questions(lambda: 0.0, bytes, 0.1))
         assert (await impatient.start(device.id)).state == "asks"
         await until(lambda: impatient._runs[device.id].outcome is not None)
@@ -117,8 +117,8 @@ async def test_without_an_answer_the_device_is_free_again(make, folder):
             await impatient.step(device.id)
         assert await state_of(daemon) in LOCKED
         assert await impatient.questions() == ()
-        step = await patient.start(device.id)
-        assert (await patient.answer(step.question.id, screen.places(PIN))).state == "unlocked"
+        step = await installation.start(device.id)
+        assert (await installation.answer(step.question.id, screen.places(PIN))).state == "unlocked"
 
 
 @pytest.mark.parametrize("make", MAKES, ids=makes.named)

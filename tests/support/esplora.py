@@ -37,7 +37,7 @@ from tests.support.chains import EmbeddedRig
 
 URL = "https://explorer.example.org/api"
 # Without a cache, and without a pause before a retry.
-AT_ONCE = Pace(tip_seconds=0, scripts_seconds=0, fees_seconds=0, first_peace=0)
+AT_ONCE = Pace(tip_seconds=0, scripts_seconds=0, fees_seconds=0, first_pause=0)
 PAGE, MEMPOOL_PAGE = 25, 50
 GENESIS_HEADER = bytes.fromhex(
     "01000000" + "00" * 32 + "3ba3edfd7a7b12b27ac72c3e67768f617fc81bc3888a51323a9fb8aa4b1e5e4a"

@@ -17,7 +17,7 @@ from sqlalchemy import select
 from custody.server.app import Outside, Platform, open_platform
 from custody.server.service.limits.limits import PolicyStore, StoredPolicies
 from custody.server.service.mail.mailer import Mail
-from custody.server.service.people.setup import NewPerson, Placed
+from custody.server.service.people.setup import NewPerson, Placement
 from custody.server.service.webhooks.sending import Resolve, look_up
 from custody.server.settings import Settings
 from custody.server.store.models import AuditEvent, Vault
@@ -64,7 +64,7 @@ class World:
     mail: KeptMail
     http: httpx.Client
 
-    def organisation(self, name: str, email: str) -> Placed:
+    def organisation(self, name: str, email: str) -> Placement:
         """An organisation on regtest, whose administrator signs in without a code."""
         return self.platform.setup.bootstrap(
             organisation=name,
@@ -73,7 +73,7 @@ class World:
             person=NewPerson(email, PASSWORD, two_factor=False),
         )
 
-    def member(self, workspace_id: int, email: str, role: str = "Signer") -> Placed:
+    def member(self, workspace_id: int, email: str, role: str = "Signer") -> Placement:
         password = None if self.platform.setup.has_account(email) else PASSWORD
         person = NewPerson(email, password, two_factor=False)
         return self.platform.setup.add_member(workspace_id=workspace_id, role=role, person=person)

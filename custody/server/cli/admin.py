@@ -16,7 +16,7 @@ from multisig import Network
 if TYPE_CHECKING:
     from custody.schemas.keys import RevokeKeyRequest
     from custody.server.app import Platform
-    from custody.server.service.people.setup import NewPerson, Placed
+    from custody.server.service.people.setup import NewPerson, Placement
     from custody.server.settings import Settings
 
 # The chains that a workspace can be on, and why a key is revoked.
@@ -264,7 +264,7 @@ def _person(
     return NewPerson(email, password, first_name, surname, two_factor=two_factor)
 
 
-def _tell(placed: "Placed", role: str, email: str, *, as_json: bool) -> None:
+def _tell(placed: "Placement", role: str, email: str, *, as_json: bool) -> None:
     if as_json:
         answer(vars(placed))
         return

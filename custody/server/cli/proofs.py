@@ -19,7 +19,7 @@ from custody.text import amount, count, plain
 if TYPE_CHECKING:
     from custody.schemas.proofs import CoinOfProof, ProofFile
     from custody.server.chain.backend import ChainBackend
-    from custody.server.domain.proving import Judged
+    from custody.server.domain.proving import CheckedProof
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 
@@ -143,7 +143,7 @@ def check_coins(proof: "ProofFile", backend: "ChainBackend") -> Checked:
     return Checked(tip.height, tuple(problems), tuple(spent))
 
 
-def _as_json(proof: "ProofFile", judged: "Judged", checked: Checked | None) -> dict[str, Any]:
+def _as_json(proof: "ProofFile", judged: "CheckedProof", checked: Checked | None) -> dict[str, Any]:
     return {
         "network": proof.network,
         "message": proof.message,
@@ -167,7 +167,7 @@ def _as_json(proof: "ProofFile", judged: "Judged", checked: Checked | None) -> d
     }
 
 
-def _lines(proof: "ProofFile", judged: "Judged", checked: Checked | None) -> Iterator[str]:
+def _lines(proof: "ProofFile", judged: "CheckedProof", checked: Checked | None) -> Iterator[str]:
     for address, verdict in judged.verdicts.items():
         yield f"{_shown(address, proof)}: {verdict.state}{f'. {verdict.reason}' if verdict.reason else ''}"
         if verdict.lock_time or verdict.age:
@@ -199,7 +199,7 @@ def _shown(address: str, proof: "ProofFile") -> str:
     return address
 
 
-def _of_chain(proof: "ProofFile", judged: "Judged", checked: Checked | None) -> Iterator[str]:
+def _of_chain(proof: "ProofFile", judged: "CheckedProof", checked: Checked | None) -> Iterator[str]:
     if checked is None:
         if judged.unsigned:
             yield (

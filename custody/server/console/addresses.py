@@ -179,7 +179,7 @@ MAX_URLENCODED: Final = MAX_BODY_BYTES - 16 * 1024
 
 
 @dataclass(frozen=True)
-class Line:
+class ImportRow:
     """``does``: add, rename, nothing or refused. ``uid``: of the existing entry. ``why``: in words."""
 
     number: int
@@ -194,18 +194,18 @@ def import_page(visit: Visit) -> Response:
     return visit.page("addresses/import.html", here="addresses", most=MAX_ROWS)
 
 
-def read_lines(visit: Visit) -> list[Line]:
+def read_lines(visit: Visit) -> list[ImportRow]:
     """What each row of the text would do to the book as it is now. Raises Invalid."""
     rows = _rows(_text(visit))
     book = entries(visit)
     by_address = {entry.address: entry for entry in book}
     taken = {name_key(entry.name): entry.address for entry in book}
-    lines: list[Line] = []
+    lines: list[ImportRow] = []
     seen: set[str] = set()
     for number, (name, address) in rows:
         line = _line(visit, number, name, address, by_address, taken)
         if line.does != "refused" and line.address in seen:
-            line = Line(number, name, line.address, "refused", why="an earlier row has this address")
+            line = ImportRow(number, name, line.address, "refused", why="an earlier row has this address")
         seen.add(line.address)
         if line.does in {"add", "rename"}:
             taken[name_key(name)] = line.address
@@ -259,22 +259,22 @@ def _line(
     address: str,
     by_address: Mapping[str, WhitelistAddress],
     taken: Mapping[str, str],
-) -> Line:
+) -> ImportRow:
     try:
         address = _canonical(address, visit.here.entry.workspace_info.net)
         require_name(name)
     except CustodyError as error:
-        return Line(number, name, address, "refused", why=error.detail)
+        return ImportRow(number, name, address, "refused", why=error.detail)
     if not name:
-        return Line(number, name, address, "refused", why="the name is missing")
+        return ImportRow(number, name, address, "refused", why="the name is missing")
     present = by_address.get(address)
     if present is not None and present.name == name:
-        return Line(number, name, address, "nothing", present.uid, "it is in the book")
+        return ImportRow(number, name, address, "nothing", present.uid, "it is in the book")
     if taken.get(name_key(name), address) != address:
-        return Line(number, name, address, "refused", why="another address has this name")
+        return ImportRow(number, name, address, "refused", why="another address has this name")
     if present is not None:
-        return Line(number, name, address, "rename", present.uid, f"it was {present.name}")
-    return Line(number, name, address, "add")
+        return ImportRow(number, name, address, "rename", present.uid, f"it was {present.name}")
+    return ImportRow(number, name, address, "add")
 
 
 def _canonical(address: str, net: str) -> str:
@@ -318,7 +318,7 @@ def import_lines(visit: Visit) -> Response:
     """
     lines = read_lines(visit)
     require_as_shown(visit, *lines)
-    done: list[tuple[Line, str]] = []
+    done: list[tuple[ImportRow, str]] = []
     for line in lines:
         if line.does in {"nothing", "refused"}:
             done.append((line, line.why))
@@ -335,7 +335,7 @@ def import_lines(visit: Visit) -> Response:
     return visit.page("addresses/imported.html", here="addresses", done=done)
 
 
-def _act(visit: Visit, line: Line) -> str:
+def _act(visit: Visit, line: ImportRow) -> str:
     ids: dict[str, Any] = {"workspace_id": visit.here.id}
     try:
         if line.does == "rename":

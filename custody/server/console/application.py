@@ -38,7 +38,7 @@ from custody.server.console import (
     webhooks,
 )
 from custody.server.console.rendering import STATIC
-from custody.server.console.session import Held
+from custody.server.console.session import BrowserSession
 from custody.server.console.table import Row, on_custody_error, on_http_error, record_path, route
 from custody.server.console.visit import number_of
 from custody.server.domain.errors import CustodyError, Unauthenticated
@@ -130,7 +130,7 @@ async def wait(request: Request) -> Response:
 
 def _enter(services: Services, request: Request, workspace_id: int) -> int:
     """The person's id. Raises Unauthenticated, and NotFound where they are no member."""
-    held = Held.read(request)
+    held = BrowserSession.read(request)
     if held is None:
         raise Unauthenticated("Sign in first.")
     caller = services.sessions.authenticate(held.access, trace_id_of(request))

@@ -12,7 +12,7 @@ from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.credentials import IDENTITY_FLOW_LIFETIME
 from custody.server.domain.errors import Invalid, StateConflict, TokenExpired, Unauthenticated
-from custody.server.service.sign_in.identity import Back, Leaving
+from custody.server.service.sign_in.identity import ProviderCallback, ProviderRedirect
 from custody.server.web.problems import trace_id_of
 
 ACCOUNT: Final = "/console/account"
@@ -44,7 +44,7 @@ def _require_signed_out(visit: Visit) -> None:
     raise StateConflict("You are signed in already. Sign out first, then sign in through your organisation.")
 
 
-def _leave(visit: Visit, leaving: Leaving, provider_id: str) -> Response:
+def _leave(visit: Visit, leaving: ProviderRedirect, provider_id: str) -> Response:
     """Through a page of ours: a form may not submit elsewhere. ``provider_id``: what the browser remembers
     afterwards; empty for a code that a link contained.
     """
@@ -60,7 +60,9 @@ def callback(visit: Visit) -> Response:
     """Through a page of ours again: a request that another site caused carries no session."""
     admit(visit)
     token, _, provider_id = session.cookie(visit.request, "leaving").partition(".")
-    back = Back(visit.query("state"), visit.query("code"), visit.query("error"), visit.query("iss"))
+    back = ProviderCallback(
+        visit.query("state"), visit.query("code"), visit.query("error"), visit.query("iss")
+    )
     organisation_id = visit.path_param("organisation_id")
     identity = visit.services.account.identity
     arrived = identity.finish(organisation_id, token, back, trace_id_of(visit.request))
@@ -70,7 +72,7 @@ def callback(visit: Visit) -> Response:
     if provider_id:
         session.set_lax_cookie(visit.request, response, "organisation", provider_id, REMEMBERED_SECONDS)
     if arrived.tokens is not None:
-        session.Held.of(arrived.tokens).keep(visit.request, response)
+        session.BrowserSession.of(arrived.tokens).keep(visit.request, response)
     return response
 
 

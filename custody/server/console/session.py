@@ -33,7 +33,7 @@ class FormOfAnotherSession(StateConflict):
 
 
 @dataclass(frozen=True)
-class Held:
+class BrowserSession:
     """What the browser holds. ``sid`` names the family of tokens; it never leaves the cookie."""
 
     access: str = field(repr=False)
@@ -41,11 +41,11 @@ class Held:
     refresh: str = field(repr=False)
 
     @classmethod
-    def of(cls, tokens: Tokens) -> "Held":
+    def of(cls, tokens: Tokens) -> "BrowserSession":
         return cls(tokens.access, tokens.sid, tokens.refresh)
 
     @classmethod
-    def read(cls, request: Request) -> "Held | None":
+    def read(cls, request: Request) -> "BrowserSession | None":
         parts = request.cookies.get(_name("session", request), "")[:_MAX_COOKIE].split(".")
         return cls(*parts) if len(parts) == 3 and all(parts) else None
 
@@ -59,7 +59,7 @@ class Held:
         _set(request, response, "session", value, int(IDLE.total_seconds()))
 
 
-def authenticate(services: Services, request: Request, held: Held) -> tuple[Caller, Held]:
+def authenticate(services: Services, request: Request, held: BrowserSession) -> tuple[Caller, BrowserSession]:
     """The person, and the tokens to hold from now on: an expired access token is renewed. So is one that
     another tab of the browser has just renewed, since it is no longer known.
 
@@ -72,7 +72,7 @@ def authenticate(services: Services, request: Request, held: Held) -> tuple[Call
         # A renewal writes: each address may ask for so many.
         services.signin.admit(address_of(request))
         tokens = services.sessions.refresh(held.sid, held.refresh, trace_id, idle=IDLE, at_console=True)
-        renewed = Held.of(tokens)
+        renewed = BrowserSession.of(tokens)
         return services.sessions.authenticate(renewed.access, trace_id), renewed
 
 
@@ -87,7 +87,7 @@ def require_own_site(request: Request) -> None:
         raise PermissionDenied("The form was sent by another site, or by a browser that does not say which.")
 
 
-def require_own_form(held: Held, form_token: str) -> None:
+def require_own_form(held: BrowserSession, form_token: str) -> None:
     """Raises FormOfAnotherSession."""
     if not hmac.compare_digest(held.form_token.encode(), form_token.encode()):
         raise FormOfAnotherSession("This form is of an earlier session. Nothing was done.")

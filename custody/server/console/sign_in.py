@@ -105,7 +105,7 @@ def code(visit: Visit) -> Response:
 
 def _signed_in(visit: Visit, result: SignedIn) -> Response:
     response = visit.go(target_of(visit))
-    session.Held.of(result.tokens).keep(visit.request, response)
+    session.BrowserSession.of(result.tokens).keep(visit.request, response)
     return response
 
 

@@ -33,7 +33,7 @@ from custody.server.domain.errors import (
     Unauthenticated,
 )
 from custody.server.service.sign_in.passkeys import Assertion
-from custody.server.service.sign_in.step_up import Asked
+from custody.server.service.sign_in.step_up import StepUpPrompt
 from custody.server.web.endpoint import services_of
 
 SIGN_IN: Final = "/console/sign-in"
@@ -179,7 +179,7 @@ def _require_storable(request: Request, form: Fields) -> None:
 
 
 def _lead(row: Row, request: Request, form: Fields) -> Response:
-    services, held = services_of(request), session.Held.read(request)
+    services, held = services_of(request), session.BrowserSession.read(request)
     visit = Visit(request, services, form, held=held)
     try:
         if row.method == "POST":
@@ -288,7 +288,7 @@ def _needs_second_person(row: Row, visit: Visit, review: Review) -> SecondPerson
     return None
 
 
-def _shown_back(visit: Visit, review: Review, asked: Asked | None) -> Response:
+def _shown_back(visit: Visit, review: Review, asked: StepUpPrompt | None) -> Response:
     """Where another person is needed, with the button that asks for one. Passwords stand in no page: they are
     typed again.
     """
@@ -320,12 +320,12 @@ def is_fresh(visit: Visit) -> bool:
         return visit.services.account.step_up.is_fresh(db, visit.caller)
 
 
-def _asked(visit: Visit) -> Asked:
+def _asked(visit: Visit) -> StepUpPrompt:
     """A challenge that is open stays: a mistyped code needs no second mail. The last try closes it."""
     method, token = visit.form.one("step_method"), visit.form.one("step_token")
     is_kept = bool(token) and not visit.form.ticked("another_code") and method in {"email", "totp"}
     if is_kept and visit.services.account.step_up.is_open(visit.caller, token):
-        return Asked("totp" if method == "totp" else "email", token, visit.form.one("step_passkey"))
+        return StepUpPrompt("totp" if method == "totp" else "email", token, visit.form.one("step_passkey"))
     return visit.services.account.step_up.ask(visit.caller)
 
 
@@ -352,7 +352,7 @@ def _to_sign_in(request: Request) -> Response:
         return Response(None, HTTPStatus.NO_CONTENT.value, {**HEADERS, "HX-Redirect": SIGN_IN})
     path = request.scope["path"]
     # A link of another site brings no cookie (SameSite): that is no reason to end a session.
-    came = session.Held.read(request) is not None
+    came = session.BrowserSession.read(request) is not None
     target = f"{SIGN_IN}?next={path}" if request.method == "GET" and own_path(path) == path else SIGN_IN
     response = RedirectResponse(target, HTTPStatus.SEE_OTHER.value, HEADERS)
     if came:

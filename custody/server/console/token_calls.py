@@ -42,7 +42,7 @@ _WARNINGS = {
 
 
 @dataclass(frozen=True)
-class Typed:
+class TypedCall:
     """A call as it was typed. ``args``: as the API takes them."""
 
     function: Function
@@ -84,7 +84,7 @@ def _callers(visit: Visit, token: Contract, function: Function, chosen: str) -> 
     return [own, *(each for each in others if each.id != own.id)]
 
 
-def _typed(visit: Visit, token: Contract) -> Typed:
+def _typed(visit: Visit, token: Contract) -> TypedCall:
     """Raises Invalid."""
     function, form = _function(visit), visit.form
     raw = None
@@ -103,7 +103,7 @@ def _typed(visit: Visit, token: Contract) -> Typed:
         args.append({"type": "str", "value": named})
     if raw is not None:
         args.append({"type": "int", "value": raw})
-    return Typed(function, named, raw, args)
+    return TypedCall(function, named, raw, args)
 
 
 def review_call(visit: Visit) -> Review:

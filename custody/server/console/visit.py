@@ -22,7 +22,7 @@ from custody.pages.serving import HEADERS, HTML
 from custody.schemas.faults import fault_words
 from custody.schemas.users import Organisation, PermissionName, User, WorkspaceEntry
 from custody.server.console.rendering import TEMPLATES
-from custody.server.console.session import Held, said, say
+from custody.server.console.session import BrowserSession, said, say
 from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound
 from custody.server.service.services import Services
@@ -89,7 +89,7 @@ class Visit:
     services: Services
     form: Fields = field(default_factory=Fields)
     maybe_caller: Caller | None = None
-    held: Held | None = None
+    held: BrowserSession | None = None
     problem: CustodyError | None = None
     is_rehearsal: bool = False
 

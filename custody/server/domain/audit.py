@@ -90,7 +90,7 @@ class ChainedRow:
 
 
 @dataclass(frozen=True)
-class Mark:
+class AttestedHash:
     """What the row at a position must hash to, and which checkpoint says so ("checkpoint 7 of …")."""
 
     event_hash: bytes
@@ -125,7 +125,7 @@ def find_fault(
     rows: Iterable[ChainedRow],
     size: int,
     head_hash: bytes,
-    marks: Mapping[int, Mark] | None = None,
+    marks: Mapping[int, AttestedHash] | None = None,
 ) -> ChainFault | None:
     """Reads a chain in order of position and names the first row that was edited, removed, reordered or cut.
 
@@ -148,7 +148,7 @@ def find_fault(
 
 
 def _fault_at_end(
-    chain_id: str, position: int, last: bytes, head: tuple[int, bytes], marks: Mapping[int, Mark]
+    chain_id: str, position: int, last: bytes, head: tuple[int, bytes], marks: Mapping[int, AttestedHash]
 ) -> ChainFault | None:
     if position != head[0]:
         return ChainFault(
@@ -163,7 +163,7 @@ def _fault_at_end(
     return None
 
 
-def _rewritten(vouched: int, position: int, mark: Mark) -> str:
+def _rewritten(vouched: int, position: int, mark: AttestedHash) -> str:
     return (
         f"the chain was rewritten somewhere from row {vouched + 1} to row {position}: "
         f"{mark.source} names another row {position}"
@@ -270,7 +270,7 @@ class ExportSummary:
 
 
 def find_export_fault(
-    rows: Iterable[ChainedRow], seen: ExportSummary, marks: dict[str, dict[int, Mark]] | None = None
+    rows: Iterable[ChainedRow], seen: ExportSummary, marks: dict[str, dict[int, AttestedHash]] | None = None
 ) -> ChainFault | None:
     """The first row that was edited, moved or added; a row that is missing shows as a gap, in ``seen``."""
     previous: ChainedRow | None = None

@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal, TypeVar
 from coincurve import PrivateKey, PublicKeyXOnly
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from custody.server.domain.audit import Mark
+from custody.server.domain.audit import AttestedHash
 from multisig.canonical_json import MAX_INTEGER, canonical_json
 
 TAG: Final = b"custody/audit-checkpoint"
@@ -117,13 +117,13 @@ class History(Series):
     """A whole file: the digest of every line, and what the chains' rows must hash to, by position."""
 
     digests: list[str] = field(default_factory=list)
-    marks: dict[str, dict[int, Mark]] = field(default_factory=dict)
+    marks: dict[str, dict[int, AttestedHash]] = field(default_factory=dict)
 
     def add(self, checkpoint: Checkpoint) -> None:
         super().add(checkpoint)
         self.digests.append(self.last_digest)
         for chain_id, head in checkpoint.heads.items():
-            mark = Mark(bytes.fromhex(head.hash), checkpoint.name)
+            mark = AttestedHash(bytes.fromhex(head.hash), checkpoint.name)
             self.marks.setdefault(chain_id, {})[head.size] = mark
 
 
@@ -154,9 +154,9 @@ def read_file(path: Path, trusted: frozenset[str]) -> History:
         return read_into(History(), file, trusted)
 
 
-def marks_of(files: Iterable[History]) -> dict[str, dict[int, Mark]]:
+def marks_of(files: Iterable[History]) -> dict[str, dict[int, AttestedHash]]:
     """By chain and position, the hashes that the rows must have according to all files together."""
-    marks: dict[str, dict[int, Mark]] = {}
+    marks: dict[str, dict[int, AttestedHash]] = {}
     for history in files:
         for chain_id, named in history.marks.items():
             known = marks.setdefault(chain_id, {})
@@ -165,11 +165,11 @@ def marks_of(files: Iterable[History]) -> dict[str, dict[int, Mark]]:
     return marks
 
 
-def agreed(one: Mark | None, other: Mark) -> Mark:
+def agreed(one: AttestedHash | None, other: AttestedHash) -> AttestedHash:
     """Two marks that contradict each other make one that no row meets."""
     if one is None or one.event_hash == other.event_hash:
         return other
-    return Mark(b"", f"{one.source} or {other.source}")
+    return AttestedHash(b"", f"{one.source} or {other.source}")
 
 
 _NO_CHECKPOINT = "is not a checkpoint"

@@ -9,7 +9,7 @@ from multisig.bip322 import Consensus, NamedCoin, State, Verdict, verify_message
 
 
 @dataclass(frozen=True)
-class Judged:
+class CheckedProof:
     """``verdicts``: by address, in the file's order. ``signed``: the coins that a signature commits to;
     ``unsigned``: those that the file places at an address that signed, which only the chain can confirm.
     ``problems``: why the file proves nothing, or less than it claims. Whether the coins exist is not checked
@@ -30,7 +30,7 @@ class Judged:
         return State.INCONCLUSIVE if unknown else State.VALID
 
 
-def judge(file: ProofFile, consensus: Consensus) -> Judged:
+def judge(file: ProofFile, consensus: Consensus) -> CheckedProof:
     """Raises nothing: faults become ``problems`` and verdicts."""
     network = Network(file.network)
     verdicts = {
@@ -41,7 +41,7 @@ def judge(file: ProofFile, consensus: Consensus) -> Judged:
     signed = tuple(coin for coin in file.coins if coin.outpoint in named)
     unsigned = tuple(coin for coin in file.coins if coin.outpoint not in named)
     problems = (*_block(file), *_coins(file, verdicts, named, network))
-    return Judged(verdicts, signed, unsigned, problems)
+    return CheckedProof(verdicts, signed, unsigned, problems)
 
 
 def _block(file: ProofFile) -> list[str]:

@@ -32,7 +32,7 @@ class Version(NamedTuple):
     updated_at: datetime
 
 
-class Judged(NamedTuple):
+class IndexedOutcome(NamedTuple):
     """What the index of tokens has of a transaction."""
 
     block_hash: str
@@ -67,7 +67,7 @@ def token_families(db: Session, chain: str, family_ids: Collection[str]) -> dict
     }
 
 
-def _family(members: list[Version], best: Version, judged: Judged | None) -> TokenFamily:
+def _family(members: list[Version], best: Version, judged: IndexedOutcome | None) -> TokenFamily:
     mined = _mined(judged)
     status, reason = verdict(members, mined, judged.failure if judged is not None else None)
     confirmed_at = judged.mined_at if judged is not None and status is CallStatus.CONFIRMED else None
@@ -77,7 +77,7 @@ def _family(members: list[Version], best: Version, judged: Judged | None) -> Tok
     )
 
 
-def _mined(judged: Judged | None) -> Mined:
+def _mined(judged: IndexedOutcome | None) -> Mined:
     if judged is None:
         return Mined.UNREAD
     return Mined.EFFECTIVE if judged.failure is None else Mined.WITHOUT_EFFECT
@@ -114,14 +114,14 @@ def _version(row: Iterable[object]) -> Version:
     return version._replace(status=ProposalStatus(version.status), carries=bool(version.carries))
 
 
-def _judged(db: Session, chain: str, confirmed: Collection[Version]) -> dict[str, Judged]:
+def _judged(db: Session, chain: str, confirmed: Collection[Version]) -> dict[str, IndexedOutcome]:
     """By the proposal's id. Only where the index has read it in the block that the proposal names: the two
     follow the chain independently.
     """
     if not confirmed:
         return {}
     rows = db.execute(_transactions(chain, [version.txid_expected for version in confirmed]))
-    by_place = {(row.txid, row.block_hash): Judged(*row[1:]) for row in rows}
+    by_place = {(row.txid, row.block_hash): IndexedOutcome(*row[1:]) for row in rows}
     return {
         version.id: by_place[place]
         for version in confirmed

@@ -37,7 +37,7 @@ from custody.server.store.store import chunks
 WEBHOOK: Final = "webhook"
 
 
-class Told(NamedTuple):
+class WorkspaceEvent(NamedTuple):
     """An event of a workspace."""
 
     workspace_id: int
@@ -52,9 +52,9 @@ class WebhookEvents:
 
     def tell(self, db: Session, workspace_id: int, kind: EventKind, data: Mapping[str, Any]) -> None:
         """Writes nothing where no webhook of the workspace subscribes to the kind."""
-        self.tell_all(db, [Told(workspace_id, kind, data)])
+        self.tell_all(db, [WorkspaceEvent(workspace_id, kind, data)])
 
-    def tell_all(self, db: Session, told: Collection[Told]) -> None:
+    def tell_all(self, db: Session, told: Collection[WorkspaceEvent]) -> None:
         """Writes all in this order, with as many statements as for one: a block may have thousands of
         deposits, and other writers wait.
         """
@@ -75,11 +75,11 @@ class WebhookEvents:
 
     def ping(self, db: Session, webhook: Webhook) -> WebhookDelivery:
         """Sends a ping to this webhook only, whatever kinds it subscribes to."""
-        told = Told(webhook.workspace_id, EventKind.PING, {"webhook_id": webhook.id})
+        told = WorkspaceEvent(webhook.workspace_id, EventKind.PING, {"webhook_id": webhook.id})
         (delivery_id,) = self._write(db, [(told, [webhook.id])])
         return db.get_one(WebhookDelivery, delivery_id)
 
-    def _write(self, db: Session, wanted: Sequence[tuple[Told, Sequence[str]]]) -> list[str]:
+    def _write(self, db: Session, wanted: Sequence[tuple[WorkspaceEvent, Sequence[str]]]) -> list[str]:
         """``wanted``: events, and the ids of the webhooks that subscribe to each. Returns the deliveries'
         ids.
         """
@@ -233,7 +233,7 @@ def tell_revoked(events: WebhookEvents, db: Session, key: Key) -> None:
         events.tell(db, workspace_id, EventKind.KEY_REVOKED, data)
 
 
-class ToldCoin(NamedTuple):
+class CoinEvent(NamedTuple):
     """A coin's event. ``vault_id`` is None for a coin of a member's profile."""
 
     kind: EventKind
@@ -260,14 +260,14 @@ class Deposits:
 
     events: WebhookEvents
 
-    def tell(self, db: Session, told: Sequence[ToldCoin]) -> None:
+    def tell(self, db: Session, told: Sequence[CoinEvent]) -> None:
         """Coins of members' profiles are not notified: they do not concern the workspace."""
         workspaces = _workspaces_of(db, {one.vault_id for one in told if one.vault_id is not None})
         own = _own(db, {one.txid for one in told if one.vault_id is not None})
         self.events.tell_all(
             db,
             [
-                Told(workspaces[one.vault_id], one.kind, one.data)
+                WorkspaceEvent(workspaces[one.vault_id], one.kind, one.data)
                 for one in told
                 if one.vault_id is not None and (one.txid, one.vault_id) not in own
             ],

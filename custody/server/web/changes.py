@@ -35,7 +35,7 @@ from custody.server.domain.errors import (
     PermissionDenied,
     StateConflict,
 )
-from custody.server.service.incidents.evacuation_preview import Part
+from custody.server.service.incidents.evacuation_preview import PlanPage
 from custody.server.web import callers, incidents, people, vaults, workspace
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
@@ -100,7 +100,7 @@ def changes(call: Call[ChangesQuery]) -> list[Change]:
     found = second_person.listed(call.db, call.caller, call.access, call.body.change_id, may_ask)
     if call.body.change_id is None:
         return found
-    part = Part(call.body.plan_first, call.body.plan_count)
+    part = PlanPage(call.body.plan_first, call.body.plan_count)
     return [call.services.evacuations.with_plan(call.db, call.caller, each, part) for each in found]
 
 

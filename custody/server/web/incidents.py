@@ -15,7 +15,7 @@ from custody.schemas.evacuations import (
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import ChainUnavailable, NotFound, StateConflict
-from custody.server.service.incidents.evacuation_preview import Part, keys_of_vaults
+from custody.server.service.incidents.evacuation_preview import PlanPage, keys_of_vaults
 from custody.server.service.keys.quorums import VAULT_READERS
 from custody.server.service.people.second_person import START_EVACUATION
 from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
@@ -60,7 +60,7 @@ def preview_evacuation(call: Call[PreviewEvacuationRequest]) -> EvacuationPlan:
     """What an evacuation of every vault with one of these keys would do: the replacements, what is swept, and what cannot
     be. It stores nothing.
     """  # noqa: E501
-    part = Part(call.body.first, call.body.count)
+    part = PlanPage(call.body.first, call.body.count)
     return call.services.evacuations.plan(call.db, call.caller.user_id, call.access, call.body, part)
 
 

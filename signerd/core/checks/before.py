@@ -114,7 +114,7 @@ def network_agrees(case: Case) -> Answer:
     An imported PSBT has no workspace to compare with; the inspection compares the network of its keys.
     """
     context, snapshot = case.context, case.snapshot
-    imported = snapshot.brought is not None
+    imported = snapshot.imported is not None
     networks = {"configured": str(context.network)}
     if not imported:
         networks["workspace"] = snapshot.workspace_network
@@ -197,7 +197,7 @@ def without_record(case: Case) -> Answer:
 
 def in_time(case: Case) -> Answer:
     """The app that imported it no longer waits, and prices and fees have changed."""
-    told = case.snapshot.brought
+    told = case.snapshot.imported
     assert told is not None, "this check is for imported PSBTs"
     until = f"{datetime.fromtimestamp(told.expires_at, UTC):%Y-%m-%d %H:%M} UTC"
     if case.context.lapsed:
@@ -229,7 +229,7 @@ def is_mislabelled(snapshot: Snapshot, psbt: Psbt) -> bool:
     """Whether a proposal's kind and its transaction disagree about being a message. Imported PSBTs have no
     kind.
     """
-    return snapshot.brought is None and is_proof(psbt) is not (snapshot.kind is TxType.PROOF)
+    return snapshot.imported is None and is_proof(psbt) is not (snapshot.kind is TxType.PROOF)
 
 
 def agrees(case: Case) -> Answer | None:

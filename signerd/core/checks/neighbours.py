@@ -27,7 +27,7 @@ def conflicting(case: InspectedCase) -> Answer:
     """
     rivals = [n for n in case.context.neighbours if case.shares_coins(n)]
     out = [n for n in rivals if n.may_confirm]
-    cancels = case.figures.takes_all_back and case.snapshot.brought is None
+    cancels = case.figures.takes_all_back and case.snapshot.imported is None
     others = [n for n in out if not (cancels or raises_only_the_fee(case, n))]
     if others:
         return hold(

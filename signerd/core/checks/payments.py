@@ -69,7 +69,7 @@ def data_matches(case: InspectedCase) -> Answer:
     The person acknowledges the data of an imported PSBT, which no record names. A token's call moves more
     than its coins: as a plain payment it would be judged by the coins alone.
     """
-    return _recorded_data(case) if case.snapshot.brought is None else _imported_data(case)
+    return _recorded_data(case) if case.snapshot.imported is None else _imported_data(case)
 
 
 def _recorded_data(case: InspectedCase) -> Answer:

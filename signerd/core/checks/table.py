@@ -241,8 +241,8 @@ KIND = "kind-known"
 def kind_of(snapshot: Snapshot, psbt: Psbt) -> Kind:
     # By the bytes, not by the platform's kind.
     if is_proof(psbt):
-        return Kind.PROOF if snapshot.brought is None else Kind.IMPORTED_PROOF
-    if snapshot.brought is not None:
+        return Kind.PROOF if snapshot.imported is None else Kind.IMPORTED_PROOF
+    if snapshot.imported is not None:
         return Kind.IMPORTED_OF_PROFILE if snapshot.is_of_profile else Kind.IMPORTED
     if snapshot.kind is TxType.FORWARD:
         return Kind.FORWARD

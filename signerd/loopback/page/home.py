@@ -17,7 +17,7 @@ MOST_ENDED = 100
 
 
 @dataclass(frozen=True)
-class Listed:
+class GroupedProposals:
     """The proposals by what they need. ``more``: how many ended ones are not listed."""
 
     waiting: tuple[ProposalLine, ...]
@@ -27,7 +27,7 @@ class Listed:
     more: int = 0
 
 
-def listed(lines: tuple[ProposalLine, ...]) -> Listed:
+def listed(lines: tuple[ProposalLine, ...]) -> GroupedProposals:
     """``lines``: in the order of arrival. The newest are listed first."""
     newest = lines[::-1]
     waiting = tuple(line for line in newest if line.state in ASKED)
@@ -39,7 +39,7 @@ def listed(lines: tuple[ProposalLine, ...]) -> Listed:
     )
     here = {line.psbt_id for line in (*waiting, *stopped, *going)}
     ended = tuple(line for line in newest if line.psbt_id not in here)
-    return Listed(waiting, stopped, going, ended[:MOST_ENDED], max(len(ended) - MOST_ENDED, 0))
+    return GroupedProposals(waiting, stopped, going, ended[:MOST_ENDED], max(len(ended) - MOST_ENDED, 0))
 
 
 def _list_part(*, ended: bool) -> Live:
@@ -84,7 +84,7 @@ _MOST_FIGURES = 19
 
 
 @dataclass(frozen=True)
-class Words:
+class FeedWords:
     kind: str
     text: str
 
@@ -94,9 +94,9 @@ def said_part(subject: str, after: int) -> Live:
     return Live("said", "parts/said.html", f"/said/{subject}?after={after}")
 
 
-def said_words(asked: PageRequest, subject: str, after: int) -> tuple[Words, ...]:
+def said_words(asked: PageRequest, subject: str, after: int) -> tuple[FeedWords, ...]:
     lines = [line for line in asked.service.feed.since(after, subject) if line.kind in SAID]
-    return tuple(Words(line.kind, plain(line.text)) for line in lines[-MOST_LINES:])
+    return tuple(FeedWords(line.kind, plain(line.text)) for line in lines[-MOST_LINES:])
 
 
 def saying(asked: PageRequest, subject: str) -> dict[str, Any]:

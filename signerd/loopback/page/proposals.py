@@ -15,7 +15,7 @@ from signerd import shapes
 from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY, is_proof
 from signerd.core.text import count, place_words, plain
 from signerd.errors import IllegalEvent, StaleApproval
-from signerd.feed import Line
+from signerd.feed import FeedLine
 from signerd.loopback.page import rendering
 from signerd.loopback.page.rendering import PageRequest, Row, shaped
 from signerd.shapes import CheckView, MoneyView, ProposalLine, ProposalView
@@ -38,7 +38,7 @@ PROOF_STEPS = (
 )
 
 # A program collects its imported PSBT itself; the platform does not know it.
-BROUGHT_STEPS = (
+IMPORTED_STEPS = (
     *STEPS[:2],
     ("Signed, and ready for the program that imported it", frozenset({"signed", "handed-over"})),
 )
@@ -53,7 +53,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Share:
+class DiagramRow:
     """A row of the table beside the diagram. ``per_mille``: its share of the inputs, for its bar."""
 
     kind: str
@@ -68,13 +68,13 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Shown:
+class PageReview:
     """``view`` prepared for the template. ``decidable``: the person is asked and may approve."""
 
     view: ProposalView
     whose: str
     picture: Picture | None
-    shares: tuple[Share, ...]
+    shares: tuple[DiagramRow, ...]
     refused: tuple[CheckView, ...]
     to_acknowledge: tuple[CheckView, ...]
     warned: tuple[CheckView, ...]
@@ -84,11 +84,11 @@ class Shown:
     rejectable: bool
 
 
-def shown(view: ProposalView) -> Shown:
+def shown(view: ProposalView) -> PageReview:
     whose = "your own profile" if view.from_profile else "the vault"
     checks, money = view.checks, None if is_proof(view) else view.money
     asked = view.state in ASKED
-    return Shown(
+    return PageReview(
         view=view,
         whose=whose,
         picture=None if money is None else picture_of(money, whose=whose),
@@ -103,7 +103,7 @@ def shown(view: ProposalView) -> Shown:
     )
 
 
-def shares(money: MoneyView, whose: str) -> tuple[Share, ...]:
+def shares(money: MoneyView, whose: str) -> tuple[DiagramRow, ...]:
     full = max(money.total_in_sats, money.paid_sats + money.change_sats + max(money.fee_sats, 0), 1)
 
     def part(sats: int) -> int:
@@ -111,7 +111,7 @@ def shares(money: MoneyView, whose: str) -> tuple[Share, ...]:
 
     return (
         *(
-            Share(
+            DiagramRow(
                 "pay",
                 "Pays",
                 p.amount_sats,
@@ -125,7 +125,7 @@ def shares(money: MoneyView, whose: str) -> tuple[Share, ...]:
             for p in money.payments
         ),
         *(
-            Share(
+            DiagramRow(
                 "back",
                 f"Back to {whose}",
                 c.amount_sats,
@@ -136,13 +136,15 @@ def shares(money: MoneyView, whose: str) -> tuple[Share, ...]:
             )
             for c in money.change
         ),
-        Share("fee", "Network fee", money.fee_sats, part(money.fee_sats), note=f"{money.fee_rate} sat/vB"),
+        DiagramRow(
+            "fee", "Network fee", money.fee_sats, part(money.fee_sats), note=f"{money.fee_rate} sat/vB"
+        ),
     )
 
 
-def stages(state: str, *, brought: bool = False, proof: bool = False) -> tuple[Stage, ...]:
+def stages(state: str, *, imported: bool = False, proof: bool = False) -> tuple[Stage, ...]:
     """Empty for a state outside these steps."""
-    steps = BROUGHT_STEPS if brought else PROOF_STEPS if proof else STEPS
+    steps = IMPORTED_STEPS if imported else PROOF_STEPS if proof else STEPS
     at = next((n for n, (_words, states) in enumerate(steps) if state in states), None)
     if at is None:
         return ()
@@ -153,7 +155,7 @@ def stages(state: str, *, brought: bool = False, proof: bool = False) -> tuple[S
     )
 
 
-def status_line(view: ProposalLine, lines: Sequence[Line]) -> str:
+def status_line(view: ProposalLine, lines: Sequence[FeedLine]) -> str:
     """The sentence below the state: the device's progress, or else the reason for the state.
 
     ``lines``: the feed's lines about the proposal, oldest first. Those of an earlier state are skipped.
@@ -181,7 +183,7 @@ def _parts(asked: PageRequest, view: ProposalView, *, changed: bool = False) -> 
     lines = asked.service.feed.since(0, view.psbt_id)
     return {
         "shown": shown(view),
-        "stages": stages(view.state, brought=view.brought_by is not None, proof=is_proof(view)),
+        "stages": stages(view.state, imported=view.brought_by is not None, proof=is_proof(view)),
         "status_line": status_line(view, lines),
         "changed": changed,
         "standing_part": _standing_part(view.psbt_id),

@@ -8,7 +8,7 @@ from custody.pages.rendering import Live
 from signerd.loopback.page.devices import Card, cards
 from signerd.loopback.page.rendering import PageRequest, Row
 from signerd.loopback.page.settings import ACCOUNT
-from signerd.loopback.page.vaults import Standing, standing
+from signerd.loopback.page.vaults import VaultStatus, vault_status
 from signerd.shapes import Status
 
 STEPS = Live("steps", "setup/steps.html", "/setup/steps")
@@ -20,7 +20,7 @@ class Progress:
 
     done: dict[str, bool]
     cards: tuple[Card, ...]
-    vaults: tuple[Standing, ...]
+    vaults: tuple[VaultStatus, ...]
 
     @property
     def now(self) -> str | None:
@@ -37,7 +37,7 @@ def steps_done(status: Status) -> dict[str, bool]:
 
 
 async def _progress(asked: PageRequest, status: Status) -> Progress:
-    found = tuple(standing(view) for view in await asked.service.vaults())
+    found = tuple(vault_status(view) for view in await asked.service.vaults())
     return Progress(steps_done(status), await cards(asked), found)
 
 

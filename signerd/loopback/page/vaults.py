@@ -27,7 +27,7 @@ VAULTS = Live("vaults", "vaults/list.html", "/parts/vaults")
 
 
 @dataclass(frozen=True)
-class Standing:
+class VaultStatus:
     """A vault with its state in words."""
 
     view: VaultView
@@ -37,10 +37,10 @@ class Standing:
     pinnable: bool
 
 
-def standing(view: VaultView) -> Standing:
+def vault_status(view: VaultView) -> VaultStatus:
     quorum = f"{view.threshold} of {view.signers}" if view.signers else "not readable"
     words, tone = _words(view)
-    return Standing(view, words, tone, quorum, pinnable=not view.pinned and view.fault is None)
+    return VaultStatus(view, words, tone, quorum, pinnable=not view.pinned and view.fault is None)
 
 
 def _words(view: VaultView) -> tuple[str, str]:
@@ -77,11 +77,11 @@ async def refreshed(asked: PageRequest) -> Response:
 
 
 async def _listed(asked: PageRequest) -> dict[str, Any]:
-    return {"vaults": tuple(standing(view) for view in await asked.service.vaults())}
+    return {"vaults": tuple(vault_status(view) for view in await asked.service.vaults())}
 
 
 async def vault(asked: PageRequest) -> Response:
-    found = standing(await vault_of(asked))
+    found = vault_status(await vault_of(asked))
     return await asked.page(
         "vaults/vault.html",
         title=found.view.name,
@@ -121,7 +121,7 @@ async def balance(asked: PageRequest) -> Response:
 NEWEST_MOVEMENTS = 5
 
 
-class _Sought(Request):
+class _MovementsQuery(Request):
     """The query of the movements page."""
 
     cursor: CursorText | None = None
@@ -139,7 +139,7 @@ async def newest_movements(asked: PageRequest) -> Response:
 async def movements(asked: PageRequest) -> Response:
     view = await vault_of(asked)
     names = ("cursor", "since", "before", "search")
-    sought = shaped(_Sought, **{name: asked.query(name) for name in names if asked.query(name)})
+    sought = shaped(_MovementsQuery, **{name: asked.query(name) for name in names if asked.query(name)})
     return await asked.page(
         "vaults/movements.html",
         title=f"Movements of {view.name}",
@@ -172,7 +172,7 @@ def _picture(address: str) -> str:
 
 
 async def vault_standing(asked: PageRequest) -> Response:
-    found = standing(await vault_of(asked))
+    found = vault_status(await vault_of(asked))
     return asked.part(vault_part(found.view.vault_id), vault=found)
 
 
@@ -180,7 +180,7 @@ async def unpin(asked: PageRequest) -> Response:
     """By its verification code. Nothing of the vault is signed afterwards."""
     fields = await asked.fields()
     said = shaped(shapes.UnpinRequest, code=fields.one("code"))
-    left = standing(await asked.service.unpin(asked.path_id("vault_id"), said.code))
+    left = vault_status(await asked.service.unpin(asked.path_id("vault_id"), said.code))
     return asked.part(vault_part(left.view.vault_id), vault=left)
 
 
@@ -241,17 +241,17 @@ def quorum_in(fields: Fields, network: Network) -> BroughtQuorum | None:
 SOURCES = {"record": "the platform's record", "file": "what you pasted", "psbt": "the PSBT that you pasted"}
 
 
-async def _compared(asked: PageRequest, brought: shapes.BroughtQuorum | None) -> dict[str, Any]:
-    found = await asked.service.preview_pin(asked.path_id("vault_id"), brought)
+async def _compared(asked: PageRequest, imported: shapes.BroughtQuorum | None) -> dict[str, Any]:
+    found = await asked.service.preview_pin(asked.path_id("vault_id"), imported)
     return {
         "preview": found,
-        "vault": standing(found.vault),
+        "vault": vault_status(found.vault),
         "source_words": SOURCES.get(found.source, found.source),
-        "brought": brought,
+        "imported": imported,
     }
 
 
-async def _brought(asked: PageRequest, fields: Fields) -> shapes.BroughtQuorum | None:
+async def _imported(asked: PageRequest, fields: Fields) -> shapes.BroughtQuorum | None:
     return quorum_in(fields, Network((await asked.service.status()).network))
 
 
@@ -270,7 +270,7 @@ async def wizard(asked: PageRequest) -> Response:
 
 async def preview(asked: PageRequest) -> Response:
     """Compares the imported vault with the platform's record: the two must be equal."""
-    context = await _compared(asked, await _brought(asked, await asked.fields()))
+    context = await _compared(asked, await _imported(asked, await asked.fields()))
     # Removes the import form.
     gone = '<div id="from-elsewhere" hx-swap-oob="delete"></div>'
     return html(render("vaults/compare.html", **context) + gone)
@@ -281,18 +281,18 @@ async def pin(asked: PageRequest) -> Response:
     said = shaped(
         shapes.PinRequest,
         code=fields.one("code"),
-        brought=await _brought(asked, fields),
+        brought=await _imported(asked, fields),
         without_device_address=fields.ticked("without_device_address"),
         airgapped=fields.one("airgapped") or None,
     )
     pinned = await asked.service.pin(
         asked.path_id("vault_id"),
         said.code,
-        brought=said.brought,
+        imported=said.brought,
         without_device_address=said.without_device_address,
         airgapped=said.airgapped,
     )
-    return html(render("vaults/pinned.html", vault=standing(pinned)))
+    return html(render("vaults/pinned.html", vault=vault_status(pinned)))
 
 
 async def enrolment(asked: PageRequest) -> Response:

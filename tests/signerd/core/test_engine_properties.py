@@ -12,7 +12,7 @@ from custody.schemas.proposals import ProposalStatus, TxType
 from signerd.core import events
 from signerd.core.engine import decide
 from signerd.core.events import Effect, ExportPsbt, SignOnDevice, Submit, SubmitDecline, due_effects
-from signerd.core.following import BROUGHT_ENDS, is_settled, receive
+from signerd.core.following import IMPORTED_ENDS, is_settled, receive
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Imported, Record, ReviewContext
@@ -45,7 +45,7 @@ ANSWERS = (
     ALICE.sign(spend(fee=1_001)).to_bytes(),
 )
 # The same transaction, brought by an app: of the vault as above.
-BROUGHT = replace(HONEST, brought=Imported("App", "app-1", 0), recipients=(), amounts=(), txid_expected="")
+BROUGHT = replace(HONEST, imported=Imported("App", "app-1", 0), recipients=(), amounts=(), txid_expected="")
 DIGESTS = tuple(review(s, a).digest for s in (*SNAPSHOTS, BROUGHT) for a in AROUNDS)
 
 SIMPLE = (
@@ -192,7 +192,7 @@ class Life(RuleBasedStateMachine):
         if hasattr(self, "record") and self.record.exported is not None:
             assert self.given_out == {self.record.exported}
             assert self.record.state not in NOT_ASKED_YET
-            assert not is_settled(self.record) or self.record.state in (*BROUGHT_ENDS, State.CONFIRMED)
+            assert not is_settled(self.record) or self.record.state in (*IMPORTED_ENDS, State.CONFIRMED)
 
     @invariant()
     def at_the_device_there_is_an_approval(self) -> None:

@@ -158,7 +158,7 @@ def test_l8_the_name_of_a_vault_is_bounded_and_tame():
 def test_who_made_it_is_the_name_that_the_platform_gives_else_a_number():
     assert proposer_of("Ada  Lovelace\n", "7") == "Ada Lovelace"
     assert proposer_of(" ", "7") == "user 7"
-    assert proposer_of("", "Sparrow", brought=True) == "Sparrow"
+    assert proposer_of("", "Sparrow", imported=True) == "Sparrow"
 
 
 @given(st.integers(0, 21_000_000 * 100_000_000))

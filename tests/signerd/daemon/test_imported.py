@@ -22,7 +22,7 @@ from signerd.errors import (
     NeedsAcknowledgement,
     RefusedByChecks,
     StaleApproval,
-    TooManyBrought,
+    TooManyImported,
 )
 from signerd.journal import Journal
 from tests.support.bills import COIN, PROFILE, PROFILE_KEY, bill
@@ -287,7 +287,7 @@ async def test_l6_an_app_has_few_open_ones(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         for number in range(imported.MOST_OPEN_OF_AN_APP):
             await daemon.imported.bring(bill(number, 10_000 + number).to_base64(), WALLET)
-        with pytest.raises(TooManyBrought):
+        with pytest.raises(TooManyImported):
             await daemon.imported.bring(bill(30).to_base64(), WALLET)
         assert len(await daemon.proposals(ended=False)) == imported.MOST_OPEN_OF_AN_APP
         # Another one has its own, and the first has room again when the person has decided.
@@ -303,7 +303,7 @@ async def test_l6_an_app_has_few_looked_at_in_a_minute(prepared, platform, bridg
         daemon.imported.clock = lambda: now
         for _ in range(imported.MOST_A_MINUTE):
             await daemon.imported.inspect(bill().to_base64(), WALLET)
-        with pytest.raises(TooManyBrought):
+        with pytest.raises(TooManyImported):
             await daemon.imported.inspect(bill().to_base64(), WALLET)
         await daemon.imported.inspect(bill().to_base64(), OTHER)
         await daemon.imported.inspect(bill().to_base64(), TERMINAL)

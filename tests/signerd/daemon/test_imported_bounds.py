@@ -9,7 +9,7 @@ import pytest
 from multisig import ChangeTo, build_psbt, sats
 from signerd.callers import TERMINAL
 from signerd.daemon import imported
-from signerd.errors import TooManyBrought
+from signerd.errors import TooManyImported
 from signerd.shapes.calls import MAX_PSBT_BYTES
 from tests.signerd.daemon.test_imported import OTHER, WALLET, platform, prepared, pytestmark
 from tests.support.bills import bill
@@ -33,7 +33,7 @@ async def test_l6_who_takes_back_and_brings_again_asks_no_oftener(
         for number in range(3):
             view = await daemon.imported.bring(bill(number, 10_000 + number).to_base64(), WALLET)
             await daemon.imported.withdraw(view.psbt_id, WALLET)
-        with pytest.raises(TooManyBrought, match="in a day"):
+        with pytest.raises(TooManyImported, match="in a day"):
             await daemon.imported.bring(bill(4).to_base64(), WALLET)
         for caller in (OTHER, TERMINAL):
             await daemon.imported.bring(bill(4).to_base64(), caller)
@@ -58,7 +58,7 @@ async def test_l6_an_app_has_few_inputs_and_outputs_judged_in_a_minute(
         # A larger one than all together may be, where it is the first.
         assert (await daemon.imported.inspect(of_inputs(7), WALLET)).allowed
         for ask in (daemon.imported.inspect, daemon.imported.bring):
-            with pytest.raises(TooManyBrought, match="8 inputs and outputs"):
+            with pytest.raises(TooManyImported, match="8 inputs and outputs"):
                 await ask(of_inputs(1), WALLET)
         await daemon.imported.inspect(of_inputs(7), OTHER)
         await daemon.imported.inspect(of_inputs(7), TERMINAL)
@@ -67,7 +67,7 @@ async def test_l6_an_app_has_few_inputs_and_outputs_judged_in_a_minute(
         # Known by now: nothing is judged again.
         await daemon.imported.bring(of_inputs(3), WALLET)
         await daemon.imported.inspect(of_inputs(3), WALLET)
-        with pytest.raises(TooManyBrought, match="8 inputs and outputs"):
+        with pytest.raises(TooManyImported, match="8 inputs and outputs"):
             await daemon.imported.inspect(of_inputs(1), WALLET)
 
 
@@ -78,7 +78,7 @@ async def test_l6_outputs_are_weighed_as_inputs_are(prepared, platform, bridge, 
     async with daemon_at(prepared, platform, bridge) as daemon:
         daemon.imported.clock = lambda: now
         await daemon.imported.inspect(of_outputs(4), WALLET)
-        with pytest.raises(TooManyBrought, match="8 inputs and outputs"):
+        with pytest.raises(TooManyImported, match="8 inputs and outputs"):
             await daemon.imported.bring(of_outputs(3), WALLET)
         now = 60.0
         await daemon.imported.bring(of_outputs(3), WALLET)
@@ -128,10 +128,10 @@ async def test_l6_what_apps_have_open_is_bounded_in_bytes(prepared, platform, br
     async with daemon_at(prepared, platform, bridge) as daemon:
         first = await daemon.imported.bring(bill(1, 10_000).to_base64(), WALLET)
         await daemon.imported.bring(bill(2, 20_000).to_base64(), WALLET)
-        with pytest.raises(TooManyBrought, match="imported PSBTs of this app"):
+        with pytest.raises(TooManyImported, match="imported PSBTs of this app"):
             await daemon.imported.bring(bill(3, 30_000).to_base64(), WALLET)
         await daemon.imported.bring(bill(3, 30_000).to_base64(), OTHER)
-        with pytest.raises(TooManyBrought, match="imported PSBTs of apps"):
+        with pytest.raises(TooManyImported, match="imported PSBTs of apps"):
             await daemon.imported.bring(bill(4, 40_000).to_base64(), OTHER)
         # The person's own are the person's; and there is room again where something is over.
         await daemon.imported.bring(bill(4, 40_000).to_base64(), TERMINAL)

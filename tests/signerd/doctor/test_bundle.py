@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from signerd.cli.terminal import Exit
 from signerd.doctor.bundle import bundle, redacted, vocabulary
 from signerd.doctor.examining import examine
-from signerd.doctor.finding import Finding, Outcome, Patient
+from signerd.doctor.finding import Finding, Installation, Outcome
 from tests.signerd.loopback.test_routes import DEVICE, STATUS
 from tests.support.backups import remembering
 from tests.support.command import signerd
@@ -39,7 +39,7 @@ PLANTED = {
 SECRETS = st.text("abcdefghijklmnopqrstuvwxyz0123456789/:.@_-", min_size=6, max_size=60)
 
 
-def planted(folder: Path, texts: list[str]) -> tuple[Patient, dict[str, Finding], tuple]:
+def planted(folder: Path, texts: list[str]) -> tuple[Installation, dict[str, Finding], tuple]:
     """A machine with these texts wherever a text can stand."""
     said = " ".join(texts)
     status = STATUS.model_copy(
@@ -72,7 +72,7 @@ def planted(folder: Path, texts: list[str]) -> tuple[Patient, dict[str, Finding]
         for name, outcome in (("notes", Outcome.NOTE), ("journal", Outcome.TROUBLE))
         for text in texts
     }
-    return Patient(folder, folder, {"HOME": said}, lambda: 0.0, status), findings, (device,)
+    return Installation(folder, folder, {"HOME": said}, lambda: 0.0, status), findings, (device,)
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +109,8 @@ def test_of_a_sentence_only_our_own_words_are_kept(what):
 
 
 def test_it_says_what_helps(state):
-    patient, findings, devices = planted(state, ["x"])
-    found = bundle(patient, findings, devices)
+    installation, findings, devices = planted(state, ["x"])
+    found = bundle(installation, findings, devices)
     assert found["journal"]["version"] >= 10
     assert found["journal"]["signatures"] == 1
     assert found["configuration"]["network"] == "regtest"
@@ -142,7 +142,7 @@ def test_it_is_shown_in_full_before_it_is_written(state, tmp_path):
 
 
 def test_what_the_real_doctor_says_of_this_machine_names_none_of_it(state):
-    patient = Patient(state, Path("/"), {"HOME": PLANTED["home"]}, lambda: 1_800_000_000.0)
-    text = json.dumps(bundle(patient, examine(patient), ()), ensure_ascii=False)
+    installation = Installation(state, Path("/"), {"HOME": PLANTED["home"]}, lambda: 1_800_000_000.0)
+    text = json.dumps(bundle(installation, examine(installation), ()), ensure_ascii=False)
     for secret in (str(state), PLANTED["url"], PLANTED["name"], "bigbank"):
         assert secret not in text

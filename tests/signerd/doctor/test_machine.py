@@ -7,16 +7,16 @@ import pytest
 from firmware_bridge import confinement
 from firmware_bridge.confinement import Confinement
 from signerd.doctor.examining import CHECKS
-from signerd.doctor.finding import Outcome, Patient
+from signerd.doctor.finding import Installation, Outcome
 from signerd.doctor.machine import sandbox
 
 CONFIG = 'network = "regtest"\n[platform]\nurl = "http://127.0.0.1:9"\n'
 
 
 @pytest.fixture
-def patient(tmp_path):
+def installation(tmp_path):
     (tmp_path / "config.toml").write_text(CONFIG)
-    return Patient(tmp_path, Path("/"), {}, lambda: 0.0)
+    return Installation(tmp_path, Path("/"), {}, lambda: 0.0)
 
 
 @pytest.mark.parametrize(
@@ -28,19 +28,19 @@ def patient(tmp_path):
         (Confinement(), Outcome.NOTE, "no Landlock and no seccomp."),
     ],
 )
-def test_what_the_kernel_lacks_is_named(patient, monkeypatch, available, outcome, words):
+def test_what_the_kernel_lacks_is_named(installation, monkeypatch, available, outcome, words):
     monkeypatch.setattr(confinement, "available", lambda: available)
-    found = sandbox(patient)
+    found = sandbox(installation)
     assert found.outcome is outcome
     assert words in found.found
     assert bool(found.why and found.do) == (outcome is Outcome.NOTE)
 
 
-def test_a_sandbox_that_is_off_is_told_whatever_the_kernel_has(patient):
-    with (patient.state / "config.toml").open("a") as file:
+def test_a_sandbox_that_is_off_is_told_whatever_the_kernel_has(installation):
+    with (installation.state / "config.toml").open("a") as file:
         file.write("[devices]\nsandbox = false\n")
-    assert sandbox(patient).outcome is Outcome.NOTE
-    assert "[devices] sandbox is off" in sandbox(patient).found
+    assert sandbox(installation).outcome is Outcome.NOTE
+    assert "[devices] sandbox is off" in sandbox(installation).found
 
 
 def test_it_is_one_of_the_checks():

@@ -272,10 +272,10 @@ def interrupted(desk, hwi, outer):
     """What an earlier call left: its time was over while the device was asked, which then gave nothing."""
     psbt = bill().to_base64()
     with desk.client() as daemon:
-        brought = daemon.bring_psbt(psbt)
+        imported = daemon.bring_psbt(psbt)
         outer.bridge.failures.append(Disconnected())
-        approves(daemon, brought.psbt_id)
-        desk.until(lambda: desk.service.journal.record(brought.psbt_id).state == "interrupted")
+        approves(daemon, imported.psbt_id)
+        desk.until(lambda: desk.service.journal.record(imported.psbt_id).state == "interrupted")
     return psbt
 
 
@@ -284,12 +284,12 @@ def approved_at_sight(desk, monkeypatch):
     """The person says yes once the program has looked, and listens."""
     look, looked = signing._look, []
 
-    def looking(client, brought):
-        now = look(client, brought)
+    def looking(client, imported):
+        now = look(client, imported)
         if not looked:
             looked.append(now.state)
             with desk.client() as daemon:
-                approves(daemon, brought.psbt_id)
+                approves(daemon, imported.psbt_id)
         return now
 
     monkeypatch.setattr(signing, "_look", looking)

@@ -45,7 +45,7 @@ def proposal(number: int, amount: int, coin: int) -> Snapshot:
     round.
     """
     found = paying(amount, number, coin=coin)
-    return replace(found, brought=NEVER_OVER) if number % 2 else found
+    return replace(found, imported=NEVER_OVER) if number % 2 else found
 
 
 class World:
@@ -64,7 +64,7 @@ class World:
         self.seen = max(self.seen, self.desk.now)
         assert refused == self.expected(amount, coin), (self.desk.now, self.seen, self.signed)
         if not refused:
-            assert self.desk.sign(snapshot) is (State.HANDED_OVER if snapshot.brought else State.SIGNED)
+            assert self.desk.sign(snapshot) is (State.HANDED_OVER if snapshot.imported else State.SIGNED)
             self.signed[self.number] = Signed(coin, amount, self.seen)
 
     def expected(self, amount: int, coin: int) -> set[str]:

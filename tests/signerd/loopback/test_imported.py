@@ -47,33 +47,33 @@ def other(http):
 
 
 @pytest.fixture(scope="module")
-def brought(http, wallet):
+def imported(http, wallet):
     answer = http.post("/psbts", json={"psbt": bill().to_base64()}, headers=wallet)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-def test_an_app_brings_and_the_person_sees_by_whom(http, brought):
-    assert (brought["state"], brought["brought_by"]) == ("waiting-for-person", "the program 'Wallet'")
-    assert brought["psbt_id"].startswith("b-")
-    assert len(brought["psbt_id"]) == 34
+def test_an_app_brings_and_the_person_sees_by_whom(http, imported):
+    assert (imported["state"], imported["brought_by"]) == ("waiting-for-person", "the program 'Wallet'")
+    assert imported["psbt_id"].startswith("b-")
+    assert len(imported["psbt_id"]) == 34
     lines = {line["psbt_id"]: line["brought_by"] for line in http.get("/proposals").json()}
-    assert lines[brought["psbt_id"]] == "the program 'Wallet'"
-    assert [line["psbt_id"] for line in http.get("/psbts").json()] == [brought["psbt_id"]]
+    assert lines[imported["psbt_id"]] == "the program 'Wallet'"
+    assert [line["psbt_id"] for line in http.get("/psbts").json()] == [imported["psbt_id"]]
 
 
-def test_l13_an_app_decides_about_nothing_that_was_brought(http, wallet, other, brought):
+def test_l13_an_app_decides_about_nothing_that_was_brought(http, wallet, other, imported):
     """Granted to approve as they are: its own is refused to it, another one's is unknown."""
-    path = f"/proposals/{brought['psbt_id']}"
+    path = f"/proposals/{imported['psbt_id']}"
     digest = http.get(path).json()["digest"]
     for decision, body in (("approve", {"digest": digest}), ("reject", {})):
         assert http.post(f"{path}/{decision}", json=body, headers=wallet).status_code == 403
         assert http.post(f"{path}/{decision}", json=body, headers=other).status_code == 404
-    assert http.get(f"/psbts/{brought['psbt_id']}").json()["state"] == "waiting-for-person"
+    assert http.get(f"/psbts/{imported['psbt_id']}").json()["state"] == "waiting-for-person"
 
 
-def test_l13_an_app_finds_its_own_only(http, wallet, other, brought):
-    path = f"/psbts/{brought['psbt_id']}"
+def test_l13_an_app_finds_its_own_only(http, wallet, other, imported):
+    path = f"/psbts/{imported['psbt_id']}"
     assert http.get(path, headers=wallet).status_code == 200
     unknown = http.get("/psbts/b-0", headers=other)
     for answer in (http.get(path, headers=other), http.delete(path, headers=other)):
@@ -81,10 +81,10 @@ def test_l13_an_app_finds_its_own_only(http, wallet, other, brought):
     assert http.get("/psbts", headers=other).json() == []
     for who in (wallet, other):
         assert all(line["brought_by"] is None for line in http.get("/proposals", headers=who).json())
-        assert http.get(f"/proposals/{brought['psbt_id']}", headers=who).status_code == 404
+        assert http.get(f"/proposals/{imported['psbt_id']}", headers=who).status_code == 404
 
 
-def test_l13_a_stream_tells_an_app_nothing_of_what_others_brought(daemon, http, wallet, other, brought):
+def test_l13_a_stream_tells_an_app_nothing_of_what_others_brought(daemon, http, wallet, other, imported):
     def heard(headers) -> list[str]:
         found = []
         with http.stream("GET", "/events", params={"after": 0}, headers=headers) as stream:
@@ -96,9 +96,9 @@ def test_l13_a_stream_tells_an_app_nothing_of_what_others_brought(daemon, http, 
         return found
 
     daemon.feed("the-end", "info", "")
-    assert brought["psbt_id"] in heard(wallet)
-    assert brought["psbt_id"] in heard({})
-    assert brought["psbt_id"] not in heard(other)
+    assert imported["psbt_id"] in heard(wallet)
+    assert imported["psbt_id"] in heard({})
+    assert imported["psbt_id"] not in heard(other)
 
 
 def test_an_app_without_the_right_brings_nothing(http):

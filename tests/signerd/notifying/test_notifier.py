@@ -13,7 +13,7 @@ from dbus_fast.aio import MessageBus
 from dbus_fast.service import ServiceInterface, dbus_method
 
 from signerd.core.states import State
-from signerd.feed import LINES_KEPT, WAITS, Feed, Line
+from signerd.feed import LINES_KEPT, WAITS, Feed, FeedLine
 from signerd.notifying import child
 from signerd.notifying.notifier import (
     GATHER_SECONDS,
@@ -255,7 +255,7 @@ def test_where_the_bus_is(tmp_path):
 
 
 def line(subject, kind, text="x", number=1):
-    return Line(number, subject, kind, text)
+    return FeedLine(number, subject, kind, text)
 
 
 @pytest.mark.parametrize(

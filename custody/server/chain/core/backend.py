@@ -27,7 +27,7 @@ from custody.server.chain.backend import (
 )
 from custody.server.chain.core.history import Follower, MempoolView
 from custody.server.chain.core.node import (
-    ChainMoved,
+    ChainChanged,
     Node,
     garbled,
     hash_of,
@@ -195,7 +195,7 @@ class CoreBackend:
         for _ in range(MAX_LOOKS):
             try:
                 return self._look_once(wanted)
-            except ChainMoved:
+            except ChainChanged:
                 continue
         raise ChainUnavailable("The node's best chain changed at every try. Ask again.")
 
@@ -211,7 +211,7 @@ class CoreBackend:
         coins = [coin for coin in (*confirmed, *waiting) if coin.script_pubkey in wanted]
         spends = self._node.spenders([coin.outpoint for coin in coins if coin.spent is None])
         if self._node.tip() != tip:
-            raise ChainMoved("The node's best chain changed while it was read.")
+            raise ChainChanged("The node's best chain changed while it was read.")
         recent = self._follower.history.recent
         return tuple(_as_shown(coin, spends, recent) for coin in coins)
 

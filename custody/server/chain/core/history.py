@@ -18,7 +18,7 @@ from dataclasses import replace
 from itertools import islice
 
 from custody.server.chain.backend import BlockRef, FoundOutput, Spend
-from custody.server.chain.core.node import TRANSACTIONS_PER_CALL, ChainMoved, Node
+from custody.server.chain.core.node import TRANSACTIONS_PER_CALL, ChainChanged, Node
 from custody.server.chain.raw_blocks import Block
 from custody.server.domain.errors import ChainUnavailable
 from multisig.transaction import OutPoint, RawTransaction, Transaction
@@ -135,7 +135,7 @@ class Follower:
     def catch_up(self, tip: BlockRef, scripts: frozenset[bytes]) -> None:
         """Afterwards `history` is that of `scripts`, and those of earlier calls, as of `tip`.
 
-        Raises ChainMoved where it is no longer the tip, and ChainUnavailable, also where there is more to
+        Raises ChainChanged where it is no longer the tip, and ChainUnavailable, also where there is more to
         read than one look may take: then the next one goes on.
         """
         if self._first > tip.height:
@@ -226,8 +226,8 @@ class Follower:
         history.read_to(last, anchor)
 
 
-def _moved() -> ChainMoved:
-    return ChainMoved("The node's best chain changed while it was read.")
+def _moved() -> ChainChanged:
+    return ChainChanged("The node's best chain changed while it was read.")
 
 
 # Mainnet's mempool changes all the time. With this many transactions the list, which takes megabytes, is

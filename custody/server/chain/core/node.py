@@ -87,7 +87,7 @@ TRANSACTIONS_PER_CALL = 100
 BLOCKCHAIN_INFO, INDEX_INFO = Call("getblockchaininfo"), Call("getindexinfo")
 
 
-class ChainMoved(ChainUnavailable):
+class ChainChanged(ChainUnavailable):
     """The best chain changed between two answers. Asking again may help."""
 
 
@@ -152,7 +152,7 @@ class Node:
         anchor = Call("getblockhash", (last,))
         _, indexes, before, answer, after = self._ask((anchor, scan, anchor), SCAN_SECONDS)
         if isinstance(before, Failed) or before != after:
-            raise ChainMoved(f"{self._name}'s chain changed while it was read.")
+            raise ChainChanged(f"{self._name}'s chain changed while it was read.")
         if isinstance(answer, Failed) and answer.code == INVALID_PARAMETER:
             raise ChainUnavailable(f"{self._name} does not scan its blocks now: {answer.message}")
         found = self.value(answer, "scanblocks")

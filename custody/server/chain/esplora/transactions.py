@@ -28,7 +28,7 @@ from custody.server.chain.esplora.blocks import (
     merkle_root,
 )
 from custody.server.chain.esplora.shapes import Outspend, Proof, Status, read
-from custody.server.chain.esplora.wire import Memory, Wire
+from custody.server.chain.esplora.wire import BoundedCache, Wire
 from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import InvalidTransaction
 from multisig.transaction import OutPoint, Transaction, TxOut
@@ -48,9 +48,9 @@ class Transactions:
     def __init__(self, wire: Wire, chain: BestChain) -> None:
         self._wire = wire
         self._chain = chain
-        self._raw: Memory[str, Transaction] = Memory(KEPT_TRANSACTIONS)
-        self._proven: Memory[tuple[str, str], bool] = Memory(KEPT_PROOFS)
-        self._valid: Memory[str, bool] = Memory(KEPT_TRANSACTIONS)
+        self._raw: BoundedCache[str, Transaction] = BoundedCache(KEPT_TRANSACTIONS)
+        self._proven: BoundedCache[tuple[str, str], bool] = BoundedCache(KEPT_PROOFS)
+        self._valid: BoundedCache[str, bool] = BoundedCache(KEPT_TRANSACTIONS)
 
     def by_id(self, txid: str) -> Transaction | None:
         """The bytes under that id, whether or not they are still on the best chain or in the mempool."""

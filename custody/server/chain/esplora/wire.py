@@ -25,7 +25,7 @@ from custody.server.domain.errors import ChainUnavailable
 LONGEST_PAUSE = 300.0
 # What an explorer may ask for in Retry-After: an hour is what public ones say at most.
 LONGEST_RETRY_AFTER = 3_600.0
-# In units of the first peace.
+# In units of the first pause.
 PEACE_AFTER_A_LIE = 30.0
 
 
@@ -43,14 +43,14 @@ class Pace:
     fees_seconds: float = 60.0
     requests_per_second: float = 20.0
     parallel: int = 4
-    first_peace: float = 1.0
+    first_pause: float = 1.0
 
     def scripts_period(self, scripts: int) -> float:
         """How long the answers about that many scripts are good enough while no block comes."""
         return self.scripts_seconds and max(self.scripts_seconds, scripts / self.requests_per_second)
 
 
-class Peace:
+class Cooldown:
     """After a failure nothing is sent for a while: a watcher looks twice a second, and must not hammer."""
 
     def __init__(self, clock: Callable[[], float], first: float) -> None:
@@ -59,17 +59,18 @@ class Peace:
         self._lock = threading.Lock()
         self._until = -math.inf
 
-    def require_peace_over(self) -> None:
+    def require_over(self) -> None:
         """Raises ChainUnavailable during the pause after a failure."""
         with self._lock:
             left = math.ceil(self._until - self._clock()) if self._until > self._clock() else 0
         if left:
             raise ChainUnavailable(
-                f"The explorer failed, or asked for peace: it is asked again in {left} s.", retry_after=left
+                f"The explorer failed, or asked to be left alone: it is asked again in {left} s.",
+                retry_after=left,
             )
 
     def failed(self, retry_after: float = 0.0) -> None:
-        """Leave it in peace: as long as it asks for, or longer at each failure in a row."""
+        """Leave it alone: as long as it asks for, or longer at each failure in a row."""
         with self._lock:
             # Questions that were under way together fail together, and count once.
             first = self._clock() >= self._until
@@ -91,7 +92,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Memory(Generic[Key, Value]):
+class BoundedCache(Generic[Key, Value]):
     """At most `limit` values; safe in several threads."""
 
     def __init__(self, limit: int) -> None:
@@ -203,14 +204,14 @@ class Wire:
         )
         self._lines = ExchangeDeadlines()
         self._clock = clock
-        self._peace = Peace(clock, pace.first_peace)
+        self._cooldown = Cooldown(clock, pace.first_pause)
 
     def close(self) -> None:
         self._http.close()
 
     def doubt(self) -> None:
         """Called where its answers contradict each other: no request is sent for a while."""
-        self._peace.lied()
+        self._cooldown.lied()
 
     def find(self, path: str) -> bytes | None:
         """The body; None where the explorer knows nothing of the kind (404). Raises ChainUnavailable."""
@@ -235,23 +236,23 @@ class Wire:
     def _ask(
         self, method: str, path: str, content: bytes | None = None, headers: dict[str, str] | None = None
     ) -> Answer:
-        self._peace.require_peace_over()
+        self._cooldown.require_over()
         try:
             answer, retry_after = self._exchange(method, path, content, headers)
         except (httpx.HTTPError, httpx.StreamError, _TooMuch) as error:
-            self._peace.failed()
+            self._cooldown.failed()
             raise ChainUnavailable(f"The explorer gave no whole answer ({type(error).__name__}).") from error
         except RuntimeError as error:
             if not self._http.is_closed:
                 raise
             raise ChainUnavailable("The explorer backend is closed.") from error
         if answer.status in _SENDS_ELSEWHERE:
-            self._peace.failed()
+            self._cooldown.failed()
             raise ChainUnavailable("The explorer redirects to another address, which is not followed.")
         if answer.status not in ANSWERS:
-            self._peace.failed(retry_after)
+            self._cooldown.failed(retry_after)
             raise ChainUnavailable(f"The explorer answers with status {answer.status}.")
-        self._peace.worked()
+        self._cooldown.worked()
         return answer
 
     def _exchange(

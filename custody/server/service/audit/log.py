@@ -16,11 +16,11 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 from custody.schemas.common import format_time
 from custody.server.domain.audit import (
     GENESIS,
+    AttestedHash,
     AuditRow,
     Category,
     ChainedRow,
     ChainFault,
-    Mark,
     chain_of,
     event_hash,
     find_fault,
@@ -138,7 +138,7 @@ class Verification:
     faults: tuple[ChainFault, ...]
 
 
-Marks = Mapping[str, Mapping[int, Mark]]
+Marks = Mapping[str, Mapping[int, AttestedHash]]
 
 
 def verify(store: Store) -> tuple[ChainFault, ...]:
@@ -161,7 +161,7 @@ def read_through(store: Store, marks: Marks | None = None) -> Verification:
 
 
 def _verify_chain(
-    db: Session, chain_id: str, head: AuditHead | None, marks: Mapping[int, Mark]
+    db: Session, chain_id: str, head: AuditHead | None, marks: Mapping[int, AttestedHash]
 ) -> ChainFault | None:
     if not is_chain(chain_id):
         return ChainFault(str(chain_id), 1, "no chain has such a name")
@@ -186,7 +186,7 @@ def _verify_chain(
         return ChainFault(chain_id, read + 1, "the database cannot read its rows from here on")
 
 
-def _gone(marks: Mapping[int, Mark]) -> str:
+def _gone(marks: Mapping[int, AttestedHash]) -> str:
     last = max(marks)
     return f"the whole chain is gone: {marks[last].source} names {last} rows"
 

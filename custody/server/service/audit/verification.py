@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy import select
 
 from custody.receipts import read_record
-from custody.server.domain.audit import PLATFORM_CHAIN, Mark
+from custody.server.domain.audit import PLATFORM_CHAIN, AttestedHash
 from custody.server.domain.checkpoints import History, agreed, marks_of, read_file
 from custody.server.service.audit.checkpoints import SIGNED, parse_record
 from custody.server.service.audit.log import read_through
@@ -59,10 +59,10 @@ def check_everything(
     return Report(read.chains, read.rows, checkpoints, tuple(findings))
 
 
-def _add_receipts(marks: dict[str, dict[int, Mark]], files: Sequence[Path]) -> None:
+def _add_receipts(marks: dict[str, dict[int, AttestedHash]], files: Sequence[Path]) -> None:
     for path in files:
         for receipt in read_record(path).receipts.values():
-            mark = Mark(bytes.fromhex(receipt.hash), f"the receipt in {path}")
+            mark = AttestedHash(bytes.fromhex(receipt.hash), f"the receipt in {path}")
             known = marks.setdefault(receipt.chain, {})
             known[receipt.size] = agreed(known.get(receipt.size), mark)
 

@@ -32,7 +32,7 @@ from custody.server.domain.limits import in_btc
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
-from custody.server.service.incidents.evacuation_preview import Open, open_in
+from custody.server.service.incidents.evacuation_preview import OpenProposals, open_in
 from custody.server.service.jobs.outbox import Done, Finish, Task
 from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.limits.limits import PolicyStore
@@ -199,7 +199,7 @@ class Evacuating:
         """Cancels proposals that lock coins and have no signatures, and former evacuations' sweeps to a
         replacement that is unfit now; not this evacuation's own.
         """
-        for psbt_id in open_in(db, [row.vault_id], self._in_force).get(row.vault_id, Open()).cancels:
+        for psbt_id in open_in(db, [row.vault_id], self._in_force).get(row.vault_id, OpenProposals()).cancels:
             swept_by = db.get_one(Proposal, psbt_id).evacuation_id
             if swept_by != row.evacuation_id:
                 request = CancelPsbtRequest(

@@ -41,7 +41,7 @@ MOST_READ, MOST_NAMED = 1_000, 100
 
 
 @dataclass(frozen=True)
-class Part:
+class PlanPage:
     """A page of the plan's vaults, from index ``first`` on. All other figures are of the whole plan."""
 
     first: int = 0
@@ -60,7 +60,7 @@ class _Money:
 
 
 @dataclass(frozen=True)
-class Open:
+class OpenProposals:
     """The open proposals of a vault: ``cancels`` have no signatures, or are unfinished sweeps to a
     replacement that is unfit now; ``holds`` keep their coins locked; ``forwards`` pay the vault.
     ``is_part``: there are more.
@@ -79,7 +79,7 @@ def shown(
     drafter: Drafter,
     quote: Quote,
     request: wire.EvacuationRequest,
-    part: Part,
+    part: PlanPage,
     in_force: AdvisoriesInForce,
 ) -> wire.EvacuationPlan:
     """A part beyond the end gives the last one."""
@@ -107,7 +107,7 @@ def shown(
             each,
             stored[each.vault.id],
             _money(db, stored[each.vault.id], drafter, rate, quote) if held[each.vault.id] else _Money(),
-            is_open.get(each.vault.id, Open()),
+            is_open.get(each.vault.id, OpenProposals()),
             names,
             prints,
         )
@@ -212,7 +212,7 @@ def _oldest(*, is_sqlite: bool) -> Select[str, str, str, str | None, bool | None
 
 def open_in(
     db: Session, vault_ids: Sequence[str], in_force: AdvisoriesInForce, most: int = MAX_INT64 - 1
-) -> Mapping[str, Open]:
+) -> Mapping[str, OpenProposals]:
     """By vault, where it has open proposals. ``most``: at most this many of each vault, the oldest."""
     kinds: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     statement = _oldest(is_sqlite=db.get_bind().dialect.name == "sqlite")
@@ -231,7 +231,7 @@ def open_in(
         kind = "forwards" if profile_key_id is not None else "cancels" if is_cancelled else "holds"
         kinds[vault_id][kind].append(psbt_id)
     return {
-        vault_id: Open(
+        vault_id: OpenProposals(
             **{kind: tuple(ids) for kind, ids in found.items()},
             is_part=seen[vault_id] > most,
         )
@@ -264,7 +264,7 @@ def _planned(
     each: Planned,
     vault: Vault,
     money: _Money,
-    is_open: Open,
+    is_open: OpenProposals,
     names: Mapping[int, str],
     prints: Mapping[str, str],
 ) -> wire.PlannedVault:
@@ -298,7 +298,7 @@ def _signer(
     )
 
 
-def _notes(vault: Vault, money: _Money, is_open: Open) -> list[str]:
+def _notes(vault: Vault, money: _Money, is_open: OpenProposals) -> list[str]:
     def btc(sats: int) -> str:
         return f"{in_btc(sats)} BTC"
 

@@ -25,7 +25,7 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.incidents.evacuation_plan import Decided, decide
-from custody.server.service.incidents.evacuation_preview import Part, shown
+from custody.server.service.incidents.evacuation_preview import PlanPage, shown
 from custody.server.service.jobs.outbox import enqueue, enqueue_new
 from custody.server.service.keys.quorums import AdvisoriesInForce, unfit_to_receive
 from custody.server.service.people.second_person import START_EVACUATION
@@ -67,14 +67,19 @@ class Evacuations:
         self._in_force = in_force
 
     def plan(
-        self, db: Session, maker_id: int, access: WorkspaceAccess, request: wire.EvacuationRequest, part: Part
+        self,
+        db: Session,
+        maker_id: int,
+        access: WorkspaceAccess,
+        request: wire.EvacuationRequest,
+        part: PlanPage,
     ) -> wire.EvacuationPlan:
         """``maker_id``: the user who would start it. It only reads. Raises Invalid, ChainUnavailable."""
         quote = self._market.quote(access.chain)
         decided = decide(db, access, request, maker_id, self._in_force(db).values())
         return shown(db, access, decided, self._drafter, quote, request, part, self._in_force)
 
-    def with_plan(self, db: Session, caller: Caller, change: Change, part: Part) -> Change:
+    def with_plan(self, db: Session, caller: Caller, change: Change, part: PlanPage) -> Change:
         """The change with its present plan, for a member who may confirm it."""
         is_asked = change.path == START_EVACUATION and change.status is ChangeStatus.PENDING
         if not is_asked or change.asked_by == str(caller.user_id):

@@ -13,7 +13,7 @@ from custody.server.chain.backend import BlockRef, ChainBackend, FoundOutput
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.domain.ports import Clock
 from custody.server.service.stored_vaults import index_after, note_held, watch_vault
-from custody.server.service.webhook_events import Deposits, ToldCoin
+from custody.server.service.webhook_events import CoinEvent, Deposits
 from custody.server.store.models import ChainCoin, ChainTransaction, Vault, WatchedScript
 from custody.server.store.store import chunks
 from multisig import CHANGE, RECEIVE, OutPoint
@@ -140,24 +140,24 @@ class Coins:
         touched |= {one.txid for one in spends if one.height is not None and one.height > snapshot.fork}
         coins = self._stored(db, {found.outpoint.txid for found in news})
         self._keep(db, [found for found in news if found.outpoint not in coins], raws)
-        told: list[ToldCoin] = []
+        told: list[CoinEvent] = []
         for found in news:
             coin = coins.get(found.outpoint)
             if coin is None:
                 coin = self._made(found, places[found.script_pubkey])
                 db.add(coin)
-                told.append(ToldCoin.of(coin, EventKind.DEPOSIT_SEEN))
+                told.append(CoinEvent.of(coin, EventKind.DEPOSIT_SEEN))
             before = coin.block_hash
             touched.update(_spender(coin))
             _update(coin, found)
             if coin.block_hash != before:
                 is_waiting = coin.block_hash is None
                 kind = EventKind.DEPOSIT_UNCONFIRMED if is_waiting else EventKind.DEPOSIT_CONFIRMED
-                told.append(ToldCoin.of(coin, kind))
+                told.append(CoinEvent.of(coin, kind))
         for coin in stale.values():
             touched.update(_spender(coin))
             if coin.height is None or coin.height > snapshot.fork:
-                told.append(ToldCoin.of(coin, EventKind.DEPOSIT_REMOVED))
+                told.append(CoinEvent.of(coin, EventKind.DEPOSIT_REMOVED))
                 db.delete(coin)
             else:
                 # Only the transaction that spent it is gone.

@@ -40,7 +40,7 @@ class NewPerson:
 
 
 @dataclass(frozen=True)
-class Placed:
+class Placement:
     """The new member's user, role, workspace and organisation, by id."""
 
     organisation_id: int
@@ -60,7 +60,7 @@ class Setup:
         with self._store.read() as db:
             return find_user(db, _email(email)) is not None
 
-    def bootstrap(self, *, organisation: str, workspace: str, chain: Network, person: NewPerson) -> Placed:
+    def bootstrap(self, *, organisation: str, workspace: str, chain: Network, person: NewPerson) -> Placement:
         """Creates an organisation, its first workspace on ``chain``, the first roles, and the administrator.
 
 
@@ -78,7 +78,7 @@ class Setup:
             record_founding(db, self._audit, OPERATOR, place_of(db, founded.workspace.id), founded)
             return self._place(db, founded.workspace, founded.administrator, person, hashed)
 
-    def add_member(self, *, workspace_id: int, role: str, person: NewPerson) -> Placed:
+    def add_member(self, *, workspace_id: int, role: str, person: NewPerson) -> Placement:
         """Gives a user a role in a workspace; creates the account where there is none. Raises NotFound,
         Invalid.
         """
@@ -113,7 +113,7 @@ class Setup:
 
     def _place(
         self, db: Session, place: Workspace, role: Role, person: NewPerson, hashed: str | None
-    ) -> Placed:
+    ) -> Placement:
         user = self._account(db, person, hashed)
         db.flush()
         add_membership(db, self._clock, user.id, place.id, role.id)
@@ -134,7 +134,7 @@ class Setup:
             access=access,
             told={"user_id": user.id, "role_id": role.id},
         )
-        return Placed(place.organisation_id, place.id, role.id, user.id)
+        return Placement(place.organisation_id, place.id, role.id, user.id)
 
     def _account(self, db: Session, person: NewPerson, hashed: str | None) -> User:
         email = _email(person.email)

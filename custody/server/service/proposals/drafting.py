@@ -39,7 +39,7 @@ from custody.server.service.proposals.coins import (
     kept_for_tokens,
     size_of_previous,
 )
-from custody.server.service.proposals.payments import Intent, Named
+from custody.server.service.proposals.payments import Intent, NamedCoins
 from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import Proposal, Vault
 from multisig import (
@@ -217,7 +217,7 @@ class Drafter:
         return whole, draft.distinct(db, quote.tip.height) if distinct else draft
 
     def spending(
-        self, db: Session, vault: Vault, intent: Intent, rate: FeeRate, quote: Quote, named: Named
+        self, db: Session, vault: Vault, intent: Intent, rate: FeeRate, quote: Quote, named: NamedCoins
     ) -> tuple[Intent, Draft]:
         """A payment from exactly these coins, as a transaction that no proposal has yet; a sweep sends their
         sum less the fee. Raises InsufficientFunds, Dust, Invalid.

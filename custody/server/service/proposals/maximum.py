@@ -24,7 +24,7 @@ from multisig import FeeRate, Network, Sats, dust_threshold
 
 
 @dataclass(frozen=True)
-class Most:
+class MaximumAmount:
     """``amount`` is 0 where nothing can be sent."""
 
     amount: Sats
@@ -114,7 +114,7 @@ class MaximumSend:
         intent: Intent,
         rate: FeeRate,
         quote: Quote,
-    ) -> Most:
+    ) -> MaximumAmount:
         """Ignores the amounts in ``intent``. Raises PolicyUnavailable."""
         plan = plan_of(policy_of(vault), intent, rate)
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
@@ -134,8 +134,10 @@ class MaximumSend:
         selection = select_cheapest(coins, replace(plan, target=amount)) if amount >= dust else None
         if selection is None:
             is_limited = bound_by in {"role-limit", "vault-limit"}
-            return Most(Sats(0), Sats(0), 0, bound_by if is_limited else "dust", tally, kept_sats, room)
-        return Most(amount, selection.fee, len(selection.coins), bound_by, tally, kept_sats, room)
+            return MaximumAmount(
+                Sats(0), Sats(0), 0, bound_by if is_limited else "dust", tally, kept_sats, room
+            )
+        return MaximumAmount(amount, selection.fee, len(selection.coins), bound_by, tally, kept_sats, room)
 
 
 def own_scripts(db: Session, vault: Vault, intent: Intent) -> set[bytes]:

@@ -246,7 +246,7 @@ def read_rate(request: CreatePsbtRequest | MaxSendQuery, quote: Quote) -> FeeRat
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedCoins:
     """The coins in the given order. ``kept``: another coin, which stays for the vault's tokens."""
 
     coins: tuple[Utxo, ...]
@@ -255,7 +255,7 @@ class Named:
 
 def named_coins(
     db: Session, vault: Vault, named: Sequence[str], tip_height: int, outputs: Sequence[TxOut]
-) -> Named:
+) -> NamedCoins:
     """Raises Invalid for coins that are not the vault's, spent, unconfirmed or kept for its tokens; otherwise
     LockedFunds for locked ones. The error has a fault for each such coin.
     """
@@ -276,7 +276,7 @@ def named_coins(
     if held:
         raise LockedFunds(_in_a_sentence(held), faults=tuple(held))
     coins = tuple(utxo_of(known[outpoint]) for outpoint in outpoints)
-    return Named(coins, _kept_coin(db, vault, coins, tip_height, outputs))
+    return NamedCoins(coins, _kept_coin(db, vault, coins, tip_height, outputs))
 
 
 def _parsed(text: str) -> OutPoint:

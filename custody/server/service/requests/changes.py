@@ -37,7 +37,7 @@ _RAISE = (
 _NUMBER = select(Revision.number).where(Revision.workspace_id == bindparam("workspace_id"))
 
 # What a listener gets: the new revisions by workspace, or None where it has to read them.
-Moved = dict[int, int] | None
+NewRevisions = dict[int, int] | None
 _MOVED: Final = "moved workspaces"
 
 
@@ -52,7 +52,7 @@ class Changes:
         self.meters = meters or Meters()
         self._condition = threading.Condition()
         self._version = 0
-        self._listeners: set[Callable[[Moved], None]] = set()
+        self._listeners: set[Callable[[NewRevisions], None]] = set()
         self._closing = False
 
     @property
@@ -99,7 +99,7 @@ class Changes:
             self._version += 1
             self._condition.notify_all()
 
-    def listen(self, listener: Callable[[Moved], None]) -> None:
+    def listen(self, listener: Callable[[NewRevisions], None]) -> None:
         """Calls `listener` for every revision that this process raises, and at closing, from any thread."""
         with self._condition:
             self._listeners.add(listener)
@@ -110,11 +110,11 @@ class Changes:
             self._condition.wait_for(lambda: self._closing or self._version != seen, timeout)
             return self._version
 
-    def _after_move(self, moved: Moved) -> None:
+    def _after_move(self, moved: NewRevisions) -> None:
         self.announce()
         self._tell(moved)
 
-    def _tell(self, moved: Moved) -> None:
+    def _tell(self, moved: NewRevisions) -> None:
         with self._condition:
             listeners = tuple(self._listeners)
         for listener in listeners:
@@ -188,7 +188,7 @@ class _LoopFollower:
         self.count = 0
         self._task: asyncio.Task[None] | None = None
 
-    def hear(self, moved: Moved) -> None:
+    def hear(self, moved: NewRevisions) -> None:
         """Call it from any thread. An event loop that has ended has no waiters."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._on_move, moved)
@@ -245,7 +245,7 @@ class _LoopFollower:
         with self._store.read() as db:
             return read_revisions(db, workspace_ids)
 
-    def _on_move(self, moved: Moved) -> None:
+    def _on_move(self, moved: NewRevisions) -> None:
         if self._changes.closing:
             self._wake_all()
         elif moved is None:
@@ -300,7 +300,7 @@ class Following:
                 self._followers[loop] = _LoopFollower(self._store, self._changes)
             return self._followers[loop]
 
-    def _hear(self, moved: Moved) -> None:
+    def _hear(self, moved: NewRevisions) -> None:
         with self._lock:
             followers = tuple(self._followers.values())
         for follower in followers:

@@ -50,7 +50,7 @@ DEVICE: Final = "Console, through an identity provider"
 
 
 @dataclass(frozen=True)
-class Leaving:
+class ProviderRedirect:
     """``url``: where the browser is redirected. ``token``: its cookie until it is back."""
 
     url: str
@@ -59,7 +59,7 @@ class Leaving:
 
 
 @dataclass(frozen=True)
-class Back:
+class ProviderCallback:
     """The parameters of a provider's redirect (RFC 6749, section 4.1.2, and RFC 9207)."""
 
     state: str
@@ -69,7 +69,7 @@ class Back:
 
 
 @dataclass(frozen=True)
-class Arrived:
+class IdentityResult:
     """``tokens``: of the new session; None where an account was linked."""
 
     target: str
@@ -103,7 +103,7 @@ class IdentitySignIn:
             found = db.get(IdentityProvider, provider_id)
             return None if found is None or found.sealed_secret is None else found.issuer
 
-    def begin(self, provider_id: str, target: str, session: Caller | None = None) -> Leaving:
+    def begin(self, provider_id: str, target: str, session: Caller | None = None) -> ProviderRedirect:
         """Begins a redirect to the provider: to sign in, or to link the user of ``session``. ``target``: the
         path to continue at.
 
@@ -153,9 +153,13 @@ class IdentitySignIn:
             # `max_age` makes the token say when that was (OpenID Connect Core, section 2).
             asked |= {"prompt": "login", "max_age": "0"}
         start = published.authorization_endpoint
-        return Leaving(f"{start}{'&' if '?' in start else '?'}{urlencode(asked)}", provider.issuer, token)
+        return ProviderRedirect(
+            f"{start}{'&' if '?' in start else '?'}{urlencode(asked)}", provider.issuer, token
+        )
 
-    def finish(self, organisation_id: int, token: str, back: Back, trace_id: str) -> Arrived:
+    def finish(
+        self, organisation_id: int, token: str, back: ProviderCallback, trace_id: str
+    ) -> IdentityResult:
         """``organisation_id``: from the redirect address. Each redirect works once.
         Raises IdentityRefused with a sentence for the person, and ProviderUnavailable.
         """
@@ -183,8 +187,8 @@ class IdentitySignIn:
         subject = self._providers.subject(provider, id_token, expected)
         if flow.session_id is not None:
             self._link(flow, flow.session_id, subject, trace_id)
-            return Arrived(flow.target, None)
-        return Arrived(flow.target, self._open(flow, subject, trace_id))
+            return IdentityResult(flow.target, None)
+        return IdentityResult(flow.target, self._open(flow, subject, trace_id))
 
     def _take(self, token: str) -> tuple[IdentityFlow, IdentityProvider]:
         """Raises IdentityRefused."""

@@ -26,7 +26,7 @@ STEP_UP_LIFETIME: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
-class Asked:
+class StepUpPrompt:
     """``method``: what has to be given. ``token``: which challenge a code answers; empty for a password.
     ``passkey``: what a browser may sign in the place of a code, as JSON.
     """
@@ -56,7 +56,7 @@ class StepUp:
         with self._store.read() as db:
             return db.get_one(Credential, caller.user_id).second_factor == "none"
 
-    def ask(self, caller: Caller) -> Asked:
+    def ask(self, caller: Caller) -> StepUpPrompt:
         """Mails a code where the account has mailed codes. An account without a second factor gives its
         password.
 
@@ -66,13 +66,15 @@ class StepUp:
             require_session(db, caller)
             credential = db.get_one(Credential, caller.user_id)
             if credential.second_factor == "none":
-                return Asked("password")
+                return StepUpPrompt("password")
             user = db.get_one(User, caller.user_id)
             awaited = self._challenges.open(
                 db, user, credential, ClientInfo(None, None), session_id=caller.session_id
             )
         self._challenges.deliver(awaited)
-        return Asked("totp" if awaited.method == "totp" else "email", awaited.token_2fa, awaited.passkey)
+        return StepUpPrompt(
+            "totp" if awaited.method == "totp" else "email", awaited.token_2fa, awaited.passkey
+        )
 
     def is_open(self, caller: Caller, token: str) -> bool:
         """Whether a code may still answer that challenge. Raises RateLimited."""

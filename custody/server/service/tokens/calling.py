@@ -36,7 +36,7 @@ from custody.server.service.tokens.arguments import (
     require_vault_address,
 )
 from custody.server.service.tokens.index_reading import require_current
-from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals, Wanted
+from custody.server.service.tokens.proposing import TokenDrafter, TokenProposal, TokenProposals
 from custody.server.service.tokens.records import call_in, contract_in
 from custody.server.service.tokens.state import deployed_id, require_effect
 from custody.server.service.webhook_events import event_data
@@ -133,10 +133,10 @@ class Calling:
         self._changes.moved(db, proposal.workspace_id)
         return CallContractResponse(psbt_id=proposal.id, psbt_base64=drafted.draft.base64, call_uid=call.uid)
 
-    def _wanted(self, request: CallRequest, case: _Case, drafted: Drafted) -> Wanted:
+    def _wanted(self, request: CallRequest, case: _Case, drafted: Drafted) -> TokenProposal:
         planned, now = case.planned, self._clock()
         named = request.recipients if isinstance(request, CallContractRequest) else None
-        return Wanted(
+        return TokenProposal(
             TxType.CALL,
             drafted.payload,
             Movement(drafted.draft.selection.fee, now),

@@ -20,7 +20,7 @@ from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.requests.changes import Changes, Outdated
 from custody.server.service.stored_vaults import address_script, vault_in
-from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals, Wanted
+from custody.server.service.tokens.proposing import TokenDrafter, TokenProposal, TokenProposals
 from custody.server.service.webhook_events import event_data
 from custody.server.store.models import AddressBookEntry, Contract, Proposal, Vault
 from multisig import Network, decode_address
@@ -87,7 +87,7 @@ class TokenCreating:
             raise Outdated("The address book has changed meanwhile.")
         movement = Movement(draft.selection.fee, self._clock())
         payload = encode_payload(token.bytecode.deployment)
-        wanted = Wanted(TxType.DEPLOY, payload, movement)
+        wanted = TokenProposal(TxType.DEPLOY, payload, movement)
         proposal = self._proposals.store(db, caller, access, vault, draft, wanted)
         contract = _contract(vault, token.bytecode, proposal)
         db.add(contract)

@@ -145,7 +145,7 @@ def _no_coin(
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TokenProposal:
     """A token's proposal beside its transaction. ``movement``: the fee, in sat; ``moved``: of the token."""
 
     tx_type: TxType
@@ -164,7 +164,13 @@ class TokenProposals:
         self._limits = limits
 
     def store(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, draft: Draft, wanted: Wanted
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        vault: Vault,
+        draft: Draft,
+        wanted: TokenProposal,
     ) -> Proposal:
         """Stores a PENDING proposal, the first of its family.
 
@@ -193,7 +199,7 @@ class TokenProposals:
         return proposal
 
     def _require_limits(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, wanted: Wanted
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, wanted: TokenProposal
     ) -> None:
         if wanted.counts_for_role:
             self._limits.require_role(db, caller, access, wanted.movement)

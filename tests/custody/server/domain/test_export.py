@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from custody.server.domain.audit import (
     COLUMNS,
     GENESIS,
+    AttestedHash,
     AuditRow,
     ChainedRow,
     ExportSummary,
-    Mark,
     NotAnExport,
     event_hash,
     find_export_fault,
@@ -155,7 +155,7 @@ class TestChain:
         the checkpoint does not agree with it.
         """
         rows, forged = chain("a", "b"), chain("a", "x")
-        marks = {"workspace:7": {2: Mark(rows[1].event_hash, "checkpoint 1")}}
+        marks = {"workspace:7": {2: AttestedHash(rows[1].event_hash, "checkpoint 1")}}
         assert check(forged)[1] is None
         assert check(forged, marks)[1] == "2: checkpoint 1 names another row at this position"
         assert check(rows, marks)[0].confirmed == 1

@@ -22,7 +22,7 @@ from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.limits import Usage
 from custody.server.domain.selection import MAX_INPUTS, Tier
-from custody.server.service.incidents.evacuation_preview import Part, open_in
+from custody.server.service.incidents.evacuation_preview import PlanPage, open_in
 from custody.server.service.limits.limits import Limits, Movement, StoredPolicies
 from custody.server.service.limits.usage import Whose, most_of, most_of_vault, usage_of_vault
 from custody.server.service.network.deposits import Coins, Snapshot
@@ -324,7 +324,7 @@ def evacuating(db, desk):
     keys = db.scalars(select(VaultSigner.key_id)).all()
     wanted = EvacuationRequest(workspace_id=desk.workspace_id, exposed_keys=keys[:1])
     evacuations = desk.world.platform.services.evacuations
-    (vault,) = evacuations.plan(db, desk.user_ids["alice"], access, wanted, Part()).vaults
+    (vault,) = evacuations.plan(db, desk.user_ids["alice"], access, wanted, PlanPage()).vaults
     assert len(vault.cancels) + len(vault.holds) > 100
     # Where there are many more than are read.
     open_in(db, [vault.vault_id], lambda _db: {}, 20)

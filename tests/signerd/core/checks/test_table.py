@@ -31,7 +31,7 @@ from tests.support.tokens import call, token_snapshot
 HONEST = snapshot_of(spend())
 
 
-IMPORTED = replace(HONEST, brought=Imported("App", "app-1", 0))
+IMPORTED = replace(HONEST, imported=Imported("App", "app-1", 0))
 OF_EVERY_KIND = {
     Kind.PAYMENT: HONEST,
     Kind.TOKEN: token_snapshot(call()),

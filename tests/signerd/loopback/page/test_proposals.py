@@ -24,7 +24,7 @@ from signerd.core.states import State
 from signerd.core.text import amount
 from signerd.core.tokens import Published
 from signerd.core.values import Pin
-from signerd.feed import Line
+from signerd.feed import FeedLine
 from signerd.loopback.page.proposals import picture_of, shares, stages, status_line
 from signerd.shapes import ChangeView, CoinView, DataView, MoneyView, PaymentView
 from tests.support.bills import bill
@@ -295,7 +295,7 @@ def test_every_state_has_its_stage_or_is_off_the_road(state):
 
 @pytest.mark.parametrize("state", list(State))
 def test_what_was_brought_never_goes_the_platforms_way(state):
-    found = stages(state.value, brought=True)
+    found = stages(state.value, imported=True)
     assert not [stage for stage in found if "platform" in stage.words or "Others" in stage.words]
     places = [stage.place for stage in found]
     assert places.count("now") == (1 if found and state is not State.HANDED_OVER else 0)
@@ -315,7 +315,7 @@ async def test_the_status_is_one_sentence_and_of_this_state(desk):
     view = (await desk.daemon.proposal("p-1")).model_copy(update={"reason": "why it stands here"})
 
     def told(state: str, *kinds: str) -> str:
-        lines = [Line(n, "p-1", kind, f"{kind} {n}") for n, kind in enumerate(kinds)]
+        lines = [FeedLine(n, "p-1", kind, f"{kind} {n}") for n, kind in enumerate(kinds)]
         return status_line(view.model_copy(update={"state": state}), lines)
 
     assert told("signing", "state", "progress", "state", "attention", "state", "progress") == "progress 5"

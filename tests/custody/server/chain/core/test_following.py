@@ -58,8 +58,8 @@ def test_of_a_block_only_deposits_are_parsed_and_their_bytes_come_with_their_out
     monkeypatch.setattr(RawTransaction, "parse", lambda raw: parsed.append(raw.txid) or whole(raw))
     found = rig.backend.outputs_to(scripts)
     assert {coin.outpoint.txid for coin in found} == {*txids, waits}
-    brought = {coin.outpoint.txid: coin.raw for coin in found if coin.raw is not None}
-    assert {Transaction.parse(raw).txid for raw in brought.values()} == set(brought) == txids
+    imported = {coin.outpoint.txid: coin.raw for coin in found if coin.raw is not None}
+    assert {Transaction.parse(raw).txid for raw in imported.values()} == set(imported) == txids
     assert len(parsed) == len(ours)
     rig.mine(history.RECENT_BLOCKS)
     assert [coin.raw is None for coin in rig.backend.outputs_to(scripts)].count(True) == len(ours)

@@ -11,12 +11,12 @@ from sqlalchemy import delete, select, update
 from custody.receipts import (
     HEADER,
     MAX_CHAINS,
-    Doubt,
+    HeadMismatch,
+    MissingReceipts,
     NoReceipts,
     Receipt,
     Receipts,
     Record,
-    Silence,
     read_record,
     write_record,
 )
@@ -113,7 +113,7 @@ def test_p59_what_was_cut_after_the_last_checkpoint_is_noticed(world: World, tmp
     checkpoints, store = world.platform.background.checkpoints, world.platform.services.store
     assert checkpoints.make() is not None
     world.member(1, "carol@example.org")
-    doubts: list[Doubt | Silence] = []
+    doubts: list[HeadMismatch | MissingReceipts] = []
     file = tmp_path / "receipts"
     alice = sdk(world, ALICE)
     alice.core.receipts = Receipts.in_file(file, URL, doubts.append)
@@ -130,7 +130,7 @@ def test_p59_what_was_cut_after_the_last_checkpoint_is_noticed(world: World, tmp
     assert findings() == [], "no checkpoint names it"
     assert findings(file) == [f"{CHAIN} {known.size}"]
     alice.list_wallets(1)
-    assert doubts == [Doubt(known, head(world))]
+    assert doubts == [HeadMismatch(known, head(world))]
     assert "cut or rewritten" in str(doubts[0])
     assert read_record(file).receipts == {CHAIN: known}, "what is known stays known"
 
@@ -170,17 +170,20 @@ def test_p59_a_checkpoint_comes_with_the_hundredth_row_and_at_the_stop(world: Wo
 
 class TestReceipts:
     def test_goes_on_and_does_not(self) -> None:
-        doubts: list[Doubt | Silence] = []
+        doubts: list[HeadMismatch | MissingReceipts] = []
         receipts = Receipts(on_doubt=doubts.append)
         for told in (ONE, TWO, TWO):
             receipts.hear(str(told), receipts.known)
         assert (receipts.known[CHAIN], doubts) == (TWO, [])
         for told in (ONE, OTHER_TWO):
             receipts.hear(str(told), receipts.known)
-        assert (receipts.known[CHAIN], doubts) == (TWO, [Doubt(TWO, ONE), Doubt(TWO, OTHER_TWO)])
+        assert (receipts.known[CHAIN], doubts) == (
+            TWO,
+            [HeadMismatch(TWO, ONE), HeadMismatch(TWO, OTHER_TWO)],
+        )
 
     def test_of_answers_that_pass_each_other_the_older_one_is_no_doubt(self) -> None:
-        doubts: list[Doubt | Silence] = []
+        doubts: list[HeadMismatch | MissingReceipts] = []
         receipts = Receipts(Record(receipts={CHAIN: ONE}), on_doubt=doubts.append)
         asked_with = receipts.known
         receipts.hear(str(TWO), asked_with)
