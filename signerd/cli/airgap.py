@@ -23,7 +23,7 @@ from signerd.cli.proposals import (
 from signerd.cli.terminal import Exit, answer, aside, put, say
 from signerd.cli.words import proposal_text
 from signerd.core.states import ASKED
-from signerd.errors import AnswerMissing, InvalidRequest, StaleApproval
+from signerd.errors import AnswerMissing, DeviceError, IllegalEvent, InvalidRequest, StaleApproval
 
 if TYPE_CHECKING:
     from signerd.cli.progress import Tell
@@ -81,6 +81,7 @@ def export(
         if view.state not in APPROVED:
             if view.state in {*ASKED, "refused"} and not view.allowed:
                 raise refused_by_checks(view)
+            _require_unplugged(daemon)
             question = "Give this out to be signed (it counts as signed from then on)"
             approved(desk, daemon, view, frozenset(acknowledge), aside, yes=yes, question=question)
         try:
@@ -99,6 +100,21 @@ def export(
         _show(desk, b64decode(given.psbt), qr)
     elif out is None:
         put(given.psbt)
+
+
+def _require_unplugged(daemon: "DaemonClient") -> None:
+    """Raises IllegalEvent while the registered device is connected: an approval would go to it at once."""
+    own = daemon.status().fingerprint
+    try:
+        connected = {device.fingerprint for device in daemon.devices()}
+    except DeviceError:
+        # Where devices cannot be listed, none is asked.
+        return
+    if own is not None and own in connected:
+        raise IllegalEvent(
+            f"your device {own} is connected: what you approve goes to it at once, and is not exported",
+            hint="Approve it there with `signerd approve`, or unplug the device and export again.",
+        )
 
 
 def written(content: bytes, name: str, out: Path, hint: str) -> Path:

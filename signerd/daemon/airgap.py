@@ -16,7 +16,7 @@ from signerd.callers import Caller
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.signing import signing_of
-from signerd.core.states import State, state_words
+from signerd.core.states import AT_THE_DEVICE, State, state_words
 from signerd.core.text import said
 from signerd.core.tokens import Screen
 from signerd.core.values import Record
@@ -41,6 +41,9 @@ FORGOTTEN = (
     "This machine's memory was restored from a backup. If you exported it after that backup: approve it and "
     "export it again (`signerd export ID`), then import this very file. It need not be signed again."
 )
+AT_DEVICE = (
+    "Sign it there. Or cancel it on the device, unplug the device, approve the proposal again and export it."
+)
 # A name for the file, where the vault has none.
 PROFILE_LABEL = "profile"
 
@@ -62,8 +65,11 @@ class Airgap:
         """
         from firmware_bridge.airgap.card import request_name
 
+        record = self.journal.record(psbt_id)
+        if record.state in AT_THE_DEVICE:
+            raise IllegalEvent("your device on its cable is asked to sign it already", hint=AT_DEVICE)
         # Before the export is recorded: the request may be one that no device accepts.
-        request = self._request_of(self.journal.record(psbt_id))
+        request = self._request_of(record)
         event = events.Exported(by.audit_name, sha256(request).hexdigest())
         given = self.runner.decide_to_export(psbt_id, event)
         if given is None:

@@ -70,6 +70,15 @@ def test_a_no_exports_nothing(desk):
     assert signerd("show", "p-1", "--json", state=desk.state).json["state"] == "waiting-for-person"
 
 
+def test_while_the_device_is_on_its_cable_it_refuses_before_it_asks(desk, outer, card):
+    desk.on_loop(outer.bridge.becomes, DeviceState.READY)
+    ended = signerd("export", "p-1", "--out", str(card), state=desk.state)
+    assert (ended.status, list(card.iterdir())) == (Exit.NOT_DECIDED, [])
+    assert "unplug the device and export again" in ended.err
+    assert signerd("show", "p-1", "--json", state=desk.state).json["state"] == "waiting-for-person"
+    assert outer.bridge.asked == 0
+
+
 def test_no_file_is_overwritten_and_the_export_stands(desk, card):
     other = card / "x.psbt"
     other.write_text("mine")

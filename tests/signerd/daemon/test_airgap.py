@@ -1,5 +1,6 @@
 """A proposal for a device without a cable: given out once it is recorded, and signed by the answer."""
 
+import asyncio
 import base64
 from dataclasses import replace
 from hashlib import sha256
@@ -123,6 +124,18 @@ async def test_only_what_was_approved_is_given_out(prepared, platform, bridge):
             await daemon.airgap.export("p-1", TERMINAL)
         with pytest.raises(UnknownProposal):
             await daemon.airgap.export("p-7", TERMINAL)
+
+
+async def test_what_a_device_is_asked_to_sign_is_not_given_out_beside_it(prepared, platform):
+    bridge = FakeBridge(gate=asyncio.Event())
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.SIGNING)
+        with pytest.raises(IllegalEvent, match="is asked to sign it") as caught:
+            await daemon.airgap.export("p-1", TERMINAL)
+        assert "unplug the device" in caught.value.hint
+        assert daemon.journal.record("p-1").exported is None
 
 
 async def test_s24_what_changed_since_the_approval_is_asked_about_anew(prepared, platform, bridge):
