@@ -6,11 +6,13 @@ Only what the person compares: amounts, addresses and data. The rows follow the 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
 
 from firmware_bridge.model import Family
 from multisig import Network, NetworkKind
+from multisig.transaction import LOCKTIME_THRESHOLD
 
 _SATS_PER_BTC: Final = 100_000_000
 
@@ -38,12 +40,15 @@ class Output:
 @dataclass(frozen=True)
 class Payment:
     """What leaves the policy is ``outputs``, in the transaction's order; what comes back to it is
-    ``change``.
+    ``change``. ``locktime``: nLockTime, a height or Unix seconds. ``locktime_holds``: not every input is
+    final.
     """
 
     outputs: Sequence[Output]
     change: Sequence[Output]
     fee: int
+    locktime: int = 0
+    locktime_holds: bool = True
 
     @property
     def paid(self) -> int:
@@ -61,7 +66,8 @@ class Style:
     ``unit``: of every test network; mainnet's is BTC. ``trimmed``: without zeros at the end. ``apart``: each
     output has a screen of its own, and so have the figures of ``last``. ``first``, ``last``: what stands
     before and after the outputs, by the names in ``_sums``; ``to_itself``: the same before a payment that
-    leaves nothing.
+    leaves nothing. ``idle_locktime``: what it says of a lock time without effect; empty where it shows no
+    lock time at all.
     """
 
     unit: str
@@ -73,12 +79,18 @@ class Style:
     change: bool = False
     amount_of_data: bool = True
     before_data: str = ""
+    idle_locktime: str = ""
 
 
 STYLES: Final[Mapping[Family, Style]] = MappingProxyType(
     {
         Family.TREZOR: Style(
-            "TEST", trimmed=True, apart=True, last=("Total", "Fee in it"), amount_of_data=False
+            "TEST",
+            trimmed=True,
+            apart=True,
+            last=("Total", "Fee in it"),
+            amount_of_data=False,
+            idle_locktime="Locktime is set but will have no effect.",
         ),
         Family.COLDCARD: Style(
             "XTN",
@@ -87,6 +99,7 @@ STYLES: Final[Mapping[Family, Style]] = MappingProxyType(
             first=("Sent in all", "Network fee"),
             to_itself=("Moved within the wallet", "Network fee"),
             change=True,
+            idle_locktime="Locktime has no effect!",
         ),
         Family.LEDGER: Style(
             "TEST", trimmed=True, apart=False, to_itself=("Nothing",), last=("Network fee",), before_data="0x"
@@ -106,9 +119,10 @@ def payment_screens(family: Family, network: Network, payment: Payment) -> tuple
     back = [_output(style, network, output, "Comes back") for output in payment.change if style.change]
     last = tuple(sums[name] for name in style.last)
     before = tuple(sums[name] for name in first)
+    screens = (before, *outputs, *back, _locktime(style, payment), last)
     if style.apart:
-        return tuple(screen for screen in (before, *outputs, *back, last) if screen)
-    return (tuple(figure for screen in (before, *outputs, *back, last) for figure in screen),)
+        return tuple(screen for screen in screens if screen)
+    return (tuple(figure for screen in screens for figure in screen),)
 
 
 @dataclass(frozen=True)
@@ -144,6 +158,19 @@ def _sums(style: Style, network: Network, payment: Payment) -> dict[str, Figure]
     }
     found = {name: Figure(name, _amount(style, network, sats)) for name, sats in told.items()}
     return {**found, "Nothing": Figure("Amount", f"{found['Nothing'].value} (self-transfer)")}
+
+
+def _locktime(style: Style, payment: Payment) -> Screen:
+    """A time is shown as seconds or as a date, depending on the model: here as both."""
+    if not payment.locktime or not style.idle_locktime:
+        return ()
+    if not payment.locktime_holds:
+        told = style.idle_locktime
+    elif payment.locktime < LOCKTIME_THRESHOLD:
+        told = str(payment.locktime)
+    else:
+        told = f"{payment.locktime}, {datetime.fromtimestamp(payment.locktime, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return (Figure("Lock time", told),)
 
 
 def _output(style: Style, network: Network, output: Output, amount: str = "Amount") -> Screen:

@@ -21,6 +21,9 @@ from multisig.wire import Reader, WireError, compact_size, with_length
 # Consensus: a block weighs at most four million units, and a byte of a transaction at least one.
 MAX_TRANSACTION_BYTES = 4_000_000
 MAX_UINT32 = 0xFFFF_FFFF
+# Consensus, IsFinalTx: below it nLockTime is a height, from it on a Unix time.
+LOCKTIME_THRESHOLD = 500_000_000
+SEQUENCE_FINAL = 0xFFFF_FFFF
 
 SIGHASH_ALL = 0x01
 SIGHASH_NONE = 0x02
@@ -120,6 +123,11 @@ class Transaction(ByMember):
         if segwit:
             inputs = _read_witnesses(reader, inputs)
         return cls(version, tuple(inputs), outputs, reader.uint(4))
+
+    @property
+    def locktime_holds(self) -> bool:
+        """Whether nLockTime has an effect: not if it is 0, or every input is final (consensus, IsFinalTx)."""
+        return self.locktime != 0 and any(item.sequence != SEQUENCE_FINAL for item in self.inputs)
 
     def serialize(self, *, include_witness: bool = True) -> bytes:
         """The bytes on the wire; without witnesses those that the txid is the hash of."""

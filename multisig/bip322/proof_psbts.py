@@ -118,6 +118,7 @@ def inspect_proof(psbt: Psbt, policy: Policy, *, network: Network) -> Inspection
         fee_rate=FeeRate(0),
         vsize=0,
         locktime=psbt.tx.locktime,
+        locktime_holds=psbt.tx.locktime_holds,
         signals_rbf=False,
         findings=findings,
         digest=_digest(psbt, policy, network, proof, findings),

@@ -70,6 +70,7 @@ def inspect(
         fee_rate=totals.fee_rate,
         vsize=totals.vsize,
         locktime=psbt.tx.locktime,
+        locktime_holds=psbt.tx.locktime_holds,
         signals_rbf=signals_rbf(psbt),
         findings=findings,
         digest=_digest(psbt, policy, network, ins, outs, totals, findings),

@@ -181,6 +181,7 @@ class Inspection(ByMember):
     fee_rate: FeeRate
     vsize: int
     locktime: int
+    locktime_holds: bool
     signals_rbf: bool
     findings: tuple[Finding, ...]
     digest: str

@@ -8,7 +8,7 @@ from multisig.keys import HARDENED
 from multisig.network import Network
 from multisig.proofs import policy_keys
 from multisig.psbt import Psbt
-from multisig.transaction import relative_lock
+from multisig.transaction import LOCKTIME_THRESHOLD, relative_lock
 from multisig.units import MAX_MONEY, FeeRate, Sats
 from multisig.vault import Policy, Vault
 
@@ -23,8 +23,6 @@ WARN_FEE_SHARE_PERCENT = 5
 
 # BIP-125: any sequence below this one allows the transaction to be replaced.
 _LAST_NON_REPLACEABLE = 0xFFFFFFFE
-# BIP-65 and consensus: below it nLockTime is a height, from it on a time.
-_LOCKTIME_THRESHOLD = 500_000_000
 # Versions that nodes pass on (Bitcoin Core, TX_MAX_STANDARD_VERSION).
 _STANDARD_VERSIONS = frozenset({1, 2, 3})
 
@@ -145,7 +143,7 @@ def _locks(psbt: Psbt) -> Iterator[Finding]:
         yield found(
             FindingCode.NON_STANDARD_VERSION, f"Nodes do not pass on a transaction of version {tx.version}."
         )
-    if tx.locktime >= _LOCKTIME_THRESHOLD:
+    if tx.locktime >= LOCKTIME_THRESHOLD:
         yield found(
             FindingCode.LOCKED_BY_TIME, "The transaction is locked until a point in time, not a height."
         )

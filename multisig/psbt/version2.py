@@ -13,7 +13,7 @@ from multisig.errors import InvalidPsbt, MultisigError, PsbtTooLarge
 from multisig.psbt import fields as f
 from multisig.psbt.container import DEFAULT_LIMITS, Psbt, raw_psbt
 from multisig.psbt.fields import MAGIC, SEPARATOR, FieldRule, PsbtLimits, check_fields, read_map
-from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
+from multisig.transaction import LOCKTIME_THRESHOLD, OutPoint, Transaction, TxIn, TxOut
 from multisig.units import sats
 from multisig.wire import Reader, WireError, compact_size, with_length
 
@@ -30,8 +30,6 @@ IN_REQUIRED_HEIGHT_LOCKTIME: Final = 0x12
 OUT_AMOUNT: Final = 0x03
 OUT_SCRIPT: Final = 0x04
 
-# A lock time from here on is a time, below it a height (BIP-65).
-FIRST_TIME: Final = 500_000_000
 # Flags that inputs and outputs may be added; cleared by a SIGHASH_ALL signature (BIP-370, "Signer").
 _MODIFIABLE: Final = 0x03
 _FINAL: Final = 0xFFFF_FFFF
@@ -219,9 +217,9 @@ def lock_time(globals_: Mapping[bytes, bytes], inputs: tuple[Map, ...]) -> int:
     for fields in inputs:
         height = _number(fields, IN_REQUIRED_HEIGHT_LOCKTIME)
         time = _number(fields, IN_REQUIRED_TIME_LOCKTIME)
-        if height is not None and not 0 < height < FIRST_TIME:
+        if height is not None and not 0 < height < LOCKTIME_THRESHOLD:
             raise InvalidPsbt("The height that an input requires is out of range.")
-        if time is not None and time < FIRST_TIME:
+        if time is not None and time < LOCKTIME_THRESHOLD:
             raise InvalidPsbt("The time that an input requires is out of range.")
         if height is not None or time is not None:
             required.append((height, time))

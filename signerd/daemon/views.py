@@ -290,7 +290,13 @@ def _as_told(device: Device, inspection: Inspection) -> Payment:
     for data in inspection.op_returns:
         outputs[data.output_index] = Output(0, data=_data(device, data.data))
     back = [Output(int(one.amount), address_on_screen(one.address, network)) for one in inspection.change]
-    return Payment([outputs[index] for index in sorted(outputs)], back, int(inspection.fee))
+    return Payment(
+        [outputs[index] for index in sorted(outputs)],
+        back,
+        int(inspection.fee),
+        inspection.locktime,
+        inspection.locktime_holds,
+    )
 
 
 def _data(device: Device, data: bytes) -> str:

@@ -14,9 +14,9 @@ PAYEE, SECOND, DATA = "{payee}", "{payee2}", "{data}"
 FEE = 1_000
 
 
-def payment(*outputs: Output, coin: int = 100_000) -> Payment:
+def payment(*outputs: Output, coin: int = 100_000, **lock) -> Payment:
     back = coin - FEE - sum(output.sats for output in outputs)
-    return Payment(outputs, (Output(back, "{change}"),), FEE)
+    return Payment(outputs, (Output(back, "{change}"),), FEE, **lock)
 
 
 SITUATIONS = {
@@ -24,9 +24,14 @@ SITUATIONS = {
     "sign-two-payments": payment(Output(50_000, PAYEE), Output(20_000, SECOND)),
     "sign-self": payment(),
     "op-return-20": payment(Output(50_000, PAYEE), Output(0, data=DATA)),
+    "lock-time": payment(Output(50_000, PAYEE), locktime=500),
+    "lock-time-final": payment(Output(50_000, PAYEE), locktime=500, locktime_holds=False),
 }
-# An amount with its unit, or what stands for an address or for data.
-FIGURES = re.compile(r"\d[\d.]* (?:BTC|TEST|XTN)(?: \(self-transfer\))?|(?:0x)?\{\w+\}")
+# An amount with its unit, what stands for an address or for data, or a lock time.
+FIGURES = re.compile(
+    r"\d[\d.]* (?:BTC|TEST|XTN)(?: \(self-transfer\))?|(?:0x)?\{\w+\}"
+    r"|(?<=height: )\d+|(?<=height of )\d+|Locktime (?:is set but will have no effect\.|has no effect!)"
+)
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)

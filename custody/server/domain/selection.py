@@ -21,6 +21,7 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
+from multisig.transaction import LOCKTIME_THRESHOLD
 from multisig.units import FeeRate, Sats
 
 FOREIGN_DEPTH = 6
@@ -244,8 +245,6 @@ MAX_TIP_AGE_SECONDS = 8 * 60 * 60
 # One time in ten, up to a hundred blocks back, so that transactions that are signed late do not stand out.
 BACKDATE_ONE_IN = 10
 BACKDATE_BLOCKS = 100
-# Consensus, LOCKTIME_THRESHOLD: from here on a lock time is a Unix time (1985).
-FIRST_TIME = 500_000_000
 # Signals replaceability (BIP-125) and enables the lock time, without a relative one (BIP-68).
 SEQUENCE = 0xFFFFFFFD
 # Long enough for a signer's holiday.
@@ -265,7 +264,7 @@ def other_locktimes(tip_height: int) -> Iterator[int]:
     """Further lock times for replacements, none in the future: the heights from the tip down, of which the
     first hundred look like other wallets'; then times long past, for a chain of a few blocks.
     """
-    return itertools.chain(range(tip_height, -1, -1), itertools.count(FIRST_TIME))
+    return itertools.chain(range(tip_height, -1, -1), itertools.count(LOCKTIME_THRESHOLD))
 
 
 def spent_at_once(largest: Sequence[CoinT], plan: Plan, max_fee: Sats) -> Sequence[CoinT]:

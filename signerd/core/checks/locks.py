@@ -10,12 +10,9 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from multisig import Network, RelativeLock, relative_lock
+from multisig.transaction import LOCKTIME_THRESHOLD
 from signerd.core.checks.case import Answer, InspectedCase, allow, hold
 
-# BIP-65 and consensus: below it nLockTime is a height, from it on a time.
-LOCKTIME_THRESHOLD = 500_000_000
-# If every input has it, nLockTime has no effect (consensus, IsFinalTx).
-FINAL_SEQUENCE = 0xFFFFFFFF
 # Wallets lock to the tip against fee sniping; up to a day more is usual.
 BLOCKS_AHEAD = 144
 TIME_AHEAD = timedelta(days=1)
@@ -82,7 +79,7 @@ def _is_far(lock: RelativeLock) -> bool:
 
 def _absolute(case: InspectedCase) -> Answer:
     lock = case.psbt.tx.locktime
-    if lock == 0 or all(item.sequence == FINAL_SEQUENCE for item in case.psbt.tx.inputs):
+    if not case.psbt.tx.locktime_holds:
         return allow("No locktime holds it back.", locktime=lock)
     if lock >= LOCKTIME_THRESHOLD:
         return _time_lock(lock, case)

@@ -14,7 +14,7 @@ from custody.server.chain.backend import (
 )
 from custody.server.chain.embedded.index import CoinIndex
 from custody.server.chain.engine import InvalidSpend, verify_transaction
-from multisig.transaction import OutPoint, Transaction, TxOut
+from multisig.transaction import LOCKTIME_THRESHOLD, OutPoint, Transaction, TxOut
 from multisig.units import FeeRate, Sats
 
 # BIP-125: an input with this sequence or a lower one signals that the transaction may be replaced.
@@ -106,9 +106,6 @@ FEE_CEILING = FeeRate(10_000_000)
 MAX_TRANSACTION_WEIGHT = 400_000
 # Consensus: COINBASE_MATURITY.
 COINBASE_MATURITY = 100
-# BIP-65: below it a lock time is a height, from it on a time.
-LOCKTIME_THRESHOLD = 500_000_000
-SEQUENCE_FINAL = 0xFFFFFFFF
 # BIP-68: this bit switches the relative lock off.
 SEQUENCE_LOCK_DISABLED = 1 << 31
 
@@ -197,8 +194,7 @@ class Mempool:
     def _require_final(self, transaction: Transaction) -> None:
         tip = self._index.tip.height
         now = tip + 1 if transaction.locktime < LOCKTIME_THRESHOLD else self._index.median_time(tip)
-        locked = transaction.locktime >= now
-        if locked and any(txin.sequence != SEQUENCE_FINAL for txin in transaction.inputs):
+        if transaction.locktime >= now and transaction.locktime_holds:
             raise _Refusal(RefusalCode.NON_FINAL, f"locked until {transaction.locktime}")
         relative = transaction.version >= 2 and any(
             not txin.sequence & SEQUENCE_LOCK_DISABLED for txin in transaction.inputs

@@ -4,10 +4,10 @@ import struct
 from collections.abc import Iterator, Sequence
 
 from custody.server.chain.embedded.index import CoinIndex
-from custody.server.chain.embedded.mempool import COINBASE_MATURITY, SEQUENCE_FINAL, Mempool
+from custody.server.chain.embedded.mempool import COINBASE_MATURITY, Mempool
 from custody.server.chain.raw_blocks import merkle_root
 from multisig.hashes import sha256, sha256d
-from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
+from multisig.transaction import SEQUENCE_FINAL, OutPoint, Transaction, TxIn, TxOut
 from multisig.units import FeeRate, Sats
 from multisig.wire import compact_size
 

@@ -31,7 +31,7 @@ from custody.server.chain.esplora.shapes import Outspend, Proof, Status, read
 from custody.server.chain.esplora.wire import BoundedCache, Wire
 from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import InvalidTransaction
-from multisig.transaction import OutPoint, Transaction, TxOut
+from multisig.transaction import LOCKTIME_THRESHOLD, OutPoint, Transaction, TxOut
 from multisig.units import FeeRate
 
 KEPT_TRANSACTIONS = 10_000
@@ -160,9 +160,6 @@ FEE_CEILING = FeeRate(10_000_000)
 # BIP-125, rule 4: a replacement pays for its own relay.
 REPLACEMENT_RATE = FeeRate(1_000)
 COINBASE_MATURITY = 100
-# BIP-65: below it a lock time is a height, from it on a time.
-LOCKTIME_THRESHOLD = 500_000_000
-SEQUENCE_FINAL = 0xFFFFFFFF
 # BIP-68: no relative lock; a lock in units of 512 seconds; the sixteen bits of the lock.
 LOCK_DISABLED, LOCK_IN_TIME, LOCK_MASK, LOCK_GRANULARITY = 1 << 31, 1 << 22, 0xFFFF, 9
 # BIP-113.
@@ -236,7 +233,7 @@ class Acceptance:
     def _require_final(self, transaction: Transaction) -> None:
         tip, lock = self._chain.tip().height, transaction.locktime
         now = tip + 1 if lock < LOCKTIME_THRESHOLD else self._median_time(tip)
-        if lock >= now and any(txin.sequence != SEQUENCE_FINAL for txin in transaction.inputs):
+        if lock >= now and transaction.locktime_holds:
             raise _Refusal(RefusalCode.NON_FINAL, f"locked until {lock}")
 
     def _require_mature(self, transaction: Transaction, coins: tuple[_Coin, ...]) -> None:

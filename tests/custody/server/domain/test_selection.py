@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from custody.server.domain.fees import CEILING, FALLBACK, FLOOR, bounded
 from custody.server.domain.selection import (
-    FIRST_TIME,
     MAX_TIP_AGE_SECONDS,
     Candidate,
     Plan,
@@ -21,6 +20,7 @@ from custody.server.domain.selection import (
     other_locktimes,
 )
 from multisig import FeeRate, Sats
+from multisig.transaction import LOCKTIME_THRESHOLD
 from tests.support.selection import select_coins
 
 DUST = 330
@@ -222,7 +222,7 @@ def test_it_is_never_ahead_of_the_tip(tip, seed):
 
 
 def test_the_others_go_down_from_the_tip_and_then_begin_long_ago():
-    assert list(islice(other_locktimes(2), 5)) == [2, 1, 0, FIRST_TIME, FIRST_TIME + 1]
+    assert list(islice(other_locktimes(2), 5)) == [2, 1, 0, LOCKTIME_THRESHOLD, LOCKTIME_THRESHOLD + 1]
 
 
 @pytest.mark.parametrize(

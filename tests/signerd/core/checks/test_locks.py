@@ -7,13 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from multisig import ChangeTo, Network, build_psbt, sats
+from multisig.transaction import LOCKTIME_THRESHOLD, SEQUENCE_FINAL
 from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.checks.locks import (
     BLOCKS_AHEAD,
     CHAIN_RATES,
-    FINAL_SEQUENCE,
     HIGHEST_REGTEST,
-    LOCKTIME_THRESHOLD,
     ChainRate,
 )
 from signerd.core.review import review
@@ -48,7 +47,7 @@ def test_a_height_far_ahead_is_held_until_it_is_named(lock: int) -> None:
 
 
 def test_a_lock_that_no_input_lets_count_holds_nothing() -> None:
-    assert judged(LOCKTIME_THRESHOLD - 1, FINAL_SEQUENCE).outcome is Outcome.ALLOW
+    assert judged(LOCKTIME_THRESHOLD - 1, SEQUENCE_FINAL).outcome is Outcome.ALLOW
 
 
 def test_a_time_is_judged_by_the_clock() -> None:

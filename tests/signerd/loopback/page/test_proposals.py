@@ -100,6 +100,14 @@ async def test_p93_a_message_is_told_as_what_moves_no_money(desk):
     assert "Proven" in (await desk.page("/proposals/m-1")).all("main")[0].words
 
 
+async def test_a_trezors_question_about_the_lock_time_is_announced_before_its_total(desk):
+    desk.platform.proposals["l-1"] = snapshot_of(spend(locktime=100), "l-1")
+    await until_state(desk.daemon, "l-1", State.WAITING_PERSON)
+    *_payments, lock, total = (await desk.daemon.proposal("l-1")).screens
+    assert [(one.label, one.value) for one in lock.figures] == [("Lock time", "100")]
+    assert [one.label for one in total.figures] == ["Total", "Fee in it"]
+
+
 async def test_an_address_of_another_pinned_vault_is_named_wherever_the_person_looks(desk):
     reserve = make_vault((ALICE, BOB, MALLORY), account=1)
     pin = Pin("vault-2", 1, "Reserve 2", reserve, ALICE.vault_key(NETWORK, 1))

@@ -9,11 +9,12 @@ import pytest
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
-from custody.server.domain.selection import BACKDATE_BLOCKS, FIRST_TIME
+from custody.server.domain.selection import BACKDATE_BLOCKS
 from custody.server.service.proposals.drafting import free_locktime
 from custody.server.service.requests.changes import MAX_TRIES
 from custody.server.store.models import Proposal
 from multisig import Psbt
+from multisig.transaction import LOCKTIME_THRESHOLD
 from tests.support.custody import Desk, ok, open_desk
 from tests.support.profiles import forward, grant, pay_profile
 from tests.support.replacing import accelerate, bump, cancel, finished, lets_through, made, take_back
@@ -215,4 +216,4 @@ class TestTheDatabase:
             assert free_locktime(db, replace(tx, locktime=least), tip) == least
             last = replace(tx, locktime=least).txid
             db.execute(insert(Proposal), row | {"id": last, "family_id": last, "txid_expected": last})
-            assert free_locktime(db, tx, tip) == FIRST_TIME
+            assert free_locktime(db, tx, tip) == LOCKTIME_THRESHOLD
