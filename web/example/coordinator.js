@@ -77,13 +77,18 @@ async function show_vault() {
 }
 on("vault", "change", show_vault);
 
-on("file", "change", async () => {
+let reading;
+on("file", "change", () => (reading = read_file()));
+async function read_file() {
   const bytes = new Uint8Array(await at("file").files[0].arrayBuffer());
   const isBinary = MAGIC.every((byte, index) => bytes[index] === byte);
   at("psbt").value = isBinary ? btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")) : new TextDecoder().decode(bytes);
-});
+}
 
-const psbt = () => at("psbt").value.replace(/\s/g, "");
+async function psbt() {
+  await Promise.allSettled([reading]);
+  return at("psbt").value.replace(/\s/g, "");
+}
 
 const moneyLines = (money) => {
   if (!money) return ["Where its money goes is not known."];
@@ -97,7 +102,7 @@ const moneyLines = (money) => {
 
 on("look", "click", async () => {
   if (!signers.length) throw new Error("Add a signer first.");
-  const review = await call(signers[0].daemon, "inspect_psbt", { body: { psbt: psbt() } });
+  const review = await call(signers[0].daemon, "inspect_psbt", { body: { psbt: await psbt() } });
   const lines = [
     ...moneyLines(review.money),
     ...review.checks.filter((check) => check.outcome !== "allow").map((check) => check.sentence),
@@ -113,7 +118,7 @@ on("look", "click", async () => {
 // Each signer gets what those before have signed, and adds a signature.
 async function ask(signer) {
   say(`${signer.name} looks at it in signerd, and confirms it on the device.`);
-  const answer = await signed(signer.daemon, psbt(), { version: "2" });
+  const answer = await signed(signer.daemon, await psbt(), { version: "2" });
   at("psbt").value = answer.signed_psbt;
   const bytes = Uint8Array.from(atob(answer.signed_psbt), (one) => one.charCodeAt(0));
   Object.assign(at("save"), { href: URL.createObjectURL(new Blob([bytes])), hidden: false });

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 
 from tests.support.browser import (
     FOLLOW_SHIFTS,
@@ -64,6 +64,11 @@ class Window:
         page = context.new_page()
         page.goto(path)
         return page
+
+    def follow(self, target: Locator) -> None:
+        """Clicks what leads to another page, and waits for that one."""
+        with target.page.expect_navigation():
+            target.click()
 
     def judge(self, page: Page, name: str) -> None:
         """Notes what has shifted since the page was opened, what axe finds and what is too wide, at both

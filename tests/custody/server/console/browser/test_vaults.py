@@ -49,7 +49,7 @@ def test_a_treasurer_makes_a_vault_bounds_it_and_sees_what_comes(window):
     heading(page, "Limit of Payroll")
     window.judge(page, "vault-limits")
     page.get_by_label("At most, fees included").fill("0.75")
-    page.get_by_role("button", name="Look at it").click()
+    window.follow(page.get_by_role("button", name="Look at it"))
     window.judge(page, "vault-limits-review")
     confirm(page, "Change the limit")
     expect(page.get_by_role("status")).to_contain_text("The limit is changed.")
@@ -126,7 +126,7 @@ def test_a_token_from_its_form_to_a_transfer(window):
 
 def test_a_signer_looks_at_their_keys_and_purchases(window):
     page = window.page("/console/account", person="alice")
-    page.get_by_role("link", name="Revoke it").click()
+    window.follow(page.get_by_role("link", name="Revoke it"))
     window.judge(page, "key-revoke")
     page.goto("/console/account/purchases")
     heading(page, "Your purchases")
