@@ -160,7 +160,7 @@ def release(visit: Visit) -> Response:
 def _end(visit: Visit, **how: Any) -> Response:
     psbt_id = visit.path_param("psbt_id")
     ended = visit.post("cancel-psbt", psbt_id=psbt_id, workspace_id=visit.here.id, **how)
-    words = "It is cancelled. Its coins are free."
+    words = "It is cancelled. Its coins are free. The platform has no signature of it; a signer may hold one."
     if ended.coins_kept:
         words = "It is cancelled. Signatures of it are out: take its coins back, or free them."
     elif ended.released_signatures:

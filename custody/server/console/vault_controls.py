@@ -28,6 +28,12 @@ def _controls(visit: Visit) -> VaultControls:
     return found
 
 
+# A signer's signerd keeps what was refused while the vault was frozen, and submits it afterwards.
+_SIGNED_MEANWHILE = (
+    "Its pending proposals may then get signatures that signers have already made, and are sent as well."
+)
+
+
 def limits(visit: Visit) -> Response:
     shown = vault_here(visit)
     mark = in_force_mark(visit, vault_limit_in_force(shown.detailed_vault_limits))
@@ -100,7 +106,15 @@ def freeze_page(visit: Visit) -> Response:
     asked_by_you = found.unfreeze_asked_by == str(visit.user.uuid)
     shown = vault_here(visit)
     able = _who_may_unfreeze(visit, shown) if found.is_frozen else ()
-    return _page(visit, shown, "vaults/freeze.html", controls=found, asked_by_you=asked_by_you, able=able)
+    return _page(
+        visit,
+        shown,
+        "vaults/freeze.html",
+        controls=found,
+        asked_by_you=asked_by_you,
+        able=able,
+        signed_meanwhile=_SIGNED_MEANWHILE,
+    )
 
 
 def _who_may_unfreeze(visit: Visit, shown: Vault) -> list[str]:
@@ -134,6 +148,7 @@ def review_unfreeze(visit: Visit) -> Review:
     shown, found = vault_here(visit), _controls(visit)
     is_second = found.unfreeze_asked_by not in (None, str(visit.user.uuid))
     waits = len(found.waiting_psbt_ids)
+    agrees = "" if is_second else "Another member who may approve has to agree within a day. "
     return Review(
         f"Unfreeze {shown.name}",
         (
@@ -141,7 +156,7 @@ def review_unfreeze(visit: Visit) -> Review:
             ("Payments that are sent then", str(waits)),
         ),
         "Unfreeze it" if is_second else "Ask to unfreeze it",
-        "" if is_second else "Another member who may approve has to agree within a day.",
+        f"{agrees}{_SIGNED_MEANWHILE}",
     )
 
 

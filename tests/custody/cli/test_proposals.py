@@ -40,7 +40,7 @@ def test_a_proposal_is_cancelled_and_what_is_out_is_said(desk, service):
     assert status(desk, psbt_id) == ["PENDING"]
     told = service("proposal", "cancel", psbt_id, "--reason", "twice", answers="y\n")
     assert told.exit_code == Exit.OK, told.output
-    assert "No signature of it is out" in told.stdout
+    assert "The platform has no signature of it; its coins are free. A signer may hold one:" in told.stdout
     assert status(desk, psbt_id) == ["CANCELLED"]
 
 

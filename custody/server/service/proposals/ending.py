@@ -152,7 +152,10 @@ def _in_words(proposal: Proposal, out: int) -> str:
     if _moves_nothing(proposal):
         return f"It held no coins. {out} of {proposal.m} signatures of the proof are out."
     if not out:
-        return "No signature of it is out; its coins are free."
+        return (
+            "The platform has no signature of it; its coins are free. A signer may hold one: a person who holds "
+            "enough of them can still send it."
+        )
     said = (
         f"{out} of {proposal.m} signatures are out and stay valid: anyone who holds enough of them can still "
         "send it."

@@ -322,6 +322,13 @@ def test_a_cancel_tells_of_signatures_that_are_out_and_offers_a_way_back(desk, b
     assert desk.proposal(newest(desk).id)["recipients"] == []
 
 
+def test_a_cancel_says_that_a_signer_may_hold_a_signature_that_the_platform_never_got(desk, browse, here):
+    psbt_id = made(desk.propose(400_000))
+    person = browse("admin").open(f"{here}/{psbt_id}/cancel")
+    person.send(f"{here}/{psbt_id}/cancel").confirm(f"{here}/{psbt_id}/cancel")
+    assert "The platform has no signature of it; a signer may hold one." in person.words
+
+
 def test_kept_coins_are_freed(desk, browse, here):
     psbt_id = made(desk.propose(400_000, fee_rate="2"))
     desk.approve("alice", psbt_id)

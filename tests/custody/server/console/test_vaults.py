@@ -176,8 +176,11 @@ def test_one_freezes_and_two_unfreeze(desk, browse, base):
         assert words in alice.open(base).words
     assert "Of its signers these may: alice@example.org (you); " in alice.open(f"{base}/freeze").words
     assert "They are: admin@example.org; alice@example.org; " in browse("admin").open(f"{base}/freeze").words
+    kept = "pending proposals may then get signatures that signers have already made"
+    assert kept in alice.open(f"{base}/freeze").words
     alice.send(f"{base}/unfreeze")
     assert "the first of two" in alice.words
+    assert kept in alice.words
     alice.confirm(f"{base}/unfreeze")
     assert "another member has to agree" in alice.words
     actions = [
@@ -187,6 +190,7 @@ def test_one_freezes_and_two_unfreeze(desk, browse, base):
     assert actions[1:] == [f"{base}/freeze"], "no second word of the same member, and a way to take it back"
     bob = browse("bob").open(f"{base}/freeze").send(f"{base}/unfreeze")
     assert "the second: it unfreezes" in bob.words
+    assert kept in bob.words
     bob.confirm(f"{base}/unfreeze")
     assert not desk.wallets()[0]["is_frozen"]
 
