@@ -92,7 +92,7 @@ export async function request(daemon: Daemon, name: keyof typeof CALLS, sent: Se
   if (answer.ok) return answer;
   const told: Partial<components["schemas"]["Problem"]> = await answer.json().catch(() => ({}));
   const wait = answer.headers.get("Retry-After");
-  const sentence = told.detail ?? `signerd answered with the status ${answer.status}.`;
+  const sentence = told.detail?.replace(/\.?$/, ".") ?? `signerd answered with the status ${answer.status}.`;
   throw new SignerdError(told.code ?? "daemon-failed", sentence, told.hint, wait === null ? undefined : Number(wait));
 }
 

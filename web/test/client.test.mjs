@@ -25,7 +25,7 @@ test("a refusal is an error with signerd's code, sentence and advice", async () 
   const problem = { code: "too-many-requests", detail: "this app asks too often", hint: "Wait." };
   answers = (_, answer) => told(answer, problem, 429, { "Retry-After": "3" });
   const error = await call(daemon, "vaults").catch((found) => found);
-  assert.deepEqual([error.code, error.message, error.hint, error.retryAfter], [problem.code, problem.detail, "Wait.", 3]);
+  assert.deepEqual([error.code, error.message, error.hint, error.retryAfter], [problem.code, `${problem.detail}.`, "Wait.", 3]);
 });
 
 test("an answer that makes no sense, one that is late, none", async () => {

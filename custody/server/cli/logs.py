@@ -16,6 +16,7 @@ log = structlog.get_logger()
 # Text settings that hold no secret. Of any other text the log says only whether it is set (P49).
 SHOWN_TEXTS: Final = frozenset({"log_level", "mail_from", "public_url", "smtp_host", "smtp_tls"})
 SET: Final = "(set)"
+NO_PUBLIC_URL: Final = "mails have no links, and nobody can use a passkey or an identity provider"
 
 
 def log_as_json(level: str) -> None:
@@ -43,6 +44,8 @@ def log_start(command: str, settings: Settings) -> None:
         chains={source.network.value: source.kind for source in settings.chains},
         settings=shown(settings),
     )
+    if not settings.public_url:
+        log.warning("no public address", setting="CUSTODY_PUBLIC_URL", reason=NO_PUBLIC_URL)
 
 
 def log_stop(command: str) -> None:

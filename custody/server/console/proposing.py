@@ -133,6 +133,9 @@ def asked(visit: Visit, vault: Vault) -> dict[str, Any]:
     names = [row.recipient for row in rows if row.recipient and typed_address(row.recipient) is None]
     known = {name_key(each.name): each.address for each in entries_of(visit, "names", names)}
     recipients = [_recipient(number, row.recipient, known) for number, row in enumerate(rows)]
+    op_return = form.one("op_return").strip() or None
+    if not rows and op_return is None:
+        raise Invalid.at("/recipients", "Type at least one recipient, or the data of a transaction.")
     body: dict[str, Any] = {
         "workspace_id": visit.here.id,
         "wallet_id": vault.id,
@@ -140,7 +143,7 @@ def asked(visit: Visit, vault: Vault) -> dict[str, Any]:
         "recipients": recipients,
         "amounts_sats": None,
         "description": form.one("description").strip() or None,
-        "op_return": form.one("op_return").strip() or None,
+        "op_return": op_return,
         **_rate(visit),
     }
     if form.ticked("coin"):
@@ -154,8 +157,10 @@ def asked(visit: Visit, vault: Vault) -> dict[str, Any]:
 
 def _recipient(number: int, text: str, names: Mapping[str, str]) -> str:
     """An address or a link is never looked up as a name. Raises Invalid."""
+    if not text:
+        raise Invalid.at(f"/recipients/{number}", "Type whom this amount goes to: an address, or a name.")
     found = typed_address(text) or names.get(name_key(text))
-    if found is None and text and not reads_as_address(text):
+    if found is None and not reads_as_address(text):
         words = f"No entry of the address book is called {plain(text)}, and it is not an address."
         raise Invalid.at(f"/recipients/{number}", words)
     return found or text

@@ -153,8 +153,8 @@ def _in_words(proposal: Proposal, out: int) -> str:
         return f"It held no coins. {out} of {proposal.m} signatures of the proof are out."
     if not out:
         return (
-            "The platform has no signature of it; its coins are free. A signer may hold one: a person who holds "
-            "enough of them can still send it."
+            "The platform has no signature of it; its coins are free. A signer may hold one: anyone who "
+            "holds enough of them can still send it."
         )
     said = (
         f"{out} of {proposal.m} signatures are out and stay valid: anyone who holds enough of them can still "

@@ -42,13 +42,22 @@ def test_the_configuration_is_told_without_its_secrets(
     log_stop("serve")
     told = capsys.readouterr().err
     assert SECRET not in told
-    start, stop = lines(told)
+    start, note, stop = lines(told)
     assert (start["event"], start["command"], start["database"]) == ("starting", "serve", "postgresql")
     assert start["settings"]["database_url"] == start["settings"]["smtp_username"] == "(set)"
     assert start["settings"]["smtp_host"] == "mail.example.org"
     assert "webhook_allow" not in start["settings"], "it is not set"
     assert start["chains"] == {"regtest": "embedded"}
+    assert (note["event"], note["setting"]) == ("no public address", "CUSTODY_PUBLIC_URL")
+    assert "mails have no links" in note["reason"]
     assert (stop["event"], stop["level"]) == ("stopped", "info")
+
+
+@pytest.mark.usefixtures("configured")
+def test_a_public_address_needs_no_note(settings: Settings, capsys: pytest.CaptureFixture) -> None:
+    log_as_json("info")
+    log_start("worker", settings.model_copy(update={"public_url": "https://custody.example"}))
+    assert [line["event"] for line in lines(capsys.readouterr().err)] == ["starting"]
 
 
 def test_an_unlisted_setting_is_a_secret(tmp_path: Path) -> None:

@@ -29,6 +29,31 @@ def problems(person):
     return [tag.words for tag in person.page.tags if tag.attributes.get("class") == "problem"]
 
 
+def in_focus(person):
+    return [tag.words for tag in person.page.tags if "autofocus" in tag.attributes]
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ({"recipient": "", "amount": ""}, "Type at least one recipient, or the data of a transaction."),
+        ({"recipient": ""}, "Type whom this amount goes to: an address, or a name."),
+    ],
+)
+def test_what_is_missing_is_said_in_words_and_in_focus(browse, here, typed, words):
+    sent = {"recipient": SHOP, "amount": "0.004"} | typed
+    person = browse("admin").open(f"{here}/new").send(f"{here}/new", status=422, **sent)
+    assert problems(person) == [words]
+    (alert,) = in_focus(person)
+    assert alert.strip() == words
+
+
+def test_without_a_vault_a_payment_leads_to_making_one(desk, browse):
+    place = f"/console/w/{desk.world.organisation('Umbrella', 'eve@example.org').workspace_id}"
+    person = browse("eve").open(f"{place}/proposals/new")
+    assert person.link("Make a vault") == f"{place}/vaults/new"
+
+
 def newest(desk):
     return max(desk.rows(Proposal), key=lambda row: row.created_at)
 
@@ -54,6 +79,7 @@ def test_a_payment_is_looked_at_made_signed_and_confirmed(desk, browse, here):
     assert f"{proposal.fee_sats:,} sats" in fee
     assert person.url == f"{here}/{proposal.id}"
     assert "It is proposed." in person.words
+    assert len(in_focus(person)) == 1, "its heading"
     part = person.page.by_id("standing").attributes
     assert "It is proposed." not in person.open(part["hx-get"]).words
     person.open(f"{here}/{proposal.id}")
