@@ -14,7 +14,7 @@ from itertools import count, islice
 from typing import TypeVar
 
 from custody.pace import Backoff
-from signerd.account.others import OthersProposals, TokenLookup
+from signerd.account.others import PLATFORM, OthersProposals, TokenLookup
 from signerd.account.platform import Platform, Sink
 from signerd.account.wire import UNFORESEEN, Listed, Unreadable, Workspace
 from signerd.core.claims import VaultClaim
@@ -51,7 +51,7 @@ FOLLOWING_ROUND_SECONDS = 20
 LEFT_OUT_SECONDS = 600.0
 # The deadline for reading what came after a signature; a longer list is continued at the next attempt.
 LOOK_SECONDS = 120.0
-PLATFORM, WORKSPACES = "platform", "workspaces"
+WORKSPACES = "workspaces"
 LISTED, KNOWN, VAULTS = "proposals of workspace", "known proposals of workspace", "vaults of workspace"
 TOKENS = "tokens of workspace"
 OTHERS = "what others signed in workspace"

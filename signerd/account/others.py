@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from multisig.tokens import Payload
 from signerd.account.platform import MOST_LISTED_BYTES, Platform, Sink
 from signerd.account.wire import MOST_LISTED, UNFORESEEN, Unreadable, Workspace
+from signerd.core.events import Level, Notify
 from signerd.core.following import may_yet_be_signed, unfollowed_of
 from signerd.core.text import said
 from signerd.core.tokens import NotProven, payload_of_bytes, subject_of
@@ -102,6 +103,9 @@ LONGEST_LOOK_SECONDS = 20.0
 # The most unreadable entries kept of one list: that there are any is what counts.
 MOST_LEFT_OUT = 100
 ALL = "list (what others signed)"
+# The subject of what is told about it as a whole.
+PLATFORM = "platform"
+CAUGHT_UP = "The platform's whole list was read since the restore: you may approve again."
 
 
 @dataclass(frozen=True)
@@ -191,8 +195,8 @@ class OthersProposals:
             if page.last is None or page.last == after:
                 # The end: the next reading begins at the first proposal that may still change.
                 self.places.pop(workspace.id, None)
-                if not left_out:
-                    self.journal.caught_up(workspace.id, codes)
+                if not left_out and self.journal.caught_up(workspace.id, codes):
+                    self.sink.perform((Notify(PLATFORM, Level.INFO, CAUGHT_UP),))
                 return OthersRead(left_out=left_out)
             count, size, after = count + page.count, size + page.size, page.last
             self.places[workspace.id] = _Place(codes, after, waits, left_out)

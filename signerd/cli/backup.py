@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from signerd.backup.restoring import BackupSummary
 
 
+FINGERPRINT = "Fingerprint of all that is in it"
 CAREFUL = """\
 What was decided after that is unknown here. Stop the signerd that this backup is from for good: two of one
 signer do not know of each other.
@@ -53,7 +54,7 @@ def backup(desk: Desk, file: Path, recipient: str | None, as_json: bool) -> None
         return
     entries = count(made.entries, "entry", "entries")
     say(f"Written: {file}, with {entries} of the chain of decisions, head {made.head}")
-    say(f"Fingerprint of all that is in it: {mark}")
+    say(f"{FINGERPRINT}: {mark}")
     say(
         "Keep it on another disk. Write the fingerprint down: `restore` shows the same one where nothing in "
         "it was changed."
@@ -112,7 +113,7 @@ def backup_summary_text(found: "BackupSummary", *, by_passphrase: bool) -> str:
     """What the person checks before the restore."""
     lines = [
         f"Backup of {found.made_at:%Y-%m-%d %H:%M} UTC by signerd {_one_line(found.signerd)}",
-        f"  content   {found.fingerprint}",
+        f"{FINGERPRINT}: {found.fingerprint}",
         f"  network   {network_words(str(found.network))}",
         f"  chain     {count(found.entries, 'entry', 'entries')}, head {found.head}",
         f"  signed    {found.signatures}",
@@ -131,9 +132,8 @@ def backup_summary_text(found: "BackupSummary", *, by_passphrase: bool) -> str:
         )
     if not by_passphrase:
         lines.append(
-            "! Anyone can encrypt to a public key: compare the content's fingerprint with the one that "
-            "you wrote down, and "
-            "the codes with the other signers or your emergency kit."
+            "! Anyone can encrypt to a public key: compare the fingerprint with the one that you wrote down, "
+            "and the codes with the other signers or your emergency kit."
         )
     return "\n".join((*lines, CAREFUL))
 

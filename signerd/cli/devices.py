@@ -199,7 +199,8 @@ def register(
     tell = aside if as_json else say
     exports = exports_of(files)
     with desk.daemon() as daemon:
-        tell("Reading the keys of your device…")
+        if not exports:
+            tell("Reading the keys of your device…")
         if device is not None:
             device = device_named(daemon.devices(), device).id
         preview = daemon.preview_airgapped(exports) if exports else daemon.preview_registration(device)

@@ -336,7 +336,8 @@ def submit_kept(record: Record, event: events.SubmitKept, context: ReviewContext
 
 
 GOES_AGAIN = (
-    "signerd submits it again by itself for thirty days, unless the proposal ends or you decline it before."
+    "signerd submits it again by itself, at least every 15 minutes for thirty days, unless the proposal ends "
+    "or you decline it before."
 )
 
 

@@ -246,6 +246,7 @@ class SubmitDecline:
 
 
 class Level(StrEnum):
+    INFO = "info"
     ATTENTION = "attention"
     ALARM = "alarm"
 

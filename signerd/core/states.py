@@ -168,7 +168,8 @@ STATES = {
     "verifying": "your device's answer is being checked",
     "signed": "signed, not submitted yet",
     "submitting": "being submitted",
-    "kept": "signed and kept: the platform does not take it for now",
+    # The reason goes on with why, and with what happens next.
+    "kept": "signed and kept",
     "submitted": "the platform has your signature",
     "handed-over": "signed, and ready for the program that imported it",
     "broadcast": "out of your hands: complete, or on the network",

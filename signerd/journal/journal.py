@@ -308,10 +308,14 @@ class Journal(KeysAndVaults):
         self.poll(snapshot)
         return self.decide(snapshot.psbt_id, Recalled())
 
-    def caught_up(self, workspace_id: int, codes: Iterable[str]) -> None:
-        """The workspace's list was read from its beginning to its end, for the vaults of these codes."""
-        if workspace_id in self.behind():
-            self.note(caught_up_note(workspace_id, codes))
+    def caught_up(self, workspace_id: int, codes: Iterable[str]) -> bool:
+        """The workspace's list was read from its beginning to its end, for the vaults of these codes. Returns
+        whether this was the last that was missing since a restore.
+        """
+        if workspace_id not in self.behind():
+            return False
+        self.note(caught_up_note(workspace_id, codes))
+        return not self.behind()
 
     def _require_caught_up(self) -> None:
         behind = self.behind()

@@ -143,7 +143,7 @@ class StateConflict(CustodyError):
 
 class VaultFrozen(CustodyError):
     code = ErrorCode.VAULT_FROZEN
-    hint = "Try again once it is unfrozen (POST /api/v1/unfreeze-vault, by two members)."
+    hint = "They unfreeze it in the console or with `custody vault unfreeze`: try again then."
 
 
 class ReplacementUnfit(CustodyError):

@@ -7,6 +7,7 @@ a bump of a bump shares a coin only with the bump, the first transaction and the
 
 from collections.abc import Iterable, Sequence
 
+from multisig import MultisigError, Psbt
 from multisig.tokens import Call
 from signerd.core.checks.case import Answer, Figure, InspectedCase, allow, hold, refuse, warn
 from signerd.core.families import Figures, differences, outbids, payee, rate_text
@@ -29,6 +30,12 @@ def conflicting(case: InspectedCase) -> Answer:
     out = [n for n in rivals if n.may_confirm]
     cancels = case.figures.takes_all_back and case.snapshot.imported is None
     others = [n for n in out if not (cancels or raises_only_the_fee(case, n))]
+    if others and all(_is_same(case, n) for n in others):
+        return hold(
+            f"This one ({case.snapshot.psbt_id}) is the same transaction once more: it can confirm only "
+            f"once, and pays nothing more. {_listed(case, others)}",
+            proposals=_names(others),
+        )
     if others:
         return hold(
             f"This one ({case.snapshot.psbt_id}) spends coins that are spent already: only one of them can "
@@ -38,6 +45,11 @@ def conflicting(case: InspectedCase) -> Answer:
         )
     waiting = [n for n in rivals if n.is_open]
     if waiting:
+        if all(_is_same(case, n) for n in waiting):
+            return warn(
+                f"It is the same transaction as {_names(waiting)}: it can confirm only once.",
+                proposals=_names(waiting),
+            )
         return warn(
             f"{_names(waiting)} would spend some of the same coins. Only one of them can confirm.",
             proposals=_names(waiting),
@@ -46,6 +58,14 @@ def conflicting(case: InspectedCase) -> Answer:
         how = "It pays nobody" if cancels else "It raises only the fee"
         return allow(f"{how}: of it and {_names(out)} only one can confirm.", proposals=_names(out))
     return allow("No other proposal known here spends the same coins.")
+
+
+def _is_same(case: InspectedCase, other: Neighbour) -> bool:
+    """Whether it is the same transaction, whatever signatures each has."""
+    try:
+        return Psbt.parse(other.psbt).tx.txid == case.psbt.tx.txid
+    except MultisigError:
+        return False
 
 
 def paid_twice(case: InspectedCase) -> Answer:
@@ -118,7 +138,7 @@ def _again(case: InspectedCase, same: Sequence[Neighbour]) -> str:
 def _listed(case: InspectedCase, neighbours: Sequence[Neighbour]) -> str:
     """The proposals, when they were signed, and what they pay."""
     newest = sorted(neighbours, key=lambda n: (n.signed_at is None, n.signed_at, n.psbt_id), reverse=True)
-    return f"{'; '.join(_one(case, n) for n in newest[:SHOWN])}{_more(len(newest) - SHOWN)}."
+    return f"{'. '.join(_one(case, n) for n in newest[:SHOWN])}{_more(len(newest) - SHOWN)}."
 
 
 def _one(case: InspectedCase, other: Neighbour) -> str:

@@ -4,11 +4,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from signerd.account.others import OthersProposals
+from signerd.account.others import CAUGHT_UP, OthersProposals
 from signerd.account.platform import Page
 from signerd.account.wire import Listed, Unreadable, Workspace
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
+from signerd.core.events import Notify
 from signerd.core.states import State
 from signerd.core.values import Pin, Snapshot
 from tests.signerd.journal.test_journal import NOW, open_one, prepared
@@ -45,16 +46,21 @@ class Pages:
         return Page(self.pages[place], str(place + 1) if more else None, 1, 1)
 
 
-class Nowhere:
-    def perform(self, _effects):
-        pass
+@dataclass
+class Told:
+    lines: list[str]
+
+    def perform(self, effects):
+        self.lines.extend(f"{e.level}: {e.sentence}" for e in effects if isinstance(e, Notify))
 
 
-def others(journal, *pages, between=None):
+def others(journal, *pages, between=None, told=None):
     async def in_turn(look, many):
         return [look(one) for one in many]
 
-    return OthersProposals(journal, Pages(list(pages), between), lambda _e: None, in_turn, Nowhere())
+    return OthersProposals(
+        journal, Pages(list(pages), between), lambda _e: None, in_turn, Told([] if told is None else told)
+    )
 
 
 def listed(*items: Snapshot, unreadable: tuple[Unreadable, ...] = ()) -> Listed:
@@ -89,11 +95,14 @@ async def test_a_vault_that_is_pinned_between_two_pages_is_not_covered(journal):
         if place == 1 and journal.pin("vault-2") is None:
             pin_second(journal)
 
-    look = others(journal, listed(signed_in_second()), listed(), between=pin)
+    told = []
+    look = others(journal, listed(signed_in_second()), listed(), between=pin, told=told)
     await look.read(WORKSPACE)
-    assert journal.behind() == {1}
+    assert (journal.behind(), told) == ({1}, [])
     await look.read(WORKSPACE)
     assert journal.behind() == frozenset()
+    # Nothing else says that approving is possible again.
+    assert told[1:] == [f"info: {CAUGHT_UP}"]
     assert journal.record("p-2").state is State.SUBMITTED
 
 

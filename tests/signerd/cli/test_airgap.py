@@ -196,6 +196,7 @@ def test_keys_from_a_file_are_shown_proven_and_registered(new_desk, outer, keyed
         "p2wpkh",
     ]
     assert outer.platform.keys[0]["MasterFingerprint"]["String"] == str(ALICE.fingerprint)
+    assert "Reading the keys of your device" not in ended.out
     assert outer.bridge.messages == []
 
 

@@ -40,7 +40,7 @@ def test_a_round_with_a_passphrase(state, tmp_path):
     assert head in made.out
     (mark,) = re.findall(r"in it: ([0-9a-f]{64})", made.out)
     for part in (
-        mark,
+        f"Fingerprint of all that is in it: {mark}",
         head,
         code,
         "There are rules in it, of 2 lines",

@@ -56,6 +56,15 @@ def test_trouble_is_told_as_the_platforms_word_with_what_helps():
     assert told in proposals_text([view])
 
 
+def test_what_is_kept_says_once_that_the_platform_does_not_accept_it():
+    reason = "Signed and kept: the platform does not accept it for now: The vault is frozen."
+    snapshot = snapshot_of(spend())
+    record = Record(snapshot, State.KEPT, "t", reason=reason)
+    told = proposals_text([proposal_view(record, review(snapshot, review_context()), NETWORK)])
+    assert f"  s{reason[1:]}\n" in told
+    assert told.lower().count("signed and kept") == 1
+
+
 def test_every_state_has_words():
     assert set(STATES) == {state.value for state in State}
     assert state_words("from-the-future") == "from-the-future"

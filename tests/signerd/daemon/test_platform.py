@@ -117,7 +117,7 @@ async def test_what_is_refused_for_now_is_kept_told_once_for_each_sentence_and_g
         entries = [entry.note for entry in daemon.journal.audit()]
     told = [line.text for line in lines if line.kind == "attention"]
     assert [code in sentence for code, sentence in zip(MAY_CHANGE, told, strict=True)] == [True] * 8
-    assert "signerd submits it again by itself" in told[0]
+    assert "signerd submits it again by itself, at least every 15 minutes" in told[0]
     assert [line.text for line in lines if line.kind == "state"][-3:] == ["submitting", "kept", "submitted"]
     after = [note.kind for note in entries if note.subject == "p-1"]
     assert after[after.index("signed") :] == ["signed", "submitting", *["kept"] * 8, "submitted"]

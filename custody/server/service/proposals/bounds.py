@@ -35,8 +35,8 @@ def require_thawed(vault: Vault) -> None:
     """Raises VaultFrozen."""
     if vault.frozen_at is not None:
         raise VaultFrozen(
-            f"The vault {vault.name} is frozen: nothing is proposed, approved or sent until two members with "
-            "PAYMENT_APPROVE unfreeze it."
+            f"The vault {vault.name} is frozen: nothing is proposed, approved or sent until two members who "
+            "may approve payments unfreeze it."
         )
 
 

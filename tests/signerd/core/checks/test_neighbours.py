@@ -53,6 +53,23 @@ def test_s6_an_undeclared_second_spend_is_held_and_both_are_shown() -> None:
         assert "only one of them can confirm" in told
 
 
+def test_s6_the_same_transaction_once_more_is_called_that_and_still_held() -> None:
+    again = shop((1,), psbt_id="p-2")
+    seen = found(again, FIRST)
+    assert seen.to_acknowledge == {"conflict"}
+    told = verdict(seen, "conflict").sentence
+    assert "(p-2) is the same transaction once more: it can confirm only once" in told
+    assert "you signed p-1, which pays" in told
+    waiting = replace(FIRST, signed=False, state=State.WAITING_PERSON)
+    assert "the same transaction as p-1" in verdict(found(again, waiting), "conflict").sentence
+    # Beside another one, only one of which can confirm, that is what counts.
+    other = neighbour_of(shop((1,), 2_000, "p-3"))
+    both = verdict(found(again, FIRST, other), "conflict").sentence
+    assert "only one of them can confirm" in both
+    assert ". On 2026" in both
+    assert ";" not in both
+
+
 def test_s6_a_bump_of_a_bump_is_one_family() -> None:
     second = neighbour_of(shop((1, 2), 2_000, "p-2", replaces="p-1"))
     for replaces in ("p-1", "p-2"):

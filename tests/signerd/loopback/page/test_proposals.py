@@ -315,6 +315,11 @@ async def test_s13_of_what_was_brought_the_page_says_nothing_of_the_platforms(de
     words = (await desk.page(f"/proposals/{view.psbt_id}")).words
     for word in ("The platform takes", "Others sign", "Signatures:", "the platform shows it", "Made by"):
         assert word not in words
+    (card,) = (
+        tag.words for tag in (await desk.page("/")).all("li") if f"proposal {view.psbt_id}" in tag.words
+    )
+    assert "Imported by" in card
+    assert "The platform says" not in card
     assert "Why (the program that imported it is told)" in words
     assert "Signed, and ready for the program that imported it" in words
 

@@ -58,7 +58,10 @@ class TestFrozen:
             bump(desk, psbt_id, cancel=True),
             desk.submit("alice", psbt_id, signed),
         ):
-            refused(answer, 409, "VAULT_FROZEN")
+            told = refused(answer, 409, "VAULT_FROZEN")["detail"]
+            # signerd shows it to a signer.
+            assert "`custody vault unfreeze`" in told
+            assert "POST" not in told
         (row,) = desk.rows(Proposal)
         assert (row.status, row.final_tx) == ("PENDING", None)
         ok(desk.decline("bob", psbt_id))
