@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from multisig import Psbt
 from signerd.client import DaemonClient
 from signerd.core.states import ASKED
 from tests.support.bitcoind import free_port
@@ -47,11 +48,11 @@ TYPED = {
 SECONDS = 120
 
 
-def code(page: Path) -> str:
-    (found,) = re.findall(
-        r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
-    return found
+def code(page: Path, name: str) -> str:
+    """The page's program of this name, with which its first line begins."""
+    found = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (program,) = [text for text in found if text.startswith(f'"""{name}')]
+    return program
 
 
 class Reader:
@@ -70,6 +71,8 @@ class Reader:
 
     def follows(self, page: Path) -> None:
         for line in shell_lines(page):
+            if line.startswith("python unsigned.py"):
+                until(lambda: "CONFIRMED" in self.heard("python pay.py"), "the end of pay.py")
             if not line.startswith(PREPARED):
                 self.types(self.filled_in(line))
 
@@ -165,10 +168,12 @@ def test_the_trial_pays_and_a_program_pays_after_it(reader: Reader) -> None:
     assert "A first payment" in paid
     assert "0.50000000 BTC" in paid
 
-    program = code(PAYMENT).replace(":8080", f":{reader.ports['8080']}")
-    (reader.folder / "pay.py").write_text(program)
+    for name in ("pay.py", "unsigned.py"):
+        program = code(PAYMENT, name).replace(":8080", f":{reader.ports['8080']}")
+        (reader.folder / name).write_text(program)
     reader.follows(PAYMENT)
-    until(lambda: "CONFIRMED" in reader.heard("python pay.py"), "the end of pay.py")
+    unsigned = Psbt.parse((reader.folder / "unsigned.psbt").read_text())
+    assert all(one.non_witness_utxo is not None and not one.partial_signatures for one in unsigned.inputs)
     assert "invoice-17" in reader.types("custody vault history Trial")
     assert (reader.folder / "secret").stat().st_mode & 0o777 == 0o600
     other = "python pay.py 1000 bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080 invoice-17"
@@ -177,7 +182,7 @@ def test_the_trial_pays_and_a_program_pays_after_it(reader: Reader) -> None:
 
 
 def test_a_device_is_found_and_signs(reader: Reader) -> None:
-    (reader.folder / "device.py").write_text(code(DEVICE))
+    (reader.folder / "device.py").write_text(code(DEVICE, "device.py"))
     told = [reader.types(line) for line in shell_lines(DEVICE) if not line.startswith(PREPARED)]
     assert re.search(r"Coldcard .* ready [0-9a-f]{8}\n", told[-1])
     for words in ("its key for vaults: [", "shown, and the same here: bcrt1q", "signed, and verified: "):
