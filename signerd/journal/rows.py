@@ -20,7 +20,7 @@ from signerd.core.values import Approval, Decline, Neighbour, Pin, Record, Signa
 
 _SNAPSHOT = TypeAdapter(Snapshot)
 # The name of ``Snapshot.imported`` in journals.
-_STORED_IMPORTED = "brought"
+STORED_IMPORTED = "brought"
 # States in which a proposal may confirm without a signature stored here.
 _LEAVING = ", ".join(f"'{state}'" for state in sorted({*DECIDED_YES, *AT_THE_DEVICE}))
 
@@ -32,7 +32,7 @@ FROM proposals p LEFT JOIN signatures s USING (psbt_id)
 
 def read_record(row: sqlite3.Row) -> Record:
     stored = json.loads(row["snapshot"])
-    stored["imported"] = stored.pop(_STORED_IMPORTED, None)
+    stored["imported"] = stored.pop(STORED_IMPORTED, None)
     snapshot = _SNAPSHOT.validate_python({**stored, "psbt": row["psbt"]})
     return Record(
         snapshot=snapshot,
@@ -104,7 +104,7 @@ def _snapshot_text(snapshot: Snapshot) -> str:
     """All but its PSBT."""
     told = asdict(snapshot)
     del told["psbt"]
-    told[_STORED_IMPORTED] = told.pop("imported")
+    told[STORED_IMPORTED] = told.pop("imported")
     return canonical(told).decode()
 
 

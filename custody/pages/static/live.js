@@ -4,15 +4,28 @@
 
 (() => {
   const body = document.body;
+  const happened = () => body.dispatchEvent(new CustomEvent("happened"));
+  // What was being loaded at a change, until it has ended; and whether some of it has ended since.
+  const loading = new Set();
   let missed = false;
-  const isReplacing = () => document.querySelector(".htmx-request, .htmx-settling") !== null;
-  const refresh = () => {
-    missed = isReplacing();
-    body.dispatchEvent(new CustomEvent("happened"));
-  };
+  const isSettling = () => document.querySelector(".htmx-settling") !== null;
+
+  body.addEventListener("changed", () => {
+    for (const part of document.querySelectorAll(".htmx-request")) loading.add(part);
+    missed ||= isSettling();
+    happened();
+  });
+
   const again = () => {
-    if (missed && !isReplacing()) refresh();
+    for (const part of loading) {
+      if (part.isConnected && part.classList.contains("htmx-request")) continue;
+      loading.delete(part);
+      missed = true;
+    }
+    // A new part listens once it has settled.
+    if (!missed || isSettling()) return;
+    missed = false;
+    happened();
   };
-  body.addEventListener("changed", refresh);
   for (const end of ["htmx:afterRequest", "htmx:afterSettle"]) body.addEventListener(end, again);
 })();

@@ -27,7 +27,7 @@ from custody.server.console.vaults import names_of, vault_by_id, vaults_to_choos
 from custody.server.console.visit import Visit, fee_rate
 from custody.server.domain.address_book import name_key
 from custody.server.domain.errors import CustodyError, Fault, Invalid, PermissionDenied, StateConflict
-from custody.server.service.proposals.payments import parse_recipient
+from custody.server.domain.intent import parse_recipient
 from custody.text import plain
 from multisig import MultisigError, parse_btc
 

@@ -111,8 +111,11 @@ def test_the_focus_is_led_on_though_the_part_is_made_anew_before_the_answer_come
 def test_a_change_while_a_part_is_loaded_is_shown(locked_desk):
     page = locked_desk.page("/devices")
     held: list[Route] = []
+    never: list[Route] = []
     page.route("**/parts/devices*", lambda route: route.continue_() if held else held.append(route))
-    with page.expect_request("**/parts/devices*"):
+    # Another part that waits holds nothing up.
+    page.route("**/parts/notes*", lambda route: never.append(route))  # noqa: PLW0108 - Playwright marks the function
+    with page.expect_request("**/parts/devices*"), page.expect_request("**/parts/notes*"):
         page.evaluate("document.body.dispatchEvent(new CustomEvent('changed'))")
     # The event of a request comes before its handler's turn.
     while not held:

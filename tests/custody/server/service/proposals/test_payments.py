@@ -1,89 +1,10 @@
-"""What a send request asks: recipients, amounts and data, and the coins that it names, of which exactly these
-are spent by every rule of their vault (P65).
-"""
+"""A send that names its coins spends exactly these, and keeps to every rule of its vault (P65)."""
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from custody.server.domain.errors import Invalid
-from custody.server.service.proposals.payments import (
-    Recipient,
-    merge_amount,
-    parse_op_return,
-    parse_recipient,
-)
 from custody.server.store.models import ChainCoin
 from multisig import Psbt
 from tests.support.custody import CAFE, SHOP, SIGNERS, Desk, ok, refused
 from tests.support.replacing import bump, cancel, made
 from tests.support.token_desk import TokenDesk
-
-ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
-
-
-@pytest.mark.parametrize(
-    ("text", "amount"),
-    [
-        (ADDRESS, None),
-        (f"bitcoin:{ADDRESS}", None),
-        (f"BITCOIN:{ADDRESS}?label=Shop&message=two%20words", None),
-        (f"bitcoin:{ADDRESS}?amount=0.00012345", 12_345),
-        (f"bitcoin:{ADDRESS}?label=x&amount=1", 100_000_000),
-    ],
-)
-def test_addresses_and_links(text, amount):
-    assert parse_recipient(text, "/recipients/0") == Recipient(ADDRESS, amount)
-
-
-@pytest.mark.parametrize(
-    "query",
-    ["amount=1e3", "amount=-1", "amount=NaN", "amount=0.123456789", "amount=0", "amount=",
-     "amount=1&amount=1", "req-somethingyoudontunderstand=50"],
-)  # fmt: skip
-def test_links_that_cannot_be_honoured(query):
-    with pytest.raises(Invalid) as caught:
-        parse_recipient(f"bitcoin:{ADDRESS}?{query}", "/recipients/3")
-    assert caught.value.faults[0].pointer == "/recipients/3"
-
-
-def test_the_two_ways_to_name_an_amount_agree_or_are_refused():
-    assert merge_amount(Recipient(ADDRESS, None), 5, "") == 5
-    assert merge_amount(Recipient(ADDRESS, 5), None, "") == 5
-    assert merge_amount(Recipient(ADDRESS, 5), 5, "") == 5
-    with pytest.raises(Invalid, match="different"):
-        merge_amount(Recipient(ADDRESS, 5), 6, "")
-    with pytest.raises(Invalid, match="needs an amount"):
-        merge_amount(Recipient(ADDRESS, None), None, "")
-
-
-@pytest.mark.parametrize(
-    ("text", "payload"),
-    [
-        ("hello", b"hello"),
-        ("0xff00", b"\xff\x00"),
-        ("0XFF", b"0XFF"),
-        ("ü" * 40, "ü".encode() * 40),
-        ("x" * 80, b"x" * 80),
-    ],
-)
-def test_data(text, payload):
-    assert parse_op_return(text) == payload
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["x" * 81, "ü" * 41, "0x", "0xf", "0xzz", "0x0 1", "0x" + "00" * 81, "CPT\x11", "0x43505410" + "00" * 32],
-)
-def test_p30_data_that_is_refused(text):
-    with pytest.raises(Invalid) as caught:
-        parse_op_return(text)
-    assert caught.value.faults[0].pointer == "/op_return"
-
-
-@given(st.binary(min_size=1, max_size=80).filter(lambda data: not data.startswith(b"CPT")))
-def test_hex_says_any_bytes(data):
-    assert parse_op_return("0x" + data.hex()) == data
 
 
 def outpoints(desk: Desk, txids: list[str]) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.server.service.sign_in.second_factor import (
+from custody.server.domain.totp import (
     SKEW_STEPS,
     STEP_SECONDS,
     base32,
