@@ -16,7 +16,7 @@ log = structlog.get_logger()
 # Text settings that hold no secret. Of any other text the log says only whether it is set (P49).
 SHOWN_TEXTS: Final = frozenset({"log_level", "mail_from", "public_url", "smtp_host", "smtp_tls"})
 SET: Final = "(set)"
-NO_PUBLIC_URL: Final = "mails have no links, and nobody can use a passkey or an identity provider"
+NO_PUBLIC_URL: Final = "mails have no links; passkeys and identity providers are off"
 
 
 def log_as_json(level: str) -> None:
