@@ -208,5 +208,10 @@ def test_make_has_nothing_to_report_of_a_demo_that_was_stopped(tmp_path):
         said = make.stdout.readline()
         os.killpg(make.pid, signal.SIGINT)
         said += make.stdout.read()
-    assert said == "ready\nstopped\n"
-    assert make.returncode in {0, -signal.SIGINT}
+    # GNU Make 4.3 may lose its child to its own signal handler, and then speaks of waiting.
+    lost_child = "make: *** wait: No child processes" in said
+    assert [line for line in said.splitlines() if not (lost_child and "wait" in line.lower())] == [
+        "ready",
+        "stopped",
+    ]
+    assert make.returncode in ({2, -signal.SIGINT} if lost_child else {0, -signal.SIGINT})
