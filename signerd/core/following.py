@@ -22,7 +22,7 @@ from signerd.core.review import review
 from signerd.core.signing import Signing, signing_of
 from signerd.core.states import AT_THE_DEVICE, TABLE, TO_SUBMIT, UNDECIDED, Move, State, advance
 from signerd.core.text import foreign
-from signerd.core.values import Record, ReviewContext, Signature, Snapshot, Unfollowed
+from signerd.core.values import Record, ReviewContext, Signature, Snapshot, Unfollowed, identity_of
 
 ENDS = {
     ProposalStatus.BROADCASTING: Move.WENT_OUT,
@@ -245,14 +245,6 @@ def is_settled(record: Record) -> bool:
     # A signature that may have been sent may still confirm.
     may_be_out = record.signature is not None or record.exported is not None
     return record.state in OVER and (record.let_go or not may_be_out)
-
-
-def identity_of(psbt: bytes) -> str:
-    """The id of the unsigned transaction, whatever signatures the PSBT has."""
-    try:
-        return Psbt.parse(psbt).tx.txid
-    except MultisigError:
-        return "unreadable:" + hashlib.sha256(psbt).hexdigest()
 
 
 # Kinds that move no money of the vault.

@@ -1,5 +1,6 @@
 """The values of the core, made by the journal, the account and the configuration."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -7,13 +8,21 @@ from functools import cached_property
 from types import MappingProxyType
 
 from custody.schemas.proposals import Advice, ProposalStatus, TroubleKind, TxType
-from multisig import FeeRate, Network, OriginKey, OutPoint, Sats, Transaction, Vault
+from multisig import FeeRate, MultisigError, Network, OriginKey, OutPoint, Psbt, Sats, Transaction, Vault
 from multisig.tokens import Bytecode
 from signerd.core.places import Places
 from signerd.core.rules.spending import Moment, Spent
 from signerd.core.rules.values import NO_RULES, Rules
 from signerd.core.states import AT_THE_DEVICE, DECIDED_YES, State
 from signerd.core.tokens import Screen, TokenClaim
+
+
+def identity_of(psbt: bytes) -> str:
+    """The id of the unsigned transaction, whatever signatures the PSBT has."""
+    try:
+        return Psbt.parse(psbt).tx.txid
+    except MultisigError:
+        return "unreadable:" + hashlib.sha256(psbt).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field, replace
 from multisig import MultisigError, Psbt, ReceivedPsbt, finalise, to_version_2
 from signerd.callers import Caller, Right
 from signerd.core import events
-from signerd.core.following import identity_of
 from signerd.core.review import Review, review
 from signerd.core.signing import LIVES_SECONDS, imported_snapshot, signing_of
 from signerd.core.titles import NO_PINNED, Labels, title_of
-from signerd.core.values import Imported, Record, ReviewContext, Snapshot
+from signerd.core.values import Imported, Record, ReviewContext, Snapshot, identity_of
 from signerd.daemon.proposal_views import ENDED, imported_line, paid_and_fee, psbt_review, refusal_words
 from signerd.daemon.runner import Runner
 from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyImported, UnknownProposal

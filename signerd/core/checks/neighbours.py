@@ -7,13 +7,12 @@ a bump of a bump shares a coin only with the bump, the first transaction and the
 
 from collections.abc import Iterable, Sequence
 
-from multisig import MultisigError, Psbt
 from multisig.tokens import Call
 from signerd.core.checks.case import Answer, Figure, InspectedCase, allow, hold, refuse, warn
 from signerd.core.families import Figures, differences, outbids, payee, rate_text
 from signerd.core.states import AT_THE_DEVICE
 from signerd.core.text import amount, foreign
-from signerd.core.values import Neighbour, Unfollowed
+from signerd.core.values import Neighbour, Unfollowed, identity_of
 
 # How many proposals are listed, and how many payments of each; the rest is counted.
 SHOWN = 3
@@ -61,11 +60,7 @@ def conflicting(case: InspectedCase) -> Answer:
 
 
 def _is_same(case: InspectedCase, other: Neighbour) -> bool:
-    """Whether it is the same transaction, whatever signatures each has."""
-    try:
-        return Psbt.parse(other.psbt).tx.txid == case.psbt.tx.txid
-    except MultisigError:
-        return False
+    return identity_of(other.psbt) == case.psbt.tx.txid
 
 
 def paid_twice(case: InspectedCase) -> Answer:

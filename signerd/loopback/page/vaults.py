@@ -10,7 +10,7 @@ from pydantic import StringConstraints
 from starlette.responses import Response
 
 from custody.pages.rendering import Fields, Live
-from custody.pages.serving import HEADERS, HTML
+from custody.pages.serving import HTML, attachment
 from custody.schemas.history import CursorText
 from multisig import MultisigError, Network, ReceivedPsbt, vault_of_file, vault_of_psbt
 from signerd import shapes
@@ -202,7 +202,7 @@ async def kit(asked: PageRequest) -> Response:
     pin = journal.pin(vault_id)
     if pin is None:
         raise NotPinned(f"no vault '{vault_id}' is pinned here")
-    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{file_name(pin)}"'}
+    headers = attachment(file_name(pin))
     return Response(document(pin, journal.now()), headers=headers, media_type=HTML)
 
 

@@ -10,9 +10,8 @@ import pytest
 
 from custody.schemas.proposals import ProposalStatus
 from signerd.core.events import Approved, Exported, Refused
-from signerd.core.following import identity_of
 from signerd.core.states import State
-from signerd.core.values import Snapshot
+from signerd.core.values import Snapshot, identity_of
 from signerd.errors import PlatformFloods, UnknownProposal
 from signerd.journal import Journal, quota
 from signerd.journal import quota as book

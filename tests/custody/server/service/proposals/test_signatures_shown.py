@@ -6,7 +6,7 @@ import pytest
 
 from custody.schemas.users import PermissionName
 from multisig import Psbt
-from signerd.core.following import identity_of
+from signerd.core.values import identity_of
 from tests.support.custody import SIGNERS, ok
 from tests.support.replacing import bump, cancel, made, take_back
 from tests.support.staff import add_someone, remove_permission
