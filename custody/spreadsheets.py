@@ -16,7 +16,7 @@ from custody.text import SATS_PER_BTC
 
 if TYPE_CHECKING:
     from custody.schemas.asset_tokens import TokenMovement
-    from custody.schemas.history import FiatValue, VaultCoin, VaultMovement
+    from custody.schemas.history import VaultCoin, VaultMovement
 
 
 # What OWASP names ("CSV Injection"), the full-width forms that spreadsheets of East Asia read alike, and the
@@ -52,7 +52,7 @@ def neutralise(text: str) -> str:
 MOVEMENT_COLUMNS: Final = (
     "time (UTC)", "status", "kind", "amount (sats)", "amount (BTC)", "fee (sats)", "balance (sats)",
     "balance (BTC)", "title", "addresses", "names", "paid (sats)", "proposed by", "proposal", "replaces",
-    "txid", "height", "block", "fiat amount", "fiat currency", "fiat per BTC", "rate of",
+    "txid", "height", "block",
 )  # fmt: skip
 COIN_COLUMNS: Final = (
     "state", "amount (sats)", "amount (BTC)", "address", "change", "height", "first seen (UTC)", "proposal",
@@ -88,15 +88,7 @@ def movement_cells(one: "VaultMovement") -> tuple[str, ...]:
         neutralise(one.txid),
         _number(one.height),
         neutralise(one.block_hash or ""),
-        *_fiat_cells(one.fiat),
     )
-
-
-def _fiat_cells(fiat: "FiatValue | None") -> tuple[str, ...]:
-    """Not neutralised: the schema admits no free text."""
-    if fiat is None:
-        return "", "", "", ""
-    return fiat.amount, fiat.currency, fiat.rate, fiat.rate_date.isoformat()
 
 
 def coin_cells(one: "VaultCoin") -> tuple[str, ...]:

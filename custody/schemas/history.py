@@ -1,6 +1,5 @@
 """A vault's movements, with the balance after each."""
 
-from datetime import date
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -28,11 +27,6 @@ CursorText = Annotated[str, StringConstraints(pattern=r"^[0-9a-f._]{1,120}$")]
 TxidText = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 AddressText = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=r"^[0-9A-Za-z]+$")]
 SearchText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
-# The longest amount: 21 million bitcoin at the highest rate that a table may have.
-CurrencyText = Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$"), Field(examples=["EUR"])]
-FiatText = Annotated[
-    str, StringConstraints(pattern=r"^-?[0-9]{1,30}(\.[0-9]{1,8})?$"), Field(examples=["81234.56"])
-]
 SatsQuery = Annotated[int, Field(ge=0, le=MAX_SATS)]
 
 
@@ -94,24 +88,12 @@ class MovementOutput(Shape):
     label: Label | None = None
 
 
-class FiatValue(Shape):
-    """What ``amount_sats`` was worth, by the table of rates that the platform's operator keeps. ``rate``: units of ``currency`` per
-    bitcoin on ``rate_date``, the movement's day in UTC or one of the seven before it. ``amount`` has two places.
-    """  # noqa: E501
-
-    currency: CurrencyText
-    rate: FiatText
-    rate_date: date
-    amount: FiatText
-
-
 class VaultMovement(Shape):
     """One transaction, as the vault sees it. ``amount_sats`` is what it brought less what it took, fee included.
 
     ``at`` is the time of its block; while it is pending, when it was first seen. ``balance_sats`` is the vault's confirmed balance
     after it; null while it is pending, for it has no place in the chain yet. ``title`` is the proposal's description.
-    ``replaces_psbt_id``: the version whose place it took. Up to 20 ``outputs``; ``more_outputs`` counts the rest. ``fiat`` is null
-    while it is pending, and where the operator's table has no rate.
+    ``replaces_psbt_id``: the version whose place it took. Up to 20 ``outputs``; ``more_outputs`` counts the rest.
     """  # noqa: E501
 
     txid: Label
@@ -134,7 +116,6 @@ class VaultMovement(Shape):
     created_by: Label | None = None
     created_by_name: Label | None = None
     replaces_psbt_id: Label | None = None
-    fiat: FiatValue | None = None
 
 
 class VaultHistory(Shape):

@@ -21,7 +21,6 @@ from custody.server.service.audit.reading import Logs
 from custody.server.service.backends import Market, Reachability
 from custody.server.service.history.coins import CoinList
 from custody.server.service.history.movements import History
-from custody.server.service.history.records import RatesFile
 from custody.server.service.incidents.advisories import Advisories
 from custody.server.service.incidents.evacuating import Evacuating
 from custody.server.service.incidents.evacuations import EVACUATE, Evacuations
@@ -112,7 +111,6 @@ class Platform:
     services: Services
     setup: Setup
     background: Background
-    rates: RatesFile | None
     close: Callable[[], None]
 
     @cached_property
@@ -160,9 +158,8 @@ def _platform_of(
     )
     mail_jobs = MailJobs(mailer, account.mail_makers, settings.public_url)
     background = _background(settings, chains, world, stored, changes, mail_jobs)
-    rates = None if settings.rates_file is None else RatesFile(settings.rates_file)
-    services, setup = _wire(settings, world, store, audit, background, account, rates)
-    return Platform(world.random, services, setup, background, rates, store.close)
+    services, setup = _wire(settings, world, store, audit, background, account)
+    return Platform(world.random, services, setup, background, store.close)
 
 
 def _mailer(settings: Settings, world: Outside) -> Mailer:
@@ -227,7 +224,6 @@ def _wire(
     audit: AuditLog,
     background: Background,
     account: SignInServices,
-    rates: RatesFile | None,
 ) -> tuple[Services, Setup]:
     clock, random = world.clock, world.random
     changes, lifecycle = background.changes, background.lifecycle
@@ -291,7 +287,7 @@ def _wire(
         onboarding=Onboarding(clock, audit),
         vaults=vaults,
         vault_controls=VaultControls(clock, audit, changes),
-        history=History(rates),
+        history=History(),
         coin_list=CoinList(),
         limits=LimitAdministration(clock, audit, world.policies, limits),
         maximum=maximum,

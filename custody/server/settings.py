@@ -60,9 +60,6 @@ class Settings(BaseSettings):
     # The audit log's checkpoints, best on a disk that the database's owner cannot write.
     checkpoint_file: Path | None = None
 
-    # A CSV file of the daily price of a bitcoin, for vaults' histories: docs/operate/history.md.
-    rates_file: Path | None = None
-
     # Without a mail server, mails are files in the state folder.
     smtp_host: str | None = None
     smtp_port: int | None = Field(default=None, ge=1, le=65_535)

@@ -63,8 +63,6 @@ def serve_command(
 
     with refusals(), platform_at(state, new=True, is_server=True, with_workers=workers) as platform:
         background = platform.background
-        if platform.rates is not None:
-            platform.rates.require()
 
         def stop() -> None:
             platform.services.changes.close()

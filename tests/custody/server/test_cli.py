@@ -154,7 +154,7 @@ def test_what_an_operator_does_with_a_platform_that_was_bootstrapped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The state is the owner's alone; testnet means one thing; advice is for a person at a command line; a
-    publisher's list is taken as docs/operate/flaws.md says; no server starts with rates that it cannot read.
+    publisher's list is taken as docs/operate/flaws.md says.
     """
     state = tmp_path / "state"
     assert bootstrap(state).exit_code == 0
@@ -176,15 +176,6 @@ def test_what_an_operator_does_with_a_platform_that_was_bootstrapped(
     assert "no publisher" in custody(*take).stderr.lower()
     monkeypatch.setenv("CUSTODY_ADVISORY_KEYS", publisher.root)
     assert custody(*take).stdout == f"Publisher {publisher.root}, serial 1: COLDCARD-2026-07.\n"
-
-    rates = tmp_path / "rates.csv"
-    rates.write_text("date,currency,rate\n2026-05-01,EUR,cheap\n")
-    monkeypatch.setenv("CUSTODY_RATES_FILE", str(rates))
-    assert custody(*take).exit_code == 0, "other commands work"
-    answer = custody("serve", "--state", str(state), "--listen", "127.0.0.1:0")
-    assert answer.exit_code == Exit.STATE
-    assert "line 2: the rate is a number above 0" in answer.stderr
-    assert "2026-05-01,EUR,81234.56" in answer.stderr
 
 
 def test_says_what_a_vaults_limit_bounds(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from custody.server.domain.address_book import canonical_address
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid
 from custody.server.domain.history import Cursor
-from custody.server.service.history.records import RatesFile, movement_records, tip_height
+from custody.server.service.history.records import movement_records, tip_height
 from custody.server.service.proposals.searching import may_read_book
 from custody.server.service.stored_vaults import vault_in
 from custody.server.store.models import AddressBookEntry, ChainCoin, Movement, Proposal, Vault
@@ -35,21 +35,15 @@ class MovementPage:
     cursor: Cursor | None
 
 
-@dataclass(frozen=True)
 class History:
-    """``rates``: the operator's daily rates, if there are any."""
-
-    rates: RatesFile | None = None
-
     def page(self, db: Session, access: WorkspaceAccess, query: wire.VaultHistoryQuery) -> wire.VaultHistory:
         """Raises NotFound (vault), Invalid, WrongNetworkAddress."""
         vault = vault_in(db, access, query.vault_id)
         found = self.found(db, access, vault, query)
-        rates = None if self.rates is None else self.rates.rates()
         return wire.VaultHistory(
             vault_id=vault.id,
             tip_height=tip_height(db, vault.chain),
-            movements=movement_records(db, access, vault, found.movements, rates),
+            movements=movement_records(db, access, vault, found.movements),
             next_cursor=None if found.cursor is None else str(found.cursor),
         )
 

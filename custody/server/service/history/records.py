@@ -1,97 +1,18 @@
-"""A page of stored movements as API records, with their proposals, addresses, labels and values; these come
-from the operator's file of daily rates, which is read again when it changes.
-"""
+"""A page of stored movements as API records, with their proposals, addresses and labels."""
 
-import os
-import stat
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from threading import Lock
-from typing import Final
+from dataclasses import dataclass
 
-import structlog
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import history as wire
 from custody.server.domain.credentials import WorkspaceAccess
-from custody.server.domain.errors import Misconfigured
-from custody.server.domain.history import BadRates, DailyRates, parse_rates
 from custody.server.service.proposals.records import names_of
 from custody.server.service.proposals.searching import may_read_book
 from custody.server.store.models import AddressBookEntry, ChainBlock, ChainCoin, Movement, Proposal, Vault
 from multisig import Network, encode_address
-
-log = structlog.get_logger()
-
-MAX_BYTES: Final = 1_000_000
-
-
-class RatesMisconfigured(Misconfigured):
-    hint = "Each line is like 2026-05-01,EUR,81234.56. Correct the file, or unset CUSTODY_RATES_FILE."
-
-
-@dataclass
-class RatesFile:
-    """If the file becomes unreadable or malformed, the last rates stay in use; the log has one warning for
-    each version of the file.
-    """
-
-    path: Path
-    _known: DailyRates | None = None
-    # Which version of the file was read last, good or bad.
-    _version: object = None
-    _lock: Lock = field(default_factory=Lock)
-
-    def require(self) -> None:
-        """Reads the file when the server starts. Raises RatesMisconfigured."""
-        with self._lock:
-            try:
-                self._read()
-            except (BadRates, OSError) as error:
-                raise RatesMisconfigured(
-                    f"The rates in {self.path} cannot be used: {_words(error)}."
-                ) from None
-
-    def rates(self) -> DailyRates | None:
-        """The current rates; None where none could be read yet."""
-        with self._lock:
-            before = self._version
-            try:
-                self._read()
-            except (BadRates, OSError) as error:
-                if isinstance(error, OSError):
-                    self._version = error.errno
-                if self._version != before:
-                    log.warning("rates not read", file=str(self.path), reason=_words(error))
-            return self._known
-
-    def _read(self) -> None:
-        """Raises BadRates, OSError."""
-        # Opening a FIFO must not block.
-        handle = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb") as file:
-            status = os.fstat(file.fileno())
-            version = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-            if version == self._version:
-                return
-            self._version = version
-            if not stat.S_ISREG(status.st_mode):
-                raise BadRates("it is not a regular file")
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise BadRates(f"it has more than {MAX_BYTES:,} bytes")
-        try:
-            # Spreadsheets write a byte order mark.
-            self._known = parse_rates(data.decode("utf-8-sig"))
-        except UnicodeDecodeError:
-            raise BadRates("it is not in UTF-8") from None
-
-
-def _words(error: BadRates | OSError) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
 
 
 def tip_height(db: Session, chain: str) -> int:
@@ -103,7 +24,6 @@ def movement_records(
     access: WorkspaceAccess,
     vault: Vault,
     movements: Sequence[Movement],
-    rates: DailyRates | None,
 ) -> list[wire.VaultMovement]:
     """In the order given."""
     ids = {one.psbt_id for one in movements if one.psbt_id is not None}
@@ -115,7 +35,7 @@ def movement_records(
     names = names_of(db, {one.created_by for one in proposals.values()})
     tip = tip_height(db, vault.chain)
     return [
-        _record(one, proposals.get(one.psbt_id or ""), _Shown(*outputs[one.txid], labels, names, rates), tip)
+        _record(one, proposals.get(one.psbt_id or ""), _Shown(*outputs[one.txid], labels, names), tip)
         for one in movements
     ]
 
@@ -136,20 +56,6 @@ class _Shown:
     more: int
     labels: Mapping[str, str]
     names: Mapping[int, str]
-    rates: DailyRates | None
-
-
-def _fiat(one: Movement, rates: DailyRates | None) -> wire.FiatValue | None:
-    """The value on the day of its block, in UTC."""
-    rate = rates.on(one.mined_at.date()) if rates is not None and one.mined_at is not None else None
-    if rate is None:
-        return None
-    return wire.FiatValue(
-        currency=rate.currency,
-        rate=f"{rate.per_btc:f}",
-        rate_date=rate.day,
-        amount=f"{rate.value_of(one.amount_sats):f}",
-    )
 
 
 def _received(
@@ -229,5 +135,4 @@ def _record(one: Movement, proposal: Proposal | None, shown: _Shown, tip: int) -
         created_by=None if proposal is None else str(proposal.created_by),
         created_by_name=None if proposal is None else shown.names.get(proposal.created_by),
         replaces_psbt_id=None if proposal is None else proposal.replaces_id,
-        fiat=_fiat(one, shown.rates),
     )
