@@ -15,7 +15,6 @@ import httpx
 import platformdirs
 
 from custody.private_files import folder_fault
-from custody.receipts import HeadMismatch, MissingReceipts, NoReceipts, Receipts
 from firmware_bridge import Bridge, Deadlines, RegistrationFile, UnreadableRegistrations
 from firmware_bridge.presence.holders import Turn, no_turns, turns_in
 from signerd.account.advisories import Advisories
@@ -165,33 +164,6 @@ def _turn(state: Path) -> Turn:
     return turns_in(folder, f"the signerd of {state}")
 
 
-# Receipts of the platform's audit logs. Without the file, they cannot be compared with earlier ones.
-RECEIPTS_FILE = "audit-receipts"
-
-
-def receipts_in(path: Path, platform: str, troubles: Troubles) -> Receipts:
-    """Compares the platform's receipts of its audit logs with earlier ones: reports a log that was cut."""
-    doubts: dict[str, str] = {}
-
-    def report(doubt: HeadMismatch | MissingReceipts) -> None:
-        about = doubt.known.chain if isinstance(doubt, HeadMismatch) else ""
-        doubts[about] = (
-            f"ALARM: {doubt}. Ask the platform's operator; `custody audit verify --receipts {path}` says "
-            "more. "
-            "If the platform was restored from a backup, or is another one now, remove that file and start "
-            "signerd again."
-        )
-        troubles.report("audit log", doubts)
-
-    try:
-        return Receipts.in_file(path, platform, report)
-    except (OSError, NoReceipts) as error:
-        troubles.report(
-            "receipts", {"receipts": f"The receipts of the platform's audit log cannot be read: {error}"}
-        )
-        return Receipts(on_doubt=report)
-
-
 def _wire(
     config: Config,
     state: Path,
@@ -203,7 +175,6 @@ def _wire(
     platform = Platform(account.client, fault=outside.fault)
     devices, feed, keys_due = Devices(bridge, outside.fault), Feed(int(outside.now() * 1000)), asyncio.Event()
     troubles = Troubles(feed)
-    account.client.core.receipts = receipts_in(state / RECEIPTS_FILE, config.platform.url, troubles)
     runner = Runner(
         journal,
         devices,

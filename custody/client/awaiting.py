@@ -15,7 +15,6 @@ from custody.client.sign_in import SignInCalls
 from custody.client.tokens import TokenCalls
 from custody.exchange import Awaiting
 from custody.plain_http import trust
-from custody.receipts import Receipts
 from custody.transports import AwaitingTransport
 
 
@@ -28,13 +27,12 @@ class AwaitingConnection(Awaiting[Core]):
         *,
         session: Session | None = None,
         on_session: OnSession | None = None,
-        receipts: Receipts | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         ca_file: Path | None = None,
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        core = make_core(base_url, now, session, on_session, receipts)
+        core = make_core(base_url, now, session, on_session)
         self._http = httpx.AsyncClient(transport=transport, verify=trust(ca_file), trust_env=False)
         super().__init__(core, AwaitingTransport(self._http), sleep)
 

@@ -11,7 +11,6 @@ from typing import Self
 from custody.client.flow import Core, Session, check_url
 from custody.exchange import Outcome, Request, Waiting
 from custody.plain_http import PlainTransport, tls_for
-from custody.receipts import Receipts
 
 OnSession = Callable[[Session | None], None]
 
@@ -21,12 +20,9 @@ def make_core(
     now: Callable[[], float],
     session: Session | None,
     on_session: OnSession | None,
-    receipts: Receipts | None,
 ) -> Core:
     jitter = random.SystemRandom().random
     core = Core(check_url(base_url), now, jitter, session)
-    if receipts is not None:
-        core.receipts = receipts
     if on_session is not None:
         core.on_session = on_session
     return core
@@ -36,8 +32,8 @@ class WaitingConnection(Waiting[Core]):
     """The blocking connection. Use it as a context manager.
 
     ``on_session`` is called with every new session (renewed tokens) and with None at its end, so that the
-    caller can store it. ``receipts`` collects the receipts of the audit log and detects contradictions
-    (`custody.receipts`). ``ca_file``: a private certificate authority (PEM) that replaces the usual ones.
+    caller can store it. ``ca_file``: a private certificate authority (PEM) that replaces
+    the usual ones.
 
     ``transport`` replaces the network.
 
@@ -51,13 +47,12 @@ class WaitingConnection(Waiting[Core]):
         *,
         session: Session | None = None,
         on_session: OnSession | None = None,
-        receipts: Receipts | None = None,
         transport: Callable[[Request], Outcome] | None = None,
         ca_file: Path | None = None,
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        core = make_core(base_url, now, session, on_session, receipts)
+        core = make_core(base_url, now, session, on_session)
         super().__init__(core, transport or PlainTransport(tls=tls_for(base_url, ca_file)), sleep)
 
     def __enter__(self) -> Self:

@@ -17,7 +17,6 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from custody import exchange
 from custody.client.errors import ApiError, BadAnswer, InsecureUrl, SignedOut, Unreachable
 from custody.exchange import Exclusive, Plan, Reply, Request, Why, is_success, method, retry_after
-from custody.receipts import HEADER, Receipts
 from custody.schemas.auth import REFRESH_COOKIE, RefreshRequest, RefreshResponse
 from custody.schemas.errors import Problem
 from custody.schemas.faults import fault_place, fault_words
@@ -79,8 +78,6 @@ class Core:
     jitter: Callable[[], float]
     session: Session | None = None
     on_session: Callable[[Session | None], None] = field(default=lambda _session: None)
-    # The receipts of the platform's audit log.
-    receipts: Receipts = field(default_factory=Receipts)
 
     @property
     def host(self) -> str:
@@ -264,12 +261,8 @@ def attempt(core: Core, request: Request, *, repeatable: bool) -> Plan[Reply]:
     Raises:
         Unreachable: no answer after all tries. BadAnswer: one that is compressed or too large.
     """
-    known = core.receipts.known
     outcome = yield from exchange.attempt(request, repeatable=repeatable, jitter=core.jitter, now=core.now)
     if isinstance(outcome, Reply):
-        # An answer to a POST may be a stored one, whose receipt is old; a GET is always answered anew.
-        source = "" if outcome.is_error or request.method != "GET" else outcome.path
-        core.receipts.hear(outcome.headers.get(HEADER.lower(), ""), known, source)
         return outcome
     if outcome.why is Why.UNFIT:
         raise BadAnswer(str(outcome.cause)) from None

@@ -50,36 +50,22 @@ def audit() -> None:
 @state_option
 @checkpoints_option
 @key_option
-@click.option(
-    "--receipts",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="A file of what a client was told of the log (the SDK's, signerd's); again for each.",
-)
 @json_option
 def verify_command(
-    state: Path,
-    checkpoints: tuple[Path, ...],
-    public_key: tuple[str, ...],
-    receipts: tuple[Path, ...],
-    as_json: bool,
+    state: Path, checkpoints: tuple[Path, ...], public_key: tuple[str, ...], as_json: bool
 ) -> None:
     """Check every hash chain, the checkpoints, and each against the other; name the first bad row of each
     chain.
 
     With --public-key nothing of the platform's own machine is believed but the rows and the files.
     """
-    from custody.receipts import NoReceipts
     from custody.server.service.audit.verification import check_everything
 
     with refusals(), stored_at(state) as stored:
         own = stored.checkpoints
         files, trusted = _files(own, checkpoints), _trusted(own.public_keys, public_key)
         started = time.perf_counter()
-        try:
-            report = check_everything(stored.store, files, trusted, receipts or ())
-        except NoReceipts as error:
-            fail(str(error), "Give a file that the SDK or signerd wrote.")
+        report = check_everything(stored.store, files, trusted)
         seconds = time.perf_counter() - started
     if as_json:
         findings = [vars(finding) for finding in report.findings]

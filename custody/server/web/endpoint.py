@@ -12,12 +12,9 @@ from sqlalchemy.orm import Session
 from starlette.requests import Request
 from starlette.responses import Response
 
-from custody.receipts import Receipt
 from custody.schemas.users import PermissionName
-from custody.server.domain.audit import chain_of
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import CustodyError
-from custody.server.service.audit.log import read_head
 from custody.server.service.services import Services
 from custody.server.service.sign_in.sessions import require_session
 from custody.server.store.store import Item, Page
@@ -127,13 +124,6 @@ class Call(Generic[Body_co]):
     def access(self) -> WorkspaceAccess:
         assert self.maybe_access is not None, "the endpoint names no workspace, or is Unit.OWN"
         return self.maybe_access
-
-    def note_receipt(self, db: Session, workspace_id: int) -> None:
-        """Adds a receipt to the answer: the end of the workspace's audit chain after this call."""
-        chain_id = chain_of("", str(workspace_id))
-        head = read_head(db, chain_id)
-        if head is not None:
-            self.request.state.receipt = str(Receipt(chain_id, head[0], head[1].hex()))
 
     def enter(self, db: Session, workspace_id: int) -> WorkspaceAccess:
         """The check that the runner makes except for ``Unit.OWN``. It checks the session too, because a

@@ -168,9 +168,7 @@ def _expect(call: Call[SignPsbtRequest], db: Session) -> ExpectedSpend:
 
 def _submit(call: Call[SignPsbtRequest], db: Session, verified: Verified | None) -> SignPsbtResponse:
     access = call.enter(db, call.body.workspace_id)
-    answer = call.services.signing.submit(db, call.caller, access, call.body, verified)
-    call.note_receipt(db, access.workspace_id)
-    return answer
+    return call.services.signing.submit(db, call.caller, access, call.body, verified)
 
 
 def _after_broadcast(call: Call[SignPsbtRequest], answer: SignPsbtResponse) -> SignPsbtResponse:
@@ -320,7 +318,6 @@ def _read(call: Call[PsbtQuery]) -> tuple[_Shown, _Seen]:
                 query.from_day,
                 query.to_day,
             )
-            call.note_receipt(db, query.workspace_id)
             return _shown_page(query, proposals.page(db, call.caller, access, wanted)), _seen(
                 db, query.workspace_id
             )
@@ -328,7 +325,6 @@ def _read(call: Call[PsbtQuery]) -> tuple[_Shown, _Seen]:
         if query.workspace_id not in {None, found.workspace_id}:
             raise no_such_proposal()
         access = _enter_workspace_of(call, db, found.workspace_id)
-        call.note_receipt(db, found.workspace_id)
         record = proposals.record(db, call.caller, access, found)
         shown = _Shown(record.model_dump_json(by_alias=True).encode(), {})
         return shown, _seen(db, found.workspace_id)

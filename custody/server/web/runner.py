@@ -12,7 +12,6 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, TypeAdapter
 from sqlalchemy.orm import Session
 
-from custody.receipts import HEADER
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import (
@@ -85,10 +84,10 @@ class Runner:
             require_for_programs(call)
             require_for_bound(call)
             if idempotency_key is None:
-                return with_receipt(call, self._transact(call))
+                return self._transact(call)
             scope = Scope(call.caller.user_id, self.endpoint.method, call.path, _own(call, idempotency_key))
             with call.services.idempotency.guard(scope):
-                return with_receipt(call, self._transact(call, scope))
+                return self._transact(call, scope)
         except REFUSALS as error:
             self.record_refusal(call, error)
             raise
@@ -98,7 +97,7 @@ class Runner:
         try:
             require_for_programs(call)
             require_for_bound(call)
-            return with_receipt(call, self.answer(await self.endpoint.handler(call)))
+            return self.answer(await self.endpoint.handler(call))
         except REFUSALS as error:
             await run_in_threadpool(self.record_refusal, call, error)
             raise
@@ -117,10 +116,7 @@ class Runner:
                 return self.answer(self.endpoint.handler(call))
             case Unit.READ:
                 with store.read() as db:
-                    ready = self._permitted(call, db)
-                    response = self.answer(self.endpoint.handler(ready))
-                    _note_receipt(ready, db)
-                    return response
+                    return self.answer(self.endpoint.handler(self._permitted(call, db)))
             case Unit.WRITE if self.endpoint.prepares is not None:
                 return self._prepare_and_write(call, scope, self.endpoint.prepares)
             case Unit.WRITE:
@@ -151,15 +147,12 @@ class Runner:
             # Checked first: a stored answer is no way around a permission that was taken away (P23).
             ready = self._permitted(call, db)
             if scope is None:
-                response = self.answer(handler(ready))
-            else:
-                response = _json(
-                    call.services.idempotency.once(
-                        db, scope, _canonical(call.body), lambda: self._encode(handler(ready))
-                    )
+                return self.answer(handler(ready))
+            return _json(
+                call.services.idempotency.once(
+                    db, scope, _canonical(call.body), lambda: self._encode(handler(ready))
                 )
-            _note_receipt(ready, db)
-            return response
+            )
 
     def _permitted(self, call: Call[Any], db: Session) -> Call[Any]:
         if self.endpoint.unit is Unit.WRITE and call.maybe_caller is not None:
@@ -205,21 +198,6 @@ class Runner:
             return call.services.people.enter(db, call.caller, workspace_id, frozenset())
         except (NotFound, PermissionDenied):
             return None
-
-
-def with_receipt(call: Call[Any], response: Response) -> Response:
-    """The answer with the receipt. Call it after the commit: a receipt of a rolled-back event would accuse
-    the platform.
-    """
-    receipt = getattr(call.request.state, "receipt", None)
-    if receipt is not None:
-        response.headers[HEADER] = receipt
-    return response
-
-
-def _note_receipt(ready: Call[Any], db: Session) -> None:
-    if ready.maybe_access is not None:
-        ready.note_receipt(db, ready.access.workspace_id)
 
 
 def _own(call: Call[Any], idempotency_key: str) -> str:

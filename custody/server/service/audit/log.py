@@ -117,18 +117,6 @@ def _locked_head(db: Session, chain_id: str) -> tuple[int, bytes]:
     return 0, GENESIS
 
 
-def read_head(db: Session, chain_id: str) -> tuple[int, bytes] | None:
-    """The chain's length and the hash of its last row, with the rows that this transaction recorded."""
-    here: dict[str, tuple[int, bytes]] = db.info.get(_HEADS_HERE, {})
-    if chain_id in here:
-        return here[chain_id]
-    found = db.execute(_SHOWN_HEAD, {"chain_id": chain_id}).one_or_none()
-    return None if found is None else (found.size, found.head_hash)
-
-
-_SHOWN_HEAD = select(AuditHead.size, AuditHead.head_hash).where(AuditHead.chain_id == bindparam("chain_id"))
-
-
 @dataclass(frozen=True)
 class Verification:
     """The counts, and the first fault of every chain that has one, in order of the chains' names."""

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from custody.receipts import read_record
-from custody.server.domain.audit import PLATFORM_CHAIN, AttestedHash
-from custody.server.domain.checkpoints import History, agreed, marks_of, read_file
+from custody.server.domain.audit import PLATFORM_CHAIN
+from custody.server.domain.checkpoints import History, marks_of, read_file
 from custody.server.service.audit.checkpoints import SIGNED, parse_record
 from custody.server.service.audit.log import read_through
 from custody.server.store import Store
@@ -33,19 +32,14 @@ class Report:
     findings: tuple[Finding, ...]
 
 
-def check_everything(
-    store: Store, files: Sequence[Path], trusted: frozenset[str], receipts: Sequence[Path] = ()
-) -> Report:
-    """The chains, the files of checkpoints, and each against the other. ``receipts``: clients' files of
-    receipts (`custody.receipts`), with which the chains must agree.
+def check_everything(store: Store, files: Sequence[Path], trusted: frozenset[str]) -> Report:
+    """The chains, the files of checkpoints, and each against the other.
 
     The files are read before and after the database: the database must contain what they say before, and they
-    must contain what it names after. Raises OSError, NoReceipts.
+    must contain what it names after. Raises OSError.
     """
     before = {path: read_file(path, trusted) for path in files}
-    marks = marks_of(before.values())
-    _add_receipts(marks, receipts)
-    read = read_through(store, marks)
+    read = read_through(store, marks_of(before.values()))
     named = _recorded(store)
     after = {path: read_file(path, trusted) for path in files}
     findings = [Finding(fault.chain_id, "row", fault.position, fault.sentence) for fault in read.faults]
@@ -57,14 +51,6 @@ def check_everything(
     findings += _missing(after, named)
     checkpoints = sum(history.number for history in after.values())
     return Report(read.chains, read.rows, checkpoints, tuple(findings))
-
-
-def _add_receipts(marks: dict[str, dict[int, AttestedHash]], files: Sequence[Path]) -> None:
-    for path in files:
-        for receipt in read_record(path).receipts.values():
-            mark = AttestedHash(bytes.fromhex(receipt.hash), f"the receipt in {path}")
-            known = marks.setdefault(receipt.chain, {})
-            known[receipt.size] = agreed(known.get(receipt.size), mark)
 
 
 def _recorded(store: Store) -> dict[str, dict[int, set[str]]]:

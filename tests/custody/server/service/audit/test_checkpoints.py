@@ -15,11 +15,12 @@ from sqlalchemy import delete, insert, select, update
 
 from custody.server.domain.audit import GENESIS, Category, event_hash
 from custody.server.domain.checkpoints import public_key_of
-from custody.server.domain.credentials import Caller
+from custody.server.domain.credentials import PLATFORM, Caller
 from custody.server.service.audit.checkpoints import CannotCheckpoint, Checkpoints
 from custody.server.service.audit.log import AuditLog, chained_rows, verify
 from custody.server.service.audit.verification import Report, check_everything
 from custody.server.service.secrets import Purpose, Secrets
+from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
 from custody.server.store.models import AuditEvent, AuditHead
 from tests.support.platform import Clock, open_world
@@ -382,3 +383,38 @@ def test_a_running_server_makes_them_where_it_is_told_to(tmp_path: Path) -> None
         report = check_everything(world.platform.services.store, [elsewhere], frozenset(own.public_keys()))
     assert (report.checkpoints, report.findings) == (1, ())
     assert not (tmp_path / "state" / "audit-checkpoints.jsonl").exists()
+
+
+def test_p59_a_checkpoint_comes_with_the_hundredth_row_and_at_the_stop(tmp_path: Path) -> None:
+    with open_world(tmp_path / "state") as world:
+        world.organisation("Acme", "alice@example.org")
+        background, log = world.platform.background, world.platform.services.audit
+        checkpoints = background.checkpoints
+
+        def append(count: int) -> None:
+            with world.platform.services.store.write() as db:
+                for _ in range(count):
+                    log.record(db, PLATFORM, Category.JOBS, "TRIED", "", access=place_of(db, 1))
+
+        assert checkpoints.run_due() == 1
+        append(99)
+        assert checkpoints.run_due() == 0
+        append(1)
+        assert checkpoints.run_due() == 1
+        append(1)
+        lines = len(checkpoints.path.read_bytes().splitlines())
+        with background.running():
+            pass
+        assert len(checkpoints.path.read_bytes().splitlines()) > lines
+        assert checkpoints.make() is None, "nothing is left unsigned"
+        other = Checkpoints(
+            world.platform.services.store,
+            world.clock,
+            world.platform.random,
+            log,
+            world.platform.services.secrets,
+            checkpoints.path.with_name("another"),
+        )
+        append(1)
+        other.at_stop()
+        assert not other.path.exists(), "a process that never signed begins no file of its own"
