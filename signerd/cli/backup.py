@@ -159,7 +159,7 @@ def kit(desk: Desk, vault_id: str, out: Path | None, as_json: bool) -> None:
     from signerd.account.config import find_config, load_config
     from signerd.cli.naming import pin_named
     from signerd.errors import FileNotWritten
-    from signerd.journal.history import read_pins
+    from signerd.journal.read_pins import read_pins
     from signerd.journal.storage import write_new
     from signerd.kit.document import kit as document
 

@@ -3,14 +3,13 @@
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from signerd.app import Outside, open_daemon
 from signerd.cli.words import proposal_text
-from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
@@ -71,28 +70,6 @@ async def test_what_a_rule_holds_is_signed_once_it_is_named(tmp_path: Path, cloc
         await approve(daemon, "p-1", "rule-vault-ask-always")
         await until_state(daemon, "p-1", State.SUBMITTED)
         assert len(platform.signatures("p-1")) == 1
-
-
-async def test_what_was_refused_at_night_comes_in_the_morning_by_itself(tmp_path: Path, clock: Clock) -> None:
-    rules = '[refuse]\nexcept_within = { zone = "UTC", days = ["sat"], from = "00:00", to = "24:00" }\n'
-    async with daemon_under(rules, tmp_path, clock) as (daemon, _platform, _bridge):
-        await until_state(daemon, "p-1", State.REFUSED)
-        assert "outside your hours (sat 00:00 to 24:00 UTC)" in daemon.journal.record("p-1").reason
-        clock.now += timedelta(minutes=1)
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-
-
-async def test_an_approval_in_time_does_not_sign_after_hours(tmp_path: Path, clock: Clock) -> None:
-    rules = '[refuse]\nexcept_within = { zone = "UTC", days = ["fri"], from = "00:00", to = "24:00" }\n'
-    async with daemon_under(rules, tmp_path, clock) as (daemon, platform, bridge):
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        # The device is asked only when it is looked for again: by then it is Saturday.
-        digest = (await daemon.proposal("p-1")).digest
-        daemon.journal.decide("p-1", events.Approved(digest))
-        clock.now += timedelta(minutes=1)
-        daemon.runner._look.set()
-        await until_state(daemon, "p-1", State.REFUSED)
-        assert (bridge.asked, platform.told()) == (0, [])
 
 
 async def test_what_is_lowered_is_shown_in_the_proposal_and_in_the_status(

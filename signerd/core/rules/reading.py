@@ -7,37 +7,27 @@
     [vaults.VAULT.refuse]         # the same for one vault, by its code or by an id pinned here
     [vaults.VAULT.ask]
 
-and in each: ``above_per_transaction``, ``above_per_day``, ``above_per_week``, ``above_fee_rate``,
-``except_to``, ``except_within``, ``any_token``, ``token_not_on_screen``, ``always``.
+and in each: ``above_per_transaction``, ``above_per_day``, ``except_to``, ``any_token``, ``always``.
 """
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
-from zoneinfo import ZoneInfo
 
-from multisig import FeeRate, Fingerprint, MultisigError, Network, Sats, decode_address, parse_btc, sats
+from multisig import MultisigError, Network, Sats, decode_address, parse_btc, sats
 from signerd.core.rules.values import (
-    WEEKDAYS,
-    AboveFeeRate,
+    AbovePerDay,
     AbovePerTransaction,
-    AboveWithin,
     Action,
     Always,
     Condition,
     ExceptTo,
-    ExceptWithin,
-    Hours,
-    OffScreen,
     OfToken,
-    Period,
     Rule,
     Rules,
-    minute_of_day,
 )
 from signerd.core.text import line_of, plain
 from signerd.errors import RulesInvalid
@@ -58,12 +48,6 @@ def _token(value: Any, _network: Network) -> Condition | None:
     return OfToken() if truth(value) else None
 
 
-def _off_screen(value: Any, _network: Network) -> Condition | None:
-    if isinstance(value, list):
-        return OffScreen(fingerprints(value))
-    return OffScreen() if truth(value) else None
-
-
 def _always(value: Any, _network: Network) -> Condition | None:
     return Always() if truth(value) else None
 
@@ -72,13 +56,9 @@ def _always(value: Any, _network: Network) -> Condition | None:
 KEYS: Mapping[str, Callable[[Any, Network], Condition | None]] = MappingProxyType(
     {
         "above_per_transaction": _sats(AbovePerTransaction),
-        "above_per_day": _sats(lambda limit: AboveWithin(Period.DAY, limit)),
-        "above_per_week": _sats(lambda limit: AboveWithin(Period.WEEK, limit)),
-        "above_fee_rate": lambda value, _network: AboveFeeRate(fee_rate(value)),
+        "above_per_day": _sats(AbovePerDay),
         "except_to": lambda value, network: ExceptTo(addresses(value, network)),
-        "except_within": lambda value, _network: ExceptWithin(hours(value)),
         "any_token": _token,
-        "token_not_on_screen": _off_screen,
         "always": _always,
     }
 )
@@ -199,9 +179,6 @@ def _only(section: dict[str, Any], path: Path, known: tuple[str, ...]) -> None:
 
 # As many digits as 21 million bitcoin has: int() refuses thousands of digits with a message of its own.
 _SATS = re.compile(r"0|[1-9][0-9]{0,15}", re.ASCII)
-_RATE = re.compile(r"(0|[1-9][0-9]{0,9})(\.[0-9]{1,3})?", re.ASCII)
-RATE_UNIT = "sat/vB"
-HOURS_KEYS = ("zone", "days", "from", "to")
 
 
 def amount_sats(value: Any) -> Sats:
@@ -219,18 +196,6 @@ def amount_sats(value: Any) -> Sats:
     raise ValueError(advice)
 
 
-def fee_rate(value: Any) -> FeeRate:
-    """``"20 sat/vB"``, with at most three decimal places."""
-    advice = 'write a fee rate with its unit: "20 sat/vB" or "2.5 sat/vB"'
-    number, _space, unit = _text(value, advice).partition(" ")
-    if unit != RATE_UNIT or not _RATE.fullmatch(number):
-        raise ValueError(advice)
-    try:
-        return FeeRate.from_sat_per_vb(Decimal(number))
-    except MultisigError as error:
-        raise ValueError(f"{_without_period(error)}: {advice}") from None
-
-
 def addresses(value: Any, network: Network) -> frozenset[bytes]:
     """The scripts of a list of addresses of this network."""
     advice = f'write a list of addresses of {network}: ["address", "address"]'
@@ -245,48 +210,6 @@ def _script(value: Any, network: Network, advice: str) -> bytes:
         return decode_address(text, network)
     except MultisigError as error:
         raise ValueError(f'"{text}" is not an address of {network}: {_without_period(error)}') from None
-
-
-def hours(value: Any) -> Hours:
-    """A table of ``zone``, ``days``, ``from``, ``to``."""
-    advice = 'write { zone = "Europe/Berlin", days = ["mon", "tue"], from = "08:00", to = "18:00" }'
-    if not isinstance(value, dict) or set(value) != set(HOURS_KEYS):
-        raise ValueError(f"it takes {', '.join(HOURS_KEYS)} and nothing else: {advice}")
-    opens = minute_of_day(_text(value["from"], advice))
-    closes = minute_of_day(_text(value["to"], advice))
-    if not opens < closes:
-        raise ValueError('"from" must come before "to", on one day; a night ends at "24:00"')
-    return Hours(_zone(value["zone"]), _weekdays(value["days"]), opens, closes)
-
-
-def _zone(value: Any) -> ZoneInfo:
-    text = _text(value, 'write a time zone of the IANA list, as "Europe/Berlin" or "UTC"')
-    try:
-        return ZoneInfo(text)
-    # ZoneInfo raises different errors for unknown and malformed names.
-    except (ValueError, OSError, KeyError):
-        raise ValueError(
-            f'"{text}" is not a time zone that this machine knows: '
-            'write one of the IANA list, as "Europe/Berlin" or "UTC"'
-        ) from None
-
-
-def _weekdays(value: Any) -> frozenset[int]:
-    known: Sequence[Any] = WEEKDAYS
-    if not isinstance(value, list) or not value or any(day not in known for day in value):
-        raise ValueError(f"write the weekdays as a list of {', '.join(WEEKDAYS)}")
-    return frozenset(known.index(day) for day in value)
-
-
-def fingerprints(value: list[Any]) -> frozenset[Fingerprint]:
-    """Cosigners, by the fingerprints of their master keys."""
-    advice = 'write true, or a list of fingerprints of cosigners whose devices show it all: ["73c5da0a"]'
-    if not value:
-        raise ValueError(advice)
-    try:
-        return frozenset(Fingerprint.from_hex(_text(item, advice)) for item in value)
-    except MultisigError as error:
-        raise ValueError(f"{_without_period(error)}: {advice}") from None
 
 
 def truth(value: Any) -> bool:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from multisig import OutPoint
 from signerd.core.audit import Entry
-from signerd.core.rules.values import LONGEST_PERIOD
+from signerd.core.rules.values import DAY
 
 # The quorum of a spend from the person's own profile.
 NO_QUORUM = ""
@@ -48,12 +48,12 @@ class Moment:
         return max(self.now, self.latest)
 
 
-def most_spent(within: timedelta, moment: Moment, spent: Sequence[Spent], this: Spent) -> int:
-    """Satoshis that could leave with ``this`` within the period that ends at the moment.
+def most_spent(moment: Moment, spent: Sequence[Spent], this: Spent) -> int:
+    """Satoshis that could leave with ``this`` within the ``DAY`` that ends at the moment.
 
-    A spend is in the window until exactly ``within`` after it was signed. A time in the future counts.
+    A spend is in the window until exactly a ``DAY`` after it was signed. A time in the future counts.
     """
-    begin = moment.furthest - within
+    begin = moment.furthest - DAY
     others = (item for item in spent if item.psbt_id != this.psbt_id and item.at > begin)
     return worst_case([*others, this])
 
@@ -77,6 +77,8 @@ def _rivals(outpoint: OutPoint, spent: Iterable[Spent]) -> list[Spent]:
 
 
 EARLIEST = datetime(2009, 1, 3, tzinfo=UTC)
+# A judgement's moment is rounded down to the minute: what it may still count is kept a minute longer.
+_KEPT = DAY + timedelta(minutes=1)
 # Events after which there is no signature although the device was asked.
 UNSIGNED_AGAIN = frozenset({"device-not-ready", "interrupted", "verify-failed", "restarted"})
 
@@ -98,7 +100,7 @@ class Ledger:
     """``take`` each entry of the chain once, in order.
 
     ``latest`` is the latest time so far, by which signatures are dated: setting the clock back dates nothing
-    back, and what has left the longest window can be forgotten.
+    back, and what has left the window can be forgotten.
     """
 
     sequence: int = 0
@@ -113,8 +115,8 @@ class Ledger:
             self._take(entry)
 
     def asked(self) -> tuple[AskedSpend, ...]:
-        """Spends that may be in a window that ends at ``latest`` or later, in order."""
-        begin = self.latest - LONGEST_PERIOD
+        """Spends that may be in the window that ends at ``latest`` or later, in order."""
+        begin = self.latest - _KEPT
         self._asked = {key: item for key, item in self._asked.items() if item.at > begin or not item.signed}
         return tuple(self._asked.values())
 

@@ -1,62 +1,15 @@
 """Rules: a condition and an action, refuse or ask; and their sentences."""
 
-import re
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
-from typing import Self
-from zoneinfo import ZoneInfo
+from typing import Final, Self
 
-from multisig import FeeRate, Fingerprint, Network, Sats, encode_address
+from multisig import Network, Sats, encode_address
 from signerd.core.text import amount
 
-# As date.weekday() counts.
-WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-
-_CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
-
-# The end of a day, which no clock shows; ISO 8601 writes it so.
-MIDNIGHT = "24:00"
-
-MINUTES_A_DAY = 24 * 60
-
-
-@dataclass(frozen=True)
-class Hours:
-    """From ``opens`` (included) to ``closes`` (excluded), both in minutes since midnight, on each of
-    ``weekdays``.
-
-    Local wall-clock time: an hour that summer time repeats counts twice, a skipped one never.
-    """
-
-    zone: ZoneInfo
-    weekdays: frozenset[int]
-    opens: int
-    closes: int
-
-    def contain(self, moment: datetime) -> bool:
-        """``moment`` knows its own zone."""
-        local = moment.astimezone(self.zone)
-        minute = local.hour * 60 + local.minute
-        return local.weekday() in self.weekdays and self.opens <= minute < self.closes
-
-    def __str__(self) -> str:
-        days = ", ".join(day for number, day in enumerate(WEEKDAYS) if number in self.weekdays)
-        return f"{days} {clock_text(self.opens)} to {clock_text(self.closes)} {self.zone.key}"
-
-
-def minute_of_day(text: str) -> int:
-    """Minutes since midnight of "08:30". Raises ValueError."""
-    match = _CLOCK.fullmatch(text)
-    if text == MIDNIGHT:
-        return MINUTES_A_DAY
-    if match is None:
-        raise ValueError(f'"{text}" is no time of day: write it like "08:30", at most "{MIDNIGHT}"')
-    return int(match[1]) * 60 + int(match[2])
-
-
-def clock_text(minute: int) -> str:
-    return f"{minute // 60:02d}:{minute % 60:02d}"
+# A rolling window, so that the limit cannot be spent twice around midnight.
+DAY: Final = timedelta(days=1)
 
 
 class Action(StrEnum):
@@ -64,24 +17,6 @@ class Action(StrEnum):
 
     REFUSE = "refuse"
     ASK = "ask"
-
-
-class Period(StrEnum):
-    """A rolling window, so that the limit cannot be spent twice around midnight or Monday."""
-
-    DAY = "day"
-    WEEK = "week"
-
-    @property
-    def length(self) -> timedelta:
-        return timedelta(days=7 if self is Period.WEEK else 1)
-
-    @property
-    def words(self) -> str:
-        return "7 days" if self is Period.WEEK else "24 hours"
-
-
-LONGEST_PERIOD = max(period.length for period in Period)
 
 
 @dataclass(frozen=True)
@@ -92,16 +27,10 @@ class AbovePerTransaction:
 
 
 @dataclass(frozen=True)
-class AboveWithin:
-    """With this proposal, more than ``limit`` would be spent within the period."""
+class AbovePerDay:
+    """With this proposal, more than ``limit`` would be spent within ``DAY``."""
 
-    period: Period
     limit: Sats
-
-
-@dataclass(frozen=True)
-class AboveFeeRate:
-    limit: FeeRate
 
 
 @dataclass(frozen=True)
@@ -112,24 +41,8 @@ class ExceptTo:
 
 
 @dataclass(frozen=True)
-class ExceptWithin:
-    """It is decided outside these hours."""
-
-    hours: Hours
-
-
-@dataclass(frozen=True)
 class OfToken:
     """It makes or calls a token, whose amounts no limit in bitcoin measures."""
-
-
-@dataclass(frozen=True)
-class OffScreen:
-    """It makes or calls a token, this signer's device does not show all of the data, and none of ``seen_by``
-    has signed it.
-    """
-
-    seen_by: frozenset[Fingerprint] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -137,9 +50,7 @@ class Always:
     """Every proposal meets it: "never" where it refuses, "always ask" where it asks."""
 
 
-Condition = (
-    AbovePerTransaction | AboveWithin | AboveFeeRate | ExceptTo | ExceptWithin | OfToken | OffScreen | Always
-)
+Condition = AbovePerTransaction | AbovePerDay | ExceptTo | OfToken | Always
 
 
 @dataclass(frozen=True)
@@ -187,7 +98,7 @@ class Rules:
     @property
     def depend_on_time(self) -> bool:
         """Whether their verdicts may change by time alone."""
-        return any(isinstance(rule.condition, AboveWithin | ExceptWithin) for rule in self.rules)
+        return any(isinstance(rule.condition, AbovePerDay) for rule in self.rules)
 
 
 def _also(rule: Rule, vault_id: str, code: str) -> Rule:
@@ -196,36 +107,20 @@ def _also(rule: Rule, vault_id: str, code: str) -> Rule:
 
 NO_RULES = Rules()
 
-KINDS = (
-    "per-transaction",
-    "per-day",
-    "per-week",
-    "fee-rate",
-    "address",
-    "hours",
-    "token",
-    "token-screen",
-    "always",
-)
+KINDS = ("per-transaction", "per-day", "address", "token", "always")
 
 
-def kind_of(condition: Condition) -> str:  # noqa: PLR0911 - one for each condition
+def kind_of(condition: Condition) -> str:
     """One of ``KINDS``."""
     match condition:
         case AbovePerTransaction():
             return "per-transaction"
-        case AboveWithin(period):
-            return f"per-{period}"
-        case AboveFeeRate():
-            return "fee-rate"
+        case AbovePerDay():
+            return "per-day"
         case ExceptTo():
             return "address"
-        case ExceptWithin():
-            return "hours"
         case OfToken():
             return "token"
-        case OffScreen():
-            return "token-screen"
         case Always():
             return "always"
 
@@ -248,23 +143,16 @@ def rule_words(rule: Rule, network: Network) -> str:
     return f"{rule.action}: {_condition(rule, network)}, {whose}"
 
 
-def _condition(rule: Rule, network: Network) -> str:  # noqa: PLR0911 - one for each condition
+def _condition(rule: Rule, network: Network) -> str:
     match rule.condition:
         case AbovePerTransaction(limit):
             return f"more than {amount(limit)} in one transaction"
-        case AboveWithin(period, limit):
-            return f"more than {amount(limit)} within {period.words}"
-        case AboveFeeRate(limit):
-            return f"a fee rate above {limit}"
+        case AbovePerDay(limit):
+            return f"more than {amount(limit)} within 24 hours"
         case ExceptTo(scripts):
             listed = sorted(encode_address(script, network) or script.hex() for script in scripts)
             return f"a payment to anybody but {', '.join(listed)}"
-        case ExceptWithin(hours):
-            return f"at any time but {hours}"
         case OfToken():
             return "whatever makes or calls a token"
-        case OffScreen(seen_by):
-            unless = f" and that {', '.join(sorted(map(str, seen_by)))} did not sign" if seen_by else ""
-            return f"a token's data that this device does not show whole{unless}"
         case Always():
             return "every payment"

@@ -1,7 +1,5 @@
-"""rules show, rules test: from the files alone, with a daemon and without one."""
+"""rules show: from the files alone."""
 
-import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,10 +10,9 @@ from signerd.cli.terminal import Exit
 from signerd.core import events
 from signerd.core.values import Limits
 from signerd.journal import Journal
-from tests.support.command import is_tame, signerd
+from tests.support.command import signerd
 from tests.support.daemons import prepare
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, signed_by, snapshot_of, spend
-from tests.support.served import make_outer, served_daemon
 from tests.support.wallets import ALICE, fund, pay
 
 CONFIG = 'network = "regtest"\n[platform]\nurl = "http://127.0.0.1:8080"\n'
@@ -54,84 +51,11 @@ def write(state: Path, text: str, name: str = "tried.toml") -> str:
 PER_DAY = '[refuse]\nabove_per_day = "60000 sat"\n'
 
 
-def test_what_would_have_happened_to_past_proposals(state):
-    lines = signerd("rules", "test", write(state, PER_DAY), "--json", state=state).json
-    said = [(line["psbt_id"], line["paid_sats"], line["decided"], line["answer"]) for line in lines]
-    assert said == [
-        ("p-1", 50_000, "signed", "pass"),
-        ("p-2", 50_000, "declined", "refuse"),
-        ("p-3", None, "refused-by-a-check", "not-judged"),
-    ]
-    assert lines[0]["at"] == "2026-01-02T12:00:00Z"
-    assert (
-        "0.00100000 BTC (100,000 sats) would be paid from all vaults within 24 hours"
-        in lines[1]["because"][0]
-    )
-
-
-def test_for_a_person_it_is_a_table(state):
-    ended = signerd("rules", "test", write(state, PER_DAY), state=state)
-    assert ended.status == Exit.OK
-    assert is_tame(ended.out)
-    header, first, second, third = ended.out.splitlines()
-    assert header.split("  ")[0] == "PROPOSAL"
-    assert [cell.strip() for cell in first.split("  ") if cell.strip()] == [
-        "p-1",
-        "2026-01-02 12:00:00",
-        "0.00050000 BTC (50,000 sats)",
-        "signed",
-        "pass",
-    ]
-    assert "your rules refuse it." in second
-    assert third.endswith("not judged")
-
-
-def test_where_nothing_ever_was_it_says_so(tmp_path):
-    folder = tmp_path / "s"
-    folder.mkdir(mode=0o700)
-    prepare(folder)
-    (folder / "config.toml").write_text(CONFIG)
-    assert (
-        signerd("rules", "test", write(folder, PER_DAY), state=folder).out == "No proposal was ever here.\n"
-    )
-
-
-def test_it_only_reads(state):
-    def stored():
-        with closing(sqlite3.connect(state / "journal.sqlite3")) as database, database:
-            dump = list(database.iterdump())
-        database.close()
-        return dump
-
-    before = stored()
-    signerd("rules", "test", write(state, PER_DAY), state=state)
-    assert stored() == before
-
-
-def test_it_reads_beside_a_daemon(tmp_path):
-    with served_daemon(tmp_path / "s", make_outer(tmp_path)) as daemon:
-        daemon.until(lambda: bool(daemon.service.journal.records()))
-        (daemon.state / "config.toml").write_text(CONFIG)
-        file = write(tmp_path, "[ask]\nalways = true\n")
-        lines = signerd("rules", "test", file, "--json", state=daemon.state).json
-    assert [(line["psbt_id"], line["decided"], line["answer"]) for line in lines] == [
-        ("p-1", "not-decided", "ask")
-    ]
-
-
-@pytest.mark.parametrize("command", [["test"], ["show", "--file"]])
-def test_a_mistake_in_the_file_is_told_with_its_line(state, command):
+def test_a_mistake_in_the_file_is_told_with_its_line(state):
     file = write(state, '[refuse]\n\nabove_a_day = "1 BTC"\n')
-    ended = signerd("rules", *command, file, "--json", state=state)
+    ended = signerd("rules", "show", "--file", file, "--json", state=state)
     assert (ended.status, ended.error["code"]) == (Exit.STATE, "rules-invalid")
     assert f"{file}, line 3: refuse.above_a_day: there is no such key" in ended.error["sentence"]
-
-
-def test_a_damaged_journal_is_told_and_left_where_it_is(state):
-    (state / "journal.sqlite3").write_bytes(b"this is no database" * 500)
-    ended = signerd("rules", "test", write(state, PER_DAY), "--json", state=state)
-    assert (ended.status, ended.error["code"]) == (Exit.STATE, "journal-corrupted")
-    assert not list(state.glob("damaged-*"))
 
 
 def test_the_rules_that_count_are_shown(state):

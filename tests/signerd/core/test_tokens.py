@@ -21,18 +21,15 @@ from tests.support.desk import (
     CLAIM,
     NETWORK,
     SCREEN,
-    VAULT,
     VAULT_ID,
     make_pin,
     own_keys,
     read_rules,
     review_context,
     signed_by,
-    snapshot_of,
-    spend,
 )
 from tests.support.tokens import GOLD, call, published, token_snapshot
-from tests.support.wallets import ALICE, BOB, CAROL, foreign_script
+from tests.support.wallets import ALICE, foreign_script
 
 ONE = Screen("Trezor One 1.14.1", 32, 31)
 MODEL_T = Screen("Trezor Model T 2.3.6", 44, 43)
@@ -94,31 +91,6 @@ def judged(text: str, screen: Screen | None, signers=(), payload: Payload = TRAN
         snapshot = replace(snapshot, psbt=signed_by(signer, snapshot))
     context = review_context(token=GOLD, screen=screen, rules=read_rules(text, NETWORK))
     return {v.name: v.outcome for v in review(snapshot, context).verdicts if v.name.startswith("rule-")}
-
-
-def test_a_rule_refuses_a_token_that_this_device_does_not_show_whole() -> None:
-    text = "[refuse]\ntoken_not_on_screen = true\n"
-    for screen in (ONE, MODEL_T, UNKNOWN, None):
-        assert judged(text, screen) == {"rule-refuse-token-screen": Outcome.REFUSE}
-    assert judged(text, SCREEN) == {"rule-refuse-token-screen": Outcome.ALLOW}
-
-
-def test_a_rule_lets_a_signature_of_a_device_that_shows_all_stand_for_it() -> None:
-    """What is believed is the signature: valid, by that cosigner's key, over this transaction, on every
-    input.
-    """
-    text = f'[vaults.{VAULT.verification_code}.refuse]\ntoken_not_on_screen = ["{BOB.fingerprint}"]\n'
-    name = "rule-vault-refuse-token-screen"
-    assert judged(text, ONE) == {name: Outcome.REFUSE}
-    assert judged(text, ONE, [CAROL]) == {name: Outcome.REFUSE}
-    assert judged(text, ONE, [BOB]) == {name: Outcome.ALLOW}
-    assert judged(text, ONE, [CAROL, BOB]) == {name: Outcome.ALLOW}
-    assert judged(text, SCREEN) == {name: Outcome.ALLOW}
-
-
-def test_the_rule_is_about_tokens_alone() -> None:
-    context = review_context(screen=None, rules=read_rules("[refuse]\ntoken_not_on_screen = true\n", NETWORK))
-    assert review(snapshot_of(spend()), context).allowed
 
 
 # --- the device that is asked -------------------------------------------------------------------------------

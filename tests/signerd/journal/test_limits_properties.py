@@ -18,7 +18,7 @@ from signerd.core.values import Imported, Snapshot
 from tests.signerd.journal.test_spending import NOON, Desk, paying
 from tests.support.examples import examples
 
-DAY_LIMIT, WEEK_LIMIT = 100_000, 250_000
+DAY_LIMIT = 100_000
 COINS = 3
 AMOUNTS = (20_000, 50_000, 80_000)
 ENDS = (
@@ -68,16 +68,15 @@ class World:
             self.signed[self.number] = Signed(coin, amount, self.seen)
 
     def expected(self, amount: int, coin: int) -> set[str]:
-        names = {"rule-refuse-per-day": (1, DAY_LIMIT), "rule-refuse-per-week": (7, WEEK_LIMIT)}
-        return {name for name, (days, most) in names.items() if self.spent(days, amount, coin) > most}
+        return {"rule-refuse-per-day"} if self.spent(amount, coin) > DAY_LIMIT else set()
 
-    def spent(self, days: int, amount: int, coin: int) -> int:
+    def spent(self, amount: int, coin: int) -> int:
         """Each proposal spends one coin: of those that spend the same the largest counts, whatever is said of
         its end.
         """
         largest = dict.fromkeys(range(COINS), 0)
         for item in self.signed.values():
-            if item.at > self.seen - timedelta(days=days):
+            if item.at > self.seen - timedelta(days=1):
                 largest[item.coin] = max(largest[item.coin], item.amount)
         largest[coin] = max(largest[coin], amount)
         return sum(largest.values())

@@ -17,7 +17,7 @@ from tests.support.desk import NETWORK, VAULT, read_rules, signed_by, snapshot_o
 from tests.support.wallets import ALICE, fund, pay
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
-RULES = read_rules('[refuse]\nabove_per_day = "100000 sat"\nabove_per_week = "250000 sat"\n', NETWORK)
+RULES = read_rules('[refuse]\nabove_per_day = "100000 sat"\n', NETWORK)
 
 
 class Desk:

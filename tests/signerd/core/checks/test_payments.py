@@ -222,17 +222,11 @@ def test_s6_a_second_forward_of_the_same_amount_is_held_and_a_bump_of_it_is_not(
 
 
 def test_a_forward_is_nothing_that_the_vault_pays() -> None:
-    """Its limits are those of money that leaves it; whom it pays is the vault. Hours and fees count as
-    everywhere.
-    """
-    text = (
-        '[refuse]\nabove_per_transaction = "1 sat"\nabove_per_day = "1 sat"\nexcept_to = ["{}"]\n'
-        '[ask]\nabove_fee_rate = "1 sat/vB"\n'
-    )
+    """Its limits are those of money that leaves it; whom it pays is the vault."""
+    text = '[refuse]\nabove_per_transaction = "1 sat"\nabove_per_day = "1 sat"\nexcept_to = ["{}"]\n'
     rules = read_rules(text.format(VAULT.address(CHANGE, 0)), NETWORK)
     found = review(HONEST, replace(AROUND, rules=rules))
     assert not {v.name for v in found.refusals} & {"rule-refuse-per-transaction", "rule-refuse-address"}
-    assert "rule-ask-fee-rate" in found.to_acknowledge
 
 
 def test_the_profile_signs_with_its_own_key() -> None:

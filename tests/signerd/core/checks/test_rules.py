@@ -7,30 +7,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multisig import RECEIVE, FeeRate, Network, OutPoint, sats
+from multisig import RECEIVE, Network, OutPoint, sats
 from multisig.tokens import Function, Payload
 from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.checks.table import LOWERABLE
 from signerd.core.review import review
 from signerd.core.rules.spending import Moment, Spent
 from signerd.core.rules.values import (
-    AboveFeeRate,
+    AbovePerDay,
     AbovePerTransaction,
-    AboveWithin,
     Action,
     Always,
     Condition,
     ExceptTo,
-    ExceptWithin,
     OfToken,
-    Period,
     Rule,
     Rules,
     rule_words,
 )
 from signerd.core.states import State
 from signerd.core.values import Neighbour, ReviewContext
-from tests.signerd.core.rules.test_values import hours
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, read_rules, review_context, snapshot_of, spend
 from tests.support.examples import examples
 from tests.support.tokens import GOLD, HOLDER, call, token_snapshot
@@ -68,20 +64,14 @@ def spent(amount: int, quorum: str | None = CODE, hours_ago: int = 1) -> Spent:
 
 MET = {
     "transaction": AbovePerTransaction(sats(49_999)),
-    "day": AboveWithin(Period.DAY, sats(49_999)),
-    "week": AboveWithin(Period.WEEK, sats(49_999)),
-    "fee rate": AboveFeeRate(FeeRate(1)),
+    "day": AbovePerDay(sats(49_999)),
     "address": ExceptTo(frozenset({pay(1, "another shop").script_pubkey})),
-    "hours": ExceptWithin(hours(opens="12:01")),
     "always": Always(),
 }
 NOT_MET = {
     "transaction": AbovePerTransaction(sats(50_000)),
-    "day": AboveWithin(Period.DAY, sats(50_000)),
-    "week": AboveWithin(Period.WEEK, sats(50_000)),
-    "fee rate": AboveFeeRate(FeeRate(1_000_000)),
+    "day": AbovePerDay(sats(50_000)),
     "address": ExceptTo(frozenset({SHOP})),
-    "hours": ExceptWithin(hours(closes="12:01")),
 }
 
 
@@ -112,7 +102,7 @@ def test_a_rule_of_another_vault_says_nothing() -> None:
 
 def test_a_limit_of_a_vault_counts_the_vault_and_the_common_one_counts_all() -> None:
     paid = (spent(30_000), spent(20_000, "another"))
-    limit = AboveWithin(Period.DAY, sats(80_000))
+    limit = AbovePerDay(sats(80_000))
     ours = Rule(Action.REFUSE, limit, "treasury", OURS)
     assert said_by(ours, spent=paid).outcome is Outcome.ALLOW
     # Of what an older journal does not know the quorum counts for every vault.
@@ -123,38 +113,16 @@ def test_a_limit_of_a_vault_counts_the_vault_and_the_common_one_counts_all() -> 
     assert "0.00100000 BTC (100,000 sats)" in common.sentence
 
 
-def test_the_week_reaches_further_than_the_day() -> None:
-    paid = (spent(1, hours_ago=25),)
-    assert (
-        said_by(Rule(Action.ASK, AboveWithin(Period.DAY, sats(50_000))), spent=paid).outcome is Outcome.ALLOW
-    )
-    assert (
-        said_by(Rule(Action.ASK, AboveWithin(Period.WEEK, sats(50_000))), spent=paid).outcome is Outcome.WARN
-    )
-
-
-@pytest.mark.parametrize(
-    "condition", [AboveWithin(Period.DAY, sats(10**9)), ExceptWithin(hours())], ids=["day", "hours"]
-)
-def test_where_the_time_is_not_known_what_hangs_on_it_refuses(condition: object) -> None:
-    assert said_by(Rule(Action.REFUSE, condition), moment=None).outcome is Outcome.REFUSE
-
-
-def test_a_fee_a_satoshi_above_the_rate_is_above_it() -> None:
-    vsize = review(HONEST, context()).inspection.vsize
-    rate = 1_000 * 1_000 // vsize
-    assert said_by(Rule(Action.REFUSE, AboveFeeRate(FeeRate(rate)))).outcome is Outcome.REFUSE
-    assert said_by(Rule(Action.REFUSE, AboveFeeRate(FeeRate(rate + 1)))).outcome is Outcome.ALLOW
+def test_where_the_time_is_not_known_a_days_limit_refuses() -> None:
+    assert said_by(Rule(Action.REFUSE, AbovePerDay(sats(10**9))), moment=None).outcome is Outcome.REFUSE
 
 
 def test_s24_time_alone_does_not_undo_an_approval_and_a_payment_that_tips_a_limit_does() -> None:
-    rules = (Rule(Action.ASK, AboveWithin(Period.DAY, sats(60_000))), Rule(Action.ASK, ExceptWithin(hours())))
+    rules = (Rule(Action.ASK, AbovePerDay(sats(60_000))),)
     first = review(HONEST, context(*rules))
     later = Moment(NOON + timedelta(minutes=7), NOON)
     assert review(HONEST, context(*rules, moment=later)).digest == first.digest
     assert review(HONEST, context(*rules, spent=(spent(10_001),))).digest != first.digest
-    night = Moment(NOON + timedelta(hours=9), NOON)
-    assert review(HONEST, context(*rules, moment=night)).digest != first.digest
 
 
 # --- never wider --------------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def test_where_all_spend_one_coin_the_largest_counts(items: list[Spent]) -> None
 def test_a_window_counts_what_the_model_counts(items: list[Spent], this: Spent, now: int, seen: int) -> None:
     moment = Moment(NOON + timedelta(minutes=now), NOON + timedelta(minutes=seen))
     counted = [item for item in items if item.at > moment.furthest - DAY]
-    total = most_spent(DAY, moment, items, this)
+    total = most_spent(moment, items, this)
     assert brute_force([*counted, this]) <= total <= sum(item.amount for item in [*counted, this])
     assert total >= this.amount
 
@@ -88,19 +88,18 @@ def test_a_window_counts_what_the_model_counts(items: list[Spent], this: Spent, 
 def test_f_a_clock_set_back_frees_nothing(items: list[Spent], this: Spent, back: int) -> None:
     true = Moment(NOON, NOON)
     wrong = Moment(NOON - timedelta(minutes=back), NOON)
-    assert most_spent(DAY, wrong, items, this) == most_spent(DAY, true, items, this)
+    assert most_spent(wrong, items, this) == most_spent(true, items, this)
 
 
 def test_a_payment_leaves_the_window_exactly_when_it_is_as_old_as_the_window() -> None:
     this, moment = spent("this", 1, 0), Moment(NOON, NOON)
-    assert most_spent(DAY, moment, [spent("old", 10, 1, hours=24)], this) == 1
-    assert most_spent(DAY, moment, [spent("new", 10, 1, hours=23.999)], this) == 11
-    assert most_spent(7 * DAY, moment, [spent("old", 10, 1, hours=24)], this) == 11
+    assert most_spent(moment, [spent("old", 10, 1, hours=24)], this) == 1
+    assert most_spent(moment, [spent("new", 10, 1, hours=23.999)], this) == 11
 
 
 def test_the_one_that_is_judged_counts_once() -> None:
     this = spent("this", 5, 0)
-    assert most_spent(DAY, Moment(NOON, NOON), [this, spent("other", 7, 1)], this) == 12
+    assert most_spent(Moment(NOON, NOON), [this, spent("other", 7, 1)], this) == 12
 
 
 AT_NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -190,7 +189,7 @@ def test_it_is_what_a_second_reading_of_the_whole_chain_finds(entries: list[Entr
             signed_at[entry.note.subject] = latest
         if entry.note.kind in KINDS and entry.note.kind != "submitted":
             last[entry.note.subject] = entry.note.kind
-    expected = {key: at for key, at in signed_at.items() if at > latest - timedelta(days=7)}
+    expected = {key: at for key, at in signed_at.items() if at > latest - DAY - timedelta(minutes=1)}
     found = took(entries)
     assert found.latest == latest
     assert {item.psbt_id: item.at for item in found.asked() if item.signed} == expected
