@@ -419,14 +419,6 @@ class Api(PairingCalls):
         """A code to open the page with, valid once and for half a minute. Over the private socket only."""
         return CallArguments()
 
-    # --- figures --------------------------------------------------------------------------------------------
-
-    @row(calls.METRICS)
-    @staticmethod
-    def metrics() -> CallArguments:
-        """As Prometheus reads them (its text format, 0.0.4)."""
-        return CallArguments()
-
 
 def _dumped(imported: "shapes.BroughtQuorum | None") -> dict[str, object] | None:
     return None if imported is None else imported.model_dump(mode="json")

@@ -1,19 +1,15 @@
-"""Reports of the daemon: the audit chain by pages, metrics, settings, and what needs attention.
+"""Reports of the daemon: the audit chain by pages, settings, and what needs attention.
 
 An expensive report is made once for all concurrent callers (L11).
 """
 
 import asyncio
-import math
-import sys
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from firmware_bridge import DeviceState
 from firmware_bridge.missing import missing_hwi
 from signerd.account.config import Config
 from signerd.account.follower import Follower
@@ -22,12 +18,9 @@ from signerd.account.vaults import SeenVault, seen_vaults
 from signerd.core.audit import GENESIS, Entry, first_fault
 from signerd.core.checks.table import CHECKS, HOLD
 from signerd.core.rules.values import rule_words
-from signerd.core.states import State
 from signerd.core.text import as_argument, foreign, plain
-from signerd.daemon.devices import Devices
 from signerd.daemon.views import audit_report
-from signerd.errors import DeviceError
-from signerd.feed import Feed, Troubles
+from signerd.feed import Troubles
 from signerd.journal import Journal
 from signerd.shapes import AuditEntryView, AuditPage, AuditReport, LoweredView, SettingsView
 
@@ -116,80 +109,6 @@ def _words(value: Any) -> str:
             return ", ".join(f"{name}: {_words(one)}" for name, one in sorted(value.items()))
         case _:
             return str(value)
-
-
-_STATM = Path("/proc/self/statm")
-
-
-@dataclass(frozen=True)
-class Figure:
-    """``samples``: by the value of ``label``, or under "" without one. ``total``: a counter."""
-
-    name: str
-    text: str
-    samples: dict[str, float]
-    label: str = ""
-    total: bool = False
-
-
-@dataclass(frozen=True)
-class Metrics:
-    journal: Journal
-    devices: Devices
-    follower: Follower
-    feed: Feed
-    clock: Callable[[], float]
-
-    async def figures(self) -> tuple[Figure, ...]:
-        return (*self._of_journal(), await self._of_devices(), *self._of_platform(), *self._of_process())
-
-    def _of_journal(self) -> tuple[Figure, ...]:
-        known = self.journal.figures()
-        states = {state.value: float(known.proposals.get(state.value, 0)) for state in State}
-        kinds = {kind: float(count) for kind, count in known.entries.items()}
-        return (
-            Figure("signerd_proposals", "Proposals known here.", states, "state"),
-            Figure("signerd_decisions", "Entries of the chain of decisions.", kinds, "kind", total=True),
-            Figure("signerd_signatures", "Signatures made here.", {"": known.signatures}, total=True),
-        )
-
-    async def _of_devices(self) -> Figure:
-        try:
-            found = Counter(device.state.value for device in await self.devices.all())
-        except DeviceError:
-            found = Counter()
-        states = {state.value: float(found[state.value]) for state in DeviceState}
-        return Figure("signerd_devices", "Devices that are connected.", states, "state")
-
-    def _of_platform(self) -> tuple[Figure, ...]:
-        heard = self.follower.state
-        reach = Figure(
-            "signerd_platform_reachable", "1 where the platform answered last.", {"": float(heard.reachable)}
-        )
-        if heard.last_heard is None:
-            return (reach,)
-        age = max(0.0, self.clock() - heard.last_heard)
-        return reach, Figure(
-            "signerd_platform_heard_age_seconds", "Since the platform's last answer.", {"": age}
-        )
-
-    def _of_process(self) -> tuple[Figure, ...]:
-        return (
-            Figure("signerd_feed_position", "The number of the feed's newest line.", {"": self.feed.last}),
-            Figure("signerd_memory_bytes", "Resident memory of the daemon.", {"": resident_bytes()}),
-        )
-
-
-def resident_bytes() -> float:
-    """From proc_pid_statm(5); elsewhere the peak, and NaN on Windows."""
-    if sys.platform == "win32":
-        return math.nan
-    import resource
-
-    try:
-        return float(int(_STATM.read_text().split()[1]) * resource.getpagesize())
-    except (OSError, IndexError, ValueError):
-        return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ from signerd.daemon.proposal_views import (
     proposal_line,
     proposal_view,
 )
-from signerd.daemon.reports import ChainReader, Metrics, Settings, SingleFlight, notes_of
+from signerd.daemon.reports import ChainReader, Settings, SingleFlight, notes_of
 from signerd.daemon.runner import Runner
 from signerd.daemon.vaults import Addresses, Holdings, Pinning
 from signerd.daemon.views import advisory_view, device_view, pin_preview, preview_view, vault_view
@@ -455,10 +455,6 @@ class Daemon:
     @property
     def history(self) -> ChainReader:
         return ChainReader(self.journal)
-
-    @property
-    def metrics(self) -> Metrics:
-        return Metrics(self.journal, self.bridge_devices, self.follower, self.feed, self.follower.clock)
 
     @property
     def settings(self) -> Settings:

@@ -1,25 +1,20 @@
 """A support bundle without private data.
 
 It has only the values named here: no key, fingerprint, address, transaction, amount, name, e-mail address,
-host, path, or token. Of the doctor's sentences it keeps only words from the doctor's own source, and so
-nothing that the machine, the platform or the person put into them.
+host, path, or token. Of what the doctor found it has the name and the outcome, and no sentence.
 """
 
-import ast
 import platform as system
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from enum import StrEnum
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from custody._version import __version__
 from firmware_bridge.model import DeviceState, Family
-from signerd import errors
 from signerd.account.config import Config
 from signerd.backup.schedule import last_made
 from signerd.core.states import State
@@ -44,7 +39,6 @@ LIBRARIES = (
 )
 LEFT_OUT = "…"
 _RELEASE_WORD = re.compile(r"[a-z0-9._-]{1,40}")
-_WORD = re.compile(r"[A-Za-z]+")
 _NAME = re.compile(r"[a-z][a-z-]{0,39}")
 _MODEL = re.compile(r"[A-Za-z][A-Za-z0-9_ .+-]{0,39}")
 _FIRMWARE = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){0,3}")
@@ -64,7 +58,7 @@ def bundle(
         "daemon": _daemon(installation),
         "devices": [_device(device) for device in devices],
         "journal": _journal(installation),
-        "doctor": {name: _finding(finding) for name, finding in findings.items()},
+        "doctor": {name: finding.outcome.value for name, finding in findings.items()},
     }
 
 
@@ -174,37 +168,3 @@ def _journal(installation: Installation) -> dict[str, Any] | None:
         "entries": {_only(_NAME, name): count for name, count in figures.entries.items()},
         "backup_made": last_made(installation.state) is not None,
     }
-
-
-def _finding(finding: Finding) -> dict[str, str]:
-    return {
-        "outcome": finding.outcome.value,
-        "found": redacted(finding.found),
-        "do": redacted(finding.do),
-    }
-
-
-def redacted(sentence: str) -> str:
-    """The sentence's words from our vocabulary; one mark for each run of others."""
-    kept: list[str] = []
-    for word in sentence.split():
-        bare = word.strip(".,:;()'`\"")
-        if _WORD.fullmatch(bare) and bare.lower() in vocabulary():
-            kept.append(word)
-        elif kept[-1:] != [LEFT_OUT]:
-            kept.append(LEFT_OUT)
-    return " ".join(kept)
-
-
-@cache
-def vocabulary() -> frozenset[str]:
-    """The words of the doctor's own source and of the errors, in lower case."""
-    folder = Path(__file__).parent
-    sources = [*sorted(folder.glob("*.py")), Path(errors.__file__)]
-    return frozenset(word.lower() for source in sources for word in _words(source))
-
-
-def _words(source: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield from _WORD.findall(node.value)

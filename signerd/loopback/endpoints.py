@@ -18,11 +18,9 @@ from signerd import shapes
 from signerd.account.platform import PAGE
 from signerd.callers import Caller, Kind, Right
 from signerd.daemon.funds import USUAL_MOVEMENTS
-from signerd.daemon.reports import Figure
 from signerd.daemon.service import Daemon
 from signerd.errors import NotAllowed, PageNotServed, UnknownProposal
 from signerd.loopback import events
-from signerd.loopback.access.guard import Refused
 from signerd.loopback.access.sessions import ENTRY_SECONDS, Sessions
 from signerd.loopback.binding import In
 from signerd.loopback.events import Streams
@@ -462,24 +460,6 @@ async def enter_page(
     return shapes.PageEntry(url=url, code=sessions.entry(), seconds=ENTRY_SECONDS)
 
 
-# --- figures, for a program that collects them --------------------------------------------------------------
-
-
-async def metrics(
-    service: Service, streams: Annotated[Streams, In.STATE], refused: Annotated[Refused, In.STATE]
-) -> Response:
-    # Imported at first use: most daemons are not monitored.
-    from signerd.loopback.metrics_text import CONTENT_TYPE, exposition
-
-    counts = {code: float(count) for code, count in refused.counts.items()}
-    figures = (
-        *await service.metrics.figures(),
-        Figure("signerd_streams", "Programs that follow the events.", {"": streams.open}),
-        Figure("signerd_calls_refused", "Calls that were refused.", counts, "reason", total=True),
-    )
-    return Response(exposition(figures), media_type=CONTENT_TYPE)
-
-
 ROUTES: tuple[Route[Any], ...] = (
     Route(calls.STATUS, status),
     Route(calls.SIGN_IN, sign_in),
@@ -541,5 +521,4 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(calls.AUDIT_ENTRIES, audit_entries),
     Route(calls.EVENTS, follow),
     Route(calls.ENTER_PAGE, enter_page),
-    Route(calls.METRICS, metrics),
 )

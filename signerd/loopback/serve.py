@@ -28,7 +28,7 @@ from signerd.endpoint import ANSWERS, HAS_SOCKETS, PREFIX, socket_path
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError, SocketUnusable
 from signerd.keyed_port import KEYED_PORT_FILE, Handshake, KeyedPort, WrongKey
 from signerd.loopback.access.gates import Gate, PortGate, Rates, SocketGate
-from signerd.loopback.access.guard import Guard, Refused
+from signerd.loopback.access.guard import Guard
 from signerd.loopback.access.listening import listening_ports, private_keyed_port, private_socket
 from signerd.loopback.access.peers import Whose, peer_uid
 from signerd.loopback.access.sessions import Sessions
@@ -142,7 +142,7 @@ def _of_owner(whose: Whose) -> Any:
 
 def _config(app: Starlette, gate: Gate, protocol: Any) -> uvicorn.Config:
     return uvicorn.Config(
-        Guard(app, gate, larger=LARGER, refused=app.state.refused),
+        Guard(app, gate, larger=LARGER),
         # Typed as a class, but a factory works.
         http=protocol,
         ws="none",
@@ -298,7 +298,6 @@ def make_app(service: Daemon, streams: Streams, sessions: Sessions) -> Starlette
     )
     app.router.redirect_slashes = False
     app.state.service, app.state.streams, app.state.sessions = service, streams, sessions
-    app.state.refused = Refused()
     return app
 
 
@@ -313,9 +312,8 @@ def _answer(error: SignerdError) -> JSONResponse:
     return JSONResponse(problem(error), status_of(error), headers_of(error), CONTENT_TYPE)
 
 
-async def _known(request: Request, error: Exception) -> Response:
+async def _known(_request: Request, error: Exception) -> Response:
     assert isinstance(error, SignerdError)
-    request.app.state.refused.count(error.code)
     return _answer(error)
 
 

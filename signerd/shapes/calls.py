@@ -417,11 +417,3 @@ EVENTS: Final = Call(
 ENTER_PAGE: Final = Call(
     "POST", "/page/entry", lambda: shapes.PageEntry, Right.PERSON, "A code to enter the page with, good once"
 )
-METRICS: Final = Call(
-    "GET",
-    "/metrics",
-    text,
-    Right.READ,
-    "Figures about the daemon, as Prometheus reads them",
-    media_type="text/plain",
-)

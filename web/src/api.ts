@@ -1045,26 +1045,6 @@ export interface operations {
             };
         };
     };
-    metrics: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The answer */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/plain": string;
-                };
-            };
-        };
-    };
 }
 /** Each call: its verb and its path. */
 export const CALLS = {
@@ -1092,5 +1072,4 @@ export const CALLS = {
   me: ["GET", "/v1/me"],
   verify_audit: ["GET", "/v1/audit"],
   follow: ["GET", "/v1/events"],
-  metrics: ["GET", "/v1/metrics"],
 } as const;

@@ -4,7 +4,6 @@ headers (L9, L11).
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
@@ -24,16 +23,6 @@ BODY_SECONDS = 10.0
 NO_LARGER: Mapping[tuple[str, str], int] = MappingProxyType({})
 
 
-@dataclass
-class Refused:
-    """Counts of refused calls by error code: at most one entry per leaf of the error tree."""
-
-    counts: dict[str, int] = field(default_factory=dict)
-
-    def count(self, code: str) -> None:
-        self.counts[code] = self.counts.get(code, 0) + 1
-
-
 class Guard:
     """One per listener: the socket's and the port's differ only in their ``gate``."""
 
@@ -45,7 +34,6 @@ class Guard:
         max_body: int = MAX_BODY_BYTES,
         larger: Mapping[tuple[str, str], int] = NO_LARGER,
         body_seconds: float = BODY_SECONDS,
-        refused: Refused | None = None,
     ) -> None:
         """``larger``: the limit in bytes by method and path, where it is above ``max_body``."""
         self._app = app
@@ -53,7 +41,6 @@ class Guard:
         self._max_body = max_body
         self._larger = larger
         self._body_seconds = body_seconds
-        self._refused = Refused() if refused is None else refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -69,7 +56,6 @@ class Guard:
             answering = guarded(send, reader, admitted.stands)
             await admitted.in_turn(partial(self._answered, asked, admitted, scope, receive, answering))
         except SignerdError as error:
-            self._refused.count(error.code)
             await _refusal(error)(scope, receive, guarded(send, reader))
 
     async def _answered(

@@ -7,11 +7,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from signerd.cli.terminal import Exit
-from signerd.doctor.bundle import bundle, redacted, vocabulary
+from signerd.doctor.bundle import bundle
 from signerd.doctor.examining import examine
 from signerd.doctor.finding import Finding, Installation, Outcome
 from tests.signerd.loopback.test_routes import DEVICE, STATUS
@@ -92,20 +92,9 @@ def state(tmp_path_factory):
 @example(["a-----"])
 @given(st.lists(SECRETS | st.sampled_from(sorted(PLANTED.values())), min_size=1, max_size=4))
 def test_nothing_planted_is_in_it(state, texts):
-    words = vocabulary()
-    # A text that is one of the doctor's own words gives nothing away, with points around it neither.
-    assume(not any(part.strip(".:") in words for text in texts for part in text.replace("/", " ").split()))
     text = json.dumps(bundle(*planted(state, texts)), ensure_ascii=False)
     for secret in (*texts, *PLANTED.values(), str(state), state.name + "/"):
         assert secret not in text
-
-
-@pytest.mark.parametrize("what", sorted(PLANTED))
-def test_of_a_sentence_only_our_own_words_are_kept(what):
-    kept = redacted(f"The journal of {PLANTED[what]} is not whole: {PLANTED[what]}.")
-    assert PLANTED[what] not in kept
-    assert kept.startswith("The journal of …")
-    assert not set(PLANTED[what].lower().split()) & vocabulary()
 
 
 def test_it_says_what_helps(state):
@@ -114,7 +103,7 @@ def test_it_says_what_helps(state):
     assert found["journal"]["version"] >= 10
     assert found["journal"]["signatures"] == 1
     assert found["configuration"]["network"] == "regtest"
-    assert found["doctor"]["journal"]["outcome"] == "trouble"
+    assert found["doctor"] == {"notes": "note", "journal": "trouble"}
     assert found["devices"][0]["model"] == "T"
     assert found["libraries"]["hwi"]
 
