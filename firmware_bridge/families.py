@@ -48,9 +48,9 @@ class Maker:
     `udev_rules`: the file of `signerd.udev` that lets the person at the machine open its devices.
     `cable_only`: its devices read neither cards nor QR codes. `max_name`: the longest name of a vault; None
     if they keep no names. `enrols`: they must know a vault before they sign for it. `shares_session`: a
-    device has one session, which a new connection takes away from the last one. `counts_tries`: a secret that
-    the device refused must not be sent again. `keeps_session`: what `unlock` returned stays valid without
-    power. `refuses_address`: the person can refuse an address on the device; if not, on the computer.
+    device has one session, which a new connection takes away from the last one. `keeps_session`: what
+    `unlock` returned stays valid without power. `refuses_address`: the person can refuse an address on the
+    device; if not, on the computer.
     `knows_regtest`: they write its addresses in its own form, where the others use testnet's.
     `hints`: what to do after an outcome (by its code), if not `BridgeError.hint`.
     """
@@ -63,7 +63,6 @@ class Maker:
     phrases: tuple[tuple[str, str], ...] = ()
     shares_session: bool = False
     enrols: bool = False
-    counts_tries: bool = False
     keeps_session: bool = False
     hints: Mapping[str, str] = field(default_factory=dict)
     refuses_address: bool = True
@@ -178,23 +177,6 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 "a yes would close the Bitcoin app. Then repeat.",
             },
         ),
-        Family.KEEPKEY: Maker(
-            "KeepKey",
-            udev_rules="20-keepkey.rules",
-            # FailureType in the vendor's types.proto.
-            statuses={
-                4: _REFUSED,
-                5: _LOCKED,
-                6: _LOCKED,
-                7: _LOCKED,
-                11: _UNSUPPORTED,
-            },
-            phrases=(
-                ("unsupported device", _UNSUPPORTED),
-                ("cannot sign external inputs", _WRONG_DEVICE),
-                ("unexpected chunk size", _FAULT),
-            ),
-        ),
         Family.BITBOX02: Maker(
             "BitBox02",
             udev_rules="20-bitbox.rules",
@@ -222,27 +204,6 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 ("keypath bip44 purpose", _UNSUPPORTED),
                 ("open failed", _PERMISSION),
             ),
-        ),
-        Family.DIGITALBITBOX: Maker(
-            "Digital Bitbox",
-            udev_rules="20-bitbox.rules",
-            counts_tries=True,
-            # The errors of the firmware's commander, as hwilib.devices.digitalbitbox lists them.
-            statuses={
-                101: _UNSUPPORTED,
-                102: _LOCKED,
-                110: _UNSUPPORTED,
-                111: _UNSUPPORTED,
-                113: _LOCKED,
-                250: _UNSUPPORTED,
-                304: _LOCKED,
-                503: _BUSY,
-                600: _REFUSED,
-                601: _TIMED_OUT,
-                900: _LOCKED,
-                903: _LOCKED,
-            },
-            phrases=(("open failed", _PERMISSION),),
         ),
         Family.JADE: Maker(
             "Jade",

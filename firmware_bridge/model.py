@@ -18,10 +18,8 @@ class Family(StrEnum):
     TREZOR = "trezor"
     COLDCARD = "coldcard"
     LEDGER = "ledger"
-    KEEPKEY = "keepkey"
     BITBOX02 = "bitbox02"
     JADE = "jade"
-    DIGITALBITBOX = "digitalbitbox"
 
 
 @unique

@@ -193,8 +193,6 @@ class Question(StrEnum):
     """The positions of the PIN's digits in the matrix on the device: 7 8 9 above 4 5 6 above 1 2 3."""
     PASSPHRASE = "passphrase"  # noqa: S105 - a question, no secret
     """The passphrase of a hidden wallet. It may be empty."""
-    PASSWORD = "password"  # noqa: S105 - a question, no secret
-    """The password that a Digital Bitbox is unlocked with."""
     PAIRING = "pairing"
     """Whether a BitBox02 shows the code that was just reported: any answer means yes, None means no."""
 

@@ -299,8 +299,6 @@ class Roster:
         if tells_nothing(outcome):
             return back_to(before.state), before.detail
         happening = AFTER_OPERATION.get(type(outcome), Happening.FAILED)
-        if happening == Happening.FOUND_LOCKED and maker_of(record.device.family).counts_tries:
-            record.lane.session = None
         if happening == Happening.FOUND_READY:
             return happening, None
         return await self._prober.explain(record, happening, outcome.words)

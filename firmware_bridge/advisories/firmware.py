@@ -12,7 +12,7 @@ from typing import Final
 from firmware_bridge.model import Device, Family
 from multisig.firmware import MAIN, Version
 
-# The first firmware with anti-exfil. The protocols of Trezor, Coldcard, Ledger, KeepKey and Digital Bitbox
+# The first firmware with anti-exfil. The protocols of Trezor, Coldcard and Ledger
 # have no message for it. A Jade can do it since 0.1.24, input by input: HWI's `sign_tx` verifies nothing, and
 # a whole PSBT, which our driver sends, has no field for it.
 _ANTI_EXFIL: Final[Mapping[Family, Version]] = {

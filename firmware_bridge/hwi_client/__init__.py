@@ -21,9 +21,7 @@ with warnings.catch_warnings():
     from firmware_bridge.hwi_client.base import OpenDevice, failure
     from firmware_bridge.hwi_client.bitbox02 import open_bitbox02
     from firmware_bridge.hwi_client.coldcard.device import open_coldcard
-    from firmware_bridge.hwi_client.digitalbitbox import open_digitalbitbox
     from firmware_bridge.hwi_client.jade import open_jade
-    from firmware_bridge.hwi_client.keepkey import open_keepkey
     from firmware_bridge.hwi_client.ledger.device import open_ledger
     from firmware_bridge.hwi_client.trezor.device import open_trezor
 
@@ -33,10 +31,8 @@ _OPENERS: Final[Mapping[Family, Callable[..., OpenDevice]]] = {
     Family.TREZOR: open_trezor,
     Family.COLDCARD: open_coldcard,
     Family.LEDGER: open_ledger,
-    Family.KEEPKEY: open_keepkey,
     Family.BITBOX02: open_bitbox02,
     Family.JADE: open_jade,
-    Family.DIGITALBITBOX: open_digitalbitbox,
 }
 
 

@@ -74,9 +74,6 @@ USB_MODELS: Final[tuple[UsbModel, ...]] = (
     UsbModel(0x2581, 0x2B7C, Family.LEDGER, "Ledger HW.1", None, reason=_TOO_OLD),
     UsbModel(0x2581, 0x3B7C, Family.LEDGER, "Ledger HW.1", None, reason=_TOO_OLD),
     UsbModel(0x2581, 0x4B7C, Family.LEDGER, "Ledger HW.1", None, reason=_TOO_OLD),
-    UsbModel(0x2B24, 0x0001, Family.KEEPKEY, "KeepKey", "hid"),
-    UsbModel(0x2B24, 0x0002, Family.KEEPKEY, "KeepKey", "webusb"),
-    UsbModel(0x2B24, 0, Family.KEEPKEY, "KeepKey", None, product_mask=0, reason=_UNKNOWN),
     UsbModel(*_BITBOX, Family.BITBOX02, "BitBox02", names=("BitBox02", "BitBox02BTC")),
     UsbModel(
         *_BITBOX,
@@ -99,7 +96,6 @@ USB_MODELS: Final[tuple[UsbModel, ...]] = (
         reason=_BOOTLOADER,
     ),
     UsbModel(*_BITBOX, Family.BITBOX02, "BitBox02", None, reason=_UNKNOWN),
-    UsbModel(0x03EB, 0x2402, Family.DIGITALBITBOX, "Digital Bitbox"),
     UsbModel(0x10C4, 0xEA60, Family.JADE, "Jade", "serial"),
     UsbModel(0x1A86, 0x55D4, Family.JADE, "Jade", "serial"),
     # Jade Plus, and the Jade with Espressif's own USB.

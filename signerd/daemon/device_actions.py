@@ -206,7 +206,6 @@ STEP_SECONDS = 20.0
 ASKS = {
     Question.PIN: "asks for its PIN",
     Question.PASSPHRASE: "asks for its passphrase",
-    Question.PASSWORD: "asks for its password",
     Question.PAIRING: "asks whether its code is the same",
 }
 UNANSWERED = "the device's question was not answered in time"

@@ -36,8 +36,8 @@ NETWORKS: Mapping[str, str] = MappingProxyType(
     {"main": "mainnet", "test": "testnet4", "testnet4": "testnet4", "signet": "signet", "regtest": "regtest"}
 )
 # Devices whose PIN is typed on the host, as places of a matrix.
-PIN_AT_THE_HOST: Final = frozenset({"trezor", "keepkey"})
-FAMILIES: Final = frozenset({"trezor", "coldcard", "ledger", "keepkey", "bitbox02", "jade", "digitalbitbox"})
+PIN_AT_THE_HOST: Final = frozenset({"trezor"})
+FAMILIES: Final = frozenset({"trezor", "coldcard", "ledger", "bitbox02", "jade"})
 # HWI does not list devices with another app open, or that it cannot drive.
 _PASSED_OVER: Final = frozenset({"absent", "wrong-app", "unsupported"})
 _STATES: Mapping[str, Code] = MappingProxyType(
@@ -53,7 +53,7 @@ _STATES: Mapping[str, Code] = MappingProxyType(
 )
 # Besides udp and webusb, the transports whose paths begin with their name (``get_path`` of trezorlib;
 # SIMULATOR_PATH).
-_NAMED: Final = frozenset({("tcp", "ledger"), ("tcp", "jade"), ("hid", "trezor"), ("hid", "keepkey")})
+_NAMED: Final = frozenset({("tcp", "ledger"), ("tcp", "jade"), ("hid", "trezor")})
 _UNKNOWN: Final = "Could not open client or get fingerprint information:"
 
 

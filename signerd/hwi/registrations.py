@@ -24,7 +24,7 @@ _VERSION: Final = 1
 # A descriptor, names, and the maker's proof (a Ledger's is 32 bytes), in base64.
 _MAX_TEXT: Final = 2 * MAX_CHARACTERS
 # Families that store no vaults: HWI refuses with the same code.
-_KEEP_NONE: Final = frozenset({"trezor", "keepkey", "digitalbitbox"})
+_KEEP_NONE: Final = frozenset({"trezor"})
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from firmware_bridge.families import MAX_DETAIL, Fault, clean_detail, maker_of, 
 from firmware_bridge.model import Family
 from firmware_bridge.presence.usb import USB_MODELS, usb_model
 
-T, C, L, K = Family.TREZOR, Family.COLDCARD, Family.LEDGER, Family.KEEPKEY
+T, C, L = Family.TREZOR, Family.COLDCARD, Family.LEDGER
 CASES = [
     (
         T,
@@ -68,8 +68,6 @@ CASES = [
         ),
         errors.WrongApp,
     ),
-    (K, Fault(("ActionCanceledError", "HWWError"), "canceled", hwi_code=-14), errors.RefusedByPerson),
-    (K, Fault(("NotImplementedError", "HWWError"), "not implemented", hwi_code=-8), errors.Unsupported),
 ]
 
 
@@ -125,7 +123,6 @@ def test_an_unsupported_device_says_why():
         (0x2C97, 0x9011, None, "Ledger", "HWI"),
         (0x2581, 0x3B7C, None, "Ledger HW.1", "longer"),
         (0xD13E, 0xCC11, None, "Coldcard", "HWI"),
-        (0x2B24, 0x0003, None, "KeepKey", "HWI"),
         (0x03EB, 0x2403, "bb02-bootloader", "BitBox02", "bootloader"),
         (0x03EB, 0x2403, "BitBox02 Nova Multi bl", "BitBox02", "bootloader"),
         (0x03EB, 0x2403, "BitBox03", "BitBox02", "HWI"),
@@ -142,9 +139,6 @@ def test_the_bus_lists_what_hwi_can_reach_by_hwis_own_ways():
         usb_model(*numbers).transport for numbers in [(0x10C4, 0xEA60), (0x1A86, 0x55D4), (0x303A, 0x4001)]
     }
     assert ways == {"serial"}
-    assert usb_model(0x2B24, 0x0001).transport == "hid"
-    assert usb_model(0x2B24, 0x0002).transport == "webusb"
-    assert usb_model(0x03EB, 0x2402).transport == "hid"
     # Numbers of chips that are in a thousand other things.
     assert usb_model(0x0403, 0x6001) is usb_model(0x1A86, 0x7523) is usb_model(0x303A, 0x1001) is None
 

@@ -128,7 +128,6 @@ FIRMWARE: dict[str, Sequence[Firmware]] = {
         Firmware("a BitBox02 that proves its nonces", "bitbox02", "9.26.5", proves=True),
         Firmware("a Trezor's nonces are its own", "trezor", "2.12.4"),
         Firmware("a Ledger's nonces are its own", "ledger", "2.4.6"),
-        Firmware("a KeepKey's nonces are its own", "keepkey", "7.10.0"),
     ),
     "S22": (
         Firmware("a BitBox02 without a known flaw", "bitbox02", "9.26.5", proves=True),

@@ -96,8 +96,6 @@ def loaded(data: bytes, held: Advisories | None = None) -> Advisories:
         ("bitbox02", "9.14.1", "BITBOX02-9.15.0-FEE", "9.15.0"),
         ("jade", "1.0.37", "JADE-1.0.38", "1.0.38"),
         ("jade", "1.0.40", "JADE-1.0.41", "1.0.41"),
-        ("keepkey", "7.0.3", "CVE-2021-31616", "7.1.0"),
-        ("keepkey", "7.6.0", "CVE-2023-27892", "7.7.0"),
     ],
 )
 def test_s22_a_flaw_is_told_of_the_versions_that_have_it_and_of_no_other(family, firmware, flaw, mended):
@@ -112,7 +110,6 @@ def test_s22_a_flaw_is_told_of_the_versions_that_have_it_and_of_no_other(family,
         ("trezor", "1.14.1"),
         ("ledger", "2.4.6"),
         ("bitbox02", "9.26.5"),
-        ("keepkey", "7.10.0"),
     ],
 )
 def test_nothing_is_said_of_firmware_without_a_known_flaw(family, firmware):
@@ -142,10 +139,6 @@ def test_s22_an_unknown_version_is_said_to_be_unknown(firmware):
     assert known_flaws(unknown) == ()
     assert not firmware_known(unknown)
     assert firmware_known(device("coldcard", "5.6.1"))
-
-
-def test_what_is_wrong_with_every_version_is_said_of_an_unknown_one_too():
-    assert ids("digitalbitbox", None) == {"BITBOX01-END-OF-LIFE"}
 
 
 def test_the_packaged_list_leaves_room_and_says_where_each_entry_comes_from():

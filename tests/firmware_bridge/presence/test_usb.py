@@ -51,8 +51,6 @@ async def test_the_kernels_listing_gives_hwis_own_paths(tmp_path):
     plug(tmp_path, "2-1", 0x534C, 0x0001, ("03",), bus=2, number=3)
     plug(tmp_path, "2-2", 0x534C, 0x0001, ("ff",), bus=2, number=4)
     plug(tmp_path, "3-1", 0x2C97, 0x5011, ("0b", "03"), bus=3, number=5)
-    plug(tmp_path, "3-2", 0x2B24, 0x0001, ("03", "03"), bus=3, number=6)
-    plug(tmp_path, "3-3", 0x2B24, 0x0002, ("ff",), bus=3, number=7)
     plug(tmp_path, "3-4", 0x03EB, 0x2403, ("03", "03"), bus=3, number=8, product_name="BitBox02 Nova Multi")
     seen = {str(sighting.endpoint): sighting.model for sighting in await look(tmp_path)}
     assert seen == {
@@ -61,8 +59,6 @@ async def test_the_kernels_listing_gives_hwis_own_paths(tmp_path):
         "trezor:hid:2-1:1.0": "Trezor One",
         "trezor:webusb:002:2": "Trezor One",
         "ledger:hid:3-1:1.1": "Ledger Nano S Plus",
-        "keepkey:hid:3-2:1.0": "KeepKey",
-        "keepkey:webusb:003:3": "KeepKey",
         "bitbox02:hid:3-4:1.0": "BitBox02 Nova",
     }
 
