@@ -10,11 +10,10 @@ from tests.custody.spec.reading import conditions
 PAGE = Path(__file__).parents[3] / "docs" / "understand" / "conformance.md"
 TITLE = """# The platform's API beside its specification
 
-Each endpoint that the specification names, field by field: what it tells, what the OpenAPI document says, and
-what a running platform answered. `tests/custody/spec/day.py` asks each of them with what the specification
-names and with nothing else; a field counts as taken where such a call succeeded. *Not shown*: the
-specification is silent, and the server decided. Made by `python -m tests.custody.spec`; a test makes it anew
-and compares.
+Each endpoint that the specification names: how many of its fields a running platform took and answered.
+`tests/custody/spec/day.py` calls each of them with what the specification names and with nothing else. *Not
+shown*: the specification is silent, and the server decided. `python -m tests.custody.spec` writes this page
+and prints the comparison field by field; a test compares.
 """
 
 
@@ -27,10 +26,13 @@ def render(done: Comparison) -> str:
         _table(("", "endpoint", "permission", "taken", "answered", "result"), summary),
         "## What may go wrong\n\nThe specification's conditions, as they came to be on that day.\n",
         _table(("condition", "the specification", "the server"), list(_conditions(done))),
-        "## Field by field\n",
-        *(_detail(number, row) for number, row in enumerate(done.rows, start=1)),
     ]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def details(done: Comparison) -> str:
+    """Field by field: what the specification says, what OpenAPI says, and what the platform answered."""
+    return "\n".join(_detail(number, row) for number, row in enumerate(done.rows, start=1))
 
 
 def _summed(number: int, row: Row) -> tuple[str, ...]:
