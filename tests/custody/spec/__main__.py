@@ -1,5 +1,6 @@
 """Writes docs/understand/conformance.md anew, and prints the comparison field by field."""
 
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,4 +14,4 @@ with TemporaryDirectory() as folder, live(Path(folder)) as day:
     document = Document(day.desk.world.platform.asgi.openapi())
     done = Comparison(read(PATH.read_text()), document, day)
     PAGE.write_text(render(done), encoding="utf-8")
-    print(details(done))
+    sys.stdout.write(details(done))
