@@ -53,7 +53,6 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
             "create-service-account": "Make an account for a program",
             "update-service-account": "Change a program's account",
             "update-second-person-rule": "Change the rule of the second person",
-            "start-evacuation": "Evacuate exposed vaults",
             "update-identity-provider": "Set the organisation's identity provider",
             "remove-identity-provider": "Remove the organisation's identity provider",
         }.items()
@@ -95,9 +94,6 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "is_required": "Members have to use it",
         "network": "Network",
         "force": "Even where a vault keeps too few signers",
-        "exposed_keys": "Exposed keys",
-        "advisory_id": "Advisory number",
-        "substitutes": "Who takes their place",
         "priority": "Fee of the sweeps",
         "plan_hash": "Plan",
     }
@@ -163,12 +159,6 @@ def _limit_words(change: Change, limit: Mapping[str, Any]) -> str:
 def _words(change: Change, field: str, value: Any) -> str:
     if field in _RECORDS:
         return change.names.get(field, f"{_RECORDS[field]} that no longer exists")
-    if isinstance(value, dict):
-        # By exposed key, the member who takes its place.
-        return (
-            "; ".join(f"{key}: member {member}" for key, member in value.items())
-            or "whom the platform proposes"
-        )
     if isinstance(value, list):
         return "; ".join(_words(change, field, each) for each in value) or "none"
     return _plain_words(value)

@@ -17,7 +17,6 @@ import platformdirs
 from custody.private_files import folder_fault
 from firmware_bridge import Bridge, Deadlines, RegistrationFile, UnreadableRegistrations
 from firmware_bridge.presence.holders import Turn, no_turns, turns_in
-from signerd.account.advisories import Advisories
 from signerd.account.config import Config, rules_of
 from signerd.account.follower import Follower
 from signerd.account.platform import Platform
@@ -209,7 +208,6 @@ def _wire(
         lambda: datetime.fromtimestamp(outside.now(), UTC),
         troubles,
         outside.sleep,
-        advisories=Advisories(journal, config.advisory_keys, troubles),
     )
     imported = ImportedPsbts(journal, runner, outside.clock, outside.entropy, outside.sleep, config.labels)
 

@@ -5,7 +5,7 @@
     SignerdError
     ├── DecisionError        IllegalEvent · UnknownProposal · StaleApproval · RefusedByChecks
     │                        NeedsAcknowledgement · AlreadyProposed · TooManyBrought · NotExported
-    │                        AnswerRefused · NotCaughtUp · AdvisoriesNotTaken
+    │                        AnswerRefused · NotCaughtUp
     ├── VaultError           UnknownVault · NotOurVault · VaultDiffers · WrongCode · AccountReused · NotPinned
     │                        AddressDiffers
     ├── RegistrationError    NoRegisteredKey · RegistrationStale
@@ -108,16 +108,6 @@ class NotCaughtUp(DecisionError):
     default_hint = (
         "Once signed in, signerd reads the platform's list; approve again after that. "
         "`signerd status` says how far it is."
-    )
-
-
-class AdvisoriesNotTaken(DecisionError):
-    """A list of advisories that is malformed, older than the stored one, or by no trusted publisher."""
-
-    code = "advisories-not-taken"
-    default_hint = (
-        "If the publisher's key is missing, set it in advisory_keys of config.toml; else get the list "
-        "again from the publisher."
     )
 
 

@@ -24,7 +24,6 @@ STATUSES: Mapping[type[e.SignerdError], HTTPStatus] = MappingProxyType(
         e.NotExported: HTTPStatus.CONFLICT,
         e.AnswerRefused: HTTPStatus.CONFLICT,
         e.NotCaughtUp: HTTPStatus.CONFLICT,
-        e.AdvisoriesNotTaken: HTTPStatus.CONFLICT,
         e.UnknownVault: HTTPStatus.NOT_FOUND,
         e.NotOurVault: HTTPStatus.CONFLICT,
         e.VaultDiffers: HTTPStatus.CONFLICT,

@@ -3,7 +3,7 @@
 import importlib
 import os
 
-PARTS = ("load", "latency", "console", "blocks", "memory", "tokens", "evacuation")
+PARTS = ("load", "latency", "console", "blocks", "memory", "tokens")
 
 
 def main() -> None:

@@ -41,7 +41,6 @@ FURTHER = (
     HERE + "/addresses?search=acme",
     HERE + "/audit?category=AUTH",
     HERE + "/vaults?name=99",
-    HERE + "/evacuations/plan?exposed={key_id}",
     HERE + "/vaults/{many_movements}",
     HERE + "/vaults/{many_movements}/movements",
     HERE + "/vaults/{many_movements}/movements?kind=deposit",

@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from custody.cli.common import confirm, fail, in_btc, json_option, yes_option
+from custody.cli.common import confirm, fail, json_option, yes_option
 from custody.cli.desk import Desk, pass_desk
 from custody.cli.meant import Place, chosen, place_of, workspace_option
 from custody.naming import Candidate
 from custody.terminal import Exit, answer, aside, say, table
-from custody.text import count
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from custody.client import Client
     from custody.schemas.changes import Change
-    from custody.schemas.evacuations import EvacuationPlan
 
 
 T = TypeVar("T")
@@ -100,15 +98,11 @@ def confirm_command(desk: Desk, given: str, workspace: str | None, yes: bool, as
 
     with desk.client() as client:
         place = place_of(client, workspace)
-        found = _change_of(client, place, given, unseen=yes)
-        # With the plan of the evacuation that it would start.
-        one = next(iter(client.changes(place.workspace_id, found.change_id)), found)
+        one = _change_of(client, place, given, unseen=yes)
         _show(one)
         if names_nothing(one):
             sentence = "it names a member, key or vault that no longer exists"
             fail(sentence, f"custody change decline {one.change_id}", Exit.NOT_DECIDED)
-        if one.no_plan is not None:
-            fail(one.no_plan, f"custody change decline {one.change_id}", Exit.NOT_DECIDED)
         confirm(desk.answers, "Confirm this change?", yes=yes)
         request = ChangeRequest(workspace_id=place.workspace_id, change_id=one.change_id)
         done = client.confirm_change(request)
@@ -153,11 +147,9 @@ def _change_of(client: "Client", place: Place, given: str, *, unseen: bool) -> "
 
 
 def _what(one: "Change") -> str:
-    """The change's title; for an evacuation with the plan's hash."""
     from custody.change_words import title_of
 
-    what = title_of(one)
-    return f"{what}, plan {str(one.body['plan_hash'])[:8]}" if "plan_hash" in one.body else what
+    return title_of(one)
 
 
 def _when(one: "Change") -> str:
@@ -174,30 +166,4 @@ def _show(one: "Change") -> None:
     aside(f"{one.asked_by_name} asks for: {_what(one)} (change {one.change_id}, {one.status.lower()})")
     for name, words in facts_of(one):
         aside(f"  {name}: {words}")
-    if one.plan is not None:
-        for line in plan_lines(one.plan):
-            aside(f"  {line}")
     aside(f"  may be confirmed {_when(one)}")
-
-
-def plan_lines(plan: "EvacuationPlan") -> list[str]:
-    lines = [
-        f"Plan {plan.plan_hash[:8]}: {count(len(plan.vaults), 'vault', 'vaults')}, fee {plan.fee_rate} sat/vB"
-    ]
-    if plan.new_keys:
-        lines.append("New in quorums, ask each for the fingerprint by another way:")
-        lines += [f"   {key.in_words()}" for key in plan.new_keys]
-    for place, each in enumerate(plan.vaults, start=1):
-        exposed = f"{each.exposed} of {each.n} keys exposed, {each.m} sign"
-        lines.append(f"{place}. '{each.vault_name}' {each.vault_id}: {exposed}")
-        if each.cannot is not None:
-            lines.append(f"   cannot be moved: {each.cannot}")
-            continue
-        amounts = f"{in_btc(each.amount_sats)} BTC, fee {each.fee_sats} sats"
-        lines.append(f"   to '{each.replacement_name}': {amounts}")
-        lines += [f"   signer {signer.in_words()}" for signer in each.signers]
-        lines += [f"   {note}" for note in each.notes]
-    if plan.further_vaults:
-        more = count(plan.further_vaults, "more vault is", "more vaults are")
-        lines.append(f"{more} exposed: plan again after this.")
-    return lines

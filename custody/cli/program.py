@@ -9,10 +9,8 @@ import click
 
 from custody.cli import (
     account,
-    advisories,
     auditing,
     changes,
-    evacuating,
     explain,
     histories,
     limits,
@@ -106,11 +104,9 @@ for command in (
     members.member,
     limits.limit,
     changes.change,
-    evacuating.evacuate,
     service_accounts.service_account,
     account.mail_command,
     explain.explain_command,
-    advisories.advisory,
 ):
     app.add_command(command)
 

@@ -1,5 +1,5 @@
 """``custody proposals`` and ``approve-status``: the proposals that are under way, and who has approved one;
-``custody proposal bump``, ``accelerate`` and ``cancel`` change or end one.
+``custody proposal bump`` and ``cancel`` change or end one.
 """
 
 from collections.abc import Iterator
@@ -71,7 +71,7 @@ def title_of(proposal: "Proposal") -> str:
 
 
 _ADVICE: Final = {
-    "bump": "A new version at a higher fee takes its place, or a child pays for it: both by create-psbt.",
+    "bump": "A new version at a higher fee takes its place: `custody proposal bump`.",
     "wait": "Wait: nothing can be done here.",
     "resend": "The platform sends it again by itself.",
     "none": "It is over: propose it anew where it is still to be paid.",
@@ -187,7 +187,7 @@ _fee_rate = click.option("--fee-rate", help="In sat/vB; else as the platform cho
 
 @click.group("proposal")
 def proposal() -> None:
-    """Bump, accelerate or cancel a payment that is under way."""
+    """Bump or cancel a payment that is under way."""
 
 
 @proposal.command("bump")
@@ -202,21 +202,6 @@ def bump_command(
 ) -> None:
     """Propose the same payment at a higher fee: it replaces the earlier one once it is approved."""
     ask = {"what": "replaces_psbt_id", "question": "Propose it at this fee?"}
-    _propose(desk, given, fee_rate, workspace, yes=yes, as_json=as_json, **ask)
-
-
-@proposal.command("accelerate")
-@pass_desk
-@_given
-@_fee_rate
-@workspace_option
-@yes_option
-@json_option
-def accelerate_command(
-    desk: Desk, given: str, fee_rate: str | None, workspace: str | None, yes: bool, as_json: bool
-) -> None:
-    """Propose a child that pays for a transaction which waits to be mined."""
-    ask = {"what": "accelerates_psbt_id", "question": "Propose a child with this fee?"}
     _propose(desk, given, fee_rate, workspace, yes=yes, as_json=as_json, **ask)
 
 

@@ -2,7 +2,6 @@
 
 from custody.client.connection import WaitingConnection
 from custody.client.history import HistoryCalls
-from custody.client.incidents import AdvisoryCalls, EvacuationCalls
 from custody.client.organisation import ChangeCalls, IdentityCalls, ServiceAccountCalls
 from custody.client.payments import (
     AddressBookCalls,
@@ -39,8 +38,6 @@ class Api(
     ChangeCalls,
     ServiceAccountCalls,
     HistoryCalls,
-    EvacuationCalls,
-    AdvisoryCalls,
     IdentityCalls,
 ):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""

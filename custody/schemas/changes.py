@@ -20,7 +20,6 @@ from custody.schemas.common import (
     TextId,
     Timestamp,
 )
-from custody.schemas.evacuations import MAX_EVACUATED, EvacuationPlan, PlanCount, PlanPlace
 from custody.schemas.queries import QueryId
 
 MAX_COOLING_OFF_HOURS = 14 * 24
@@ -91,14 +90,10 @@ class DeclineChangeRequest(ChangeRequest):
 
 
 class ChangesQuery(Request):
-    """``GET /api/v1/changes``: the newest first, or one with the plan of its evacuation, of which ``plan_first`` and ``plan_count``
-    say which vaults are told of.
-    """  # noqa: E501
+    """``GET /api/v1/changes``: the newest first, or one."""
 
     workspace_id: QueryId
     change_id: TextId | None = None
-    plan_first: PlanPlace = 0
-    plan_count: PlanCount = MAX_EVACUATED
 
 
 class Change(Shape):
@@ -106,10 +101,7 @@ class Change(Shape):
     body, by its field; what is not there any more is left out. ``in_force``: what holds now in the place
     of fields of a waiting change's body, for limits, a vault's controls and the rule. ``asked_by``,
     ``decided_by``: user ids. It is confirmed from ``not_before`` until ``expires_at``.
-
-    ``plan``: of the evacuation that it would start, as of now, where one waiting change is asked for by its id; ``no_plan``: why there
-    is none, and it cannot be confirmed.
-    """  # noqa: E501
+    """
 
     change_id: Label
     workspace_id: Int64
@@ -129,8 +121,6 @@ class Change(Shape):
     decided_by_name: Label | None = None
     decided_at: Timestamp | None = None
     reason: Prose | None = None
-    plan: EvacuationPlan | None = None
-    no_plan: Prose | None = None
 
 
 class AppliedChange(Shape):

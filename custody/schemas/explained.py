@@ -98,11 +98,6 @@ _WORDS: Mapping[ErrorCode, tuple[str, str, str]] = {
         "Find out why it was frozen. Two members then unfreeze it: `custody vault unfreeze`.",
         "two members with PAYMENT_APPROVE",
     ),
-    ErrorCode.REPLACEMENT_UNFIT: (
-        "The vault that a sweep goes to is unfit: an advisory exposes its key, or too few can sign for it.",
-        "Make a new plan for the old vault. `signerd` keeps the signature, should the advisory be withdrawn.",
-        ADMINISTRATOR,
-    ),
     ErrorCode.SECOND_PERSON_NEEDED: (
         "The policy lets no member make this change alone.",
         "Ask for it with `POST /api/v1/request-change`. Another member confirms: `custody change confirm`.",

@@ -8,7 +8,6 @@ asks a person to sign.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
 from hashlib import sha256
 from typing import Annotated, Literal
 
@@ -60,14 +59,11 @@ class ProfileKey(Request):
 
 
 class KeyDevice(Request):
-    """What the device says of itself, and when its key was made, by its holder's word. What is left out is not known, and
-    counts as exposed where an advisory asks for it.
-    """  # noqa: E501
+    """What the device says of itself, by its holder's word. What is left out is not known."""
 
     maker: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{2,20}$")] | None = None
     model: Annotated[Name, StringConstraints(max_length=60)] | None = None
     firmware: Annotated[Name, StringConstraints(max_length=30)] | None = None
-    made_on: date | None = None
 
 
 class KeyChallengeRequest(Request):
@@ -118,12 +114,11 @@ class RevokeKeyRequest(Request):
 
 
 class RegisteredDevice(Shape):
-    """What is known of a key's device since its registration. ``made_on``: YYYY-MM-DD, by the holder's word."""  # noqa: E501
+    """What is known of a key's device since its registration."""
 
     maker: Label | None = None
     model: Label | None = None
     firmware: Label | None = None
-    made_on: Label | None = None
 
 
 class Key(Shape):

@@ -78,7 +78,7 @@ class CreatePsbtRequest(Request):
     outpoints: exactly these are spent.
 
     ``replaces_psbt_id`` asks for the same payment at a higher fee, and what is paid may be left out; with ``cancel``, for the
-    return of all its coins to the vault. ``accelerates_psbt_id`` asks for a child that pays for that proposal's transaction.
+    return of all its coins to the vault.
     """  # noqa: E501
 
     wallet_id: TextId
@@ -94,19 +94,16 @@ class CreatePsbtRequest(Request):
     coins: Coins | None = None
     replaces_psbt_id: TextId | None = None
     cancel: bool = False
-    accelerates_psbt_id: TextId | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> "CreatePsbtRequest":
         pays = bool(self.recipients) or self.op_return is not None
         if self.cancel and self.replaces_psbt_id is None:
             raise ValueError("cancel: name the proposal that is taken back in replaces_psbt_id")
-        if self.accelerates_psbt_id is not None and self.replaces_psbt_id is not None:
-            raise ValueError("accelerates_psbt_id: a proposal replaces another one or pays for it, not both")
-        if pays and (self.cancel or self.accelerates_psbt_id is not None):
-            raise ValueError("recipients: a cancel or a child pays no other recipient")
+        if pays and self.cancel:
+            raise ValueError("recipients: a cancel pays no other recipient")
         if self.coins is not None:
-            if self.replaces_psbt_id is not None or self.accelerates_psbt_id is not None:
+            if self.replaces_psbt_id is not None:
                 raise ValueError("coins: only a new send names its coins")
             if len(set(self.coins)) != len(self.coins):
                 raise ValueError("coins: each coin is spent once")
@@ -114,8 +111,7 @@ class CreatePsbtRequest(Request):
 
     @model_validator(mode="after")
     def _something_to_send(self) -> "CreatePsbtRequest":
-        follows = self.replaces_psbt_id is not None or self.accelerates_psbt_id is not None
-        if not self.recipients and self.op_return is None and not follows:
+        if not self.recipients and self.op_return is None and self.replaces_psbt_id is None:
             raise ValueError("recipients: name at least one recipient, or give op_return")
         if self.amounts_sats is not None and len(self.amounts_sats) != len(self.recipients):
             raise ValueError("amounts_sats: give one amount for each recipient, in the same order")
@@ -268,8 +264,7 @@ Advice = Literal["bump", "wait", "resend", "none"]
 
 class ProposalTrouble(Shape):
     """Why a transaction gets no further, in ``words``, and what can be done. ``advice``: ``bump``, a new version at a higher fee
-    (``replaces_psbt_id``) or a child that pays for it (``accelerates_psbt_id``); ``wait``; ``resend``, which the platform does
-    by itself; ``none``, it is over. ``txid`` is the other transaction of a conflict or a double spend, and ``psbt_id`` the
+    (``replaces_psbt_id``); ``wait``; ``resend``, which the platform does by itself; ``none``, it is over. ``txid`` is the other transaction of a conflict or a double spend, and ``psbt_id`` the
     workspace's proposal that it is of, if it is one.
     """  # noqa: E501
 

@@ -101,8 +101,6 @@ class EventKind(StrEnum):
     MEMBER_REMOVED = "member.removed"
     # Of a signer of one of the workspace's vaults.
     KEY_REVOKED = "key.revoked"
-    # A publisher's signed advisory is new, or says something else, and exposes vaults of the workspace.
-    VAULT_EXPOSED = "vault.exposed"
 
 
 class WebhookEvent(Shape):

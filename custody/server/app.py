@@ -21,12 +21,8 @@ from custody.server.service.audit.reading import Logs
 from custody.server.service.backends import Market, Reachability
 from custody.server.service.history.coins import CoinList
 from custody.server.service.history.movements import History
-from custody.server.service.incidents.advisories import Advisories
-from custody.server.service.incidents.evacuating import Evacuating
-from custody.server.service.incidents.evacuations import EVACUATE, Evacuations
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
-from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.keys.revocation import KeyRevocation
 from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.limits.administration import LimitAdministration
@@ -53,7 +49,6 @@ from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.service_accounts import ServiceAccounts
 from custody.server.service.people.setup import Setup
 from custody.server.service.people.workspaces import Workspaces
-from custody.server.service.proposals.accelerating import Accelerating
 from custody.server.service.proposals.controls import VaultControls
 from custody.server.service.proposals.drafting import Drafter
 from custody.server.service.proposals.ending import Cancelling
@@ -195,7 +190,6 @@ def _background(
         checkpoints=stored.checkpoints,
         changes=changes,
         lifecycle=Lifecycle(world.clock, changes, WebhookEvents(world.clock, world.random)),
-        in_force=AdvisoriesInForce(settings.trusted_publishers),
         market=Market(backends, Reachability(world.clock, store.meters)),
         backends=backends,
         chain_folder=settings.chain_folder,
@@ -227,30 +221,13 @@ def _wire(
 ) -> tuple[Services, Setup]:
     clock, random = world.clock, world.random
     changes, lifecycle = background.changes, background.lifecycle
-    in_force = background.in_force
     drafter, people = Drafter(clock, world.rng), People(clock, audit)
     limits, grants = Limits(clock, world.policies), LimitGrants(world.policies)
-    maximum = MaximumSend(background.market, drafter, limits, in_force)
-    proposals = Proposals(
-        clock, random, audit, changes, background.market, drafter, limits, maximum, in_force
-    )
-    replacing = Replacing(clock, random, world.rng, audit, changes, background.market, limits, in_force)
-    accelerating = Accelerating(clock, random, world.rng, audit, changes, background.market, limits, in_force)
+    maximum = MaximumSend(background.market, drafter, limits)
+    proposals = Proposals(clock, random, audit, changes, background.market, drafter, limits, maximum)
+    replacing = Replacing(clock, random, world.rng, audit, changes, background.market, limits)
     vaults, cancelling = Vaults(clock, random, audit, limits), Cancelling(audit, lifecycle)
-    background.handlers[EVACUATE] = Evacuating(
-        store,
-        clock,
-        random,
-        audit,
-        changes,
-        background.market,
-        drafter,
-        vaults,
-        world.policies,
-        cancelling,
-        in_force,
-    )
-    token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits, in_force)
+    token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits)
     services = Services(
         store=store,
         secrets=Secrets(settings.secrets_path, random),
@@ -267,13 +244,12 @@ def _wire(
         workspaces=Workspaces(clock, audit, people),
         keys=Keys(clock, random, audit, requires_proof=settings.require_key_proof),
         profiles=Profiles(),
-        advisories=Advisories(clock, audit, in_force),
         revocation=KeyRevocation(clock, audit, lifecycle, WebhookEvents(clock, random)),
         changes=changes,
         following=Following(store, changes),
         readiness=Readiness(store, clock, changes, background.backends, background.market.reachability),
         invitations=Invitations(clock, random, audit, grants),
-        second_person=SecondPerson(clock, random, audit, world.policies, in_force),
+        second_person=SecondPerson(clock, random, audit, world.policies),
         identity_providers=IdentityProviders(
             clock,
             random,
@@ -293,13 +269,11 @@ def _wire(
         maximum=maximum,
         proposals=proposals,
         replacing=replacing,
-        accelerating=accelerating,
-        previewing=Previewing(background.market, limits, proposals, replacing, accelerating, in_force),
+        previewing=Previewing(background.market, limits, proposals, replacing),
         cancelling=cancelling,
-        evacuations=Evacuations(clock, random, audit, changes, background.market, drafter, in_force),
         forwarding=Forwarding(clock, random, audit, lifecycle, background.market, world.rng),
         proving=Proving(clock, random, audit, changes, background.market),
-        signing=Signing(clock, audit, lifecycle, in_force),
+        signing=Signing(clock, audit, lifecycle),
         resubmitting=Resubmitting(clock, audit),
         token_creating=TokenCreating(
             clock, audit, changes, background.market, token_drafter, token_proposals

@@ -26,7 +26,6 @@ from custody.server.service.jobs.leases import LEASE, Lead
 from custody.server.service.jobs.outbox import Handler, Outbox
 from custody.server.service.jobs.tidying import OVER, Sweep, Sweeps, Tidying
 from custody.server.service.jobs.workers import JOB_THREADS, Loop, Workers, alone, serve_outbox, survive
-from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.mail.jobs import MAIL, WAITING, MailJobs, forget_sent
 from custody.server.service.mail.waiting import WaitingMail
@@ -75,7 +74,6 @@ class Background:
     checkpoints: Checkpoints
     changes: Changes
     lifecycle: Lifecycle
-    in_force: AdvisoriesInForce
     market: Market
     backends: dict[str, ChainBackend]
     chain_folder: Path
@@ -235,7 +233,7 @@ class Background:
 
     def outbox(self) -> Outbox:
         """A worker for every other kind of job that this process can do."""
-        broadcaster = Broadcaster(self.store, self.backends, self.audit, self.lifecycle, self.in_force)
+        broadcaster = Broadcaster(self.store, self.backends, self.audit, self.lifecycle)
         handlers: dict[str, Handler] = {BROADCAST: broadcaster, **self.handlers}
         return Outbox(self.store, self.clock, new_id(self.random), handlers, endless=ENDLESS, span=self.span)
 

@@ -84,9 +84,6 @@ class Settings(BaseSettings):
     ] = ""
     identity_ca_file: Path | None = None
 
-    # Publishers whose signed advisories are accepted: keys (x-only, in hex), separated by commas.
-    advisory_keys: Annotated[str, Field(pattern=r"^([0-9a-f]{64}(,[0-9a-f]{64})*)?$")] = ""
-
     @classmethod
     def settings_customise_sources(
         cls,
@@ -114,10 +111,6 @@ class Settings(BaseSettings):
     def identity_hosts(self) -> frozenset[str]:
         """Each with its port."""
         return frozenset(host if ":" in host else f"{host}:443" for host in _hosts(self.identity_allow))
-
-    @property
-    def trusted_publishers(self) -> frozenset[str]:
-        return frozenset(filter(None, self.advisory_keys.split(",")))
 
     @property
     def chains(self) -> "tuple[ChainSource, ...]":

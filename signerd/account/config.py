@@ -9,7 +9,6 @@ import errno
 import os
 import tomllib
 from collections.abc import Mapping
-from datetime import date
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -48,7 +47,6 @@ from signerd.core.values import (
 from signerd.errors import ConfigInvalid, ConfigMissing, RulesInvalid
 
 NAME = "signerd"
-PublisherText = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 MOST_ADDRESSES = 1_000
 # A label stands in the line of a list.
 LONGEST_LABEL = 40
@@ -234,10 +232,6 @@ class Config(_Section):
     backup: BackupSection = BackupSection()
     rules: Annotated[Path, AfterValidator(_absolute_path)] | None = None
     label: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "signing device"
-    # When the device's key was made; the platform is told when it is registered.
-    key_made_on: date | None = None
-    # The keys of publishers whose signed advisories are believed, x-only in hex.
-    advisory_keys: Annotated[tuple[PublisherText, ...], Field(max_length=20)] = ()
     addresses: Annotated[dict[str, str], Field(max_length=MOST_ADDRESSES)] = Field(default_factory=dict)
 
     @field_validator("addresses")

@@ -17,7 +17,6 @@ from custody.client.awaiting import SigningClient
 from custody.client.flow import Core, call, read
 from custody.client.payments import proposals_request
 from custody.exchange import Plan, Request
-from custody.schemas.advisories import AdvisoryPublisher
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest
@@ -83,8 +82,8 @@ MOST_CALL_PAGES = 50
 # Answers that say nothing about the request itself: it may be repeated unchanged.
 _TEMPORARY_STATUSES = frozenset({401, 408, 425, 429})
 
-# Refusals whose cause may change while the proposal waits: the caller's rights, a freeze, an advisory against
-# the vault swept to, the address book, limits (whose period ends), who may approve (NOT_A_SIGNER also means a
+# Refusals whose cause may change while the proposal waits: the caller's rights, a freeze,
+# the address book, limits (whose period ends), who may approve (NOT_A_SIGNER also means a
 # payment's maker, or another account than the key's). The signature stays ready. Not KEY_REVOKED, which is
 # final, nor STATE_CONFLICT: a replaced proposal may come back, and must not be submitted then without asking
 # the person.
@@ -93,7 +92,6 @@ _MAY_CHANGE = frozenset(
         ErrorCode.PERMISSION_DENIED,
         ErrorCode.NOT_ORG_MEMBER,
         ErrorCode.VAULT_FROZEN,
-        ErrorCode.REPLACEMENT_UNFIT,
         ErrorCode.NOT_IN_ADDRESS_BOOK,
         ErrorCode.NOT_A_SIGNER,
         ErrorCode.ROLE_LIMIT_EXCEEDED,
@@ -311,12 +309,6 @@ class Platform:
     async def keys(self) -> list[Key]:
         """The readable keys: one of a kind that this version does not know is left out."""
         return list((await self._listed("/api/v1/keys", {}, "ID", Key, _unchanged)).items)
-
-    @translated
-    async def advisories(self) -> list[AdvisoryPublisher]:
-        """The newest list of each publisher that the platform trusts. One that cannot be read is left out."""
-        found = await self._listed("/api/v1/advisories", {}, "publisher", AdvisoryPublisher, _unchanged)
-        return list(found.items)
 
     @translated
     async def key_challenge(self, body: KeyChallengeRequest) -> KeyChallenge:

@@ -10,7 +10,6 @@ and six times an hour: the list has no tag and rarely changes.
 
 import asyncio
 import base64
-import contextlib
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -42,7 +41,6 @@ from multisig import (
     profile_account_path,
     recover_message_key,
 )
-from signerd.account.advisories import Advisories
 from signerd.account.platform import Platform, Sink
 from signerd.core.audit import Note
 from signerd.core.events import REGISTRATION, Effect
@@ -280,8 +278,6 @@ class KeyWatch:
     troubles: Troubles
     sleep: Sleep = asyncio.sleep
     every: float = KEYS_EVERY_SECONDS
-    # Read together with the keys where the person trusts a publisher.
-    advisories: Advisories | None = None
     reads: int = field(default=0, init=False)
     _listed: tuple[Key, ...] = field(default=(), init=False)
 
@@ -311,9 +307,6 @@ class KeyWatch:
         network = self.journal.network.api_name
         self._listed = tuple(key for key in await self.platform.keys() if key.net == network)
         self.reads += 1
-        if self.advisories is not None and self.advisories.trusted:
-            with contextlib.suppress(PlatformRefused):  # An older platform has no advisories.
-                self.sink.perform(self.advisories.add_shown(await self.platform.advisories()))
         key_id, base = self.journal.keys.platform_key_id(), self._base()
         if key_id is None or base is None:
             self.troubles.report(KEYS, {})

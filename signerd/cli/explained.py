@@ -41,7 +41,6 @@ _ERRORS: Mapping[str, str] = MappingProxyType(
         "account-reused": "Another pinned vault uses the same account of your device.",
         "address-differs": "The device and this machine show different first addresses.",
         "address-not-shown": "The device cannot show the vault's address.",
-        "advisories-not-taken": "The list of advisories is old, damaged, or of no publisher you trust.",
         "already-asking": "The app asks to be paired, and its earlier request is still open.",
         "already-configured": "The configuration says something else than the command does.",
         "already-proposed": "The PSBT is the transaction of a proposal on the platform. Nothing was stored.",

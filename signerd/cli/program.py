@@ -34,7 +34,6 @@ OTHER_WORDS = {
 # By module: running a command imports only its own module.
 MODULES = {
     "account": ("login", "logout"),
-    "advisories": ("advisory",),
     "airgap": ("export", "import"),
     "apps": ("apps", "open", "pair"),
     "backup": ("backup", "kit", "restore"),

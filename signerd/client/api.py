@@ -384,17 +384,6 @@ class Api(PairingCalls):
 
     # --- what happened. What happens is a stream, and each shell's own: ``follow`` and ``events`` -----------
 
-    @row(calls.ADVISORIES)
-    @staticmethod
-    def advisories() -> CallArguments:
-        return CallArguments()
-
-    @row(calls.TAKE_ADVISORIES)
-    @staticmethod
-    def take_advisories(text: str) -> CallArguments:
-        """A publisher's signed list, as the file has it."""
-        return CallArguments(body={"list": text})
-
     @row(calls.VERIFY_AUDIT)
     @staticmethod
     def verify_audit() -> CallArguments:

@@ -6,7 +6,6 @@ kept between the steps: each request has all data, and the digest that the perso
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
 
 from custody.schemas.keys import Key, KeyDevice
 from multisig import MultisigError
@@ -34,7 +33,6 @@ class AirgapSetup:
     account: Account
     platform: Platform
     label: str
-    made_on: date | None
     taken: Callable[[Offer, Key, tuple[Effect, ...]], Registered]
 
     async def preview(self, exports: Sequence[str]) -> RegistrationPreview:
@@ -78,7 +76,7 @@ class AirgapSetup:
             replace=replace,
             platform=self.platform,
             journal=self.journal,
-            device=KeyDevice(made_on=self.made_on),
+            device=KeyDevice(),
         )
         return self.taken(offer, key, effects)
 

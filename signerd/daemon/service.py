@@ -20,7 +20,6 @@ from custody._version import __version__
 from custody.schemas.keys import Key, KeyDevice
 from firmware_bridge import Device, DeviceState
 from multisig import DerivationPath, OriginKey
-from signerd.account.advisories import Advisories
 from signerd.account.config import Config
 from signerd.account.follower import Follower
 from signerd.account.platform import Platform
@@ -57,7 +56,7 @@ from signerd.daemon.proposal_views import (
 from signerd.daemon.reports import ChainReader, Settings, SingleFlight, notes_of
 from signerd.daemon.runner import Runner
 from signerd.daemon.vaults import Addresses, Holdings, Pinning
-from signerd.daemon.views import advisory_view, device_view, pin_preview, preview_view, vault_view
+from signerd.daemon.views import device_view, pin_preview, preview_view, vault_view
 from signerd.endpoint import PageAddress
 from signerd.errors import DeviceError, PlatformError, SignedOut, SignerdError, UnknownProposal
 from signerd.feed import Feed, Troubles
@@ -72,7 +71,6 @@ from signerd.shapes import (
     ProposalView,
     Registered,
     RegistrationPreview,
-    SignedAdvisory,
     SignedIn,
     Status,
     VaultView,
@@ -158,7 +156,6 @@ class Daemon:
         pinned, now = bool(self.journal.pins()), self.journal.now()
         notes = (
             *notes_of(self.config, self.account, self.follower, self.journal, self.troubles),
-            *self.advisories.notes(),
             *reminders(self.state, self.config.backup, now, pinned=pinned),
         )
         return Status(
@@ -358,7 +355,7 @@ class Daemon:
     def _device_facts(self, device: Device) -> KeyDevice:
         """Maker, model and firmware; those that the platform's API does not accept are left out."""
         said = {"maker": str(device.family), "model": device.model, "firmware": device.firmware}
-        known = {"made_on": self.config.key_made_on}
+        known = {}
         for name, value in said.items():
             with contextlib.suppress(ValidationError):
                 known[name] = getattr(KeyDevice.model_validate({name: value}), name)
@@ -430,23 +427,9 @@ class Daemon:
         return vault_view(seen, self.journal.network)
 
     @property
-    def advisories(self) -> Advisories:
-        return Advisories(self.journal, self.config.advisory_keys, self.troubles)
-
-    async def take_advisories(self, data: bytes) -> tuple[SignedAdvisory, ...]:
-        """Raises AdvisoriesNotTaken."""
-        self.runner.perform(self.advisories.add(data))
-        return await self.list_advisories()
-
-    async def list_advisories(self) -> tuple[SignedAdvisory, ...]:
-        return tuple(map(advisory_view, self.advisories.in_force()))
-
-    @property
     def airgap_setup(self) -> AirgapSetup:
         config = self.config
-        return AirgapSetup(
-            self.journal, self.account, self.platform, config.label, config.key_made_on, self._registered
-        )
+        return AirgapSetup(self.journal, self.account, self.platform, config.label, self._registered)
 
     @property
     def airgap(self) -> Airgap:

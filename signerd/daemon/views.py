@@ -11,7 +11,6 @@ from firmware_bridge.missing import missing_hwi
 from firmware_bridge.screens import Output, Payment, Proof, Screen, payment_screens, proof_screens
 from multisig import RECEIVE, Inspection, Network, OriginKey, Vault
 from multisig.inspection import ProofOfControl
-from signerd.account.advisories import AdvisoryInForce
 from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault, Source
 from signerd.core.addresses import address_on_screen, on_screen
@@ -31,7 +30,6 @@ from signerd.shapes import (
     PinPreview,
     RegistrationPreview,
     ScreenView,
-    SignedAdvisory,
     VaultView,
 )
 
@@ -229,24 +227,6 @@ def audit_report(entries: Sequence[Entry]) -> AuditReport:
     at, fault = (None, None) if found is None else found
     head = entries[-1].digest if entries else GENESIS
     return AuditReport(entries=len(entries), head=head.hex(), at=at, fault=fault)
-
-
-def advisory_view(found: AdvisoryInForce) -> SignedAdvisory:
-    told = found.advisory
-    return SignedAdvisory(
-        name=told.id,
-        publisher=found.publisher,
-        serial=found.serial,
-        is_over=found.is_over,
-        is_drill=told.drill,
-        severity=told.severity,
-        text=told.text,
-        advice=told.advice,
-        sources=tuple(told.sources),
-        concern=found.concern.value,
-        devices=found.devices,
-        sentence=found.sentence,
-    )
 
 
 NO_WORDS: Mapping[str | None, str] = MappingProxyType({})

@@ -120,7 +120,6 @@ CODES: Mapping[type[e.SignerdError], Code] = MappingProxyType(
         e.AnswerMissing: Code.MISSING_ARGUMENTS,
         # Raised by other commands only.
         e.NotCaughtUp: Code.UNAVAILABLE_ACTION,
-        e.AdvisoriesNotTaken: Code.UNAVAILABLE_ACTION,
         e.NotOnThisSystem: Code.UNKNOWN_ERROR,
         e.NeedsRoot: Code.UNKNOWN_ERROR,
         e.SystemToolFailed: Code.UNKNOWN_ERROR,

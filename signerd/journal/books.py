@@ -2,7 +2,7 @@
 
 Screens, used addresses and spending are read incrementally from the audit chain. Tokens: bytecode by its hash
 and its contract, proven before it is stored. Proposals that this machine never followed, and how far the
-platform's whole list was read (S27). The newest advisory list of each publisher. Whether this journal was
+platform's whole list was read (S27). Whether this journal was
 restored from a backup: what was signed since the backup is only in the platform's list, and until that is
 read nothing is approved (ADR 26).
 """
@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from custody.advisories import Held, KeyFacts
 from custody.schemas.proposals import ProposalStatus
 from multisig import Fingerprint, Transaction
 from multisig.tokens import Bytecode, Call, Deploy, Payload, bytecode_hash, parse_bytecode
@@ -313,51 +312,6 @@ class UnfollowedBook:
 def _read(row: sqlite3.Row) -> Unfollowed:
     status, tx = ProposalStatus(row["status"]), Transaction.parse(row["tx"], witness=False)
     return Unfollowed(row["psbt_id"], status, row["collected"], row["required"], tx)
-
-
-_REGISTERED = "SELECT at, facts FROM audit WHERE kind = 'registered' ORDER BY sequence"
-
-
-@dataclass(frozen=True)
-class AdvisoryBook:
-    """Reads at any time, writes only within the journal's transaction. An older list never replaces a newer
-    one.
-    """
-
-    connection: sqlite3.Connection
-
-    def held(self) -> tuple[Held, ...]:
-        found = self.connection.execute("SELECT * FROM advisories ORDER BY root")
-        return tuple(
-            Held(row["root"], row["key"], row["epoch"], row["serial"], row["digest"], row["line"])
-            for row in found
-        )
-
-    def write(self, held: Held) -> None:
-        self.connection.execute(
-            "INSERT INTO advisories (root, key, epoch, serial, digest, line) VALUES (?,?,?,?,?,?) "
-            "ON CONFLICT (root) DO UPDATE SET key=excluded.key, epoch=excluded.epoch, "
-            "serial=excluded.serial, digest=excluded.digest, line=excluded.line",
-            (held.root, held.key, held.epoch, held.serial, held.digest, held.line),
-        )
-
-    def registrations(self) -> dict[str, KeyFacts]:
-        """By master fingerprint, the facts and the day of each device's first registration."""
-        known: dict[str, KeyFacts] = {}
-        for row in self.connection.execute(_REGISTERED):
-            facts = json.loads(row["facts"])
-            said = facts.get("device", {})
-            known.setdefault(
-                str(facts.get("fingerprint", "")),
-                KeyFacts(
-                    said.get("maker"),
-                    said.get("model"),
-                    said.get("firmware"),
-                    said.get("made_on"),
-                    row["at"][:10],
-                ),
-            )
-        return known
 
 
 RESTORED, CAUGHT_UP = "restored", "caught-up"

@@ -19,7 +19,6 @@ from signerd.errors import JournalUnwritable
 from signerd.journal import rows
 from signerd.journal.apps import AppBook, ImportedBook
 from signerd.journal.books import (
-    AdvisoryBook,
     PlaceBook,
     RestoredBook,
     ScreenBook,
@@ -105,7 +104,6 @@ class Chain:
         self._screens = ScreenBook(self._db)
         self._vaults = VaultBook(self._db, network)
         self.keys = KeyBook(self._db, network)
-        self.advisories = AdvisoryBook(self._db)
         self.apps = AppBook(self._db, self.noted)
         self.imported = ImportedBook(self._db)
         self.tokens = TokenBook(self._db)

@@ -398,16 +398,6 @@ Position = Annotated[int | None, Field(ge=0, le=MAX_POSITION), In.QUERY]
 LastEventId = Annotated[int | None, Field(ge=0, le=MAX_POSITION), In.HEADER]
 
 
-async def advisories(service: Service) -> tuple[shapes.SignedAdvisory, ...]:
-    return await service.list_advisories()
-
-
-async def take_advisories(
-    service: Service, body: shapes.TakeAdvisoriesRequest
-) -> tuple[shapes.SignedAdvisory, ...]:
-    return await service.take_advisories(body.list.encode())
-
-
 async def verify_audit(service: Service) -> shapes.AuditReport:
     return await service.verify_audit()
 
@@ -515,8 +505,6 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(calls.LET_IN, let_in),
     Route(calls.SHUT_OUT, shut_out),
     Route(calls.SETTINGS, settings),
-    Route(calls.ADVISORIES, advisories),
-    Route(calls.TAKE_ADVISORIES, take_advisories),
     Route(calls.VERIFY_AUDIT, verify_audit),
     Route(calls.AUDIT_ENTRIES, audit_entries),
     Route(calls.EVENTS, follow),

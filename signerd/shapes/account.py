@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from signerd.shapes.calls import DAYS, LET_IN_MINUTES, MAX_LIST_TEXT
+from signerd.shapes.calls import DAYS, LET_IN_MINUTES
 
 
 class Answer(BaseModel):
@@ -305,28 +305,3 @@ class Me(Answer):
     id: str | None = None
     origin: str | None = None
     expires: str | None = None
-
-
-class TakeAdvisoriesRequest(Request):
-    """A publisher's signed list, as the file has it."""
-
-    list: Annotated[str, StringConstraints(min_length=1, max_length=MAX_LIST_TEXT)]
-
-
-class SignedAdvisory(Answer):
-    """An advisory in force. ``concern``: whether it concerns one of the person's keys: ``exposed``, ``unknown`` (it counts as exposed)
-    or ``not``. ``devices``: which, in words. ``sentence``: what the person is told where it does. ``is_over``: the list has expired.
-    """
-
-    name: str
-    publisher: str
-    serial: int
-    is_over: bool
-    is_drill: bool
-    severity: str
-    text: str
-    advice: str
-    sources: tuple[str, ...]
-    concern: Literal["exposed", "unknown", "not"]
-    devices: tuple[str, ...]
-    sentence: str

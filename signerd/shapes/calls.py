@@ -16,8 +16,6 @@ MAX_PSBT_BYTES = 2 * 1024 * 1024
 MAX_PSBT_TEXT = (MAX_PSBT_BYTES + 2) // 3 * 4
 # That, and the JSON around it.
 MAX_PSBT_BODY = MAX_PSBT_TEXT + 1024
-# A list of advisories, with its line feed (`custody.advisories.MAX_BYTES`); quoted it is up to twice as long.
-MAX_LIST_TEXT = 60_001
 DAYS = 90
 # Long enough to find the app's button, short enough to expire once the person has left.
 LET_IN_MINUTES = 5
@@ -385,21 +383,6 @@ SHUT_OUT: Final = Call(
 # Settings, history and events; the page.
 SETTINGS: Final = Call(
     "GET", "/settings", lambda: shapes.SettingsView, Right.PERSON, "The configuration and the rules, in words"
-)
-ADVISORIES: Final = Call(
-    "GET",
-    "/advisories",
-    lambda: tuple[shapes.SignedAdvisory, ...],
-    Right.PERSON,
-    "The advisories in force, and which of the person's keys they concern",
-)
-TAKE_ADVISORIES: Final = Call(
-    "POST",
-    "/advisories",
-    lambda: tuple[shapes.SignedAdvisory, ...],
-    Right.PERSON,
-    "Take a publisher's signed list of advisories",
-    max_body=2 * MAX_LIST_TEXT,
 )
 VERIFY_AUDIT: Final = Call(
     "GET", "/audit", lambda: shapes.AuditReport, Right.READ, "Whether the chain of decisions is whole"

@@ -12,7 +12,6 @@ RUN = {
     "build/tutorial-payment.md": "tests/end_to_end/test_tutorials.py",
     "build/tutorial-web.md": "tests/signerd/browser/test_web_tutorial.py",
     "build/webhooks.md": "tests/custody/test_webhooks_guide.py",
-    "operate/flaws.md": "tests/custody/test_advisories.py",
     "operate/platform.md": "tests/custody/test_operating_guide.py",
     "operate/replacing.md": "tests/custody/cli/test_treasurer.py",
     "sign/backup.md": "tests/docs/test_code.py",

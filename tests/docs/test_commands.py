@@ -32,9 +32,6 @@ RUN = {
 }
 # By page, what runs its commands otherwise: with another device, file, check or answer than the page has.
 RUN_OTHERWISE = {
-    "tests/custody/cli/test_advisories.py": "operate/flaws",
-    "tests/custody/cli/test_two_people.py": "operate/evacuation",
-    "tests/custody/server/test_cli.py": "operate/flaws",
     "tests/custody/server/cli/test_auditing.py": "operate/audit",
     "tests/end_to_end/test_tutorials.py": "operate/platform sign/trial",
     "tests/signerd/cli/test_account.py": "sign/accounts",

@@ -10,7 +10,6 @@ from click.testing import CliRunner
 
 from custody.cli.program import app as custody
 from signerd.cli.terminal import Exit
-from tests.support.advisories import Publisher, entry
 from tests.support.command import signerd
 from tests.support.desk import VAULT, VAULT_ID
 from tests.support.pages import DOCS, command_lines
@@ -47,7 +46,7 @@ def filled_in(line, folder):
         ("(ID|8bdd)", "p-1"),
         ("Cold reserve", VAULT_ID),
         ("FILE", f"{folder}/rules.toml"),
-        ("(?=kit.html|bundle.json|advisories.json)", f"{folder}/"),
+        ("(?=kit.html|bundle.json)", f"{folder}/"),
     ):
         line = re.sub(rf"\b{placeholder}", given, line)
     return shlex.split(line.replace("/media/stick/", f"{folder}/"))[1:]
@@ -58,13 +57,8 @@ def test_the_commands_of_a_guide_work_in_its_order(page, tmp_path):
     state = tmp_path / "s"
     lines = [line for line in command_lines(DOCS / "sign" / f"{page}.md") if not left_out(line)]
     (tmp_path / "rules.toml").write_text('[ask]\nabove_per_transaction = "0.5 BTC"\n')
-    publisher = Publisher()
-    (tmp_path / "advisories.json").write_bytes(
-        publisher.list(1, entry(), expires="9999-01-01T00:00:00Z").line
-    )
     with served_daemon(state, make_outer(tmp_path), prepared=page != "first-steps") as desk:
         (state / "config.toml").write_text(CONFIG)
-        desk.service.config = desk.service.config.model_copy(update={"advisory_keys": (publisher.root,)})
         for line in lines:
             if line.startswith("custody "):
                 assert CliRunner().invoke(custody, shlex.split(line)[1:]).exit_code == Exit.OK, line

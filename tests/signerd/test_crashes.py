@@ -44,13 +44,13 @@ REQUESTS = {
 }
 ASKED = {"sign", "sign_text", "enrol", "show_address"}
 # The first answer is lost and the next try is turned down: no kill comes after an accepted one there. No
-# story looks at a vault's movements, which are read when a person asks, or trusts a publisher of advisories:
-# both change nothing about a proposal.
+# story looks at a vault's movements, which are read when a person asks: they
+# change nothing about a proposal.
 # `Replaced` comes of another proposal than its own, and sends nothing.
 UNREACHED = {"platform:after:register_key"} | {
     f"{where}:{side}:{what}"
     for side in ("before", "after")
-    for where, what in (("platform", "movements"), ("platform", "advisories"), ("journal", "Replaced"))
+    for where, what in (("platform", "movements"), ("journal", "Replaced"))
 }
 
 

@@ -20,10 +20,8 @@ from signerd.core.keys import ALL_ACCOUNTS, FEW_ACCOUNTS
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement, PlatformRefused, SecretsLocked
-from tests.support.advisories import Publisher, entry, trust
 from tests.support.custody import Desk, ok, refused
 from tests.support.daemons import MemoryStore, make_config, unhurried_sleep, until, until_state
-from tests.support.evacuations import key_of, report, staff, start
 from tests.support.platform import PASSWORD, register_key, seed
 from tests.support.real_signer import pin, register, signer, three_members
 
@@ -67,55 +65,27 @@ async def test_the_main_job_on_two_makers(desk: Desk) -> None:
             desk.chain.mine(1)
             desk.settle()
             await until_state(bob, psbt_id, State.CONFIRMED)
-            sweep = await a_sweep_awaits_the_two(desk)
-            await a_flaw_of_coldcards_is_told_to_bob_alone(desk, alice, bob)
-            await a_refused_signature_waits_for_the_advisorys_end(desk, alice, sweep)
+            await a_refused_signature_waits_for_the_freezes_end(desk, alice)
             for daemon in (alice, bob):
                 assert (await daemon.verify_audit()).fault is None
 
 
-async def a_flaw_of_coldcards_is_told_to_bob_alone(desk: Desk, alice: Daemon, bob: Daemon) -> None:
-    """What each device said of itself at its registration decides, at the platform and at home."""
-    publisher = Publisher()
-    trust(desk, publisher.root)
-    told = publisher.list(1, entry(), expires="9999-01-01T00:00:00Z").line.decode()
-    body = {"workspace_id": desk.workspace_id, "list": told}
-    (taken,) = ok(desk.admin.post("/api/v1/take-advisories", body))["advisories"]
-    query = {"workspace_id": desk.workspace_id, "advisory_id": taken["advisory_id"]}
-    exposed = next(
-        each
-        for each in ok(desk.admin.get("/api/v1/exposures", **query))
-        if each["vault_id"] == desk.vault["id"]
-    )
-    concerns = {int(key["user_id"]): key["concern"] for key in exposed["keys"]}
-    # Carol's program said nothing of her device.
-    assert concerns == {desk.user_ids["bob"]: "exposed", desk.user_ids["carol"]: "unknown"}
-    for daemon, concern in ((alice, "not"), (bob, "exposed")):
-        daemon.config = daemon.config.model_copy(update={"advisory_keys": (publisher.root,)})
-        daemon.keys.advisories = daemon.advisories
-        await daemon.keys.read_now()
-        assert [each.concern for each in await daemon.list_advisories()] == [concern]
-
-
-async def a_sweep_awaits_the_two(desk: Desk) -> str:
-    """The vault is evacuated to one with another key in place of Carol's: Bob's stays."""
-    start(desk, staff(desk), [key_of(desk, "carol")])
-    desk.settle()
-    (psbt_id,) = report(desk)["vaults"][0]["psbt_ids"]
-    return psbt_id
-
-
-async def a_refused_signature_waits_for_the_advisorys_end(desk: Desk, alice: Daemon, sweep: str) -> None:
-    """The flaw exposes Bob's key in the vault that is swept to. Nothing is signed twice, and nothing lost."""
-    await approve(alice, sweep, paid=desk.proposal(sweep)["amounts_sats"][0])
-    await until(lambda: "exposes a key of" in alice.journal.record(sweep).reason)
-    signed = alice.journal.record(sweep).signature
+async def a_refused_signature_waits_for_the_freezes_end(desk: Desk, alice: Daemon) -> None:
+    """A member freezes the vault while the device is asked. Nothing is signed twice, and nothing lost."""
+    psbt_id = ok(desk.propose(PAID + 1))["psbt_id"]
+    await until_state(alice, psbt_id, State.WAITING_PERSON)
+    vault = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    ok(desk.admin.post("/api/v1/freeze-vault", vault))
+    await approve(alice, psbt_id, paid=PAID + 1)
+    await until(lambda: "is frozen" in alice.journal.record(psbt_id).reason)
+    signed = alice.journal.record(psbt_id).signature
     assert signed is not None
-    assert desk.proposal(sweep)["collected_signatures"] == 0
-    trust(desk)
-    await until_state(alice, sweep, State.SUBMITTED)
-    assert desk.proposal(sweep)["collected_signatures"] == 1
-    assert alice.journal.record(sweep).signature == signed
+    assert desk.proposal(psbt_id)["collected_signatures"] == 0
+    for name in ("bob", "carol"):
+        ok(desk.signers[name].post("/api/v1/unfreeze-vault", vault))
+    await until_state(alice, psbt_id, State.SUBMITTED)
+    assert desk.proposal(psbt_id)["collected_signatures"] == 1
+    assert alice.journal.record(psbt_id).signature == signed
 
 
 async def approve(daemon: Daemon, psbt_id: str, paid: int = PAID) -> None:

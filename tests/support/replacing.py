@@ -1,4 +1,4 @@
-"""Bumps, cancels and child payments at a desk, and a signer's daemon's review of them."""
+"""Bumps and cancels at a desk, and a signer's daemon's review of them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -23,11 +23,6 @@ def bump(desk: Desk, psbt_id: str, **changes: object) -> httpx.Response:
 
 def take_back(desk: Desk, psbt_id: str, **changes: object) -> httpx.Response:
     return bump(desk, psbt_id, cancel=True, **changes)
-
-
-def accelerate(desk: Desk, psbt_id: str, **changes: object) -> httpx.Response:
-    asked = {"recipients": [], "amounts_sats": None, "accelerates_psbt_id": psbt_id}
-    return desk.propose(**asked | changes)
 
 
 def cancel(desk: Desk, psbt_id: str, **changes: object) -> httpx.Response:

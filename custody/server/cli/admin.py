@@ -213,31 +213,6 @@ def _revocation(key_id: str, reason: str, *, force: bool) -> "RevokeKeyRequest":
         raise NotFound("There is no such key.") from None
 
 
-@admin.command("take-advisories")
-@state_option
-@click.argument("file", type=click.Path(path_type=Path))
-@json_option
-def take_advisories_command(state: Path, file: Path, as_json: bool) -> None:
-    """Store a publisher's signed list. The key that signs is one of CUSTODY_ADVISORY_KEYS."""
-    from custody.advisories import MAX_BYTES
-    from custody.server.domain.credentials import OPERATOR
-    from custody.server.domain.errors import Invalid
-
-    with refusals(), platform_at(state) as platform:
-        try:
-            with file.open("rb") as opened:
-                told = opened.read(MAX_BYTES + 2)
-        except OSError as error:
-            raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
-        with platform.services.store.write() as db:
-            taken = platform.services.advisories.take(db, OPERATOR, told)
-    if as_json:
-        answer(taken)
-        return
-    named = ", ".join(each.name for each in taken.advisories) or "no advisory"
-    say(f"Publisher {taken.publisher}, serial {taken.serial}: {named}.")
-
-
 @admin.command("webhook-secret")
 @state_option
 @click.option(

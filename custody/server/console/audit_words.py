@@ -143,29 +143,14 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
         "VAULT_RESCANNED": (
             ("vault {vault}: {text} addresses", "looked for coins of the vault {vault} at {text} addresses"),
         ),
-        "VAULTS_EXPOSED": (
-            ("advisory {name} of publisher {text}: vault {vault}, {more}",
-             "The advisory {name} exposes the vault {vault} and others"),
-            ("advisory {name} of publisher {text}: vault {vault}",
-             "The advisory {name} exposes the vault {vault}"),
-        ),
-        "EVACUATION_STARTED": (("evacuation {text}, {more}, plan {text2}", "started to evacuate {more}"),),
-        "EVACUATION_SWEPT_AGAIN": (("evacuation {text}, vault {vault}", "swept the vault {vault} again"),),
-        "EVACUATION_LEFT": (
-            ("evacuation {text}, vault {vault}: {code}", "The vault {vault} could not be evacuated: {code}"),
-        ),
         # --- payments
         "PROPOSAL_CREATED": (
             (_CREATED + "{sats} sat with the fee, tx {text}, replaces {version}",
              "proposed a newer version of the proposal {version}, of the vault {vault}{paid}: {sats}"),
             (_CREATED + "{sats} sat with the fee, tx {text}, takes back {version}",
              "proposed to take back the proposal {version} from the vault {vault}"),
-            (_CREATED + "{sats} sat with the fee, evacuation {text}, tx {text2}",
-             "proposed to move the coins of the vault {vault} away: {sats} with the fee"),
             (_CREATED + "{sats} sat with the fee, tx {text}",
              "proposed the payment {proposal} from the vault {vault}{paid}: {sats} with the fee"),
-            (_CREATED + "{sats} sat of fee, tx {text}, accelerates {version}",
-             "proposed to pay {sats} from the vault {vault} for the proposal {version} to be mined sooner"),
             (_CREATED + "a proof that moves nothing, {more}, tx {text}",
              "asked for a proof of the vault {vault}: the proposal {proposal}"),
         ),

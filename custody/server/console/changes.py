@@ -4,7 +4,6 @@ from starlette.responses import Response
 
 from custody.change_words import facts_of, names_nothing, title_of
 from custody.schemas.changes import Change, SecondPersonRule
-from custody.server.console.evacuations import PLAN_PAGE, pages_of, plan_facts
 from custody.server.console.members import members_of
 from custody.server.console.rendering import member_words
 from custody.server.console.table import Review, Row
@@ -48,10 +47,9 @@ def _role_names(visit: Visit) -> list[str]:
 
 
 def _change(visit: Visit) -> Change:
-    """With a page of the plan of the evacuation that it would start. Raises NotFound."""
+    """Raises NotFound."""
     change_id = visit.form.one("change_id") or visit.query("change_id")
-    part = {"plan_first": visit.place_in_list("first") or 0, "plan_count": PLAN_PAGE}
-    found: list[Change] = visit.get("changes", workspace_id=visit.here.id, change_id=change_id, **part)
+    found: list[Change] = visit.get("changes", workspace_id=visit.here.id, change_id=change_id)
     if found:
         return found[0]
     raise NotFound("There is no such change, or your role does not confirm it.")
@@ -68,26 +66,12 @@ def review_confirmation(visit: Visit) -> Review:
         *said,
         ("Asked for by", change.asked_by_name),
     )
-    if change.no_plan is not None:
-        raise StateConflict(change.no_plan)
-    if change.plan is not None:
-        pages = f"{visit.here.path}/changes/plan?change_id={change.change_id}&first={PLAN_PAGE}"
-        facts = (*facts, *plan_facts(change.plan, pages))
     return Review(
         "Confirm this change?",
         facts,
         "Confirm",
         "It takes effect at once, in the name of the member who asked.",
     )
-
-
-def plan_page(visit: Visit) -> Response:
-    """A page of the plan of an evacuation that waits for this person's confirmation."""
-    change = _change(visit)
-    if change.plan is None:
-        raise NotFound(change.no_plan or "This change starts no evacuation.")
-    pages = pages_of(change.plan, f"change_id={change.change_id}")
-    return visit.page("changes/plan.html", here="changes", plan=change.plan, pages=pages)
 
 
 def confirm(visit: Visit) -> Response:
@@ -134,7 +118,6 @@ def change_rule(visit: Visit) -> Response:
 _HERE = "/w/{workspace_id:int}/changes"
 ROWS = (
     Row("GET", _HERE, changes),
-    Row("GET", _HERE + "/plan", plan_page),
     Row("POST", _HERE + "/confirm", confirm, again=changes, review=review_confirmation, steps_up=True),
     Row("POST", _HERE + "/decline", decline, again=changes),
     Row("POST", _HERE + "/rule", change_rule, again=changes, review=review_rule, steps_up=True),

@@ -173,13 +173,6 @@ def _standing(visit: Visit, proposal: Proposal, vault: Vault) -> dict[str, Any]:
             for words, path, may in (
                 ("Pay a higher fee", "bump", may_propose and proposal.may_be_replaced and not keeps_coins),
                 (
-                    "Add a payment that pays for it",
-                    "accelerate",
-                    may_propose
-                    and status is ProposalStatus.BROADCASTING
-                    and proposal.replaced_by_psbt_id is None,
-                ),
-                (
                     "Take its coins back",
                     "take-back",
                     may_propose and proposal.may_be_replaced and not is_pending,

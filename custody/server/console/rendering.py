@@ -205,7 +205,6 @@ TEMPLATES.environment.globals["sections"] = (
     ("Proposals", "proposals", READERS),
     ("Vaults", "vaults", READERS),
     ("Proofs", "proofs", READERS),
-    ("Advisories", "advisories", ()),
     ("Tokens", "tokens", ("VIEW_BALANCES", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")),
     ("Address book", "addresses", ("PAYMENT_INIT", "MANAGE_WORKSPACE")),
     ("Members", "members", ("MANAGE_USERS",)),

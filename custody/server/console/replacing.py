@@ -44,13 +44,6 @@ CHANGES: Final[Mapping[str, Change]] = {
         "Taking it back is proposed. Its signers decide now.",
         lambda psbt_id: {"replaces_psbt_id": psbt_id, "cancel": True},
     ),
-    "accelerate": Change(
-        "Add a payment that pays for it",
-        "Its change, which is not mined yet, is sent to the vault again at a fee that pays for both.",
-        "Propose it",
-        "The payment that pays for it is proposed. Its signers decide now.",
-        lambda psbt_id: {"accelerates_psbt_id": psbt_id},
-    ),
 }
 
 

@@ -149,8 +149,7 @@ class Visit:
     def section(self) -> str:
         """The entry of the menu that the path belongs to."""
         _, _, first, *rest = self.request.url.path.split("/")
-        found = rest[1] if first == "w" and len(rest) > 1 else first or "home"
-        return "vaults" if found == "evacuations" else found
+        return rest[1] if first == "w" and len(rest) > 1 else first or "home"
 
     def query(self, name: str, default: str = "") -> str:
         return self.request.query_params.get(name, default)

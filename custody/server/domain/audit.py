@@ -43,7 +43,6 @@ class Category(StrEnum):
     WEBHOOKS = "WEBHOOKS"
     AUDIT = "AUDIT"
     JOBS = "JOBS"
-    ADVISORIES = "ADVISORIES"
 
 
 def chain_of(org_uid: str, workspace_uid: str) -> str:

@@ -5,7 +5,7 @@ CustodyError
 ├── PermissionDenied · NotOrgMember · NotASigner · MakerMayNotApprove · KeyIsRevoked · RoleLimitExceeded ·
 │   VaultLimitExceeded · NotInAddressBook
 ├── NotFound
-├── StateConflict · VaultFrozen · ReplacementUnfit · SecondPersonNeeded · LastAdmin · VaultsLeftShort ·
+├── StateConflict · VaultFrozen · SecondPersonNeeded · LastAdmin · VaultsLeftShort ·
 │   LockedFunds · KeyAlreadyActive · KeyAccountsExhausted · DeploymentNotConfirmed · AlreadyPaused ·
 │   NotPaused · CallNotStalled · IdempotencyInProgress
 ├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · TokenCoinMissing (TokenCoinUnconfirmed) ·
@@ -144,11 +144,6 @@ class StateConflict(CustodyError):
 class VaultFrozen(CustodyError):
     code = ErrorCode.VAULT_FROZEN
     hint = "They unfreeze it in the console or with `custody vault unfreeze`: try again then."
-
-
-class ReplacementUnfit(CustodyError):
-    code = ErrorCode.REPLACEMENT_UNFIT
-    hint = "Make a new plan for the old vault, or submit the same signature again once this has changed."
 
 
 class SecondPersonNeeded(CustodyError):

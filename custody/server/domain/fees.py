@@ -87,14 +87,3 @@ def settle_replacement(
     if pays and rest >= price(with_change=False):
         return ChangeAndFee(Sats(0), Sats(rest))
     return None
-
-
-def fee_for_parents(parents: Iterable[PricedTransaction], vsize: int, rate: FeeRate) -> Sats | None:
-    """The fee with which a child of ``vsize`` vB and its unconfirmed parents reach the rate together; None
-    where the parents reach it already.
-    """
-    parents = tuple(parents)
-    paid, size = sum(parent.fee for parent in parents), sum(parent.vsize for parent in parents)
-    if paid >= rate.fee_for(size):
-        return None
-    return Sats(max(rate.fee_for(size + vsize) - paid, rate.fee_for(vsize)))

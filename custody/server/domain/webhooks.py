@@ -48,8 +48,6 @@ CARRIES: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.MEMBER_ROLE_CHANGED: ("user_id", "role_id"),
     EventKind.MEMBER_REMOVED: ("user_id",),
     EventKind.KEY_REVOKED: ("key_id", "user_id", "reason", "vault_ids"),
-    # ``advisory``: the publisher's id of it.
-    EventKind.VAULT_EXPOSED: ("advisory", "severity", "is_drill", "vault_ids"),
 }  # fmt: skip
 
 # Recording one of these in a workspace's log also notifies its webhooks, so no use case can forget it.
@@ -76,7 +74,6 @@ EVENT_OF_ACTION: Final[Mapping[str, EventKind]] = {
     "MEMBER_ROLE_CHANGED": EventKind.MEMBER_ROLE_CHANGED,
     "MEMBER_REMOVED": EventKind.MEMBER_REMOVED,
     "MEMBER_LEFT": EventKind.MEMBER_REMOVED,
-    "VAULTS_EXPOSED": EventKind.VAULT_EXPOSED,
 }
 
 

@@ -246,7 +246,7 @@ class Troubles:
         rival: ChainCoin | None,
         asked: FeeRate | None,
     ) -> TroubleKind | None:
-        kind = kind_of(
+        return kind_of(
             Status(proposal.status),
             _observed(proposal, coins),
             _rival_kind(db, proposal, rival),
@@ -254,7 +254,6 @@ class Troubles:
             is_lost=proposal.failure_code == "coin-spent" and rival is not None,
             is_cheap=asked is not None and proposal.fee_rate_sat_per_kvb < asked.sat_per_kvb,
         )
-        return None if kind is TroubleKind.SLOW and _has_child(db, proposal) else kind
 
 
 _MAY_BE_TROUBLED = REPLACEABLE | {Status.INVALIDATED}
@@ -281,13 +280,3 @@ def _rival_kind(db: Session, proposal: Proposal, rival: ChainCoin | None) -> Riv
         Proposal.txid_expected == rival.spent_by, Proposal.family_id == proposal.family_id
     )
     return Rival.VERSION if db.scalar(select(version)) else Rival.OTHER
-
-
-def _has_child(db: Session, proposal: Proposal) -> bool:
-    """Whether a broadcast child pays for it."""
-    child = exists().where(
-        ProposalInput.txid == proposal.txid_expected,
-        Proposal.id == ProposalInput.proposal_id,
-        Proposal.status == Status.BROADCASTING.value,
-    )
-    return bool(db.scalar(select(child)))

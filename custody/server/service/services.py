@@ -9,8 +9,6 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.audit.reading import Logs
 from custody.server.service.history.coins import CoinList
 from custody.server.service.history.movements import History
-from custody.server.service.incidents.advisories import Advisories
-from custody.server.service.incidents.evacuations import Evacuations
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
@@ -29,7 +27,6 @@ from custody.server.service.people.roles import Roles
 from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.service_accounts import ServiceAccounts
 from custody.server.service.people.workspaces import Workspaces
-from custody.server.service.proposals.accelerating import Accelerating
 from custody.server.service.proposals.controls import VaultControls
 from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
@@ -100,7 +97,6 @@ class Services:
     workspaces: Workspaces
     keys: Keys
     profiles: Profiles
-    advisories: Advisories
     revocation: KeyRevocation
     changes: Changes
     following: Following
@@ -119,10 +115,8 @@ class Services:
     maximum: MaximumSend
     proposals: Proposals
     replacing: Replacing
-    accelerating: Accelerating
     previewing: Previewing
     cancelling: Cancelling
-    evacuations: Evacuations
     forwarding: Forwarding
     proving: Proving
     signing: Signing

@@ -128,7 +128,7 @@ ANY_MEMBER: frozenset[PermissionName] = frozenset()
 
 # A provider's session is for the console only (`routes`). Calls about a person and no workspace concern the
 # account itself or other organisations, except these.
-FOR_BOUND: Final = frozenset({"/api/v1/get-user-info", "/api/v1/advisories"})
+FOR_BOUND: Final = frozenset({"/api/v1/get-user-info"})
 # What password sessions may still call where members have to use the provider: linking and leaving.
 FOR_UNLINKED: Final = frozenset(
     f"/api/v1/{name}" for name in ("identity-provider", "unlink-identity", "leave-workspace")

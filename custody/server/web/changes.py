@@ -35,8 +35,7 @@ from custody.server.domain.errors import (
     PermissionDenied,
     StateConflict,
 )
-from custody.server.service.incidents.evacuation_preview import PlanPage
-from custody.server.web import callers, incidents, people, vaults, workspace
+from custody.server.web import callers, people, vaults, workspace
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
 ANY_MEMBER: frozenset[PermissionName] = frozenset()
@@ -86,9 +85,7 @@ def _try_out(call: Call[RequestChangeRequest], target: Endpoint, request: BaseMo
 
 
 def changes(call: Call[ChangesQuery]) -> list[Change]:
-    """The organisation's changes, the newest first: all for a member who may confirm, else the caller's own. Or one, with the plan
-    of the evacuation that it would start.
-    """  # noqa: E501
+    """The organisation's changes, the newest first: all for a member who may confirm, else the caller's own."""  # noqa: E501
 
     def may_ask(path: str, workspace_id: int) -> bool:
         with suppress(CustodyError):
@@ -97,11 +94,7 @@ def changes(call: Call[ChangesQuery]) -> list[Change]:
         return False
 
     second_person = call.services.second_person
-    found = second_person.listed(call.db, call.caller, call.access, call.body.change_id, may_ask)
-    if call.body.change_id is None:
-        return found
-    part = PlanPage(call.body.plan_first, call.body.plan_count)
-    return [call.services.evacuations.with_plan(call.db, call.caller, each, part) for each in found]
+    return second_person.listed(call.db, call.caller, call.access, call.body.change_id, may_ask)
 
 
 def confirm_change(call: Call[ChangeRequest]) -> AppliedChange:
@@ -164,7 +157,6 @@ def _by_path() -> Mapping[str, Endpoint]:
     more = (
         *workspace.ENDPOINTS,
         *callers.PROGRAMS,
-        *incidents.ENDPOINTS,
         *callers.PROVIDERS,
         *ENDPOINTS,
     )

@@ -43,7 +43,6 @@ from custody.server.domain.errors import (
     NotInAddressBook,
     PolicyUnavailable,
     PsbtDiffers,
-    ReplacementUnfit,
     RoleLimitExceeded,
     SignatureInvalid,
     StateConflict,
@@ -52,7 +51,6 @@ from custody.server.domain.errors import (
     WalletAddressMismatch,
     WrongNetworkAddress,
 )
-from custody.server.service.proposals.accelerating import Child
 from custody.server.service.proposals.forwarding import ForwardDraft
 from custody.server.service.proposals.proposals import Filter, Page, Prepared, no_such_proposal
 from custody.server.service.proposals.proving import ProofDraft
@@ -96,25 +94,21 @@ LONG_POLL = {
 
 
 def create_psbt(call: Call[CreatePsbtRequest]) -> CreatePsbtResponse:
-    """Proposes a send from a vault, a version of it that takes its place, or a child that pays for it. Its coins are locked;
+    """Proposes a send from a vault, or a version of it that takes its place. Its coins are locked;
     nothing is signed and nothing reaches the network.
-    """  # noqa: E501
+    """
     services, what = call.services, (call.db, call.caller, call.access, call.body)
     match call.prepared:
         case Version() as version:
             return services.replacing.create(*what, version)
-        case Child() as child:
-            return services.accelerating.create(*what, child)
         case prepared:
             return services.proposals.create(*what, prepared)
 
 
-def _draft_psbt(call: Call[CreatePsbtRequest]) -> Prepared | Version | Child:
+def _draft_psbt(call: Call[CreatePsbtRequest]) -> Prepared | Version:
     services, request = call.services, call.body
     if request.replaces_psbt_id is not None:
         return services.replacing.draft(call.db, call.access, request)
-    if request.accelerates_psbt_id is not None:
-        return services.accelerating.draft(call.db, call.access, request)
     return services.proposals.draft(call.db, call.caller, call.access, request, tries=call.tries)
 
 
@@ -399,7 +393,7 @@ ENDPOINTS = (
         "POST", "/api/v1/sign-psbt", sign_psbt, SignPsbtResponse, SIGNERS, Unit.OWN, SignPsbtRequest,
         carries_psbt=True,
         refuses=(
-            KeyIsRevoked, NotASigner, NotInAddressBook, PsbtDiffers, ReplacementUnfit, SignatureInvalid,
+            KeyIsRevoked, NotASigner, NotInAddressBook, PsbtDiffers, SignatureInvalid,
             StateConflict, VaultFrozen,
         ),
     ),

@@ -38,7 +38,6 @@ from custody.server.web import (
     auth,
     callers,
     changes,
-    incidents,
     people,
     proposals,
     vaults,
@@ -63,8 +62,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *changes.ENDPOINTS,
     *callers.PROGRAMS,
     *vaults.HISTORY,
-    *incidents.ENDPOINTS,
-    *incidents.ADVISORIES,
     *callers.PROVIDERS,
 )
 

@@ -1,5 +1,5 @@
-"""What needs two people at a treasurer's terminal: changes under the rule, an evacuation
-(docs/operate/evacuation.md), and a vault that goes on.
+"""What needs two people at a treasurer's terminal: changes under the rule, and a vault that
+goes on.
 """
 
 import json
@@ -9,7 +9,6 @@ import pytest
 from custody.schemas.changes import SecondPersonRuleRequest
 from custody.terminal import Exit
 from tests.support.custody import Desk
-from tests.support.evacuations import key_of, staff
 from tests.support.platform import PASSWORD
 from tests.support.sdk import sdk
 
@@ -95,33 +94,6 @@ def test_a_service_account_is_asked_for_too(ruled, run):
     )
     assert told.stdout.startswith("Asked for: change "), told.output
     assert not sdk(ruled.world, ADMIN).service_accounts(1)
-
-
-def test_the_second_person_sees_the_plan_of_an_evacuation(ruled, run):
-    staff(ruled)
-    wanted = "evacuate", "start", "--key", key_of(ruled, "carol"), "--json"
-    change, other = (json.loads(run(ADMIN, *wanted, "--priority", one).stdout) for one in ("high", "low"))
-    plan = change["body"]["plan_hash"][:8]
-    assert f"Evacuate exposed vaults, plan {plan}" in run(EVE, "change", "list").stdout
-    done = run(EVE, "change", "confirm", change["change_id"])
-    assert done.exit_code == Exit.OK, done.output
-    fingerprint = ruled.devices["erin"].fingerprint.hex
-    for shown in (
-        f"Plan {plan}: 1 vault,",
-        "to 'Treasury (new)': ",
-        f"signer {fingerprint} '",
-        "', in 1 vault",
-    ):
-        assert shown in done.stderr
-    (one,) = sdk(ruled.world, ADMIN).evacuations(1)
-    assert plan in run(ADMIN, "evacuate", "status", "--evacuation", one.evacuation_id).stdout
-    assert run(ADMIN, "evacuate", "status", "--evacuation", "none").exit_code != Exit.OK
-    again = run(ADMIN, "evacuate", "again", "Treasury")
-    assert (again.exit_code, "no replacement" in again.stderr) == (Exit.PLATFORM, True), again.output
-    # By now the vault is moved already: the other plan is another one.
-    late = run(EVE, "change", "confirm", other["change_id"])
-    assert (late.exit_code, "has changed since" in late.stderr) == (Exit.NOT_DECIDED, True), late.output
-    assert run(EVE, "change", "decline", other["change_id"]).exit_code == Exit.OK
 
 
 def test_one_person_freezes_a_vault_and_two_unfreeze_it(ruled, run):

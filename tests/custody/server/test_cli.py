@@ -21,7 +21,6 @@ from custody.server.listen import only_server
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEvent
 from custody.terminal import Exit
-from tests.support.advisories import Publisher, entry
 from tests.support.platform import plain_vault
 
 PASSWORD = "correct horse battery"
@@ -153,9 +152,7 @@ def test_a_chain_without_a_backend_is_warned_of(tmp_path: Path, monkeypatch: pyt
 def test_what_an_operator_does_with_a_platform_that_was_bootstrapped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The state is the owner's alone; testnet means one thing; advice is for a person at a command line; a
-    publisher's list is taken as docs/operate/flaws.md says.
-    """
+    """The state is the owner's alone; testnet means one thing; advice is for a person at a command line."""
     state = tmp_path / "state"
     assert bootstrap(state).exit_code == 0
     modes = {path.name: path.stat().st_mode & 0o777 for path in state.iterdir()}
@@ -169,13 +166,6 @@ def test_what_an_operator_does_with_a_platform_that_was_bootstrapped(
     assert unknown.exit_code == Exit.NOT_DECIDED
     assert "workspace you name" not in unknown.output
     assert "--state" in unknown.output
-
-    publisher, file = Publisher(), tmp_path / "advisories.json"
-    file.write_bytes(publisher.list(1, entry(), expires="9999-01-01T00:00:00Z").line)
-    take = ["admin", "take-advisories", "--state", str(state), str(file)]
-    assert "no publisher" in custody(*take).stderr.lower()
-    monkeypatch.setenv("CUSTODY_ADVISORY_KEYS", publisher.root)
-    assert custody(*take).stdout == f"Publisher {publisher.root}, serial 1: COLDCARD-2026-07.\n"
 
 
 def test_says_what_a_vaults_limit_bounds(tmp_path: Path) -> None:

@@ -31,7 +31,6 @@ OTHERS = (
     ("bump", "sqlite", 18, 60),
     ("unfreeze", "sqlite", 5, 20),
     ("change", "sqlite", 3, 20),
-    ("evacuation", "sqlite", 14, 40),
 )
 
 

@@ -257,20 +257,6 @@ class Money(RuleBasedStateMachine):
         assert set(self.facts[psbt_id].inputs) <= set(new.inputs)
         self._settle()
 
-    @precondition(lambda self: 0 < len(self.facts) < MOST_PROPOSALS)
-    @rule(index=INDEX)
-    def accelerate(self, index: int) -> None:
-        psbt_id, fact = self._choose(index)
-        answer = self.desk.propose(
-            recipients=[], amounts_sats=None, accelerates_psbt_id=psbt_id, fee_rate="90"
-        )
-        if answer.status_code != 200:
-            self._check_refusal(answer, UNHEEDED)
-            return
-        (spent,) = self._remember(answer.json()["psbt_id"], 0).inputs
-        assert spent.txid == fact.txid
-        self._settle()
-
     @precondition(lambda self: self.facts)
     @rule(index=INDEX, releases=st.booleans())
     def cancel(self, index: int, releases: bool) -> None:

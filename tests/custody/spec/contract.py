@@ -30,7 +30,6 @@ PERMISSIONS: dict[str, set[str]] = {
     # A forward names its vault, and whoever proposes a transfer follows it.
     "GET /api/v1/list-wallets": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/vault-names": WHO_PAYS_OR_LOOKS,
-    "GET /api/v1/vault-keys": WHO_SEES_VAULTS,
     "GET /api/v1/contract-calls": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/contract": WHO_SEES_VAULTS,
     "GET /api/v1/get-tokens": WHO_SEES_VAULTS,
@@ -48,12 +47,6 @@ PERMISSIONS: dict[str, set[str]] = {
     "GET /api/v1/vault-history": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/vault-coins": WHO_PAYS_OR_LOOKS,
     "POST /api/v1/update-vault-controls": {MANAGE_WORKSPACE},
-    "GET /api/v1/exposures": WHO_SEES_VAULTS,
-    "POST /api/v1/take-advisories": {MANAGE_WORKSPACE},
-    "POST /api/v1/preview-evacuation": WHO_SEES_VAULTS,
-    "POST /api/v1/start-evacuation": {MANAGE_WORKSPACE},
-    "GET /api/v1/evacuations": WHO_SEES_VAULTS,
-    "POST /api/v1/sweep-again": {MANAGE_WORKSPACE},
     "POST /api/v1/freeze-vault": {PAYMENT_APPROVE},
     "POST /api/v1/unfreeze-vault": {PAYMENT_APPROVE},
     "POST /api/v1/update-second-person-rule": {MANAGE_WORKSPACE},
@@ -106,7 +99,7 @@ ALONE = {
     "create-psbt", "preview-psbt", "cancel-psbt", "sign-psbt", "forward-to-vault", "preview-forward",
     "create-proof", "create-token", "call-contract", "contract-calls/resubmit",
     "add-to-contract-whitelist", "remove-from-contract-whitelist", "create_wallet", "freeze-vault",
-    "unfreeze-vault", "preview-evacuation", "sweep-again", "take-advisories",
+    "unfreeze-vault",
     # People and programs: fewer of them, one's own, and secrets of what is there.
     "leave-workspace", "set-default-workspace", "revoke-invite", "unlink-identity", "revoke-service-account",
     "issue-service-secret", "update-identity-provider-secret",
@@ -132,7 +125,6 @@ WITHOUT_PERMISSION: dict[str, tuple[str, ...]] = {
         "POST /webhooks/purchases",
     ),
     SIGNED_IN: (
-        "GET /api/v1/advisories",
         "POST /auth/logout",
         "POST /auth/change-password",
         "POST /auth/two-factor",

@@ -36,8 +36,6 @@ _RULES = {
     "/api/v1/forward-to-vault": ("sweep",),
     "/api/v1/preview-forward": ("sweep",),
     "/api/v1/contract-calls": ("vault_id",),
-    "/api/v1/preview-evacuation": ("exposed_keys",),
-    "/api/v1/start-evacuation": ("exposed_keys",),
     "/auth/two-factor": ("enabled",),
     "/auth/sessions/revoke": ("session_id",),
 }

@@ -89,8 +89,7 @@ class Stage:
             "url": f"https://{role_id}.example.org/", "kinds": ["*"], "webhook_id": "none",
             "delivery_id": "none", "change_id": "none", "rights": [permission.value],
             "networks": ["192.0.2.0/24"], "expires_at": "2026-03-20T00:00:00Z", "service_account_id": 999,
-            "path": "/api/v1/update-vault", "body": {}, "evacuation_id": "none", "plan_hash": "0" * 64,
-            "exposed_keys": [self.desk.vault["signers"][0]["key_id"]],
+            "path": "/api/v1/update-vault", "body": {},
             "issuer": "https://login.example.org", "client_secret": "secret",
         }  # fmt: skip
 

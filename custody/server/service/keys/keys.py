@@ -128,8 +128,6 @@ class Keys:
         self, db: Session, caller: Caller, offered: OfferedKey, request: wire.RegisterKeyRequest
     ) -> wire.Key:
         now, device = self._clock(), request.device
-        if device.made_on is not None and device.made_on > now.date():
-            raise Invalid.at("/device/made_on", "This day is in the future: give the day the key was made.")
         key = Key(
             id=new_id(self._random),
             user_id=caller.user_id,
@@ -144,7 +142,6 @@ class Keys:
             maker=device.maker,
             model=device.model,
             firmware=device.firmware,
-            made_on=device.made_on and device.made_on.isoformat(),
             created_at=now,
             updated_at=now,
         )
@@ -270,9 +267,7 @@ def key_shape(db: Session, key: Key) -> wire.Key:
             "revoked_reason": NullString.of(key.revoked_reason),
             "free_accounts": free,
             "next_account": following,
-            "device": wire.RegisteredDevice(
-                maker=key.maker, model=key.model, firmware=key.firmware, made_on=key.made_on
-            ),
+            "device": wire.RegisteredDevice(maker=key.maker, model=key.model, firmware=key.firmware),
             "created_at": key.created_at,
             "updated_at": key.updated_at,
         }

@@ -1,68 +1,19 @@
-"""Whether enough signers of a vault remain when a member loses a key, the membership or a permission; and
-whether an advisory concerns a key, and which keys are unsafe.
-"""
+"""Whether enough signers of a vault remain when a member loses a key, the membership or a permission."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import ColumnElement, Select, false, func, or_, select
 from sqlalchemy.orm import Session
 
-from custody.advisories import Advisory, Concern, KeyFacts
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import VaultsLeftShort
 from custody.server.store.models import (
-    EvacuatedVault,
     Key,
     Membership,
     RolePermission,
-    StoredAdvisory,
     Vault,
     VaultSigner,
 )
-
-
-class AdvisoriesInForce:
-    """The advisories in force, by id. ``trusted``: the publishers' keys that the operator has configured,
-    x-only in hex; advisories of other publishers are not in force.
-    """
-
-    def __init__(self, trusted: Collection[str]) -> None:
-        self.trusted = trusted
-
-    def __call__(self, db: Session) -> Mapping[int, Advisory]:
-        query = select(StoredAdvisory).where(
-            StoredAdvisory.withdrawn_at.is_(None), StoredAdvisory.root.in_(self.trusted)
-        )
-        return {row.id: Advisory.model_validate(row.body) for row in db.scalars(query)}
-
-
-def concern_of(advisory: Advisory, key: Key) -> Concern:
-    """A drill never concerns keys of mainnet."""
-    if advisory.drill and key.network == "mainnet":
-        return Concern.NOT
-    made_by = f"{key.created_at:%Y-%m-%d}"
-    return advisory.concern(KeyFacts(key.maker, key.model, key.firmware, key.made_on, made_by))
-
-
-def exposing(advisories: Collection[Advisory], key: Key) -> Advisory | None:
-    """The first advisory that says to stop using this key. A device of which too little is known does not
-    count: coins must not stay exposed for certain because of it.
-    """
-    grave = (each for each in advisories if each.severity == "stop-using")
-    return next((each for each in grave if concern_of(each, key) is Concern.EXPOSED), None)
-
-
-def are_unsafe(
-    db: Session, in_force: Mapping[int, Advisory], key_ids: Collection[str], advisory_id: int | None
-) -> bool:
-    """Whether there is evidence beyond a member's word that the keys are unsafe: each is lost or superseded,
-    or an advisory in force concerns it or may; and the advisory ``advisory_id`` is in force.
-    """
-    if advisory_id is not None and advisory_id not in in_force:
-        return False
-    active = db.scalars(select(Key).where(Key.id.in_(key_ids), Key.status == "active"))
-    return all(any(concern_of(each, key) is not Concern.NOT for each in in_force.values()) for key in active)
-
 
 # The permissions that show a workspace's vaults.
 VAULT_READERS = (
@@ -177,47 +128,6 @@ def _able(which: ColumnElement[bool]) -> Select[str]:
         .join(RolePermission, RolePermission.role_id == Membership.role_id)
         .where(RolePermission.permission == PermissionName.PAYMENT_APPROVE.value, which)
     )
-
-
-def keys_that_move(db: Session, workspace_id: int) -> set[str]:
-    """The keys with which a workspace's vaults can still move their coins to another one."""
-    query = (
-        select(Key.id)
-        .join(Membership, Membership.user_id == Key.user_id)
-        .join(RolePermission, RolePermission.role_id == Membership.role_id)
-        .where(
-            Membership.workspace_id == workspace_id,
-            RolePermission.permission == PermissionName.PAYMENT_APPROVE.value,
-            _LIVE | _SUPERSEDED,
-        )
-    )
-    return set(db.scalars(query))
-
-
-def unfit_to_receive(
-    db: Session, vault_ids: Collection[str], advisories: Collection[Advisory]
-) -> dict[str, str]:
-    """Why some of these replacement vaults are unfit, by id: they are evacuated themselves, an advisory
-    exposes a key, too few signers could spend from them, or they are frozen.
-    """
-    if not vault_ids:
-        return {}
-    able = _counted(db, _able(_LIVE | _SUPERSEDED), vault_ids)
-    found: dict[str, str] = {}
-    places = select(Vault, Key).join(VaultSigner, VaultSigner.vault_id == Vault.id)
-    places = places.join(Key, Key.id == VaultSigner.key_id).where(Vault.id.in_(vault_ids))
-    for vault, key in db.execute(places.order_by(Vault.id, VaultSigner.key_index)):
-        if able.get(vault.id, 0) < vault.m:
-            found[vault.id] = f"too few signers of {vault.name} can still sign"
-        elif (advisory := exposing(advisories, key)) is not None:
-            found.setdefault(vault.id, f"the advisory {advisory.id} exposes a key of {vault.name}")
-    frozen = select(Vault).where(Vault.id.in_(vault_ids), Vault.frozen_at.is_not(None))
-    for vault in db.scalars(frozen):
-        found.setdefault(vault.id, f"{vault.name} is frozen until two members unfreeze it")
-    evacuated = select(Vault).join(EvacuatedVault, EvacuatedVault.vault_id == Vault.id)
-    for vault in db.scalars(evacuated.where(Vault.id.in_(vault_ids))):
-        found[vault.id] = f"{vault.name} is evacuated itself"
-    return found
 
 
 def _counted(db: Session, able: Select[str], among: Select[str] | Collection[str]) -> dict[str, int]:

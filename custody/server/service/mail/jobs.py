@@ -71,7 +71,6 @@ class Template(StrEnum):
     ONBOARDING_REJECTED = "onboarding-rejected"
     WEBHOOK_DISABLED = "webhook-disabled"
     SERVICE_SECRET = "service-secret"  # noqa: S105 - a name
-    ADVISORY = "advisory"
 
 
 # Second factors, as mails and the audit log call them.
@@ -205,12 +204,6 @@ TEXTS: Mapping[Template, Text] = {
         "Somebody, probably you, made a new secret of the service account {name} in the workspace "
         "{workspace}.\nWhoever has it acts in your name, as far as the account may.\n\n"
         "If this was not you, change your password at once and revoke the service account.\n",
-    ),
-    Template.ADVISORY: Text(
-        "{kind}: {name} concerns your signing key",
-        "{kind}. {text}\n\nWhat to do: {advice}\n\n"
-        "Your key on {network} is on {device}. {certainty}\n"
-        "The publisher {publisher} signed this. Your own signerd reads it too: signerd advisory list\n",
     ),
 }
 # Creates and stores the secrets of a mail when it is sent, by address. None where it need not be sent any

@@ -13,17 +13,15 @@ from custody.schemas.proposals import TroubleKind
 from custody.server.chain.backend import Accepted, AlreadyKnown, ChainBackend, Outcome, RefusalCode, Refused
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import PLATFORM
-from custody.server.domain.errors import ChainUnavailable, ReplacementUnfit, VaultFrozen
+from custody.server.domain.errors import ChainUnavailable
 from custody.server.domain.lifecycle import TO_BROADCAST, Event
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Backends, backend_of
 from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, Verdict, enqueue
 from custody.server.service.jobs.tidying import SWEPT_AT_ONCE
-from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.lifecycle import Lifecycle, taken_back_by
 from custody.server.service.network.sightings import is_outbid
-from custody.server.service.proposals.bounds import require_fit_for_sweep
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
@@ -46,20 +44,18 @@ class Broadcaster:
         backends: Backends,
         audit: AuditLog,
         lifecycle: Lifecycle,
-        in_force: AdvisoriesInForce,
     ) -> None:
         self._store = store
         self._backends = backends
         self._audit = audit
         self._lifecycle = lifecycle
-        self._in_force = in_force
 
     def __call__(self, task: Task) -> Finish:
         with self._store.read() as db:
             proposal = db.get_one(Proposal, task.subject)
             chain = db.get_one(Vault, proposal.vault_id).chain
             status, raw = Status(proposal.status), proposal.final_tx
-            is_withheld = _withheld(db, proposal, self._in_force) is not None
+            is_withheld = _withheld(db, proposal) is not None
         if raw is None or status not in TO_BROADCAST | {Status.BROADCASTING}:
             return lambda _db: Done()
         if is_withheld:
@@ -76,7 +72,7 @@ class Broadcaster:
 
     def _withhold(self, db: Session, proposal_id: str) -> Verdict:
         proposal = db.get_one(Proposal, proposal_id, with_for_update=True)
-        withheld = _withheld(db, proposal, self._in_force)
+        withheld = _withheld(db, proposal)
         if withheld is None:
             return Again("It is not withheld any more.")
         code, reason = withheld
@@ -173,23 +169,16 @@ class Broadcaster:
         )
 
 
-def _withheld(db: Session, proposal: Proposal, in_force: AdvisoriesInForce) -> tuple[str, str] | None:
-    """Why the platform does not broadcast it now, as a code and a sentence: its vault is frozen, a newer
-    version returns its coins to the vault, or it is an evacuation's sweep to an unfit replacement. A forward
-    spends a member's own coins, so a vault's freeze does not apply.
+def _withheld(db: Session, proposal: Proposal) -> tuple[str, str] | None:
+    """Why the platform does not broadcast it now, as a code and a sentence: its vault is frozen, or a newer
+    version returns its coins to the vault. A vault's freeze does not apply to a forward, which spends a
+    member's own coins.
     """
     if proposal.profile_key_id is None and db.get_one(Vault, proposal.vault_id).frozen_at is not None:
         return "vault-frozen", "Its vault is frozen."
     back = taken_back_by(db, proposal)
     if back is not None:
         return "taken-back", f"It is being taken back by {back.id}."
-    if Status(proposal.status) in TO_BROADCAST:
-        try:
-            require_fit_for_sweep(db, proposal, in_force)
-        except VaultFrozen as error:
-            return "vault-frozen", error.detail
-        except ReplacementUnfit as error:
-            return "replacement-unfit", error.detail
     return None
 
 

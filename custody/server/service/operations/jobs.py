@@ -17,13 +17,11 @@ from custody.server.domain.credentials import OPERATOR
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.incidents.evacuations import EVACUATE
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.store.models import Job
 
-# Never given up: a signed payment, whose coins are locked (P14), and the move of an exposed vault, which two
-# people decided.
-ENDLESS: Final = frozenset({BROADCAST, EVACUATE})
+# Never given up: a signed payment, whose coins are locked (P14).
+ENDLESS: Final = frozenset({BROADCAST})
 MAX_JOBS: Final = 100
 
 
@@ -134,8 +132,8 @@ class JobAdministration:
         job = _find(db, job_id)
         if job.dead_at is None and job.kind in ENDLESS:
             raise StateConflict(
-                f"Job {job.id} cannot be discarded: a signed payment or an exposed vault needs it. It ends "
-                "when the network accepts the payment or its proposal ends, or the vault is moved or left."
+                f"Job {job.id} cannot be discarded: a signed payment needs it. It ends when the "
+                "network accepts the payment or its proposal ends."
             )
         if job.dead_at is None and job.lease_owner is not None:
             raise StateConflict(f"A worker is running job {job.id}: try again in a moment.")

@@ -21,7 +21,6 @@ from custody.schemas.address_book import AddWhitelistAddressRequest
 from custody.schemas.auth import RemoveIdentityProviderRequest, UpdateIdentityProviderRequest
 from custody.schemas.changes import ChangeStatus, Json
 from custody.schemas.common import ApiNetwork
-from custody.schemas.evacuations import StartEvacuationRequest
 from custody.schemas.invitations import InviteToWorkspaceRequest
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
 from custody.schemas.service_accounts import CreateServiceAccountRequest, UpdateServiceAccountRequest
@@ -49,7 +48,6 @@ from custody.server.domain.limits import Cycle, SpendingPolicy, in_btc
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.tidying import Expiry
-from custody.server.service.keys.quorums import AdvisoriesInForce, are_unsafe
 from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.people.named import names_in
@@ -76,12 +74,9 @@ MAX_SHOWN: Final = 200
 FEWEST: Final = 2
 
 
-START_EVACUATION: Final = "/api/v1/start-evacuation"
 # Calls that always take two people. Where the organisation has no rule, another member of the workspace with
 # this permission confirms.
-ALWAYS: Final[Mapping[str, PermissionName]] = MappingProxyType(
-    {START_EVACUATION: PermissionName.MANAGE_WORKSPACE}
-)
+ALWAYS: Final[Mapping[str, PermissionName]] = MappingProxyType({})
 
 
 # By the id of the role or vault.
@@ -95,13 +90,11 @@ class SecondPerson:
         random: RandomBytes,
         audit: AuditLog,
         policies: PolicyStore,
-        in_force: AdvisoriesInForce,
     ) -> None:
         self._clock = clock
         self._random = random
         self._audit = audit
         self._policies = policies
-        self._in_force = in_force
 
     # --- the rule -------------------------------------------------------------------------------------------
 
@@ -350,8 +343,7 @@ class SecondPerson:
     def _loosens(self, db: Session, request: BaseModel) -> bool:
         """Whether the change allows more payments, more recipients or more people who decide: a limit that is
         raised or counted in another way, a role or permission that is given, a new address, a vault that is
-        no longer bound, the identity provider, the rule itself; and an evacuation of keys without evidence
-        that they are unsafe, because no limit applies to it.
+        no longer bound, the identity provider, the rule itself.
         """
         match request:
             case UpdateRolePoliciesRequest():
@@ -383,11 +375,7 @@ class SecondPerson:
                 | CreateWorkspaceRequest()
             ):
                 return True
-        if isinstance(request, StartEvacuationRequest):
-            is_loosening = not are_unsafe(db, self._in_force(db), request.exposed_keys, request.advisory_id)
-        else:
-            is_loosening = isinstance(request, UpdateServiceAccountRequest) and widens(db, request)
-        return is_loosening
+        return isinstance(request, UpdateServiceAccountRequest) and widens(db, request)
 
     def _shown(self, db: Session, change: PendingChange) -> wire.Change:
         [shown] = self._shown_each(db, [change], [change])

@@ -4,19 +4,17 @@ members other than the maker.
 They are checked when a proposal is stored, and again when it is approved.
 """
 
-from sqlalchemy import or_, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import (
     MakerMayNotApprove,
     NotInAddressBook,
-    ReplacementUnfit,
     VaultFrozen,
 )
-from custody.server.service.keys.quorums import AdvisoriesInForce, unfit_to_receive
 from custody.server.service.stored_vaults import vault_in
-from custody.server.store.models import AddressBookEntry, EvacuatedVault, Proposal, Vault, WatchedScript
+from custody.server.store.models import AddressBookEntry, Proposal, Vault, WatchedScript
 from multisig import Network, Psbt, encode_address
 from multisig.tokens import Call, Function, token_of_script
 
@@ -40,32 +38,25 @@ def require_thawed(vault: Vault) -> None:
         )
 
 
-def require_listed(db: Session, vault: Vault, psbt: bytes, in_force: AdvisoriesInForce) -> None:
+def require_listed(db: Session, vault: Vault, psbt: bytes) -> None:
     """Where the vault is bound to the address book, each destination in the PSBT's bytes must be an entry of
-    it. Excepted are the vault itself, and a fit replacement of an evacuation, which two people confirmed.
+    it. Excepted is the vault itself.
 
     Raises NotInAddressBook, which names the addresses.
     """
     if vault.only_address_book:
-        require_scripts_listed(db, vault, _destinations(psbt), in_force)
+        require_scripts_listed(db, vault, _destinations(psbt))
 
 
-def require_scripts_listed(
-    db: Session, vault: Vault, scripts: set[bytes], in_force: AdvisoriesInForce
-) -> None:
+def require_scripts_listed(db: Session, vault: Vault, scripts: set[bytes]) -> None:
     """`require_listed` for output scripts."""
     if not vault.only_address_book:
         return
     network = Network(vault.chain)
-    replacements = select(EvacuatedVault.replacement_id).where(
-        EvacuatedVault.vault_id == vault.id, EvacuatedVault.replacement_id.is_not(None)
-    )
-    ids = {one for one in db.scalars(replacements) if one is not None}
-    fit = ids and ids - unfit_to_receive(db, ids, in_force(db).values()).keys()
     own = select(WatchedScript.script_pubkey).where(
         WatchedScript.chain == vault.chain,
         WatchedScript.script_pubkey.in_(scripts),
-        or_(WatchedScript.vault_id == vault.id, WatchedScript.vault_id.in_(fit)),
+        WatchedScript.vault_id == vault.id,
     )
     scripts = scripts - set(db.scalars(own))
     addresses = {encode_address(script, network) or f"script {script.hex()}" for script in scripts}
@@ -78,23 +69,6 @@ def require_scripts_listed(
             f"The vault {vault.name} pays only addresses of the workspace's address book. Not in it: "
             f"{', '.join(sorted(elsewhere))}."
         )
-
-
-def require_fit(db: Session, replacement: Vault, in_force: AdvisoriesInForce) -> None:
-    """The confirmed evacuation may go on only while the replacement is fit. Raises VaultFrozen,
-    ReplacementUnfit.
-    """
-    require_thawed(replacement)
-    why = unfit_to_receive(db, [replacement.id], in_force(db).values()).get(replacement.id)
-    if why is not None:
-        raise ReplacementUnfit(f"Nothing more is swept there: {why}.")
-
-
-def require_fit_for_sweep(db: Session, proposal: Proposal, in_force: AdvisoriesInForce) -> None:
-    """`require_fit` for the replacement that a sweep pays. Raises VaultFrozen, ReplacementUnfit."""
-    if proposal.evacuation_id is not None:
-        row = db.get_one(EvacuatedVault, (proposal.evacuation_id, proposal.vault_id))
-        require_fit(db, db.get_one(Vault, row.replacement_id), in_force)
 
 
 def _destinations(psbt: bytes) -> set[bytes]:

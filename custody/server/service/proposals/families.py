@@ -125,8 +125,7 @@ def _require_childless(db: Session, original: Proposal) -> None:
     child = db.scalars(query).first()
     if child is not None:
         raise StateConflict(
-            f"Proposal {child} spends its unconfirmed change, and would be lost with it: pay for both by "
-            f"accelerating {child}, or end that one first."
+            f"Proposal {child} spends its unconfirmed change, and would be lost with it: end that one first."
         )
 
 

@@ -11,7 +11,6 @@ from custody.schemas.common import Priority
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.selection import most_of, select_cheapest
 from custody.server.service.backends import Market, Quote
-from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.limits.limits import Limits, Room
 from custody.server.service.proposals.bounds import require_scripts_listed, vault_to_spend
 from custody.server.service.proposals.coins import Tally, VaultCoins, kept_for_tokens
@@ -66,8 +65,7 @@ class MaximumAmount:
 
 
 class MaximumSend:
-    def __init__(self, market: Market, drafter: Drafter, limits: Limits, in_force: AdvisoriesInForce) -> None:
-        self._in_force = in_force
+    def __init__(self, market: Market, drafter: Drafter, limits: Limits) -> None:
         self._market = market
         self._drafter = drafter
         self._limits = limits
@@ -84,7 +82,7 @@ class MaximumSend:
         vault = vault_to_spend(db, access, query.wallet_id)
         intent = read_recipients(query.recipients, query.op_return, Network(vault.chain))
         scripts = {payment.output.script_pubkey for payment in intent.payments}
-        require_scripts_listed(db, vault, scripts, self._in_force)
+        require_scripts_listed(db, vault, scripts)
         quote = self._market.quote(vault.chain)
         rate = read_rate(query, quote)
         most = self.of_intent(db, caller, access, vault, intent, rate, quote)

@@ -5,9 +5,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import CreatePsbtRequest, PsbtPreview
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.service.backends import Market
-from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.limits.limits import Limits
-from custody.server.service.proposals.accelerating import Accelerating, Child
 from custody.server.service.proposals.bounds import require_listed
 from custody.server.service.proposals.payments import Intent, read_rate
 from custody.server.service.proposals.proposals import Prepared, Proposals
@@ -24,15 +22,11 @@ class Previewing:
         limits: Limits,
         proposals: Proposals,
         replacing: Replacing,
-        accelerating: Accelerating,
-        in_force: AdvisoriesInForce,
     ) -> None:
-        self._in_force = in_force
         self._market = market
         self._limits = limits
         self._proposals = proposals
         self._replacing = replacing
-        self._accelerating = accelerating
 
     def preview(
         self,
@@ -40,7 +34,7 @@ class Previewing:
         caller: Caller,
         access: WorkspaceAccess,
         request: CreatePsbtRequest,
-        prepared: Prepared | Version | Child,
+        prepared: Prepared | Version,
     ) -> PsbtPreview:
         """Only reads. Raises what creating the proposal would: NotFound, RoleLimitExceeded,
         VaultLimitExceeded, PolicyUnavailable, NotInAddressBook, ChainUnavailable.
@@ -56,9 +50,7 @@ class Previewing:
             case Version():
                 intent = prepared.intent
                 moved = self._replacing.within_limits(*what, request, intent, draft).movement
-            case Child():
-                moved = self._accelerating.within_limits(*what, draft).amount
-        require_listed(db, vault, draft.raw, self._in_force)
+        require_listed(db, vault, draft.raw)
         # A version counts together with what it replaces.
         left = None if isinstance(prepared, Version) else self._limits.room(*what, after=moved)
         selection = draft.selection

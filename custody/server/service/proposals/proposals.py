@@ -22,7 +22,6 @@ from custody.server.domain.errors import (
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market, Quote
-from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
@@ -97,9 +96,7 @@ class Proposals:
         drafter: Drafter,
         limits: Limits,
         maximum: MaximumSend,
-        in_force: AdvisoriesInForce,
     ) -> None:
-        self._in_force = in_force
         self._maximum = maximum
         self._clock = clock
         self._random = random
@@ -265,7 +262,7 @@ class Proposals:
             op_return_hex=None if intent.op_return is None else intent.op_return.hex(),
             contract_ids=tuple(request.contract_ids or ()),
         )
-        return store_proposal(db, vault, draft, terms, self._in_force)
+        return store_proposal(db, vault, draft, terms)
 
     def find(self, db: Session, proposal_id: str) -> Proposal:
         """A stored proposal of any workspace: the caller checks the workspace. Raises NotFound."""

@@ -31,7 +31,6 @@ from custody.server.domain.selection import (
 )
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
-from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.lifecycle import settle_family
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.usage import moved_by_family
@@ -84,9 +83,7 @@ class Replacing:
         changes: Changes,
         market: Market,
         limits: Limits,
-        in_force: AdvisoriesInForce,
     ) -> None:
-        self._in_force = in_force
         self._clock = clock
         self._random = random
         self._rng = rng
@@ -136,7 +133,7 @@ class Replacing:
         draft = self._still_good(db, vault, original, request, version)
         terms = self.within_limits(db, caller, access, vault, request, version.intent, draft)
         lock_coins(db, vault.chain, [utxo.outpoint for utxo in version.added], original.family_id)
-        proposal = store_proposal(db, vault, draft, terms, self._in_force)
+        proposal = store_proposal(db, vault, draft, terms)
         settle_family(db, proposal)
         word = "takes back" if request.cancel else "replaces"
         what = f"{terms.movement} sat with the fee, tx {proposal.txid_expected}, {word} {original.id}"
@@ -159,8 +156,7 @@ class Replacing:
         movement = Movement(terms.movement, terms.proposed_at, original.family_id)
         if terms.counts_for_role:
             self._limits.require_role(db, caller, access, movement)
-        if terms.evacuation_id is None:
-            self._limits.require_vault(db, vault, movement)
+        self._limits.require_vault(db, vault, movement)
         self._require_token_limits(db, caller, access, vault, terms)
         return terms
 
@@ -276,7 +272,6 @@ class Replacing:
             contract_ids=tuple(original.contract_ids),
             # A cancel mints nothing; its fee counts for its maker like that of any self-spend.
             counts_for_role=request.cancel or original.counts_for_role,
-            evacuation_id=None if request.cancel else original.evacuation_id,
         )
 
 

@@ -31,10 +31,8 @@ from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.keys.profiles import profile_policy
-from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.lifecycle import Lifecycle, require_newest
 from custody.server.service.proposals.bounds import (
-    require_fit_for_sweep,
     require_listed,
     require_other_maker,
     require_thawed,
@@ -86,13 +84,10 @@ class Signer:
 
 
 class Signing:
-    def __init__(
-        self, clock: Clock, audit: AuditLog, lifecycle: Lifecycle, in_force: AdvisoriesInForce
-    ) -> None:
+    def __init__(self, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> None:
         self._clock = clock
         self._audit = audit
         self._lifecycle = lifecycle
-        self._in_force = in_force
 
     def expect(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.SignPsbtRequest
@@ -121,7 +116,7 @@ class Signing:
 
         Raises Outdated where the stored PSBT has changed since it was verified. Raises NotFound;
         PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, or there is a newer
-        version); ReplacementUnfit (a sweep's replacement is unfit); VaultFrozen; MakerMayNotApprove;
+        version); VaultFrozen; MakerMayNotApprove;
         NotInAddressBook. Then nothing is stored.
         """
         signer = signer_of(db, caller, access, db.get(Proposal, request.psbt_id, with_for_update=True))
@@ -179,14 +174,13 @@ class Signing:
 
     def _require_bounds(self, db: Session, signer: Signer) -> None:
         """Checks the vault's present controls, which may have changed since the proposal. Raises VaultFrozen,
-        MakerMayNotApprove, NotInAddressBook, ReplacementUnfit.
+        MakerMayNotApprove, NotInAddressBook.
         """
         if signer.vault is None:
             return
         require_thawed(signer.vault)
         require_other_maker(db, signer.vault, signer.proposal, signer.user_id)
-        require_fit_for_sweep(db, signer.proposal, self._in_force)
-        require_listed(db, signer.vault, signer.proposal.psbt, self._in_force)
+        require_listed(db, signer.vault, signer.proposal.psbt)
 
     def _require_time_left(self, proposal: Proposal) -> None:
         if self._clock() >= proposal.expires_at:

@@ -12,7 +12,6 @@ from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.selection import PROPOSAL_LIFETIME
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.proposals.bounds import require_listed, require_thawed
 from custody.server.service.proposals.coins import Utxo
@@ -44,18 +43,15 @@ class Terms:
     op_return_hex: str | None = None
     contract_ids: tuple[str, ...] = ()
     counts_for_role: bool = True
-    evacuation_id: str | None = None
 
 
-def store_proposal(
-    db: Session, vault: Vault, draft: Draft, terms: Terms, in_force: AdvisoriesInForce
-) -> Proposal:
+def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Proposal:
     """Stores a PENDING proposal. The caller locks its coins.
 
     Raises Outdated where another proposal has this transaction; VaultFrozen, NotInAddressBook.
     """
     require_thawed(vault)
-    require_listed(db, vault, draft.raw, in_force)
+    require_listed(db, vault, draft.raw)
     proposal = Proposal(
         id=terms.id,
         family_id=terms.family_id,
@@ -78,7 +74,6 @@ def store_proposal(
         movement_sats=terms.movement,
         counts_for_role=terms.counts_for_role,
         replaces_id=terms.replaces_id,
-        evacuation_id=terms.evacuation_id,
         expires_at=terms.proposed_at + PROPOSAL_LIFETIME,
         created_at=terms.proposed_at,
         updated_at=terms.proposed_at,

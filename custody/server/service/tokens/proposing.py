@@ -32,7 +32,6 @@ from custody.server.domain.selection import (
     settle,
 )
 from custody.server.service.backends import Quote
-from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.usage import TokenMovement
 from custody.server.service.proposals.coins import (
@@ -158,8 +157,7 @@ class TokenProposal:
 
 
 class TokenProposals:
-    def __init__(self, random: RandomBytes, limits: Limits, in_force: AdvisoriesInForce) -> None:
-        self._in_force = in_force
+    def __init__(self, random: RandomBytes, limits: Limits) -> None:
         self._random = random
         self._limits = limits
 
@@ -194,7 +192,7 @@ class TokenProposals:
             contract_ids=wanted.contract_ids,
             counts_for_role=wanted.counts_for_role,
         )
-        proposal = store_proposal(db, vault, draft, terms, self._in_force)
+        proposal = store_proposal(db, vault, draft, terms)
         db.flush()
         return proposal
 

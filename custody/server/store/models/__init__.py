@@ -30,12 +30,6 @@ from custody.server.store.models.bookkeeping import (
     WebhookDelivery,
     WebhookEvent,
 )
-from custody.server.store.models.incidents import (
-    AdvisoryPublisher,
-    EvacuatedVault,
-    Evacuation,
-    StoredAdvisory,
-)
 from custody.server.store.models.organisations import (
     AddressBookEntry,
     Invitation,
@@ -90,7 +84,6 @@ __all__ = [
     "UNUSUAL",
     "AccessToken",
     "AddressBookEntry",
-    "AdvisoryPublisher",
     "Attempt",
     "AuditEvent",
     "AuditHead",
@@ -103,8 +96,6 @@ __all__ = [
     "ContractCall",
     "Credential",
     "Decision",
-    "EvacuatedVault",
-    "Evacuation",
     "IdempotencyRecord",
     "IdentityFlow",
     "IdentityLink",
@@ -136,7 +127,6 @@ __all__ = [
     "ServiceAccount",
     "SignInSession",
     "Signature",
-    "StoredAdvisory",
     "TokenBlock",
     "TokenCell",
     "TokenEffect",

@@ -131,8 +131,6 @@ class Proposal(Base):
     told_trouble: Mapped[str | None]
     replaces_id: Mapped[str | None] = mapped_column(ForeignKey("proposals.id"))
     replaced_by_id: Mapped[str | None] = mapped_column(ForeignKey("proposals.id"))
-    # Of an evacuation's sweep: it counts for no role, and no limit applies.
-    evacuation_id: Mapped[str | None] = mapped_column(ForeignKey("evacuations.id"))
     # Cancelled after signatures were released: its coins stay locked (ADR 15).
     keeps_coins: Mapped[bool] = mapped_column(default=False)
     # Signatures by lost keys: the platform no longer counts them, but they stay valid.

@@ -54,7 +54,6 @@ class Key(Base):
     maker: Mapped[str | None]
     model: Mapped[str | None]
     firmware: Mapped[str | None]
-    made_on: Mapped[str | None]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 

@@ -12,10 +12,7 @@ from tests.support.crowd import Crowd, Size
 
 # More than a page of each, and more than two; vaults are shown and chosen from, coins drawn from.
 PAGES = (Size(60, 60, 27, 150, 60, 60, 30, 30), Size(140, 130, 45, 300, 140, 140, 60, 60))
-FURTHER = (
-    "/w/{workspace_id}/proposals?search=invoice",
-    "/w/{workspace_id}/evacuations/plan?exposed={key_id}",
-)
+FURTHER = ("/w/{workspace_id}/proposals?search=invoice",)
 # The newest few may be of more vaults.
 MORE_VALUES = 10
 # Files: all of it is sent.

@@ -245,7 +245,6 @@ def test_p73_its_tokens_open_nothing_but_the_console(acme):
     for _ in range(2):
         assert person.http.get("/console/w/1/changed").status_code == 200
         person.open("/console/w/1/audit").send("/console/w/1/audit/export")
-        person.open("/console/w/1/advisories")
         acme.world.clock.advance(seconds=ACCESS_LIFETIME.total_seconds())
         person.open("/console/w/1/members")
 
@@ -254,8 +253,8 @@ def test_p73_its_tokens_open_nothing_but_the_console(acme):
 # stop money, hand in what others signed, send again what was sent.
 PROPOSING = frozenset(
     {
-        "advisories", "audit/export", "changes/decline", "evacuations/again", "evacuations/start",
-        "members/revoke", "proofs/new", "proposals/forward", "proposals/new", "vaults/new",
+        "audit/export", "changes/decline", "members/revoke", "proofs/new", "proposals/forward",
+        "proposals/new", "vaults/new",
         "vaults/{vault_id}/freeze",
         *(f"proposals/{{psbt_id}}/{each}" for each in (*CHANGES, "cancel", "release")),
         "tokens/new", "tokens/{contract_uid:int}/call/{function}",

@@ -8,7 +8,7 @@ from custody.server.store.models import AddressBookEntry, Proposal
 from multisig import Network, Psbt, encode_address
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.profiles import grant
-from tests.support.replacing import finished, made
+from tests.support.replacing import made
 from tests.support.staff import remove
 from tests.support.wallets import foreign_script
 
@@ -280,7 +280,7 @@ def form_token(person):
     return dict(person.form("/console/account/name").fields)["form_token"]
 
 
-def test_a_bump_shows_both_fees_and_a_child_pays_for_its_parent(desk, browse, here):
+def test_a_bump_shows_both_fees(desk, browse, here):
     psbt_id = made(desk.propose(400_000, fee_rate="2"))
     person = browse("admin").open(f"{here}/{psbt_id}/bump")
     person.send(f"{here}/{psbt_id}/bump", fee_rate="2,5", status=422)
@@ -292,12 +292,6 @@ def test_a_bump_shows_both_fees_and_a_child_pays_for_its_parent(desk, browse, he
     person.confirm(f"{here}/{psbt_id}/bump")
     assert "an earlier version" in person.words
     assert "Another version is to replace it" in person.open(f"{here}/{psbt_id}").words
-    desk.world.clock.advance(seconds=1)
-    parent = made(desk.propose(100_000, fee_rate="2"))
-    finished(desk, parent)
-    person.open(f"{here}/{parent}/accelerate").send(f"{here}/{parent}/accelerate", fee_rate="12")
-    person.confirm(f"{here}/{parent}/accelerate")
-    assert "The payment that pays for it is proposed." in person.words
 
 
 def test_a_take_back_that_would_pay_another_fee_by_now_is_looked_at_again(desk, browse, here):
@@ -320,15 +314,6 @@ def test_another_version_that_would_take_another_coin_by_now_is_looked_at_again(
     desk.deposit(5_000_000)
     person.confirm(path, status=409)
     assert "would now do something else" in person.words
-    assert len(desk.rows(Proposal)) == 1
-
-
-def test_a_child_that_would_pay_another_fee_by_now_is_looked_at_again(desk, browse, here):
-    parent = made(desk.propose(100_000, fee_rate="2"))
-    finished(desk, parent)
-    path = f"{here}/{parent}/accelerate"
-    person = browse("admin").open(path).send(path, fee_rate="12")
-    person.confirm(path, status=409, fee_rate="120")
     assert len(desk.rows(Proposal)) == 1
 
 

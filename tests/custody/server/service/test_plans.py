@@ -11,7 +11,6 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import event, insert, select, text
 
-from custody.schemas.evacuations import EvacuationRequest
 from custody.schemas.history import VaultCoinsQuery, VaultHistoryQuery
 from custody.schemas.logs import LogsQuery
 from custody.schemas.proposals import ProposalStatus
@@ -22,7 +21,6 @@ from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.limits import Usage
 from custody.server.domain.selection import MAX_INPUTS, Tier
-from custody.server.service.incidents.evacuation_preview import PlanPage, open_in
 from custody.server.service.limits.limits import Limits, Movement, StoredPolicies
 from custody.server.service.limits.usage import Whose, most_of, most_of_vault, usage_of_vault
 from custody.server.service.network.deposits import Coins, Snapshot
@@ -52,7 +50,6 @@ from custody.server.store.models import (
     Signature,
     TokenCell,
     Vault,
-    VaultSigner,
 )
 from custody.server.store.models import Movement as StoredMovement
 from multisig import FeeRate, Sats
@@ -319,17 +316,6 @@ def snapshot(desk) -> Snapshot:
     return take_snapshot(desk.chain, {0: desk.chain.block_at(0).hash}, [script], [], {})
 
 
-def evacuating(db, desk):
-    access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
-    keys = db.scalars(select(VaultSigner.key_id)).all()
-    wanted = EvacuationRequest(workspace_id=desk.workspace_id, exposed_keys=keys[:1])
-    evacuations = desk.world.platform.services.evacuations
-    (vault,) = evacuations.plan(db, desk.user_ids["alice"], access, wanted, PlanPage()).vaults
-    assert len(vault.cancels) + len(vault.holds) > 100
-    # Where there are many more than are read.
-    open_in(db, [vault.vault_id], lambda _db: {}, 20)
-
-
 def measuring(db, desk):
     access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
     caller = Caller(desk.user_ids["alice"], 1, "alice", "test")
@@ -374,7 +360,6 @@ ASKED = {
     "a call": (calling, []),
     "coins": (listing_coins, ["ix_chain_coins_unspent"]),
     "a history": (looking_back, ["ix_movements_in_order", "ix_movements_of_kind", "ix_movements_pending"]),
-    "the plan of an evacuation": (evacuating, ["ix_proposals_open"]),
     "a search": (searching, ["ix_proposals_by_age"]),
     "the audit log": (auditing, ["ix_audit_events_by_category", "ix_audit_events_by_person"]),
     "a look at the chain": (
@@ -440,17 +425,3 @@ def test_a_sum_is_read_as_one_and_what_is_wanted_in_order_is_not_sorted(old):
     for plan in searches:
         assert "CORRELATED LIST SUBQUERY" not in plan
         assert not any(word in plan for word in ("Join", "Nested Loop")), plan
-
-
-def test_a_plan_reads_each_open_proposal_once(old):
-    """PostgreSQL by the index of its own; SQLite finds each by its id."""
-    store = old.world.platform.services.store
-    with statements(store) as seen, store.read() as db:
-        evacuating(db, old)
-    opened = [
-        plan
-        for (statement, _), plan in zip(seen, plans(store, seen), strict=True)
-        if "keeps_coins" in statement
-    ]
-    assert opened
-    assert not any("pk_proposals" in plan for plan in opened), "\n".join(opened)

@@ -32,9 +32,7 @@ from tests.support.accounts import (
     sign_in,
     validate,
 )
-from tests.support.advisories import Publisher, entry, trust
 from tests.support.custody import SHOP, Desk, ok, open_desk
-from tests.support.evacuations import add_accounts, again, key_of, staff, start
 from tests.support.onboarding import REQUEST
 from tests.support.platform import PASSWORD, As, World, register_key, seed
 from tests.support.profiles import forward, grant, pay_profile
@@ -50,7 +48,6 @@ EXEMPT: Final = {
         "a question that expires by itself; what it is asked for records KEY_REGISTERED"
     ),
     "GET /api/v1/psbt": "reads only: its unit is its own because it waits",
-    "POST /api/v1/start-evacuation": "made by confirm-change alone, whose record stands beside its own",
 }
 
 
@@ -167,12 +164,6 @@ def unfreeze_vault(story: Story) -> httpx.Response:
     return story.desk.signers["carol"].post("/api/v1/unfreeze-vault", body)
 
 
-def take_advisories(story: Story) -> httpx.Response:
-    publisher = Publisher()
-    trust(story.desk, publisher.root)
-    return story.here("take-advisories", list=publisher.list(1, entry()).line.decode())
-
-
 def onboarding_requests_review(story: Story) -> httpx.Response:
     with story.world.platform.services.store.write() as db:
         db.execute(update(User).where(User.email == "admin@example.org").values(is_operator=True))
@@ -284,14 +275,6 @@ def update_second_person_rule(story: Story) -> httpx.Response:
     return story.here("update-second-person-rule", is_on=True, role_name="Administrator")
 
 
-def sweep_again(story: Story) -> httpx.Response:
-    staff(story.desk)
-    add_accounts(story.desk, 4, "alice", "bob", "erin")
-    start(story.desk, story.world.as_user("henry@example.org"), [key_of(story.desk, "carol")])
-    story.desk.outbox.run_due()
-    return again(story.desk, story.desk.vault["id"])
-
-
 def ask_for_a_role(story: Story, name: str) -> httpx.Response:
     limits = {"transaction_limit": "1", "cycle_period": "M", "cycle_day": 1}
     body = {"workspace_id": story.desk.workspace_id, "name": name, **limits}
@@ -388,7 +371,6 @@ EXAMPLES: dict[str, Example] = {
     ),
     "POST /api/v1/freeze-vault": lambda story: story.here("freeze-vault", vault_id=story.desk.vault["id"]),
     "POST /api/v1/unfreeze-vault": unfreeze_vault,
-    "POST /api/v1/take-advisories": take_advisories,
     "POST /api/v1/add-whitelist-address": lambda story: story.keep(
         "address", story.here("add-whitelist-address", name="Shop", address=SHOP)
     ),
@@ -443,7 +425,6 @@ EXAMPLES: dict[str, Example] = {
     "POST /api/v1/request-change": lambda story: story.keep("change", ask_for_a_role(story, "Odd")),
     "POST /api/v1/confirm-change": lambda story: decide(story, "confirm"),
     "POST /api/v1/decline-change": decline_change,
-    "POST /api/v1/sweep-again": sweep_again,
 }
 
 

@@ -47,8 +47,8 @@ EXPLAINED = {
         "give contract_uid for", "give psbt_id for", "give page or cursor", "from_day is later",
         "min_sats is more than max_sats", "from_time is later than to_time",
         "exactly one of", "recipients: ", "amounts_sats: ", "coins: ", "amount_sats: ", "cancel: ",
-        "psbt_base64: ", "accelerates_psbt_id: ", "m: ", "Give fee_rate", "a weekly cycle",
-        "Each recipient needs", "role_name: ", "exposed_keys: name the keys",
+        "psbt_base64: ", "m: ", "Give fee_rate", "a weekly cycle",
+        "Each recipient needs", "role_name: ",
         "No member of this workspace has", "A search does not wait",
     ),
     "a text has a meaning, as an address, a path, a URL or an amount": (
@@ -63,7 +63,6 @@ EXPLAINED = {
     ),
     "what no program is ever given": ("A program cannot be given",),
     "a password that is guessed too easily": ("This password is guessed",),
-    "a text that is a signed document": ("This is no list of advisories",),
     "JSON can write characters that no text can hold": ("a text holds U+0000",),
     "lengths are counted without blanks at the ends": ("is too short", "must not be empty"),
 }  # fmt: skip

@@ -332,7 +332,6 @@ def upgrade() -> None:
         sa.Column("maker", sa.String),
         sa.Column("model", sa.String),
         sa.Column("firmware", sa.String),
-        sa.Column("made_on", sa.String),
         sa.Column("created_at", _TIME, nullable=False),
         sa.Column("updated_at", _TIME, nullable=False),
         sa.CheckConstraint("(status = 'revoked') = (revoked_reason IS NOT NULL)", name="reason"),
@@ -597,32 +596,6 @@ def upgrade() -> None:
         sa.Column("created_at", _TIME, nullable=False),
     )
     op.create_table(
-        "evacuations",
-        sa.Column("id", sa.String, primary_key=True),
-        sa.Column("workspace_id", _INT64, sa.ForeignKey("workspaces.id"), nullable=False, index=True),
-        sa.Column("started_by", _INT64, sa.ForeignKey("users.id"), nullable=False),
-        sa.Column("started_by_name", sa.String, nullable=False),
-        sa.Column("plan_hash", sa.String, nullable=False),
-        sa.Column("priority", sa.String, nullable=False),
-        sa.Column("started_at", _TIME, nullable=False),
-    )
-    op.create_table(
-        "evacuated_vaults",
-        sa.Column("evacuation_id", sa.String, sa.ForeignKey("evacuations.id"), primary_key=True),
-        sa.Column("vault_id", sa.String, sa.ForeignKey("vaults.id"), primary_key=True, index=True),
-        sa.Column("place", _INT64, nullable=False),
-        sa.Column("state", sa.String, nullable=False),
-        sa.Column("name", sa.String, nullable=False),
-        sa.Column("signers", sa.JSON, nullable=False),
-        sa.Column("key_ids", sa.JSON, nullable=False),
-        sa.Column("asked_by", _INT64, sa.ForeignKey("users.id"), nullable=False),
-        sa.Column("replacement_id", sa.String, sa.ForeignKey("vaults.id")),
-        sa.Column("reason", sa.String),
-        sa.Column("replaced_at", _TIME),
-        sa.Column("proposed_at", _TIME),
-        sa.CheckConstraint("state IN ('PLANNED', 'REPLACED', 'PROPOSED', 'LEFT')", name="state"),
-    )
-    op.create_table(
         "proposals",
         sa.Column("id", sa.String, primary_key=True),
         sa.Column("family_id", sa.String, nullable=False, index=True),
@@ -658,7 +631,6 @@ def upgrade() -> None:
         sa.Column("told_trouble", sa.String),
         sa.Column("replaces_id", sa.String, sa.ForeignKey("proposals.id")),
         sa.Column("replaced_by_id", sa.String, sa.ForeignKey("proposals.id")),
-        sa.Column("evacuation_id", sa.String, sa.ForeignKey("evacuations.id")),
         sa.Column("keeps_coins", sa.Boolean, nullable=False),
         sa.Column("withdrawn_signatures", _INT64, nullable=False),
         sa.Column("expires_at", _TIME, nullable=False),
@@ -921,26 +893,4 @@ def upgrade() -> None:
     op.create_index("ix_movements_of_transaction", "movements", ["txid", "chain"])
     op.create_index(
         "ix_movements_pending", "movements", ["vault_id", "first_seen_at", "txid"], **_where("height IS NULL")
-    )
-    op.create_table(
-        "advisory_publishers",
-        sa.Column("root", sa.String, primary_key=True),
-        sa.Column("key", sa.String, nullable=False),
-        sa.Column("epoch", _INT64, nullable=False),
-        sa.Column("serial", _INT64, nullable=False),
-        sa.Column("digest", sa.String, nullable=False),
-        sa.Column("line", sa.LargeBinary, nullable=False),
-        sa.Column("taken_at", _TIME, nullable=False),
-        sa.Column("taken_by", _INT64, sa.ForeignKey("users.id")),
-    )
-    op.create_table(
-        "advisories",
-        sa.Column("id", _INT64, primary_key=True),
-        sa.Column("root", sa.String, sa.ForeignKey("advisory_publishers.root"), nullable=False),
-        sa.Column("name", sa.String, nullable=False),
-        sa.Column("serial", _INT64, nullable=False),
-        sa.Column("body", sa.JSON, nullable=False),
-        sa.Column("taken_at", _TIME, nullable=False),
-        sa.Column("withdrawn_at", _TIME),
-        sa.UniqueConstraint("root", "name"),
     )

@@ -19,15 +19,14 @@ from custody.server.store.models import CoinLock, Proposal, ProposalInput
 from multisig import Psbt, Transaction, finalise
 from tests.support.custody import SHOP, SIGNERS, Desk, open_desk, sign
 from tests.support.examples import examples
-from tests.support.replacing import accelerate, bump, cancel, forget_mempool, take_back
+from tests.support.replacing import bump, cancel, forget_mempool, take_back
 
-ASK = {"bump": bump, "take back": take_back, "accelerate": accelerate}
+ASK = {"bump": bump, "take back": take_back}
 WHICH, RATE = st.integers(0, 9), st.sampled_from(["3", "6", "20"])
 STEPS = st.one_of(
     st.tuples(st.just("pay"), st.sampled_from([20_000, 90_000, 180_000])),
     st.tuples(st.just("bump"), WHICH, RATE),
     st.tuples(st.just("take back"), WHICH, RATE),
-    st.tuples(st.just("accelerate"), WHICH, RATE),
     st.tuples(st.just("cancel"), WHICH, st.booleans()),
     st.tuples(st.just("sign"), WHICH),
     st.tuples(st.just("sign off"), WHICH),
@@ -96,7 +95,7 @@ class Life:
 
     def of_one(self, what: str, psbt_id: str, *more: object) -> None:
         match what:
-            case "bump" | "take back" | "accelerate":
+            case "bump" | "take back":
                 self.keep(ASK[what](self.desk, psbt_id, fee_rate=more[0]))
             case "cancel":
                 answered(cancel(self.desk, psbt_id, release_coins=more[0]))

@@ -11,7 +11,7 @@ from tests.custody.server.service.network.test_sightings import (
     signed_outside,
 )
 from tests.support.custody import ok
-from tests.support.replacing import accelerate, bump, cancel, finished, forget_mempool, made
+from tests.support.replacing import bump, cancel, finished, forget_mempool, made
 from tests.support.webhooks import told
 
 
@@ -112,7 +112,7 @@ def test_versions_of_one_payment_are_no_trouble(desk, sent):
     assert (found["kind"], found["psbt_id"]) == ("conflict", sent), "the mempool has the one that pays less"
 
 
-def test_what_the_mempool_dropped_is_said_until_it_is_back_and_what_is_slow_until_somebody_pays(desk, sent):
+def test_what_the_mempool_dropped_is_said_until_it_is_back_and_what_is_slow_until_it_is_mined(desk, sent):
     forget_mempool(desk)
     desk.world.clock.advance(minutes=2)
     desk.watcher.look()
@@ -130,10 +130,6 @@ def test_what_the_mempool_dropped_is_said_until_it_is_back_and_what_is_slow_unti
     assert found["advice"] == "bump"
     assert found["words"].startswith("It pays 1")
     assert "the chain asks for 2" in found["words"]
-    child = made(accelerate(desk, sent, fee_rate="20"))
-    finished(desk, child)
-    desk.watcher.look()
-    assert kind(desk, sent) is None
     desk.mine()
     assert desk.proposal(sent)["status"] == "CONFIRMED"
     (row,) = desk.rows(Proposal, Proposal.id == sent)

@@ -17,7 +17,7 @@ from multisig import Psbt
 from multisig.transaction import LOCKTIME_THRESHOLD
 from tests.support.custody import Desk, ok, open_desk
 from tests.support.profiles import forward, grant, pay_profile
-from tests.support.replacing import accelerate, bump, cancel, finished, lets_through, made, take_back
+from tests.support.replacing import bump, cancel, finished, lets_through, made, take_back
 from tests.support.token_desk import BOB, TokenDesk
 
 
@@ -74,16 +74,7 @@ def calling(desk: Desk) -> Propose:
     return lambda: tokens.call(uid, "transfer", BOB, 40)
 
 
-def accelerating(desk: Desk) -> Propose:
-    """A token's, whose child returns to one address each time."""
-    tokens = TokenDesk(desk)
-    tokens.fund(200_000)
-    parent = made(tokens.create(priority="low"))
-    tokens.finish(parent, blocks=0)
-    return lambda: accelerate(desk, parent, fee_rate="20")
-
-
-KINDS = [sending, sending_with_change, forwarding, making_a_token, calling, accelerating]
+KINDS = [sending, sending_with_change, forwarding, making_a_token, calling]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -150,7 +141,6 @@ def require_drafted_again(desk: Desk, kind, propose: Propose, monkeypatch: pytes
         forwarding: services.forwarding,
         making_a_token: services.token_creating,
         calling: services.calling,
-        accelerating: services.accelerating,
     }
     drafter = drafters.get(kind, services.proposals)
     monkeypatch.setattr(getattr(drafter, "_drafter", drafter), "_rng", Steady())

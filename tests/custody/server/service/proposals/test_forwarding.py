@@ -34,7 +34,7 @@ from tests.support.profiles import (
     signed_forward,
     take_away,
 )
-from tests.support.replacing import accelerate, bump, cancel, forget_mempool
+from tests.support.replacing import bump, cancel, forget_mempool
 
 
 @pytest.fixture
@@ -280,7 +280,7 @@ class TestDepositsThatAreTakenBack:
 
 
 def test_only_its_owner_signs_declines_and_cancels_it(desk: Desk, psbt_id: str) -> None:
-    """Readers see it; a vault neither replaces nor accelerates it."""
+    """Readers see it; a vault does not replace it."""
     desk.deposit(100_000)
     alice, bob = desk.signers["alice"], desk.signers["bob"]
     assert [awaiting(desk, user) for user in (alice, bob, desk.admin)] == [[psbt_id], [], []]
@@ -301,8 +301,7 @@ def test_only_its_owner_signs_declines_and_cancels_it(desk: Desk, psbt_id: str) 
     for user in (desk.admin, bob):
         refused(user.post("/api/v1/cancel-psbt", body), 403, "PERMISSION_DENIED")
     assert desk.proposal(psbt_id)["may_be_replaced"] is False
-    for ask in (bump, accelerate):
-        refused(ask(desk, psbt_id), 409, "STATE_CONFLICT")
+    refused(bump(desk, psbt_id), 409, "STATE_CONFLICT")
     assert desk.proposal(psbt_id)["status"] == "PENDING"
 
     answer = ok(alice.post("/api/v1/cancel-psbt", body))
@@ -312,8 +311,6 @@ def test_only_its_owner_signs_declines_and_cancels_it(desk: Desk, psbt_id: str) 
     approve_forward(desk, "alice", again)
     assert awaiting(desk, alice) == []
     desk.settle()
-    # The deposit that it brings is no change of the vault's: its owner could still replace it.
-    refused(accelerate(desk, again, fee_rate="20"), 409, "STATE_CONFLICT")
 
 
 def test_p24_only_from_ones_own_profile_into_ones_own_workspaces_vault(desk: Desk) -> None:

@@ -91,17 +91,16 @@ def test_it_refuses_what_making_it_would_refuse(rich, monkeypatch):
     refused(rich.admin.post("/api/v1/preview-psbt", body_of(rich)), 409, "VAULT_FROZEN")
 
 
-def test_a_bump_a_cancel_and_a_child_are_shown_as_they_are_made(rich):
+def test_a_bump_and_a_cancel_are_shown_as_they_are_made(rich):
     psbt_id = made(rich.propose(400_000, fee_rate="2"))
     finished(rich, psbt_id)
     none = {"recipients": [], "amounts_sats": None}
-    child = none | {"accelerates_psbt_id": psbt_id, "fee_rate": "12"}
     cancel = none | {"replaces_psbt_id": psbt_id, "cancel": True, "fee_rate": "11"}
     bump = none | {"replaces_psbt_id": psbt_id, "fee_rate": "9"}
     assert preview(rich, **bump)["amounts_sats"] == [400_000]
     assert preview(rich, **cancel)["movement_sats"] == preview(rich, **cancel)["fee_sats"]
     waits = made(rich.propose(100_000, fee_rate="2"))
-    for asked in (child, bump | {"replaces_psbt_id": waits}):
+    for asked in (bump, bump | {"replaces_psbt_id": waits}):
         shown = preview(rich, **asked)
         created = made(rich.admin.post("/api/v1/create-psbt", body_of(rich, **asked)))
         assert rich.proposal(created)["fee_sats"] == shown["fee_sats"]

@@ -1,4 +1,4 @@
-"""Bumps, self-spends and children of a token's transaction (ADR 15): input 0, the data and the call stay what
+"""Bumps and self-spends of a token's transaction (ADR 15): input 0, the data and the call stay what
 they are.
 """
 
@@ -8,10 +8,10 @@ from custody.server.store.models import Contract, ContractCall, Proposal
 from multisig import RECEIVE, Psbt
 from multisig.tokens.machine import Cell
 from tests.custody.server.service.tokens.conftest import a_coin, a_token
-from tests.support.custody import SHOP, Desk, ok, refused
+from tests.support.custody import SHOP, ok, refused
 from tests.support.prepared import Story, nothing
-from tests.support.replacing import accelerate, bump, cancel, lets_through, made, status, take_back
-from tests.support.token_desk import BOB, BOB_SCRIPT, TokenDesk
+from tests.support.replacing import bump, cancel, made, status, take_back
+from tests.support.token_desk import BOB, BOB_SCRIPT
 
 
 def psbt_of(tokens, psbt_id) -> Psbt:
@@ -102,88 +102,7 @@ def test_a_self_spend_takes_the_call_back_and_leaves_its_coin_at_the_address(tok
     tokens.check()
 
 
-def a_waiting_call(desk: Desk) -> None:
-    """A transfer of a token that waits in the mempool."""
-    a_token(desk)
-    tokens = TokenDesk(desk)
-    tokens.look()
-    tokens.finish(made(tokens.call(1, "transfer", BOB, 40, priority="low")), blocks=0)
-
-
 @pytest.fixture
 def beginning(request: pytest.FixtureRequest) -> Story:
     names = request.fixturenames
-    if "waiting" in names:
-        return a_waiting_call
     return a_token if "uid" in names else a_coin if "tokens" in names else nothing
-
-
-@pytest.fixture
-def waiting(uid, tokens) -> tuple[int, str]:
-    """The token, and the transfer."""
-    (call,) = tokens.desk.rows(ContractCall, ContractCall.function_name == "transfer")
-    return uid, call.family_id
-
-
-def child_of(tokens, psbt_id, rate) -> str:
-    """On the network."""
-    child = made(accelerate(tokens.desk, psbt_id, fee_rate=rate))
-    tokens.finish(child, blocks=0)
-    return child
-
-
-def require_next_call(tokens, uid, *psbt_ids) -> None:
-    """All of them are mined, and the next call finds its coin at the address."""
-    tokens.mine()
-    assert status(tokens.desk, *psbt_ids) == ["CONFIRMED"] * len(psbt_ids)
-    ok(tokens.call(uid, "pause"))
-    tokens.check()
-
-
-@pytest.mark.parametrize("newer", [bump, take_back])
-def test_what_replaces_a_child_leaves_its_change_at_the_address(tokens, waiting, newer):
-    uid, first = waiting
-    child = child_of(tokens, first, "20")
-    second = made(newer(tokens.desk, child, fee_rate="60"))
-    third = made(bump(tokens.desk, second, fee_rate="90"))
-    assert len(returns(tokens, second)) == len(returns(tokens, third)) == 1
-    assert lets_through(tokens.desk, second, [child])
-    assert lets_through(tokens.desk, third, [child, second])
-    tokens.finish(third, blocks=0)
-    require_next_call(tokens, uid, first, third)
-    assert tokens.balance(BOB_SCRIPT) == 40
-
-
-def test_a_child_gets_a_child(tokens, waiting):
-    uid, first = waiting
-    child = child_of(tokens, first, "10")
-    second = child_of(tokens, child, "30")
-    bumped = made(bump(tokens.desk, second, fee_rate="200"))
-    assert [len(returns(tokens, each)) for each in (child, second, bumped)] == [1, 1, 1]
-    tokens.finish(bumped, blocks=0)
-    require_next_call(tokens, uid, first, child, bumped)
-
-
-def test_what_takes_a_call_back_gets_a_child(tokens, waiting):
-    uid, first = waiting
-    back = made(take_back(tokens.desk, first, fee_rate="8"))
-    tokens.finish(back, blocks=0)
-    child = child_of(tokens, back, "60")
-    assert len(returns(tokens, child)) == 1
-    require_next_call(tokens, uid, back, child)
-    assert tokens.balance(BOB_SCRIPT) == 0
-
-
-def test_what_a_send_pays_to_the_address_is_no_change_of_it(tokens):
-    """A payment, by its PSBT, which no child takes away: the child spends the change beside it, and returns
-    it as change.
-    """
-    first = made(tokens.desk.propose(50_000, recipients=[tokens.address], fee_rate="2"))
-    tokens.finish(first, blocks=0)
-    child = child_of(tokens, first, "20")
-    (spent,) = psbt_of(tokens, child).tx.inputs
-    paid = psbt_of(tokens, first).outputs[spent.outpoint.vout]
-    assert paid.script_pubkey != tokens.desk.policy.script_pubkey(RECEIVE, 0)
-    assert returns(tokens, child) == []
-    tokens.mine()
-    assert status(tokens.desk, first, child) == ["CONFIRMED", "CONFIRMED"]

@@ -1,1 +1,0 @@
-"""Incidents: a flaw of a maker's devices, the vaults that it exposes, and what is done about them."""
