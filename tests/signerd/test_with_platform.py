@@ -82,7 +82,7 @@ async def a_refused_signature_waits_for_the_freezes_end(desk: Desk, alice: Daemo
     assert signed is not None
     assert desk.proposal(psbt_id)["collected_signatures"] == 0
     for name in ("bob", "carol"):
-        ok(desk.signers[name].post("/api/v1/unfreeze-vault", vault))
+        ok(desk.world.as_user(f"{name}@example.org").post("/api/v1/unfreeze-vault", vault))
     await until_state(alice, psbt_id, State.SUBMITTED)
     assert desk.proposal(psbt_id)["collected_signatures"] == 1
     assert alice.journal.record(psbt_id).signature == signed
