@@ -51,8 +51,7 @@ QUICK = Deadlines(
     read=PATIENCE,
     work=PATIENCE,
     person=PATIENCE,
-    per_input=0.0,
-    per_kilobyte=0.0,
+    margin=0.0,
     grace=1.0,
     retry=0.0,
 )

@@ -179,7 +179,7 @@ async def play(transcript: Transcript, name: str, folder: Path) -> tuple[list[Pl
     rig = make.rig(folder, **model, **options)
     # The same deadline holds for the enrolment before, whose pages other eyes turn one by one.
     person = max(situation.person, _EYES) if elsewhere else situation.person
-    bound = {} if elsewhere or situation.work is None else {"work": situation.work, "per_input": 0.0}
+    bound = {} if elsewhere or situation.work is None else {"work": situation.work, "margin": 0.0}
     deadlines = rigs.replace_deadlines(person=person, **bound)
     async with rigs.bridged(rig, deadlines=deadlines, network=situation.network) as (bridge, [device]):
         stage = Stage(make, rig, bridge, device)
