@@ -15,6 +15,7 @@ MAX_DETAIL: Final = 300
 _REFUSED: Final = errors.RefusedByPerson.code
 _DISCONNECTED: Final = errors.Disconnected.code
 _LOCKED: Final = errors.Locked.code
+_UNINITIALISED: Final = errors.Uninitialised.code
 _WRONG_APP: Final = errors.WrongApp.code
 _PASSPHRASE: Final = errors.NeedsPassphrase.code
 _TIMED_OUT: Final = errors.TimedOut.code
@@ -110,7 +111,7 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 5: _LOCKED,
                 6: _LOCKED,
                 7: _LOCKED,
-                11: _UNSUPPORTED,
+                11: _UNINITIALISED,
                 14: _PASSPHRASE,
                 15: _BUSY,
                 17: _UNSUPPORTED,
@@ -158,11 +159,12 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 ("framing error", _BUSY),
                 ("cannot connect to simulator", _DISCONNECTED),
                 ("timeout reading usb", _TIMED_OUT),
-                # The same text before the PIN as without a seed.
-                ("doesn't have any secrets", _LOCKED),
+                ("doesn't have any secrets", _UNINITIALISED),
                 ("device is locked", _LOCKED),
                 ("open failed", _PERMISSION),
-                # The request is at fault, not the device. The last is ckcc's own check of a request's length.
+                # The request is at fault, not the device. The first: the owner's setting, 10 % unless changed
+                # (shared/psbt.py, consider_outputs), said before it asks. The last: ckcc's own check.
+                ("network fee bigger than", _UNSUPPORTED),
                 ("msg too short", _UNSUPPORTED),
                 ("msg too long", _UNSUPPORTED),
                 # Too many spaces together, at the beginning, or at the end.
@@ -170,6 +172,11 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 ("must be ascii printable", _UNSUPPORTED),
                 ("msg length:", _UNSUPPORTED),
             ),
+            # Firmware that speaks before its PIN is entered says the same then.
+            hints={
+                _UNINITIALISED: "If it asks for its PIN, enter that. Otherwise set it up first: "
+                "create a wallet on it, or restore yours from its backup.",
+            },
         ),
         Family.LEDGER: Maker(
             "Ledger",
@@ -187,12 +194,15 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
             statuses={
                 0x5515: _LOCKED,
                 0x6511: _LOCKED,
+                # DEVICE_NOT_ONBOARDED, in both its numbers (StatusCodes of the maker's @ledgerhq/errors).
+                0x6611: _UNINITIALISED,
                 0x6804: _LOCKED,
                 0x6901: _BUSY,
                 0x6982: _LOCKED,
                 0x6985: _REFUSED,
                 0x6A82: _UNSUPPORTED,
                 0x6D00: _WRONG_APP,
+                0x6D07: _UNINITIALISED,
                 0x6E00: _WRONG_APP,
                 0x6E01: _WRONG_APP,
                 0x6FAA: _LOCKED,
@@ -223,7 +233,7 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 5: _LOCKED,
                 6: _LOCKED,
                 7: _LOCKED,
-                11: _UNSUPPORTED,
+                11: _UNINITIALISED,
             },
             phrases=(
                 ("unsupported device", _UNSUPPORTED),
@@ -315,7 +325,7 @@ _HWI_CODES: Final[Mapping[int, str]] = {
     -12: _LOCKED,
     -14: _REFUSED,
     -15: _BUSY,
-    -18: _UNSUPPORTED,
+    -18: _UNINITIALISED,
 }
 
 # Exceptions that HWI passes on, by name: trezorlib's, ckcc's, libusb's, the system's.

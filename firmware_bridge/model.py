@@ -33,6 +33,8 @@ class DeviceState(StrEnum):
     """Connected, but not probed yet, or the last attempt failed."""
     PROBING = "probing"
     LOCKED = "locked"
+    UNINITIALISED = "uninitialised"
+    """It has no keys: new, or wiped."""
     WRONG_APP = "wrong-app"
     NEEDS_PASSPHRASE = "needs-passphrase"  # noqa: S105 - a state, no secret
     READY = "ready"
@@ -52,6 +54,7 @@ class Happening(StrEnum):
     USE_STARTED = "use-started"
     FOUND_READY = "found-ready"
     FOUND_LOCKED = "found-locked"
+    FOUND_UNINITIALISED = "found-uninitialised"
     FOUND_WRONG_APP = "found-wrong-app"
     FOUND_NEEDS_PASSPHRASE = "found-needs-passphrase"  # noqa: S105 - an event, no secret
     FOUND_BUSY = "found-busy"
@@ -63,6 +66,7 @@ class Happening(StrEnum):
 _FOUND = {
     Happening.FOUND_READY: DeviceState.READY,
     Happening.FOUND_LOCKED: DeviceState.LOCKED,
+    Happening.FOUND_UNINITIALISED: DeviceState.UNINITIALISED,
     Happening.FOUND_WRONG_APP: DeviceState.WRONG_APP,
     Happening.FOUND_NEEDS_PASSPHRASE: DeviceState.NEEDS_PASSPHRASE,
     Happening.FOUND_BUSY: DeviceState.BUSY,
@@ -196,14 +200,16 @@ class Device(ByMember):
         )
 
     def after(self, happening: Happening, detail: str | None = None) -> Self:
-        """The same device after this event. An absent device has no label and no fingerprint.
+        """The same device after this event. An absent device has no label and no fingerprint, and one without
+        keys no fingerprint.
 
         :raises IllegalTransition: it cannot happen in this state.
         """
         state = next_state(self.state, happening)
         if state == DeviceState.ABSENT:
             return replace(self, state=state, label=None, fingerprint=None, detail=detail, firmware=None)
-        return replace(self, state=state, detail=detail)
+        kept = None if state == DeviceState.UNINITIALISED else self.fingerprint
+        return replace(self, state=state, detail=detail, fingerprint=kept)
 
 
 @dataclass(frozen=True, repr=False)

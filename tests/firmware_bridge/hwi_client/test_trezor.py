@@ -305,23 +305,24 @@ async def test_a_newer_model_signs_and_counts_its_outputs():
 
 
 @pytest.mark.parametrize(
-    ("options", "model", "detail"),
+    ("options", "model", "code", "detail"),
     [
-        ({"model": "Safe 9"}, "Trezor Safe 9", "HWI does not know this Trezor model."),
-        ({"initialized": False}, "Trezor One", "The device has no keys yet: set it up first."),
+        ({"model": "Safe 9"}, "Trezor Safe 9", "unsupported", "HWI does not know this Trezor model."),
+        ({"initialized": False}, "Trezor One", "uninitialised", None),
         (
             {"bootloader": True},
             "Trezor One",
+            "unsupported",
             "The device is in its bootloader: connect it again without pressing a button.",
         ),
     ],
 )
-async def test_what_cannot_be_worked_with_says_why(options, model, detail):
+async def test_what_cannot_be_worked_with_says_why(options, model, code, detail):
     async with trezor(**options) as (_device, endpoint):
         answer = await drive(endpoint, "probe")
-        assert (answer["model"], answer["obstacle"], answer["detail"]) == (model, "unsupported", detail)
+        assert (answer["model"], answer["obstacle"], answer["detail"]) == (model, code, detail)
         for op in ("fingerprint", "unlock", "identify"):
-            assert await fails(endpoint, op) == ("unsupported", detail)
+            assert await fails(endpoint, op) == (code, detail)
 
 
 # Addresses
