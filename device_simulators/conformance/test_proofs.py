@@ -23,7 +23,7 @@ SIGNS = (
 # What it would do if it were asked: refuse, or show a payment of everything.
 NOT_ASKED = (
     (makes.COLDCARD, {}, [], "Invalid PSBT"),
-    (makes.TREZOR, {}, [], "one push"),
+    (makes.TREZOR, {}, [], "data in a form"),
     (makes.LEDGER, {}, COINS, "Fees 0.0011"),
 )
 
