@@ -159,6 +159,7 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 ("framing error", _BUSY),
                 ("cannot connect to simulator", _DISCONNECTED),
                 ("timeout reading usb", _TIMED_OUT),
+                # ckcc's own words. A Coldcard speaks USB only after its PIN (start_login_sequence).
                 ("doesn't have any secrets", _UNINITIALISED),
                 ("device is locked", _LOCKED),
                 ("open failed", _PERMISSION),
@@ -172,11 +173,6 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 ("must be ascii printable", _UNSUPPORTED),
                 ("msg length:", _UNSUPPORTED),
             ),
-            # Firmware that speaks before its PIN is entered says the same then.
-            hints={
-                _UNINITIALISED: "If it asks for its PIN, enter that. Otherwise set it up first: "
-                "create a wallet on it, or restore yours from its backup.",
-            },
         ),
         Family.LEDGER: Maker(
             "Ledger",
