@@ -356,10 +356,11 @@ def _same_transaction(one: bytes, other: bytes) -> bool:
 
 def open_coldcard(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> ColdcardDevice:  # noqa: ARG001 - a handshake starts a new session by itself
     """Connect, agree on a session key, and rule out a man in the middle (S21)."""
-    device = ColdcardDevice(Ckcc(dev=connect(endpoint)), network, caller)
+    link = connect(endpoint)
     try:
+        device = ColdcardDevice(Ckcc(dev=link), network, caller)
         device.prove_link()
     except BaseException:
-        device.close()
+        link.close()
         raise
     return device
