@@ -151,8 +151,8 @@ class Person:
     def _look(self, event):
         if event.prompt.kind == "pin":
             # Shown as on the device: 7 8 9 above 4 5 6 above 1 2 3.
-            *_words, top, middle, bottom = event.prompt.lines
-            self.matrix = bottom + middle + top
+            digits = bare("".join(event.prompt.lines))[-9:]
+            self.matrix = digits[6:] + digits[3:6] + digits[:3]
             self._shown.set()
 
     async def __call__(self, question):
