@@ -51,7 +51,7 @@ class Hands:
         """What is on the screen and needs an answer, with all of its pages; None where nothing is asked.
 
         `kind` is empty where these eyes cannot tell. A screen without buttons (`no` and `yes` empty) needs no
-        answer.
+        answer. Where the left button does not refuse, `no` is empty and `turn` says what it does.
         """
         raise NotImplementedError
 
@@ -62,7 +62,9 @@ class Hands:
         raise NotImplementedError
 
     def press_no(self) -> None:
-        """Refuse what is on the screen, as `press_yes`."""
+        """Refuse what is on the screen, as `press_yes`;
+        or close a notice that stays until a key is pressed.
+        """
         raise NotImplementedError
 
     def unplug(self) -> None:
@@ -100,6 +102,7 @@ class ProcessHands(Hands):
         self._eye: threading.Thread | None = None
         self._changed = threading.Condition()
         self._number: int | None = None
+        self._notice: int | None = None
         self._shown: Prompt | None = None
         self._seen: list[str] = []
 
@@ -128,7 +131,14 @@ class ProcessHands(Hands):
         self._press("yes", "approved")
 
     def press_no(self) -> None:
-        self._press("no", "refused")
+        with self._changed:
+            notice, self._notice = self._notice, None
+            self._shown = self._shown if notice is None else None
+        if notice is None:
+            self._press("no", "refused")
+        else:
+            # That it goes is not told.
+            self._tell({"no": notice})
 
     def unplug(self) -> None:
         self._tell({"unplug": True})
@@ -192,10 +202,12 @@ class ProcessHands(Hands):
 
     def _take(self, event: dict[str, Any]) -> None:
         match event:
-            case {"event": "prompt", "id": number, "kind": kind, "lines": [*lines], "no": no, "yes": yes}:
-                self._number, self._shown = number, Prompt(kind, tuple(lines), no, yes)
-            case {"event": "notice", "kind": kind, "lines": [*lines]}:
-                self._shown = Prompt(kind, tuple(lines), "", "")
+            case {"event": "prompt", "id": number, "lines": [*lines], **words}:
+                buttons = {name: words[name] for name in ("no", "yes", "turn")}
+                self._number, self._shown = number, Prompt(words["kind"], tuple(lines), **buttons)
+                self._notice = None
+            case {"event": "notice", "id": number, "kind": kind, "lines": [*lines]}:
+                self._notice, self._shown = number, Prompt(kind, tuple(lines), "", "")
             case {"event": "approved" | "refused" | "withdrawn", "id": number} if number == self._number:
                 self._number = self._shown = None
         self._seen.append(str(event["event"]))

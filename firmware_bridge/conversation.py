@@ -23,14 +23,16 @@ from firmware_bridge.errors import (
     WorkerCrashed,
     WrongDevice,
 )
-from firmware_bridge.families import clean_detail
+from firmware_bridge.families import clean_detail, maker_of
 from firmware_bridge.lane import OnNote
+from firmware_bridge.limits import why_not
 from firmware_bridge.model import Deadlines, Progress
 from firmware_bridge.protocol import TAKEN, Question
 from firmware_bridge.record import Answered, Record
 from firmware_bridge.roster import Roster
 from multisig import DerivationPath, Fingerprint, Network, OriginKey, Policy, Psbt, Vault, signer_progress
 from multisig.bip322 import is_proof, why_no_proof
+from multisig.proofs import policy_keys
 
 OnProgress = Callable[[Progress], None]
 # Answers a device's question; None if the person does it on the device, or gives up.
@@ -223,6 +225,9 @@ async def sign(talk: Conversation, psbt: Psbt, policy: Policy, wanted: Fingerpri
     """See `firmware_bridge.Bridge.sign`. The PSBT has been checked already."""
     if is_proof(psbt):
         _require_proof_signer(talk.record, coins=len(psbt.inputs) - 1)
+    device = talk.record.device
+    if (why := why_not(maker_of(device.family).limits_of(device.model), psbt, policy)) is not None:
+        raise Unsupported(why)
     signer = await talk.read_signer(policy, wanted)
     if signer_progress(psbt, policy, signer).is_complete:
         return psbt
@@ -288,15 +293,18 @@ async def _ask_person(talk: Conversation, signing: _Signing) -> str:
         if note.step == TAKEN:
             record.unanswered = signing.digest
 
-    deadlines, inputs = talk.dependencies.deadlines, len(psbt.inputs)
+    deadlines, keys = talk.dependencies.deadlines, len(policy_keys(signing.policy))
+    work = maker_of(record.device.family).pace.seconds(
+        len(psbt.inputs), len(psbt.outputs), keys, len(signing.content)
+    )
     try:
         answer = await talk.call_about(
             signing.policy,
             signing.signer,
             "sign",
             args,
-            deadline=deadlines.signing(inputs, len(signing.content)),
-            person=deadlines.review(inputs),
+            deadline=deadlines.signing(work),
+            person=deadlines.review(work),
             listen=listen,
         )
     except _UNANSWERED:

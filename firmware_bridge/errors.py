@@ -5,6 +5,7 @@
     ├── Cancelled            this program cancelled the operation
     ├── Disconnected         the device is gone
     ├── Locked               it needs its PIN
+    ├── Uninitialised        it has no keys yet
     ├── WrongApp             another app is open on it, or it is set to another network
     ├── NeedsPassphrase      it needs a passphrase that was not given
     ├── TimedOut             no answer within the deadline
@@ -77,6 +78,12 @@ class Locked(BridgeError):
     code = "locked"
     sentence = "The device is locked."
     hint = "Unlock it with its PIN and repeat."
+
+
+class Uninitialised(BridgeError):
+    code = "uninitialised"
+    sentence = "The device has no keys yet."
+    hint = "Set it up first: create a wallet on it, or restore yours from its backup."
 
 
 class WrongApp(BridgeError):
@@ -189,6 +196,7 @@ _FROM_WORKER: dict[str, type[BridgeError]] = {
         RefusedByPerson,
         Disconnected,
         Locked,
+        Uninitialised,
         NeedsPassphrase,
         TimedOut,
         Busy,

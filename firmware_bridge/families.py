@@ -1,11 +1,12 @@
 """What differs by family, as data; mostly which error code, status word or phrase means which outcome."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
 from firmware_bridge import errors
+from firmware_bridge.limits import Limits, Pace, ledger_takes, trezor_takes
 from firmware_bridge.model import Family
 
 # A device's words go to screens and logs: bounded, without control characters (L8).
@@ -14,6 +15,7 @@ MAX_DETAIL: Final = 300
 _REFUSED: Final = errors.RefusedByPerson.code
 _DISCONNECTED: Final = errors.Disconnected.code
 _LOCKED: Final = errors.Locked.code
+_UNINITIALISED: Final = errors.Uninitialised.code
 _WRONG_APP: Final = errors.WrongApp.code
 _PASSPHRASE: Final = errors.NeedsPassphrase.code
 _TIMED_OUT: Final = errors.TimedOut.code
@@ -41,6 +43,10 @@ class Fault:
     hwi_code: int | None = None
 
 
+# Of makers whose devices were not timed.
+_USUAL: Final = Pace()
+
+
 @dataclass(frozen=True)
 class Maker:
     """A family: its properties, and which outcome a status, else a phrase (lower case, first match) means.
@@ -52,7 +58,8 @@ class Maker:
     `unlock` returned stays valid without power. `refuses_address`: the person can refuse an address on the
     device; if not, on the computer.
     `knows_regtest`: they write its addresses in its own form, where the others use testnet's.
-    `hints`: what to do after an outcome (by its code), if not `BridgeError.hint`.
+    `hints`: what to do after an outcome (by its code), if not `BridgeError.hint`. `pace`: how long they work
+    on a transaction. `limits`: by the beginning of the model's name, the first that fits.
     """
 
     name: str
@@ -67,6 +74,18 @@ class Maker:
     hints: Mapping[str, str] = field(default_factory=dict)
     refuses_address: bool = True
     knows_regtest: bool = False
+    pace: Pace = _USUAL
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+
+    def limits_of(self, model: str) -> Limits:
+        """The limits of this model."""
+        fitting = (limits for start, limits in self.limits.items() if model.startswith(start))
+        return next(fitting, Limits())
+
+
+# signing_validate_output of legacy/v1.14.1, and core/src/apps/bitcoin/sign_tx/helpers.py: "OP_RETURN output
+# with non-zero amount", after the outputs before it were confirmed.
+_TREZOR: Final = Limits(takes=trezor_takes, pays_data=False)
 
 
 MAKERS: Mapping[Family, Maker] = MappingProxyType(
@@ -76,6 +95,14 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
             udev_rules="20-trezor.rules",
             # fsm_layoutAddress of legacy/v1.14.1, show_address of core/v2.3.6: [QR Code, Confirm], and pages.
             refuses_address=False,
+            # Of a One, and where the model is not known (legacy/v1.14.1): MAX_INPUTS_COUNT in signing.c
+            # ("Too many inputs."); PrevOutput.script_pubkey and PrevInput.script_sig in
+            # protob/messages-bitcoin.options ("bytes overflow"), read after the person's approval.
+            limits={
+                "Trezor Model T": _TREZOR,
+                "Trezor Safe": _TREZOR,
+                "": replace(_TREZOR, inputs=512, previous_output=520, previous_input=1650),
+            },
             # FailureType in the vendor's messages-common.proto; 15 and up are newer than HWI's copy. 17: it
             # speaks THP only.
             statuses={
@@ -83,7 +110,7 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 5: _LOCKED,
                 6: _LOCKED,
                 7: _LOCKED,
-                11: _UNSUPPORTED,
+                11: _UNINITIALISED,
                 14: _PASSPHRASE,
                 15: _BUSY,
                 17: _UNSUPPORTED,
@@ -116,6 +143,9 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
             enrols=True,
             # It shows the address until any key is pressed.
             refuses_address=False,
+            # In the maker's simulator (5.4.5): 200 s for 1.9 MB, 20 s for 391,827 bytes, 51 s for 250 inputs
+            # of a 2-of-3.
+            pace=Pace(kilobyte=0.11),
             phrases=(
                 ("unknown multisig wallet", _NOT_ENROLLED),
                 ("do not match any existing wallet", _NOT_ENROLLED),
@@ -128,11 +158,13 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 ("framing error", _BUSY),
                 ("cannot connect to simulator", _DISCONNECTED),
                 ("timeout reading usb", _TIMED_OUT),
-                # The same text before the PIN as without a seed.
-                ("doesn't have any secrets", _LOCKED),
+                # ckcc's own words. A Coldcard speaks USB only after its PIN (start_login_sequence).
+                ("doesn't have any secrets", _UNINITIALISED),
                 ("device is locked", _LOCKED),
                 ("open failed", _PERMISSION),
-                # The request is at fault, not the device. The last is ckcc's own check of a request's length.
+                # The request is at fault, not the device. The first: the owner's setting, 10 % unless changed
+                # (shared/psbt.py, consider_outputs), said before it asks. The last: ckcc's own check.
+                ("network fee bigger than", _UNSUPPORTED),
                 ("msg too short", _UNSUPPORTED),
                 ("msg too long", _UNSUPPORTED),
                 # Too many spaces together, at the beginning, or at the end.
@@ -147,15 +179,25 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
             # MAX_WALLET_NAME_LENGTH of the Bitcoin app.
             max_name=64,
             enrols=True,
+            # In an emulator (2.4.6): 3.2 s an input of a 15-of-15, 0.25 s of a 2-of-3. It sorts by deriving
+            # every key that is left for each place (process_multi_sortedmulti_node in
+            # src/handler/lib/policy.c): the largest quorum's time for a key bounds every other's.
+            pace=Pace(key=0.22),
+            # MAX_N_INPUTS_CAN_SIGN and MAX_N_OUTPUTS_CAN_SIGN of the Bitcoin app, and preprocess_outputs in
+            # src/handler/sign_psbt.c ("Too many change outputs").
+            limits={"": Limits(inputs=512, outputs=512, change=10, takes=ledger_takes)},
             statuses={
                 0x5515: _LOCKED,
                 0x6511: _LOCKED,
+                # DEVICE_NOT_ONBOARDED, in both its numbers (StatusCodes of the maker's @ledgerhq/errors).
+                0x6611: _UNINITIALISED,
                 0x6804: _LOCKED,
                 0x6901: _BUSY,
                 0x6982: _LOCKED,
                 0x6985: _REFUSED,
                 0x6A82: _UNSUPPORTED,
                 0x6D00: _WRONG_APP,
+                0x6D07: _UNINITIALISED,
                 0x6E00: _WRONG_APP,
                 0x6E01: _WRONG_APP,
                 0x6FAA: _LOCKED,
@@ -240,7 +282,7 @@ _HWI_CODES: Final[Mapping[int, str]] = {
     -12: _LOCKED,
     -14: _REFUSED,
     -15: _BUSY,
-    -18: _UNSUPPORTED,
+    -18: _UNINITIALISED,
 }
 
 # Exceptions that HWI passes on, by name: trezorlib's, ckcc's, libusb's, the system's.

@@ -31,6 +31,8 @@ class DeviceState(StrEnum):
     """Connected, but not probed yet, or the last attempt failed."""
     PROBING = "probing"
     LOCKED = "locked"
+    UNINITIALISED = "uninitialised"
+    """It has no keys: new, or wiped."""
     WRONG_APP = "wrong-app"
     NEEDS_PASSPHRASE = "needs-passphrase"  # noqa: S105 - a state, no secret
     READY = "ready"
@@ -50,6 +52,7 @@ class Happening(StrEnum):
     USE_STARTED = "use-started"
     FOUND_READY = "found-ready"
     FOUND_LOCKED = "found-locked"
+    FOUND_UNINITIALISED = "found-uninitialised"
     FOUND_WRONG_APP = "found-wrong-app"
     FOUND_NEEDS_PASSPHRASE = "found-needs-passphrase"  # noqa: S105 - an event, no secret
     FOUND_BUSY = "found-busy"
@@ -61,6 +64,7 @@ class Happening(StrEnum):
 _FOUND = {
     Happening.FOUND_READY: DeviceState.READY,
     Happening.FOUND_LOCKED: DeviceState.LOCKED,
+    Happening.FOUND_UNINITIALISED: DeviceState.UNINITIALISED,
     Happening.FOUND_WRONG_APP: DeviceState.WRONG_APP,
     Happening.FOUND_NEEDS_PASSPHRASE: DeviceState.NEEDS_PASSPHRASE,
     Happening.FOUND_BUSY: DeviceState.BUSY,
@@ -194,14 +198,16 @@ class Device(ByMember):
         )
 
     def after(self, happening: Happening, detail: str | None = None) -> Self:
-        """The same device after this event. An absent device has no label and no fingerprint.
+        """The same device after this event. An absent device has no label and no fingerprint, and one without
+        keys no fingerprint.
 
         :raises IllegalTransition: it cannot happen in this state.
         """
         state = next_state(self.state, happening)
         if state == DeviceState.ABSENT:
             return replace(self, state=state, label=None, fingerprint=None, detail=detail, firmware=None)
-        return replace(self, state=state, detail=detail)
+        kept = None if state == DeviceState.UNINITIALISED else self.fingerprint
+        return replace(self, state=state, detail=detail, fingerprint=kept)
 
 
 @dataclass(frozen=True, repr=False)
@@ -259,8 +265,7 @@ class Deadlines:
         unlock                                 person                        (the same seconds)
         identify, enrol, show_address,         work                          person
         sign_message
-        sign                                   work, per_input,              person, per_input
-                                               per_kilobyte
+        sign                                   work, margin                  person, margin
 
     Each is the time for a whole call. The steps that a worker reports decide which of the two runs, and add
     to neither (`firmware_bridge.lane.Patience`).
@@ -282,12 +287,10 @@ class Deadlines:
     """The device loads, checks and signs, without the person."""
     person: float = 600.0
     """The person reads, compares and decides, from the moment the question is on the screen."""
-    per_input: float = 2.0
-    """Added to both for each input to sign: a Coldcard takes 0.2 s, a Ledger 0.5 s and more. Not every driver
-    learns of the approval before the device has signed.
+    margin: float = 4.0
+    """Added to both: so many times what the maker's devices work on such a transaction
+    (`families.Maker.pace`). Not every driver learns of the approval before the device has signed.
     """
-    per_kilobyte: float = 0.2
-    """Added to `work` for each 1,000 bytes to sign: a Coldcard takes 200 s for 1.9 MB before it asks."""
     grace: float = 2.0
     """From the request to stop until the worker is killed."""
     idle: float = 30.0
@@ -301,13 +304,13 @@ class Deadlines:
         """For reading this many keys."""
         return self.read + self.per_key * keys
 
-    def signing(self, inputs: int, size: int) -> float:
-        """For the device's work on a transaction with this many inputs and a PSBT of `size` bytes."""
-        return self.work + self.per_input * inputs + self.per_kilobyte * size / 1000
+    def signing(self, seconds: float) -> float:
+        """For the device's work on a transaction that takes its maker's devices so long."""
+        return self.work + self.margin * seconds
 
-    def review(self, inputs: int) -> float:
-        """For the person to read a transaction with this many inputs."""
-        return self.person + self.per_input * inputs
+    def review(self, seconds: float) -> float:
+        """For the person to read it, while the device may work."""
+        return self.person + self.margin * seconds
 
 
 @dataclass(frozen=True)

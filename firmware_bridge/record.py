@@ -86,6 +86,7 @@ AFTER_OPERATION: Final[dict[type[BridgeError], Happening]] = {
     errors.Unsupported: Happening.FOUND_READY,
     errors.Disconnected: Happening.VANISHED,
     errors.Locked: Happening.FOUND_LOCKED,
+    errors.Uninitialised: Happening.FOUND_UNINITIALISED,
     errors.WrongApp: Happening.FOUND_WRONG_APP,
     errors.NeedsPassphrase: Happening.FOUND_NEEDS_PASSPHRASE,
     errors.Busy: Happening.FOUND_BUSY,
@@ -135,6 +136,7 @@ Clock = Callable[[], float]
 ASK_AGAIN: Final = frozenset(
     {
         DeviceState.LOCKED,
+        DeviceState.UNINITIALISED,
         DeviceState.WRONG_APP,
         DeviceState.BUSY,
         DeviceState.PRESENT,

@@ -63,7 +63,8 @@ class Payment:
 class Style:
     """How one maker's devices tell a payment.
 
-    ``unit``: of every test network; mainnet's is BTC. ``trimmed``: without zeros at the end. ``apart``: each
+    ``unit``: of every test network; mainnet's is BTC. ``trimmed``: without zeros at the end. ``grouped``:
+    thousands in groups (Trezor One 1.14.2; a line that is too long for its screen is cut). ``apart``: each
     output has a screen of its own, and so have the figures of ``last``. ``first``, ``last``: what stands
     before and after the outputs, by the names in ``_sums``; ``to_itself``: the same before a payment that
     leaves nothing. ``idle_locktime``: what it says of a lock time without effect; empty where it shows no
@@ -80,6 +81,7 @@ class Style:
     amount_of_data: bool = True
     before_data: str = ""
     idle_locktime: str = ""
+    grouped: bool = False
 
 
 STYLES: Final[Mapping[Family, Style]] = MappingProxyType(
@@ -91,6 +93,7 @@ STYLES: Final[Mapping[Family, Style]] = MappingProxyType(
             last=("Total", "Fee in it"),
             amount_of_data=False,
             idle_locktime="Locktime is set but will have no effect.",
+            grouped=True,
         ),
         Family.COLDCARD: Style(
             "XTN",
@@ -183,7 +186,7 @@ def _output(style: Style, network: Network, output: Output, amount: str = "Amoun
 
 def _amount(style: Style, network: Network, sats: int) -> str:
     whole, rest = divmod(sats, _SATS_PER_BTC)
-    text = f"{whole}.{rest:08d}"
+    text = f"{whole:,}.{rest:08d}" if style.grouped else f"{whole}.{rest:08d}"
     if style.trimmed:
         text = text.rstrip("0").rstrip(".")
     return f"{text} {'BTC' if network.kind is NetworkKind.MAINNET else style.unit}"

@@ -20,7 +20,7 @@ from device_simulators.coldcard.replies import (
     PromptOpen,
     TransactionRefused,
 )
-from device_simulators.panel import Panel
+from device_simulators.panel import Panel, Prompt
 
 
 class Kind(StrEnum):
@@ -141,7 +141,7 @@ class Pending:
 
 _log = logging.getLogger(__name__)
 
-Flow = Coroutine[None, None, bytes | Closing | None]
+Flow = Coroutine[None, None, bytes | tuple[bytes, Prompt] | Closing | None]
 """Asks the person and does what was agreed. Ends with the reply to keep for the host, with what the screen
 says before the request is forgotten, or with None to forget it at once.
 
@@ -210,19 +210,21 @@ class Approvals:
             _log.exception("a request failed unexpectedly")
             self._settle(Pending.fail, "Confused")
         else:
-            self._end(kind, ending)
+            self._end(ending)
         finally:
             flow.close()
 
-    def _end(self, kind: Kind, ending: bytes | Closing | None) -> None:
+    def _end(self, ending: bytes | tuple[bytes, Prompt] | Closing | None) -> None:
         if isinstance(ending, Closing):
             self._close(ending)
         elif ending is None:
             self._settle(Pending.discard)
+        elif isinstance(ending, tuple):
+            reply, stays = ending
+            self._settle(Pending.finish, reply)
+            self._panel.stay(stays, self._leave_result)
         else:
             self._settle(Pending.finish, ending)
-            if kind is Kind.TRANSACTION:
-                self._panel.stay(story.signed(), self._leave_result)
 
     def _settle(self, step: Callable[..., Pending], *told: str | bytes) -> None:
         if self._counts is asyncio.current_task():

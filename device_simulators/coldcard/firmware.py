@@ -38,14 +38,13 @@ from device_simulators.coldcard.wire import (
 from device_simulators.errors import NoSuchPrompt
 from device_simulators.faults import Phase
 from device_simulators.seed import Seed
-from multisig import DerivationPath, Fingerprint, MultisigError, parse_multisig_script
+from multisig import DerivationPath, MultisigError, parse_multisig_script
 
 _log = logging.getLogger(__name__)
 
 LINK_VERSIONS: Final = frozenset({1, 2})
 BINDING_VERSION: Final = 2  # from then on everything is encrypted, and there is no second handshake
 MASTER: Final = DerivationPath(())
-NO_FINGERPRINT: Final = Fingerprint(bytes(4))
 # What may be asked about while a file is uploaded, where a release cares.
 UPLOADED_BESIDE: Final = frozenset({Kind.TRANSACTION})
 
@@ -150,8 +149,6 @@ class Firmware:
         self.session = Session(shared_key(private, raw_peer))
         self.bound = version == BINDING_VERSION
         self._staging.end_lease()
-        if self.locked:
-            return replies.handshake(raw_public_key(private), bytes(NO_FINGERPRINT), "")
         seed = self._flows.seed
         return replies.handshake(raw_public_key(private), bytes(seed.fingerprint), self._xpub(MASTER))
 
@@ -290,7 +287,7 @@ def check_text(data: bytes) -> str:
 
 
 COMMANDS: Final[dict[bytes, Command]] = {
-    b"ncry": Command(Firmware.handshake, locked=True, hsm=True, phase=Phase.PROBE),
+    b"ncry": Command(Firmware.handshake, hsm=True, phase=Phase.PROBE),
     b"vers": Command(Firmware.version, locked=True, hsm=True),
     b"ping": Command(Firmware.ping, locked=True, hsm=True),
     b"blkc": Command(Firmware.chain, locked=True, hsm=True),

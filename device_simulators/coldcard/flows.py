@@ -107,8 +107,10 @@ class Flows:
     working: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while the device reads and checks: it answers no host meanwhile."""
 
-    async def transaction(self, data: bytes) -> bytes:
-        """Check a PSBT, show it, sign it. Raises TransactionRefused, PersonRefused."""
+    async def transaction(self, data: bytes) -> tuple[bytes, Prompt]:
+        """Check a PSBT, show it, sign it: the reply, and what stays on the screen. Raises TransactionRefused,
+        PersonRefused.
+        """
         async with self.working:
             await self.work(len(data))
         psbt = read(data)
@@ -121,7 +123,8 @@ class Flows:
             raise TransactionRefused("Transaction modified")
         self.misbehaviour.reach(Phase.SIGN)
         signed = sign(found, self.seed, self.misbehaviour.faults)
-        return replies.file_ready(*self.offer(signed.to_bytes()))
+        reply = replies.file_ready(*self.offer(signed.to_bytes()))
+        return reply, story.signed(is_message=found.message is not None)
 
     async def _wallet_of(self, psbt: Psbt) -> Wallet | None:
         """The wallet that the xpubs name; one that is not on record is kept if the person agrees."""

@@ -9,7 +9,7 @@ before the person is asked, not after.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from device_simulators.coldcard.change import Source, is_change, own_paths, path_warnings
 from device_simulators.coldcard.replies import ScriptMismatch, TransactionRefused
@@ -35,6 +35,7 @@ from multisig import (
     p2wpkh,
     p2wsh,
     parse_multisig_script,
+    relative_lock,
 )
 from multisig.bip322 import require_showable, to_spend
 from multisig.bip322.messages import burn
@@ -138,6 +139,7 @@ def review(
     back = ((i, path) for i in sorted(change) for path in own_paths(psbt.outputs[i], seed).values())
     strays = path_warnings((use.path for use in inputs.uses), back)
     notes, idle = _locktime(psbt)
+    notes += _relative_locks(psbt)
     warnings = (*idle, *inputs.warnings(), *high, *odd, *strays)
     return Review(psbt, source.wallet, tuple(inputs.uses), change, fee, notes, warnings, message, challenge)
 
@@ -348,6 +350,33 @@ def _locktime(psbt: Psbt) -> tuple[tuple[str, ...], tuple[str, ...]]:
     else:
         when = f"{datetime.fromtimestamp(locktime, UTC):%Y-%m-%d %H:%M:%S} UTC (MTP)"
     return (f"Abs Locktime: This tx can only be spent after {when}",), ()
+
+
+def _relative_locks(psbt: Psbt) -> tuple[str, ...]:
+    """`ux_relative_timelocks`. Of more than ten locks it shows the largest; here are all of them."""
+    locks = ((i, relative_lock(item.sequence, psbt.tx.version)) for i, item in enumerate(psbt.inputs))
+    known = [(index, lock) for index, lock in locks if lock is not None]
+    blocks = [(index, f"{lock.blocks} blocks") for index, lock in known if lock.blocks]
+    times = [(index, _span(lock.time)) for index, lock in known if not lock.blocks]
+    by_height = _lock_note("Block height RTL", "block height timelock", " of ", blocks)
+    return (*by_height, *_lock_note("Time-based RTL", "time-based timelock", " of:\n ", times))
+
+
+def _lock_note(label: str, kind: str, of: str, locks: list[tuple[int, str]]) -> tuple[str, ...]:
+    if not locks:
+        return ()
+    values = {value for _index, value in locks}
+    if len(locks) == 1:
+        return (f"{label}: Input {locks[0][0]}. has relative {kind}{of}{locks[0][1]}",)
+    each = "" if len(values) == 1 else "".join(f"\n {index}.  {value}" for index, value in locks)
+    return (f"{label}: {len(locks)} inputs have relative {kind}{each and '.'}{each or of + values.pop()}",)
+
+
+def _span(time: timedelta) -> str:
+    """`seconds2human_readable`."""
+    hours, rest = divmod(time.seconds, 3600)
+    parts = {"d": time.days, "h": hours, "m": rest // 60, "s": rest % 60}
+    return " ".join(f"{count}{unit}" for unit, count in parts.items() if count)
 
 
 def _sum_out(psbt: Psbt) -> int:

@@ -174,13 +174,10 @@ def _address(address: str, *details: str) -> Prompt:
     return Prompt(SHOW_ADDRESS, ("Address:", address, *details, compare), NO, YES)
 
 
-def signed() -> Prompt:
+def signed(*, is_message: bool) -> Prompt:
     """What stays on the screen until key X is pressed."""
-    lines = (
-        "PSBT Signed",
-        "Partly Signed PSBT shared via USB.",
-        "Press (1) to save Partly Signed PSBT to SD Card.",
-    )
+    what = "Signed BIP-322 PSBT" if is_message else "Partly Signed PSBT"
+    lines = ("PSBT Signed", f"{what} shared via USB.", f"Press (1) to save {what} to SD Card.")
     return Prompt(SIGNED, lines, NO, YES)
 
 

@@ -117,11 +117,19 @@ class Shown:
     def text(self) -> str:
         return "\n".join(line for prompt in self.prompts for line in prompt.lines)
 
-    @property
-    def payments(self) -> str:
-        """What is shown as leaving; the vault's own is told otherwise, or not at all."""
+    def says(self, words: str) -> bool:
+        """Wherever a small screen ends its lines."""
+        return bare(words) in bare(self.text)
+
+    def pays(self, address: str) -> bool:
+        """Whether it is shown as leaving; the vault's own is told otherwise, or not at all."""
         lines = (line for prompt in self.prompts for line in takewhile(_is_no_change, prompt.lines))
-        return "\n".join(line for line in lines if "hange" not in line)
+        return bare(address) in bare("".join(line for line in lines if "hange" not in line))
+
+
+def bare(text: str) -> str:
+    """Without white space and line ends."""
+    return "".join(text.split())
 
 
 def _is_no_change(line: str) -> bool:
@@ -143,8 +151,8 @@ class Person:
     def _look(self, event):
         if event.prompt.kind == "pin":
             # Shown as on the device: 7 8 9 above 4 5 6 above 1 2 3.
-            *_words, top, middle, bottom = event.prompt.lines
-            self.matrix = bottom + middle + top
+            digits = bare("".join(event.prompt.lines))[-9:]
+            self.matrix = digits[6:] + digits[3:6] + digits[:3]
             self._shown.set()
 
     async def __call__(self, question):
@@ -199,6 +207,7 @@ async def _free_again(bridge: Bridge, device: Device, rig: Rig) -> None:
 
 async def works_again(bridge: Bridge, device: Device, rig: Rig) -> None:
     """Keys, enrolment and a signature, and the device is ready, after anything that happened before."""
+    await rig.looked()
     if rig.panel.pending is not None:
         settle(rig)
     rig.panel.script = approve_all

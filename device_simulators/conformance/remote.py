@@ -8,7 +8,8 @@ are the same.
 import asyncio
 import importlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from device_simulators.faults import Faults
 from device_simulators.hands import Hands, Unable
 from device_simulators.panel import Happening, Panel, Prompt, _Pending, approve_all
 from device_simulators.seed import Seed
+from device_simulators.transcripts import load_all
 from firmware_bridge import Endpoint, Family
 
 _LOOK_SECONDS = 0.02
@@ -72,6 +74,7 @@ def make_remote_rig(
         pytest.skip("a fake is at no endpoint")
     if faults not in {None, Faults()}:
         pytest.skip("a fault that only software can have")
+    options = _other_options(remote, options)
     words = WORDS.get(seed.fingerprint)
     if words is None:
         pytest.skip("a seed that only software can have")
@@ -81,6 +84,18 @@ def make_remote_rig(
         pytest.skip(str(reason))
     RUN.hands.append(hands)
     return RemoteRig(hands, remote.endpoint, seed)
+
+
+def _other_options(remote: Remote, options: Mapping[str, object]) -> dict[str, object]:
+    """Those that are not about the model or release that its transcript is of, or a skip where it is of
+    another one.
+    """
+    listed = [each for each in load_all() if each.family == remote.endpoint.family]
+    named = {option for each in listed for option in each.options}
+    followed = next((each.options for each in listed if each.name == remote.transcript), {})
+    if any(followed.get(name) != options[name] for name in named & options.keys()):
+        pytest.skip(f"this case is not about the device of {remote.transcript}")
+    return {name: value for name, value in options.items() if name not in named}
 
 
 class RemotePanel(Panel):
@@ -127,7 +142,10 @@ class RemotePanel(Panel):
             self._tell(self._pending.id, Happening.SHOWN, prompt)
             self._apply_script(self._pending)
         if not wants_answer and prompt not in {None, self._noticed}:
-            self.notify(prompt)
+            # The left button closes it, where it stays until a key is pressed.
+            self.stay(prompt, self._close_notice)
+        elif prompt is None or wants_answer:
+            self.clear()
         self._noticed = None if wants_answer else prompt
 
     def _move_finger(self, pending: _Pending) -> None:
@@ -139,6 +157,11 @@ class RemotePanel(Panel):
             self._end(pending, Happening.WITHDRAWN)
         else:
             self._end(pending, Happening.APPROVED if approved else Happening.REFUSED)
+
+    def _close_notice(self) -> None:
+        self._presses += 1
+        with suppress(NoSuchPrompt):
+            self._hands.press_no()
 
     def _end(self, pending: _Pending, happening: Happening) -> None:
         self._pending = None

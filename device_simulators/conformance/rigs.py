@@ -29,6 +29,9 @@ from multisig import DerivationPath, KeyOrigin, Network, OriginKey, Vault, multi
 PATIENCE = 90.0
 """Seconds until a case that hangs has failed. It judges no speed: the machine may be busy."""
 
+EYES = 30.0
+"""Seconds in which a device at an endpoint has been read to its last page, and its button pressed."""
+
 NETWORK = Network.TESTNET4
 ACCOUNT = multisig_account_path(NETWORK)
 VIRTUAL = {
@@ -51,8 +54,7 @@ QUICK = Deadlines(
     read=PATIENCE,
     work=PATIENCE,
     person=PATIENCE,
-    per_input=0.0,
-    per_kilobyte=0.0,
+    margin=0.0,
     grace=1.0,
     retry=0.0,
 )
@@ -192,7 +194,12 @@ async def bridged(
     registrations: Registrations | None = None,
     network: Network = NETWORK,
 ) -> AsyncIterator[tuple[Bridge, list[Device]]]:
-    """The devices plugged in, and a bridge that has found them; in the order of the rigs."""
+    """The devices plugged in, and a bridge that has found them; in the order of the rigs. No deadline is
+    shorter than a device at an endpoint, and whoever reads it, needs.
+    """
+    if any(rig.is_remote for rig in rigs):
+        bounds = ("probe", "read", "work", "person")
+        deadlines = replace(deadlines, **{name: max(EYES, getattr(deadlines, name)) for name in bounds})
     endpoints = [await rig.plug_in() for rig in rigs]
     options = {} if clock is None else {"clock": clock}
     fakes = [rig.device for rig in rigs if isinstance(rig.device, FakeDevice)]

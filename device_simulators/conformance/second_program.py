@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 
 from hwilib.common import Chain
 from hwilib.devices import coldcard as hwi_coldcard
+from hwilib.devices.ckcc.client import UnixSimulatorPipe
 from hwilib.devices.ledger import LedgerClient
 from hwilib.devices.trezor import TrezorClient
 
@@ -89,6 +90,8 @@ def open_coldcard(path: str, chain: Chain = Chain.REGTEST) -> Iterator[hwi_coldc
     """HWI's client of the device at this socket, told that it is hardware: otherwise HWI presses its
     buttons.
     """
+    # ckcc would name its own socket after the device's path, which need not be a name.
+    UnixSimulatorPipe.get_sim_pid = lambda _pipe: ""
     fixed = hwi_coldcard.CC_SIMULATOR_SOCK
     hwi_coldcard.CC_SIMULATOR_SOCK = path
     try:

@@ -17,8 +17,6 @@ from multisig import Network
 # Seconds in which a busy machine does what a virtual device has to work at; none of it is waited for where it
 # is done.
 _LONG_WORK = 120.0
-# Seconds in which a device at an endpoint has been read to its last page.
-_EYES = 30.0
 
 
 def _no_options(_make: Make) -> Mapping[str, object] | None:
@@ -177,10 +175,8 @@ async def play(transcript: Transcript, name: str, folder: Path) -> tuple[list[Pl
     elsewhere = remote.RUN.remote is not None
     model = {} if elsewhere else transcript.options
     rig = make.rig(folder, **model, **options)
-    # The same deadline holds for the enrolment before, whose pages other eyes turn one by one.
-    person = max(situation.person, _EYES) if elsewhere else situation.person
-    bound = {} if elsewhere or situation.work is None else {"work": situation.work, "per_input": 0.0}
-    deadlines = rigs.replace_deadlines(person=person, **bound)
+    bound = {} if elsewhere or situation.work is None else {"work": situation.work, "margin": 0.0}
+    deadlines = rigs.replace_deadlines(person=situation.person, **bound)
     async with rigs.bridged(rig, deadlines=deadlines, network=situation.network) as (bridge, [device]):
         stage = Stage(make, rig, bridge, device)
         ends = await situation.play(stage)

@@ -1,10 +1,10 @@
 """A device on which a situation is played, and what was seen of it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from device_simulators.conformance import makes, payments
+from device_simulators.conformance import makes, payments, remote
 from device_simulators.conformance.makes import NAME, VAULT, Make
 from device_simulators.conformance.rigs import ACCOUNT, NETWORK, PATIENCE, SEEDS, Rig, running
 from device_simulators.panel import (
@@ -99,7 +99,8 @@ class Stage:
                     await asked.wait()
                 await strike()
                 played = await playing
-            assert [screen for screen in played.screens if not screen.notice] == questions[: number + 1]
+            until_then = [screen for screen in played.screens if not screen.notice]
+            assert seen(until_then) == seen(questions[: number + 1])
             ends.append(Played(played.outcome, played.detail, played.seconds, None))
             if recover is not None:
                 await recover()
@@ -114,6 +115,13 @@ class Stage:
             await self.rig.shown("")
             await strike()
             return await playing
+
+
+def seen(screens: Sequence[Screen]) -> list[object]:
+    """Where eyes read a screen: its words, wherever its lines end."""
+    if remote.RUN.remote is None:
+        return list(screens)
+    return [makes.bare("".join(screen.lines)) for screen in screens]
 
 
 def _take(shown: list[Screen], event: PanelEvent) -> None:

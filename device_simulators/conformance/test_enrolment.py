@@ -7,7 +7,14 @@ from device_simulators.conformance import makes, payments
 from device_simulators.conformance.makes import NAME, VAULT, Shown, enrol, sign_and_check
 from device_simulators.conformance.rigs import NETWORK, SEEDS, Seed, bridged
 from device_simulators.panel import Decision, refuse_all
-from firmware_bridge import NotEnrolled, RefusedByPerson, RegistrationsInMemory, Unsupported, WrongDevice
+from firmware_bridge import (
+    Family,
+    NotEnrolled,
+    RefusedByPerson,
+    RegistrationsInMemory,
+    Unsupported,
+    WrongDevice,
+)
 from multisig import Vault
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +34,9 @@ async def test_a_vault_is_confirmed_where_the_make_wants_that(rig, make):
 
 
 async def test_the_person_sees_the_name_and_every_cosigner(strict_rig):
-    """A Coldcard shows the cosigners on its key 1 only."""
+    """A Coldcard shows the cosigners on its key 1 only, which other hands do not have."""
+    if strict_rig.is_remote and strict_rig.family is Family.COLDCARD:
+        pytest.skip("these hands have no key 1")
 
     def look_closer(_prompt):
         if isinstance(strict_rig.device, VirtualColdcard):
@@ -39,10 +48,9 @@ async def test_the_person_sees_the_name_and_every_cosigner(strict_rig):
     strict_rig.panel.script = look_closer
     async with bridged(strict_rig) as (bridge, [device]):
         await enrol(bridge, device)
-    text = "\n".join(lines)
+    text = makes.bare("".join(lines))
     assert NAME in text
-    for seed in SEEDS:
-        assert str(seed.fingerprint) in text.lower()
+    assert all(str(seed.fingerprint) in text.lower() for seed in SEEDS)
 
 
 async def test_a_vault_is_enrolled_once(rig):

@@ -32,7 +32,7 @@ async def test_money_to_the_vaults_own_receive_address(make, hidden, folder):
         await enrol(bridge, device)
         shown = Shown(rig)
         await sign_and_check(bridge, device, rig, psbt)
-    assert (VAULT.address(RECEIVE, 7) in shown.payments) is not hidden
+    assert shown.pays(VAULT.address(RECEIVE, 7)) is not hidden
 
 
 def vault_of_account(number: int) -> Vault:
@@ -50,7 +50,7 @@ async def test_s9_a_trezor_knows_accounts_up_to_100(account, signs, folder):
             return
         with pytest.raises(BridgeError) as caught:
             await bridge.sign(device.id, payments.make_spend(vault), vault)
-        assert caught.value.detail == "Forbidden key path"
+        assert "Forbidden key path" in caught.value.detail, "a debug build says where, too"
         assert shown.prompts == []
 
 
@@ -60,7 +60,7 @@ async def test_a_trezor_signs_no_message_at_the_accounts_own_path(folder):
         shown = Shown(rig)
         with pytest.raises(BridgeError) as caught:
             await bridge.sign_message(device.id, "I am here", ACCOUNT)
-        assert caught.value.detail == "Forbidden key path"
+        assert "Forbidden key path" in caught.value.detail
         assert shown.prompts == []
         await makes.works_again(bridge, device, rig)
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 MESSAGE = "Vault 7 on 2026-11-27, asked for by the auditors."
 COINS = [payments.fund(VAULT, 40_000, index=1), payments.fund(VAULT, 70_000, index=2, chain=1)]
-NEWER = {"release": "5.6.1"}
+OLDER, NEWER = {"release": "5.4.5"}, {"release": "5.6.1"}
 # Make, its options, coins beside the address, and what its screen says.
 SIGNS = (
     (makes.COLDCARD, NEWER, [], ("BIP-322 Message", MESSAGE)),
@@ -22,8 +22,8 @@ SIGNS = (
 )
 # What it would do if it were asked: refuse, or show a payment of everything.
 NOT_ASKED = (
-    (makes.COLDCARD, {}, [], "Invalid PSBT"),
-    (makes.TREZOR, {}, [], "one push"),
+    (makes.COLDCARD, OLDER, [], "Invalid PSBT"),
+    (makes.TREZOR, {}, [], "data in a form"),
     (makes.LEDGER, {}, COINS, "Fees 0.0011"),
 )
 
@@ -39,8 +39,7 @@ async def test_a_device_that_is_known_to_signs_a_message(make, options, coins, w
         await enrol(bridge, device)
         shown = Shown(rig)
         await sign_and_check(bridge, device, rig, proof(coins))
-    for word in words:
-        assert word in shown.text
+    assert all(shown.says(word) for word in words)
 
 
 @pytest.mark.parametrize(("make", "options", "coins", "end"), NOT_ASKED)
@@ -58,7 +57,7 @@ async def test_a_device_that_is_not_known_to_is_not_asked(make, options, coins, 
             said = shown.text
         except BridgeError as error:
             said = error.detail or str(error)
-    assert end in said
+    assert makes.bare(end) in makes.bare(said)
 
 
 async def test_what_only_claims_to_be_a_message_reaches_no_device(folder):

@@ -95,7 +95,7 @@ async def test_the_payment_is_shown_and_the_change_is_not(rig, make):
         await sign_and_check(bridge, device, rig, psbt)
     assert tuple(dict.fromkeys(shown.kinds)) == make.screens
     assert len([kind for kind in shown.kinds if kind == "sign-output"]) <= 1
-    assert VAULT.address(CHANGE, 7) not in shown.payments
+    assert not shown.pays(VAULT.address(CHANGE, 7))
 
 
 async def test_a_message_is_signed_by_the_key_at_the_path(rig):
@@ -103,7 +103,7 @@ async def test_a_message_is_signed_by_the_key_at_the_path(rig):
         shown = Shown(rig)
         signature = await bridge.sign_message(device.id, "I am here", MESSAGE_PATH)
     assert recover_message_key("I am here", signature) == rig.seed.public_key(MESSAGE_PATH)
-    assert "I am here" in shown.text
+    assert shown.says("I am here")
 
 
 async def test_progress_says_what_the_person_is_asked(rig):
@@ -316,7 +316,7 @@ async def test_s9_money_to_a_path_where_no_wallet_looks_is_shown_as_a_payment(ri
         await enrol(bridge, device)
         shown = Shown(rig)
         await sign_and_check(bridge, device, rig, psbt)
-    assert encode_address(p2wpkh(key), NETWORK) in shown.text
+    assert shown.says(encode_address(p2wpkh(key), NETWORK))
 
 
 @pytest.mark.parametrize("falsify", [with_less, without_previous], ids=["S4", "S5"])
@@ -368,7 +368,4 @@ async def test_s12_a_forward_is_signed_and_the_vaults_address_is_shown(rig, left
     async with bridged(rig) as (bridge, [device]):
         signed = await bridge.sign(device.id, psbt, profile, signer=rig.seed.fingerprint)
     assert signer_progress(signed, profile, rig.seed.fingerprint).is_complete
-    first, last = shown_by(VAULT.address(RECEIVE, 0))
-    text = "".join(shown.text.split())
-    assert first in text
-    assert last in text
+    assert all(shown.says(part) for part in shown_by(VAULT.address(RECEIVE, 0)))

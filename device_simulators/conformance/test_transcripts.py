@@ -1,13 +1,10 @@
 """What each virtual device shows and does is what its transcript says, in every situation."""
 
-from collections.abc import Sequence
-
 import pytest
 
-from device_simulators.conformance import remote
 from device_simulators.conformance.situations import SITUATIONS, play
-from device_simulators.conformance.stage import Played
-from device_simulators.transcripts import Entry, Screen, load_all
+from device_simulators.conformance.stage import Played, seen
+from device_simulators.transcripts import Entry, load_all
 
 CELLS = [
     pytest.param(transcript, name, id=f"{transcript.name}-{name}")
@@ -34,13 +31,6 @@ def compare(entry: Entry, ends: list[Played], values: dict[str, str]) -> None:
     if entry.screens is not None:
         expected = [screen.filled(values) for screen in entry.screens]
         assert seen(ends[-1].screens) == seen(expected)
-
-
-def seen(screens: Sequence[Screen]) -> list[object]:
-    """Where eyes read a screen: its words, wherever its lines end."""
-    if remote.RUN.remote is None:
-        return list(screens)
-    return ["".join("".join(screen.lines).split()) for screen in screens]
 
 
 @pytest.mark.parametrize("transcript", load_all(), ids=lambda transcript: transcript.name)

@@ -36,6 +36,7 @@ from device_simulators.trezor.spend import (
     Spend,
     ask,
     fetch_previous,
+    payments_in_turn,
     read_coin,
     read_output,
     require_distinct,
@@ -238,7 +239,7 @@ async def _approve(work: Work, wallet: Wallet, spend: Spend) -> None:
 
 def _questions(wallet: Wallet, spend: Spend) -> Iterator[screens.ButtonPrompt]:
     fee, rate, network = spend.fee, spend.fee_rate, wallet.network
-    for output in spend.payments:
+    for output in payments_in_turn(spend):
         if output.op_return is not None:
             prompt = screens.op_return(output.op_return, wallet.model.data)
         else:
@@ -260,7 +261,7 @@ def _questions_on_touch(wallet: Wallet, spend: Spend) -> Iterator[screens.Button
     :raises Refused: a fee that strict safety checks do not let pass.
     """
     fee, network = spend.fee, wallet.network
-    for output in spend.payments:
+    for output in payments_in_turn(spend):
         if output.op_return is not None:
             yield core_screens.op_return(output.op_return, wallet.model.data)
         else:

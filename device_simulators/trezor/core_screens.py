@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from device_simulators.panel import Prompt
+from device_simulators.trezor import screens
 from device_simulators.trezor.messages import ButtonCode
 from device_simulators.trezor.models import DataScreen
 from device_simulators.trezor.screens import (
     LOCKTIME_THRESHOLD,
     ButtonPrompt,
     Key,
-    amount,
     is_ascii,
     is_omni,
     omni_words,
@@ -28,6 +28,11 @@ _NO: Final = "✕"
 _YES: Final = "✓"
 _LOCK: Final = "🔒"
 _PIN_TRIES: Final = 16
+
+
+def amount(value: int, network: Network) -> str:
+    """As format_amount of core/v2.3.6, without groups."""
+    return screens.amount(value, network).replace(",", "")
 
 
 def address_pages(

@@ -8,6 +8,7 @@ touchscreen.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Final
 
 from device_simulators.panel import Prompt
@@ -29,6 +30,10 @@ _PAGE_BYTES: Final = 32
 _XPUB_PAGE: Final = 81
 _CUT_DIGITS: Final = 18 * 5
 _OMNI: Final = b"omni"
+_LINE_PIXELS: Final = 108
+"""What is right of the icon. Of what does not fit the rest is not shown (`oledDrawString`)."""
+_PIXELS: Final = {"1": 3, ",": 2, ".": 2, " ": 1, "T": 6, "S": 4, "t": 3}
+"""The width of a character where it is not five, without the gap of one (legacy/gen/font.inc)."""
 
 
 ButtonPrompt = tuple[ButtonCode, Prompt]
@@ -48,8 +53,15 @@ def ticker(network: Network) -> str:
 
 
 def amount(value: int, network: Network) -> str:
-    """As bn_format_amount: no zeros at the end."""
-    return f"{_decimal(value)} {ticker(network)}"
+    """As bn_format_amount: no zeros at the end, thousands in groups."""
+    whole, dot, part = _decimal(value).partition(".")
+    return f"{int(whole):,}{dot}{part} {ticker(network)}"
+
+
+def _cut(line: str) -> str:
+    """As much as fits beside the icon."""
+    ends = accumulate(_PIXELS.get(letter, 5) + 1 for letter in line)
+    return "".join(letter for letter, end in zip(line, ends, strict=True) if end <= _LINE_PIXELS + 1)
 
 
 def path_label(path: tuple[int, ...], network: Network) -> str:
@@ -113,7 +125,9 @@ def unusual_path() -> Prompt:
 
 def payment(value: Sats, address_text: str, network: Network, path: tuple[int, ...] | None) -> Prompt:
     label = () if path is None else (path_label(path, network),)
-    return _question("sign-output", ("Confirm sending", f"{amount(value, network)} to", address_text, *label))
+    return _question(
+        "sign-output", ("Confirm sending", _cut(f"{amount(value, network)} to"), address_text, *label)
+    )
 
 
 def op_return(data: bytes, screen: DataScreen) -> Prompt:
@@ -162,7 +176,7 @@ def total(spent: Sats, fee: Sats, rate: FeeRate, network: Network) -> Prompt:
         "sign-total",
         (
             "Confirm sending:",
-            amount(spent, network),
+            _cut(amount(spent, network)),
             "including fee:",
             amount(fee, network),
             f"({_rate(rate)} sat/vB)",

@@ -6,7 +6,7 @@ at a time and have the difference burnt as fee (S4, CVE-2020-14199). Amounts are
 previous transaction, and that from nowhere but its hash (S5).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -247,10 +247,19 @@ def _is_point(x_only: bytes) -> bool:
 
 
 def _read_op_return(message: TxOutput) -> Output:
-    if message.amount or message.address is not None or message.address_n or message.multisig:
-        raise data_error("OP_RETURN output with an amount or an address")
+    """Its amount is judged when its turn to be shown comes (`payments_in_turn`)."""
+    if message.address is not None or message.address_n or message.multisig:
+        raise data_error("OP_RETURN output with address or multisig")
     data = message.op_return_data or b""
-    return Output(TxOut(Sats(0), op_return_script(data)), None, data)
+    return Output(TxOut(sats(message.amount), op_return_script(data)), None, data)
+
+
+def payments_in_turn(spend: Spend) -> Iterator[Output]:
+    """:raises Refused: data with an amount, after the payments before it were shown."""
+    for output in spend.payments:
+        if output.op_return is not None and output.tx_out.amount:
+            raise data_error("OP_RETURN output with non-zero amount")
+        yield output
 
 
 def read_coin(message: TxInput, wallet: Wallet, previous: Transaction) -> Coin:

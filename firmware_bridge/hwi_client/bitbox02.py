@@ -26,7 +26,7 @@ from hwilib.devices.bitbox02_lib.communication.devices import parse_device_versi
 from hwilib.devices.bitbox02_lib.communication.u2fhid import U2FHid
 from hwilib.hwwclient import HardwareWalletClient
 
-from firmware_bridge.errors import Busy, Locked, NotEnrolled, Unsupported
+from firmware_bridge.errors import Busy, Locked, NotEnrolled, Uninitialised, Unsupported
 from firmware_bridge.hwi_client import base
 from firmware_bridge.hwi_client.base import (
     Args,
@@ -340,12 +340,12 @@ def _proves(version: Any) -> bool:
     return (version.major, version.minor) >= _PROVES
 
 
-def _obstacle(version: str, *, initialized: bool | None) -> tuple[str, str] | None:
+def _obstacle(version: str, *, initialized: bool | None) -> tuple[str, str | None] | None:
     """Firmware before 9.20 does not tell whether it has a wallet."""
     if version.removeprefix("v").partition(".")[0] != str(_FIRMWARE):
         return Unsupported.code, f"HWI drives firmware {_FIRMWARE} only, and this is {version}."
     if not _proves(parse_device_version(version)):
         return Unsupported.code, _TOO_OLD
     if initialized is False:
-        return Unsupported.code, "It has no wallet yet: set it up with the maker's app."
+        return Uninitialised.code, None
     return None

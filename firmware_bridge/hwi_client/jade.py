@@ -17,7 +17,7 @@ from hwilib.devices.jadepy.jade_serial import JadeSerialImpl
 from hwilib.devices.jadepy.jade_tcp import JadeTCPImpl
 from hwilib.hwwclient import HardwareWalletClient
 
-from firmware_bridge.errors import Busy, Locked, NotEnrolled, Unsupported, WrongApp
+from firmware_bridge.errors import Busy, Locked, NotEnrolled, Uninitialised, Unsupported, WrongApp
 from firmware_bridge.hwi_client import base
 from firmware_bridge.hwi_client.base import (
     Args,
@@ -44,10 +44,10 @@ _UNLOCK: Final = (
     "this program does not contact Jade's PIN server."
 )
 # JADE_STATE of get_version_info that is not ready for this connection.
-_OBSTACLES: Final = {
+_OBSTACLES: Final[Mapping[str, tuple[str, str | None]]] = {
     "LOCKED": (Locked.code, _UNLOCK),
-    "UNSAVED": (Locked.code, "Its new wallet is not saved yet: finish the set-up with its companion app."),
-    "UNINIT": (Unsupported.code, "It has no wallet yet: set it up with its companion app."),
+    "UNSAVED": (Uninitialised.code, "Its new wallet is not saved yet: finish the set-up with its app."),
+    "UNINIT": (Uninitialised.code, None),
 }
 _READY: Final = frozenset({"READY", "TEMP"})
 # Answers to `ping`, which a Jade gives at once even when busy.
@@ -141,7 +141,7 @@ class JadeDevice(OpenDevice):
             return probed(model, firmware=firmware)
         return probed(model, fingerprint=self._fingerprint({}), firmware=firmware)
 
-    def _obstacle(self, info: Mapping[str, Any]) -> tuple[str, str] | None:
+    def _obstacle(self, info: Mapping[str, Any]) -> tuple[str, str | None] | None:
         state, bound = info["JADE_STATE"], info.get("JADE_NETWORKS")
         if _version(info) < _OLDEST:
             return (

@@ -21,6 +21,7 @@ from firmware_bridge import (
     NoPermission,
     NotEnrolled,
     OnProgress,
+    Uninitialised,
     Unsupported,
     WrongApp,
     data_screen,
@@ -41,7 +42,7 @@ _log = logging.getLogger(__name__)
 UNFORESEEN = "Asking the device failed unexpectedly: signerd's own messages say how."
 
 # Raised before the device showed anything: the approval stays, and the device is asked when it is ready.
-NOT_ASKED = (Locked, WrongApp, NeedsPassphrase, Busy, NoPermission)
+NOT_ASKED = (Locked, Uninitialised, WrongApp, NeedsPassphrase, Busy, NoPermission)
 
 
 FIRST_ADDRESS = "the vault's first address"

@@ -37,6 +37,7 @@ ADVICE = {
     DeviceState.ABSENT: "Connect it.",
     DeviceState.PRESENT: "signerd has not reached it yet. If this lasts, connect it again.",
     DeviceState.LOCKED: "Unlock it with its PIN.",
+    DeviceState.UNINITIALISED: "Set it up first: create a wallet on it, or restore yours from its backup.",
     DeviceState.WRONG_APP: "Open the Bitcoin app of the right network on it.",
     DeviceState.NEEDS_PASSPHRASE: "Enter its passphrase on the device.",
     DeviceState.BUSY: (

@@ -138,6 +138,7 @@ OUTCOMES: Mapping[str, Code] = MappingProxyType(
         "cancelled": Code.ACTION_CANCELED,
         "disconnected": Code.DEVICE_CONN_ERROR,
         "locked": Code.DEVICE_NOT_READY,
+        "uninitialised": Code.DEVICE_NOT_INITIALIZED,
         "wrong-app": Code.DEVICE_NOT_READY,
         "needs-passphrase": Code.DEVICE_NOT_READY,
         "timed-out": Code.DEVICE_CONN_ERROR,

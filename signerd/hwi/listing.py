@@ -46,6 +46,7 @@ _STATES: Mapping[str, Code] = MappingProxyType(
         "probing": Code.DEVICE_BUSY,
         "busy": Code.DEVICE_BUSY,
         "locked": Code.DEVICE_NOT_READY,
+        "uninitialised": Code.DEVICE_NOT_INITIALIZED,
         "needs-passphrase": Code.DEVICE_NOT_READY,
         "no-permission": Code.DEVICE_CONN_ERROR,
         "ready": Code.UNKNOWN_ERROR,

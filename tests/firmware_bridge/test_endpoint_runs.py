@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from device_simulators.conformance import remote, rigs
+from device_simulators.errors import NoSuchPrompt
+from device_simulators.hands import Hands
+from device_simulators.panel import Prompt
 from firmware_bridge import Endpoint, Family
 from tests.support import wrong_hands
 from tests.support.examples import drawn
@@ -75,6 +78,50 @@ def run_contract(endpoint: str, cases: str, *more: str) -> tuple[Counter[str], s
 def test_the_same_cases_pass_on_a_device_in_a_process_of_its_own(endpoint):
     counted, said = run_contract(endpoint, _CASES)
     assert (counted["passed"], counted["failed"], counted["skipped"]) == (7, 0, 0), said
+
+
+def test_a_screen_of_other_lines_is_the_same_screen(endpoint):
+    """Also where an address, a sentence or an output's amount is broken into lines."""
+    cases = f"{_CASES} or test_the_payment_is_shown or test_a_message_is_signed_by or sign-refused"
+    counted, said = run_contract(endpoint, cases, "--hands", "tests.support.wrong_hands:Narrow")
+    assert (counted["passed"], counted["failed"], counted["skipped"]) == (10, 0, 0), said
+
+
+@pytest.mark.parametrize("endpoint", [Family.COLDCARD], indirect=True, ids=str)
+def test_a_case_is_about_the_release_that_the_transcript_is_of(endpoint):
+    """The newer firmware signs messages, and gives no new connection an earlier approval."""
+    cases = "test_a_device_that_is_known_to_signs_a_message or late_yes_is_collected and kill"
+    newer = ("--hands", "tests.support.wrong_hands:Newer", "--transcript", "coldcard-5.6.1")
+    counted, said = run_contract(endpoint, cases, *newer)
+    assert (counted["passed"], counted["failed"], counted["skipped"]) == (2, 0, 1), said
+
+
+class Reader(Hands):
+    """Of a device whose notice stays until a key is pressed."""
+
+    def __init__(self) -> None:
+        self.shown: Prompt | None = Prompt("notice", ("PSBT Signed",), "", "")
+
+    def screen(self) -> Prompt | None:
+        return self.shown
+
+    def press_no(self) -> None:
+        self.shown = None
+
+
+@pytest.mark.anyio
+async def test_a_notice_can_be_closed():
+    hands = Reader()
+    panel = remote.RemotePanel(hands)
+    async with rigs.running(panel.run()):
+        await panel.looked()
+        with pytest.raises(NoSuchPrompt):
+            panel.press_yes()
+        panel.press_no()
+        assert hands.shown is None
+        await panel.looked()
+        with pytest.raises(NoSuchPrompt):
+            panel.press_no()
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,16 @@ CASES = [
     (C, Fault(("CCFramingError", "CCProtoError"), "Framing Error: bad"), errors.Busy),
     (C, Fault(("CCFramingError", "CCProtoError"), "Unknown response signature: 'xx'"), errors.DeviceFault),
     (C, Fault(("AssertionError",), "AssertionError: timeout reading USB EP"), errors.TimedOut),
-    (C, Fault(("AssertionError",), "AssertionError: device doesn't have any secrets yet"), errors.Locked),
-    (C, Fault(("CCProtoError",), "Coldcard Error: fee bigger than 10 %"), errors.DeviceFault),
+    (
+        C,
+        Fault(("AssertionError",), "AssertionError: device doesn't have any secrets yet"),
+        errors.Uninitialised,
+    ),
+    (
+        C,
+        Fault(("CCProtoError",), "Coldcard Error: Network fee bigger than 10% of total amount (it is 25%)."),
+        errors.Unsupported,
+    ),
     (C, Fault(("CCProtoError",), "Coldcard Error: leading space(s) in msg"), errors.Unsupported),
     (
         C,

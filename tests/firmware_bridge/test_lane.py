@@ -525,10 +525,3 @@ def test_where_no_person_is_expected_a_question_is_not_waited_for():
 )
 def test_a_step_says_who_is_waited_for(step, person):
     assert waits_for_person(step) is person
-
-
-def test_the_work_on_a_large_transaction_is_waited_for():
-    """In its maker's simulator a Coldcard took 200 s for 1.9 MB, and 20 s for 391,827 bytes, to ask."""
-    deadlines = Deadlines()
-    assert deadlines.signing(1, 1_900_000) > 2 * 200
-    assert deadlines.signing(50, 391_827) > 2 * 20

@@ -1,15 +1,25 @@
 """The state that follows from the end of an operation or a probe."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from device_simulators.conformance import rigs
-from device_simulators.conformance.rigs import QUICK, bridged, make_fake
+from device_simulators.conformance.rigs import QUICK, bridged, make_fake, make_rig
 from device_simulators.seed import Seed
-from firmware_bridge import Cancelled, DeviceState, Family, Locked, Unsupported, WrongDevice
+from firmware_bridge import (
+    Cancelled,
+    DeviceState,
+    Family,
+    Locked,
+    Uninitialised,
+    Unsupported,
+    WrongDevice,
+)
 from firmware_bridge.model import next_state
 from firmware_bridge.record import back_to
+from tests.support.wallets import make_spend
 
 pytestmark = pytest.mark.anyio
 
@@ -56,6 +66,30 @@ async def test_enrolment_where_nothing_is_kept_finds_a_stranger_all_the_same():
     async with bridged(stranger) as (bridge, (device,)):
         with pytest.raises(WrongDevice):
             await bridge.enrol(device.id, VAULT, "Savings")
+
+
+def keep_keys(rig, *, kept: bool) -> None:
+    """Wiped, or set up again, while it stays connected."""
+    dispatcher = rig.device._dispatcher
+    dispatcher._features = replace(dispatcher._features, initialized=kept)
+
+
+@pytest.mark.parametrize("operation", ["fingerprint", "accounts", "enrol", "sign", "identify"])
+async def test_a_device_that_was_wiped_while_connected_is_not_ready(tmp_path, operation):
+    rig = make_rig(Family.TREZOR, tmp_path)
+    async with bridged(rig) as (bridge, (device,)):
+        assert device.state == DeviceState.READY
+        keep_keys(rig, kept=False)
+        arguments = {"enrol": (VAULT, "Ours"), "sign": (make_spend(VAULT), VAULT)}.get(operation, ())
+        with pytest.raises(Uninitialised) as caught:
+            await getattr(bridge, operation)(device.id, *arguments)
+        assert caught.value.hint.startswith("Set it up first")
+        (wiped,) = await bridge.refresh()
+        assert (wiped.state, wiped.fingerprint) == (DeviceState.UNINITIALISED, None)
+        assert wiped.detail == Uninitialised.sentence
+        keep_keys(rig, kept=True)
+        (restored,) = await bridge.refresh()
+        assert (restored.state, restored.fingerprint) == (DeviceState.READY, rig.seed.fingerprint)
 
 
 @pytest.mark.parametrize("state", [state for state in DeviceState if state != DeviceState.PROBING])

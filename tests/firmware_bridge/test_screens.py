@@ -5,6 +5,7 @@ import re
 import pytest
 
 from device_simulators.transcripts import load_all
+from device_simulators.trezor import screens as trezor
 from firmware_bridge import Family
 from firmware_bridge.screens import Output, Payment, payment_screens
 from multisig import Network
@@ -54,3 +55,19 @@ def test_of_a_maker_whose_screens_were_not_compared_nothing_is_told():
 def test_mainnet_has_a_unit_of_its_own():
     (figure, _to), _total = payment_screens(Family.TREZOR, Network.MAINNET, SITUATIONS["sign-1"])
     assert figure.value == "0.0005 BTC"
+
+
+@pytest.mark.parametrize(
+    ("sats", "whole"),
+    [
+        (99_999_999_999, "999.99999999 TEST"),
+        (10**15 + 1_000, "10,000,000.00001 TEST"),
+        (10**15, "10,000,000 TEST"),
+    ],
+)
+def test_a_trezor_groups_thousands_and_cuts_what_is_too_long_for_its_line(sats, whole):
+    (figure, _to), _total = payment_screens(Family.TREZOR, Network.TESTNET4, payment(Output(sats, PAYEE)))
+    assert figure.value == whole
+    _title, line, _address = trezor.payment(sats, PAYEE, Network.TESTNET4, None).lines
+    assert f"{whole} to".startswith(line)
+    assert line == (f"{whole} to" if len(whole) < 20 else "10,000,000.00001 TES")

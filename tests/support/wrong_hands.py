@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from device_simulators.hands import Hands, ProcessHands, Unable
 from device_simulators.panel import Prompt
+from firmware_bridge import Endpoint
+from multisig import Network
 
 
 class Misreading(ProcessHands):
@@ -35,3 +37,22 @@ class Armless(ProcessHands):
 
 def cannot(*_arguments: object, **_options: object) -> Hands:
     raise Unable("this device cannot be had")
+
+
+class Narrow(ProcessHands):
+    """Reads a screen of twelve letters a line, as a debug link may."""
+
+    def screen(self) -> Prompt | None:
+        prompt = super().screen()
+        if prompt is None:
+            return None
+        text = " ".join(prompt.lines)
+        return replace(prompt, lines=tuple(text[at : at + 12] for at in range(0, len(text), 12)))
+
+
+class Newer(ProcessHands):
+    """Of a Coldcard with the newer firmware."""
+
+    def __init__(self, endpoint: Endpoint, words: str, network: Network, **options: object) -> None:
+        super().__init__(endpoint, words, network, **options)
+        self._command += ["--release", "5.6.1"]

@@ -124,17 +124,12 @@ def _origin(key: OriginKey, suffix: tuple[int, int]) -> list[int]:
     return [struct.unpack("<I", bytes(key.fingerprint))[0], *key.origin.path, *suffix]
 
 
-# The device does not answer while it reads, checks and signs, which takes minutes for large transactions. The
-# bridge keeps the deadline; this one is only for a connection that the bridge has left.
 ANSWER_MS: Final = 30_000
-_ANSWER_MS_PER_BYTE: Final = 0.5
+# The device does not answer while it reads, checks and signs. The bridge keeps the deadline, which grows with
+# transaction and quorum; this one is longer than any, for a connection that the bridge has left.
+_WORK_MS: Final = 3_600_000
 # The error after the person has answered, yes or no.
 _NOTHING_OPEN: Final = "no active request"
-
-
-def answer_ms(size: int) -> int:
-    """How long the device may work on this many bytes without answering, in milliseconds."""
-    return ANSWER_MS + int(_ANSWER_MS_PER_BYTE * size)
 
 
 def is_nothing_open(error: CCProtoError) -> bool:
@@ -149,14 +144,13 @@ class Question:
     once more.
     """
 
-    def __init__(self, ckcc: Any, poll: bytes, packet: bytes | None = None, size: int = 0) -> None:
+    def __init__(self, ckcc: Any, poll: bytes, packet: bytes | None = None) -> None:
         self._ckcc = ckcc
         self._poll = poll
         self._packet = packet
-        self._patience = answer_ms(size)
 
     def ask(self) -> None:
-        self._ckcc.send_recv(self._packet, timeout=self._patience)
+        self._ckcc.send_recv(self._packet, timeout=_WORK_MS)
 
     def look(self) -> Any:
         """The answer, or None while there is none. Returns when the device has done its own work and shows
@@ -165,7 +159,7 @@ class Question:
         :raises RuntimeError: refused, failed, or the question has gone.
         """
         try:
-            return self._ckcc.send_recv(self._poll, timeout=self._patience)
+            return self._ckcc.send_recv(self._poll, timeout=_WORK_MS)
         except CCProtoError as over:
             if self._packet is None or not is_nothing_open(over):
                 raise

@@ -170,9 +170,7 @@ class ColdcardDevice(OpenDevice):
             return collected
         self._require_known(args["policy"])
         size, digest = self._upload("Sending the transaction to the device", psbt)
-        question = Question(
-            self._ckcc, Packer.get_signed_txn(), Packer.sign_transaction(size, digest), size=size
-        )
+        question = Question(self._ckcc, Packer.get_signed_txn(), Packer.sign_transaction(size, digest))
         self._caller.tell(TAKEN, "The device checks the transaction")
         question.ask()
         return encode_base64(self._collect_transaction(question))
@@ -227,7 +225,7 @@ class ColdcardDevice(OpenDevice):
         None if there is none, or if it is something else: an address that is still shown, another program's
         transaction. After an earlier refusal the person is asked again; a refusal now counts.
         """
-        earlier = Question(self._ckcc, Packer.get_signed_txn(), size=len(psbt))
+        earlier = Question(self._ckcc, Packer.get_signed_txn())
         try:
             done = earlier.look()
         except (CCProtoError, CCUserRefused):
@@ -358,10 +356,11 @@ def _same_transaction(one: bytes, other: bytes) -> bool:
 
 def open_coldcard(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> ColdcardDevice:  # noqa: ARG001 - a handshake starts a new session by itself
     """Connect, agree on a session key, and rule out a man in the middle (S21)."""
-    device = ColdcardDevice(Ckcc(dev=connect(endpoint)), network, caller)
+    link = connect(endpoint)
     try:
+        device = ColdcardDevice(Ckcc(dev=link), network, caller)
         device.prove_link()
     except BaseException:
-        device.close()
+        link.close()
         raise
     return device

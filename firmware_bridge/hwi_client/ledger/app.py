@@ -24,12 +24,8 @@ from firmware_bridge.model import Family
 from firmware_bridge.protocol import Caller, DeviceFailure
 from multisig import Network, NetworkKind
 
-# MAX_N_KEYS_IN_WALLET_POLICY, MAX_N_INPUTS_CAN_SIGN, MAX_N_OUTPUTS_CAN_SIGN and
-# MAX_OUTPUT_SCRIPTPUBKEY_LEN of the Bitcoin app.
+# MAX_N_KEYS_IN_WALLET_POLICY of the Bitcoin app.
 MAX_KEYS: Final = 15
-MAX_INPUTS: Final = 512
-MAX_OUTPUTS: Final = 512
-MAX_OUTPUT_SCRIPT: Final = 83
 
 # The default policy of a single-signature account needs no registration: no name, no proof.
 _SINGLE_SIGNATURE: Final = "wpkh(@0/**)"
@@ -151,22 +147,7 @@ def ledger_key(expression: str) -> str:
 
 
 def to_version_2(psbt: PSBT) -> None:
-    """Convert the PSBT to version 2 (BIP-370), which the app reads, and add every input's witness UTXO.
-
-    :raises DeviceFailure: it is too large for the app.
-    """
-    if len(psbt.inputs) > MAX_INPUTS or len(psbt.outputs) > MAX_OUTPUTS:
-        raise DeviceFailure(
-            Unsupported.code,
-            f"a Ledger signs at most {MAX_INPUTS} inputs and {MAX_OUTPUTS} outputs in one transaction",
-        )
-    for index, output in enumerate(psbt.outputs):
-        if not 0 < len(output.script) <= MAX_OUTPUT_SCRIPT:
-            raise DeviceFailure(
-                Unsupported.code,
-                f"a Ledger takes output scripts of up to {MAX_OUTPUT_SCRIPT} bytes, "
-                f"and output {index} has another one",
-            )
+    """Convert the PSBT to version 2 (BIP-370), which the app reads, and add every input's witness UTXO."""
     psbt.convert_to_v2()
     for item in psbt.inputs:
         if item.non_witness_utxo is not None:

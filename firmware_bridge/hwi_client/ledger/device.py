@@ -13,7 +13,7 @@ from typing import Any, Final
 from hwilib.devices.ledger_bitcoin.client import createClient
 from hwilib.psbt import PSBT
 
-from firmware_bridge.errors import DeviceFault, Locked, RefusedByPerson, Unsupported, WrongApp
+from firmware_bridge.errors import DeviceFault, Locked, RefusedByPerson, Uninitialised, Unsupported, WrongApp
 from firmware_bridge.hwi_client.base import (
     Args,
     OpenDevice,
@@ -54,7 +54,7 @@ from firmware_bridge.protocol import Caller, DeviceFailure, Opening
 from multisig import Network
 
 # Outcomes that a probe reports as the device's state; any other is a failure of the probe.
-_OBSTACLES: Final = frozenset({Locked.code, WrongApp.code})
+_OBSTACLES: Final = frozenset({Locked.code, Uninitialised.code, WrongApp.code})
 # The statuses of a refusal. Older apps also use the one that means "locked" in newer ones.
 _REFUSALS: Final = frozenset({DENIED})
 _LEGACY_REFUSALS: Final = frozenset({DENIED, SECURITY_NOT_SATISFIED})

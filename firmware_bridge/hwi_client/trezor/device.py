@@ -1,11 +1,10 @@
-"""Trezor through HWI. Only the person approves, and only `unlock` asks for a secret. Requests that the model
-is known to refuse, or that HWI cannot express, are refused with a clear error before anything is sent.
+"""Trezor through HWI. Only the person approves, and only `unlock` asks for a secret. Messages that the model
+is known to refuse are refused before anything is sent; so are transactions, by `firmware_bridge.limits`.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from coincurve import PublicKey
 from hwilib.devices.trezor import TrezorClient
 from hwilib.devices.trezorlib import btc, messages
 from hwilib.devices.trezorlib.transport import TransportException
@@ -37,48 +36,15 @@ from firmware_bridge.hwi_client.trezor.screen import (
 from firmware_bridge.hwi_client.trezor.wire import Connection, transport_at
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.protocol import Caller, DeviceFailure, Opening
-from multisig import Network, ScriptKind, classify, parse_op_return
+from multisig import Network
 
 _ONE: Final = "1"
 _MODELS: Final[Mapping[str, str]] = {_ONE: "Trezor One", "T": "Trezor Model T"}
 _HARDENED_ZERO: Final = [0x80000000]
 _GREETING: Final = "Is this the device you mean?"
-# Limits of a Trezor One (legacy/v1.14.1): SignMessage.message in protob/messages-bitcoin.options ("bytes
-# overflow"), MAX_INPUTS_COUNT in signing.c ("Too many inputs."). Of later models none is known.
+# Of a Trezor One (legacy/v1.14.1): SignMessage.message in protob/messages-bitcoin.options ("bytes overflow").
+# Of later models no limit is known.
 _MAX_MESSAGE: Final = 1024
-_MAX_INPUTS: Final = 512
-
-
-def require_known_outputs(tx: Any) -> None:
-    """Refuse outputs that HWI cannot express, or that no one could spend.
-
-    HWI removes two bytes of a script that starts with OP_RETURN and sends the rest as its data. For two
-    pushes, or a push that is not minimal, the device makes another script: the person approves it, and the
-    signature does not verify (S10). A taproot output whose key is not on the curve cannot be spent (BIP-341);
-    a Trezor One fails at it ("Failed to compile output").
-
-    :raises NotAvailable: there is such an output.
-    """
-    for index, item in enumerate(tx.outputs):
-        script = bytes(item.script)
-        kind = classify(script)
-        if kind is ScriptKind.UNKNOWN:
-            raise NotAvailable(f"output {index} pays to no kind of address that the device knows")
-        if kind is ScriptKind.OP_RETURN and parse_op_return(script) is None:
-            raise NotAvailable(f"output {index} holds data in another form than one push of 1 to 80 bytes")
-        if kind is ScriptKind.P2TR and not _is_point(script[2:]):
-            raise NotAvailable(
-                f"output {index} pays to a taproot key that is not a point of the curve: "
-                "no one could ever spend it"
-            )
-
-
-def _is_point(x_only: bytes) -> bool:
-    try:
-        PublicKey(b"\x02" + x_only)
-    except ValueError:
-        return False
-    return True
 
 
 class _Hwi(TrezorClient):  # type: ignore[misc]  # HWI is untyped
@@ -170,17 +136,11 @@ class TrezorDevice(OpenDevice):
 
     def _sign(self, args: Args) -> Any:
         self._connection.wake()
-        tx, one = parse_psbt(args["psbt"]), self._is_one()
-        if one and len(tx.inputs) > _MAX_INPUTS:
-            raise NotAvailable(
-                f"this model signs transactions of up to {_MAX_INPUTS} inputs, "
-                f"and this one has {len(tx.inputs)}"
-            )
-        require_known_outputs(tx)
+        tx = parse_psbt(args["psbt"])
         self._connection.ui.progress = SigningProgress(
             len(tx.inputs),
             args.get("payments"),
-            once_each=one,
+            once_each=self._is_one(),
         )
         return self._hwi.sign_tx(tx).serialize()
 

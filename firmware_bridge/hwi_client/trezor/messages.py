@@ -1,4 +1,4 @@
-"""Trezor's messages: a faster encoder than HWI's, two corrections of HWI's messages, and the request for an
+"""Trezor's messages: a faster encoder than HWI's, three corrections of HWI's messages, and the request for an
 address.
 
 HWI's encoder walks every nested message twice at every level, to learn its length first, and looks up each
@@ -161,6 +161,9 @@ class SortedMultisig(messages.MultisigRedeemScriptType):  # type: ignore[misc]  
 def mend(message: Any) -> Any:
     """Correct a piece of the transaction to sign; other messages are returned unchanged."""
     if isinstance(message, messages.TxAck):
+        if message.tx.version is not None:
+            # A previous transaction may have any version: HWI reads it as signed, the firmware as unsigned.
+            message.tx.version &= 0xFFFF_FFFF
         message.tx.inputs = [mend_multisig(item) for item in message.tx.inputs]
         message.tx.outputs = [mend_op_return(mend_multisig(item)) for item in message.tx.outputs]
     return message

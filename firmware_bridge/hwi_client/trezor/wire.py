@@ -17,7 +17,7 @@ from hwilib.devices.trezorlib.transport.hid import HidTransport
 from hwilib.devices.trezorlib.transport.udp import UdpTransport
 from hwilib.devices.trezorlib.transport.webusb import WebUsbTransport
 
-from firmware_bridge.errors import Busy, Disconnected, Locked, Unsupported
+from firmware_bridge.errors import Busy, Disconnected, Locked, Uninitialised, Unsupported
 from firmware_bridge.hwi_client.trezor.messages import CODEC, mend
 from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded, Screen, hidden_wallet
 from firmware_bridge.model import Endpoint
@@ -129,7 +129,7 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
         if features.bootloader_mode:
             raise _unusable("The device is in its bootloader: connect it again without pressing a button.")
         if not features.initialized:
-            raise _unusable("The device has no keys yet: set it up first.")
+            raise DeviceFailure(Uninitialised.code, None)
         return features
 
     def wake(self) -> None:

@@ -22,6 +22,7 @@ STATES: Mapping[str, str] = MappingProxyType(
         "present": "connected, not reached yet",
         "probing": "being identified",
         "locked": "locked",
+        "uninitialised": "not set up yet",
         "wrong-app": "another app is open on it",
         "needs-passphrase": "needs its passphrase",
         "ready": "ready",

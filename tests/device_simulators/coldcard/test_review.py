@@ -9,7 +9,7 @@ from device_simulators.coldcard.flows import sign
 from device_simulators.coldcard.releases import DEFAULT, RELEASES
 from device_simulators.coldcard.replies import ScriptMismatch, TransactionRefused
 from device_simulators.coldcard.review import check_own_keys, check_previous_transactions, read, review
-from device_simulators.coldcard.story import TESTNET, transaction
+from device_simulators.coldcard.story import TESTNET, signed, transaction
 from device_simulators.coldcard.wallet import Wallet, WalletStore
 from device_simulators.coldcard.wallet_file import choose_wallet
 from device_simulators.faults import Faults
@@ -41,6 +41,7 @@ from tests.support.wallets import (
     make_vault,
     pay,
     with_input,
+    with_inputs,
     with_output,
 )
 
@@ -526,6 +527,34 @@ def test_two_wallets_with_the_same_keys_are_told_apart_by_their_threshold():
     assert found.wallet.name == "Vault 1"
 
 
+@pytest.mark.parametrize(
+    ("sequences", "words"),
+    [
+        ((10,), "- Block height RTL: Input 0. has relative block height timelock of 10 blocks"),
+        ((10, 10), "- Block height RTL: 2 inputs have relative block height timelock of 10 blocks"),
+        (
+            (10, 11),
+            (
+                "- Block height RTL: 2 inputs have relative block height timelock."
+                "\n 0.  10 blocks\n 1.  11 blocks"
+            ),
+        ),
+        (
+            (1 << 22 | 200,),
+            "- Time-based RTL: Input 0. has relative time-based timelock of:\n 1d 4h 26m 40s",
+        ),
+        ((1 << 31 | 10,), None),
+        ((1 << 22,), None),
+    ],
+)
+def test_a_relative_lock_is_shown(sequences, words):
+    psbt = make_spend(VAULT, n_inputs=len(sequences))
+    inputs = [replace(item, sequence=one) for item, one in zip(psbt.inputs, sequences, strict=True)]
+    lines, _found = look(with_inputs(psbt, *inputs))
+    shown = lines[lines.index("TX LOCKTIMES") + 1] if "TX LOCKTIMES" in lines else None
+    assert shown == words
+
+
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_screen_names_no_wallet(release):
     lines, found = look(PSBT, release=release)
@@ -582,3 +611,11 @@ class TestScriptsOfAWallet:
         keys = sorted(bob.xpub.derive_public_key(0, index) for index in range(3))
         by_key = {bob.xpub.derive_public_key(0, i): KeyOrigin(bob.fingerprint, places[i]) for i in range(3)}
         self.mismatch(multisig_script(2, keys), by_key, "not all keys used: 1 of 3")
+
+
+@pytest.mark.parametrize(
+    ("is_message", "what"), [(True, "Signed BIP-322 PSBT"), (False, "Partly Signed PSBT")]
+)
+def test_what_stays_on_the_screen_names_what_was_signed(is_message, what):
+    _title, *lines = signed(is_message=is_message).lines
+    assert lines == [f"{what} shared via USB.", f"Press (1) to save {what} to SD Card."]

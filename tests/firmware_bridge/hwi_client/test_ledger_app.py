@@ -4,7 +4,7 @@ import pytest
 
 from device_simulators.conformance import rigs
 from firmware_bridge.hwi_client.base import parse_psbt
-from firmware_bridge.hwi_client.ledger.app import MAX_INPUTS, MAX_KEYS, ledger_key, to_version_2, wallet_of
+from firmware_bridge.hwi_client.ledger.app import MAX_KEYS, ledger_key, to_version_2, wallet_of
 from firmware_bridge.protocol import DeviceFailure
 from multisig import KeyOrigin, OriginKey, Profile, profile_account_path
 from tests.support import wallets
@@ -87,17 +87,3 @@ def test_every_input_states_its_coin_as_the_previous_transaction_has_it():
     coin = prepared(bare).inputs[0].witness_utxo
     expected = psbt.inputs[0].non_witness_utxo.outputs[1]
     assert (coin.nValue, coin.scriptPubKey) == (expected.amount, expected.script_pubkey)
-
-
-def test_no_more_inputs_than_the_app_signs():
-    psbt = wallets.make_spend(PROFILE, n_inputs=MAX_INPUTS + 1)
-    with pytest.raises(DeviceFailure, match="512 inputs"):
-        prepared(psbt)
-
-
-@pytest.mark.parametrize("script", [b"", VAULT.witness_script(0, 0)], ids=["nothing", "a bare quorum"])
-def test_no_output_script_that_the_app_has_no_room_for(script):
-    psbt = wallets.with_output(wallets.make_spend(PROFILE), 0, script_pubkey=script)
-    with pytest.raises(DeviceFailure, match="output 0") as caught:
-        prepared(psbt)
-    assert caught.value.code == "unsupported"

@@ -155,3 +155,11 @@ def test_op_return_of_several_pushes_is_refused():
 def test_every_other_message_goes_as_it_is():
     message = messages.GetFeatures()
     assert mend(message) is message
+
+
+@given(version=st.integers(0, 0xFFFF_FFFF))
+def test_a_previous_transaction_may_have_any_version(version):
+    """HWI reads it as a signed number."""
+    signed = int.from_bytes(version.to_bytes(4, "little"), "little", signed=True)
+    message = mend(messages.TxAck(tx=messages.TransactionType(version=signed)))
+    assert encode(message) == encode(messages.TxAck(tx=messages.TransactionType(version=version)))
