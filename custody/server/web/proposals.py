@@ -111,7 +111,7 @@ def create_psbt(call: Call[CreatePsbtRequest]) -> CreatePsbtResponse:
 
 def _draft_psbt(call: Call[CreatePsbtRequest]) -> Prepared | Version | Child:
     services, request = call.services, call.body
-    if request.replaces_psbt_id is not None:
+    if request.cancel or request.replaces_psbt_id is not None:
         return services.replacing.draft(call.db, call.access, request)
     if request.accelerates_psbt_id is not None:
         return services.accelerating.draft(call.db, call.access, request)

@@ -36,7 +36,7 @@ def test_what_was_shown_is_what_is_made_of_the_same_coins(rich):
         {"fee_rate": "7"},
         {"priority": "high", "op_return": "Invoice 7"},
         {"recipients": [SHOP, CAFE], "amounts_sats": [900_000, 800_000]},
-        {"amounts_sats": None, "fee_rate": "3.5"},
+        {"amounts_sats": None, "sweep": True, "fee_rate": "3.5"},
     ):
         before = rich.rows(Proposal), rich.world.audit_actions("workspace:1")
         shown = preview(rich, **asked)
@@ -96,7 +96,7 @@ def test_a_bump_a_cancel_and_a_child_are_shown_as_they_are_made(rich):
     finished(rich, psbt_id)
     none = {"recipients": [], "amounts_sats": None}
     child = none | {"accelerates_psbt_id": psbt_id, "fee_rate": "12"}
-    cancel = none | {"replaces_psbt_id": psbt_id, "cancel": True, "fee_rate": "11"}
+    cancel = none | {"cancels_psbt_id": psbt_id, "fee_rate": "11"}
     bump = none | {"replaces_psbt_id": psbt_id, "fee_rate": "9"}
     assert preview(rich, **bump)["amounts_sats"] == [400_000]
     assert preview(rich, **cancel)["movement_sats"] == preview(rich, **cancel)["fee_sats"]
