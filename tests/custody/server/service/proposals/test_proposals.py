@@ -47,7 +47,7 @@ def test_the_psbt_says_what_was_asked_and_nothing_else_and_holds_what_every_devi
     assert len(psbt.xpubs) == 3
     assert funded.chain.tip().height - 100 < psbt.tx.locktime <= funded.chain.tip().height
 
-    # A BIP-21 link carries its amount. Each proposal has its coin: by chance the one before took all others.
+    # A payment link carries its amount. Each proposal has its coin: by chance the one before took all others.
     funded.deposit(300_000)
     link = {"recipients": [f"bitcoin:{SHOP}?amount=0.0015&label=Shop"], "amounts_sats": None}
     record = funded.proposal(ok(funded.propose(**link))["psbt_id"])
