@@ -220,7 +220,7 @@ def test_the_vault_that_is_selected_pays_and_coins_of_another_do_not(desk, brows
     paid = {"wallet": savings["id"], "recipient": SHOP, "amount": "0.001"}
     person.send(f"{here}/new", **paid, back="vault")
     assert {("wallet", savings["id"]), ("recipient", SHOP)} <= set(person.form(f"{here}/new").fields)
-    assert person.facts["Confirmed"].startswith("0.00800000")
+    assert person.facts["Can be spent now"].startswith("0.00800000")
     person.send(f"{here}/new", **paid, coin=f"{coin['txid']}:{coin['vout']}", status=422)
     assert "is not a coin of this vault" in person.words
     assert "coin" not in dict(person.form(f"{here}/new").fields)
