@@ -12,7 +12,7 @@ _BEGINNINGS: Final = ("1", "2", "3", "m", "n", *(f"{network.hrp}1" for network i
 
 
 def typed_address(text: str) -> str | None:
-    """An address of any network or a ``bitcoin:`` link (BIP-21), without spaces; None for a name.
+    """An address of any network or a ``bitcoin:`` link (BIP-321), without spaces; None for a name.
     Invisible characters and compatibility forms of letters do not make it a name (as in `name_key`), nor does
     mixed case make a bech32 address one, although it is invalid then (BIP-173).
     """

@@ -53,7 +53,7 @@ class FeeRate(click.ParamType[str]):
 @pass_desk
 @click.argument("vault", help="Its id, the beginning of it, or its name.")
 @click.argument("sats", metavar="AMOUNT", type=Amount(), help="With its unit, like 0.25BTC or 25000sats.")
-@click.argument("recipient", help="An address, or its name in the workspace's address book.")
+@click.argument("recipient", help="An address, a bitcoin: link, or a name of the address book.")
 @click.option(
     "--also",
     multiple=True,
@@ -197,22 +197,28 @@ def _summary(source: "Vault", payments: "Sequence[Payment]", description: str | 
 def _payment(
     sats: int, whom: str, chain: str, book: "Sequence[WhitelistAddress]", *, unseen: bool
 ) -> Payment:
-    """An address, also in groups, is never looked up as a name in the address book. Raises Stop."""
+    """An address, also in groups, or a payment link is never looked up as a name in the address book.
+    ``sats`` 0: not known yet. Raises Stop.
+    """
+    from custody.payment_links import read_recipient
     from custody.recipients import typed_address
-    from multisig import InvalidAddress, Network, WrongNetwork, decode_address
+    from multisig import MultisigError, Network, WrongNetwork, decode_address
 
-    address = typed_address(whom)
-    if address is None:
+    typed = typed_address(whom)
+    if typed is None:
         return _from_book(sats, whom, book, unseen=unseen)
     try:
-        decode_address(address, Network(chain))
+        named = read_recipient(typed, Network(chain))
+        decode_address(named.address, Network(chain))
     except WrongNetwork as error:
         fail(f"'{whom}' cannot be paid here: {error}", f"The vault is on {chain}.", Exit.NOT_DECIDED)
-    except InvalidAddress as error:
-        hint = "Give the address alone, without a link."
-        fail(f"'{whom}' is not an address: {error}", hint, Exit.NOT_DECIDED)
-    label = next((one.name for one in book if one.address == address), "")
-    return Payment(sats, address, label)
+    except MultisigError as error:
+        fail(f"'{whom}' cannot be paid: {error}", error.hint, Exit.NOT_DECIDED)
+    if sats and named.amount not in {None, sats}:
+        asks = f"'{whom}' asks for another amount than {amount(sats)}"
+        fail(asks, f"Give the link's amount, {amount(named.amount or 0)}, or the address alone.", Exit.USAGE)
+    label = next((one.name for one in book if one.address == named.address), "")
+    return Payment(sats, named.address, label)
 
 
 def _from_book(sats: int, whom: str, book: "Sequence[WhitelistAddress]", *, unseen: bool) -> Payment:

@@ -71,14 +71,16 @@ Coins = Annotated[
 
 
 class CreatePsbtRequest(Request):
-    """``POST /api/v1/create-psbt``. ``recipients`` with parallel ``amounts_sats``, or BIP-21 URIs that carry amounts. One
-    address alone, and no amount, is sent everything that the vault can spend, less the fee; a link is not.
+    """``POST /api/v1/create-psbt``. ``recipients`` with parallel ``amounts_sats``, or payment links (BIP-321) that carry amounts.
+    With ``sweep``, one recipient is sent everything that the vault can spend, less the fee.
 
     ``op_return`` is hex where prefixed ``0x``, else UTF-8. ``fee_rate`` is in sat/vB, decimal. ``coins`` of a new send are
-    outpoints: exactly these are spent.
+    outpoints: exactly these are spent, and ``sweep_coins`` sends all that they hold, less the fee.
 
-    ``replaces_psbt_id`` asks for the same payment at a higher fee, and what is paid may be left out; with ``cancel``, for the
-    return of all its coins to the vault.
+    Another version pays nobody new, so it names no recipient: ``replaces_psbt_id`` asks for the same payment at a higher fee,
+    ``cancels_psbt_id`` for the return of all its coins to the vault.
+
+    A field that is left out never raises what leaves the vault.
     """  # noqa: E501
 
     wallet_id: TextId
@@ -91,30 +93,46 @@ class CreatePsbtRequest(Request):
     contract_ids: Annotated[list[TextId], Field(max_length=100)] | None = None
     priority: Priority | None = None
     fee_rate: FeeRateText | None = None
+    sweep: StrictBool = False
     coins: Coins | None = None
+    sweep_coins: StrictBool = False
     replaces_psbt_id: TextId | None = None
-    cancel: bool = False
+    cancels_psbt_id: TextId | None = None
+
+    @property
+    def sweeps(self) -> bool:
+        return self.sweep or self.sweep_coins
+
+    @property
+    def cancel(self) -> bool:
+        return self.cancels_psbt_id is not None
 
     @model_validator(mode="after")
     def _one_kind(self) -> "CreatePsbtRequest":
+        follows = (self.replaces_psbt_id, self.cancels_psbt_id)
         pays = bool(self.recipients) or self.op_return is not None
-        if self.cancel and self.replaces_psbt_id is None:
-            raise ValueError("cancel: name the proposal that is taken back in replaces_psbt_id")
-        if pays and self.cancel:
-            raise ValueError("recipients: a cancel pays no other recipient")
+        if follows.count(None) < len(follows) - 1:
+            raise ValueError("replaces_psbt_id, cancels_psbt_id: give one of them")
+        if pays is any(follows):
+            raise ValueError(
+                "recipients: name at least one recipient, or give op_return; another version of a proposal "
+                "pays nobody new, and has neither"
+            )
         if self.coins is not None:
-            if self.replaces_psbt_id is not None:
+            if any(follows):
                 raise ValueError("coins: only a new send names its coins")
             if len(set(self.coins)) != len(self.coins):
                 raise ValueError("coins: each coin is spent once")
         return self
 
     @model_validator(mode="after")
-    def _something_to_send(self) -> "CreatePsbtRequest":
-        if not self.recipients and self.op_return is None and self.replaces_psbt_id is None:
-            raise ValueError("recipients: name at least one recipient, or give op_return")
+    def _amounts_or_everything(self) -> "CreatePsbtRequest":
         if self.amounts_sats is not None and len(self.amounts_sats) != len(self.recipients):
             raise ValueError("amounts_sats: give one amount for each recipient, in the same order")
+        if self.sweeps and (self.amounts_sats is not None or len(self.recipients) != 1):
+            raise ValueError("sweep: everything is sent to one recipient, without an amount")
+        if (self.sweep and self.coins is not None) or (self.sweep_coins and self.coins is None):
+            raise ValueError("sweep_coins: goes with coins, and sends all that they hold; sweep goes without")
         return self
 
 
@@ -160,7 +178,7 @@ class CancelPsbtRequest(Request):
 
 class CancelPsbtResponse(Shape):
     """``released_signatures``: how many stay valid in the hands of a person who kept a copy. ``self_spend_offered``: ``create-psbt`` with
-    ``replaces_psbt_id`` and ``cancel`` takes its coins back for good. ``coins_kept``: they stay locked until then.
+    ``cancels_psbt_id`` takes its coins back for good. ``coins_kept``: they stay locked until then.
     """  # noqa: E501
 
     psbt_id: Label

@@ -89,6 +89,9 @@ class Desk:
         }
         return self.admin.post("/api/v1/create-psbt", body | changes)
 
+    def sweep(self, to: str = SHOP, **changes) -> httpx.Response:
+        return self.propose(recipients=[to], **{"amounts_sats": None, "sweep": True} | changes)
+
     def proposal(self, psbt_id: str, reader: str | None = None) -> dict:
         """As the administrator, who is no signer, or ``reader`` reads it."""
         person = self.admin if reader is None else self.signers[reader]

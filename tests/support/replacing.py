@@ -16,13 +16,13 @@ from tests.support.custody import Desk, ok
 
 
 def bump(desk: Desk, psbt_id: str, **changes: object) -> httpx.Response:
-    """The same payment at a higher fee; the request leaves out the recipients."""
+    """The same payment at a higher fee."""
     asked = {"recipients": [], "amounts_sats": None, "replaces_psbt_id": psbt_id}
     return desk.propose(**asked | changes)
 
 
 def take_back(desk: Desk, psbt_id: str, **changes: object) -> httpx.Response:
-    return bump(desk, psbt_id, cancel=True, **changes)
+    return bump(desk, psbt_id, replaces_psbt_id=None, cancels_psbt_id=psbt_id, **changes)
 
 
 def cancel(desk: Desk, psbt_id: str, **changes: object) -> httpx.Response:

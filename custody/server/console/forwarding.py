@@ -53,10 +53,13 @@ def _body(visit: Visit) -> dict[str, Any]:
         "allow_unconfirmed": form.ticked("allow_unconfirmed"),
         "wallet_address": _profile(visit).wallet_address,
     }
+    amount = form.one("amount").strip()
     if form.ticked("sweep"):
+        if amount:
+            raise Invalid.at("/amount", "Type an amount, or tick that everything is sent: not both.")
         return body | {"sweep": True}
     try:
-        return body | {"amount_sats": parse_btc(form.one("amount").strip())}
+        return body | {"amount_sats": parse_btc(amount)}
     except MultisigError as error:
         raise Invalid.at("/amount", f"In BTC an amount is like 0.25. {error}") from None
 

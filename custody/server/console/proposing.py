@@ -29,7 +29,7 @@ from custody.server.domain.address_book import name_key
 from custody.server.domain.errors import CustodyError, Fault, Invalid, PermissionDenied, StateConflict
 from custody.server.domain.intent import parse_recipient
 from custody.text import plain
-from multisig import MultisigError, parse_btc
+from multisig import MultisigError, Network, parse_btc
 
 MORE_ROWS: Final = 3
 # The field at which a refusal of the whole payment is shown.
@@ -148,11 +148,13 @@ def asked(visit: Visit, vault: Vault) -> dict[str, Any]:
     }
     if form.ticked("coin"):
         body["coins"] = list(form.every("coin"))
+    amounts = [_sats(visit, number, row, recipients[number], vault) for number, row in enumerate(rows)]
     if form.ticked("most"):
-        return body | _everything(visit, body, rows)
-    if rows:
-        body["amounts_sats"] = [_sats(visit, number, row) for number, row in enumerate(rows)]
-    return body
+        return body | _everything(visit, body, amounts)
+    if None in amounts:
+        number = amounts.index(None)
+        raise Invalid.at(f"/amounts_sats/{number}", "Type an amount, or tick that the most is sent.")
+    return body | {"amounts_sats": amounts or None}
 
 
 def _recipient(number: int, text: str, names: Mapping[str, str]) -> str:
@@ -166,13 +168,11 @@ def _recipient(number: int, text: str, names: Mapping[str, str]) -> str:
     return found or text
 
 
-def _sats(visit: Visit, number: int, row: RecipientRow) -> int:
+def _sats(visit: Visit, number: int, row: RecipientRow, recipient: str, vault: Vault) -> int | None:
+    """The typed amount, else the link's, if there is one. Raises Invalid."""
     pointer = f"/amounts_sats/{number}"
     if not row.amount:
-        linked = parse_recipient(row.recipient, f"/recipients/{number}").amount
-        if linked is not None:
-            return linked
-        raise Invalid.at(pointer, "Type an amount, or tick that the most is sent.")
+        return parse_recipient(recipient, Network(vault.chain), f"/recipients/{number}").amount
     text = row.amount.replace(" ", "").replace("\N{NARROW NO-BREAK SPACE}", "")
     if visit.form.one("unit") == "sats":
         if not (text.isascii() and text.isdigit()) or len(text) > 16:
@@ -193,7 +193,7 @@ def _rate(visit: Visit) -> dict[str, str]:
     return {"fee_rate": fee_rate(visit)}
 
 
-def _everything(visit: Visit, body: Mapping[str, Any], rows: Sequence[RecipientRow]) -> dict[str, Any]:
+def _everything(visit: Visit, body: Mapping[str, Any], amounts: Sequence[int | None]) -> dict[str, Any]:
     """The most that one recipient can be sent now, by coins and limits; of named coins, all they hold.
 
     An amount that the review showed stays, whatever the vault has received since.
@@ -201,10 +201,10 @@ def _everything(visit: Visit, body: Mapping[str, Any], rows: Sequence[RecipientR
     shown = visit.form.one("shown_most")
     if shown.isascii() and shown.isdigit():
         return {"amounts_sats": [int(shown[:16])]}
-    if len(rows) != 1 or rows[0].amount:
+    if [*amounts] != [None]:
         raise Invalid.at("/most", "The most is sent to one recipient, without an amount.")
     if "coins" in body:
-        return {"amounts_sats": None}
+        return {"sweep_coins": True}
     taken = ("workspace_id", "wallet_id", "op_return", "priority", "fee_rate", "recipients")
     found = visit.get("max-send", **{name: body.get(name) for name in taken})
     if not found.amount_sats:

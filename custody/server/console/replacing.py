@@ -42,7 +42,7 @@ CHANGES: Final[Mapping[str, Change]] = {
         "payment can never be. Its signers approve it.",
         "Propose to take it back",
         "Taking it back is proposed. Its signers decide now.",
-        lambda psbt_id: {"replaces_psbt_id": psbt_id, "cancel": True},
+        lambda psbt_id: {"cancels_psbt_id": psbt_id},
     ),
 }
 

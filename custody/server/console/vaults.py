@@ -150,7 +150,7 @@ def bsms(visit: Visit) -> Response:
 
 
 def receive(visit: Visit) -> Response:
-    """A fresh address, with an amount where one was asked for (BIP-21)."""
+    """A fresh address, with an amount where one was asked for (BIP-321)."""
     shown, sats = vault_here(visit), None
     try:
         sats = query_sats(visit, "amount")

@@ -1,58 +1,28 @@
-"""What a request asks to pay: addresses or BIP-21 links with amounts, and data for an OP_RETURN."""
+"""What a request asks to pay: addresses or payment links with amounts, and data for an OP_RETURN."""
 
-from dataclasses import dataclass
-from urllib.parse import parse_qsl, unquote
-
-from custody.recipients import SCHEME
+from custody.payment_links import Recipient, read_recipient
 from custody.server.domain.errors import Invalid
+from multisig import Network
 from multisig.errors import MultisigError
 from multisig.script import MAX_OP_RETURN_BYTES
 from multisig.tokens import is_token_payload
-from multisig.units import Sats, parse_btc
+from multisig.units import Sats
 
 
-@dataclass(frozen=True)
-class Recipient:
-    """An address as text, not yet checked, and the amount of the link, if any."""
-
-    address: str
-    amount: Sats | None
-
-
-def parse_recipient(text: str, pointer: str) -> Recipient:
-    """An address, or a BIP-21 link. Raises Invalid for a link with an unknown ``req-`` parameter."""
-    if not text.lower().startswith(SCHEME):
-        return Recipient(text, None)
-    address, _, query = text[len(SCHEME) :].partition("?")
-    amount: Sats | None = None
-    for name, value in parse_qsl(query, keep_blank_values=True):
-        if name == "amount":
-            if amount is not None:
-                raise Invalid.at(pointer, "The link names its amount twice.")
-            amount = _amount(value, pointer)
-        elif name.startswith("req-"):
-            raise Invalid.at(
-                pointer, f"The link requires {name!r}, which this platform does not know (BIP-21)."
-            )
-    return Recipient(unquote(address), amount)
-
-
-def _amount(text: str, pointer: str) -> Sats:
+def parse_recipient(text: str, network: Network, pointer: str) -> Recipient:
+    """Raises Invalid for a link that cannot be paid."""
     try:
-        amount = parse_btc(text)
+        return read_recipient(text, network)
     except MultisigError as error:
-        raise Invalid.at(pointer, f"The link's amount cannot be read: {error}") from error
-    if amount == 0:
-        raise Invalid.at(pointer, "The link asks for nothing: its amount is zero.")
-    return amount
+        raise Invalid.at(pointer, str(error)) from error
 
 
 def merge_amount(recipient: Recipient, given: int | None, pointer: str) -> Sats:
     """The amount of a recipient: the link's or the request's. Where both give one, they must be equal."""
     if given is None and recipient.amount is None:
         sentence = (
-            "Each recipient needs an amount: in amounts_sats, or in its BIP-21 link. "
-            "Only the single recipient of a new send may have none: it is sent everything."
+            "This recipient has no amount: give it in amounts_sats, or in a payment link (BIP-321), or send "
+            "everything with sweep: true."
         )
         raise Invalid.at(pointer, sentence)
     if given is not None and recipient.amount is not None and given != recipient.amount:

@@ -107,7 +107,7 @@ def create_psbt(call: Call[CreatePsbtRequest]) -> CreatePsbtResponse:
 
 def _draft_psbt(call: Call[CreatePsbtRequest]) -> Prepared | Version:
     services, request = call.services, call.body
-    if request.replaces_psbt_id is not None:
+    if request.cancel or request.replaces_psbt_id is not None:
         return services.replacing.draft(call.db, call.access, request)
     return services.proposals.draft(call.db, call.caller, call.access, request, tries=call.tries)
 

@@ -117,7 +117,8 @@ def test_with_yes_the_beginning_of_an_id_is_not_enough(desk, admin, service):
     begun = service("propose", vault_id[:6], "25000sats", "Acme", "--yes")
     assert begun.exit_code == Exit.USAGE
     assert f"'{vault_id[:6]}' is {vault_id}: 'Treasury', 2 of 3" in begun.stderr
-    done = service("propose", "treasury", "25000sats", "Acme", "--yes", "--json", "--fee-rate", "2.5")
+    link = f"bitcoin:{SHOP}?AMOUNT=.00025&label=Shop"
+    done = service("propose", "treasury", "25000sats", link, "--yes", "--json", "--fee-rate", "2.5")
     assert done.exit_code == Exit.OK, done.output
     made = json.loads(done.stdout)
     assert (made["recipients"], made["amounts_sats"]) == ([SHOP], [25_000])
@@ -162,6 +163,9 @@ MISTAKES = [
     (["propose", "Treasury", "1BTC", "Acm"], Exit.NOT_DECIDED, "there is no recipient 'Acm'"),
     (["propose", "Treasury", "1BTC", SHOP[:-1]], Exit.NOT_DECIDED, "It is not an address either"),
     (["propose", "Treasury", "1BTC", MAINNET], Exit.NOT_DECIDED, "another network"),
+    (["propose", "Treasury", "1BTC", f"bitcoin:{SHOP}?Req-x"], Exit.NOT_DECIDED, "requires 'req-x'"),
+    (["propose", "Treasury", "1BTC", f"BITCOIN:{SHOP.upper()}?AMOUNT=.5"], Exit.USAGE,
+     "Give the link's amount, 0.50000000 BTC"),
     (["propose", "Treasury", "50BTC", SHOP, "--yes"], Exit.PLATFORM, "vault's limit: at most 10.00000000"),
     (["propose", "Treasury", "9BTC", SHOP, "--yes"], Exit.PLATFORM, "fund it first"),
     (["propose", "Treasury", "1BTC", SHOP, "--fee-rate", "fast"], Exit.USAGE, "a number like 2.5"),

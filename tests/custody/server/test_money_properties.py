@@ -243,10 +243,10 @@ class Money(RuleBasedStateMachine):
     @rule(index=INDEX, rate=st.integers(2, 150))
     def take_back(self, index: int, rate: int) -> None:
         psbt_id, _ = self._choose(index)
-        self._replace(psbt_id, 0, fee_rate=str(rate), cancel=True)
+        self._replace(psbt_id, 0, "cancels_psbt_id", fee_rate=str(rate))
 
-    def _replace(self, psbt_id: str, paid: int, **how: object) -> None:
-        answer = self.desk.propose(recipients=[], amounts_sats=None, replaces_psbt_id=psbt_id, **how)
+    def _replace(self, psbt_id: str, paid: int, field: str = "replaces_psbt_id", **how: object) -> None:
+        answer = self.desk.propose(recipients=[], amounts_sats=None, **{field: psbt_id}, **how)
         family, moved = self.facts[psbt_id].family, self._moved()
         if answer.status_code != 200:
             self._check_refusal(answer, UNHEEDED, family)

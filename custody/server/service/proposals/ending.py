@@ -127,7 +127,7 @@ def _proposal(db: Session, caller: Caller, access: WorkspaceAccess, psbt_id: str
 def _too_late(proposal: Proposal) -> str:
     said = f"The proposal is {proposal.status}; it can no longer be cancelled."
     if Status(proposal.status) in REPLACEABLE and TxType(proposal.tx_type) in KINDS:
-        return f"{said} Until it is mined, create-psbt with replaces_psbt_id and cancel takes its coins back."
+        return f"{said} Until it is mined, create-psbt with cancels_psbt_id takes its coins back."
     return said
 
 
@@ -162,7 +162,7 @@ def _in_words(proposal: Proposal, out: int) -> str:
     )
     if proposal.keeps_coins:
         return (
-            f"{said} Its coins stay locked until a self-spend (create-psbt with replaces_psbt_id and "
-            "cancel) is confirmed, or cancel-psbt with release_coins frees them."
+            f"{said} Its coins stay locked until a self-spend (create-psbt with cancels_psbt_id) is "
+            "confirmed, or cancel-psbt with release_coins frees them."
         )
     return f"{said} Its coins are free: do not pay again before it can no longer be sent."

@@ -7,15 +7,15 @@ from typing import NamedTuple, Self
 from sqlalchemy import Select, and_, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.proposals import CreatePsbtRequest, TxType
 from custody.schemas.proposals import ProposalStatus as Status
+from custody.schemas.proposals import TxType
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.fees import PricedTransaction
 from custody.server.domain.lifecycle import REPLACEABLE
 from custody.server.service.lifecycle import Coin, coins_of, holds_coins_clause, members_of, newer_than
 from custody.server.service.proposals.coins import Utxo, utxo_of
-from custody.server.service.proposals.payments import Intent, Payment, read_intent
+from custody.server.service.proposals.payments import Intent, Payment
 from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput, Vault
 from multisig import (
@@ -129,24 +129,8 @@ def _require_childless(db: Session, original: Proposal) -> None:
         )
 
 
-def read_same_intent(request: CreatePsbtRequest, family: Family) -> Intent:
-    """The original's payments, which the request may repeat but not change. Raises Invalid."""
-    known = _intent_of(family)
-    if not request.recipients and request.op_return is None:
-        return known
-    given = read_intent(request, Network(family.vault.chain))
-    if sorted(_outputs(given)) != sorted(_outputs(known)):
-        raise Invalid.at("/recipients", "A replacement pays the same recipients the same amounts.")
-    if given.op_return not in {None, known.op_return}:
-        raise Invalid.at("/op_return", "A replacement carries the same data.")
-    return known
-
-
-def _outputs(intent: Intent) -> list[tuple[bytes, int]]:
-    return [(payment.output.script_pubkey, payment.output.amount) for payment in intent.payments]
-
-
-def _intent_of(family: Family) -> Intent:
+def intent_of(family: Family) -> Intent:
+    """What each version pays."""
     original, network = family.original, Network(family.vault.chain)
     # The recipients of a token's proposal are for the record only; they get no bitcoin.
     pays = TxType(original.tx_type) not in TOKEN_KINDS

@@ -80,7 +80,7 @@ class MaximumSend:
         ChainUnavailable, PolicyUnavailable.
         """
         vault = vault_to_spend(db, access, query.wallet_id)
-        intent = read_recipients(query.recipients, query.op_return, Network(vault.chain))
+        intent = read_recipients(query, Network(vault.chain))
         scripts = {payment.output.script_pubkey for payment in intent.payments}
         require_scripts_listed(db, vault, scripts)
         quote = self._market.quote(vault.chain)

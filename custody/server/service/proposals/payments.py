@@ -1,4 +1,4 @@
-"""Reads a send request: recipients (addresses or BIP-21 links) with amounts, data for an OP_RETURN, the fee
+"""Reads a send request: recipients (addresses or payment links) with amounts, data for an OP_RETURN, the fee
 rate, and the coins that it names.
 
 Exactly the named coins are spent, and the error names each one that cannot be. A coin of another vault is
@@ -12,7 +12,7 @@ from decimal import Decimal
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from custody.recipients import SCHEME
+from custody.payment_links import Recipient
 from custody.schemas.proposals import CreatePsbtRequest
 from custody.schemas.vaults import MaxSendQuery
 from custody.server.domain.errors import Dust, Fault, Invalid, LockedFunds, WrongNetworkAddress
@@ -80,30 +80,32 @@ class Intent:
         return replace(self, payments=(replace(payment, output=replace(payment.output, amount=amount)),))
 
 
-def read_intent(request: CreatePsbtRequest, network: Network, *, may_sweep: bool = False) -> Intent:
-    """With ``may_sweep``, a single address without an amount is sent everything.
+def read_intent(request: CreatePsbtRequest, network: Network) -> Intent:
+    """Everything is sent only where the request says so, never for lack of an amount (P103).
 
     Raises Invalid, WrongNetworkAddress (P28), Dust (P29).
     """
-    if may_sweep and _names_no_amount(request):
-        address = parse_recipient(request.recipients[0], "/recipients/0").address
-        output = TxOut(Sats(0), _script(address, network, "/recipients/0"))
-        return Intent((Payment(address, output),), _data(request), sweeps=True)
-    payments = tuple(_payment(request, place, network) for place in range(len(request.recipients)))
+    if request.sweeps:
+        (text,) = request.recipients
+        if parse_recipient(text, network, "/recipients/0").amount is not None:
+            raise Invalid.at("/recipients/0", "The link names an amount, and a sweep has none.")
+        return replace(read_recipients(request, network), sweeps=True)
+    payments = tuple(_with_amount(request, place, network) for place in range(len(request.recipients)))
     _require_distinct(payments)
     if sum(payment.output.amount for payment in payments) > MAX_MONEY:
         raise Invalid.at("/amounts_sats", "The amounts add up to more than 21 million bitcoin.")
     return Intent(payments, _data(request))
 
 
-def read_recipients(addresses: Sequence[str], op_return: str | None, network: Network) -> Intent:
-    """Recipients whose amounts are not known yet. Raises Invalid, WrongNetworkAddress."""
+def read_recipients(request: CreatePsbtRequest | MaxSendQuery, network: Network) -> Intent:
+    """With amounts of 0, whatever is asked or a link names. Raises Invalid, WrongNetworkAddress."""
     payments = tuple(
-        Payment(address, TxOut(Sats(0), _script(address, network, f"/recipients/{place}")))
-        for place, address in enumerate(addresses)
+        _payment(parse_recipient(text, network, pointer), Sats(0), network, pointer)
+        for place, text in enumerate(request.recipients)
+        for pointer in (f"/recipients/{place}",)
     )
     _require_distinct(payments)
-    return Intent(payments, None if op_return is None else parse_op_return(op_return))
+    return Intent(payments, _data(request))
 
 
 def _require_distinct(payments: Sequence[Payment]) -> None:
@@ -115,25 +117,21 @@ def _require_distinct(payments: Sequence[Payment]) -> None:
             )
 
 
-def _names_no_amount(request: CreatePsbtRequest) -> bool:
-    """False for a link, which may contain an amount."""
-    if request.amounts_sats is not None or len(request.recipients) != 1:
-        return False
-    return not request.recipients[0].strip().lower().startswith(SCHEME)
-
-
-def _data(request: CreatePsbtRequest) -> bytes | None:
+def _data(request: CreatePsbtRequest | MaxSendQuery) -> bytes | None:
     return None if request.op_return is None else parse_op_return(request.op_return)
 
 
-def _payment(request: CreatePsbtRequest, place: int, network: Network) -> Payment:
+def _with_amount(request: CreatePsbtRequest, place: int, network: Network) -> Payment:
     pointer = f"/recipients/{place}"
-    recipient = parse_recipient(request.recipients[place], pointer)
+    recipient = parse_recipient(request.recipients[place], network, pointer)
     given = None if request.amounts_sats is None else request.amounts_sats[place]
-    amount = merge_amount(recipient, given, pointer)
-    script = _script(recipient.address, network, pointer)
-    _require_no_dust(script, amount, f"/amounts_sats/{place}")
-    return Payment(recipient.address, TxOut(amount, script))
+    payment = _payment(recipient, merge_amount(recipient, given, pointer), network, pointer)
+    _require_no_dust(payment.output.script_pubkey, payment.output.amount, f"/amounts_sats/{place}")
+    return payment
+
+
+def _payment(recipient: Recipient, amount: Sats, network: Network, pointer: str) -> Payment:
+    return Payment(recipient.address, TxOut(amount, _script(recipient.address, network, pointer)))
 
 
 def _require_no_dust(script: bytes, amount: Sats, pointer: str) -> None:

@@ -126,7 +126,7 @@ class Proposals:
         InsufficientFunds, LockedFunds, PolicyUnavailable, ChainUnavailable.
         """
         vault = vault_to_spend(db, access, request.wallet_id)
-        intent = read_intent(request, Network(vault.chain), may_sweep=True)
+        intent = read_intent(request, Network(vault.chain))
         quote = self._market.quote(vault.chain)
         rate = read_rate(request, quote)
         derive_ahead(vault)

@@ -52,7 +52,7 @@ from custody.server.service.proposals.families import (
     family_of,
     family_utxos,
     find_proposal,
-    read_same_intent,
+    intent_of,
     require_replaceable,
 )
 from custody.server.service.proposals.payments import Intent, read_rate
@@ -95,15 +95,15 @@ class Replacing:
     def draft(self, db: Session, access: WorkspaceAccess, request: CreatePsbtRequest) -> Version:
         """Only reads, for a snapshot, so that no writer waits.
 
-        Raises NotFound; StateConflict (ended, confirmed, not the newest); Invalid (other payments, or a rate
-        that is too low or too high); InsufficientFunds (neither the change nor the vault's other coins pay
-        the fee); ChainUnavailable.
+        Raises NotFound; StateConflict (ended, confirmed, not the newest); Invalid (a rate that is too low or
+        too high); InsufficientFunds (neither the change nor the vault's other coins pay the fee);
+        ChainUnavailable.
         """
         vault = vault_to_spend(db, access, request.wallet_id)
         original = _original(db, access, vault, request)
         require_replaceable(db, original, cancel=request.cancel)
         family = family_of(db, original, vault)
-        intent = Intent() if request.cancel else read_same_intent(request, family)
+        intent = Intent() if request.cancel else intent_of(family)
         quote = self._market.quote(vault.chain)
         plan = plan_of(policy_of(vault), intent, read_rate(request, quote))
         held = family_utxos(db, family, cancel=request.cancel)
@@ -223,7 +223,7 @@ class Replacing:
             built = parts.build()
         except PsbtTooLarge as error:
             raise Invalid.at(
-                "/replaces_psbt_id", f"With more coins the PSBT is larger than a device takes: {error}"
+                "/fee_rate", f"With more coins the PSBT is larger than a device takes: {error}"
             ) from error
         return Draft(built, selection, plan.vsize(len(chosen), settled.change > 0), parts)
 
@@ -282,8 +282,8 @@ def _change_address(family: Family) -> tuple[int, int]:
 
 
 def _original(db: Session, access: WorkspaceAccess, vault: Vault, request: CreatePsbtRequest) -> Proposal:
-    assert request.replaces_psbt_id is not None, "the caller asks for a replacement"
-    return find_proposal(db, access, vault, request.replaces_psbt_id, "replaces_psbt_id")
+    field = "cancels_psbt_id" if request.cancel else "replaces_psbt_id"
+    return find_proposal(db, access, vault, getattr(request, field), field)
 
 
 def _spare(db: Session, vault: Vault, held: Iterable[Utxo], plan: Plan, tip_height: int) -> Sequence[Utxo]:

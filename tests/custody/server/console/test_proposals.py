@@ -211,6 +211,31 @@ def test_coins_are_chosen_by_hand(desk, browse, here):
     assert [str(item.outpoint) for item in psbt(desk.proposal(newest(desk).id)).inputs] == [small]
 
 
+def test_the_vault_that_is_selected_pays_and_coins_of_another_do_not(desk, browse, here):
+    savings = ok(desk.create_vault("Savings"))
+    desk.deposit(800_000, to=savings["address"])
+    query = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    coin = ok(desk.admin.get("/api/v1/vault-coins", **query))["coins"][0]
+    person = browse("admin").open(f"{here}/new?vault={desk.vault['id']}")
+    paid = {"wallet": savings["id"], "recipient": SHOP, "amount": "0.001"}
+    person.send(f"{here}/new", **paid, back="vault")
+    assert {("wallet", savings["id"]), ("recipient", SHOP)} <= set(person.form(f"{here}/new").fields)
+    assert person.facts["Can be spent now"].startswith("0.00800000")
+    person.send(f"{here}/new", **paid, coin=f"{coin['txid']}:{coin['vout']}", status=422)
+    assert "is not a coin of this vault" in person.words
+    assert "coin" not in dict(person.form(f"{here}/new").fields)
+    person.send(f"{here}/new").confirm(f"{here}/new")
+    assert newest(desk).vault_id == savings["id"]
+
+
+def test_a_link_says_what_it_asks_for_in_any_case(desk, browse, here):
+    link = f"BITCOIN:{SHOP.upper()}?AMOUNT=.001"
+    person = browse("admin").open(f"{here}/new").send(f"{here}/new", recipient=link, most="yes", status=422)
+    assert "The most is sent to one recipient, without an amount." in problems(person)
+    person.open(f"{here}/new").send(f"{here}/new", recipient=link).confirm(f"{here}/new")
+    assert newest(desk).amounts_sats == [100_000]
+
+
 @pytest.mark.parametrize(
     ("typed", "words", "status"),
     [
@@ -243,7 +268,7 @@ def test_what_is_wrong_is_told_beside_its_field(browse, here, typed, words, stat
             assert (name, value) in fields
 
 
-def test_a_frozen_vault_says_so_and_offers_no_form(desk, browse, here):
+def test_a_frozen_vault_says_so_and_offers_no_payment(desk, browse, here):
     vault = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
     waiting = made(desk.propose(100_000))
     person = looked_at(browse, here)
@@ -251,7 +276,7 @@ def test_a_frozen_vault_says_so_and_offers_no_form(desk, browse, here):
     ok(desk.admin.post("/api/v1/freeze-vault", vault))
     person.confirm(f"{here}/new", status=409)
     assert "The vault is frozen." in person.words
-    assert f'action="{here}/new"' not in person.html
+    assert "Look at it" not in person.words
     assert "The vault is frozen." in browse("alice").open(f"{here}/{waiting}").words
 
 
@@ -402,6 +427,8 @@ def test_a_member_forwards_own_money(desk, browse, here):
     more = ok(desk.create_vault("Savings"))
     person = browse("alice").open(f"{here}/forward?vault={more['id']}")
     assert ("vault", more["id"]) in person.form(f"{here}/forward").fields
+    both = {"amount": "0.001", "sweep": "yes", "fee_sats": "700"}
+    assert "not both" in person.send(f"{here}/forward", **both, status=422).words
     person.open(f"{here}/forward").send(f"{here}/forward", amount="0.001", fee_sats="x", status=422)
     assert ("amount", "0.001") in person.form(f"{here}/forward").fields
     person.send(f"{here}/forward", amount="0.001", fee_sats="700")

@@ -46,9 +46,9 @@ EXPLAINED = {
     "one field asks for, or excludes, another one": (
         "give contract_uid for", "give psbt_id for", "give page or cursor", "from_day is later",
         "min_sats is more than max_sats", "from_time is later than to_time",
-        "exactly one of", "recipients: ", "amounts_sats: ", "coins: ", "amount_sats: ", "cancel: ",
-        "psbt_base64: ", "m: ", "Give fee_rate", "a weekly cycle",
-        "Each recipient needs", "role_name: ",
+        "exactly one of", "recipients: ", "amounts_sats: ", "coins: ", "amount_sats: ", "sweep: ",
+        "psbt_base64: ", "sweep_coins: ", "m: ", "Give fee_rate", "a weekly cycle",
+        "This recipient has", "role_name: ",
         "No member of this workspace has", "A search does not wait",
     ),
     "a text has a meaning, as an address, a path, a URL or an amount": (

@@ -128,6 +128,30 @@ def test_from_the_mail_of_an_invitation_to_a_confirmed_payment(window):
     window.judge(page, "payment-confirmed")
 
 
+def test_the_selected_vault_pays_without_a_further_press(window):
+    desk = window.desk
+    savings = ok(desk.create_vault("Savings"))
+    desk.deposit(1_000_000)
+    desk.deposit(700_000, to=savings["address"])
+    page = window.page(f"{window.here}/proposals/new?vault={desk.vault['id']}")
+    page.get_by_label("To", exact=True).fill(SHOP)
+    page.get_by_label("Amount", exact=True).fill("0.001")
+    page.get_by_role("button", name="Choose the coins").click()
+    page.get_by_role("checkbox", name="received at").check()
+    page.get_by_label("Pay from").select_option("Savings")
+    expect(page.get_by_role("heading", name="Savings")).to_be_visible()
+    expect(page.get_by_role("checkbox", name="received at")).not_to_be_checked()
+    expect(page.get_by_label("To", exact=True)).to_have_value(SHOP)
+    window.judge(page, "payment-vault")
+    page.get_by_label("Pay from").select_option("Treasury")
+    page.get_by_role("button", name="Look at it").click()
+    heading(page, "Review the payment")
+    expect(page.get_by_role("rowheader", name="Back to Treasury")).to_be_visible()
+    page.get_by_role("button", name="Propose it").click()
+    heading(page, "Payment of")
+    assert desk.proposal(page.url.rpartition("/")[2])["vault_id"] == desk.vault["id"]
+
+
 def test_the_list_follows_and_a_signer_is_told_where_to_decide(window):
     desk = window.desk
     desk.deposit(1_000_000, 700_000)

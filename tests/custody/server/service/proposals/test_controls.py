@@ -6,7 +6,7 @@ from custody.schemas.users import PermissionName
 from custody.server.store.models import Proposal
 from tests.support.custody import CAFE, SHOP, ok, refused
 from tests.support.profiles import forward, grant, pay_profile
-from tests.support.replacing import bump, cancel, made, status
+from tests.support.replacing import bump, cancel, made, status, take_back
 from tests.support.staff import change_role
 from tests.support.token_desk import TokenDesk
 
@@ -55,7 +55,7 @@ class TestFrozen:
         for answer in (
             desk.propose(10_000),
             bump(desk, psbt_id, fee_rate="9"),
-            bump(desk, psbt_id, cancel=True),
+            take_back(desk, psbt_id),
             desk.submit("alice", psbt_id, signed),
         ):
             told = refused(answer, 409, "VAULT_FROZEN")["detail"]
@@ -131,7 +131,7 @@ class TestAddressBook:
         assert CAFE in problem["detail"]
         assert SHOP not in problem["detail"]
         assert audited(desk) == ["NOT_IN_ADDRESS_BOOK"]
-        refused(desk.propose(recipients=[CAFE], amounts_sats=None), 403, "NOT_IN_ADDRESS_BOOK")
+        refused(desk.sweep(CAFE), 403, "NOT_IN_ADDRESS_BOOK")
         ok(desk.propose(10_000))
         ok(desk.propose(10_000, recipients=[desk.wallets()[0]["receive_address"]]))
 

@@ -54,12 +54,12 @@ def test_nothing_is_out_and_the_coins_are_free(desk, first):
     assert not record["may_be_replaced"]
     assert audited(desk)[-1] == "PROPOSAL_CANCELLED"
     desk.sign_off(again := made(desk.propose(150_000)))
-    assert "replaces_psbt_id" in refused(cancel(desk, again), 409, "STATE_CONFLICT")["detail"]
+    assert "cancels_psbt_id" in refused(cancel(desk, again), 409, "STATE_CONFLICT")["detail"]
     desk.settle()
     desk.mine()
-    assert "replaces_psbt_id" not in refused(cancel(desk, again), 409, "STATE_CONFLICT")["detail"]
+    assert "cancels_psbt_id" not in refused(cancel(desk, again), 409, "STATE_CONFLICT")["detail"]
     desk.reject(last := made(desk.propose(150_000)))
-    assert "replaces_psbt_id" not in refused(cancel(desk, last), 409, "STATE_CONFLICT")["detail"]
+    assert "cancels_psbt_id" not in refused(cancel(desk, last), 409, "STATE_CONFLICT")["detail"]
 
 
 def test_a_signature_is_out_and_the_coins_are_kept_until_a_member_frees_them(desk, first):

@@ -112,7 +112,7 @@ def test_a_sweep_sends_the_most(few):
     for rate in ("1", "3"):
         with holding(few, [80_000, 60_000, 50_000, 40_000, 30_000]):
             told = most(few, fee_rate=rate)
-            swept = few.proposal(made(few.propose(recipients=[SHOP], amounts_sats=None, fee_rate=rate)))
+            swept = few.proposal(made(few.sweep(fee_rate=rate)))
             assert swept["amounts_sats"] == [told["amount_sats"]]
             assert (told["bound_by"], told["inputs"]) == ("transaction", FEW)
 
@@ -151,9 +151,7 @@ def test_a_refusal_for_lack_of_funds_offers_it(desk):
 def test_a_sweep_below_its_own_fee_is_refused(desk):
     """Each coin brings more than it costs, and together less than the rest of the transaction does."""
     desk.deposit(1_100)
-    problem = refused(
-        desk.propose(recipients=[SHOP], amounts_sats=None, fee_rate="10"), 422, "INSUFFICIENT_FUNDS"
-    )
+    problem = refused(desk.sweep(fee_rate="10"), 422, "INSUFFICIENT_FUNDS")
     assert problem["detail"].startswith("The vault's coins are 1100 sat, and their fee alone is ")
     assert most(desk, fee_rate="10")["bound_by"] == "dust"
     assert desk.wallets()[0]["locked_sats"] == 0

@@ -2,7 +2,7 @@
 
 from custody.server.store.models import ChainCoin
 from multisig import Psbt
-from tests.support.custody import CAFE, SHOP, SIGNERS, Desk, ok, refused
+from tests.support.custody import CAFE, SIGNERS, Desk, ok, refused
 from tests.support.replacing import bump, cancel, made
 from tests.support.token_desk import TokenDesk
 
@@ -51,7 +51,7 @@ def test_p65_exactly_these_coins_are_spent(desk):
     most = problem["figures"]["maximum_sats"]
     assert f"At most {most} sat can be sent from them" in problem["detail"]
     assert refused(desk.propose(most + 1, fee_rate="2", coins=[small]), 422, "INSUFFICIENT_FUNDS")
-    swept = made(desk.propose(recipients=[SHOP], amounts_sats=None, fee_rate="2", coins=[small]))
+    swept = made(desk.sweep(sweep=False, sweep_coins=True, coins=[small], fee_rate="2"))
     assert desk.proposal(swept)["amounts_sats"] == [most]
     ok(cancel(desk, swept))
     made(desk.propose(most, fee_rate="2", coins=[small]))

@@ -36,7 +36,7 @@ def test_what_was_shown_is_what_is_made_of_the_same_coins(rich):
         {"fee_rate": "7"},
         {"priority": "high", "op_return": "Invoice 7"},
         {"recipients": [SHOP, CAFE], "amounts_sats": [900_000, 800_000]},
-        {"amounts_sats": None, "fee_rate": "3.5"},
+        {"amounts_sats": None, "sweep": True, "fee_rate": "3.5"},
     ):
         before = rich.rows(Proposal), rich.world.audit_actions("workspace:1")
         shown = preview(rich, **asked)
@@ -45,6 +45,8 @@ def test_what_was_shown_is_what_is_made_of_the_same_coins(rich):
         assert rich.world.audit_actions("workspace:1") == before[1]
         assert shown["movement_sats"] == sum(shown["amounts_sats"]) + shown["fee_sats"]
         pinned = {"coins": shown["coins"], "fee_rate": shown["asked_fee_rate"]}
+        if asked.get("sweep"):
+            pinned |= {"sweep": False, "sweep_coins": True}
         again = {name: value for name, value in asked.items() if name != "priority"} | pinned
         created = ok(rich.admin.post("/api/v1/create-psbt", body_of(rich, **again)))
         record = rich.proposal(created["psbt_id"])
@@ -70,7 +72,7 @@ def test_it_refuses_what_making_it_would_refuse(rich, monkeypatch):
         ({"amounts_sats": [100]}, 422, "DUST"),
         ({"recipients": ["nonsense"]}, 422, "VALIDATION"),
         ({"coins": [f"{'0' * 64}:0"]}, 422, "VALIDATION"),
-        ({"replaces_psbt_id": "none"}, 404, "NOT_FOUND"),
+        ({"replaces_psbt_id": "none", "recipients": [], "amounts_sats": None}, 404, "NOT_FOUND"),
     ):
         for path in ("preview-psbt", "create-psbt"):
             refused(rich.admin.post(f"/api/v1/{path}", body_of(rich, **asked)), status, code)
@@ -95,7 +97,7 @@ def test_a_bump_and_a_cancel_are_shown_as_they_are_made(rich):
     psbt_id = made(rich.propose(400_000, fee_rate="2"))
     finished(rich, psbt_id)
     none = {"recipients": [], "amounts_sats": None}
-    cancel = none | {"replaces_psbt_id": psbt_id, "cancel": True, "fee_rate": "11"}
+    cancel = none | {"cancels_psbt_id": psbt_id, "fee_rate": "11"}
     bump = none | {"replaces_psbt_id": psbt_id, "fee_rate": "9"}
     assert preview(rich, **bump)["amounts_sats"] == [400_000]
     assert preview(rich, **cancel)["movement_sats"] == preview(rich, **cancel)["fee_sats"]

@@ -34,10 +34,10 @@ def test_other_coins_go_first_and_the_last_one_stays_unless_the_send_leaves_some
     made = ok(owner.desk.propose(150_000, 10_000, recipients=[BOB, owner.address]))["psbt_id"]
     assert spends_at_address(owner, made) == 1
     owner.desk.reject(made)
-    psbt_id = ok(owner.desk.propose(recipients=[BOB], amounts_sats=None))["psbt_id"]
+    psbt_id = ok(owner.desk.sweep(BOB))["psbt_id"]
     assert len(Psbt.parse(owner.desk.proposal(psbt_id)["psbt_base64"]).inputs) == 1
     assert spends_at_address(owner, psbt_id) == 0, "everything is sent without the one that stays"
-    refused(owner.desk.propose(recipients=[BOB], amounts_sats=None), 409, "LOCKED_FUNDS")
+    refused(owner.desk.sweep(BOB), 409, "LOCKED_FUNDS")
     owner.desk.reject(psbt_id)
     owner.fund(120_000)
     made = ok(owner.desk.propose(200_000))["psbt_id"]
