@@ -198,7 +198,7 @@ def _payment(
     sats: int, whom: str, chain: str, book: "Sequence[WhitelistAddress]", *, unseen: bool
 ) -> Payment:
     """An address, also in groups, is never looked up as a name in the address book. Raises Stop."""
-    from custody.recipients import typed_address
+    from custody.recipients import SCHEME, typed_address
     from multisig import InvalidAddress, Network, WrongNetwork, decode_address
 
     address = typed_address(whom)
@@ -209,7 +209,7 @@ def _payment(
     except WrongNetwork as error:
         fail(f"'{whom}' cannot be paid here: {error}", f"The vault is on {chain}.", Exit.NOT_DECIDED)
     except InvalidAddress as error:
-        hint = "Give the address alone, without a link."
+        hint = "Give the address alone, without a link." if address.lower().startswith(SCHEME) else error.hint
         fail(f"'{whom}' is not an address: {error}", hint, Exit.NOT_DECIDED)
     label = next((one.name for one in book if one.address == address), "")
     return Payment(sats, address, label)

@@ -291,9 +291,9 @@ def load_config(path: Path) -> Config:
         kind = ConfigInvalid if error.errno == errno.EFBIG else ConfigMissing
         raise kind(f"{path} cannot be read: {error.strerror}") from error
     try:
-        text = content.decode()
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigInvalid(f"{path} is not text: {error}") from error
+        raise ConfigInvalid(f"{path} is not text in UTF-8: {error}") from error
     return read_config(path, text)
 
 
@@ -336,9 +336,9 @@ def load_rules(path: Path, network: Network) -> WrittenRules:
             f"{path} cannot be read: {error.strerror}", hint="Name a file that is there."
         ) from error
     try:
-        text = content.decode()
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise RulesInvalid(f"{path} is not text: {error}") from error
+        raise RulesInvalid(f"{path} is not text in UTF-8: {error}") from error
     return written_rules(text, network, file=str(path))
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signerd.cli.desk import Desk, json_option, pass_desk, read_file
+from signerd.cli.desk import NOT_UTF_8, Desk, json_option, pass_desk, read_file
 from signerd.cli.terminal import answer, say
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ def add(desk: Desk, file: Path, as_json: bool) -> None:
     from signerd.shapes.calls import MAX_LIST_TEXT
 
     try:
-        text = read_file(file, MAX_LIST_TEXT).decode()
+        text = read_file(file, MAX_LIST_TEXT).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InvalidRequest(f"{file} is not text", hint="Name the publisher's file.") from None
+        raise InvalidRequest(f"{file} is not text in UTF-8", hint=NOT_UTF_8) from None
     with desk.daemon() as daemon:
         found = daemon.take_advisories(text)
     _tell(found, as_json=as_json)
