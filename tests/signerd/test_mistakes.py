@@ -84,7 +84,7 @@ MISTAKES: list[tuple[Callable[[str], object], str | bytes, str, str]] = [
     (file, '{"name": "Cold", "addressType": "P2WSH"}', "This is JSON, which is not read", "BSMS"),
     (file, f"# Receive:\n{GOOD}\n", "neither a record of BSMS 1.0 nor one descriptor", "BSMS"),
     (file, GOOD.encode("utf-16"), "not text in UTF-8", "UTF-8"),
-    (keys, f"[d0b9a3a1/48\u2019/1\u2019/0\u2019/2\u2019]{XPUB}", "'48\\u2019' of the path", "m/48h"),
+    (keys, f"[d0b9a3a1/48\u2019/1\u2019/0\u2019/2\u2019]{XPUB}", "level of the path is '48\\u2019'", "m/48h"),
     (keys, f"[d0b9a3a1/84h/1h/0h]{VPUB}", "in the vpub form", "xpub or tpub"),
     (psbt, "p1of2 cHNidP8BAI\np2of2 kCAAAAAA==\n", "Specter-DIY's own series", ""),
     (psbt, "-", "This is not a PSBT.", ""),
