@@ -3,6 +3,7 @@
 import unicodedata
 from typing import Final
 
+from custody.text import without_unseen
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address
 
 SCHEME: Final = "bitcoin:"
@@ -13,10 +14,10 @@ _BEGINNINGS: Final = ("1", "2", "3", "m", "n", *(f"{network.hrp}1" for network i
 
 def typed_address(text: str) -> str | None:
     """An address of any network or a ``bitcoin:`` link (BIP-321), without spaces; None for a name.
-    Invisible characters and compatibility forms of letters do not make it a name (as in `name_key`), nor does
+    Unseen characters and compatibility forms of letters do not make it a name (as in `name_key`), nor does
     mixed case make a bech32 address one, although it is invalid then (BIP-173).
     """
-    plain = "".join(seen(unicodedata.normalize("NFKC", text)).split())
+    plain = "".join(unicodedata.normalize("NFKC", without_unseen(text)).split())
     if plain.lower().startswith(SCHEME):
         return plain
     return (
@@ -26,7 +27,7 @@ def typed_address(text: str) -> str | None:
 
 def reads_as_address(text: str) -> bool:
     """Whether an invalid address may be meant: the text is as long as one, and begins like one."""
-    plain = "".join(text.split())
+    plain = "".join(without_unseen(text).split())
     return len(plain) >= _SHORTEST and plain.isalnum() and plain.lower().startswith(_BEGINNINGS)
 
 
@@ -38,8 +39,3 @@ def _decodes(text: str, chain: Network) -> bool:
     except InvalidAddress:
         return False
     return True
-
-
-def seen(text: str) -> str:
-    """The text without invisible characters (Unicode's Cf, such as the zero-width space)."""
-    return "".join(letter for letter in text if unicodedata.category(letter) != "Cf")

@@ -1,5 +1,6 @@
 """Text made safe to show, and amounts as people read them: in every program of ours."""
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from typing import Final
@@ -7,9 +8,23 @@ from typing import Final
 SATS_PER_BTC: Final = 100_000_000
 # The platform's bound on a description; what is longer is cut, and says so.
 LONGEST_TEXT: Final = 1_000
-# Control, format (bidirectional overrides, zero-width), surrogate, private and unassigned characters, line
-# breaks.
-_HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+# What a reader cannot see, or sees as another program draws it, for a class of regular expressions (S31):
+# Default_Ignorable_Code_Point (Unicode 17.0, DerivedCoreProperties.txt), controls, line and paragraph
+# separators, other format characters (Cf), private use, noncharacters, and blanks that Unicode calls
+# letters, marks or symbols (Braille, Khitan, hieroglyphic, musical). `unicodedata` lacks the first property,
+# and Python 3.11 and 3.12 differ in the others. JSON Schema has no one way to write what is above U+FFFF.
+UNSEEN_BELOW_U10000: Final = (
+    r"\u00ad\u034f\u061c\u115f-\u1160\u17b4-\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
+    r"\x00-\x1f\x7f-\x9f\u2028-\u2029\u0600-\u0605\u06dd\u070f\u0890-\u0891\u08e2\ufff9-\ufffb"
+    r"\ue000-\uf8ff\ufdd0-\ufdef\ufffe-\uffff\u2800"
+)
+_PLANES_END: Final = "".join(rf"\U{plane:04x}fffe-\U{plane:04x}ffff" for plane in range(1, 15))
+_UNSEEN_ABOVE: Final = (
+    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    r"\U000110bd\U000110cd\U00013430-\U0001343f\U000f0000-\U0010ffff\U00016fe4\U00013441-\U00013442\U0001d159"
+)
+UNSEEN: Final = re.compile(rf"[{UNSEEN_BELOW_U10000}\ud800-\udfff{_UNSEEN_ABOVE}{_PLANES_END}]")
 
 # How many characters of an id are shown; more where two begin alike.
 SHORT_ID: Final = 8
@@ -17,8 +32,33 @@ SHORT_ID: Final = 8
 
 def plain(text: str) -> str:
     """Text without anything that moves a terminal's cursor or reorders what is read (L8)."""
-    shown = "".join("·" if unicodedata.category(char) in _HIDDEN_CATEGORIES else char for char in text)
+    shown = UNSEEN.sub("·", text)
     return shown if len(shown) <= LONGEST_TEXT else f"{shown[:LONGEST_TEXT]}… (cut)"
+
+
+def without_unseen(text: str) -> str:
+    return UNSEEN.sub("", text)
+
+
+def name_key(name: str) -> str:
+    """Two names that look the same to a reader have the same key (P50, S31).
+
+    It ignores case, spacing, compatibility forms (NFKC) and what a reader cannot see. It does not fold
+    look-alike letters of other alphabets: no such table is complete.
+    """
+    plain = unicodedata.normalize("NFKC", without_unseen(name))
+    return " ".join(unicodedata.normalize("NFKC", plain.casefold()).split())
+
+
+def require_seen(text: str) -> str:
+    """The same text. Raises ValueError, with the end of a sentence that begins with what the text is."""
+    found = UNSEEN.search(text)
+    if found is not None:
+        name = unicodedata.name(found[0], "no name")
+        raise ValueError(
+            f"has a character that not every reader sees, U+{ord(found[0]):04X} ({name}): leave it out"
+        )
+    return text
 
 
 def foreign(text: str) -> str:

@@ -29,6 +29,29 @@ _REDUCTION = tuple(
 MAX_CHARACTERS = 4096
 _SORTED_MULTI = re.compile(r"wsh\(sortedmulti\(([1-9][0-9]?),([^()]*)\)\)", re.ASCII)
 _MULTIPATH = "/<0;1>/*"
+_ONE_CHAIN = re.compile(r".*[a-zA-Z0-9]/([01])/\*", re.ASCII)
+# By how they begin, the first that fits: what else a descriptor may be (BIP-381 to BIP-386).
+_OTHERS = {
+    "wsh(sortedmulti(": None,
+    "wsh(multi(": "multi(), whose keys keep the order in which they are written",
+    "wsh(": "wsh() with another script than a plain quorum, such as miniscript",
+    "sh(wsh(": "sh(wsh()), which is nested segwit",
+    "sh(": "sh(), which is not segwit",
+    "tr(": "tr(), which is taproot",
+    "rawtr(": "rawtr(), which is taproot",
+    "wpkh(": "wpkh(), which has a single key",
+    "pkh(": "pkh(), which has a single key",
+    "pk(": "pk(), which has a single key",
+    "combo(": "combo(), which has a single key",
+    "addr(": "addr(), which has no keys",
+    "raw(": "raw(), which has no keys",
+}
+_COPY = "Copy the whole descriptor again, with the # and its eight last characters."
+_ANOTHER_KIND = "Take a vault of that form. Another program made this one, and can spend from it."
+_WITH_BOTH = "Export it again in the form that has <0;1>, for receiving and change in one (BIP-389)."
+_NO_ORIGIN = (
+    "Ask whoever made the vault for the device's fingerprint and the key's path: [d34db33f/48h/0h/0h/2h]xpub…"
+)
 
 
 def checksum(descriptor: str) -> str:
@@ -37,7 +60,10 @@ def checksum(descriptor: str) -> str:
     for character in descriptor:
         position = _INPUT.find(character)
         if position < 0:
-            raise InvalidDescriptor("The descriptor has a character that descriptors do not use.")
+            raise InvalidDescriptor(
+                f"The descriptor has U+{ord(character):04X}, a character that descriptors do not use.",
+                hint="Copy it again as plain text. Where a text program wrote \u2019 for ', write h.",
+            )
         residue = _polymod(residue, position & 31)
         group, count = group * 3 + (position >> 5), count + 1
         if count == 3:
@@ -66,11 +92,13 @@ def strip_checksum(text: str, *, strict: bool = True) -> str:
     descriptor, separator, given = text.partition("#")
     if not separator:
         if strict:
-            raise InvalidDescriptor("The descriptor has no checksum.")
+            raise InvalidDescriptor("The descriptor has no checksum.", hint=_COPY)
         checksum(descriptor)
         return descriptor
     if given != checksum(descriptor):
-        raise InvalidDescriptor("The descriptor's checksum is wrong: a character is mistyped or missing.")
+        raise InvalidDescriptor(
+            "The descriptor's checksum is wrong: a character is mistyped or missing.", hint=_COPY
+        )
     return descriptor
 
 
@@ -98,7 +126,7 @@ class SortedMulti(ByMember):
         """
         text = text.strip()
         if len(text) > MAX_CHARACTERS:
-            raise InvalidDescriptor("The descriptor is too long.")
+            raise InvalidDescriptor(f"The descriptor has more than {MAX_CHARACTERS} characters.")
         return cls(*_read(text, network, strict=strict))
 
     def __str__(self) -> str:
@@ -110,24 +138,50 @@ class SortedMulti(ByMember):
 # The same few vaults are read again for each proposal and each check of it.
 @lru_cache(maxsize=64)
 def _read(text: str, network: Network | None, *, strict: bool) -> tuple[int, tuple[OriginKey, ...]]:
-    match = _SORTED_MULTI.fullmatch(strip_checksum(text, strict=strict))
+    # The checksum first: a mistyped character may make another form of it. A missing one is said last.
+    body = strip_checksum(text, strict=False)
+    match = _SORTED_MULTI.fullmatch(body)
     if match is None:
-        raise InvalidDescriptor("Only descriptors of the form wsh(sortedmulti(M,key,…)) are supported.")
+        raise _other_form(body)
+    if strict and body == text:
+        strip_checksum(text)
     expressions = match[2].split(",")
-    return int(match[1]), tuple(_parse_key(expression, network) for expression in expressions)
+    return int(match[1]), tuple(
+        _parse_key(number, expression, network) for number, expression in enumerate(expressions, start=1)
+    )
 
 
-def _parse_key(expression: str, network: Network | None) -> OriginKey:
-    if not expression.endswith(_MULTIPATH):
-        raise InvalidDescriptor("Each key needs /<0;1>/* behind it: receiving and change addresses.")
-    text = expression.removesuffix(_MULTIPATH)
+def _other_form(body: str) -> InvalidDescriptor:
+    kind = next((words for start, words in _OTHERS.items() if body.startswith(start)), None)
+    if kind is None:
+        return InvalidDescriptor("This is not written as wsh(sortedmulti(M,key,…)) is.", hint=_COPY)
+    return InvalidDescriptor(
+        f"A vault here is wsh(sortedmulti(M,key,…)), and this is {kind}.", hint=_ANOTHER_KIND
+    )
+
+
+def _parse_key(number: int, expression: str, network: Network | None) -> OriginKey:
+    which = f"Key {number} of the descriptor"
     # White space and the mark H pass where a person pastes a lone key, but BIP-380 has neither.
-    if text.split() != [text] or "H" in text.partition("]")[0]:
-        raise InvalidDescriptor("A key of the descriptor has a space, or H where h or ' is meant.")
+    if " " in expression:
+        raise InvalidDescriptor(f"{which} has a space in it.")
+    if not expression:
+        raise InvalidDescriptor(f"{which} is missing: nothing stands between two commas.")
+    if not expression.startswith("["):
+        raise InvalidDescriptor(f"{which} has no origin before it.", hint=_NO_ORIGIN)
+    if not expression.endswith(_MULTIPATH):
+        alone = _ONE_CHAIN.fullmatch(expression)
+        if alone is None:
+            raise InvalidDescriptor(f"{which} does not end in {_MULTIPATH}.", hint=_WITH_BOTH)
+        chain = "change" if int(alone[1]) else "receiving"
+        raise InvalidDescriptor(f"{which} gives the {chain} addresses alone.", hint=_WITH_BOTH)
+    text = expression.removesuffix(_MULTIPATH)
+    if "H" in text.partition("]")[0]:
+        raise InvalidDescriptor(f"{which} has H in its path, where BIP-380 has h or '.")
     try:
         key = OriginKey.parse(text)
     except MultisigError as error:
-        raise InvalidDescriptor(f"A key of the descriptor is not usable: {error}", hint=error.hint) from error
+        raise InvalidDescriptor(f"{which} is not usable: {error}", hint=error.hint) from error
     if network is not None:
         key.xpub.require_network(network)
     return key

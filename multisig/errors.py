@@ -42,7 +42,6 @@ class InvalidDescriptor(MultisigError):
     """A descriptor that is malformed, mistyped, or a quorum that is not allowed."""
 
     code = "invalid-descriptor"
-    hint = "Copy the whole descriptor again, with the # and its eight last characters."
 
 
 class InvalidAddress(MultisigError):

@@ -126,7 +126,7 @@ def _require_child_numbers(indexes: Iterable[int]) -> None:
 def _parse_step(text: str) -> int:
     match = _STEP.fullmatch(text)
     if match is None or int(match[1]) >= HARDENED:
-        raise InvalidPath("A level of the path is not a number from 0 to 2147483647, with or without h.")
+        raise InvalidPath(f"A level of the path is {text[:12]!a}: write 0 to 2147483647, with h or without.")
     return int(match[1]) + (HARDENED if match[2] else 0)
 
 

@@ -23,6 +23,7 @@ _RECORD_LINES = 4
 # here.
 TEMPLATE, RESTRICTIONS = "/**", "/0/*,/1/*"
 _MULTIPATH = "/<0;1>/*"
+_EXPORT = "Export the descriptor with its checksum, or the vault in the BSMS form."
 _NO_RESTRICTIONS = "No path restrictions"
 
 
@@ -35,16 +36,17 @@ def vault_of_file(text: str, network: Network) -> Vault:
     """
     if len(text) > MAX_FILE_CHARACTERS:
         raise InvalidDescriptor("The file is too long for a vault's descriptor.")
-    lines = text.strip().splitlines()
+    lines = text.removeprefix("\ufeff").strip().splitlines()
     if not lines:
-        raise InvalidDescriptor("The file is empty.")
+        raise InvalidDescriptor("The file is empty.", hint=_EXPORT)
     if lines[0].startswith(_BSMS):
         return _vault_of_record(lines, network)
     if len(lines) != 1:
         raise InvalidDescriptor(
-            "The file is neither a record of BSMS 1.0 nor one descriptor on one line.",
-            hint="Export the descriptor with its checksum, or the vault in the BSMS form.",
+            "The file is neither a record of BSMS 1.0 nor one descriptor on one line.", hint=_EXPORT
         )
+    if lines[0].startswith("{"):
+        raise InvalidDescriptor("This is JSON, which is not read here.", hint=_EXPORT)
     return Vault.from_descriptor(lines[0], network)
 
 

@@ -61,21 +61,18 @@ _NO_OTHERS: Mapping[str, str] = MappingProxyType({})
 def _patterns() -> Mapping[str, str]:
     """What a text of each pattern is. Loaded only after a mistake: most programs need few of the shapes."""
     from custody.schemas.auth import OneTimeCode, SixDigits
-    from custody.schemas.common import DecimalText, EmailAddress, Line, Name, TextId
+    from custody.schemas.common import DecimalText, EmailAddress, TextId
     from custody.schemas.keys import FingerprintText, PathText
     from custody.schemas.proposals import FeeRateText
     from custody.schemas.purchases import CurrencyCode
     from custody.schemas.users import PhoneNumber
 
-    one_line = "must be one line of text, without control characters"
     named: Mapping[Any, str] = {
         CurrencyCode: "must be a currency's code, such as EUR",
         DecimalText: 'must be a number in quotes, such as "0.25", with at most eight places',
         EmailAddress: "must be an e-mail address, such as ada@example.org",
         FeeRateText: 'must be a rate in sat/vB in quotes, such as "2.5", with at most three places',
         FingerprintText: "must be a fingerprint: eight hexadecimal digits",
-        Line: one_line,
-        Name: one_line,
         OneTimeCode: "must be six digits, or a recovery code",
         PathText: "must be a derivation path, such as m/48h/0h/0h/2h",
         PhoneNumber: "must be a telephone number, such as +44 20 7946 0000",

@@ -1,8 +1,9 @@
 """Registered signing keys (public data only), the signing profile, and the line a device signs to register.
 
-The line is printable ASCII: purpose, network, user, nonce, and the SHA-256 of every (path, xpub) that is
-offered. The platform writes it; the signer's machine reads it again and computes the digest itself before it
-asks a person to sign.
+The line is printable ASCII: purpose, the platform's host, network, user, nonce, and the SHA-256 of every
+(path, xpub) that is offered. The platform writes it. Before a person is asked to sign, the signer's machine
+compares the host with its own setting, so that no platform can pass on what another one asks (S36), and the
+digest with the one that it computes.
 """
 
 import re
@@ -10,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, StrictInt, StringConstraints
 
@@ -80,7 +82,9 @@ class KeyChallengeRequest(Request):
 
 
 class KeyChallenge(Shape):
-    """One printable ASCII line to sign as a Bitcoin Signed Message at ``derivation_path`` (base path, then 0/0)."""  # noqa: E501
+    """One printable ASCII line to sign as a Bitcoin Signed Message at ``derivation_path`` (base path, then 0/0). Who signs
+    checks first that its ``host:`` is the platform's, as `ChallengeLine.parse` reads it.
+    """  # noqa: E501
 
     challenge: Label
     derivation_path: Label
@@ -88,7 +92,7 @@ class KeyChallenge(Shape):
 
 
 class KeyProof(Request):
-    challenge: Annotated[str, StringConstraints(max_length=200)]
+    challenge: Annotated[str, StringConstraints(max_length=240)]
     signature: MessageSignature
 
 
@@ -167,11 +171,16 @@ class SigningProfileAddress(Shape):
 
 
 PURPOSE = "Register signing key"
-# Coldcard takes 2 to 240 printable characters without two spaces in a row; 200 leaves room.
-MAX_CHALLENGE_CHARACTERS = 200
+# Coldcard takes 2 to 240 printable characters without two spaces in a row.
+MAX_CHALLENGE_CHARACTERS = 240
+# What the longest of the other parts leave.
+MAX_HOST_CHARACTERS = 64
+# A platform without a public address is one that only its own machine reaches.
+HERE = "localhost"
+_LOOPBACK = frozenset({"127.0.0.1", "::1", HERE})
 _LINE = re.compile(
-    rf"{PURPOSE} network:(mainnet|testnet) user:([1-9][0-9]{{0,18}}) nonce:([0-9a-f]{{32}}) "
-    rf"keys:([0-9a-f]{{64}})"
+    rf"{PURPOSE} host:([a-z0-9._:\[\]-]{{1,{MAX_HOST_CHARACTERS}}}) network:(mainnet|testnet) "
+    r"user:([1-9][0-9]{0,18}) nonce:([0-9a-f]{32}) keys:([0-9a-f]{64})"
 )
 
 
@@ -181,10 +190,26 @@ def offered_digest(offered: Iterable[tuple[str, str]]) -> str:
     return sha256("".join(lines).encode()).hexdigest()
 
 
+def signed_host(url: str | None) -> str:
+    """The host of a platform's URL as the line has it: in small letters and ASCII, with a port that is not
+    the scheme's own; ``localhost`` for this machine at any port, and for a platform without a public URL.
+    """
+    parts = urlsplit(url or "")
+    host = parts.hostname
+    if host is None or host in _LOOPBACK:
+        return HERE
+    written = f"[{host}]" if ":" in host else host.rstrip(".").encode("idna").decode()
+    is_usual = parts.port in {None, {"https": 443, "http": 80}.get(parts.scheme)}
+    return written if is_usual else f"{written}:{parts.port}"
+
+
 @dataclass(frozen=True)
 class ChallengeLine:
-    """``nonce``: 32 hex digits; ``keys_digest``: 64, as ``offered_digest`` gives them."""
+    """``host``: as ``signed_host`` gives it. ``nonce``: 32 hex digits; ``keys_digest``: 64, as
+    ``offered_digest`` gives them.
+    """
 
+    host: str
     network: ApiNetwork
     user_id: int
     nonce: str
@@ -192,7 +217,8 @@ class ChallengeLine:
 
     def __str__(self) -> str:
         return (
-            f"{PURPOSE} network:{self.network} user:{self.user_id} nonce:{self.nonce} keys:{self.keys_digest}"
+            f"{PURPOSE} host:{self.host} network:{self.network} user:{self.user_id} nonce:{self.nonce} "
+            f"keys:{self.keys_digest}"
         )
 
     @classmethod
@@ -203,5 +229,5 @@ class ChallengeLine:
         match = _LINE.fullmatch(text)
         if match is None:
             raise ValueError("this is not a challenge for registering a key")
-        network: ApiNetwork = "mainnet" if match[1] == "mainnet" else "testnet"
-        return cls(network, int(match[2]), match[3], match[4])
+        network: ApiNetwork = "mainnet" if match[2] == "mainnet" else "testnet"
+        return cls(match[1], network, int(match[3]), match[4], match[5])

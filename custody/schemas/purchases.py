@@ -19,6 +19,7 @@ from pydantic.alias_generators import to_camel
 
 from custody.schemas.common import (
     Label,
+    Line,
     Prose,
     Request,
     Shape,
@@ -67,8 +68,6 @@ Amount = Annotated[
 ]
 ReportedAmount = Annotated[Decimal, BeforeValidator(_no_boolean), AfterValidator(_exact)]
 CurrencyCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]{1,20}$")]
-_LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
-ShortText = Annotated[str, StringConstraints(max_length=200, pattern=_LINE)]
 
 
 def _or(default: object) -> BeforeValidator:
@@ -77,7 +76,7 @@ def _or(default: object) -> BeforeValidator:
 
 
 NullableAmount = Annotated[ReportedAmount, _or(Decimal(0))]
-NullableText = Annotated[ShortText, _or("")]
+NullableText = Annotated[Line, _or("")]
 
 
 class ReportedPurchase(Shape):
@@ -103,7 +102,7 @@ class ReportedPurchase(Shape):
     are_fees_included: Annotated[StrictBool, _or(default=False)] = False
     wallet_address: NullableText = ""
     crypto_transaction_id: NullableText = ""
-    failure_reason: ShortText | None = None
+    failure_reason: Line | None = None
     external_transaction_id: NullableText = ""
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -14,6 +14,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from custody.schemas.keys import MAX_HOST_CHARACTERS, signed_host
 from custody.server.service.jobs.leases import LEASE
 from custody.server.service.jobs.workers import JOB_THREADS
 from custody.server.service.mail.mailer import SENDER
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 
 # A folder of files, each named like its variable in lower case, as containers and systemd provide secrets.
 CREDENTIALS_DIR = "CUSTODY_CREDENTIALS_DIR"
+
+
+def _signable(url: str) -> str:
+    if len(signed_host(url)) > MAX_HOST_CHARACTERS:
+        raise ValueError(f"devices sign a host of {MAX_HOST_CHARACTERS} characters at most")
+    return url
 
 
 class Settings(BaseSettings):
@@ -69,8 +76,9 @@ class Settings(BaseSettings):
     # A private authority for the mail server's certificate, instead of the usual ones.
     smtp_ca_file: Path | None = None
     mail_from: str = SENDER
-    # The address of the console, for links in mails; without it mails have no links.
-    public_url: str | None = None
+    # The address of the console and the API, for links in mails and in the line that a device signs to
+    # register; without it mails have no links, and keys are registered from this machine alone.
+    public_url: Annotated[str, AfterValidator(_signable)] | None = None
 
     # Hosts, separated by commas, that webhooks may call although they have no public name or a private
     # address: every member who may make webhooks can then reach them. And a private certificate authority for

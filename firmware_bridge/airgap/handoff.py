@@ -40,6 +40,11 @@ _MAGIC: Final = b"psbt\xff"
 _HEX_MAGIC: Final = _MAGIC.hex().encode()
 _BASE64_MAGIC: Final = b"cHNidP"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+# Specter-DIY's QR codes: p1of2, and a piece of base64.
+SPECTER_PART = re.compile(rb"p[0-9]{1,4}of[0-9]{1,4}\s")
+SPECTER_SERIES: Final = (
+    "This is a part of Specter-DIY's own series of QR codes, which is not read: give its file from the card."
+)
 # No group in a loop, which would take sixty bytes of memory for each byte read.
 _HEX = re.compile(rb"[0-9a-f]+")
 
@@ -73,7 +78,7 @@ def decode_psbt(carried: bytes) -> bytes:
         return found
     if _is_transaction(found):
         raise FinalTransaction
-    raise Unreadable("This is not a PSBT.")
+    raise Unreadable(SPECTER_SERIES if SPECTER_PART.match(carried.lstrip()) else "This is not a PSBT.")
 
 
 def _from_text(carried: bytes) -> bytes:

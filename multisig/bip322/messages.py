@@ -4,6 +4,7 @@ and the text of its signature, a prefix of three letters and base64 ("Types of S
 
 import base64
 import binascii
+import contextlib
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -126,6 +127,8 @@ class ProofSignature(ByMember):
         raw = _decoded(text[3:] if known else text)
         if not raw:
             raise InvalidMessage("The signature is too short: it is empty.")
+        if is_legacy(text):
+            raise InvalidMessage(LEGACY, hint="Ask for a signature of BIP-322 instead.")
         try:
             return cls(variant, _content(variant, raw))
         except (WireError, InvalidTransaction, InvalidPsbt, PsbtTooLarge) as error:
@@ -141,6 +144,22 @@ class ProofSignature(ByMember):
             case Psbt():
                 raw = self.content.to_bytes()
         return self.variant + base64.b64encode(raw).decode("ascii")
+
+
+# The header of a signature of BIP-137, and of the one before it.
+_LEGACY_HEADERS = range(27, 43)
+_LEGACY_CHARACTERS = 88
+LEGACY = "This is a signature of 65 bytes, of the kind before BIP-322 (BIP-137), which is not read here."
+
+
+def is_legacy(text: str) -> bool:
+    """Whether it is 65 bytes in base64, the first of which says how to recover the key."""
+    if len(text) != _LEGACY_CHARACTERS:
+        return False
+    with contextlib.suppress(ValueError):
+        raw = base64.b64decode(text, validate=True)
+        return len(raw) == 65 and raw[0] in _LEGACY_HEADERS
+    return False
 
 
 def _decoded(text: str) -> bytes:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from multisig.bip322.messages import ProofSignature, burn, message_bytes, to_sign, to_spend
+from multisig.bip322.messages import LEGACY, ProofSignature, burn, is_legacy, message_bytes, to_sign, to_spend
 from multisig.bip322.rules import BrokenRule, Inconclusive, check_input
 from multisig.errors import InvalidMessage
 from multisig.psbt import Psbt, PsbtInput
@@ -59,6 +59,8 @@ def verify_message(message: str, challenge: bytes, signature: str, consensus: Co
 
     `consensus` is called once, before the further rules of the BIP are checked.
     """
+    if is_legacy(signature):
+        return Verdict(state=State.INCONCLUSIVE, reason=LEGACY)
     try:
         parsed = ProofSignature.parse(signature)
         tx, coins = _transaction(message, challenge, parsed)

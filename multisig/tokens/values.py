@@ -100,7 +100,8 @@ _ICON = re.compile(r"(?:https|ipfs)://[!#-;=?-\[\]_a-z~]+", re.ASCII)
 # First and last code points of what cannot be seen, moves other text, or is no character: controls, spaces
 # other than U+0020, bidirectional and other format characters, default ignorable ones (Unicode's
 # DerivedCoreProperties), variation selectors, surrogates, private use, tags. Noncharacters at the end of each
-# plane are refused beside it.
+# plane are refused beside it. A part of the protocol, so not the table by which other names are read
+# (`custody.text`), which may follow Unicode; it holds all of that (tests/custody/test_unseen.py).
 _HIDDEN = (
     (0x0000, 0x001F),
     (0x007F, 0x00A0),
@@ -131,7 +132,9 @@ _HIDDEN = (
     (0x110BD, 0x110BD),
     (0x110CD, 0x110CD),
     (0x13430, 0x1345F),
+    (0x16FE4, 0x16FE4),
     (0x1BCA0, 0x1BCA3),
+    (0x1D159, 0x1D159),
     (0x1D173, 0x1D17A),
     (0xE0000, 0x10FFFF),
 )

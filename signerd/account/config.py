@@ -31,14 +31,14 @@ from pydantic import (
 from custody.client.errors import InsecureUrl
 from custody.client.flow import check_url
 from custody.private_files import read_bounded
-from custody.schemas.common import IntId
+from custody.schemas.common import IntId, Name
 from custody.schemas.faults import fault_words
 from firmware_bridge import Endpoint
 from multisig import FeeRate, MultisigError, Network, decode_address, format_btc, parse_btc
 from signerd.core.checks.table import CHECKS, LOWERABLE
 from signerd.core.review import HARD_LIMITS
 from signerd.core.rules.reading import WrittenRules, written_rules
-from signerd.core.text import line_of, plain
+from signerd.core.text import line_of, name_key, plain, require_seen
 from signerd.core.values import (
     DEFAULT_MAX_FEE_PERCENT,
     DEFAULT_WARN_FEE_PERCENT,
@@ -199,17 +199,21 @@ def _labels(addresses: Mapping[str, str], network: Network) -> dict[bytes, str]:
         name = written.strip()
         if not 0 < len(name) <= LONGEST_LABEL:
             raise ValueError(f'"{plain(name)}" must have 1 to {LONGEST_LABEL} characters')
-        if plain(name) != name:
-            raise ValueError(f'"{plain(name)}" has invisible characters')
-        if name.casefold() in names:
-            raise ValueError(f'"{name}" is there twice: names that differ only in capitals are the same name')
+        try:
+            require_seen(name)
+        except ValueError as error:
+            raise ValueError(f'"{plain(name)}" {error}') from None
+        if name_key(name) in names:
+            raise ValueError(
+                f'"{name}" is there twice: names that look the same are one, whatever their capitals'
+            )
         try:
             script = decode_address(address, network)
         except MultisigError as error:
             raise ValueError(f'"{name}": {error}') from error
         if script in found:
             raise ValueError(f'"{name}" and "{found[script]}" have the same address: keep one of the names')
-        names.add(name.casefold())
+        names.add(name_key(name))
         found[script] = name
     return found
 
@@ -231,7 +235,7 @@ class Config(_Section):
     notifications: NotificationsSection = NotificationsSection()
     backup: BackupSection = BackupSection()
     rules: Annotated[Path, AfterValidator(_absolute_path)] | None = None
-    label: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "signing device"
+    label: Name = "signing device"
     addresses: Annotated[dict[str, str], Field(max_length=MOST_ADDRESSES)] = Field(default_factory=dict)
 
     @field_validator("addresses")
@@ -281,9 +285,9 @@ def load_config(path: Path) -> Config:
         kind = ConfigInvalid if error.errno == errno.EFBIG else ConfigMissing
         raise kind(f"{path} cannot be read: {error.strerror}") from error
     try:
-        text = content.decode()
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigInvalid(f"{path} is not text: {error}") from error
+        raise ConfigInvalid(f"{path} is not text in UTF-8: {error}") from error
     return read_config(path, text)
 
 
@@ -326,9 +330,9 @@ def load_rules(path: Path, network: Network) -> WrittenRules:
             f"{path} cannot be read: {error.strerror}", hint="Name a file that is there."
         ) from error
     try:
-        text = content.decode()
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise RulesInvalid(f"{path} is not text: {error}") from error
+        raise RulesInvalid(f"{path} is not text in UTF-8: {error}") from error
     return written_rules(text, network, file=str(path))
 
 

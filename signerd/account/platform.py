@@ -19,7 +19,7 @@ from custody.client.payments import proposals_request
 from custody.exchange import Plan, Request
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.errors import ErrorCode
-from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest
+from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest, signed_host
 from custody.schemas.proposals import Proposal, SignPsbtRequest, SignPsbtResponse
 from custody.schemas.vaults import Vault
 from signerd.account.wire import (
@@ -167,6 +167,11 @@ class Platform:
     def __init__(self, client: SigningClient, *, fault: FaultPoint = no_fault) -> None:
         self._client = client
         self.fault = fault
+
+    @property
+    def host(self) -> str:
+        """As a challenge must name it: the configured URL's."""
+        return signed_host(self._client.core.base_url)
 
     @translated
     async def user(self) -> Person:

@@ -171,7 +171,7 @@ async def ask_challenge(offer: Offer, digest: str, user_id: int, platform: Platf
     if offer.digest != digest:
         raise RegistrationStale("the device gives other keys than those that were shown")
     challenge = await platform.key_challenge(_request(offer))
-    require_challenge(challenge.challenge, offer, user_id)
+    require_challenge(challenge.challenge, offer, user_id, platform.host)
     if DerivationPath.parse(challenge.derivation_path) != offer.proof_path:
         raise PlatformAnswersWrongly(f"the platform asks for a signature at {challenge.derivation_path}")
     return challenge.challenge
@@ -239,14 +239,20 @@ def _request(offer: Offer) -> KeyChallengeRequest:
     )
 
 
-def require_challenge(text: str, offer: Offer, user_id: int) -> None:
-    """Check that the text is a challenge for exactly these keys, this person and this network, before a
-    device signs it. Raises PlatformAnswersWrongly.
+def require_challenge(text: str, offer: Offer, user_id: int, host: str) -> None:
+    """Check that the text is this platform's challenge for exactly these keys, this person and this network,
+    before a device signs it. Raises PlatformAnswersWrongly.
     """
     try:
         line = ChallengeLine.parse(text)
     except ValueError as error:
         raise PlatformAnswersWrongly(f"the platform asks to sign another text: {error}") from error
+    if line.host != host:
+        raise PlatformAnswersWrongly(
+            f"the platform asks for a registration at {line.host}, and it is {host} here: nothing was signed",
+            hint="Ask its operator which is right: platform.url in config.toml, or CUSTODY_PUBLIC_URL there. "
+            "A platform that passes another one's challenge on to you looks the same.",
+        )
     wanted = (offer.network.api_name, user_id, offered_digest(offer.pairs()))
     if (line.network, line.user_id, line.keys_digest) != wanted:
         raise PlatformAnswersWrongly(

@@ -13,7 +13,7 @@ from hashlib import sha256
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 from signerd.callers import PAGE, TERMINAL, Caller, Kind, Right, granted
-from signerd.core.text import plain
+from signerd.core.text import name_key, require_seen
 from signerd.errors import InvalidRequest, NotPaired
 from signerd.journal import Journal
 from signerd.journal.apps import App
@@ -22,30 +22,22 @@ from signerd.journal.apps import App
 LONGEST_NAME = 40
 # The person knows the importer of a payment by this name alone.
 OURS = frozenset({TERMINAL.name, PAGE.name, "signerd"})
-# Characters without a visible glyph: fillers of Hangul, Khmer and Braille, and variation selectors.
-_UNSEEN = frozenset(
-    "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u034f" + "".join(map(chr, range(0xFE00, 0xFE10)))
-)
-
-
-def folded(name: str) -> str:
-    """Equal for names that differ in their capitals alone: caseless matching of Unicode, after NFKC."""
-    return unicodedata.normalize("NFKC", name.casefold())
 
 
 def clean_name(text: str) -> str:
     """The name in one spelling (NFKC), with single spaces.
 
     Raises:
-        InvalidRequest: hidden characters, no letter or digit, a name of ours, or more than ``LONGEST_NAME``
-            characters.
+        InvalidRequest: a character that a reader cannot see, no letter or digit, a name of ours, or more than
+            ``LONGEST_NAME`` characters.
     """
-    name = " ".join(unicodedata.normalize("NFKC", text).split())
-    if plain(name) != name or not _UNSEEN.isdisjoint(text) or not _UNSEEN.isdisjoint(name):
-        raise InvalidRequest("an app's name may have no characters that cannot be seen")
+    try:
+        name = " ".join(unicodedata.normalize("NFKC", require_seen(" ".join(text.split()))).split())
+    except ValueError as error:
+        raise InvalidRequest(f"an app's name {error}") from None
     if not any(char.isalnum() for char in name):
         raise InvalidRequest("an app's name needs a letter or a digit")
-    if folded(name) in OURS:
+    if name_key(name) in OURS:
         raise InvalidRequest(f"'{name}' is reserved: signerd uses it for the person's own actions")
     if len(name) > LONGEST_NAME:
         raise InvalidRequest(f"an app's name may have {LONGEST_NAME} characters at most")

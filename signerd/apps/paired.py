@@ -8,9 +8,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from hmac import compare_digest
 
-from signerd.apps.names import PREFIX, AppTokens, clean_name, exact_origin, folded, token_hash, warning_of
+from signerd.apps.names import PREFIX, AppTokens, clean_name, exact_origin, token_hash, warning_of
 from signerd.apps.requests import LIFE_SECONDS, Answer, Clock, Entropy, PairingRequest, Requests, Stage
 from signerd.callers import Caller, Kind, app_words, granted
+from signerd.core.text import name_key
 from signerd.errors import InvalidRequest, NameTaken, NotAllowed, NotPaired, UnknownApp, WrongPairingCode
 from signerd.feed import Feed
 from signerd.journal import Journal
@@ -224,7 +225,7 @@ class PairedApps:
 
     def _require_new(self, name: str, origin: str | None) -> None:
         """L8: the person could not distinguish two apps of the same name. Raises NameTaken."""
-        taken = (app for app in self._tokens.live() if folded(app.name) == folded(name))
+        taken = (app for app in self._tokens.live() if name_key(app.name) == name_key(name))
         if any(origin is None or app.origin != origin for app in taken):
             raise NameTaken(f"an app '{name}' is paired already")
 

@@ -7,7 +7,7 @@ from enum import StrEnum, unique
 from hashlib import sha256
 from hmac import compare_digest
 
-from signerd.apps.names import folded
+from signerd.core.text import name_key
 from signerd.errors import AlreadyAsking, NameTaken, TooManyPairings, UnknownPairing
 
 # Long enough to look at two places and type six digits.
@@ -69,7 +69,7 @@ class PairingRequest:
     @property
     def asker(self) -> str:
         """What identifies the asking app: its origin, which the browser states, or else its name."""
-        return f"program {folded(self.name)}" if self.origin is None else self.origin
+        return f"program {name_key(self.name)}" if self.origin is None else self.origin
 
 
 class Requests:
@@ -185,7 +185,7 @@ class Requests:
     def _require_new(self, asked: PairingRequest) -> None:
         """L8: only the same site may ask again under a name. Raises NameTaken."""
         kept = (one for one in self._kept.values() if one.stage is not Stage.REFUSED)
-        taken = (one for one in kept if folded(one.name) == folded(asked.name))
+        taken = (one for one in kept if name_key(one.name) == name_key(asked.name))
         if any(asked.origin is None or one.origin != asked.origin for one in taken):
             raise NameTaken(f"an app '{asked.name}' asks already")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from signerd.cli.desk import Desk, json_option, pass_desk, read_file, yes_option
+from signerd.cli.desk import NOT_UTF_8, Desk, json_option, pass_desk, read_file, yes_option
 from signerd.cli.naming import proposal_named
 from signerd.cli.proposals import (
     STANDARD,
@@ -298,4 +298,4 @@ def _text(file: Path) -> str:
     try:
         return read_file(file, MAX_EXPORT_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InvalidRequest(f"{file} is not text", hint="Give the file that the device wrote.") from None
+        raise InvalidRequest(f"{file} is not text in UTF-8", hint=NOT_UTF_8) from None

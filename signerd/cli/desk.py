@@ -52,6 +52,9 @@ class Desk:
         return True
 
 
+NOT_UTF_8 = "Give the file as the device or program wrote it, or save it as text in UTF-8."
+
+
 def read_file(path: Path, most: int) -> bytes:
     """Raises InvalidRequest where it cannot be read, or has more than ``most`` bytes."""
     try:

@@ -299,6 +299,10 @@ def _read_psbt(file: str) -> str:
     # Programs and mails break lines.
     text = b"".join(raw.split())
     if not text.startswith(MAGIC_TEXT) or not text.isascii():
+        from firmware_bridge.airgap.handoff import SPECTER_PART, SPECTER_SERIES
+
+        if SPECTER_PART.match(raw.lstrip()):
+            raise InvalidRequest(f"{file}: {SPECTER_SERIES}")
         raise InvalidRequest(
             f"{file} is not a PSBT, neither binary nor base64",
             hint="Export it from your wallet as a PSBT (BIP-174 or BIP-370).",

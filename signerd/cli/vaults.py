@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signerd.cli import naming
-from signerd.cli.desk import Desk, json_option, pass_desk, read_file
+from signerd.cli.desk import NOT_UTF_8, Desk, json_option, pass_desk, read_file
 from signerd.cli.naming import vault_named
 from signerd.cli.terminal import answer, aside, say
 from signerd.core.states import network_words
@@ -238,9 +238,10 @@ def _given_quorum(file: Path | None, psbt: Path | None, network: str) -> "Brough
 
 def _text(data: bytes) -> str:
     try:
-        return data.decode("ascii")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidRequest("the file is not text", hint="A PSBT is given with --psbt.") from error
+        hint = f"A PSBT is given with --psbt. {NOT_UTF_8}"
+        raise InvalidRequest("the file is not text in UTF-8", hint=hint) from error
 
 
 OF_PROFILE = "profile"

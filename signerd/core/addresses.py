@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from multisig import MAX_INDEX, RECEIVE, Network, Vault, decode_address, encode_address
-from signerd.core.text import bounded, place_words
+from signerd.core.text import bounded, name_key, place_words
 from signerd.core.values import Pin
 
 
@@ -55,9 +55,9 @@ def called_here(pins: Iterable[Pin]) -> dict[str, str]:
     code's first group, or the whole code where two vaults have the same name.
     """
     names = {pin.vault.verification_code: bounded(pin.name) for pin in pins}
-    bearers = Counter(name.casefold() for name in names.values())
+    bearers = Counter(name_key(name) for name in names.values())
     return {
-        code: f"'{name}' ({code if bearers[name.casefold()] > 1 else code.partition('-')[0]})"
+        code: f"'{name}' ({code if bearers[name_key(name)] > 1 else code.partition('-')[0]})"
         for code, name in names.items()
     }
 

@@ -6,7 +6,19 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-from custody.text import LONGEST_TEXT, SATS_PER_BTC, SHORT_ID, amount, count, foreign, plain, said, short_ids
+from custody.text import (
+    LONGEST_TEXT,
+    SATS_PER_BTC,
+    SHORT_ID,
+    amount,
+    count,
+    foreign,
+    name_key,
+    plain,
+    require_seen,
+    said,
+    short_ids,
+)
 
 __all__ = [
     "LONGEST_TEXT",
@@ -19,8 +31,10 @@ __all__ = [
     "count",
     "foreign",
     "line_of",
+    "name_key",
     "place_words",
     "plain",
+    "require_seen",
     "said",
     "short_id",
     "short_ids",

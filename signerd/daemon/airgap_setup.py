@@ -65,7 +65,7 @@ class AirgapSetup:
         offer = self._offer(exports)
         if offer.digest != digest:
             raise RegistrationStale("these files hold other keys than those that were shown")
-        require_challenge(challenge, offer, await self._person())
+        require_challenge(challenge, offer, await self._person(), self.platform.host)
         proof = _signature(signature)
         offer.require_proof(challenge, proof)
         key, effects = await register_proven(

@@ -140,7 +140,7 @@ class Editing:
     def _file(self, name: str) -> SettingsFile:
         path = self._path(name)
         try:
-            text = path.read_text(encoding="utf-8") if path.exists() else ""
+            text = path.read_text(encoding="utf-8-sig") if path.exists() else ""
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigInvalid(f"{path} cannot be read: {error}") from error
         return SettingsFile(name=name, path=str(path), text=text, digest=_digest(text))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from signerd.shapes import BroughtView, DeviceView, UnlockStep
 
 Clock = Callable[[], float]
+_MAGIC: Final = "cHNidP"
 _INTERRUPTED: Final = "interrupted"
 # How an imported PSBT may end without a signature, with HWI's codes. One interrupted at the device could be
 # approved again; as with HWI, a call waits for one attempt only.
@@ -39,8 +40,14 @@ def signed(
     daemon: DaemonClient, chosen: Chosen, psbt: str, seconds: float, clock: Clock = time.monotonic
 ) -> dict[str, Any]:
     """Raises HwiError, KeyboardInterrupt; the PSBT imported for this call is withdrawn then."""
-    chosen.require_registered()
     text = "".join(psbt.split())
+    if not text.startswith(_MAGIC):
+        raise HwiError(
+            "this is not a PSBT in base64, which begins with cHNidP. Standard input is read with --stdin "
+            "alone, and has the whole command: signtx PSBT",
+            Code.BAD_ARGUMENT,
+        )
+    chosen.require_registered()
     before = {line.psbt_id for line in daemon.brought_psbts()}
     imported = daemon.bring_psbt(text)
     # Another program may wait for the same transaction.

@@ -92,7 +92,7 @@ class AirgapChallenge(Answer):
 class AirgapRegisterRequest(AirgapChallengeRequest):
     """``signature``: base64, or the text of the file that the device wrote."""
 
-    challenge: Annotated[str, StringConstraints(pattern=r"^Register signing key [ -~]+$", max_length=200)]
+    challenge: Annotated[str, StringConstraints(pattern=r"^Register signing key [ -~]+$", max_length=240)]
     signature: Annotated[str, StringConstraints(min_length=1, max_length=4_096)]
     replace: bool = False
 

@@ -70,6 +70,7 @@ class Containers:
             "CUSTODY_DATA": str(self.data),
             "BITCOIND_IMAGE": "localhost/bitcoin:test",
             "CUSTODY_MAIL_FROM": "custody@example.org",
+            "CUSTODY_PUBLIC_URL": "https://custody.example.org",
             "CUSTODY_SMTP_HOST": "mail.example.org",
             "CUSTODY_SMTP_USERNAME": "custody",
         }

@@ -18,7 +18,6 @@ from sqlalchemy.orm import Session
 from custody.schemas.common import format_time
 from custody.schemas.webhooks import MAX_WEBHOOKS
 from custody.server.console.application import ROOT, ROWS
-from custody.server.domain.address_book import name_key
 from custody.server.domain.audit import AuditRow, Category, chain_of, event_hash
 from custody.server.service.proposals.coins import lock_coins
 from custody.server.service.stored_vaults import policy_of
@@ -43,6 +42,7 @@ from custody.server.store.models import (
     WebhookEvent,
     table_of,
 )
+from custody.text import name_key
 from multisig import (
     ExtendedPublicKey,
     KeyOrigin,

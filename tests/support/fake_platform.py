@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from custody.schemas.keys import ChallengeLine, offered_digest
+from custody.schemas.keys import ChallengeLine, offered_digest, signed_host
 from custody.schemas.proposals import TxType
 from multisig import MultisigError, Psbt, Vault, recover_message_key, signer_progress
 from signerd.core.tokens import Published, TokenClaim
@@ -167,7 +167,9 @@ class FakePlatform:
             ),
             ("GET", "/api/v1/psbt"): lambda: self._psbt(request),
             ("POST", "/api/v1/sign-psbt"): lambda: self._sign(body, request.headers["idempotency-key"]),
-            ("POST", "/api/v1/key-challenge"): lambda: httpx.Response(200, json=self._challenge(body)),
+            ("POST", "/api/v1/key-challenge"): lambda: httpx.Response(
+                200, json=self._challenge(request, body)
+            ),
             ("POST", "/api/v1/register-key"): lambda: self._register(body),
             ("GET", "/api/v1/keys"): lambda: httpx.Response(200, json=self.keys),
             ("GET", "/api/v1/contract"): lambda: self._contract(request),
@@ -391,12 +393,13 @@ class FakePlatform:
 
     # --- keys -----------------------------------------------------------------------------------------------
 
-    def _challenge(self, body: dict[str, Any]) -> dict[str, Any]:
+    def _challenge(self, request: httpx.Request, body: dict[str, Any]) -> dict[str, Any]:
         accounts = [
             (f"m/48h/1h/{item['account']}h/2h", item["xpub"]) for item in body.get("vault_accounts", [])
         ]
         profile = [(body["profile"]["derivation_base_path"], body["profile"]["xpub"])]
-        line = ChallengeLine("testnet", USER_ID, "ab" * 16, offered_digest([*accounts, *profile]))
+        host, digest = signed_host(str(request.url)), offered_digest([*accounts, *profile])
+        line = ChallengeLine(host, "testnet", USER_ID, "ab" * 16, digest)
         return {
             "challenge": str(line),
             "derivation_path": body["derivation_base_path"] + "/0/0",

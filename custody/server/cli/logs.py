@@ -16,7 +16,9 @@ log = structlog.get_logger()
 # Text settings that hold no secret. Of any other text the log says only whether it is set (P49).
 SHOWN_TEXTS: Final = frozenset({"log_level", "mail_from", "public_url", "smtp_host", "smtp_tls"})
 SET: Final = "(set)"
-NO_PUBLIC_URL: Final = "mails have no links; passkeys and identity providers are off"
+NO_PUBLIC_URL: Final = (
+    "mails have no links; passkeys and identity providers are off; only this machine registers keys"
+)
 
 
 def log_as_json(level: str) -> None:

@@ -16,7 +16,7 @@ from custody.schemas.address_book import MAX_ADDRESS, MAX_NAMED, MAX_PAGE, White
 from custody.server.console.rendering import TEMPLATES
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.visit import Visit, WaitsForSecondPerson
-from custody.server.domain.address_book import canonical_address, name_key, require_name
+from custody.server.domain.address_book import canonical_address, require_name
 from custody.server.domain.errors import (
     CustodyError,
     Invalid,
@@ -27,7 +27,7 @@ from custody.server.domain.errors import (
 )
 from custody.server.web.asgi import MAX_BODY_BYTES
 from custody.spreadsheets import csv_lines, neutralise
-from custody.text import network_words
+from custody.text import name_key, network_words
 from multisig import Network
 
 PAGE = 50

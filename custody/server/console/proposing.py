@@ -25,10 +25,9 @@ from custody.server.console.rendering import sats_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.vaults import names_of, vault_by_id, vaults_to_choose
 from custody.server.console.visit import Visit, fee_rate
-from custody.server.domain.address_book import name_key
 from custody.server.domain.errors import CustodyError, Fault, Invalid, PermissionDenied, StateConflict
 from custody.server.domain.intent import parse_recipient
-from custody.text import plain
+from custody.text import name_key, plain
 from multisig import MultisigError, Network, parse_btc
 
 MORE_ROWS: Final = 3

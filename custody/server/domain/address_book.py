@@ -1,9 +1,8 @@
 """What may stand in a workspace's address book."""
 
-import unicodedata
-
-from custody.recipients import seen, typed_address
+from custody.recipients import typed_address
 from custody.server.domain.errors import Fault, Invalid, StateConflict, WrongNetworkAddress
+from custody.text import require_seen
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address, encode_address
 
 # Enough for everyone whom a large company pays.
@@ -39,16 +38,12 @@ def canonical_address(text: str, network: Network) -> str:
 
 
 def require_name(name: str) -> None:
-    """Raises NameReadsAsAddress: a payer who types that address must not pay another one by its name."""
+    """Raises NameReadsAsAddress: a payer who types that address must not pay another one by its name. Raises
+    Invalid where a reader cannot see a part of it.
+    """
     if typed_address(name) is not None:
         raise NameReadsAsAddress.at("/name", "The name reads as an address or as a bitcoin: link.")
-
-
-def name_key(name: str) -> str:
-    """The key by which names are unique: two names that look the same to a payer have the same key.
-
-    It ignores case, spacing, compatibility forms (NFKC) and invisible characters (Unicode's Cf, such as the
-    zero-width space). It does not fold look-alike letters of other alphabets: no such table is complete.
-    """
-    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    return " ".join(seen(plain).split())
+    try:
+        require_seen(name)
+    except ValueError as error:
+        raise Invalid.at("/name", f"The name {error}.") from None

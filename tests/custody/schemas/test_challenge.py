@@ -5,16 +5,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from custody.schemas.common import MAX_INT64
-from custody.schemas.keys import MAX_CHALLENGE_CHARACTERS, ChallengeLine, offered_digest
+from custody.schemas.keys import (
+    MAX_CHALLENGE_CHARACTERS,
+    MAX_HOST_CHARACTERS,
+    ChallengeLine,
+    offered_digest,
+    signed_host,
+)
 
+HOST = st.text("abz09.-:[]", min_size=1, max_size=MAX_HOST_CHARACTERS)
 HEX = st.text("0123456789abcdef", min_size=32, max_size=32)
 
 
-@given(st.sampled_from(["mainnet", "testnet"]), st.integers(1, MAX_INT64), HEX, HEX)
+@given(HOST, st.sampled_from(["mainnet", "testnet"]), st.integers(1, MAX_INT64), HEX, HEX)
 def test_is_read_as_it_was_written_and_fits_every_device(
-    network, user_id: int, nonce: str, half: str
+    host: str, network, user_id: int, nonce: str, half: str
 ) -> None:
-    line = ChallengeLine(network, user_id, nonce, half * 2)
+    line = ChallengeLine(host, network, user_id, nonce, half * 2)
     assert ChallengeLine.parse(str(line)) == line
     assert len(str(line)) <= MAX_CHALLENGE_CHARACTERS
     assert str(line).isascii()
@@ -30,6 +37,11 @@ def test_is_read_as_it_was_written_and_fits_every_device(
         lambda text: " " + text,
         lambda text: text.replace("Register", "Approve"),
         lambda text: text.replace("testnet", "regtest"),
+        lambda text: text.replace("host:custody.example ", ""),
+        lambda text: text.replace("custody.example", ""),
+        lambda text: text.replace("custody", "cust ody"),
+        lambda text: text.replace("custody", "custоdy"),
+        lambda text: text.replace("custody", "c" * 65),
         lambda text: text.replace("user:7", "user:07"),
         lambda text: text.replace("user:7", "user:٧"),
         lambda text: text[:-1],
@@ -37,7 +49,7 @@ def test_is_read_as_it_was_written_and_fits_every_device(
     ],
 )
 def test_nothing_else_is_read(change) -> None:
-    line = str(ChallengeLine("testnet", 7, "0" * 32, "a" * 64))
+    line = str(ChallengeLine("custody.example", "testnet", 7, "0" * 32, "a" * 64))
     with pytest.raises(ValueError, match="challenge"):
         ChallengeLine.parse(change(line))
 
@@ -47,3 +59,31 @@ def test_the_digest_does_not_depend_on_the_order_but_on_all_else() -> None:
     assert offered_digest(pairs) == offered_digest(reversed(pairs))
     assert offered_digest(pairs) != offered_digest(pairs[:1])
     assert offered_digest(pairs) != offered_digest([(pairs[0][0], "tpubB"), (pairs[1][0], "tpubA")])
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://Custody.Example", "custody.example"),
+        ("https://custody.example.:443/api", "custody.example"),
+        ("https://custody.example:8443", "custody.example:8443"),
+        ("https://user:secret@custody.example", "custody.example"),
+        ("https://bücher.example", "xn--bcher-kva.example"),
+        ("https://192.0.2.1", "192.0.2.1"),
+        ("https://[2001:db8::1]:8443", "[2001:db8::1]:8443"),
+        ("http://127.0.0.1:8700", "localhost"),
+        ("http://[::1]:8700", "localhost"),
+        ("https://localhost", "localhost"),
+        (None, "localhost"),
+    ],
+)
+def test_a_host_has_one_way_of_writing(url: str | None, host: str) -> None:
+    assert signed_host(url) == host
+    assert ChallengeLine.parse(str(ChallengeLine(host, "testnet", 7, "0" * 32, "a" * 64))).host == host
+
+
+@pytest.mark.parametrize(
+    "url", ["https://localhost.example", "https://127.0.0.1.example", "https://evil.example"]
+)
+def test_s36_no_other_host_reads_as_this_machine(url: str) -> None:
+    assert signed_host(url) != "localhost"

@@ -8,7 +8,7 @@ from custody.schemas.common import Name
 NAME = TypeAdapter(Name)
 
 
-@pytest.mark.parametrize("text", ["Ana", "O'Neill & Söhne", "=1+1", "<b>", "株式会社", "👩‍🚀", "x" * 100])
+@pytest.mark.parametrize("text", ["Ana", "O'Neill & Söhne", "=1+1", "<b>", "株式会社", "👩🚀", "x" * 100])
 def test_is_kept_as_it_was_written(text: str) -> None:
     assert NAME.validate_python(text) == text
 

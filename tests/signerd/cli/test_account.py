@@ -150,7 +150,7 @@ def test_with_a_daemon_the_daemon_signs_in(state, outer):
 
 
 # It is one string, whatever is in it: it adds nothing to the file.
-LABEL = 'My "T"\\\x7f é\ny = 1'
+LABEL = 'My "T"\\ é y = 1'
 
 
 def test_the_first_login_writes_the_configuration(state, alone):

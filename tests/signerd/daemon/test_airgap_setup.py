@@ -7,6 +7,7 @@ from hashlib import sha256
 import httpx
 import pytest
 
+from custody.schemas.keys import ChallengeLine, signed_host
 from firmware_bridge import DeviceState
 from firmware_bridge.airgap import EnrolmentForm, enrolment_text
 from multisig import profile_account_path
@@ -19,7 +20,7 @@ from signerd.errors import (
     SignedOut,
     WrongCode,
 )
-from tests.support.daemons import daemon_at, until, until_state
+from tests.support.daemons import URL, daemon_at, until, until_state
 from tests.support.desk import NETWORK, VAULT, VAULT_ID
 from tests.support.fake_bridge import FakeBridge
 from tests.support.ur_keys import proof
@@ -143,11 +144,18 @@ async def test_s15_other_files_than_those_shown_register_nothing(state, platform
         assert platform.keys == []
 
 
-async def test_another_text_of_the_platforms_is_never_shown_to_be_signed(state, platform, bridge):
+@pytest.mark.parametrize(
+    ("host", "words"), [(signed_host(URL), "not for these keys"), ("custody.example", "at custody.example")]
+)
+async def test_another_text_of_the_platforms_is_never_shown_to_be_signed(
+    state, platform, bridge, host, words
+):
+    """S36."""
+
     def lied(request: httpx.Request) -> httpx.Response | None:
         if not request.url.path.endswith("/key-challenge"):
             return None
-        text = f"Register signing key network:testnet user:7 nonce:{'ab' * 16} keys:{sha256(b'').hexdigest()}"
+        text = str(ChallengeLine(host, "testnet", 7, "ab" * 16, sha256(b"").hexdigest()))
         told = {
             "challenge": text,
             "derivation_path": "m/48h/1h/0h/2h/0/0",
@@ -158,7 +166,7 @@ async def test_another_text_of_the_platforms_is_never_shown_to_be_signed(state, 
     platform.after = lied
     async with daemon_at(state, platform, bridge) as daemon:
         digest = (await daemon.airgap_setup.preview((lines_of(),))).digest
-        with pytest.raises(PlatformAnswersWrongly):
+        with pytest.raises(PlatformAnswersWrongly, match=words):
             await daemon.airgap_setup.challenge((lines_of(),), digest)
 
 

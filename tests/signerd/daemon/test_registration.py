@@ -1,17 +1,24 @@
 """A device's keys: exactly those that were shown, proven by the device, registered once."""
 
+import json
+
 import httpx
 import pytest
 
+from custody.schemas.keys import ChallengeLine, signed_host
+from signerd.account.platform import Platform
 from signerd.account.registration import AGAIN_HINT
 from signerd.core.states import State
 from signerd.errors import PlatformAnswersWrongly, PlatformRefused, RegistrationStale
-from tests.support.daemons import daemon_at, until_state
+from tests.support.daemons import URL, daemon_at, until_state
 from tests.support.desk import VAULT, VAULT_ID
-from tests.support.fake_platform import problem
+from tests.support.fake_platform import USER_ID, problem
+from tests.support.platform import open_world
 from tests.support.wallets import ALICE, MALLORY
 
 pytestmark = pytest.mark.anyio
+HOST = signed_host(URL)
+JSON = {"Content-Type": "application/json"}
 
 
 async def test_from_nothing_to_a_pinned_vault(state, platform, bridge):
@@ -51,7 +58,7 @@ async def test_s15_other_keys_than_those_shown_are_not_registered(state, platfor
     "lie",
     [
         {"challenge": "Pay all my bitcoin to Mallory"},
-        {"challenge": f"Register signing key network:testnet user:7 nonce:{'ab' * 16} keys:{'00' * 32}"},
+        {"challenge": str(ChallengeLine(HOST, "testnet", 7, "ab" * 16, "00" * 32))},
         {"derivation_path": "m/48h/1h/0h/2h/0/1"},
     ],
 )
@@ -72,6 +79,38 @@ async def test_the_device_signs_no_other_text_than_the_challenge(state, platform
         with pytest.raises(PlatformAnswersWrongly):
             await daemon.register(preview.device_id, preview.digest)
     assert bridge.messages == []
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+async def test_s36_a_challenge_that_is_passed_on_from_another_platform_is_not_signed(
+    state, platform, bridge, tmp_path, monkeypatch, is_guarded
+):
+    """Unguarded, Mallory holds Alice's key at the honest platform, under her own account."""
+    if not is_guarded:
+        monkeypatch.setattr(Platform, "host", "custody.honest.example")
+    with open_world(tmp_path / "honest", public_url="https://Custody.Honest.Example") as honest:
+        place = honest.organisation("Honest", "admin@example.org")
+        # Mallory gives Alice the number that she has there herself.
+        for number in range(2, USER_ID + 1):
+            honest.member(place.workspace_id, f"mallory{number}@example.org")
+        mallory = honest.as_user(f"mallory{USER_ID}@example.org")
+
+        def pass_on(request: httpx.Request) -> httpx.Response | None:
+            if request.url.path not in {"/api/v1/key-challenge", "/api/v1/register-key"}:
+                return None
+            answer = mallory.post(request.url.path, json.loads(request.content))
+            return httpx.Response(answer.status_code, content=answer.content, headers=JSON)
+
+        platform.before = pass_on
+        async with daemon_at(state, platform, bridge) as daemon:
+            preview = await daemon.preview_registration()
+            if is_guarded:
+                with pytest.raises(PlatformAnswersWrongly, match=r"at custody\.honest\.example, and it is"):
+                    await daemon.register(preview.device_id, preview.digest)
+            else:
+                await daemon.register(preview.device_id, preview.digest)
+        assert len(bridge.messages) == (0 if is_guarded else 1)
+        assert len(mallory.get("/api/v1/keys").json()) == (0 if is_guarded else 1)
 
 
 async def test_a_registration_cut_off_before_it_was_written_down_is_taken_up(state, platform, bridge):

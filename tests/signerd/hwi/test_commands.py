@@ -235,6 +235,11 @@ def test_signtx_waits_for_the_person_and_gives_the_signed_psbt(desk, hwi):
     assert again.err == "", "nobody is asked twice"
 
 
+@pytest.mark.parametrize("given", ["-", "file.psbt", "p1of2 cHNidP8BAI"])
+def test_signtx_says_what_is_no_psbt(hwi, given):
+    assert "not a PSBT in base64" in no(hwi(*NAMED, "signtx", given), Code.BAD_ARGUMENT)
+
+
 def test_signtx_of_a_pinned_vault_with_what_registered_it(desk, hwi):
     kept = str(Registration("Treasury", VAULT.descriptor, "trezor"))
     with person(desk, approves):

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import keys as wire
 from custody.schemas.common import NullString
-from custody.schemas.keys import ChallengeLine, RevokedReason
+from custody.schemas.keys import ChallengeLine, RevokedReason, signed_host
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, new_id
 from custody.server.domain.errors import (
@@ -29,22 +29,36 @@ SUPERSEDED: RevokedReason = "superseded"
 
 
 class Keys:
-    """``requires_proof``: whether a registration must prove possession; only the operator turns it off."""
+    """``public_url``: of this platform, which the challenge names. ``requires_proof``: whether a registration
+    must prove possession; only the operator turns it off.
+    """
 
     def __init__(
-        self, clock: Clock, random: RandomBytes, audit: AuditLog, *, requires_proof: bool = True
+        self,
+        clock: Clock,
+        random: RandomBytes,
+        audit: AuditLog,
+        public_url: str | None,
+        *,
+        requires_proof: bool = True,
     ) -> None:
         self._clock = clock
         self._random = random
         self._audit = audit
+        self._host = signed_host(public_url)
         self._requires_proof = requires_proof
 
     def challenge(self, db: Session, caller: Caller, request: wire.KeyChallengeRequest) -> wire.KeyChallenge:
-        """A text to sign, bound to this user, network and offered keys. Raises Invalid, RateLimited."""
+        """A text to sign, bound to this platform, the user, network and offered keys.
+
+        Raises Invalid, RateLimited.
+        """
         offered = check_offer(request)
         now = self._clock()
         self._check_challenge_budget(db, caller, now)
-        line = ChallengeLine(offered.network, caller.user_id, new_id(self._random), offered.digest)
+        line = ChallengeLine(
+            self._host, offered.network, caller.user_id, new_id(self._random), offered.digest
+        )
         expires_at = now + CHALLENGE_LIFETIME
         db.add(
             KeyChallenge(

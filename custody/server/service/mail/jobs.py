@@ -33,6 +33,7 @@ from custody.server.service.jobs.outbox import (
 from custody.server.service.jobs.tidying import BATCH
 from custody.server.service.mail.mailer import CannotMail, Mail, Mailer
 from custody.server.store.models import Job
+from custody.text import UNSEEN
 
 log = structlog.get_logger()
 MAIL: Final = "mail"
@@ -44,11 +45,9 @@ MAX_ATTEMPTS: Final = 12 * 60
 SENT_MAIL_KEPT: Final = timedelta(days=1)
 MAX_VALUE_LENGTH: Final = 200
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-# Line breaks, controls, direction marks, invisible characters and runs of blanks, at which a mail program
+# What a reader cannot see, line breaks and runs of blanks, at which a mail program
 # breaks the line: a name must not add lines to the mail (P50).
-_UNPRINTABLE = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\s]+"
-)
+_UNPRINTABLE = re.compile(rf"(?:{UNSEEN.pattern}|\s)+")
 # Mail programs make links of text with one of these and no blank after it: example.org, http://, a@b; also of
 # the full stops that browsers accept (UTS 46). Not of versions (1.14.1), but of four numbers.
 _VERSION = r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){1,2}(?![\w@/:]|\.\w)"

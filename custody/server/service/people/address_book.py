@@ -12,7 +12,6 @@ from custody.server.domain.address_book import (
     AlreadyInBook,
     BookIsFull,
     canonical_address,
-    name_key,
     require_name,
 )
 from custody.server.domain.audit import Category
@@ -21,6 +20,7 @@ from custody.server.domain.errors import NotFound
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.store.models import AddressBookEntry
+from custody.text import name_key
 from multisig import Network
 
 

@@ -14,7 +14,6 @@ from sqlalchemy.orm import Session
 from custody.schemas import users
 from custody.schemas.invitations import InvitationStatus
 from custody.schemas.users import PermissionName
-from custody.server.domain.address_book import name_key
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import Invalid, PermissionDenied, PolicyUnavailable
@@ -43,7 +42,7 @@ from custody.server.service.people.staff import (
     staff_of,
 )
 from custody.server.store.models import Invitation, Role, RolePermission, Vault
-from custody.text import count
+from custody.text import count, name_key
 from multisig import InvalidAmount, Sats, parse_btc
 
 

@@ -7,6 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas.common import EmailAddress, Name
+from custody.schemas.faults import fault_words
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import OPERATOR, WorkspaceAccess, check_new_password
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
@@ -150,8 +151,8 @@ class Setup:
             self._clock,
             email,
             hashed,
-            first_name=person.first_name,
-            surname=person.surname,
+            first_name=person.first_name and _name("first_name", person.first_name),
+            surname=person.surname and _name("surname", person.surname),
             two_factor=person.two_factor,
         )
 
@@ -173,8 +174,9 @@ def _email(text: str) -> str:
 def _name(field: str, text: str) -> str:
     try:
         return TypeAdapter[str](Name).validate_python(text)
-    except ValidationError:
-        raise _invalid(field, f"The {field}'s name has 1 to 100 characters.") from None
+    except ValidationError as error:
+        words = fault_words(dict(error.errors()[0]))
+        raise _invalid(field, f"The {field.replace('_', ' ')}'s name {words}.") from None
 
 
 def _invalid(field: str, sentence: str) -> Invalid:

@@ -9,10 +9,10 @@ from sqlalchemy import ColumnElement, FromClause, Select, String, cast, exists, 
 from sqlalchemy.orm import Session
 
 from custody.schemas.users import PermissionName
-from custody.server.domain.address_book import name_key
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid
 from custody.server.store.models import AddressBookEntry, Proposal
+from custody.text import name_key
 from multisig import parse_btc
 from multisig.errors import InvalidAmount
 

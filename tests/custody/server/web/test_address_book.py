@@ -1,9 +1,11 @@
 """The address book through HTTP."""
 
 import pytest
+from sqlalchemy import select, update
 
 from custody.server.domain import address_book as rules
 from custody.server.service.people import address_book
+from custody.server.store.models import AddressBookEntry, Key, Organisation, Role, Vault, Workspace
 from multisig import Network, encode_address
 from tests.support.custody import ok, refused
 from tests.support.platform import START, As, World
@@ -122,6 +124,24 @@ class TestNames:
     def test_stay_on_their_line(self, alice: As) -> None:
         for name in ("", "  ", "a\nb", "a\u202eb", "x" * 101):
             refused(add(alice, name=name), 422, "VALIDATION")
+
+    def test_are_seen_whole_by_a_reader(self, alice: As, world: World) -> None:
+        """S31: what was stored before such a rule stays readable, keeps its name, and can be renamed."""
+        add(alice)
+        for verb in ("add", "rename"):
+            problem = refused(change(alice, verb, name="Acme\u034f"), 422, "VALIDATION")
+            assert "U+034F (COMBINING GRAPHEME JOINER)" in problem["detail"]
+        with world.platform.services.store.write() as db:
+            for kind in (AddressBookEntry, Vault, Role, Workspace, Organisation, Key):
+                for row in db.scalars(select(kind)):
+                    setattr(row, "label" if kind is Key else "name", f"Acme\u034f{row.id}\u3164")
+            db.execute(update(AddressBookEntry).values(name="Acme\u034f", name_key="acme\u034f"))
+        assert [row["name"] for row in book(alice)] == ["Acme\u034f"]
+        for path in ("list-wallets", "get-roles-and-perms-detailed", "get-users-from-workspace"):
+            ok(alice.get(f"/api/v1/{path}", workspace_id=1))
+        ok(alice.get("/api/v1/get-user-info"))
+        ok(alice.get("/api/v1/keys"))
+        assert ok(change(alice, "rename", name="Shop"))["name"] == "Shop"
 
 
 class TestWho:

@@ -38,7 +38,7 @@ class TestChallenge:
     def test_is_a_line_that_every_device_can_show(self, alice: As) -> None:
         challenge = challenge_for(alice, key_offer(seed(1)))
         assert re.fullmatch(r"[\x21-\x7e]+( [\x21-\x7e]+)*", challenge["challenge"])
-        assert len(challenge["challenge"]) <= 200
+        assert len(challenge["challenge"]) <= 240
         assert challenge["derivation_path"] == "m/48h/1h/0h/2h/0/0"
         assert challenge["expires_at"] == "2026-03-01T12:10:00.000Z"
 
@@ -50,7 +50,7 @@ class TestChallenge:
             "m/48h/1h/1h/2h": offer["vault_accounts"][1]["xpub"],
             "m/84h/1h/0h": offer["profile"]["xpub"],
         }
-        assert (line.network, line.user_id) == ("testnet", 1)
+        assert (line.host, line.network, line.user_id) == ("localhost", "testnet", 1)
         assert line.keys_digest == offered_digest(pairs.items())
 
     def test_a_bounded_number_is_open(self, world: World, alice: As) -> None:

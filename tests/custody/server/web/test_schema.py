@@ -63,6 +63,7 @@ EXPLAINED = {
     ),
     "what no program is ever given": ("A program cannot be given",),
     "a password that is guessed too easily": ("This password is guessed",),
+    "a schema has no one way to write a character above U+FFFF": ("has a character that not every reader",),
     "JSON can write characters that no text can hold": ("a text holds U+0000",),
     "lengths are counted without blanks at the ends": ("is too short", "must not be empty"),
 }  # fmt: skip

@@ -77,11 +77,16 @@ class TestWhose:
         refused(register_key(mallory, seed(9), profile=key_offer(seed(1))["profile"]), 409, "STATE_CONFLICT")
         refused(mallory.get(PATH, network="testnet"), 404, "NOT_FOUND")
 
-    def test_an_operator_takes_a_profile_from_a_person_who_is_not_its_owner(
+    def test_an_operator_takes_keys_from_a_person_who_is_not_their_owner(
         self, desk: Desk, mallory: As
     ) -> None:
-        """The proof covers no profile; a key that is marked lost holds none."""
-        squatted = ok(register_key(mallory, seed(9), profile=key_offer(seed(8))["profile"]))
+        """S36: the proof covers account 0 alone; a key that is marked lost holds no other."""
+        doras = key_offer(seed(8))
+        squatted = ok(
+            register_key(
+                mallory, seed(9), profile=doras["profile"], vault_accounts=doras["vault_accounts"][1:]
+            )
+        )
         desk.world.member(desk.workspace_id, "dora@example.org")
         dora = desk.world.as_user("dora@example.org")
         refused(register_key(dora, seed(8)), 409, "STATE_CONFLICT")
@@ -90,7 +95,7 @@ class TestWhose:
             services.revocation.revoke_for_operator(
                 db, RevokeKeyRequest(key_id=squatted["ID"], reason="lost")
             )
-        ok(register_key(dora, seed(8)))
+        assert ok(register_key(dora, seed(8)))["FreeVaultAccounts"] == len(doras["vault_accounts"])
         desk.deposit(70_000, to=profile_of(dora)["wallet_address"])
         assert figures(dora) == (70_000, 0, 0)
 
