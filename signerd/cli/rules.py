@@ -141,7 +141,7 @@ def _row(view: PastView) -> tuple[str, ...]:
     return (
         view.psbt_id,
         view.at.replace("T", " ").removesuffix("Z"),
-        "not known" if view.paid_sats is None else amount(view.paid_sats),
+        amount(view.paid_sats),
         view.decided.replace("-", " "),
         f"{view.answer.replace('-', ' ')}{because}",
     )

@@ -62,11 +62,11 @@ class ProposalLine(Answer):
 
 
 class CoinView(Answer):
-    """A coin that is spent; ``amount_sats`` is 0 where its amount is not proven."""
+    """A coin that is spent; ``amount_sats`` is None where its amount is not proven."""
 
     txid: str
     vout: int
-    amount_sats: int
+    amount_sats: int | None
 
 
 class PaymentView(Answer):
@@ -156,20 +156,21 @@ class ProofView(Answer):
 
 class MoneyView(Answer):
     """Where the money goes, from the PSBT's bytes and the pinned vault alone. ``fee_rate``: sat/vB as decimal text.
+    ``total_in_sats``, ``fee_sats`` and ``fee_rate`` are None where the amount of a coin is not proven.
 
     ``proof``: the bytes prove that it is a message, which moves no money: inputs are the coins that it names, and no fee is paid.
     """
 
     txid: str
     inputs: int
-    total_in_sats: int
+    total_in_sats: int | None
     payments: tuple[PaymentView, ...]
     change: tuple[ChangeView, ...]
     data: tuple[DataView, ...]
     paid_sats: int
     change_sats: int
-    fee_sats: int
-    fee_rate: str
+    fee_sats: int | None
+    fee_rate: str | None
     vsize: int
     locktime: int
     replaceable: bool

@@ -81,10 +81,12 @@ def _within(rule: Rule, case: InspectedCase) -> Found:
 
 def _fee_rate(rule: Rule, case: InspectedCase) -> Found:
     assert isinstance(rule.condition, AboveFeeRate)
-    rate, most = case.inspection.fee_rate, rule.condition.limit
+    fee, rate, most = case.fee, case.inspection.fee_rate, rule.condition.limit
+    if fee is None or rate is None:
+        return True, "No fee is proven", {}
     figures = {"sat_per_kvb": rate.sat_per_kvb, "limit_sat_per_kvb": most.sat_per_kvb}
     # The inspection's rate is rounded down, so the fee itself is compared.
-    if case.inspection.fee * 1000 > most.sat_per_kvb * case.inspection.vsize:
+    if fee * 1000 > most.sat_per_kvb * case.inspection.vsize:
         return True, f"The fee rate is above {_rate(most)}", figures
     return False, f"The fee rate is not above {_rate(most)}", figures
 
