@@ -117,11 +117,11 @@ export interface components {
                 [key: string]: string | number;
             };
         };
-        /** @description A coin that is spent; ``amount_sats`` is 0 where its amount is not proven. */
+        /** @description A coin that is spent; ``amount_sats`` is None where its amount is not proven. */
         CoinView: {
             txid: string;
             vout: number;
-            amount_sats: number;
+            amount_sats: number | null;
         };
         CollectRequest: {
             secret: string;
@@ -204,20 +204,21 @@ export interface components {
         };
         /**
          * @description Where the money goes, from the PSBT's bytes and the pinned vault alone. ``fee_rate``: sat/vB as decimal text.
+         *     ``total_in_sats``, ``fee_sats`` and ``fee_rate`` are None where the amount of a coin is not proven.
          *
          *     ``proof``: the bytes prove that it is a message, which moves no money: inputs are the coins that it names, and no fee is paid.
          */
         MoneyView: {
             txid: string;
             inputs: number;
-            total_in_sats: number;
+            total_in_sats: number | null;
             payments: components["schemas"]["PaymentView"][];
             change: components["schemas"]["ChangeView"][];
             data: components["schemas"]["DataView"][];
             paid_sats: number;
             change_sats: number;
-            fee_sats: number;
-            fee_rate: string;
+            fee_sats: number | null;
+            fee_rate: string | null;
             vsize: number;
             locktime: number;
             replaceable: boolean;
