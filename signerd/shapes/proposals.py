@@ -257,7 +257,7 @@ PsbtVersion = Literal["0", "2"]
 
 
 class PsbtRequest(Request):
-    """``psbt``: version 0 (BIP-174) or 2 (BIP-370), in base64, with the previous transaction and the key origins of every input."""
+    """``psbt``: version 0 (BIP-174) or 2 (BIP-370), in base64, with the previous transaction and a key origin of every input."""
 
     psbt: PsbtText = Field(repr=False)
 
@@ -303,7 +303,8 @@ class BroughtLine(Answer):
 
 
 class BroughtView(BroughtLine):
-    """``review``: what the person is shown now. ``signed_psbt`` (base64): with this device's signatures, once they are there.
+    """``review``: what the person is shown now. ``signed_psbt`` (base64): with this device's signatures, once they are there,
+    and all that came with any copy.
 
     ``final``: the complete transaction as hex, where its signatures are enough; signerd does not send it.
     """

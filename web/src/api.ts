@@ -75,7 +75,8 @@ export interface components {
             expires_at: string;
         };
         /**
-         * @description ``review``: what the person is shown now. ``signed_psbt`` (base64): with this device's signatures, once they are there.
+         * @description ``review``: what the person is shown now. ``signed_psbt`` (base64): with this device's signatures, once they are there,
+         *     and all that came with any copy.
          *
          *     ``final``: the complete transaction as hex, where its signatures are enough; signerd does not send it.
          */
@@ -343,7 +344,7 @@ export interface components {
             signed_here: boolean;
             screens: components["schemas"]["ScreenView"][];
         };
-        /** @description ``psbt``: version 0 (BIP-174) or 2 (BIP-370), in base64, with the previous transaction and the key origins of every input. */
+        /** @description ``psbt``: version 0 (BIP-174) or 2 (BIP-370), in base64, with the previous transaction and a key origin of every input. */
         PsbtRequest: {
             psbt: string;
         };
