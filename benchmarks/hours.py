@@ -133,7 +133,7 @@ def snapshot_of(psbt: Psbt, psbt_id: str) -> Snapshot:
         recipients=tuple(encode_address(p.script_pubkey, virtual.NETWORK) or "" for p in seen.payments),
         amounts=tuple(int(p.amount) for p in seen.payments),
         op_return=None,
-        fee=int(seen.fee),
+        fee=seen.fee or 0,
         txid_expected=seen.txid,
         description="",
         created_by="2",

@@ -66,11 +66,13 @@ def foreign(text: str) -> str:
     return plain(text).replace("`", "'")
 
 
-def amount(value: int) -> str:
+def amount(value: int | None) -> str:
     """Both units, so that neither can be mistaken for the other: ``0.00012345 BTC (12,345 sats)``.
 
-    Takes any whole number: a hostile PSBT's fee may be negative, and is shown as it is.
+    Takes any whole number: a hostile PSBT's fee may be negative, and is shown as it is. None is not known.
     """
+    if value is None:
+        return "not known"
     whole, fraction = divmod(abs(value), SATS_PER_BTC)
     return f"{'-' if value < 0 else ''}{whole}.{fraction:08d} BTC ({value:,} sats)"
 

@@ -106,9 +106,9 @@ def _proven_output(item: PsbtOutput, prover: Prover) -> PsbtOutput:
     )
 
 
-def take_back(psbt: Psbt, answer: bytes | str, policy: Policy, signer: Fingerprint) -> Psbt:
+def take_back(psbt: Psbt, answer: bytes | str, policy: Policy, signer: Fingerprint | None) -> Psbt:
     """Our PSBT with the device's new signatures, verified. Nothing else of the answer (bytes or base64) is
-    used (S19).
+    used (S19). `signer`: None where any cosigner may have signed.
 
     :raises BadDeviceSignature: one of them does not verify, or is not this signer's.
     :raises DeviceFault: the answer is not a PSBT, or one of another transaction.

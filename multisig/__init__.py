@@ -75,6 +75,7 @@ from multisig.signatures import (
     finalise,
     progress,
     progress_of,
+    signed_by,
     signer_progress,
     verify_signatures,
 )
@@ -205,6 +206,7 @@ __all__ = [
     "sha256",
     "sha256d",
     "signature_fault",
+    "signed_by",
     "signer_progress",
     "to_version_2",
     "vault_input_weight",

@@ -264,6 +264,18 @@ def _new_signatures(
     return new
 
 
+def signed_by(psbt: Psbt, policy: Policy, signer: Fingerprint) -> Psbt:
+    """The same PSBT with the partial signatures of one signer alone, which are not verified.
+
+    Raises PsbtMismatch where an input is not proven to be the policy's.
+    """
+    inputs = []
+    for item, signing in zip(psbt.inputs, signing_inputs(psbt, policy), strict=True):
+        own = {k: s for k, s in item.partial_signatures.items() if signing.signers.get(k) == signer}
+        inputs.append(replace(item, partial_signatures=own))
+    return replace(psbt, inputs=tuple(inputs))
+
+
 def signer_progress(psbt: Psbt, policy: Policy, signer: Fingerprint) -> SignerProgress:
     """Which inputs this signer has signed. Raises as `verify_signatures`."""
     return verify_signatures(psbt, policy).of_signer(signer)

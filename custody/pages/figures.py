@@ -32,10 +32,12 @@ def sats_words(sats: int) -> str:
     return f"{MINUS if sats < 0 else ''}{abs(sats):,} {'sat' if abs(sats) == 1 else 'sats'}"
 
 
-def amount(sats: int, *, is_change: bool = False) -> Markup:
-    """In both units, so that neither can be mistaken for the other. ``is_change``: a plus where it is
-    positive.
+def amount(sats: int | None, *, is_change: bool = False) -> Markup:
+    """In both units, so that neither can be mistaken for the other; None is not known. ``is_change``: a plus
+    where it is positive.
     """
+    if sats is None:
+        return Markup("not known")
     whole, groups = btc_groups(sats)
     return Markup(
         '<span class="amount"><span class="btc">{}.<span>{}</span> BTC</span>'

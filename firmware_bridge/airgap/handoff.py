@@ -22,15 +22,12 @@ from firmware_bridge.airgap.transfer import (
 from firmware_bridge.errors import BadDeviceSignature, DeviceFault, WrongDevice
 from multisig import (
     Fingerprint,
-    ForeignSignature,
     InvalidTransaction,
-    MultisigError,
     Policy,
     Psbt,
     PsbtMismatch,
     PsbtTooLarge,
     Transaction,
-    accept_signatures,
     signer_progress,
 )
 
@@ -120,12 +117,13 @@ def request_bytes(psbt: Psbt, policy: Policy) -> bytes:
 
 
 def take_signed(answer: bytes | Transfer, psbt: Psbt, policy: Policy, signer: Fingerprint) -> Psbt:
-    """Our PSBT with this signer's new signatures, verified. Nothing else of the answer is used (S19).
+    """Our PSBT with the new signatures, verified: this signer's, and those of cosigners whose devices had the
+    file before (S33). Nothing else of the answer is used (S19).
 
     `answer`: a PSBT as bytes, base64 or hexadecimal digits, or a scanner's result. Inputs may be left
     unsigned: see `signer_progress`.
 
-    :raises WrongDevice: the signer is not a cosigner, or another cosigner signed the answer.
+    :raises WrongDevice: the signer is not a cosigner, or only other cosigners signed the answer.
     :raises BadDeviceSignature: a signature does not verify; it names the input.
     :raises OtherTransaction: it answers another request.
     :raises NothingSigned: it has no new signature, and the signer has not signed everything before.
@@ -135,32 +133,19 @@ def take_signed(answer: bytes | Transfer, psbt: Psbt, policy: Policy, signer: Fi
     if policy.cosigner_for(signer) is None:
         raise WrongDevice("This signer is not a cosigner here.")
     found = decode_psbt(answer if isinstance(answer, bytes) else answer.data)
-    taken = _take_back(found, psbt, policy, signer)
-    if taken == psbt and not signer_progress(psbt, policy, signer).is_complete:
-        raise NothingSigned(f"This holds no new signature by {signer}.")
-    return taken
-
-
-def _take_back(found: bytes, psbt: Psbt, policy: Policy, signer: Fingerprint) -> Psbt:
     try:
-        return sanitised_psbt.take_back(psbt, found, policy, signer)
-    except BadDeviceSignature as error:
-        if isinstance(error.__cause__, ForeignSignature) and _is_by_cosigners(found, psbt, policy):
-            raise WrongDevice(
-                f"This is signed by another cosigner's device than {signer}.", detail=str(error.__cause__)
-            ) from error
+        taken = sanitised_psbt.take_back(psbt, found, policy, None)
+    except BadDeviceSignature:
         raise
     except DeviceFault as error:
         raise _told_apart(error) from error
-
-
-def _is_by_cosigners(found: bytes, psbt: Psbt, policy: Policy) -> bool:
-    # Another cosigner's file is a common mistake; a signature by no cosigner is not.
-    try:
-        accept_signatures(psbt, Psbt.parse(found), policy, None)
-    except MultisigError:
-        return False
-    return True
+    before = signer_progress(psbt, policy, signer)
+    if before.is_complete or signer_progress(taken, policy, signer) != before:
+        return taken
+    if taken == psbt:
+        raise NothingSigned(f"This holds no new signature by {signer}.")
+    # Another cosigner's file is a common mistake.
+    raise WrongDevice(f"This is signed by another cosigner's device than {signer}.")
 
 
 def _told_apart(error: DeviceFault) -> DeviceFault:
@@ -174,8 +159,8 @@ def write_psbt(
 ) -> Path:
     """Write the request to a card's folder and flush it. Returns the file's path.
 
-    The name is made of the label and the txid, so that the same request is written once. If one card goes
-    from signer to signer, read each answer before the card goes on: a read takes one signer's signatures.
+    The name is made of the label and the txid, so that the same request is written once. One card may go
+    from signer to signer.
 
     :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad (S4,
         S5).

@@ -112,7 +112,7 @@ def inspect_proof(psbt: Psbt, policy: Policy, *, network: Network) -> Inspection
         payments=(),
         change=(),
         op_returns=(),
-        total_in=Sats(sum(item.amount for item in ins.inputs)),
+        total_in=ins.total,
         total_out=Sats(0),
         fee=Sats(0),
         fee_rate=FeeRate(0),

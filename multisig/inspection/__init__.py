@@ -80,10 +80,9 @@ def inspect(
 def _totals(psbt: Psbt, policy: Policy, ins: InputsSeen) -> Totals:
     scripts = [output.script_pubkey for output in psbt.outputs]
     return Totals(
-        total_in=Sats(sum(item.amount for item in ins.inputs)),
+        total_in=ins.total,
         total_out=Sats(sum(output.amount for output in psbt.outputs)),
         vsize=estimate_vsize(policy, len(psbt.inputs), scripts),
-        proven=ins.all_proven,
     )
 
 

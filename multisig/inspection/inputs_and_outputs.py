@@ -51,7 +51,12 @@ _WHY_UNPROVEN = {
 class InputsSeen:
     inputs: tuple[InspectedInput, ...]
     findings: tuple[Finding, ...]
-    all_proven: bool
+
+    @property
+    def total(self) -> Sats | None:
+        """What the coins hold together; None where the amount of one is not proven."""
+        amounts = [item.amount for item in self.inputs if item.amount is not None]
+        return Sats(sum(amounts)) if len(amounts) == len(self.inputs) else None
 
 
 def inspect_inputs(psbt: Psbt, prover: Prover) -> InputsSeen:
@@ -60,7 +65,6 @@ def inspect_inputs(psbt: Psbt, prover: Prover) -> InputsSeen:
     return InputsSeen(
         inputs=tuple(item for item, _ in seen),
         findings=tuple(finding for _, findings in seen for finding in findings),
-        all_proven=not any(isinstance(proven_output(item), Unproven) for item in psbt.inputs),
     )
 
 
@@ -72,13 +76,13 @@ def _inspect(
     spent = proven_output(item)
     if isinstance(spent, Unproven):
         findings.append(found(*_WHY_UNPROVEN[spent], subject))
-        return InspectedInput(index, item.outpoint, Sats(0), None, None, ()), findings
+        return InspectedInput(index, item.outpoint, None, None, None, ()), findings
     findings += _claimed_coin(item, spent, subject)
     ours = prover.prove(spent.script_pubkey, item.derivations)
     if ours is None:
         findings.append(_not_ours(item, spent, prover, subject))
         return InspectedInput(index, item.outpoint, spent.amount, None, None, ()), findings
-    findings += _claimed_script(item, ours, subject)
+    findings += _claims(item, ours, "this coin", subject)
     signed_by, bad = _signatures(psbt, index, ours, spent.amount, cache)
     findings += bad
     seen = InspectedInput(index, item.outpoint, spent.amount, ours.place.chain, ours.place.index, signed_by)
@@ -100,14 +104,8 @@ def _how_it_is_signed(item: PsbtInput, subject: str) -> Iterator[Finding]:
 
 
 def _claimed_coin(item: PsbtInput, spent: TxOut, subject: str) -> Iterator[Finding]:
-    stated = item.witness_utxo
-    if stated is None:
-        yield found(
-            FindingCode.WITNESS_UTXO_MISSING,
-            "The coin itself is not included; some devices skip it then.",
-            subject,
-        )
-        return
+    # BIP-174: the previous transaction alone is enough.
+    stated = item.witness_utxo or spent
     if stated.amount != spent.amount:
         yield found(
             FindingCode.AMOUNT_MISMATCH,
@@ -121,6 +119,12 @@ def _claimed_coin(item: PsbtInput, spent: TxOut, subject: str) -> Iterator[Findi
 
 
 def _not_ours(item: PsbtInput, spent: TxOut, prover: Prover, subject: str) -> Finding:
+    if not item.derivations:
+        return found(
+            FindingCode.ORIGINS_MISSING,
+            "The origin of no key of this coin is included, so nothing says where in the vault it lies.",
+            subject,
+        )
     if any(place.is_absurd for place in prover.claimed_places(item.derivations)):
         return found(
             FindingCode.ABSURD_PATH, "The coin is said to lie at an index where no wallet looks.", subject
@@ -133,17 +137,16 @@ def _not_ours(item: PsbtInput, spent: TxOut, prover: Prover, subject: str) -> Fi
     return found(FindingCode.INPUT_NOT_OURS, sentence, subject)
 
 
-def _claimed_script(item: PsbtInput, ours: OurScript, subject: str) -> Iterator[Finding]:
-    if item.witness_script != ours.witness_script or item.redeem_script is not None:
+def _claims(claimed: PsbtInput | PsbtOutput, ours: OurScript, what: str, subject: str) -> Iterator[Finding]:
+    """What a PSBT leaves out is no claim: a device is given what is derived here."""
+    if claimed.witness_script not in {None, ours.witness_script} or claimed.redeem_script is not None:
         yield found(
-            FindingCode.WITNESS_SCRIPT_MISMATCH,
-            "The script given for this coin is missing, or is not the vault's.",
-            subject,
+            FindingCode.WITNESS_SCRIPT_MISMATCH, f"The script given for {what} is not the vault's.", subject
         )
-    if item.derivations != ours.derivations:
+    if not claimed.derivations.items() <= ours.derivations.items():
         yield found(
             FindingCode.ORIGINS_MISMATCH,
-            "The keys given for this coin, or their paths, are not those of the vault.",
+            f"The keys given for {what}, or their paths, are not those of the vault.",
             subject,
         )
 
@@ -229,7 +232,7 @@ def _money(index: int, output: PsbtOutput, prover: Prover, seen: OutputsSeen) ->
     else:
         place, address = ours.place, prover.policy.address(ours.place.chain, ours.place.index)
         seen.change.append(Change(index, output.amount, place.chain, place.index, address))
-        seen.findings += _claims_about_change(index, output, ours)
+        seen.findings += _claims(output, ours, "the change", f"output {index}")
     if output.amount < dust_threshold(output.script_pubkey):
         sentence = f"{output.amount} sat are too few for nodes to pass the transaction on."
         seen.findings.append(found(FindingCode.DUST_OUTPUT, sentence, f"output {index}"))
@@ -251,7 +254,7 @@ def _pretending(index: int, output: PsbtOutput, prover: Prover) -> Iterator[Find
     elif prover.is_named_in(output.derivations):
         other = other_wallet(output.script_pubkey, output.witness_script, output.derivations, prover)
         sentence = (
-            "The output is said to come back to this vault, but does not."
+            "The output names keys of this vault's devices, and does not come back to it."
             if other is None
             else "The output does not come back here. It is said to be of another wallet with the same "
             f"keys: {other}. {ADVICE}"
@@ -259,22 +262,6 @@ def _pretending(index: int, output: PsbtOutput, prover: Prover) -> Iterator[Find
         yield found(FindingCode.FAKE_CHANGE, sentence, subject)
     if classify(output.script_pubkey) is ScriptKind.UNKNOWN:
         yield found(FindingCode.UNKNOWN_OUTPUT_SCRIPT, "The output pays a script of no known kind.", subject)
-
-
-def _claims_about_change(index: int, output: PsbtOutput, ours: OurScript) -> Iterator[Finding]:
-    subject = f"output {index}"
-    if output.witness_script != ours.witness_script or output.redeem_script is not None:
-        yield found(
-            FindingCode.WITNESS_SCRIPT_MISMATCH,
-            "The script given for this change is missing, or is not the vault's.",
-            subject,
-        )
-    if output.derivations != ours.derivations:
-        yield found(
-            FindingCode.ORIGINS_MISMATCH,
-            "The keys given for this change, or their paths, are not those of the vault.",
-            subject,
-        )
 
 
 _COMPRESSED_BYTES = 33

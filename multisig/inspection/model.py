@@ -27,10 +27,10 @@ class FindingCode(StrEnum):
     DUPLICATE_INPUT = "duplicate-input"
     PREVIOUS_TRANSACTION_MISSING = "previous-transaction-missing"
     PREVIOUS_TRANSACTION_MISMATCH = "previous-transaction-mismatch"
-    WITNESS_UTXO_MISSING = "witness-utxo-missing"
     AMOUNT_MISMATCH = "amount-mismatch"
     SCRIPT_MISMATCH = "script-mismatch"
     WITNESS_SCRIPT_MISMATCH = "witness-script-mismatch"
+    ORIGINS_MISSING = "origins-missing"
     ORIGINS_MISMATCH = "origins-mismatch"
     # How it is signed.
     SIGHASH_NOT_ALL = "sighash-not-all"
@@ -48,7 +48,6 @@ class FindingCode(StrEnum):
     # The transaction as a whole.
     WRONG_NETWORK = "wrong-network"
     XPUB_MISMATCH = "xpub-mismatch"
-    XPUBS_MISSING = "xpubs-missing"
     FEE_NEGATIVE = "fee-negative"
     FEE_ABOVE_LIMIT = "fee-above-limit"
     FEE_HIGH = "fee-high"
@@ -71,7 +70,6 @@ _WARNINGS = frozenset(
         FindingCode.FEE_HIGH,
         FindingCode.LOCKED_BY_AGE,
         FindingCode.LOCKED_BY_TIME,
-        FindingCode.XPUBS_MISSING,
     }
 )
 
@@ -94,11 +92,11 @@ def found(code: FindingCode, sentence: str, subject: str = WHOLE) -> Finding:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class InspectedInput(ByMember):
-    """A coin that is spent. `amount` is 0, `chain` and `address_index` None, where they are not proven."""
+    """A coin that is spent. `amount`, `chain` and `address_index` are None where they are not proven."""
 
     index: int
     outpoint: OutPoint
-    amount: Sats
+    amount: Sats | None
     chain: int | None
     address_index: int | None
     signed_by: tuple[Fingerprint, ...]
@@ -162,11 +160,11 @@ class ProofOfControl(ByMember):
 class Inspection(ByMember):
     """What a transaction does. Every figure is proven by the PSBT's bytes and the policy.
 
-    Amounts are satoshi; `total_in` counts proven coins only, so `fee` means something only where no finding
-    refuses (it may be negative then, never where `ok`). `vsize` is that of the signed transaction, with
-    signatures at their usual size. `digest` (hex SHA-256) covers the unsigned transaction, the policy and
-    everything shown but who has signed so far: an approval is bound to it. With `proof` it is no payment: it
-    can never be mined, and pays neither anybody nor a fee.
+    Amounts are satoshi. `total_in`, `fee` and `fee_rate` are None where the amount of a coin is not proven,
+    never where `ok`; a `fee` below zero is refused, and has the rate 0. `vsize` is that of the signed
+    transaction, with signatures at their usual size. `digest` (hex SHA-256) covers the unsigned transaction,
+    the policy and everything shown but who has signed so far: an approval is bound to it. With `proof` it is
+    no payment: it can never be mined, and pays neither anybody nor a fee.
     """
 
     network: Network
@@ -175,10 +173,10 @@ class Inspection(ByMember):
     payments: tuple[Payment, ...]
     change: tuple[Change, ...]
     op_returns: tuple[OpReturn, ...]
-    total_in: Sats
+    total_in: Sats | None
     total_out: Sats
-    fee: Sats
-    fee_rate: FeeRate
+    fee: Sats | None
+    fee_rate: FeeRate | None
     vsize: int
     locktime: int
     locktime_holds: bool

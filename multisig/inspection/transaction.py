@@ -1,16 +1,16 @@
 """Findings about the transaction as a whole: network, quorum, fee, locks."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from multisig.inspection.model import Finding, FindingCode, found
-from multisig.keys import HARDENED
+from multisig.keys import HARDENED, ExtendedPublicKey, Fingerprint
 from multisig.network import Network
 from multisig.proofs import policy_keys
 from multisig.psbt import Psbt
 from multisig.transaction import LOCKTIME_THRESHOLD, relative_lock
 from multisig.units import MAX_MONEY, FeeRate, Sats
-from multisig.vault import Policy, Vault
+from multisig.vault import Policy
 
 # Bitcoin Core's sendrawtransaction refuses more than 0.10 BTC/kvB by default, its wallet a fee of more than
 # 0.10 BTC (-maxtxfee): a transaction that nodes refuse need not be signed.
@@ -39,21 +39,22 @@ class FeeLimits:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums in satoshi; `proven` tells whether every input's amount is."""
+    """Sums in satoshi; `total_in`, and what follows from it, is None where the amount of a coin is not
+    proven.
+    """
 
-    total_in: Sats
+    total_in: Sats | None
     total_out: Sats
     vsize: int
-    proven: bool
 
     @property
-    def fee(self) -> Sats:
-        return Sats(self.total_in - self.total_out)
+    def fee(self) -> Sats | None:
+        return None if self.total_in is None else Sats(self.total_in - self.total_out)
 
     @property
-    def fee_rate(self) -> FeeRate:
+    def fee_rate(self) -> FeeRate | None:
         # Clamped: a hostile PSBT may claim more than there is.
-        return FeeRate(min(max(self.fee, 0) * 1000 // self.vsize, MAX_MONEY))
+        return None if self.fee is None else FeeRate(min(max(self.fee, 0) * 1000 // self.vsize, MAX_MONEY))
 
 
 def signals_rbf(psbt: Psbt) -> bool:
@@ -64,8 +65,7 @@ def inspect_transaction(
     psbt: Psbt, policy: Policy, network: Network, totals: Totals, limits: FeeLimits
 ) -> Iterator[Finding]:
     yield from inspect_keys(psbt, policy, network)
-    if totals.proven:
-        yield from _fee(totals, limits)
+    yield from _fee(totals, limits)
     yield from _locks(psbt)
 
 
@@ -97,13 +97,20 @@ def _coin_types(psbt: Psbt, policy: Policy) -> set[int]:
 
 
 def _xpubs(psbt: Psbt, policy: Policy) -> Iterator[Finding]:
-    ours = {(key.xpub, key.origin) for key in policy_keys(policy)}
-    if not ours.issuperset(psbt.xpubs):
+    ours = {key.origin: key.xpub for key in policy_keys(policy)}
+    if not all(_is_same_key(xpub, ours.get(origin)) for xpub, origin in psbt.xpubs):
         yield found(FindingCode.XPUB_MISMATCH, "An account key in the PSBT is not one of this vault's.")
-    elif isinstance(policy, Vault) and len(psbt.xpubs) < len(ours):
-        yield found(
-            FindingCode.XPUBS_MISSING, "Account keys are missing: devices may not recognise the change."
-        )
+
+
+_NO_PARENT = Fingerprint(bytes(4))
+
+
+def _is_same_key(stated: ExtendedPublicKey, ours: ExtendedPublicKey | None) -> bool:
+    """Programs that were given a key without its parent write a parent of zeros, which claims nothing."""
+    if ours is None:
+        return False
+    parents = {stated.parent_fingerprint, ours.parent_fingerprint} - {_NO_PARENT}
+    return len(parents) < 2 and replace(ours, parent_fingerprint=stated.parent_fingerprint) == stated
 
 
 def _duplicates(psbt: Psbt) -> Iterator[Finding]:
@@ -115,21 +122,17 @@ def _duplicates(psbt: Psbt) -> Iterator[Finding]:
 
 
 def _fee(totals: Totals, limits: FeeLimits) -> Iterator[Finding]:
-    fee = totals.fee
+    fee, rate, total = totals.fee, totals.fee_rate, totals.total_in
+    if fee is None or rate is None or total is None:
+        return
     if fee < 0:
         yield found(FindingCode.FEE_NEGATIVE, f"The outputs are {-fee} sat more than the coins hold.")
-    elif (
-        totals.fee_rate > limits.max_rate
-        or fee > limits.max_fee
-        or _is_share(fee, limits.max_share_percent, totals.total_in)
-    ):
-        yield found(
-            FindingCode.FEE_ABOVE_LIMIT, f"The fee of {fee} sat ({totals.fee_rate}) is above the limit."
-        )
-    elif _is_share(fee, limits.warn_share_percent, totals.total_in):
+    elif rate > limits.max_rate or fee > limits.max_fee or _is_share(fee, limits.max_share_percent, total):
+        yield found(FindingCode.FEE_ABOVE_LIMIT, f"The fee of {fee} sat ({rate}) is above the limit.")
+    elif _is_share(fee, limits.warn_share_percent, total):
         yield found(
             FindingCode.FEE_HIGH,
-            f"The fee of {fee} sat is {fee * 100 // totals.total_in} % of what is spent.",
+            f"The fee of {fee} sat is {fee * 100 // total} % of what is spent.",
         )
 
 

@@ -101,15 +101,16 @@ class ReceivedPsbt:
         return cls(Psbt.parse(raw, limits)) if older is None else cls(Psbt.parse(older, limits), maps)
 
     def answer(self, signed: Psbt) -> bytes:
-        """The bytes of ``signed`` in the version that was received; of version 2, the received maps with the
-        signatures added.
+        """What was received, in its version, with the signatures of ``signed`` added; of version 2, with
+        every field that it had.
 
         Raises InvalidPsbt where it is another transaction.
         """
         if signed.tx != self.psbt.tx:
             raise InvalidPsbt("The signed PSBT has another transaction.")
         if self._maps is None:
-            return signed.to_bytes()
+            added = {index: item.partial_signatures for index, item in enumerate(signed.inputs)}
+            return self.psbt.with_signatures(added).to_bytes()
         signed_maps = _read_maps(Reader(signed.to_bytes()[len(MAGIC) :]), signed)
         inputs = tuple(
             {**came, **{key: value for key, value in new.items() if key[0] in _SIGNED}}

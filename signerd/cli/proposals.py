@@ -2,6 +2,7 @@
 platform.
 """
 
+import os
 import sys
 from os.path import lexists
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from custody.private_files import PRIVATE_FILE
 from signerd.cli.desk import Desk, json_option, pass_desk, read_file, yes_option
 from signerd.cli.naming import proposal_named
 from signerd.cli.terminal import Exit, answer, aside, put, say
@@ -272,9 +274,9 @@ def _write_signed(imported: "BroughtView", out: Path | None, *, as_json: bool) -
 
 
 def _write(out: Path, psbt: str) -> None:
-    """Never replaces another file, also not one that was made meanwhile."""
+    """Readable by the owner alone. Never replaces another file, also not one that was made meanwhile."""
     try:
-        with out.open("x") as file:
+        with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE), "w") as file:
             file.write(psbt + "\n")
     except OSError as error:
         hint = (

@@ -52,7 +52,7 @@ def _listed_proposal(line: "ProposalLine", short: str) -> list[str]:
 def _fee(line: "ProposalLine") -> str:
     if is_proof(line):
         return "moves no money"
-    return "fee not known" if line.fee_sats is None else f"fee {amount(line.fee_sats)}"
+    return f"fee {amount(line.fee_sats)}"
 
 
 def _vault_words(line: "ProposalLine") -> str:
@@ -82,7 +82,7 @@ def _moment(at: str) -> str:
 
 def proposal_text(view: "ProposalView") -> str:
     """Everything that an approval is bound to, and what the platform says, marked as such."""
-    blocks = [_head(view), _money(view), check_lines(view.checks), _claims(view), _verdict(view)]
+    blocks = [_head(view), _money(view), check_lines(view.checks), _claims(view), _verdict(view, view.state)]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
@@ -131,7 +131,8 @@ def money_lines(money: "MoneyView | None", whose: str) -> list[str]:
         lines.append(f"  back   {amount(c.amount_sats)} to {whose}, {where}")
         lines += _elsewhere(c.on_screen, c.address)
     lines += [line for output in money.data for line in _data(output)]
-    lines.append(f"  fee    {amount(money.fee_sats)}, {money.fee_rate} sat/vB")
+    rate = "the amount of a coin is not proven" if money.fee_rate is None else f"{money.fee_rate} sat/vB"
+    lines.append(f"  fee    {amount(money.fee_sats)}, {rate}")
     coins = count(money.inputs, "coin", "coins")
     lines.append(f"  takes  {amount(money.total_in_sats)} from {whose}, in {coins}")
     lines.append(f"  Transaction {money.txid}, {money.vsize} vB{_terms(money)}")
@@ -229,11 +230,10 @@ def _claims(view: "ProposalView") -> list[str]:
     return lines
 
 
-def _verdict(view: "ProposalView | PsbtReview") -> list[str]:
+def _verdict(view: "ProposalView | PsbtReview", state: str = "inspected") -> list[str]:
     if not view.allowed:
         return ["It cannot be approved: a check refuses it."]
-    # An imported PSBT that is only inspected has no state.
-    if view.to_acknowledge and getattr(view, "state", "received") in _UNDECIDED:
+    if view.to_acknowledge and state in _UNDECIDED:
         return [f"It is held until you name these warnings: {', '.join(view.to_acknowledge)}"]
     return []
 

@@ -12,7 +12,15 @@ from types import MappingProxyType
 from typing import Any
 
 from custody.schemas.proposals import ProposalStatus, TxType
-from multisig import MultisigError, NotFinalisable, Psbt, accept_signatures, inspect, signer_progress
+from multisig import (
+    MultisigError,
+    NotFinalisable,
+    Psbt,
+    accept_signatures,
+    inspect,
+    signed_by,
+    signer_progress,
+)
 from signerd.core import events, following
 from signerd.core.audit import Note
 from signerd.core.events import (
@@ -71,7 +79,7 @@ def _shown(found: Review, approval: Approval) -> dict[str, Any]:
     return {
         "acknowledged": sorted(approval.acknowledged),
         "digest": approval.digest,
-        "fee_sats": int(found.inspection.fee),
+        "fee_sats": found.inspection.fee,
         "payments": [] if forward else paid,
         **({"forwarded": paid} if forward else {}),
     }
@@ -169,7 +177,7 @@ def answered(record: Record, event: events.Answered, context: ReviewContext) -> 
     signing, _approval = _require_valid_approval(record, context)
     assert record.exported is not None, "only from the state *exported*"
     try:
-        signed = _verified(record.exported, event.psbt, signing)
+        signed = _complete(_from_file(record, Psbt.parse(record.exported), event.psbt, signing), signing)
     except MultisigError as error:
         raise AnswerRefused(said(error)) from error
     return _signed(replace(record, state=state), signed, signing, context, event.by)
@@ -213,8 +221,22 @@ def _signed(verified: Record, signed: bytes, signing: Signing, context: ReviewCo
 
 def _verified(asked: bytes, returned: bytes, signing: Signing) -> bytes:
     policy, fingerprint = signing.policy, signing.key.origin.fingerprint
-    signed = accept_signatures(Psbt.parse(asked), Psbt.parse(returned), policy, fingerprint)
-    missing = signer_progress(signed, policy, fingerprint).missing
+    return _complete(accept_signatures(Psbt.parse(asked), Psbt.parse(returned), policy, fingerprint), signing)
+
+
+def _from_file(record: Record, asked: Psbt, returned: bytes, signing: Signing) -> Psbt:
+    """S33: a file may go from signer to signer, and has the signatures of each. The platform takes each
+    signer's own.
+    """
+    policy, fingerprint = signing.policy, signing.key.origin.fingerprint
+    signed = accept_signatures(asked, Psbt.parse(returned), policy, None)
+    if record.snapshot.imported is not None:
+        return signed
+    return accept_signatures(asked, signed_by(signed, policy, fingerprint), policy, fingerprint)
+
+
+def _complete(signed: Psbt, signing: Signing) -> bytes:
+    missing = signer_progress(signed, signing.policy, signing.key.origin.fingerprint).missing
     if missing:
         raise NotFinalisable(f"the device left inputs unsigned: {', '.join(map(str, missing))}")
     return signed.to_bytes()
@@ -391,6 +413,28 @@ def taken_back(record: Record, _event: events.TakenBack, _around: ReviewContext)
     return Step(gone, notes=(Note("taken-back", record.psbt_id),))
 
 
+def imported_again(record: Record, event: events.ImportedAgain, context: ReviewContext) -> Step:
+    """S33: the signatures of another copy are kept beside those that came first, in whatever state it is.
+
+    Raises RefusedByChecks where one does not verify, or nothing is there to verify it by.
+    """
+    signing = signing_of(record.snapshot, context)
+    if signing is None:
+        raise RefusedByChecks("the signatures in this copy cannot be verified: its vault is not pinned here")
+    try:
+        kept = Psbt.parse(record.snapshot.psbt)
+        psbt = accept_signatures(kept, Psbt.parse(event.psbt), signing.policy, None).to_bytes()
+        # A PSBT that is too large with them cannot be read again.
+        Psbt.parse(psbt)
+    except MultisigError as error:
+        raise RefusedByChecks(f"the signatures in this copy are not kept: {said(error)}") from error
+    if psbt == record.snapshot.psbt:
+        return Step(record)
+    facts = {"psbt_sha256": hashlib.sha256(psbt).hexdigest()}
+    known = replace(record, snapshot=replace(record.snapshot, psbt=psbt))
+    return Step(known, notes=(Note("imported-again", record.psbt_id, facts),))
+
+
 _LAPSED = {
     State.WAITING_DEVICE: "You approved it, and no device signed it in time.",
     State.EXPORTED: f"No answer was imported in time. {STILL_OUT}",
@@ -450,6 +494,7 @@ HANDLERS: Mapping[type, Callable[[Record, Any, ReviewContext], Step]] = MappingP
         events.Recalled: recalled,
         events.Replaced: following.replaced,
         events.TakenBack: taken_back,
+        events.ImportedAgain: imported_again,
         events.Lapsed: lapsed,
     }
 )

@@ -161,6 +161,13 @@ class TakenBack:
 
 
 @dataclass(frozen=True)
+class ImportedAgain:
+    """Another copy of an imported PSBT, which may carry signatures of others; not verified yet."""
+
+    psbt: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Lapsed:
     """A deadline passed: to decide about an imported PSBT, to submit a signature, or to follow what ended."""
 
@@ -185,6 +192,7 @@ Event = (
     | Recalled
     | Replaced
     | TakenBack
+    | ImportedAgain
     | Lapsed
 )
 

@@ -45,7 +45,10 @@ class Figures:
         return not self.payments and not self.data
 
 
-def figures_of(inspection: Inspection) -> Figures:
+def figures_of(inspection: Inspection) -> Figures | None:
+    """None where the fee is not known."""
+    if inspection.fee is None or inspection.fee_rate is None:
+        return None
     return Figures(
         outpoints=frozenset(spent.outpoint for spent in inspection.inputs),
         payments=Counter((paid.script_pubkey, int(paid.amount)) for paid in inspection.payments),

@@ -129,8 +129,8 @@ def _claim(psbt: Psbt, policies: Iterable[Policy]) -> tuple[int, bool]:
 
 
 def _proves_first(prover: Prover, psbt: Psbt) -> bool:
-    """Whether the first coin is proven: one derivation for each vault."""
-    first = psbt.inputs[0]
+    """Whether the first coin that says where it lies is proven: one derivation for each vault."""
+    first = max(psbt.inputs, key=lambda item: bool(item.derivations))
     spent = proven_output(first)
     return (
         not isinstance(spent, Unproven) and prover.prove(spent.script_pubkey, first.derivations) is not None

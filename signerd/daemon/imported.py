@@ -84,7 +84,8 @@ class ImportedPsbts:
         return self._shown(self.journal.preview(snapshot), proposed, caller)
 
     async def bring(self, psbt: str, caller: Caller) -> BroughtView:
-        """Store it and ask the person. Idempotent for the same transaction and caller.
+        """Store it and ask the person. The same transaction again, of the same caller, only adds the
+        signatures that it carries.
 
         Raises:
             InvalidRequest, RefusedByChecks, AlreadyProposed, TooManyBrought: nothing was stored.
@@ -94,7 +95,9 @@ class ImportedPsbts:
         identity = identity_of(snapshot.psbt)
         known = self.journal.imported.same(identity, caller.app_id)
         if known is not None:
-            return self._view(known, caller)
+            self._limit_size(snapshot, caller)
+            step = self.runner.decide(known.psbt_id, events.ImportedAgain(snapshot.psbt))
+            return self._view(step.record, caller)
         self._require_room(snapshot, caller)
         self._limit_size(snapshot, caller)
         self._require_new(identity)
@@ -254,7 +257,7 @@ class ImportedPsbts:
         return self._line(ImportedEntry.of(record), None if pin is None else pin.name, caller)
 
     def _view(self, record: Record, caller: Caller, version: PsbtVersion = "0") -> BroughtView:
-        signed = None if record.signature is None else Psbt.parse(record.signature.psbt)
+        signed = signed_of(record)
         return BroughtView(
             **self._line_of(record, caller).model_dump(),
             review=self._shown(self.reviews.of(record), None, caller),
@@ -277,6 +280,16 @@ class ImportedPsbts:
             return finalise(signed, signing.policy).serialize().hex()
         except MultisigError:
             return None
+
+
+def signed_of(record: Record) -> Psbt | None:
+    """With our signatures and all that came with any copy of it (S33); None before it is signed."""
+    if record.signature is None:
+        return None
+    came = Psbt.parse(record.snapshot.psbt).inputs
+    return Psbt.parse(record.signature.psbt).with_signatures(
+        {index: item.partial_signatures for index, item in enumerate(came)}
+    )
 
 
 def decoded_psbt(text: str) -> bytes:

@@ -198,7 +198,7 @@ def money_view(
     return MoneyView(
         txid=inspection.txid,
         inputs=len(spent),
-        total_in_sats=int(inspection.total_in),
+        total_in_sats=inspection.total_in,
         payments=tuple(
             _payment(payment, inspection.network, labels, pinned) for payment in inspection.payments
         ),
@@ -211,8 +211,8 @@ def money_view(
         ),
         paid_sats=_paid(inspection),
         change_sats=sum(int(change.amount) for change in inspection.change),
-        fee_sats=int(inspection.fee),
-        fee_rate=str(inspection.fee_rate.sat_per_vb),
+        fee_sats=inspection.fee,
+        fee_rate=None if inspection.fee_rate is None else str(inspection.fee_rate.sat_per_vb),
         vsize=inspection.vsize,
         locktime=inspection.locktime,
         replaceable=inspection.signals_rbf,
@@ -235,9 +235,11 @@ def _proof(proof: ProofOfControl, network: Network) -> ProofView:
     )
 
 
-def paid_and_fee(inspection: Inspection) -> tuple[int, int | None]:
-    """In satoshis, for a list."""
-    return _paid(inspection), None if inspection.proof is not None else int(inspection.fee)
+def paid_and_fee(inspection: Inspection) -> tuple[int | None, int | None]:
+    """In satoshis, for a list: a message has no fee, and of a payment whose fee is not known neither is."""
+    if inspection.proof is not None:
+        return _paid(inspection), None
+    return None if inspection.fee is None else _paid(inspection), inspection.fee
 
 
 def _paid(inspection: Inspection) -> int:
@@ -245,7 +247,7 @@ def _paid(inspection: Inspection) -> int:
 
 
 def _coin(spent: InspectedInput) -> CoinView:
-    return CoinView(txid=spent.outpoint.txid, vout=spent.outpoint.vout, amount_sats=int(spent.amount))
+    return CoinView(txid=spent.outpoint.txid, vout=spent.outpoint.vout, amount_sats=spent.amount)
 
 
 def _payment(payment: Payment, network: Network, labels: Labels, pinned: Pinned) -> PaymentView:

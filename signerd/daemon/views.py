@@ -236,10 +236,12 @@ NO_WORDS: Mapping[str | None, str] = MappingProxyType({})
 def device_screens(
     device: Device, inspection: Inspection, pinned: Pinned = NO_PINNED
 ) -> tuple[ScreenView, ...]:
-    """Empty where the screens of the device's maker are not known."""
+    """Empty where the screens of the device's maker, or the fee, are not known."""
     if inspection.proof is not None:
         return tuple(_view(screen) for screen in _of_proof(device, inspection.network, inspection.proof))
-    found = payment_screens(device.family, inspection.network, _as_told(device, inspection))
+    if inspection.fee is None:
+        return ()
+    found = payment_screens(device.family, inspection.network, _as_told(device, inspection, inspection.fee))
     words = {on_screen(script, inspection.network): place.words for script, place in pinned.items()}
     return tuple(_view(screen, words) for screen in found)
 
@@ -257,7 +259,7 @@ def _view(screen: Screen, words: Mapping[str | None, str] = NO_WORDS) -> ScreenV
     )
 
 
-def _as_told(device: Device, inspection: Inspection) -> Payment:
+def _as_told(device: Device, inspection: Inspection, fee: int) -> Payment:
     network = inspection.network
     outputs = {
         paid.output_index: Output(
@@ -274,7 +276,7 @@ def _as_told(device: Device, inspection: Inspection) -> Payment:
     return Payment(
         [outputs[index] for index in sorted(outputs)],
         back,
-        int(inspection.fee),
+        fee,
         inspection.locktime,
         inspection.locktime_holds,
     )

@@ -62,14 +62,13 @@ def signed(
 
 
 def _answer(text: str, found: str) -> dict[str, Any]:
-    """The daemon signs version 0. A PSBT of version 2 (BIP-370) is answered in version 2."""
+    """What was given, in its version, with the daemon's signatures. ``signed``: one of them is new."""
     from multisig import Psbt, ReceivedPsbt
 
-    received, signed = ReceivedPsbt.parse(text), Psbt.parse(found)
-    if received.version == 0:
-        return {"psbt": found, "signed": found != text}
-    answer = base64.b64encode(received.answer(signed)).decode("ascii")
-    return {"psbt": answer, "signed": signed != received.psbt}
+    received = ReceivedPsbt.parse(text)
+    answer = received.answer(Psbt.parse(found))
+    is_new = ReceivedPsbt.parse(answer).psbt != received.psbt
+    return {"psbt": base64.b64encode(answer).decode("ascii"), "signed": is_new}
 
 
 def _awaited(daemon: DaemonClient, imported: "BroughtView", deadline: float, clock: Clock) -> str:

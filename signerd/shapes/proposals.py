@@ -62,11 +62,11 @@ class ProposalLine(Answer):
 
 
 class CoinView(Answer):
-    """A coin that is spent; ``amount_sats`` is 0 where its amount is not proven."""
+    """A coin that is spent; ``amount_sats`` is None where its amount is not proven."""
 
     txid: str
     vout: int
-    amount_sats: int
+    amount_sats: int | None
 
 
 class PaymentView(Answer):
@@ -156,20 +156,21 @@ class ProofView(Answer):
 
 class MoneyView(Answer):
     """Where the money goes, from the PSBT's bytes and the pinned vault alone. ``fee_rate``: sat/vB as decimal text.
+    ``total_in_sats``, ``fee_sats`` and ``fee_rate`` are None where the amount of a coin is not proven.
 
     ``proof``: the bytes prove that it is a message, which moves no money: inputs are the coins that it names, and no fee is paid.
     """
 
     txid: str
     inputs: int
-    total_in_sats: int
+    total_in_sats: int | None
     payments: tuple[PaymentView, ...]
     change: tuple[ChangeView, ...]
     data: tuple[DataView, ...]
     paid_sats: int
     change_sats: int
-    fee_sats: int
-    fee_rate: str
+    fee_sats: int | None
+    fee_rate: str | None
     vsize: int
     locktime: int
     replaceable: bool
@@ -256,7 +257,7 @@ PsbtVersion = Literal["0", "2"]
 
 
 class PsbtRequest(Request):
-    """``psbt``: version 0 (BIP-174) or 2 (BIP-370), in base64, with the previous transaction and the key origins of every input."""
+    """``psbt``: version 0 (BIP-174) or 2 (BIP-370), in base64, with the previous transaction and a key origin of every input."""
 
     psbt: PsbtText = Field(repr=False)
 
@@ -302,7 +303,8 @@ class BroughtLine(Answer):
 
 
 class BroughtView(BroughtLine):
-    """``review``: what the person is shown now. ``signed_psbt`` (base64): with this device's signatures, once they are there.
+    """``review``: what the person is shown now. ``signed_psbt`` (base64): with this device's signatures, once they are there,
+    and all that came with any copy.
 
     ``final``: the complete transaction as hex, where its signatures are enough; signerd does not send it.
     """

@@ -22,7 +22,9 @@ from multisig.script import ScriptKind
 from multisig.wire import Reader
 from signerd.account import platform, vaults, wire
 from signerd.account.wire import read_each
+from signerd.core import engine
 from signerd.core.checks import table
+from signerd.core.events import ImportedAgain, Step
 
 Off = Callable[[pytest.MonkeyPatch], None]
 
@@ -56,8 +58,22 @@ def _claims_of_payments(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Prover, "is_named_in", lambda *_: False)
 
 
-def _claims_of_change(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(inputs_and_outputs, "_claims_about_change", _nothing)
+def _claims(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(inputs_and_outputs, "_claims", _nothing)
+
+
+def _known_amounts(patch: pytest.MonkeyPatch) -> None:
+    """The figures are made of the amounts that are known."""
+
+    def total(self: inputs_and_outputs.InputsSeen) -> int:
+        return sum(item.amount or 0 for item in self.inputs)
+
+    patch.setattr(inputs_and_outputs.InputsSeen, "total", property(total))
+
+
+def _signatures_that_came(patch: pytest.MonkeyPatch) -> None:
+    """Another copy is taken for the first, whatever it carries."""
+    patch.setattr(engine, "HANDLERS", {**engine.HANDLERS, ImportedAgain: lambda record, *_: Step(record)})
 
 
 def _places_in_bounds(patch: pytest.MonkeyPatch) -> None:
@@ -95,10 +111,6 @@ def _previous_transactions(patch: pytest.MonkeyPatch) -> None:
 
 def _signatures_of_others(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(inputs_and_outputs, "_signatures", lambda *_: ((), []))
-
-
-def _script_of_coins(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(inputs_and_outputs, "_claimed_script", _nothing)
 
 
 def _fee_of_the_bytes(patch: pytest.MonkeyPatch) -> None:
@@ -262,7 +274,7 @@ GUARDS: Mapping[str, Off] = {
     "answer-values": _answer_values,
     "bytes-enough": _bytes_enough,
     "checksum": _checksum,
-    "claims-of-change": _claims_of_change,
+    "claims": _claims,
     "claims-of-payments": _claims_of_payments,
     "coins-once": _coins_once,
     "different-keys": _different_keys,
@@ -270,6 +282,7 @@ GUARDS: Mapping[str, Off] = {
     "field-shapes": _field_shapes,
     "how-it-is-signed": _how_it_is_signed,
     "keys-once": _keys_once,
+    "known-amounts": _known_amounts,
     "known-scripts": _known_scripts,
     "nothing-behind": _nothing_behind,
     "numbers-in-bounds": _numbers_in_bounds,
@@ -279,10 +292,10 @@ GUARDS: Mapping[str, Off] = {
     "packed-answers": _packed_answers,
     "places-in-bounds": _places_in_bounds,
     "previous-transactions": _previous_transactions,
-    "script-of-coins": _script_of_coins,
     "second-look": _second_look,
     "shortest-lengths": _shortest_lengths,
     "signatures-of-others": _signatures_of_others,
+    "signatures-that-came": _signatures_that_came,
     "size-limits": _size_limits,
     "stated-coin": _stated_coin,
     "strict-data": _strict_data,

@@ -14,10 +14,10 @@ from typing import Any
 
 from device_simulators.conformance.rigs import NETWORK
 from multisig import Psbt
-from tests.attacks.people import VAULT
+from tests.attacks.people import ALICE, VAULT
 from tests.attacks.recipes import ATTACKS, PROPOSALS
 from tests.attacks.recipes.absurd import DAMAGES
-from tests.attacks.recipes.devices import ANSWERS, FIRMWARE, LINKS, MISBEHAVIOURS
+from tests.attacks.recipes.devices import ANSWERS, COPIES, FIRMWARE, LINKS, MISBEHAVIOURS, Copy
 from tests.attacks.recipes.platform import BODIES, NUMBERS
 from tests.attacks.recipes.quorum import VAULTS
 from tests.attacks.recipes.scene import Recipe, Scene, story
@@ -54,6 +54,7 @@ def _parts(number: str) -> dict[str, Any]:
         "misbehaviours": [asdict(device) for device in MISBEHAVIOURS.get(number, ())],
         "firmware": [asdict(firmware) for firmware in FIRMWARE.get(number, ())],
         "answers": _answers() if number == "S19" else [],
+        "copies": [_copy(copy) for copy in COPIES] if number == "S33" else [],
         "damages": [asdict(damage) for damage in DAMAGES] if number == "S23" else [],
         "links": [{"name": n, "lie": lie, "outcome": o} for n, (lie, o) in LINKS.items() if number == "S21"],
         "numbers": [asdict(told) for told in NUMBERS] if number == "F-number" else [],
@@ -112,6 +113,17 @@ def _answers() -> list[dict[str, Any]]:
             }
         )
     return made
+
+
+def _copy(copy: Copy) -> dict[str, Any]:
+    scene = Scene(f"S33 {copy.name}")
+    psbts = {"psbt": scene.honest, "signed": ALICE.sign(scene.honest), "copy": copy.copy(scene)}
+    return {
+        "name": copy.name,
+        **{name: _base64(psbt) for name, psbt in psbts.items()},
+        "outcome": copy.outcome,
+        "off": copy.off,
+    }
 
 
 def _base64(psbt: Psbt) -> str:

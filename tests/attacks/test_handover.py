@@ -4,20 +4,27 @@ stripped of its lies.
 
 import pytest
 
+from device_simulators.conformance.rigs import NETWORK
 from firmware_bridge import sanitised_psbt
-from multisig import MultisigError, Psbt, accept_signatures, signer_progress
+from multisig import MultisigError, Psbt, accept_signatures, signer_progress, verify_signatures
 from multisig.errors import BadSignature, NotFinalisable, PsbtMismatch
 from multisig.proofs import Prover
+from signerd.core import engine
 from signerd.core.engine import device_returned
-from signerd.core.events import DeviceReturned
+from signerd.core.events import DeviceReturned, ImportedAgain
+from signerd.core.signing import imported_snapshot
 from signerd.core.states import State
-from signerd.core.values import Approval, Record
+from signerd.core.values import Approval, Imported, Record, Signature
+from signerd.daemon.imported import signed_of
+from signerd.errors import SignerdError
 from tests.attacks.cases import entries, proposals, snapshot, sound
+from tests.attacks.guards import switch_off
 from tests.attacks.people import ALICE, VAULT
 
 CLEAN = proposals(lambda p: p.handover == "clean")
 REFUSED = proposals(lambda p: p.handover == "refused")
 ANSWERS = entries("answers")
+COPIES = entries("copies")
 BAD_ANSWERS = tuple(answer for answer in ANSWERS if answer.outcome)
 
 
@@ -119,3 +126,44 @@ def test_s19_without_the_guard_the_device_s_word_would_be_kept(answer, monkeypat
         at_the_device(answer), DeviceReturned(answer.bytes("answer")), sound().review_context()
     )
     assert step.record.signature.psbt == answer.bytes("answer")
+
+
+# --- what came with another copy (S33) ----------------------------------------------------------------------
+
+
+def given_back(copy) -> Psbt:
+    """What Alice gives back who signed the first copy and is given this one."""
+    brought = imported_snapshot(
+        "i-1", copy.bytes("psbt"), Imported("you", None, 0), [sound().review_context().pin], (), NETWORK
+    )
+    signed = Record(brought, State.HANDED_OVER, "", signature=Signature(copy.bytes("signed"), "key"))
+    step = engine.decide(signed, ImportedAgain(copy.bytes("copy")), sound().review_context())
+    assert step.record.state is State.HANDED_OVER
+    return signed_of(step.record)
+
+
+def has_all(copy, given: Psbt) -> bool:
+    came = (Psbt.parse(copy.bytes("copy")).inputs, Psbt.parse(copy.bytes("signed")).inputs)
+    return all(
+        item.partial_signatures.items() <= ours.partial_signatures.items()
+        for inputs in came
+        for item, ours in zip(inputs, given.inputs, strict=True)
+    )
+
+
+@pytest.mark.parametrize("copy", COPIES, ids=str)
+def test_s33_what_came_is_given_back_with_our_own_or_refused(copy):
+    if copy.outcome is None:
+        given = given_back(copy)
+        assert has_all(copy, given)
+        assert verify_signatures(given, VAULT).progress == 2
+        return
+    with pytest.raises(SignerdError) as caught:
+        given_back(copy)
+    assert caught.value.code == copy.outcome
+
+
+@pytest.mark.parametrize("copy", COPIES, ids=str)
+def test_s33_without_the_guard_it_would_be_dropped_in_silence(copy, monkeypatch):
+    switch_off(monkeypatch, copy.off)
+    assert not has_all(copy, given_back(copy))

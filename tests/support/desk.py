@@ -76,7 +76,7 @@ def snapshot_of(psbt: Psbt | bytes, psbt_id: str = "p-1", **changes: object) -> 
         recipients=tuple(encode_address(p.script_pubkey, NETWORK) or "" for p in seen.payments),
         amounts=tuple(int(p.amount) for p in seen.payments),
         op_return="0x" + seen.op_returns[0].data.hex() if seen.op_returns else None,
-        fee=int(seen.fee),
+        fee=seen.fee or 0,
         txid_expected=seen.txid,
     )
     return replace(honest, **changes)

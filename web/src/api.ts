@@ -75,7 +75,8 @@ export interface components {
             expires_at: string;
         };
         /**
-         * @description ``review``: what the person is shown now. ``signed_psbt`` (base64): with this device's signatures, once they are there.
+         * @description ``review``: what the person is shown now. ``signed_psbt`` (base64): with this device's signatures, once they are there,
+         *     and all that came with any copy.
          *
          *     ``final``: the complete transaction as hex, where its signatures are enough; signerd does not send it.
          */
@@ -117,11 +118,11 @@ export interface components {
                 [key: string]: string | number;
             };
         };
-        /** @description A coin that is spent; ``amount_sats`` is 0 where its amount is not proven. */
+        /** @description A coin that is spent; ``amount_sats`` is None where its amount is not proven. */
         CoinView: {
             txid: string;
             vout: number;
-            amount_sats: number;
+            amount_sats: number | null;
         };
         CollectRequest: {
             secret: string;
@@ -204,20 +205,21 @@ export interface components {
         };
         /**
          * @description Where the money goes, from the PSBT's bytes and the pinned vault alone. ``fee_rate``: sat/vB as decimal text.
+         *     ``total_in_sats``, ``fee_sats`` and ``fee_rate`` are None where the amount of a coin is not proven.
          *
          *     ``proof``: the bytes prove that it is a message, which moves no money: inputs are the coins that it names, and no fee is paid.
          */
         MoneyView: {
             txid: string;
             inputs: number;
-            total_in_sats: number;
+            total_in_sats: number | null;
             payments: components["schemas"]["PaymentView"][];
             change: components["schemas"]["ChangeView"][];
             data: components["schemas"]["DataView"][];
             paid_sats: number;
             change_sats: number;
-            fee_sats: number;
-            fee_rate: string;
+            fee_sats: number | null;
+            fee_rate: string | null;
             vsize: number;
             locktime: number;
             replaceable: boolean;
@@ -342,7 +344,7 @@ export interface components {
             signed_here: boolean;
             screens: components["schemas"]["ScreenView"][];
         };
-        /** @description ``psbt``: version 0 (BIP-174) or 2 (BIP-370), in base64, with the previous transaction and the key origins of every input. */
+        /** @description ``psbt``: version 0 (BIP-174) or 2 (BIP-370), in base64, with the previous transaction and a key origin of every input. */
         PsbtRequest: {
             psbt: string;
         };

@@ -47,7 +47,10 @@ class Money:
 def money_of(
     psbt_base64: str, vault: Vault, labels: Mapping[str, str], tx_type: TxType = TxType.SEND
 ) -> Money | None:
-    """None where it cannot be read. ``labels``: names of the address book, by address."""
+    """None where it cannot be read, or does not prove what its coins hold.
+
+    ``labels``: names of the address book, by address.
+    """
     network = Network(vault.chain)
     try:
         seen = inspect(
@@ -55,15 +58,18 @@ def money_of(
         )
     except MultisigError:
         return None
+    total, fee = seen.total_in, seen.fee
+    if total is None or fee is None:
+        return None
     is_forward = tx_type is TxType.FORWARD
-    shares = _shares(seen, labels, vault.name, is_forward=is_forward)
-    coins = [Flow("coin", coin.amount, f"Coin {n}") for n, coin in enumerate(seen.inputs, start=1)]
+    shares = _shares(seen, total, fee, labels, vault.name, is_forward=is_forward)
+    coins = [Flow("coin", coin.amount or 0, f"Coin {n}") for n, coin in enumerate(seen.inputs, start=1)]
     return Money(
         picture=draw(coins, _flows(shares, seen)),
         shares=shares,
         data=tuple(output.data for output in seen.op_returns),
         coins=len(seen.inputs),
-        total_sats=seen.total_in,
+        total_sats=total,
         # A forward spends the member's own coins: their own machine inspects it.
         faults=() if seen.ok or is_forward else tuple(finding.sentence for finding in seen.findings),
     )
@@ -97,9 +103,9 @@ def proof_of(psbt_base64: str, vault: Vault) -> SignedMessage | None:
 
 
 def _shares(
-    seen: Inspection, labels: Mapping[str, str], vault_name: str, *, is_forward: bool
+    seen: Inspection, total: int, fee: int, labels: Mapping[str, str], vault_name: str, *, is_forward: bool
 ) -> tuple[Share, ...]:
-    full = max(seen.total_in, seen.total_out + max(seen.fee, 0), 1)
+    full = max(total, seen.total_out + max(fee, 0), 1)
 
     def part(sats: int) -> int:
         return max(sats, 0) * 1_000 // full
@@ -134,7 +140,7 @@ def _shares(
             )
             for change in seen.change
         ),
-        Share("fee", "Network fee", seen.fee, part(seen.fee), note=str(seen.fee_rate)),
+        Share("fee", "Network fee", fee, part(fee), note=str(seen.fee_rate)),
     )
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from custody.schemas.proposals import TxType
-from multisig import Inspection, Payment, Policy, Psbt
+from multisig import Inspection, Payment, Policy, Psbt, Sats
 from signerd.core.families import Figures, figures_of, read_figures
 from signerd.core.signing import Signing
 from signerd.core.values import Neighbour, Pin, ReviewContext, Snapshot, Unfollowed
@@ -63,6 +63,10 @@ def refuse(sentence: str, **figures: Figure) -> Answer:
     return Answer(Outcome.REFUSE, sentence, figures)
 
 
+# S32: a check that needs the fee is not passed where there is none, or where it is not proven.
+NO_FEE = refuse("It cannot be checked, because no fee is proven.")
+
+
 @dataclass(frozen=True)
 class Case:
     """A proposal, and what this machine knows about it.
@@ -107,6 +111,12 @@ class InspectedCase(Case):
         return None if self.pin is None else self.pin.vault.verification_code
 
     @property
+    def fee(self) -> Sats | None:
+        """None where it is not proven, or the outputs are more than the coins hold."""
+        fee = self.inspection.fee
+        return None if fee is None or fee < 0 else fee
+
+    @property
     def returning(self) -> tuple[tuple[bytes, int], ...]:
         """(script, satoshis) of every proven change output."""
         return tuple(
@@ -130,16 +140,23 @@ class InspectedCase(Case):
         return frozenset((p.script_pubkey, int(p.amount)) for p in self.inspection.payments)
 
     @cached_property
-    def figures(self) -> Figures:
-        """The figures that are compared where it replaces another proposal."""
+    def figures(self) -> Figures | None:
+        """The figures that are compared where it replaces another proposal; None where the fee is not
+        known.
+        """
         return figures_of(self.inspection)
+
+    @property
+    def takes_all_back(self) -> bool:
+        """A cancel: every output is proven ours."""
+        return not self.inspection.payments and not self.inspection.op_returns
 
     def figures_of(self, other: Neighbour) -> Figures | None:
         """The figures of another proposal of the same policy; None where they cannot be read."""
         return read_figures(other.psbt, self.policy)
 
     def shares_coins(self, other: Neighbour | Unfollowed) -> bool:
-        return not self.figures.outpoints.isdisjoint(other.outpoints)
+        return any(spent.outpoint in other.outpoints for spent in self.inspection.inputs)
 
     def named(self) -> Neighbour | None:
         """The proposal that this one claims to replace, if it is known here."""

@@ -7,8 +7,9 @@ a bump of a bump shares a coin only with the bump, the first transaction and the
 
 from collections.abc import Iterable, Sequence
 
+from multisig import Network
 from multisig.tokens import Call
-from signerd.core.checks.case import Answer, Figure, InspectedCase, allow, hold, refuse, warn
+from signerd.core.checks.case import NO_FEE, Answer, Figure, InspectedCase, allow, hold, refuse, warn
 from signerd.core.families import Figures, differences, outbids, payee, rate_text
 from signerd.core.states import AT_THE_DEVICE
 from signerd.core.text import amount, foreign
@@ -27,7 +28,7 @@ def conflicting(case: InspectedCase) -> Answer:
     """
     rivals = [n for n in case.context.neighbours if case.shares_coins(n)]
     out = [n for n in rivals if n.may_confirm]
-    cancels = case.figures.takes_all_back and case.snapshot.imported is None
+    cancels = case.takes_all_back and case.snapshot.imported is None
     others = [n for n in out if not (cancels or raises_only_the_fee(case, n))]
     if others and all(_is_same(case, n) for n in others):
         return hold(
@@ -176,7 +177,9 @@ def replacement(case: InspectedCase) -> Answer:
     if said is None:
         return allow("It does not say that it replaces another proposal.")
     said = foreign(said)[:_LONGEST_ID]
-    first = case.named()
+    first, this = case.named(), case.figures
+    if this is None:
+        return NO_FEE
     known = None if first is None else case.figures_of(first)
     if first is None or known is None:
         return hold(
@@ -185,12 +188,13 @@ def replacement(case: InspectedCase) -> Answer:
             "of them can confirm.",
             replaces=said,
         )
-    return _cancel(case, said, known) if case.figures.takes_all_back else _bump(case, said, known)
+    return (
+        _cancel(said, known, this) if case.takes_all_back else _bump(said, known, this, case.context.network)
+    )
 
 
-def _bump(case: InspectedCase, said: str, first: Figures) -> Answer:
-    this = case.figures
-    found = differences(first, this, case.context.network)
+def _bump(said: str, first: Figures, this: Figures, network: Network) -> Answer:
+    found = differences(first, this, network)
     if found:
         return refuse(
             f"It says that it replaces {said}, but it does not only raise the fee. {' '.join(found)}",
@@ -207,8 +211,7 @@ def _bump(case: InspectedCase, said: str, first: Figures) -> Answer:
     return allow(sentence, **figures)
 
 
-def _cancel(case: InspectedCase, said: str, first: Figures) -> Answer:
-    this = case.figures
+def _cancel(said: str, first: Figures, this: Figures) -> Answer:
     figures: dict[str, Figure] = {"replaces": said, "fee_sats": this.fee, "replaced_fee_sats": first.fee}
     if this.outpoints.isdisjoint(first.outpoints):
         return refuse(
@@ -227,11 +230,11 @@ def raises_only_the_fee(case: InspectedCase, other: Neighbour) -> bool:
     The declared one need not be ``other``: a bump of a bump also has to be a bump of the first.
     """
     first = case.named()
-    if first is None or case.figures.takes_all_back:
+    if first is None or case.takes_all_back:
         return False
     return all(_is_bump(case, one) for one in {first.psbt_id: first, other.psbt_id: other}.values())
 
 
 def _is_bump(case: InspectedCase, other: Neighbour) -> bool:
-    known = case.figures_of(other)
-    return known is not None and not differences(known, case.figures, case.context.network)
+    known, this = case.figures_of(other), case.figures
+    return known is not None and this is not None and not differences(known, this, case.context.network)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from multisig import RECEIVE, Change, MultisigError, Sats, Vault, decode_address
-from signerd.core.checks.case import Answer, InspectedCase, allow, hold, refuse, warn
+from signerd.core.checks.case import NO_FEE, Answer, InspectedCase, allow, hold, refuse, warn
 from signerd.core.places import GAP, NEW_POLICY, is_near, last_below, policy_code, with_coins
 from signerd.core.text import amount, count, place_words, said
 
@@ -106,7 +106,9 @@ def _imported_data(case: InspectedCase) -> Answer:
 
 def fee_matches(case: InspectedCase) -> Answer:
     """The fee is what the proposal records."""
-    fee = case.inspection.fee
+    fee = case.fee
+    if fee is None:
+        return NO_FEE
     if fee != case.snapshot.fee:
         return refuse(
             f"The transaction pays a fee of {amount(fee)}; the proposal records another.",
@@ -130,7 +132,9 @@ def _data_bytes(recorded: str) -> bytes:
 
 
 def total_fee_limit(case: InspectedCase) -> Answer:
-    fee, most = case.inspection.fee, case.context.limits.max_fee
+    fee, most = case.fee, case.context.limits.max_fee
+    if fee is None:
+        return NO_FEE
     figures = {"fee_sats": int(fee), "limit_sats": int(most)}
     if fee > most:
         return refuse(f"The fee of {amount(fee)} is above the limit of {amount(most)}.", **figures)
@@ -139,6 +143,8 @@ def total_fee_limit(case: InspectedCase) -> Answer:
 
 def fee_rate_limit(case: InspectedCase) -> Answer:
     rate, most = case.inspection.fee_rate, case.context.limits.max_fee_rate
+    if rate is None or case.fee is None:
+        return NO_FEE
     figures = {"sat_per_kvb": rate.sat_per_kvb, "limit_sat_per_kvb": most.sat_per_kvb}
     if rate.sat_per_kvb > most.sat_per_kvb:
         return refuse(
@@ -151,7 +157,9 @@ def fee_rate_limit(case: InspectedCase) -> Answer:
 def fee_share_limit(case: InspectedCase) -> Answer:
     """The fee's share of all outputs, as a Coldcard measures it."""
     limits = case.context.limits
-    fee, outputs = case.inspection.fee, case.inspection.total_out
+    fee, outputs = case.fee, case.inspection.total_out
+    if fee is None:
+        return NO_FEE
     share = _share(fee, outputs)
     figures = {"fee_sats": int(fee), "outputs_sats": int(outputs), "limit_percent": limits.max_fee_percent}
     if fee * 100 >= outputs * limits.max_fee_percent:

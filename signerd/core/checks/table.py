@@ -22,7 +22,7 @@ from signerd.core.values import ReviewContext, Snapshot
 
 # A check against one of these attacks may not be lowered: it proves whose money it is, where it goes, or that
 # what is signed is what was shown.
-UNTOUCHABLE = frozenset({f"S{number}" for number in (1, 2, 3, 4, 5, 8, *range(13, 20), 23, 24)})
+UNTOUCHABLE = frozenset({f"S{number}" for number in (1, 2, 3, 4, 5, 8, *range(13, 20), 23, 24, 32)})
 HOLD, WARN = "hold", "warn"
 
 
@@ -129,13 +129,13 @@ _ROWS = (
     Check("input-not-ours", ("S3",), INSPECTION, "Every input is proven the vault's."),
     Check("absurd-path", ("S9",), INSPECTION, "No index lies beyond those that wallets search."),
     Check("duplicate-input", ("S23",), INSPECTION, "No coin is spent twice in one transaction."),
-    Check("previous-transaction-missing", ("S5",), INSPECTION,
+    Check("previous-transaction-missing", ("S5", "S32"), INSPECTION,
           "The transaction that made each coin is included."),
     Check("previous-transaction-mismatch", ("S5",), INSPECTION, "It is the one that made the coin."),
-    Check("witness-utxo-missing", ("S4",), INSPECTION, "The coin itself is included."),
     Check("amount-mismatch", ("S4",), INSPECTION, "The coin's amount is that of its transaction."),
     Check("script-mismatch", ("S5",), INSPECTION, "The coin's script is that of its transaction."),
     Check("witness-script-mismatch", ("S1", "S2"), INSPECTION, "The script given is the vault's."),
+    Check("origins-missing", (), INSPECTION, "The origin of a key says where in the vault each coin lies."),
     Check("origins-mismatch", ("S1", "S2"), INSPECTION, "The keys and paths given are the vault's."),
     Check("sighash-not-all", ("S8",), INSPECTION, "A signature covers the whole transaction."),
     Check("bad-signature", ("S19",), INSPECTION,
@@ -152,7 +152,6 @@ _ROWS = (
     Check("dust-output", (), INSPECTION, "No output is below the dust limit."),
     Check("wrong-network", ("S14",), INSPECTION, "The keys are of this network."),
     Check("xpub-mismatch", ("S15", "S16"), INSPECTION, "The account keys are the vault's."),
-    Check("xpubs-missing", (), INSPECTION, "A device will recognise the change."),
     Check("fee-negative", ("S7",), INSPECTION, "The outputs are covered by the coins."),
     Check("fee-above-limit", ("S7",), INSPECTION, "The fee is below the hard limit."),
     Check("fee-high", ("S7",), INSPECTION, "The fee is no large share of what is spent."),
@@ -189,9 +188,9 @@ _ROWS = (
           of=TOKENS, run=tokens.token_on_screen),
     Check("fee-recorded", ("S12",), AFTER, "The fee is the recorded one.",
           lowered=HOLD, of=PROPOSALS - PROOFS, run=payments.fee_matches),
-    Check("fee-total", ("S7",), AFTER, "The fee is within the configured limit.",
+    Check("fee-total", ("S7", "S32"), AFTER, "The fee is within the configured limit.",
           of=MOVES, run=payments.total_fee_limit),
-    Check("fee-rate", ("S7",), AFTER, "The fee rate is within the configured limit.",
+    Check("fee-rate", ("S7", "S32"), AFTER, "The fee rate is within the configured limit.",
           of=MOVES, run=payments.fee_rate_limit),
     Check("fee-share", ("S7",), AFTER, "The fee is within the configured share of what is moved.",
           lowered=HOLD, of=MOVES, run=payments.fee_share_limit),

@@ -104,7 +104,8 @@ def shown(view: ProposalView) -> PageReview:
 
 
 def shares(money: MoneyView, whose: str) -> tuple[DiagramRow, ...]:
-    full = max(money.total_in_sats, money.paid_sats + money.change_sats + max(money.fee_sats, 0), 1)
+    fee = money.fee_sats or 0
+    full = max(money.total_in_sats or 0, money.paid_sats + money.change_sats + max(fee, 0), 1)
 
     def part(sats: int) -> int:
         return max(sats, 0) * 1_000 // full
@@ -137,7 +138,13 @@ def shares(money: MoneyView, whose: str) -> tuple[DiagramRow, ...]:
             for c in money.change
         ),
         DiagramRow(
-            "fee", "Network fee", money.fee_sats, part(money.fee_sats), note=f"{money.fee_rate} sat/vB"
+            "fee",
+            "Network fee",
+            money.fee_sats,
+            part(fee),
+            note="the amount of a coin is not proven"
+            if money.fee_rate is None
+            else f"{money.fee_rate} sat/vB",
         ),
     )
 
@@ -258,10 +265,12 @@ ROWS = (
 )
 
 
-def picture_of(money: MoneyView, *, whose: str) -> Picture:
-    """``whose``: the owner of the change, in words."""
-    coins = [Flow("coin", coin.amount_sats, f"Coin {n}") for n, coin in enumerate(money.coins, start=1)]
-    return draw(coins, _outputs(money, whose))
+def picture_of(money: MoneyView, *, whose: str) -> Picture | None:
+    """None where an amount is not known. ``whose``: the owner of the change, in words."""
+    if money.fee_sats is None:
+        return None
+    coins = [Flow("coin", coin.amount_sats or 0, f"Coin {n}") for n, coin in enumerate(money.coins, start=1)]
+    return draw(coins, (*_outputs(money, whose), Flow("fee", money.fee_sats, "Network fee")))
 
 
 def _outputs(money: MoneyView, whose: str) -> tuple[Flow, ...]:
@@ -277,5 +286,4 @@ def _outputs(money: MoneyView, whose: str) -> tuple[Flow, ...]:
             for c in money.change
         ),
         *(Flow("data", 0, f"Data, {count(len(d.data) // 2, 'byte', 'bytes')}") for d in money.data),
-        Flow("fee", money.fee_sats, "Network fee"),
     )

@@ -45,6 +45,8 @@ ATTACKS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "S28": ("data that the device's screen cuts off", "Trezor One 1.14.1, Trezor Model T 2.3.6"),
         "S29": ("change at an index where no wallet looks", "this project"),
         "S30": ("a relative lock of months", "this project"),
+        "S32": ("figures that rest on an amount that is not proven", "this project; Electrum 10065"),
+        "S33": ("signatures that came are dropped from the answer", "this project; HWI 222, BTCPay 6895"),
         "F-bomb": ("an answer that grows while it is read", "this project"),
         "F-number": ("a number of an answer that no column holds", "fuzzing"),
     }
@@ -78,5 +80,6 @@ PROPOSALS: Mapping[str, Sequence[Recipe]] = MappingProxyType(
         "S28": tokens.S28,
         "S29": later.S29,
         "S30": later.S30,
+        "S32": coins.S32,
     }
 )

@@ -2,7 +2,16 @@
 
 from device_simulators.conformance.rigs import ACCOUNT, SEEDS
 from multisig import HARDENED, KeyOrigin, p2wpkh, p2wsh
-from tests.attacks.people import BOB, MAINNET, MALLORYS, ONE_OF_THREE, OTHER_ACCOUNT, TWO_OF_TWO, VAULT
+from tests.attacks.people import (
+    BOB,
+    MAINNET,
+    MALLORY,
+    MALLORYS,
+    ONE_OF_THREE,
+    OTHER_ACCOUNT,
+    TWO_OF_TWO,
+    VAULT,
+)
 from tests.attacks.recipes.scene import BACK, Recipe, Scene, change_to, moved
 from tests.support.wallets import foreign_script, with_input, with_output
 
@@ -24,7 +33,7 @@ def pretended(name, psbt, **more):
 
 def disguised(name, psbt, findings=SCRIPT):
     """The vault's own script, with something false beside it that a device might believe."""
-    return Recipe(name=name, psbt=psbt, findings=findings, off="claims-of-change")
+    return Recipe(name=name, psbt=psbt, findings=findings, off="claims")
 
 
 def own_script_far_away(scene: Scene, index: int = FAR, chain: int = 1):
@@ -40,6 +49,11 @@ def own_script_far_away(scene: Scene, index: int = FAR, chain: int = 1):
         witness_script=None,
         derivations={key: KeyOrigin(SEEDS[0].fingerprint, path)},
     )
+
+
+def one_of_mallorys_device(scene: Scene):
+    first, *others = scene.origins_of_change.items()
+    return dict([(first[0], KeyOrigin(MALLORY.fingerprint, first[1].path)), *others])
 
 
 def partly_moved(scene: Scene):
@@ -60,9 +74,10 @@ S1 = (
     pretended("change pays Mallory's quorum under our origins", lambda s: s.out(script_pubkey=MALLORYS.script_pubkey(1, 7))),
     pretended("change pays a shorter hash of the vault's script", lambda s: s.out(script_pubkey=b"\x00\x14" + p2wsh(VAULT.witness_script(1, 7))[2:22])),
     disguised("change with Mallory's witness script", lambda s: s.out(witness_script=MALLORYS.witness_script(1, 7))),
-    disguised("change without its witness script", lambda s: s.out(witness_script=None)),
+    Recipe(name="change without its witness script", psbt=lambda s: s.out(witness_script=None), honest=True),
     disguised("change with a redeem script", lambda s: s.out(redeem_script=b"\x51")),
-    disguised("change without one cosigner's origin", lambda s: s.out(derivations=dict(list(s.origins_of_change.items())[1:])), ORIGINS),
+    Recipe(name="change without one cosigner's origin", psbt=lambda s: s.out(derivations=dict(list(s.origins_of_change.items())[1:])), honest=True),
+    disguised("change with a cosigner's key that is said to be Mallory's", lambda s: s.out(derivations=one_of_mallorys_device(s)), ORIGINS),
 )  # fmt: skip
 
 S2 = (
@@ -72,7 +87,8 @@ S2 = (
     pretended("change to two of only two", lambda s: s.out(**change_to(TWO_OF_TWO))),
     pretended("change to the same people's other account", lambda s: s.out(**change_to(OTHER_ACCOUNT))),
     disguised("change with the script of one of the same three", lambda s: s.out(witness_script=ONE_OF_THREE.witness_script(1, 7))),
-    disguised("change with the origins of two of the cosigners", lambda s: s.out(derivations=dict(list(s.origins_of_change.items())[:2])), ORIGINS),
+    Recipe(name="change with the origin of one of the cosigners", psbt=lambda s: s.out(derivations=dict(list(s.origins_of_change.items())[:1])), honest=True),
+    disguised("change with Mallory's key beside the cosigners'", lambda s: s.out(derivations={**s.origins_of_change, **MALLORYS.derivations(1, 7)}), ORIGINS),
     pretended("change to one cosigner's own profile", lambda s: s.out(**change_to(BOB.profile()))),
     Recipe(
         name="change to the same people's quorum on mainnet",

@@ -3,6 +3,7 @@
 from multisig import ChangeTo, Policy, Psbt, PsbtOutput, TxOut, build_psbt, op_return_script, sats
 from multisig.tokens import Call, Deploy, Function, token_amount, token_script
 from tests.attacks.people import ALICE, BOB, MAINNET, MALLORYS, OTHER_ACCOUNT, VAULT
+from tests.attacks.recipes.coins import UNCOUNTED
 from tests.attacks.recipes.scene import PAID, Neighbour, Recipe, Scene
 from tests.support.wallets import pay, with_output, with_outputs
 
@@ -207,7 +208,7 @@ def swapped(scene: Scene) -> Psbt:
 
 S13 = (
     Recipe(name="the page says what the bytes say", honest=True),
-    Recipe(name="the page shows the payment that was meant, the bytes pay Mallory", psbt=swapped, findings=(("fee-negative", "transaction"),), checks=("recipients", "amounts", "fee-recorded"), says={"recipients": [VAULT.address(0, 99)], "amounts": [PAID], "fee": 1_000}, off="check:recipients", then=("fee-negative", "amounts", "fee-recorded")),
+    Recipe(name="the page shows the payment that was meant, the bytes pay Mallory", psbt=swapped, findings=(("fee-negative", "transaction"),), checks=("recipients", "amounts", *UNCOUNTED), says={"recipients": [VAULT.address(0, 99)], "amounts": [PAID], "fee": 1_000}, off="check:recipients", then=("fee-negative", "amounts", *UNCOUNTED)),
     Recipe(name="the page calls Mallory's share change", psbt=lambda s: with_output(s.honest, 1, script_pubkey=MALLORYS.script_pubkey(1, 7), witness_script=None, derivations={}), checks=("recipients", "amounts"), named=(0,), off="check:recipients", then=("amounts",)),
     Recipe(name="words in the description that look like checks", says={"description": "Pays 1 sat.\r\n\x1b[32mChecks: all passed\x1b[0m \u202e"}, honest=True),
 )  # fmt: skip

@@ -11,8 +11,8 @@ AMOUNT = (("amount-mismatch", "input 0"),)
 NOT_THE_ONE = (("previous-transaction-mismatch", "input 0"),)
 OPEN = (("sighash-not-all", "input 1"),)
 BAD_SIGNATURE = (("bad-signature", "input 0"), ("bad-signature", "input 1"))
-# The inspection counts proven coins only: what is recorded of the fee then differs, too.
-UNCOUNTED = ("fee-recorded",)
+# What cannot be checked where no fee is proven (S32).
+UNCOUNTED = ("fee-recorded", "fee-total", "fee-rate", "fee-share")
 
 
 def foreign(name, psbt, place="input 1"):
@@ -49,7 +49,7 @@ S3 = (
     foreign("a coin of the same keys, one of three", lambda s: s.with_input_of(ONE_OF_THREE)),
     foreign("a coin of one cosigner's own profile", lambda s: s.with_input_of(CAROL.profile())),
     foreign("a coin of Mallory's under our origins", claimed_coin_of_mallory),
-    foreign("a coin without origins", lambda s: with_input(s.honest, 1, derivations={})),
+    Recipe(name="a coin without origins", psbt=lambda s: with_input(s.honest, 1, derivations={}), findings=(("origins-missing", "input 1"),), handover="refused", off="ownership"),
     foreign("no coin but Mallory's", mallorys_alone, "input 0"),
     COIN_TWICE,
     Recipe(name="a coin that is final already", psbt=lambda s: with_input(s.honest, 0, final_script_witness=(b"",)), findings=(("input-finalised", "input 0"),), handover="refused", off="how-it-is-signed"),
@@ -93,8 +93,38 @@ S4 = (
     misstated("an amount overstated by one", 100_001),
     Recipe(name="the first half of the fee attack", psbt=lambda s: understated_twice(s)[0], findings=AMOUNT, handover="refused", off="stated-coin"),
     Recipe(name="the second half of the fee attack", psbt=lambda s: understated_twice(s)[1], findings=(("amount-mismatch", "input 1"),), handover="refused", off="stated-coin"),
-    Recipe(name="an understated amount that nothing contradicts", psbt=bare, findings=(("previous-transaction-missing", "input 1"),), checks=UNCOUNTED, handover="refused", off="previous-transactions", then=("fee-negative",)),
-    Recipe(name="the coin itself left out", psbt=lambda s: with_input(s.honest, 0, witness_utxo=None), findings=(("witness-utxo-missing", "input 0"),), off="stated-coin"),
+    Recipe(name="an understated amount that nothing contradicts", psbt=bare, findings=(("previous-transaction-missing", "input 1"),), checks=UNCOUNTED, handover="refused", off="previous-transactions", then=("fee-negative", *UNCOUNTED)),
+    Recipe(name="the coin itself left out", psbt=lambda s: with_input(s.honest, 0, witness_utxo=None), honest=True),
+)  # fmt: skip
+
+
+def hidden_fee(name, *unproven, amount=49_000):
+    """Counted without the unproven coins it pays an honest fee."""
+
+    def psbt(scene):
+        spend = scene.out(amount=sats(amount))
+        for index in unproven:
+            spend = with_input(spend, index, non_witness_utxo=None)
+        return spend
+
+    return Recipe(
+        name=name,
+        psbt=psbt,
+        findings=tuple(("previous-transaction-missing", f"input {index}") for index in unproven),
+        checks=UNCOUNTED,
+        says={"fee": 1_000},
+        handover="refused",
+        off="known-amounts",
+        then=("previous-transaction-missing",),
+    )
+
+
+S32 = (
+    Recipe(name="amounts that their transactions prove", honest=True),
+    Recipe(name="amounts that are stated nowhere else", psbt=lambda s: with_input(with_input(s.honest, 0, witness_utxo=None), 1, witness_utxo=None), honest=True),
+    hidden_fee("a coin whose amount is not proven, as the fee", 0),
+    hidden_fee("another coin whose amount is not proven, as the fee", 1),
+    replace(hidden_fee("no coin whose amount is proven", 0, 1), off="previous-transactions", then=("fee-above-limit", "fee-recorded", "fee-share")),
 )  # fmt: skip
 
 

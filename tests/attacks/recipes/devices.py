@@ -79,6 +79,39 @@ ANSWERS = (
 
 
 @dataclass(frozen=True)
+class Copy:
+    """A copy of the scene's honest spend that Alice is given after she imported and signed it. ``outcome``: the error's
+    code, None where she gives back the signatures of both. ``off``: the guard to take away.
+    """
+
+    name: str
+    copy: Callable[[Scene], Psbt]
+    outcome: str | None = None
+    off: str = "signatures-that-came"
+
+
+def _bobs(change: Callable[[bytes], bytes]) -> Callable[[Scene], Psbt]:
+    def copy(scene: Scene) -> Psbt:
+        signed = BOB.sign(scene.honest)
+        ((key, good),) = signed.inputs[0].partial_signatures.items()
+        return with_input(signed, 0, partial_signatures={key: change(good)})
+
+    return copy
+
+
+NOT_KEPT = "refused-by-checks"
+COPIES = (
+    Copy("a colleague's signatures came with it", lambda s: BOB.sign(s.honest)),
+    Copy("a colleague's and our own came with it", lambda s: BOB.sign(ALICE.sign(s.honest))),
+    Copy("a colleague's, and nothing else that proves a coin", lambda s: with_input(BOB.sign(s.honest), 0, non_witness_utxo=None, derivations={})),
+    Copy("a colleague's that leave the outputs open", lambda s: BOB.sign(s.honest, 0x02), NOT_KEPT),
+    Copy("a colleague's with a byte changed", _bobs(lambda s: s[:9] + bytes((s[9] ^ 1,)) + s[10:]), NOT_KEPT),
+    Copy("a colleague's with a high S", _bobs(_high_s), NOT_KEPT),
+    Copy("Mallory's", lambda s: with_input(s.honest, 0, partial_signatures={_mallorys(s): b"\x30\x06\x02\x01\x01\x02\x01\x01\x01"}), NOT_KEPT),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
 class Misbehaviour:
     """A device that is another, or works wrongly. ``faults`` as ``Faults.parse`` takes them.
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from multisig import ChangeTo, Psbt, build_psbt, op_return_script, sats
 from tests.attacks.people import VAULT
+from tests.attacks.recipes.coins import UNCOUNTED
 from tests.attacks.recipes.scene import COIN, Recipe, Scene
 from tests.support.wallets import pay, with_outputs
 
@@ -20,7 +21,7 @@ S7 = (
     Recipe(name="a fee of one percent", psbt=lambda s: s.spend(fee=2_000), honest=True),
     Recipe(name="a fee just below the warning", psbt=lambda s: s.spend(fee=9_500), honest=True),
     Recipe(name="a fee that is warned about", psbt=lambda s: s.spend(fee=15_000), honest=True, warned=("fee-share",)),
-    Recipe(name="outputs beyond the coins", psbt=lambda s: s.out(amount=sats(2 * COIN + 1)), findings=(("fee-negative", WHOLE),), off="fee-of-the-bytes"),
+    Recipe(name="outputs beyond the coins", psbt=lambda s: s.out(amount=sats(2 * COIN + 1)), findings=(("fee-negative", WHOLE),), checks=UNCOUNTED, off="fee-of-the-bytes", then=UNCOUNTED),
     Recipe(name="a tenth of what is moved", psbt=lambda s: s.spend(fee=18_182), checks=("fee-share",), off="check:fee-share"),
     Recipe(name="a fee of most of the money", psbt=lambda s: s.out(amount=sats(1_000)), findings=(("fee-above-limit", WHOLE),), checks=("fee-share",), off="fee-of-the-bytes", then=("fee-share",)),
     Recipe(name="all of the change", psbt=lambda s: with_outputs(s.honest, s.honest.outputs[0]), findings=(("fee-above-limit", WHOLE),), checks=("fee-share",), off="check:fee-share", then=("fee-above-limit",)),

@@ -97,11 +97,11 @@ SCRIPT = (("witness-script-mismatch", "input 0"),)
 S17 = (
     Recipe(name="three keys of three people, in order", honest=True),
     Recipe(name="an account key under a repeated fingerprint", psbt=second_account, findings=XPUB, off="account-keys"),
-    Recipe(name="keys out of order in the script", psbt=lambda s: with_input(s.honest, 0, witness_script=reversed_keys(s)), findings=SCRIPT, off="script-of-coins"),
+    Recipe(name="keys out of order in the script", psbt=lambda s: with_input(s.honest, 0, witness_script=reversed_keys(s)), findings=SCRIPT, off="claims"),
     Recipe(name="keys out of order in the coin and its script", psbt=out_of_order, findings=(("script-mismatch", "input 0"), *SCRIPT), handover="refused", off="stated-coin", then=("witness-script-mismatch",)),
-    Recipe(name="a coin without its script", psbt=lambda s: with_input(s.honest, 0, witness_script=None), findings=SCRIPT, off="script-of-coins"),
-    Recipe(name="a coin with a redeem script", psbt=lambda s: with_input(s.honest, 0, redeem_script=b"\x00"), findings=SCRIPT, off="script-of-coins"),
-    Recipe(name="a fourth key beside a coin", psbt=fourth_key, findings=(("origins-mismatch", "input 0"),), off="script-of-coins"),
+    Recipe(name="a coin without its script", psbt=lambda s: with_input(s.honest, 0, witness_script=None), honest=True),
+    Recipe(name="a coin with a redeem script", psbt=lambda s: with_input(s.honest, 0, redeem_script=b"\x00"), findings=SCRIPT, off="claims"),
+    Recipe(name="a fourth key beside a coin", psbt=fourth_key, findings=(("origins-mismatch", "input 0"),), off="claims"),
 )  # fmt: skip
 
 

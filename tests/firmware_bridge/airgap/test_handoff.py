@@ -66,8 +66,12 @@ def test_a_colleagues_answer_is_no_device_fault():
     with pytest.raises(WrongDevice, match="another cosigner") as caught:
         take(BOB.sign(PSBT).to_bytes())
     assert not isinstance(caught.value, DeviceFault)
-    with pytest.raises(WrongDevice):
-        take(BOB.sign(SIGNED).to_bytes())
+
+
+def test_s33_a_file_that_went_from_signer_to_signer_has_the_signatures_of_each():
+    both = BOB.sign(SIGNED)
+    assert take(both.to_bytes()) == both
+    assert take(both.to_bytes(), base=SIGNED) == both
 
 
 def test_s19_a_strangers_signature_is_a_device_fault():

@@ -65,9 +65,10 @@ def test_one_card_for_all_signers(tmp_path):
     second.write_bytes(BOB.sign(Psbt.parse(first.read_bytes())).to_bytes())
     assert airgap.find_answers(request) == (second, first)
     with pytest.raises(WrongDevice):
-        airgap.read_signed(second, PSBT, VAULT, BOB.fingerprint)
-    by_device = airgap.read_signed(first, PSBT, VAULT, SEED.fingerprint)
-    assert finalise(airgap.read_signed(second, by_device, VAULT, BOB.fingerprint), VAULT)
+        airgap.read_signed(first, PSBT, VAULT, BOB.fingerprint)
+    both = airgap.read_signed(second, PSBT, VAULT, BOB.fingerprint)
+    assert both == airgap.read_signed(second, PSBT, VAULT, SEED.fingerprint)
+    assert finalise(both, VAULT)
 
 
 def test_the_latest_answer_comes_first(tmp_path):

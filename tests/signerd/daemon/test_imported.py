@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge import Disconnected
-from multisig import ChangeTo, Profile, Psbt, build_psbt, sats, signer_progress
+from multisig import (
+    ChangeTo,
+    Profile,
+    Psbt,
+    ReceivedPsbt,
+    build_psbt,
+    sats,
+    signer_progress,
+    verify_signatures,
+)
 from signerd.callers import GRANTABLE, TERMINAL, Caller, Kind
 from signerd.core.audit import Note
 from signerd.core.states import State
@@ -29,7 +38,7 @@ from tests.support.bills import COIN, PROFILE, PROFILE_KEY, bill
 from tests.support.daemons import approve, daemon_at, until, until_state
 from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of, spend
 from tests.support.fake_platform import FakePlatform
-from tests.support.wallets import ALICE, BOB, fund, make_spend, make_vault, pay
+from tests.support.wallets import ALICE, BOB, CAROL, fund, make_spend, make_vault, pay
 
 pytestmark = pytest.mark.anyio
 
@@ -99,6 +108,23 @@ async def test_s6_it_is_signed_once_and_handed_out_again_the_same(prepared, plat
         again = await daemon.imported.bring(bill().to_base64(), WALLET)
         assert again == first
         await until_state(daemon, first.psbt_id, State.HANDED_OVER)
+    assert bridge.asked == 1
+
+
+async def test_s33_what_came_with_another_copy_is_given_back_with_our_signature(prepared, platform, bridge):
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        first = await signed(daemon, bill())
+        again = await daemon.imported.bring(BOB.sign(bill()).to_base64(), WALLET)
+        assert again.psbt_id == first.psbt_id
+        assert again.final is not None
+        for version in ("0", "2"):
+            told = await daemon.imported.one(first.psbt_id, WALLET, version)
+            assert verify_signatures(ReceivedPsbt.parse(told.signed_psbt).psbt, VAULT).progress == 2
+        with pytest.raises(RefusedByChecks, match="input 0 is invalid"):
+            await daemon.imported.bring(CAROL.sign(bill(), sighash=0x02).to_base64(), WALLET)
+        assert await daemon.imported.one(first.psbt_id, WALLET) == again
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        assert await daemon.imported.one(first.psbt_id, WALLET) == again
     assert bridge.asked == 1
 
 

@@ -19,6 +19,7 @@ from multisig import (
     profile_account_path,
     signer_progress,
     to_version_2,
+    verify_signatures,
 )
 from signerd.hwi import signing
 from signerd.hwi.codes import Code
@@ -246,6 +247,20 @@ def test_signtx_of_a_pinned_vault_with_what_registered_it(desk, hwi):
         answered = hwi(*NAMED, "signtx", "--registration", kept, "--registration", kept, bill().to_base64())
     signed = Psbt.parse(answered.value["psbt"])
     assert not signer_progress(signed, VAULT, ALICE.fingerprint).missing
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_s33_signtx_gives_back_what_came_with_our_signature(desk, hwi, version):
+    with person(desk, approves):
+        hwi(*NAMED, "signtx", bill().to_base64())
+    theirs = BOB.sign(bill())
+    came = theirs.to_base64() if version == 0 else base64.b64encode(to_version_2(theirs)).decode()
+    answered = hwi(*NAMED, "signtx", came)
+    assert answered.value["signed"] is True
+    received = ReceivedPsbt.parse(answered.value["psbt"])
+    assert (received.version, verify_signatures(received.psbt, VAULT).progress) == (version, 2)
+    again = hwi(*NAMED, "signtx", answered.value["psbt"])
+    assert again.value == {"psbt": answered.value["psbt"], "signed": False}
 
 
 def test_signtx_of_a_psbt_of_version_2_is_answered_in_version_2(desk, hwi):

@@ -198,6 +198,21 @@ def spend(terminal: Terminal, desks: list[Desk], lines: list[str]) -> dict[str, 
     return seen
 
 
+def begin_from_the_same(terminal: Terminal, desks: list[Desk]) -> dict[str, Any]:
+    """S33: two signers process the same PSBT, and then the second one what the first one's device signed."""
+    terminal.is_paid(VAULT.script_pubkey(0, 0))
+    wallet = "bitcoin-cli -rpcwallet=vault"
+    made = terminal.types(f"{wallet} walletcreatefundedpsbt '[]' '{{\"ADDRESS\": 0.005}}'", desks[0])["psbt"]
+    alone = []
+    for desk in desks[:2]:
+        terminal.of(WITH_A_VAULT, desk)
+        alone.append(terminal.types(f"{wallet} walletprocesspsbt {made}", desk)["psbt"])
+    seen = {"both": terminal.types(f"{wallet} walletprocesspsbt {alone[0]}", desks[1])}
+    combined = terminal.types(f"bitcoin-cli combinepsbt '{json.dumps(alone)}'", desks[1])
+    seen["combined"] = terminal.types(f"bitcoin-cli finalizepsbt {combined}", desks[1])
+    return seen
+
+
 async def whole_story(program: Path, folder: Path) -> dict[str, Any]:
     (folder / "bin").mkdir()
     script(folder / "signer", "false")
@@ -218,6 +233,7 @@ async def whole_story(program: Path, folder: Path) -> dict[str, Any]:
         for desk in desks:
             desk.record.events.clear()
         seen["spent"] = await asyncio.to_thread(spend, terminal, desks, lines[first:])
+        seen["begun"] = await asyncio.to_thread(begin_from_the_same, terminal, desks)
         return seen
 
 
@@ -272,6 +288,12 @@ def test_two_of_three_makes_pay_from_several_coins_raise_the_fee_and_sweep(story
     assert float(spent["left"]) == 0
     signatures = [sum(kind.startswith("sign") for kind in desk.record.kinds) for desk in story["desks"]]
     assert min(signatures) == 2, "each make signed twice or more"
+
+
+def test_s33_what_came_from_the_other_signer_is_given_to_core_as_core_combines_it(story):
+    begun = story["begun"]
+    assert begun["both"]["complete"] is True
+    assert begun["both"]["hex"] == begun["combined"]["hex"]
 
 
 def test_what_core_and_signerd_say_to_a_raised_fee_is_what_the_page_says(story):

@@ -32,7 +32,7 @@ from tests.support.daemons import until_state
 from tests.support.desk import NETWORK, VAULT, snapshot_of, spend
 from tests.support.paged import Markup
 from tests.support.tokens import gold, token_snapshot
-from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, foreign_script, fund, make_vault
+from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, foreign_script, fund, make_vault, with_input
 
 pytestmark = pytest.mark.anyio
 
@@ -264,6 +264,23 @@ async def test_a_refused_proposal_has_no_way_to_yes_and_says_why_first(desk):
     assert checks[0].index("differs from the one that the proposal records") < checks[0].index("passed")
     answer = await desk.post("/proposals/p-2/approve", digest=(await desk.daemon.proposal("p-2")).digest)
     assert answer.status_code == 409
+
+
+async def test_s32_what_rests_on_an_unproven_amount_is_not_known(desk):
+    """It has no fee, as a message has none, and is not taken for one."""
+    unproven = with_input(spend(n_inputs=3), 0, non_witness_utxo=None)
+    desk.platform.proposals["p-2"] = snapshot_of(unproven, "p-2")
+    await until_state(desk.daemon, "p-2", State.REFUSED)
+    page = await desk.page("/proposals/p-2")
+    table = "".join(page.all("table")[0].words.split())
+    assert "Networkfeetheamountofacoinisnotprovennotknown" in table
+    assert "Takenfromthevault3coinsnotknown" in table
+    assert not page.all("figure")
+    listed = (await desk.page("/")).all("main")[0].words
+    assert "Network feenot known" in listed.replace("\n", "")
+    assert "no money" not in listed + page.all("main")[0].words
+    told = proposals_text([await desk.daemon.proposal("p-2")])
+    assert "fee not known" in told
 
 
 async def test_a_no_carries_its_reason_and_twice_is_once(desk):

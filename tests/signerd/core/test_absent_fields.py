@@ -1,0 +1,197 @@
+"""PSBTs as other programs write them: whatever of a PSBT may be absent (BIP-174) is drawn away, each field of
+each map for itself.
+
+What is absent is no false claim: it is derived here, or it is said to be missing. A field that contradicts
+what is proven refuses, whatever else is there. Amounts and fees are those of embit and bdk.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import bdkpython
+import pytest
+from embit.psbt import PSBT as EmbitPsbt  # noqa: N811 - a class named like a constant
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firmware_bridge.sanitised_psbt import for_device, require_sound
+from multisig import Fingerprint, KeyOrigin, Policy, Psbt, PsbtInput, inspect, sats
+from signerd.core.checks.case import Outcome
+from signerd.core.review import Review, review
+from signerd.core.signing import imported_snapshot
+from signerd.core.values import Imported
+from tests.support.bills import PROFILE, PROFILE_KEY
+from tests.support.desk import NETWORK, VAULT, make_pin, own_keys, review_context
+from tests.support.wallets import BOB, MALLORY, foreign_script, make_spend, with_input, with_output
+
+PAYMENT, BACK = 0, 1
+POLICIES: tuple[Policy, ...] = (VAULT, PROFILE)
+OWN_KEYS = (*own_keys(), PROFILE_KEY)
+# What is said where something that is needed is not there.
+MISSING = {"previous-transaction-missing", "origins-missing"}
+OF_THE_FEE = ("fee-total", "fee-rate", "fee-share")
+
+
+@st.composite
+def subsets(draw, policy: Policy, *, most_inputs: int = 3) -> tuple[Psbt, Psbt]:
+    """An honest PSBT, and the same with fields absent."""
+    whole = make_spend(policy, n_inputs=draw(st.integers(1, most_inputs)))
+    inputs = tuple(_some_of_input(draw, item) for item in whole.inputs)
+    outputs = tuple(_some_of(draw, output) for output in whole.outputs)
+    xpubs = tuple(
+        (replace(xpub, parent_fingerprint=Fingerprint(bytes(4))) if draw(st.booleans()) else xpub, origin)
+        for xpub, origin in whole.xpubs
+        if draw(st.booleans())
+    )
+    some = replace(whole, inputs=inputs, outputs=outputs, xpubs=xpubs)
+    return whole, Psbt.parse(some.to_bytes())
+
+
+def _some_of_input(draw, item: PsbtInput) -> PsbtInput:
+    kept = _some_of(draw, item)
+    coin, previous = draw(st.sampled_from([(True, True), (False, True), (False, True), (True, False)]))
+    return replace(
+        kept,
+        witness_utxo=item.witness_utxo if coin else None,
+        non_witness_utxo=item.non_witness_utxo if previous else None,
+        sighash_type=draw(st.sampled_from([None, 1])),
+    )
+
+
+def _some_of(draw, item):
+    origins = {key: origin for key, origin in item.derivations.items() if draw(st.integers(0, 3))}
+    return replace(
+        item, witness_script=draw(st.sampled_from([None, item.witness_script])), derivations=origins
+    )
+
+
+def judged(psbt: Psbt) -> Review:
+    """As one that a program imports: which of our policies it is of, its claims alone say."""
+    imported = Imported("Wallet", None, 0)
+    snapshot = imported_snapshot("i-1", psbt.to_bytes(), imported, [make_pin()], OWN_KEYS, NETWORK)
+    pin = None if snapshot.is_of_profile else make_pin()
+    return review(snapshot, review_context(pin=pin, own_keys=OWN_KEYS))
+
+
+def outcomes(found: Review) -> Mapping[str, Outcome]:
+    return {verdict.name: verdict.outcome for verdict in found.verdicts}
+
+
+def is_enough(item: PsbtInput) -> bool:
+    return item.non_witness_utxo is not None and bool(item.derivations)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=["vault", "profile"])
+@settings(max_examples=150)
+@given(data=st.data())
+def test_what_is_absent_is_missing_or_is_not_needed(policy, data):
+    whole, psbt = data.draw(subsets(policy))
+    full, seen = (inspect(each, policy, network=NETWORK) for each in (whole, psbt))
+    assert (full.ok, full.findings) == (True, ())
+    assert {finding.code for finding in seen.findings} <= MISSING
+    assert seen.ok is all(map(is_enough, psbt.inputs))
+    back = psbt.outputs[BACK]
+    assert seen.change == (full.change if back.derivations else ())
+    if seen.ok:
+        assert (seen.inputs, seen.total_in, seen.fee) == (full.inputs, full.total_in, full.fee)
+        require_sound(psbt, policy)
+    if seen.ok and back.derivations:
+        assert for_device(psbt, policy) == for_device(whole, policy)
+        found = judged(psbt)
+        assert found.allowed
+        assert (outcomes(found), found.inspection.digest) == (outcomes(judged(whole)), full.digest)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=["vault", "profile"])
+@settings(max_examples=150)
+@given(data=st.data())
+def test_s32_a_figure_is_that_of_other_readers_or_is_not_known(policy, data):
+    """It rests on proven amounts alone: what the coins only state counts for nothing."""
+    _whole, psbt = data.draw(subsets(policy))
+    seen = inspect(psbt, policy, network=NETWORK)
+    proven = [item.non_witness_utxo is not None for item in psbt.inputs]
+    assert [coin.amount is not None for coin in seen.inputs] == proven
+    found = judged(psbt)
+    if all(proven):
+        theirs = EmbitPsbt.parse(psbt.to_bytes())
+        assert [c.amount for c in seen.inputs] == [
+            item.non_witness_utxo.vout[item.vout].value for item in theirs.inputs
+        ]
+        assert seen.fee == theirs.fee() == bdkpython.Psbt(psbt.to_base64()).fee()
+        return
+    assert (seen.total_in, seen.fee, seen.fee_rate) == (None, None, None)
+    assert not found.allowed
+    # Nothing is inspected where no claim tells whose coins they are.
+    told = outcomes(found)
+    assert found.inspection is None or {told[name] for name in OF_THE_FEE} == {Outcome.REFUSE}
+
+
+def _other_origin(item, *, path: bool) -> dict[bytes, KeyOrigin]:
+    (key, origin), *others = item.derivations.items()
+    fingerprint = origin.fingerprint if path else MALLORY.fingerprint
+    told = KeyOrigin(fingerprint, origin.path if not path else origin.path.child(0))
+    return dict([(key, told), *others])
+
+
+def _mallorys(item) -> dict[bytes, KeyOrigin]:
+    path = next(iter(item.derivations.values())).path
+    return {**item.derivations, MALLORY.private_node(path).public_key: KeyOrigin(MALLORY.fingerprint, path)}
+
+
+def _claims(index: int, item, change) -> dict[str, Psbt]:
+    """What is false beside any coin or change. Origins that name none of our devices claim nothing."""
+    others = {"device": change(index, derivations=_other_origin(item, path=False))}
+    return {
+        **(others if len(item.derivations) > 1 else {}),
+        "script": change(index, witness_script=b"\x51"),
+        "redeem script": change(index, redeem_script=b"\x51"),
+        "key": change(index, derivations=_mallorys(item)),
+        "path": change(index, derivations=_other_origin(item, path=True)),
+    }
+
+
+def contradictions(psbt: Psbt, policy: Policy) -> dict[str, Psbt]:
+    """The PSBT with one false field each."""
+
+    def coin(index: int, **fields: object) -> Psbt:
+        return with_input(psbt, index, **fields)
+
+    def output(index: int, **fields: object) -> Psbt:
+        return with_output(psbt, index, **fields)
+
+    item, back = psbt.inputs[0], psbt.outputs[BACK]
+    previous = item.non_witness_utxo
+    spent = previous.outputs[item.outpoint.vout]
+    xpub, origin = next((key.xpub, key.origin) for key in (BOB.vault_key(), policy_key(policy)))
+    return {
+        **{f"input, {name}": false for name, false in _claims(0, item, coin).items()},
+        **{f"change, {name}": false for name, false in _claims(BACK, back, output).items()},
+        "amount": coin(0, witness_utxo=replace(spent, amount=sats(spent.amount - 1))),
+        "script of the coin": coin(0, witness_utxo=replace(spent, script_pubkey=foreign_script())),
+        "previous transaction": coin(0, non_witness_utxo=replace(previous, locktime=9)),
+        "sighash": coin(0, sighash_type=0x81),
+        "signature": coin(0, partial_signatures={next(iter(item.derivations)): b"\x30\x01"}),
+        "payment": output(PAYMENT, derivations=dict(back.derivations)),
+        "account key": replace(psbt, xpubs=((replace(xpub, chain_code=bytes(32)), origin),)),
+        "parent": replace(psbt, xpubs=((replace(xpub, parent_fingerprint=MALLORY.fingerprint), origin),)),
+    }
+
+
+def policy_key(policy: Policy):
+    return policy.cosigners[0] if policy is VAULT else policy.key
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=["vault", "profile"])
+@settings(max_examples=50)
+@given(data=st.data())
+def test_what_contradicts_the_proof_is_refused_whatever_else_is_absent(policy, data):
+    _whole, psbt = data.draw(subsets(policy))
+    item, back = psbt.inputs[0], psbt.outputs[BACK]
+    if not is_enough(item) or not back.derivations:
+        return
+    honest = {finding.code for finding in inspect(psbt, policy, network=NETWORK).findings}
+    for name, false in contradictions(psbt, policy).items():
+        seen = inspect(false, policy, network=NETWORK)
+        assert {finding.code for finding in seen.findings} - honest, name
+        assert not seen.ok, name
+        assert not judged(false).allowed, name
