@@ -186,6 +186,7 @@ class Evacuating:
             recipients=(replacement.address,),
             amounts=(int(intent.total),),
             counts_for_role=False,
+            sweeps=True,
             evacuation_id=row.evacuation_id,
         )
         proposal = store_proposal(db, old, draft, terms, self._in_force)

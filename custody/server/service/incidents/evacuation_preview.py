@@ -246,17 +246,17 @@ def _money(db: Session, vault: Vault, drafter: Drafter, rate: FeeRate, quote: Qu
     plan = plan_of(policy, intent, rate)
     kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
     coins = drafter.largest_that_fit(db, vault, intent, plan, quote, kept)
-    tally = VaultCoins(vault.id, quote.tip.height).tally(db, plan)
-    kept_sats, held = 0 if kept is None else kept.amount, sum(coin.amount for coin in coins)
+    tally = VaultCoins(vault.id, quote.tip.height).tally(db, plan, kept)
+    held = sum(coin.amount for coin in coins)
     fee = plan.fee(len(coins), with_change=False) if coins else Sats(0)
     return _Money(
         amount=max(0, held - fee),
         fee=min(fee, held),
-        further=max(0, tally.free - kept_sats - held),
+        further=tally.free - held,
         held=tally.held,
         waiting=tally.waiting,
         small=tally.small,
-        kept=kept_sats,
+        kept=tally.kept,
     )
 
 

@@ -15,7 +15,7 @@ from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import InsufficientFunds, Invalid, StateConflict
-from custody.server.domain.fees import MAX_FEE, PricedTransaction, fee_for_parents
+from custody.server.domain.fees import PricedTransaction, fee_for_parents
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource, Selection, choose_locktime
 from custody.server.service.audit.log import AuditLog
@@ -32,17 +32,15 @@ from custody.server.service.proposals.coins import (
     require_unchanged,
     utxo_of,
 )
-from custody.server.service.proposals.drafting import Draft, Parts, plan_of
+from custody.server.service.proposals.drafting import Draft, Parts, plan_of, require_sane_fee
 from custody.server.service.proposals.families import change_of, find_proposal, priced
+from custody.server.service.proposals.mempools import MAX_TOGETHER, require_taken_by_nodes
 from custody.server.service.proposals.payments import Intent, read_rate
 from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
 from custody.server.service.requests.changes import Changes
 from custody.server.service.stored_vaults import policy_of, vault_in
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 from multisig import CHANGE, RECEIVE, ChangeTo, FeeRate, Sats
-
-# Core's DEFAULT_ANCESTOR_LIMIT: a mempool has no longer chain of unconfirmed transactions.
-MAX_ANCESTORS = 25
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,8 @@ class Accelerating:
     def draft(self, db: Session, access: WorkspaceAccess, request: CreatePsbtRequest) -> Child:
         """Only reads, for a snapshot.
 
-        Raises NotFound; StateConflict (not on the network, or without free change); Invalid (it pays the rate
+        Raises NotFound; StateConflict (not on the network, without free change, or at the end of a chain that
+        nodes take no more of); Invalid (it pays the rate
         already, or the fee would be above the cap); InsufficientFunds (the change is too small);
         ChainUnavailable.
         """
@@ -89,14 +88,16 @@ class Accelerating:
         plan = plan_of(policy_of(vault), Intent(), read_rate(request, quote))
         vsize = plan.vsize(1, True)  # noqa: FBT003 - the shape Plan asks for
         fee = _fee(_unconfirmed(db, vault, parent), vsize, plan.rate)
+        selection = Selection((coin,), Sats(coin.amount - fee), fee)
+        require_sane_fee(selection)
         if coin.amount - fee < plan.minimum_change:
             raise InsufficientFunds(f"The change of {coin.amount} sat does not cover the fee of {fee} sat.")
-        selection = Selection((coin,), Sats(coin.amount - fee), fee)
         lock = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
         branch, index = _change_address(coin, vault)
         back = ChangeTo(selection.change, branch, index)
         parts = Parts(policy_of(vault), tuple(coins_to_spend(db, vault.chain, [coin])), (back,), lock)
         draft = Draft(parts.build(), selection, vsize, parts)
+        require_taken_by_nodes(db, vault.chain, draft.utxos, vsize)
         return Child(parent.id, draft.distinct(db, quote.tip.height))
 
     def create(
@@ -173,7 +174,7 @@ def _unconfirmed(db: Session, vault: Vault, parent: Proposal) -> list[PricedTran
     """The parent and its unconfirmed ancestors among our proposals: miners take all or none."""
     found: dict[str, PricedTransaction] = {}
     waiting: list[Proposal] = [parent]
-    while waiting and len(found) < MAX_ANCESTORS:
+    while waiting and len(found) < MAX_TOGETHER:
         proposal = waiting.pop()
         if proposal.id not in found:
             found[proposal.id] = priced(proposal, vault)
@@ -198,6 +199,4 @@ def _fee(parents: Sequence[PricedTransaction], vsize: int, rate: FeeRate) -> Sat
     fee = fee_for_parents(parents, vsize, rate)
     if fee is None:
         raise Invalid.at("/fee_rate", f"It pays {rate} already: ask for a higher rate.")
-    if fee > MAX_FEE:
-        raise Invalid.at("/fee_rate", f"The fee of {fee} sat is above the cap of {MAX_FEE} sat.")
     return fee

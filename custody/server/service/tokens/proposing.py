@@ -70,7 +70,7 @@ class TokenDrafter:
         intent = Intent(op_return=payload)
         plan = plan_of(policy_of(vault), intent, rate)
         selection = self._choose(db, vault, plan, quote.tip.height, vault_at)
-        require_sane_fee(selection)
+        require_sane_fee(selection, vault_at)
         outputs: list[TxOut | ChangeTo] = list(intent.outputs)
         back = ChangeTo(selection.change, RECEIVE, ADDRESS_INDEX)
         outputs.insert(self._rng.randrange(len(outputs) + 1), back)
