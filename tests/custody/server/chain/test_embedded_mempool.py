@@ -6,7 +6,7 @@ from custody.server.chain.backend import Accepted, RefusalCode, Refused, Spend
 from custody.server.chain.embedded import EmbeddedChain
 from multisig.script import p2wsh
 from multisig.transaction import Transaction
-from tests.support.regtest import coin_of, funded, open_script, spend
+from tests.support.regtest import coin_of, funded, open_address, open_script, spend
 
 HERE, THERE = p2wsh(open_script(7)), p2wsh(open_script(8))
 
@@ -120,3 +120,12 @@ def test_it_takes_a_chain_of_25_and_as_many_children_as_a_node_does(chain):
     # What takes the place of the first one takes the whole chain away.
     second = taken(chain, spend(first, 1, to=p2wsh(open_script(1)), fee=100_000))
     taken(chain, spend(coin_of(chain, second.txid, p2wsh(open_script(1))), 1, to=HERE))
+
+
+def test_its_own_payments_wait_for_a_block_where_too_many_hang_together(chain):
+    """The miner of a new chain has one coin."""
+    before = chain.tip().height
+    for _ in range(40):
+        chain.fund(open_address(7), 10_000)
+    assert len(chain.outputs_to([HERE])) == 40
+    assert chain.tip().height >= before
