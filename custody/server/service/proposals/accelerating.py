@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse
+from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse, TxType
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import InsufficientFunds, Invalid, StateConflict
@@ -33,7 +33,7 @@ from custody.server.service.proposals.coins import (
     utxo_of,
 )
 from custody.server.service.proposals.drafting import Draft, Parts, plan_of, require_sane_fee
-from custody.server.service.proposals.families import change_of, find_proposal, priced
+from custody.server.service.proposals.families import KINDS, change_of, find_proposal, priced
 from custody.server.service.proposals.mempools import MAX_TOGETHER, require_taken_by_nodes
 from custody.server.service.proposals.payments import Intent, read_rate
 from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
@@ -135,6 +135,10 @@ class Accelerating:
 
 def _free_change(db: Session, vault: Vault, parent: Proposal) -> Utxo:
     """The parent's change, where it is in the mempool and no transaction spends it."""
+    if TxType(parent.tx_type) not in KINDS:
+        raise StateConflict(
+            f"A proposal of the kind {parent.tx_type} leaves the vault no change: it can only wait."
+        )
     if Status(parent.status) is not Status.BROADCASTING:
         raise StateConflict(
             f"The proposal is {parent.status}; only one that waits in the mempool can be accelerated."

@@ -104,9 +104,15 @@ class TokenDrafter:
             together = _settle(utxos, plan)
             if together is not None:
                 return together
+        everything = VaultCoins(vault.id, tip_height).pool(db, Tier.CONFIRMED, plan, with_locked=True)
+        rest = [coin for coin in largest_first(everything) if coin != own[0]]
+        if _settle((own[0], *rest[: MAX_INPUTS - 1]), plan) is not None:
+            raise LockedFunds(
+                "The coins that would cover the fee and some change at the vault's address are locked by "
+                "other proposals."
+            )
         raise InsufficientFunds(
-            "The vault's confirmed coins that are not locked do not cover the fee and some change at its "
-            "address."
+            "The vault's confirmed coins do not cover the fee and some change at its address."
         )
 
     def _others(

@@ -313,7 +313,7 @@ def test_only_its_owner_signs_declines_and_cancels_it(desk: Desk, psbt_id: str) 
     assert awaiting(desk, alice) == []
     desk.settle()
     # The deposit that it brings is no change of the vault's: its owner could still replace it.
-    refused(accelerate(desk, again, fee_rate="20"), 409, "STATE_CONFLICT")
+    assert "can only wait" in refused(accelerate(desk, again, fee_rate="20"), 409, "STATE_CONFLICT")["detail"]
 
 
 def test_p24_only_from_ones_own_profile_into_ones_own_workspaces_vault(desk: Desk) -> None:

@@ -83,3 +83,12 @@ def test_a_bump_takes_the_coins_that_a_send_would(desk):
     assert sorted(spent) == [100_000, 300_000]
     assert kept["kept_sats"] not in spent
     assert kept["kept_sats"] >= 10_000
+
+
+def test_a_token_waits_for_the_coins_that_a_send_has_locked(desk):
+    tokens = TokenDesk(desk)
+    tokens.fund(700)
+    refused(tokens.create(), 422, "INSUFFICIENT_FUNDS")
+    desk.deposit(100_000)
+    made(desk.propose(90_000, recipients=[SHOP], fee_rate="2"))
+    assert "by other proposals" in refused(tokens.create(), 409, "LOCKED_FUNDS")["detail"]
