@@ -380,7 +380,7 @@ def answered(response: httpx.Response) -> bool:
 def test_p101_p104_money_from_outside(tmp_path_factory: pytest.TempPathFactory) -> None:
     numbers = count()
 
-    @settings(max_examples=examples(6), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(4), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.booleans(), st.lists(STEP, min_size=8, max_size=16))
     def live(has_token: bool, steps: list[tuple]) -> None:
         with open_desk(tmp_path_factory.mktemp(f"life{next(numbers)}") / "state") as desk:
