@@ -15,7 +15,7 @@ from embit.descriptor import Descriptor
 from embit.networks import NETWORKS
 from embit.psbt import PSBT
 from embit.script import address_to_scriptpubkey
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from tests.custody.server.service.proposals.test_proving import make as ask_for_proof
@@ -380,7 +380,12 @@ def answered(response: httpx.Response) -> bool:
 def test_p101_p104_money_from_outside(tmp_path_factory: pytest.TempPathFactory) -> None:
     numbers = count()
 
-    @settings(max_examples=examples(4), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=examples(4),
+        # A life takes seconds: shrinking one takes minutes, so a developer does that by hand.
+        phases=(Phase.explicit, Phase.reuse, Phase.generate),
+        suppress_health_check=list(HealthCheck),
+    )
     @given(st.booleans(), st.lists(STEP, min_size=8, max_size=16))
     def live(has_token: bool, steps: list[tuple]) -> None:
         with open_desk(tmp_path_factory.mktemp(f"life{next(numbers)}") / "state") as desk:

@@ -80,6 +80,7 @@ def split(amount: int, *to: str) -> list[int]:
 @example([600], "1", RICH, 1)
 @example([300_000, 200_000], "1", 100, 0)
 @example([90_000, 90_000, 90_000], "1", 190, 0)
+@example([90_000, 90_000, 90_000], "1", 1_000, 0)
 @given(
     st.lists(st.integers(400, 90_000), max_size=7),
     st.sampled_from(("1", "5", "20")),
