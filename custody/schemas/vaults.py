@@ -236,7 +236,7 @@ class MaxSend(Shape):
     The vault's unspent coins, in satoshi, each counted once: ``free_sats`` could be spent; ``reserved_sats`` are held by
     proposals; ``waiting_sats`` are deposits without a confirmation, or mined less than 100 blocks ago; ``too_small_sats`` cost
     more than they hold, at this rate; ``kept_sats`` is the coin that stays for the vault's tokens. The two limits say what is
-    left for amount and fee; null where the payment counts for none, because it stays in the vault.
+    left for amount and fee; of a payment that stays in the vault, for the fee alone.
     """  # noqa: E501
 
     amount_sats: Sats
@@ -250,7 +250,7 @@ class MaxSend(Shape):
     waiting_sats: Sats
     too_small_sats: Sats
     kept_sats: Sats
-    role_left_sats: Sats | None = None
-    vault_left_sats: Sats | None = None
+    role_left_sats: Sats
+    vault_left_sats: Sats
     # What each priority pays now, in sat/vB.
     priority_rates: Annotated[dict[Priority, Label], Field(max_length=3)] = Field(default_factory=dict)

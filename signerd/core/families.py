@@ -30,11 +30,12 @@ INCREMENTAL_RELAY = FeeRate(1_000)
 
 @dataclass(frozen=True)
 class Figures:
-    """``payments``: counts of the outputs that are not proven change. ``fee`` in satoshis."""
+    """``payments``: counts of the outputs that are not proven change. ``change`` and ``fee`` in satoshis."""
 
     outpoints: frozenset[OutPoint]
     payments: Payments
     data: tuple[bytes, ...]
+    change: int
     fee: int
     vsize: int
     rate: FeeRate
@@ -53,6 +54,7 @@ def figures_of(inspection: Inspection) -> Figures | None:
         outpoints=frozenset(spent.outpoint for spent in inspection.inputs),
         payments=Counter((paid.script_pubkey, int(paid.amount)) for paid in inspection.payments),
         data=tuple(output.data for output in inspection.op_returns),
+        change=sum(int(back.amount) for back in inspection.change),
         fee=int(inspection.fee),
         vsize=inspection.vsize,
         rate=inspection.fee_rate,
@@ -81,9 +83,22 @@ def outbids(second: Figures, first: Figures) -> bool:
 
 def differences(first: Figures, second: Figures, network: Network) -> tuple[str, ...]:
     """Sentences for what the second does beyond raising the fee; none for a fee bump that is paid from the
-    change.
+    change, or from the payment (`pays_less`).
     """
-    return (*_of_payments(first, second, network), *_of_coins(first, second), *_of_fee(first, second))
+    payments = () if pays_less(first, second) else _of_payments(first, second, network)
+    return (*payments, *_of_coins(first, second), *_of_fee(first, second))
+
+
+def pays_less(first: Figures, second: Figures) -> bool:
+    """Whether both send the same coins whole to one payee, and the second's fee comes out of the amount."""
+    return (
+        first.outpoints == second.outpoints
+        and first.data == second.data
+        and first.change == second.change == 0
+        and first.payments.total() == second.payments.total() == 1
+        and {script for script, _ in first.payments} == {script for script, _ in second.payments}
+        and second.fee > first.fee
+    )
 
 
 def _of_payments(first: Figures, second: Figures, network: Network) -> Iterator[str]:

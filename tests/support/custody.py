@@ -10,19 +10,34 @@ from pathlib import Path
 import httpx
 from sqlalchemy import ColumnElement, select
 
-from custody.server.chain.backend import BlockRef
+from custody.server.chain.backend import Accepted, BlockRef
 from custody.server.chain.embedded import EmbeddedChain
+from custody.server.chain.embedded.mining import MINER_SCRIPT, _assemble
 from custody.server.service.jobs.outbox import Outbox
 from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.network.watcher import Watcher
 from device_simulators.seed import Seed
-from multisig import SIGHASH_ALL, Network, Psbt, PsbtInput, Sats, Transaction, Vault, encode_address
+from multisig import (
+    SIGHASH_ALL,
+    Network,
+    OutPoint,
+    Psbt,
+    PsbtInput,
+    Sats,
+    Transaction,
+    TxOut,
+    Vault,
+    decode_address,
+    encode_address,
+)
 from multisig.signatures import signing_inputs
 from tests.support.platform import As, World, open_world, register_key, seed
 from tests.support.wallets import foreign_script
 
 SIGNERS = ("alice", "bob", "carol")
 SHOP = encode_address(foreign_script("shop"), Network.REGTEST)
+# In sat, enough for 200 outputs.
+BATCH_FEE = 10_000
 CAFE = encode_address(foreign_script("cafe"), Network.REGTEST)
 
 
@@ -78,6 +93,18 @@ class Desk:
             self.chain.mine(blocks)
         self.watcher.look()
         return txids
+
+    def batch(self, *payments: tuple[str, int], blocks: int = 6) -> str:
+        """One transaction that pays all these addresses, as an exchange's does. Returns its txid."""
+        total = sum(amount for _, amount in payments) + BATCH_FEE
+        source = self.chain.fund(encode_address(MINER_SCRIPT, Network.REGTEST), Sats(total))
+        outputs = tuple(TxOut(Sats(amount), decode_address(to, Network.REGTEST)) for to, amount in payments)
+        batched = _assemble([OutPoint(source, 0)], outputs)
+        assert isinstance(self.chain.broadcast(batched), Accepted)
+        if blocks:
+            self.chain.mine(blocks)
+        self.watcher.look()
+        return batched.txid
 
     def propose(self, *amounts: int, recipients: Sequence[str] | None = None, **changes) -> httpx.Response:
         body = {

@@ -14,6 +14,7 @@ from custody.server.console.table import Review, Row, require_as_shown, shown_ma
 from custody.server.console.vaults import vault_by_id
 from custody.server.console.visit import Visit, fee_rate
 from custody.server.domain.errors import CustodyError
+from multisig import Psbt
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,9 @@ class Change:
 CHANGES: Final[Mapping[str, Change]] = {
     "bump": Change(
         "Pay a higher fee",
-        "The same payment is proposed again at a higher fee, out of its change. Its signers approve the new "
-        "version. At most one of all versions is mined.",
+        "The same payment is proposed again at a higher fee, out of its change; without change, out of its "
+        "amount where it sends everything. Its signers approve the new version. At most one of all versions "
+        "is mined.",
         "Propose the new version",
         "The new version is proposed. Its signers decide now.",
         lambda psbt_id: {"replaces_psbt_id": psbt_id},
@@ -93,7 +95,7 @@ def review(visit: Visit) -> Review:
             ("Leaves the vault, fee included", shown.movement_sats),
         ),
         left=left_of(visit, shown, vault),
-        pinned=(shown_mark(*_reviewed(shown)),),
+        pinned=(shown_mark(*_reviewed(shown.psbt_base64)),),
     )
 
 
@@ -101,16 +103,20 @@ def _asked(visit: Visit, proposal: Proposal, change: Change) -> dict[str, Any]:
     return {**_body(visit, proposal, change), "fee_rate": fee_rate(visit)}
 
 
-def _reviewed(shown: PsbtPreview) -> list[Any]:
-    """Pinned: the API takes no coins for another version. Not the txid: each block changes the lock time."""
-    return [sorted(shown.coins), shown.recipients, shown.amounts_sats, shown.change_sats, shown.fee_sats]
+def _reviewed(psbt_base64: str) -> list[Any]:
+    """Its coins and what it pays. Not the lock time, which each block changes, nor the change's address."""
+    psbt = Psbt.parse(psbt_base64)
+    pays = [(b"" if each.derivations else each.script_pubkey, int(each.amount)) for each in psbt.outputs]
+    return [sorted(str(each.outpoint) for each in psbt.inputs), sorted(pays)]
 
 
 def make(visit: Visit) -> Response:
     proposal, change = proposal_of(visit), _change(visit)
-    asked = _asked(visit, proposal, change)
-    require_as_shown(visit, *_reviewed(visit.post("preview-psbt", **asked)))
-    made = visit.post("create-psbt", **asked)
+    made = visit.post(
+        "create-psbt",
+        check=lambda made: require_as_shown(visit, *_reviewed(made.psbt_base64)),
+        **_asked(visit, proposal, change),
+    )
     return visit.go(f"{visit.here.path}/proposals/{made.psbt_id}", change.done)
 
 

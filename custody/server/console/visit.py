@@ -3,8 +3,8 @@ calls it makes, and its answer.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from http import HTTPStatus
@@ -30,7 +30,7 @@ from custody.server.web.callers import FOR_UNLINKED, let_in
 from custody.server.web.endpoint import Auth, Call, Endpoint
 from custody.server.web.problems import STATUS, trace_id_of
 from custody.server.web.routes import ENDPOINTS
-from custody.server.web.runner import Runner
+from custody.server.web.runner import Handler, Runner
 from multisig import InvalidAmount, parse_btc
 
 _RUNNERS: Mapping[tuple[str, str], Runner] = {
@@ -188,10 +188,18 @@ class Visit:
         return answer, "" if found is None else parse_qs(urlsplit(found[1]).query)["after"][0]
 
     def post(
-        self, path: str, /, *, ids: Mapping[str, int] = MappingProxyType({}), nth: int = 0, **body: Any
+        self,
+        path: str,
+        /,
+        *,
+        ids: Mapping[str, int] = MappingProxyType({}),
+        nth: int = 0,
+        check: Callable[[Any], None] | None = None,
+        **body: Any,
     ) -> Any:
         """A changing endpoint's answer. Where the form says to ask a second person, the change is asked for
-        instead. ``nth``: which of a form's calls it is, where one form makes several.
+        instead. ``nth``: which of a form's calls it is, where one form makes several. ``check``: of the
+        answer, before anything is stored; it raises where that is not what the person was shown.
 
         Raises what it refuses with, and WaitsForSecondPerson.
         """
@@ -203,7 +211,7 @@ class Visit:
             wanted = {"path": _whole(path), "body": taken.model_dump(mode="json", exclude_none=True)}
             self._call("POST", "request-change", {"workspace_id": self.here.id, **wanted})
             raise WaitsForSecondPerson
-        return self._call("POST", path, body, ids, nth)
+        return self._call("POST", path, body, ids, nth, check)
 
     def _rehearse(self, endpoint: Endpoint) -> None:
         """Raises SecondPersonNeeded where the call would for a person who may make it, else Rehearsed."""
@@ -220,8 +228,9 @@ class Visit:
         given: Mapping[str, Any],
         ids: Mapping[str, int] = MappingProxyType({}),
         nth: int = 0,
+        check: Callable[[Any], None] | None = None,
     ) -> Any:
-        response = self._response(method, path, given, ids, nth)
+        response = self._response(method, path, given, ids, nth, check)
         return _ANSWERS[method, _whole(path)].validate_json(bytes(response.body))
 
     def _response(
@@ -231,8 +240,11 @@ class Visit:
         given: Mapping[str, Any],
         ids: Mapping[str, int] = MappingProxyType({}),
         nth: int = 0,
+        check: Callable[[Any], None] | None = None,
     ) -> Response:
         runner = _RUNNERS[method, _whole(path)]
+        if check is not None:
+            runner = Runner(replace(runner.endpoint, handler=_checked(runner.endpoint.handler, check)))
         endpoint = runner.endpoint
         self.services.rates.take(self.caller.counted_as, is_write=endpoint.is_write)
         call: Call[Any] = Call(
@@ -299,6 +311,15 @@ class Visit:
             "hint": "" if self.problem is None or isinstance(self.problem, Invalid) else self.problem.hint,
             "said": "",
         }
+
+
+def _checked(handler: Handler, check: Callable[[Any], None]) -> Handler:
+    def checked(call: Call[Any]) -> Any:
+        answer = handler(call)
+        check(answer)
+        return answer
+
+    return checked
 
 
 def number_of(text: str) -> int | None:

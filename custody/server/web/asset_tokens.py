@@ -67,11 +67,12 @@ PAYING = (
     NotInAddressBook,
     PolicyUnavailable,
     RoleLimitExceeded,
+    StateConflict,
     TokenCoinMissing,
     VaultFrozen,
     VaultLimitExceeded,
 )
-RULES = (DeploymentNotConfirmed, StateConflict, WrongNetworkAddress)
+RULES = (DeploymentNotConfirmed, WrongNetworkAddress)
 
 
 def contract(call: Call[ContractQuery]) -> Contract:

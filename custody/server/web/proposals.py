@@ -210,7 +210,7 @@ def create_proof(call: Call[CreateProofRequest]) -> CreatePsbtResponse:
 
 
 def _draft_proof(call: Call[CreateProofRequest]) -> ProofDraft:
-    return call.services.proving.draft(call.db, call.access, call.body)
+    return call.services.proving.draft(call.db, call.caller, call.access, call.body)
 
 
 def proof(call: Call[ProofQuery]) -> ProofFile:
@@ -407,7 +407,8 @@ ENDPOINTS = (
     ),
     Endpoint(
         "POST", "/api/v1/create-proof", create_proof, CreatePsbtResponse, PROPOSERS, Unit.WRITE,
-        CreateProofRequest, creates=True, prepares=_draft_proof, refuses=(ChainUnavailable, VaultFrozen),
+        CreateProofRequest, creates=True, prepares=_draft_proof,
+        refuses=(ChainUnavailable, StateConflict, VaultFrozen),
     ),
     Endpoint(
         "GET", "/api/v1/proof", proof, ProofFile, READERS, Unit.READ, ProofQuery, refuses=(StateConflict,),

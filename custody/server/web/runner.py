@@ -24,6 +24,7 @@ from custody.server.domain.errors import (
     NotOrgMember,
     PermissionDenied,
     RoleLimitExceeded,
+    StateConflict,
     VaultLimitExceeded,
 )
 from custody.server.service.requests.changes import MAX_TRIES, Outdated
@@ -91,6 +92,9 @@ class Runner:
         except REFUSALS as error:
             self.record_refusal(call, error)
             raise
+        except Outdated as error:
+            # Of a read, or of the last try, which prepared in the same transaction.
+            raise StateConflict(str(error)) from error
 
     async def run_awaited(self, call: Call[Any]) -> Response:
         """`run` for an async handler."""

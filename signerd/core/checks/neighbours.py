@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from multisig import Network
 from multisig.tokens import Call
 from signerd.core.checks.case import NO_FEE, Answer, Figure, InspectedCase, allow, hold, refuse, warn
-from signerd.core.families import Figures, differences, outbids, payee, rate_text
+from signerd.core.families import Figures, differences, outbids, payee, pays_less, rate_text
 from signerd.core.states import AT_THE_DEVICE
 from signerd.core.text import amount, foreign
 from signerd.core.values import Neighbour, Unfollowed, identity_of
@@ -55,7 +55,7 @@ def conflicting(case: InspectedCase) -> Answer:
             proposals=_names(waiting),
         )
     if out:
-        how = "It pays nobody" if cancels else "It raises only the fee"
+        how = "It pays nobody" if cancels else "It raises the fee"
         return allow(f"{how}: of it and {_names(out)} only one can confirm.", proposals=_names(out))
     return allow("No other proposal known here spends the same coins.")
 
@@ -202,10 +202,15 @@ def _bump(said: str, first: Figures, this: Figures, network: Network) -> Answer:
             differences=len(found),
         )
     figures: dict[str, Figure] = {"replaces": said, "fee_sats": this.fee, "replaced_fee_sats": first.fee}
-    sentence = (
-        f"It replaces {said}: only the fee changes, from {rate_text(first)} to {rate_text(this)} "
-        f"({amount(first.fee)} to {amount(this.fee)})."
-    )
+    rise = f"from {rate_text(first)} to {rate_text(this)} ({amount(first.fee)} to {amount(this.fee)})"
+    if pays_less(first, this):
+        left = sum(sats for _, sats in this.payments)
+        return warn(
+            f"It replaces {said}, which leaves no change: the fee rises {rise} out of the payment, of which "
+            f"{amount(left)} are left.",
+            **figures,
+        )
+    sentence = f"It replaces {said}: only the fee changes, {rise}."
     if not outbids(this, first):
         return warn(f"{sentence} So small a rise not every node passes on.", **figures)
     return allow(sentence, **figures)

@@ -6,38 +6,52 @@ from itertools import combinations, product
 
 import pytest
 
-from multisig import estimate_vsize
+from multisig import Psbt, estimate_vsize
 from signerd.core.families import Figures, differences, outbids, read_figures
 from tests.support.desk import NETWORK, VAULT
 from tests.support.payments import COIN, spend_of
 from tests.support.wallets import make_vault
 
 COINS = [set(some) for count in (1, 2, 3) for some in combinations((1, 2, 3), count)]
-PAID = ((), (("shop", 50_000),), (("shop", 50_000), ("cafe", 20_000)), (("shop", 20_000), ("cafe", 50_000)))
+# The coins whole, less the fee.
+SWEEP = (("shop", None),)
+PAID = (
+    (),
+    (("shop", 50_000),),
+    (("shop", 50_000), ("cafe", 20_000)),
+    (("shop", 20_000), ("cafe", 50_000)),
+    SWEEP,
+)
 # Around what one more coin makes of the rate: an input of 2-of-3 has about 105 vB.
 FEES = (1_000, 1_001, 1_300, 2_500)
 WORLD = [(frozenset(coins), paid, fee) for coins, paid, fee in product(COINS, PAID, FEES)]
-Plan = tuple[frozenset[int], tuple[tuple[str, int], ...], int]
+Plan = tuple[frozenset[int], tuple[tuple[str, int | None], ...], int]
+
+
+def spend(plan: Plan) -> Psbt:
+    coins, paid, fee = plan
+    whole = COIN * len(coins) - fee
+    return spend_of(sorted(coins), [(to, whole if sats is None else sats) for to, sats in paid], fee)
 
 
 def figures(plan: Plan) -> Figures:
-    coins, paid, fee = plan
-    found = read_figures(spend_of(sorted(coins), paid, fee).to_bytes(), VAULT)
+    found = read_figures(spend(plan).to_bytes(), VAULT)
     assert found is not None
     return found
 
 
 def vsize(plan: Plan) -> int:
-    coins, paid, fee = plan
-    psbt = spend_of(sorted(coins), paid, fee)
-    return estimate_vsize(VAULT, len(coins), [output.script_pubkey for output in psbt.outputs])
+    scripts = [output.script_pubkey for output in spend(plan).outputs]
+    return estimate_vsize(VAULT, len(plan[0]), scripts)
 
 
 def is_bump(first: Plan, second: Plan) -> bool:
-    """The same payments, every coin of the first, more satoshis in all and for each virtual byte."""
+    """The same payments, every coin of the first, more satoshis in all and for each virtual byte. A sweep
+    takes them out of its amount, and adds no coin.
+    """
     return (
         first[1] == second[1]
-        and first[0] <= second[0]
+        and (first[0] == second[0] if first[1] == SWEEP else first[0] <= second[0])
         and first[2] < second[2]
         and second[2] / vsize(second) > first[2] / vsize(first)
     )

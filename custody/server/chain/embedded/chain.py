@@ -15,6 +15,8 @@ from custody.server.chain.backend import (
     DataBlock,
     FoundOutput,
     Outcome,
+    RefusalCode,
+    Refused,
     Spend,
 )
 from custody.server.chain.embedded.index import BlockStore, CoinIndex, IndexedCoin
@@ -157,10 +159,16 @@ class EmbeddedChain:
         with self._open():
             for _ in range(MAX_ROUNDS):
                 payment = build_payment(self._index, self._mempool, script, amount, FALLBACK_FEE_RATE)
-                if payment is not None:
-                    self._require_accepted(self.broadcast(payment))
-                    return payment.txid
-                self.mine(MATURING_BLOCKS, empty=True)
+                if payment is None:
+                    self.mine(MATURING_BLOCKS, empty=True)
+                    continue
+                outcome = self.broadcast(payment)
+                if isinstance(outcome, Refused) and outcome.code is RefusalCode.POLICY:
+                    # Too many of its own payments wait.
+                    self.mine(1)
+                    continue
+                self._require_accepted(outcome)
+                return payment.txid
         raise ValueError(f"The embedded chain does not own {amount} sat, not even after more blocks.")
 
     def reorganise(

@@ -23,6 +23,9 @@ MAX_BIP125_SEQUENCE = 0xFFFFFFFD
 INCREMENTAL_RELAY = FeeRate(1_000)
 # Core's MAX_REPLACEMENT_CANDIDATES.
 MAX_EVICTED = 100
+# Core's DEFAULT_ANCESTOR_LIMIT and DEFAULT_DESCENDANT_LIMIT, the transaction included, and their sizes in vB.
+MAX_CHAIN = 25
+MAX_CHAIN_VSIZE = 101_000
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,31 @@ def require_higher_fee(transaction: Transaction, fee: Sats, leaving: Mapping[str
         if is_direct and fee * entry.transaction.vsize <= entry.fee * transaction.vsize:
             words = "insufficient fee: its rate is not above that of what it replaces"
             raise _Refusal(RefusalCode.CONFLICT, words)
+
+
+def require_short_chain(
+    transaction: Transaction,
+    entries: Mapping[str, MempoolEntry],
+    spends: Mapping[OutPoint, str],
+    leaving: Mapping[str, MempoolEntry],
+) -> None:
+    """Core's limits before release 31, without its exception for a second small child (CPFP carve-out)."""
+    own = {transaction.txid: transaction}
+    ancestors = _parents(transaction, entries)
+    waiting = list(ancestors)
+    while waiting:
+        new = _parents(entries[waiting.pop()].transaction, entries) - ancestors
+        ancestors |= new
+        waiting += new
+    descendants = (set(_with_descendants(each, entries, spends)) - leaving.keys() for each in ancestors)
+    for chain in (ancestors, *descendants):
+        together = own | {txid: entries[txid].transaction for txid in chain}
+        if len(together) > MAX_CHAIN or sum(each.vsize for each in together.values()) > MAX_CHAIN_VSIZE:
+            raise _Refusal(RefusalCode.POLICY, "too-long-mempool-chain")
+
+
+def _parents(transaction: Transaction, entries: Mapping[str, MempoolEntry]) -> set[str]:
+    return {item.outpoint.txid for item in transaction.inputs} & entries.keys()
 
 
 def _with_descendants(
@@ -189,6 +217,7 @@ class Mempool:
         if fee > FEE_CEILING.fee_for(transaction.vsize):
             raise _Refusal(RefusalCode.FEE_TOO_HIGH, f"{fee} sat for {transaction.vsize} vB is above the cap")
         require_higher_fee(transaction, fee, leaving)
+        require_short_chain(transaction, self._entries, self._spends, leaving)
         return fee
 
     def _require_final(self, transaction: Transaction) -> None:

@@ -94,13 +94,15 @@ def utxo_of(coin: ChainCoin) -> Utxo:
 
 class Tally(NamedTuple):
     """Sums of unspent coins, each counted once: ``free`` may be spent, ``held`` are locked by proposals,
-    ``waiting`` are unconfirmed deposits and immature coins, ``small`` are worth less than their input's fee.
+    ``waiting`` are unconfirmed deposits and immature coins, ``small`` are worth less than their input's fee,
+    ``kept`` is the one that stays for the vault's tokens.
     """
 
     free: int = 0
     held: int = 0
     waiting: int = 0
     small: int = 0
+    kept: int = 0
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ class VaultCoins:
         """The sum of all coins that may be spent and that no proposal holds."""
         return Sats(int(db.scalar(_spendable(), self._values) or 0))
 
-    def tally(self, db: Session, plan: Plan) -> Tally:
+    def tally(self, db: Session, plan: Plan, kept: Utxo | None) -> Tally:
         """Sums at the plan's rate. Only waiting and small coins are read; the rest of the balance that no
         proposal has locked is free.
         """
@@ -156,8 +158,11 @@ class VaultCoins:
         found = {kind: int(amount) for kind, amount in looked_at}
         waiting, small = found.get("waiting", 0), found.get("small", 0)
         balance = balances_of(db, [self.vault_id])[self.vault_id]
-        free = balance.confirmed + balance.unconfirmed - balance.locked - waiting - small
-        return Tally(free, balance.locked, waiting, small)
+        stays = 0 if kept is None else int(kept.amount)
+        if stays <= input_cost(plan):
+            small -= stays
+        free = balance.confirmed + balance.unconfirmed - balance.locked - waiting - small - stays
+        return Tally(free, balance.locked, waiting, small, stays)
 
     @property
     def _values(self) -> dict[str, object]:

@@ -39,6 +39,7 @@ from custody.server.service.proposals.coins import (
     kept_for_tokens,
     size_of_previous,
 )
+from custody.server.service.proposals.mempools import is_taken_by_nodes, require_taken_by_nodes
 from custody.server.service.proposals.payments import Intent, NamedCoins
 from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import Proposal, Vault
@@ -259,11 +260,14 @@ class Drafter:
         self, db: Session, vault: Vault, intent: Intent, plan: Plan, quote: Quote, kept: Utxo | None
     ) -> Sequence[Utxo]:
         """The vault's largest coins except ``kept``, as many as one transaction can spend within the limits
-        of inputs, fee and PSBT size.
+        of inputs, fee and PSBT size. Where nodes would not take them together, the confirmed ones.
         """
         source = VaultCoins(vault.id, quote.tip.height)
         pool = _without(kept, source.pool(db, Tier.OWN_UNCONFIRMED, plan))
         coins = spent_at_once(economic(pool, plan), plan, MAX_FEE)
+        if not is_taken_by_nodes(db, vault.chain, coins, plan.vsize(len(coins), True)):  # noqa: FBT003 - the shape Plan asks for
+            confirmed = [coin for coin in pool if coin.height is not None]
+            coins = spent_at_once(economic(confirmed, plan), plan, MAX_FEE)
         if _is_small(db, vault, intent, coins):
             return coins
         spent = coins_to_spend(db, vault.chain, coins)
@@ -292,13 +296,14 @@ class Drafter:
         kept: Utxo | None,
     ) -> Draft:
         require_sane_fee(selection)
+        vsize = plan.vsize(len(selection.coins), selection.change > 0)
+        require_taken_by_nodes(db, vault.chain, selection.coins, vsize)
         parts = Parts(
             policy_of(vault),
             tuple(coins_to_spend(db, vault.chain, selection.coins)),
             self._outputs(intent.outputs, selection, vault.next_change_index),
             choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng),
         )
-        vsize = plan.vsize(len(selection.coins), selection.change > 0)
         return Draft(parts.build(), selection, vsize, parts, kept)
 
     def _outputs(
@@ -381,10 +386,10 @@ def plan_of(policy: Policy, intent: Intent, rate: FeeRate) -> Plan:
     )
 
 
-def require_sane_fee(selection: Selection[Utxo]) -> None:
+def require_sane_fee(selection: Selection[Utxo], pointer: str = "/fee_rate") -> None:
     if selection.fee > MAX_FEE:
         sentence = f"The fee of {selection.fee} sat is above the cap of {MAX_FEE} sat."
-        raise Invalid.at("/fee_rate", sentence, "fee-too-high")
+        raise Invalid.at(pointer, sentence, "fee-too-high")
 
 
 def _too_little(db: Session, source: VaultCoins, plan: Plan) -> LockedFunds | InsufficientFunds:

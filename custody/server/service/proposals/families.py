@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from sqlalchemy import Select, and_, select
+from sqlalchemy import and_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
@@ -139,12 +139,13 @@ def intent_of(family: Family) -> Intent:
         for address, amount in (zip(original.recipients, original.amounts_sats, strict=True) if pays else ())
     )
     data = None if original.op_return_hex is None else bytes.fromhex(original.op_return_hex)
-    return Intent(payments, data)
+    return Intent(payments, data, sweeps=original.sweeps)
 
 
 def family_utxos(db: Session, family: Family, *, cancel: bool) -> tuple[Utxo, ...]:
     """Every coin of the original in the order of its inputs, and those of the other members that no other
-    family has locked. So any two versions share coins and exclude each other.
+    family has locked. So any two versions share coins and exclude each other. A bump of a sweep has the
+    original's alone: it sends no coin that the sweep did not.
 
     A coin may have left the chain for good: a deposit that a reorganisation removed. A cancel may then use
     the remaining coins, as long as each version has one of them, so that it excludes them all; otherwise the
@@ -154,18 +155,20 @@ def family_utxos(db: Session, family: Family, *, cancel: bool) -> tuple[Utxo, ..
     """
     inputs = _inputs_of(db, family.original)
     own = set(inputs)
-    wanted = coins_of(db, [member.id for member in family.members])
+    known = _known_coins(db, family)
     versions = {member.txid_expected for member in family.members}
     found: dict[Coin, Utxo] = {}
-    for row, lock in db.execute(_with_locks(family.vault.chain, wanted)):
+    for coin, (row, lock) in known.items():
         is_free = row.spent_by is None or row.spent_by in versions
         if is_free and lock in {None, family.original.family_id}:
-            found[row.txid, row.vout] = utxo_of(row)
-    if own - set(found) and not (cancel and _are_gone(db, family, own - set(found), set(found))):
+            found[coin] = utxo_of(row)
+    missing = own - set(found)
+    if missing and not (cancel and not missing & set(known) and _each_has_one(db, family, set(found))):
         raise StateConflict(
             "A coin of the proposal is not on the chain, or was spent: it cannot be replaced now."
         )
-    return tuple(found[coin] for coin in (*inputs, *sorted(set(found) - own)) if coin in found)
+    others = [] if family.original.sweeps and not cancel else sorted(set(found) - own)
+    return tuple(found[coin] for coin in (*inputs, *others) if coin in found)
 
 
 def _inputs_of(db: Session, original: Proposal) -> list[Coin]:
@@ -173,20 +176,31 @@ def _inputs_of(db: Session, original: Proposal) -> list[Coin]:
     return [(txid, vout) for txid, vout in db.execute(query.order_by(ProposalInput.input_index))]
 
 
-def _are_gone(db: Session, family: Family, missing: set[Coin], left: set[Coin]) -> bool:
-    """Whether none of the missing coins is on the chain, spent or not, and every version has a coin left."""
-    shown = {(row.txid, row.vout) for row, _ in db.execute(_with_locks(family.vault.chain, missing))}
-    each_has_one = all(coins_of(db, [member.id]) & left for member in family.members)
-    return not missing & shown and each_has_one
+def _each_has_one(db: Session, family: Family, left: set[Coin]) -> bool:
+    return all(coins_of(db, [member.id]) & left for member in family.members)
 
 
-def _with_locks(chain: str, coins: set[Coin]) -> Select[ChainCoin, str | None]:
+def _known_coins(db: Session, family: Family) -> dict[Coin, tuple[ChainCoin, str | None]]:
+    """The members' coins that are on the chain, spent or not, with the families that have locked them. A
+    deposit may have other outputs to this vault or to others: those are no coins of the family.
+    """
     lock = and_(
         CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
     )
-    txids = sorted({txid for txid, _ in coins})
-    query = select(ChainCoin, CoinLock.family_id).outerjoin(CoinLock, lock)
-    return query.where(ChainCoin.chain == chain, ChainCoin.txid.in_(txids))
+    query = (
+        select(ChainCoin, CoinLock.family_id)
+        .join(
+            ProposalInput,
+            and_(ProposalInput.txid == ChainCoin.txid, ProposalInput.vout == ChainCoin.vout),
+        )
+        .outerjoin(CoinLock, lock)
+        .where(
+            ChainCoin.chain == family.vault.chain,
+            ChainCoin.vault_id == family.vault.id,
+            ProposalInput.proposal_id.in_([member.id for member in family.members]),
+        )
+    )
+    return {(row.txid, row.vout): (row, family_id) for row, family_id in db.execute(query)}
 
 
 class ChangeOutput(NamedTuple):

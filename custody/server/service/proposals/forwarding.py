@@ -54,6 +54,7 @@ from custody.server.service.proposals.coins import (
     utxo_of,
 )
 from custody.server.service.proposals.drafting import Parts
+from custody.server.service.proposals.mempools import require_taken_by_nodes
 from custody.server.service.proposals.records import rate_text
 from custody.server.service.proposals.storing import store_with_inputs
 from custody.server.service.requests.changes import Outdated
@@ -183,7 +184,8 @@ class Forwarding:
         """Chooses the coins and builds the PSBT. It only reads, for a snapshot, so that no writer waits.
 
         Raises NotFound (vault, profile), WalletAddressMismatch, KeyIsRevoked, Invalid, Dust,
-        InsufficientFunds, LockedFunds, ChainUnavailable, StateConflict (other coins than requested).
+        InsufficientFunds, LockedFunds, ChainUnavailable, StateConflict (other coins than requested, or nodes
+        would not take it).
         """
         if request.network != access.network:
             raise Invalid.at("/network", f"The workspace is on {access.network}.")
@@ -199,6 +201,7 @@ class Forwarding:
         utxos, found = _choose(db, ProfileCoins(vault.chain, own.scripts, quote.tip.height), wish, sizes)
         if request.coins is not None and {str(utxo.outpoint) for utxo in utxos} != set(request.coins):
             raise StateConflict("Other coins would be spent now: look at the preview again.")
+        require_taken_by_nodes(db, vault.chain, utxos, found.vsize(sizes))
         built = self._build(db, vault, policy, pays, utxos, found, quote)
         return ForwardDraft(
             own.key.id, vault.next_receive_index, utxos, found.payment, found.vsize(sizes), built

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from custody.schemas import vaults as wire
 from custody.schemas.common import Priority
 from custody.server.domain.credentials import Caller, WorkspaceAccess
-from custody.server.domain.selection import most_of, select_cheapest
+from custody.server.domain.selection import most_of, select_cheapest, spent_at_once
 from custody.server.service.backends import Market, Quote
 from custody.server.service.limits.limits import Limits, Room
 from custody.server.service.proposals.bounds import require_scripts_listed, vault_to_spend
@@ -31,8 +31,7 @@ class MaximumAmount:
     inputs: int
     bound_by: wire.Bound
     tally: Tally
-    kept: Sats
-    room: Room | None
+    room: Room
 
     @property
     def in_words(self) -> str:
@@ -58,7 +57,7 @@ class MaximumAmount:
             "held by proposals": self.tally.held,
             "not spendable yet": self.tally.waiting,
             "in coins below their own fee": self.tally.small,
-            "kept for its tokens": self.kept,
+            "kept for its tokens": self.tally.kept,
         }
         told = [f"{sats} sat {what}" for what, sats in parts.items() if sats]
         return f" (beside {', '.join(told)})" if told else ""
@@ -97,9 +96,9 @@ class MaximumSend:
             reserved_sats=most.tally.held,
             waiting_sats=most.tally.waiting,
             too_small_sats=most.tally.small,
-            kept_sats=most.kept,
-            role_left_sats=None if most.room is None else most.room.role,
-            vault_left_sats=None if most.room is None else most.room.vault,
+            kept_sats=most.tally.kept,
+            role_left_sats=most.room.role,
+            vault_left_sats=most.room.vault,
             priority_rates={priority: rate_text(quote.rates[priority]) for priority in get_args(Priority)},
         )
 
@@ -117,25 +116,24 @@ class MaximumSend:
         plan = plan_of(policy_of(vault), intent, rate)
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
         coins = self._drafter.largest_that_fit(db, vault, intent, plan, quote, kept)
-        tally = VaultCoins(vault.id, quote.tip.height).tally(db, plan)
-        kept_sats = Sats(0) if kept is None else kept.amount
-        tally = tally._replace(free=tally.free - kept_sats)
+        tally = VaultCoins(vault.id, quote.tip.height).tally(db, plan, kept)
         is_whole = sum(coin.amount for coin in coins) == tally.free
         bound_by: wire.Bound = "coins" if is_whole else "transaction"
-        amount, room = most_of(coins, plan), None
-        if not own_scripts(db, vault, intent):
-            room = self._limits.room(db, caller, access, vault)
+        amount, room = most_of(coins, plan), self._limits.room(db, caller, access, vault)
+        own = own_scripts(db, vault, intent)
+        if all(payment.output.script_pubkey in own for payment in intent.payments):
+            # Of a payment to the vault itself the fee alone counts.
+            limited = most_of(spent_at_once(coins, plan, room.least), plan)
+        else:
             limited = most_of(coins, plan, room.least)
-            if limited < amount:
-                amount, bound_by = limited, "role-limit" if room.role < room.vault else "vault-limit"
+        if limited < amount:
+            amount, bound_by = limited, "role-limit" if room.role < room.vault else "vault-limit"
         dust = sum(dust_threshold(payment.output.script_pubkey) for payment in intent.payments)
         selection = select_cheapest(coins, replace(plan, target=amount)) if amount >= dust else None
         if selection is None:
             is_limited = bound_by in {"role-limit", "vault-limit"}
-            return MaximumAmount(
-                Sats(0), Sats(0), 0, bound_by if is_limited else "dust", tally, kept_sats, room
-            )
-        return MaximumAmount(amount, selection.fee, len(selection.coins), bound_by, tally, kept_sats, room)
+            return MaximumAmount(Sats(0), Sats(0), 0, bound_by if is_limited else "dust", tally, room)
+        return MaximumAmount(amount, selection.fee, len(selection.coins), bound_by, tally, room)
 
 
 def own_scripts(db: Session, vault: Vault, intent: Intent) -> set[bytes]:

@@ -261,6 +261,7 @@ class Proposals:
             amounts=tuple(int(payment.output.amount) for payment in intent.payments),
             op_return_hex=None if intent.op_return is None else intent.op_return.hex(),
             contract_ids=tuple(request.contract_ids or ()),
+            sweeps=intent.sweeps,
         )
         return store_proposal(db, vault, draft, terms)
 

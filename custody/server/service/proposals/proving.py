@@ -25,11 +25,12 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import PROPOSAL_LIFETIME
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
+from custody.server.service.keys.quorums import MAY_APPROVE
 from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.coins import Utxo, coins_to_spend, utxo_of
 from custody.server.service.proposals.storing import record_proposal, store_with_inputs
-from custody.server.service.requests.changes import Changes
+from custody.server.service.requests.changes import Changes, Outdated
 from custody.server.service.stored_vaults import ADDRESS_INDEX, policy_of
 from custody.server.store.models import ChainCoin, Key, Proposal, Vault, VaultSigner, WatchedScript
 from custody.text import count
@@ -66,7 +67,9 @@ class Proving:
         self._changes = changes
         self._market = market
 
-    def draft(self, db: Session, access: WorkspaceAccess, request: CreateProofRequest) -> ProofDraft:
+    def draft(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: CreateProofRequest
+    ) -> ProofDraft:
         """The PSBT of the message. Only reads. Raises NotFound (vault), VaultFrozen, Invalid,
         ChainUnavailable.
         """
@@ -75,7 +78,7 @@ class Proving:
         tip = self._market.quote(vault.chain).tip
         message = request.message + AT_BLOCK.format(height=tip.height, hash=tip.hash)
         coins = _coins(db, vault) if request.with_coins else []
-        _require_quorum(db, vault, coins=len(coins))
+        _require_quorum(db, vault, caller, coins=len(coins))
         try:
             built = build_proof(
                 policy_of(vault), message, branch, index, coins_to_spend(db, vault.chain, coins)
@@ -123,7 +126,13 @@ class Proving:
             created_at=now,
             updated_at=now,
         )
-        store_with_inputs(db, proposal, [draft.first])
+        try:
+            store_with_inputs(db, proposal, [draft.first])
+        except Outdated as error:
+            raise Outdated(
+                "This message was proposed at this block already: sign that proposal, or propose it again "
+                "after the next block."
+            ) from error
         tell_waiting(db, select(VaultSigner.user_id).where(VaultSigner.vault_id == vault.id), now)
         said = (
             f"a proof that moves nothing, {count(draft.coins, 'coin', 'coins')}, tx {proposal.txid_expected}"
@@ -170,22 +179,30 @@ def _coin(psbt: Psbt, index: int, network: Network) -> CoinOfProof:
     return CoinOfProof(outpoint=str(item.outpoint), amount_sats=item.witness_utxo.amount, address=address)
 
 
-def _require_quorum(db: Session, vault: Vault, *, coins: int) -> None:
-    """Checks that enough of the registered devices can sign it, as far as their firmware is known. A key
-    without a known device counts as able. Raises Invalid.
+def _require_quorum(db: Session, vault: Vault, caller: Caller, *, coins: int) -> None:
+    """Checks that enough signers may approve what the caller proposes, and that their devices can sign it, as
+    far as their firmware is known. A key without a known device counts as able. Raises Invalid.
     """
-    keys = db.execute(_DEVICES, {"vault_id": vault.id}).all()
+    keys = [
+        device
+        for user_id, *device in db.execute(_DEVICES, {"vault_id": vault.id})
+        if vault.maker_may_approve or user_id != caller.user_id
+    ]
     unable = [
         model or maker
         for maker, model, firmware in keys
         if maker is not None and not may_sign_proof(maker, model or "", firmware, coins=coins)
     ]
     if len(keys) - len(unable) < vault.m:
-        what = "for its coins" if coins else "at all"
-        sentence = (
-            f"{vault.m} of the vault's {len(keys)} keys have to sign, and these devices cannot sign such a "
-            f"message {what}: {', '.join(sorted(unable))}. These can: {signing_devices(coins=coins)}."
-        )
+        sentence = f"{vault.m} of the vault's {vault.n} keys have to sign."
+        if unable:
+            what = "for its coins" if coins else "at all"
+            sentence += (
+                f" These devices cannot sign such a message {what}: {', '.join(sorted(unable))}. These can: "
+                f"{signing_devices(coins=coins)}."
+            )
+        if len(keys) < vault.n:
+            sentence += " Keys that are revoked, and signers who may not approve this, do not count."
         raise Invalid.at("/vault_id", sentence, "no-quorum")
 
 
@@ -214,9 +231,10 @@ def _coins(db: Session, vault: Vault) -> Sequence[Utxo]:
 
 
 _DEVICES = (
-    select(Key.maker, Key.model, Key.firmware)
-    .join(VaultSigner, VaultSigner.key_id == Key.id)
-    .where(VaultSigner.vault_id == bindparam("vault_id"))
+    select(VaultSigner.user_id, Key.maker, Key.model, Key.firmware)
+    .join(Key, VaultSigner.key_id == Key.id)
+    .join(Vault, Vault.id == VaultSigner.vault_id)
+    .where(VaultSigner.vault_id == bindparam("vault_id"), Key.status == "active", MAY_APPROVE)
 )
 _PLACE = select(WatchedScript.branch, WatchedScript.address_index).where(
     WatchedScript.chain == bindparam("chain"),

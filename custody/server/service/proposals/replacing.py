@@ -11,11 +11,11 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse, TxType
 from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
-from custody.server.domain.errors import InsufficientFunds, Invalid, StateConflict
+from custody.server.domain.errors import InsufficientFunds, Invalid, LockedFunds, StateConflict
 from custody.server.domain.fees import (
-    MAX_FEE,
     ChangeAndFee,
     PricedTransaction,
+    least_fee,
     least_rate,
     settle_replacement,
 )
@@ -27,6 +27,7 @@ from custody.server.domain.selection import (
     Selection,
     Tier,
     choose_locktime,
+    input_cost,
     largest_first,
 )
 from custody.server.service.audit.log import AuditLog
@@ -39,11 +40,12 @@ from custody.server.service.proposals.coins import (
     Utxo,
     VaultCoins,
     coins_to_spend,
-    has_tokens,
+    kept_for_tokens,
     lock_coins,
     require_unchanged,
+    token_coins,
 )
-from custody.server.service.proposals.drafting import Draft, Parts, plan_of
+from custody.server.service.proposals.drafting import Draft, Parts, plan_of, require_sane_fee
 from custody.server.service.proposals.families import (
     TOKEN_KINDS,
     Family,
@@ -96,7 +98,8 @@ class Replacing:
         """Only reads, for a snapshot, so that no writer waits.
 
         Raises NotFound; StateConflict (ended, confirmed, not the newest); Invalid (a rate that is too low or
-        too high); InsufficientFunds (neither the change nor the vault's other coins pay the fee);
+        too high); InsufficientFunds (neither the change nor the vault's other coins pay the fee), LockedFunds
+        (those that would are locked); Dust (a sweep's amount less the fee);
         ChainUnavailable.
         """
         vault = vault_to_spend(db, access, request.wallet_id)
@@ -108,10 +111,14 @@ class Replacing:
         plan = plan_of(policy_of(vault), intent, read_rate(request, quote))
         held = family_utxos(db, family, cancel=request.cancel)
         if request.fee_rate is not None:
-            _require_outbidding(plan, len(held), family.rivals)
-        chosen, settled = self._settle(db, family, intent, plan, held, quote.tip.height)
+            _require_outbidding(plan, len(held), family.rivals, with_change=not intent.sweeps)
+        if intent.sweeps:
+            intent, settled = _settle_sweep(intent, plan, held, family.rivals)
+            chosen, kept = held, None
+        else:
+            chosen, settled, kept = _settle(db, family, intent, plan, held, quote.tip.height)
         lock = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
-        draft = self._build(db, family, intent, plan, chosen, settled, lock)
+        draft = self._build(db, family, intent, plan, chosen, settled, kept, lock)
         draft = draft.distinct(db, quote.tip.height)
         return Version(intent, draft, chosen[len(held) :], FamilyState.of(family, held))
 
@@ -168,37 +175,6 @@ class Replacing:
         if moved is not None and terms.tx_type is TxType.CALL:
             self._limits.require_token(db, caller, access, vault, moved)
 
-    def _settle(
-        self,
-        db: Session,
-        family: Family,
-        intent: Intent,
-        plan: Plan,
-        held: tuple[Utxo, ...],
-        tip_height: int,
-    ) -> tuple[tuple[Utxo, ...], ChangeAndFee]:
-        """The family's coins and as few others as needed, the largest first. Those are confirmed: a
-        replacement may add no unconfirmed coin (BIP-125, rule 2).
-        """
-        spare: Sequence[Utxo] = ()
-        chosen, rivals = held, family.rivals
-        while True:
-            total = sum(utxo.amount for utxo in chosen)
-            # A token's transaction always has change at the vault's address, which the next call spends.
-            may_drop_change = bool(intent.outputs) and not family.is_of_token
-            settled = settle_replacement(total, len(chosen), plan, rivals, pays=may_drop_change)
-            if settled is not None:
-                return chosen, settled
-            if chosen is held:
-                spare = _spare(db, family.vault, held, plan, tip_height)
-            added = len(chosen) - len(held)
-            if added == len(spare) or len(chosen) >= MAX_INPUTS:
-                raise InsufficientFunds(
-                    f"The fee has to rise to {plan.rate} at least, and neither the change nor the vault's "
-                    "other confirmed coins pay for that."
-                )
-            chosen = (*held, *spare[: added + 1])
-
     def _build(
         self,
         db: Session,
@@ -207,10 +183,11 @@ class Replacing:
         plan: Plan,
         chosen: tuple[Utxo, ...],
         settled: ChangeAndFee,
+        kept: Utxo | None,
         locktime: int,
     ) -> Draft:
-        if settled.fee > MAX_FEE:
-            raise Invalid.at("/fee_rate", f"The fee of {settled.fee} sat is above the cap of {MAX_FEE} sat.")
+        selection = Selection(chosen, settled.change, settled.fee)
+        require_sane_fee(selection)
         vault = family.vault
         outputs: list[TxOut | ChangeTo] = list(intent.outputs)
         if settled.change:
@@ -218,14 +195,12 @@ class Replacing:
             outputs.insert(self._rng.randrange(len(outputs) + 1), ChangeTo(settled.change, branch, index))
         coins = tuple(coins_to_spend(db, vault.chain, chosen))
         parts = Parts(policy_of(vault), coins, tuple(outputs), locktime)
-        selection = Selection(chosen, settled.change, settled.fee)
         try:
             built = parts.build()
         except PsbtTooLarge as error:
-            raise Invalid.at(
-                "/fee_rate", f"With more coins the PSBT is larger than a device takes: {error}"
-            ) from error
-        return Draft(built, selection, plan.vsize(len(chosen), settled.change > 0), parts)
+            sentence = f"With more coins the PSBT is larger than a device takes: {error}"
+            raise Invalid.at("/fee_rate", sentence, error.code) from error
+        return Draft(built, selection, plan.vsize(len(chosen), settled.change > 0), parts, kept)
 
     def _still_good(
         self, db: Session, vault: Vault, original: Proposal, request: CreatePsbtRequest, version: Version
@@ -238,9 +213,10 @@ class Replacing:
             raise Outdated(error.detail) from error
         if FamilyState.of(family, held) != version.state:
             raise Outdated("A version of it was made, finalised or ended meanwhile, or a coin has gone.")
-        if version.added:
-            require_unchanged(db, vault.chain, version.added)
         draft = version.draft
+        if version.added:
+            kept = () if draft.kept is None else (draft.kept,)
+            require_unchanged(db, vault.chain, (*version.added, *kept))
         if (
             draft.change_index is not None
             and change_of(original) is None
@@ -253,7 +229,9 @@ class Replacing:
         self, caller: Caller, original: Proposal, request: CreatePsbtRequest, intent: Intent, draft: Draft
     ) -> Terms:
         paid = 0 if request.cancel else original.movement_sats - original.fee_sats
-        said = original.description if request.description is None else request.description
+        if intent.sweeps and paid:
+            paid = intent.total
+        said = f"Takes proposal {original.id} back." if request.cancel else original.description
         recipients = tuple(payment.address for payment in intent.payments)
         if not request.cancel and TxType(original.tx_type) in TOKEN_KINDS:
             recipients = tuple(original.recipients)
@@ -261,7 +239,7 @@ class Replacing:
             id=new_id(self._random),
             family_id=original.family_id,
             created_by=caller.user_id,
-            description=said,
+            description=said if request.description is None else request.description,
             movement=Sats(paid + draft.selection.fee),
             proposed_at=self._clock(),
             tx_type=TxType.SEND if request.cancel else TxType(original.tx_type),
@@ -269,9 +247,10 @@ class Replacing:
             recipients=recipients,
             amounts=tuple(int(payment.output.amount) for payment in intent.payments),
             op_return_hex=None if intent.op_return is None else intent.op_return.hex(),
-            contract_ids=tuple(original.contract_ids),
+            contract_ids=() if request.cancel else tuple(original.contract_ids),
             # A cancel mints nothing; its fee counts for its maker like that of any self-spend.
             counts_for_role=request.cancel or original.counts_for_role,
+            sweeps=intent.sweeps,
         )
 
 
@@ -286,17 +265,72 @@ def _original(db: Session, access: WorkspaceAccess, vault: Vault, request: Creat
     return find_proposal(db, access, vault, getattr(request, field), field)
 
 
-def _spare(db: Session, vault: Vault, held: Iterable[Utxo], plan: Plan, tip_height: int) -> Sequence[Utxo]:
-    """The vault's other coins, without those of the family."""
-    own = {utxo.outpoint for utxo in held}
-    source = VaultCoins(vault.id, tip_height, avoids_address=has_tokens(db, vault))
-    pool = source.pool(db, Tier.CONFIRMED, plan)
-    return largest_first(utxo for utxo in pool if utxo.outpoint not in own)
+Settled = tuple[tuple[Utxo, ...], ChangeAndFee]
 
 
-def _require_outbidding(plan: Plan, inputs: int, rivals: Iterable[PricedTransaction]) -> None:
+def _settle(
+    db: Session, family: Family, intent: Intent, plan: Plan, held: tuple[Utxo, ...], tip_height: int
+) -> tuple[tuple[Utxo, ...], ChangeAndFee, Utxo | None]:
+    """The family's coins and as few others as needed, the largest first; and where there are others, the coin
+    that stays for the vault's tokens. Those are confirmed: a replacement may add no unconfirmed coin
+    (BIP-125, rule 2).
+    """
+    rivals = family.rivals
+    # A token's transaction always has change at the vault's address, which the next call spends.
+    may_drop_change = bool(intent.outputs) and not family.is_of_token
+
+    def cover(spare: Sequence[Utxo]) -> Settled | None:
+        for count in range(max(0, min(len(spare), MAX_INPUTS - len(held))) + 1):
+            chosen = (*held, *spare[:count])
+            total = sum(utxo.amount for utxo in chosen)
+            settled = settle_replacement(total, len(chosen), plan, rivals, pays=may_drop_change)
+            if settled is not None:
+                return chosen, settled
+        return None
+
+    alone = cover(())
+    if alone is not None:
+        return *alone, None
+    kept = kept_for_tokens(db, family.vault, tip_height, intent.outputs)
+    together = cover(_spare(db, family.vault, held, kept, plan, tip_height))
+    if together is not None:
+        return *together, kept
+    sentence = f"The fee has to rise to {plan.rate} at least, and neither the change nor the vault's other "
+    everything = VaultCoins(family.vault.id, tip_height).pool(db, Tier.CONFIRMED, plan, with_locked=True)
+    if cover(largest_first({*everything} - {*held, kept})) is not None:
+        raise LockedFunds(f"{sentence}coins that are free pay for that: other proposals have locked some.")
+    raise InsufficientFunds(f"{sentence}confirmed coins pay for that.")
+
+
+def _settle_sweep(
+    intent: Intent, plan: Plan, held: Sequence[Utxo], rivals: Sequence[PricedTransaction]
+) -> tuple[Intent, ChangeAndFee]:
+    """The same coins, and the fee out of the amount."""
+    vsize, total = plan.vsize(len(held), False), sum(utxo.amount for utxo in held)  # noqa: FBT003 - the shape Plan asks for
+    fee = max(plan.rate.fee_for(vsize), least_fee(rivals, vsize))
+    if fee >= total:
+        raise InsufficientFunds(f"The payment's coins are {total} sat, and the fee alone is {fee} sat.")
+    return intent.of_everything(Sats(total - fee)), ChangeAndFee(Sats(0), Sats(fee))
+
+
+def _spare(
+    db: Session, vault: Vault, held: Iterable[Utxo], kept: Utxo | None, plan: Plan, tip_height: int
+) -> Sequence[Utxo]:
+    """The vault's other coins; where tokens need one at its address, those there last, and not that one."""
+    pool = largest_first(
+        VaultCoins(vault.id, tip_height, avoids_address=kept is not None).pool(db, Tier.CONFIRMED, plan)
+    )
+    if kept is not None:
+        pool += [utxo for utxo in token_coins(db, vault, tip_height) if utxo.amount > input_cost(plan)]
+    taken = {*held, kept}
+    return [utxo for utxo in pool if utxo not in taken]
+
+
+def _require_outbidding(
+    plan: Plan, inputs: int, rivals: Iterable[PricedTransaction], *, with_change: bool
+) -> None:
     rivals = tuple(rivals)
-    least = least_rate(rivals, plan.vsize(inputs, True))  # noqa: FBT003 - the shape Plan asks for
+    least = least_rate(rivals, plan.vsize(inputs, with_change))
     if plan.rate < least:
         raise Invalid.at(
             "/fee_rate",

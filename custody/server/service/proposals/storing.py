@@ -27,7 +27,8 @@ from multisig import CHANGE, FeeRate, Sats
 @dataclass(frozen=True)
 class Terms:
     """A proposal's columns beside its transaction. ``movement``: what leaves the vault, the fee included.
-    ``counts_for_role``: whether it counts for its maker's role too, or for the vault alone.
+    ``counts_for_role``: whether it counts for its maker's role too, or for the vault alone. ``sweeps``: it
+    sends its coins whole.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Terms:
     op_return_hex: str | None = None
     contract_ids: tuple[str, ...] = ()
     counts_for_role: bool = True
+    sweeps: bool = False
 
 
 def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Proposal:
@@ -73,6 +75,7 @@ def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Pro
         n=vault.n,
         movement_sats=terms.movement,
         counts_for_role=terms.counts_for_role,
+        sweeps=terms.sweeps,
         replaces_id=terms.replaces_id,
         expires_at=terms.proposed_at + PROPOSAL_LIFETIME,
         created_at=terms.proposed_at,
@@ -91,7 +94,7 @@ def store_with_inputs(db: Session, proposal: Proposal, utxos: Sequence[Utxo]) ->
     this transaction.
     """
     db.add(proposal)
-    with duplicates_refused(Outdated("The same transaction was proposed meanwhile.")):
+    with duplicates_refused(Outdated("Another proposal has the same transaction.")):
         db.flush()
     db.execute(insert(ProposalInput), [_input(proposal.id, *place) for place in enumerate(utxos)])
 

@@ -42,7 +42,9 @@ _MOVED: Final = "moved workspaces"
 
 
 class Outdated(Exception):
-    """A commit invalidated what was prepared in a snapshot: prepare it again. It never reaches a caller."""
+    """A commit invalidated what was prepared in a snapshot: prepare it again. Where that helps no more, the
+    runner answers StateConflict with its sentence.
+    """
 
 
 class Changes:

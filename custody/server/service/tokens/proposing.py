@@ -69,7 +69,7 @@ class TokenDrafter:
         intent = Intent(op_return=payload)
         plan = plan_of(policy_of(vault), intent, rate)
         selection = self._choose(db, vault, plan, quote.tip.height, vault_at)
-        require_sane_fee(selection)
+        require_sane_fee(selection, vault_at)
         outputs: list[TxOut | ChangeTo] = list(intent.outputs)
         back = ChangeTo(selection.change, RECEIVE, ADDRESS_INDEX)
         outputs.insert(self._rng.randrange(len(outputs) + 1), back)
@@ -103,9 +103,15 @@ class TokenDrafter:
             together = _settle(utxos, plan)
             if together is not None:
                 return together
+        everything = VaultCoins(vault.id, tip_height).pool(db, Tier.CONFIRMED, plan, with_locked=True)
+        rest = [coin for coin in largest_first(everything) if coin != own[0]]
+        if _settle((own[0], *rest[: MAX_INPUTS - 1]), plan) is not None:
+            raise LockedFunds(
+                "The coins that would cover the fee and some change at the vault's address are locked by "
+                "other proposals."
+            )
         raise InsufficientFunds(
-            "The vault's confirmed coins that are not locked do not cover the fee and some change at its "
-            "address."
+            "The vault's confirmed coins do not cover the fee and some change at its address."
         )
 
     def _others(

@@ -116,6 +116,8 @@ class Proposal(Base):
     movement_sats: Mapped[int]
     # Whether it counts for its proposer's role: minting and burning count for the vault alone.
     counts_for_role: Mapped[bool] = mapped_column(default=True)
+    # Whether it sends its coins whole, without change: a bump takes the fee out of the amount.
+    sweeps: Mapped[bool] = mapped_column(default=False)
     final_tx: Mapped[bytes | None]
     txid: Mapped[str | None]
     block_hash: Mapped[str | None]

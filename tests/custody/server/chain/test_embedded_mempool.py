@@ -6,7 +6,7 @@ from custody.server.chain.backend import Accepted, RefusalCode, Refused, Spend
 from custody.server.chain.embedded import EmbeddedChain
 from multisig.script import p2wsh
 from multisig.transaction import Transaction
-from tests.support.regtest import coin_of, funded, open_script, spend
+from tests.support.regtest import coin_of, funded, open_address, open_script, spend
 
 HERE, THERE = p2wsh(open_script(7)), p2wsh(open_script(8))
 
@@ -107,3 +107,25 @@ def test_after_a_reorganisation_the_higher_fee_is_kept(chain, coin):
     assert chain.transaction(first.txid).height is None
     taken(chain, second)
     assert chain.transaction(first.txid) is None
+
+
+def test_it_takes_a_chain_of_25_and_as_many_children_as_a_node_does(chain):
+    """Core's limits before release 31."""
+    last = first = funded(chain, 1, 1_000_000)
+    for _ in range(25):
+        sent = taken(chain, spend(last, 1, to=p2wsh(open_script(1))))
+        last = coin_of(chain, sent.txid, p2wsh(open_script(1)))
+    outcome = chain.broadcast(spend(last, 1, to=HERE))
+    assert (outcome.code, outcome.reason) == (RefusalCode.POLICY, "too-long-mempool-chain")
+    # What takes the place of the first one takes the whole chain away.
+    second = taken(chain, spend(first, 1, to=p2wsh(open_script(1)), fee=100_000))
+    taken(chain, spend(coin_of(chain, second.txid, p2wsh(open_script(1))), 1, to=HERE))
+
+
+def test_its_own_payments_wait_for_a_block_where_too_many_hang_together(chain):
+    """The miner of a new chain has one coin."""
+    before = chain.tip().height
+    for _ in range(40):
+        chain.fund(open_address(7), 10_000)
+    assert len(chain.outputs_to([HERE])) == 40
+    assert chain.tip().height >= before

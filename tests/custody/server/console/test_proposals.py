@@ -8,7 +8,7 @@ from custody.server.store.models import AddressBookEntry, Proposal
 from multisig import Network, Psbt, encode_address
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.profiles import grant
-from tests.support.replacing import made
+from tests.support.replacing import made, meanwhile
 from tests.support.staff import remove
 from tests.support.wallets import foreign_script
 
@@ -340,6 +340,18 @@ def test_another_version_that_would_take_another_coin_by_now_is_looked_at_again(
     person.confirm(path, status=409)
     assert "would now do something else" in person.words
     assert len(desk.rows(Proposal)) == 1
+
+
+def test_the_version_that_is_compared_is_the_one_that_is_stored(desk, browse, here):
+    place = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    (coin,) = ok(desk.admin.get("/api/v1/vault-coins", **place, min_sats=700_000, max_sats=700_000))["coins"]
+    psbt_id = made(desk.propose(699_000, fee_rate="2", coins=[f"{coin['txid']}:{coin['vout']}"]))
+    path = f"{here}/{psbt_id}/bump"
+    person = browse("admin").open(path).send(path, fee_rate="9")
+    with meanwhile(desk.world.platform.services.replacing, lambda: desk.deposit(5_000_000)):
+        person.confirm(path)
+    stored = Psbt.parse(newest(desk).psbt)
+    assert 5_000_000 not in [item.witness_utxo.amount for item in stored.inputs]
 
 
 def test_a_cancel_tells_of_signatures_that_are_out_and_offers_a_way_back(desk, browse, here):

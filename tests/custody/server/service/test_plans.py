@@ -225,7 +225,7 @@ def drawing(db, desk):
     for tier in Tier:
         held = source.pool(db, tier, plan)
     source.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)
-    source.tally(db, plan)
+    source.tally(db, plan, None)
     require_unchanged(db, "regtest", held[:20])
     kept_for_tokens(db, db.get_one(Vault, desk.vault["id"]), 200)
 

@@ -227,6 +227,23 @@ def test_s11_a_bump_that_leaves_a_coin_of_the_first_out_is_refused() -> None:
     assert not seen.allowed
 
 
+def test_s11_what_leaves_no_change_takes_the_fee_out_of_its_one_payment_and_says_so() -> None:
+    whole = neighbour_of(snapshot_of(spend_of((1, 2), (("shop", 199_000),), 1_000), "p-1"))
+    seen = found(bump(spend_of((1, 2), (("shop", 197_000),), 3_000)), whole)
+    told = verdict(seen)
+    assert seen.allowed
+    assert told.outcome is Outcome.WARN
+    assert "out of the payment, of which 0.00197000 BTC (197,000 sats) are left." in told.sentence
+    for psbt in (
+        spend_of((1, 2), (("thief", 197_000),), 3_000),
+        spend_of((1, 2), (("shop", 190_000),), 3_000),
+        spend_of((1, 2), (("shop", 196_000), ("thief", 1_000)), 3_000),
+        spend_of((1, 2, 3), (("shop", 297_000),), 3_000),
+        spend_of((1, 2), (("shop", 199_500),), 500),
+    ):
+        assert not found(bump(psbt), whole).allowed
+
+
 def test_s11_two_payments_that_were_one_are_no_fee_bump() -> None:
     halves = neighbour_of(snapshot_of(spend_of((1,), (("shop", 25_000), ("shop", 25_000))), "p-1"))
     assert not found(bump(spend_of((1,), SHOP, 2_000)), halves).allowed

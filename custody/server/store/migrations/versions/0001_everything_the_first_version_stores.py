@@ -618,6 +618,7 @@ def upgrade() -> None:
         sa.Column("n", _INT64, nullable=False),
         sa.Column("movement_sats", _INT64, nullable=False),
         sa.Column("counts_for_role", sa.Boolean, nullable=False),
+        sa.Column("sweeps", sa.Boolean, nullable=False),
         sa.Column("final_tx", sa.LargeBinary),
         sa.Column("txid", sa.String),
         sa.Column("block_hash", sa.String),

@@ -74,6 +74,18 @@ def test_a_transaction_that_a_branch_made_impossible_is_none(rig, here):
     assert refusal(rig, first) is RefusalCode.MISSING_INPUTS
 
 
+def test_25_that_hang_together_are_taken_by_every_node(rig, here):
+    """`service.proposals.mempools` counts on it."""
+    coin, number = confirmed_coin(rig)
+    for _ in range(24):
+        second = rig.fresh()
+        sent = spend(coin, number, to=p2wsh(open_script(second)), fee=200)
+        rig.send(sent)
+        coin, number = coin_of(rig.backend, sent.txid, p2wsh(open_script(second))), second
+    last = spend(coin, number, to=here, fee=200)
+    assert rig.backend.broadcast(last) == Accepted(last.txid)
+
+
 def test_a_child_of_an_unconfirmed_parent_is_taken(rig, here):
     coin, number = confirmed_coin(rig)
     second = rig.fresh()

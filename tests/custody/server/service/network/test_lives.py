@@ -189,7 +189,8 @@ def test_the_record_says_what_the_chain_shows(tmp_path_factory):
     def live(steps: list[tuple]) -> None:
         folder = tmp_path_factory.mktemp(f"life{next(numbers)}")
         with open_desk(folder / "state") as desk:
-            desk.deposit(100_000, 200_000)
+            to = desk.vault["receive_address"]
+            desk.batch((to, 100_000), (SHOP, 5_000), (to, 200_000))
             life = Life(desk)
             for step in steps:
                 note(str(step))

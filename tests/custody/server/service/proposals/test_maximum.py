@@ -78,32 +78,36 @@ def split(amount: int, *to: str) -> list[int]:
 @example([70_000] * 3, "30", RICH, 1)
 @example([50_000, 50_000], "1", 50_100, 1)
 @example([600], "1", RICH, 1)
+@example([300_000, 200_000], "1", 100, 0)
+@example([90_000, 90_000, 90_000], "1", 190, 0)
+@example([90_000, 90_000, 90_000], "1", 1_000, 0)
 @given(
     st.lists(st.integers(400, 90_000), max_size=7),
     st.sampled_from(("1", "5", "20")),
-    st.one_of(st.just(RICH), st.integers(1_000, 200_000)),
-    st.integers(1, 2),
+    st.one_of(st.just(RICH), st.integers(1_000, 200_000), st.integers(100, 3_000)),
+    st.integers(0, 2),
 )
 def test_p64_the_most_is_accepted_and_one_satoshi_more_is_not(few, amounts, rate, limit, recipients):
-    to = (SHOP, CAFE)[:recipients]
+    # Of a payment to the vault itself the fee alone counts.
+    to = (SHOP, CAFE)[:recipients] or (few.wallets()[0]["receive_address"],)
     with holding(few, amounts, limit):
         told = most(few, *to, fee_rate=rate)
         amount = told["amount_sats"]
         assert f"At most {amount} sat" in told["words"]
         if amount:
-            proposed = made(few.propose(*split(amount, *to), fee_rate=rate))
+            proposed = made(few.propose(*split(amount, *to), recipients=to, fee_rate=rate))
             record = few.proposal(proposed)
             assert sum(record["amounts_sats"]) == amount
-            assert record["fee_sats"] <= limit - amount
+            assert record["fee_sats"] <= limit - (amount if recipients else 0)
             if told["bound_by"] in {"coins", "transaction"}:
                 assert record["fee_sats"] == told["fee_sats"]
             ok(cancel(few, proposed))
-        more = few.propose(*split(max(amount, 1_000) + 1, *to), fee_rate=rate)
+        more = few.propose(*split(max(amount, 1_000) + 1, *to), recipients=to, fee_rate=rate)
         if more.status_code == 200:
             # Coins that add up without change: within the limit all the same.
             assert told["bound_by"] == "vault-limit"
             psbt = Psbt.parse(more.json()["psbt_base64"])
-            assert len(psbt.outputs) == recipients
+            assert len(psbt.outputs) == recipients > 0
             assert sum(item.witness_utxo.amount for item in psbt.inputs) <= limit
             ok(cancel(few, made(more)))
 
@@ -178,8 +182,29 @@ def test_the_sdk_asks_for_several_recipients_and_what_stays_in_the_vault_counts_
     limited(desk, 10_000)
     own = desk.wallets()[0]["receive_address"]
     told = most(desk, own, fee_rate="1")
-    assert (told["vault_left_sats"], told["bound_by"]) == (None, "coins")
+    assert (told["vault_left_sats"], told["bound_by"]) == (10_000, "coins")
+    beside = most(desk, own, SHOP, fee_rate="1")
+    assert (beside["amount_sats"] + beside["fee_sats"], beside["bound_by"]) == (10_000, "vault-limit")
+    limited(desk, 100)
+    assert (most(desk, own, fee_rate="1")["amount_sats"], most(desk, own, fee_rate="1")["bound_by"]) == (
+        0,
+        "vault-limit",
+    )
+    limited(desk, 10_000)
     made(desk.propose(told["amount_sats"], recipients=[own], fee_rate="1"))
+
+
+@pytest.mark.parametrize(("rate", "small"), [("2", 0), ("60", 0)])
+def test_the_coin_that_stays_is_counted_once_though_it_is_worth_less_than_its_fee(
+    desk, monkeypatch, rate, small
+):
+    monkeypatch.setattr(coins, "has_tokens", lambda *_: True)
+    desk.deposit(600, to=desk.vault["address"])
+    told = most(desk, fee_rate=rate)
+    assert (told["free_sats"], told["kept_sats"], told["too_small_sats"]) == (0, 600, small)
+    desk.deposit(50_000)
+    told = most(desk, fee_rate=rate)
+    assert told["free_sats"] == 50_000 == told["amount_sats"] + told["fee_sats"]
 
 
 def test_what_create_psbt_refuses_it_refuses_too(desk):

@@ -6,8 +6,8 @@ import pytest
 
 from custody.server.store.models import CoinLock, Proposal
 from multisig import Network, OutPoint, Psbt, Transaction, inspect
-from tests.support.custody import SHOP, ok, refused
-from tests.support.profiles import approve_forward, forward, grant, profile_of
+from tests.support.custody import CAFE, SHOP, ok, refused
+from tests.support.profiles import approve_forward, forward, grant, policy_of, profile_of
 from tests.support.replacing import (
     bump,
     cancel,
@@ -101,6 +101,9 @@ class TestABump:
         desk.deposit(50_000, 40_000, blocks=0)
         refused(bump(desk, first, fee_rate="30"), 422, "INSUFFICIENT_FUNDS")
         desk.mine()
+        other = made(desk.propose(60_000, recipients=[CAFE], fee_rate="2"))
+        refused(bump(desk, first, fee_rate="30"), 409, "LOCKED_FUNDS")
+        ok(cancel(desk, other))
         second = made(bump(desk, first, fee_rate="30"))
         assert coins(desk, first) < coins(desk, second)
         assert locked(desk) == dict.fromkeys(coins(desk, second), first)
@@ -182,6 +185,61 @@ class TestTheDaemonLetsItThrough:
         assert lets_through(funded, third, [first, second])
 
 
+@pytest.mark.parametrize("sibling", ["own", "other vault", "profile"])
+@pytest.mark.parametrize("ask", [bump, take_back])
+def test_p101_a_coin_is_an_outpoint_not_each_output_of_its_deposit(desk, sibling, ask):
+    """As an exchange pays: the deposit has four more outputs, to the vault or to others."""
+    vault = desk.vault
+    to = {
+        "own": vault["receive_address"],
+        "other vault": ok(desk.create_vault("Other"))["receive_address"],
+        "profile": policy_of(desk.devices["alice"]).address(0, 0),
+    }[sibling]
+    txid = desk.batch((vault["receive_address"], 200_000), *[(to, 90_000)] * 4)
+    first = made(desk.propose(150_000, recipients=[SHOP], fee_rate="2", coins=[f"{txid}:0"]))
+    body = {"workspace_id": 1, "wallet_id": vault["id"], "tx_type": "send", "replaces_psbt_id": first}
+    how = {"fee_rate": "9", "cancel": ask is take_back}
+    shown = ok(desk.admin.post("/api/v1/preview-psbt", body | how))
+    version = made(ask(desk, first, fee_rate="9"))
+    assert coins(desk, version) == {OutPoint(txid, 0)} == {OutPoint(txid, int(shown["coins"][0][65:]))}
+    assert shown["coins"] == [f"{txid}:0"]
+    assert shown["fee_sats"] == desk.proposal(version)["fee_sats"] < 9 * 250
+    assert set(locked(desk)) == {OutPoint(txid, 0)}
+
+
+class TestASweep:
+    @pytest.fixture
+    def swept(self, desk):
+        """150,000 sat, less 2 sat/vB, to the shop; and a deposit that came later."""
+        desk.deposit(100_000, 50_000)
+        swept = made(desk.propose(recipients=[SHOP], amounts_sats=None, sweep=True, fee_rate="2"))
+        desk.deposit(70_000)
+        return swept
+
+    def test_is_bumped_out_of_its_amount_with_its_own_coins(self, desk, swept):
+        counted = used(desk)
+        second = made(bump(desk, swept, fee_rate="9"))
+        third = made(bump(desk, second, fee_rate="20"))
+        for before, each, rate in ((swept, second, 9), (second, third, 20)):
+            shown = desk.proposal(each)
+            assert coins(desk, each) == coins(desk, swept)
+            assert not seen(desk, each).change
+            assert shown["amounts_sats"] == [150_000 - shown["fee_sats"]]
+            assert rate <= float(shown["fee_rate"]) < rate + 0.1
+            found = judged(desk, each, [before])
+            assert found.allowed
+            (told,) = [verdict for verdict in found.verdicts if verdict.name == "replacement"]
+            assert (told.outcome.value, "out of the payment" in told.sentence) == ("warn", True)
+        assert used(desk) == counted == 150_000
+
+    def test_is_taken_back_and_a_bump_of_it_names_no_amount(self, desk, swept):
+        refused(bump(desk, swept, recipients=[SHOP], amounts_sats=[1_000], fee_rate="9"), 422, "VALIDATION")
+        refused(bump(desk, swept, fee_rate="1000"), 422, "INSUFFICIENT_FUNDS")
+        back = made(take_back(desk, swept, fee_rate="9"))
+        assert coins(desk, swept) <= coins(desk, back)
+        assert paid(desk, back) == []
+
+
 class TestASelfSpend:
     def test_pays_everything_back_and_counts_for_its_fee_alone_and_the_family_once(self, funded, first):
         before = used(funded)
@@ -197,6 +255,7 @@ class TestASelfSpend:
         assert paid(funded, back) == []
         assert (shown["recipients"], shown["amounts_sats"], shown["op_return"]) == ([], [], None)
         assert (shown["tx_type"], shown["replaces_psbt_id"]) == ("send", first)
+        assert shown["description"] == f"Takes proposal {first} back.", "it is not the rent"
         assert coins(funded, back) == coins(funded, first)
         again = made(bump(funded, back, fee_rate="9"))
         assert lets_through(funded, again, [first, back])

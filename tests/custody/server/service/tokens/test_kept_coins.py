@@ -3,8 +3,9 @@
 import pytest
 
 from multisig import RECEIVE, Psbt
-from tests.support.custody import ok, refused
+from tests.support.custody import SHOP, ok, refused
 from tests.support.neighbours import neighbour_of
+from tests.support.replacing import bump, made
 from tests.support.token_desk import BOB, TokenDesk
 
 
@@ -67,3 +68,27 @@ def test_what_a_stranger_sends_or_hands_over_reserves_nothing(tokens, function, 
     tokens.done(uid, function, neighbour.address, *amount)
     made = ok(neighbour.desk.propose(50_000))["psbt_id"]
     assert spends_at_address(neighbour, made) == 1
+
+
+def test_a_bump_takes_the_coins_that_a_send_would(desk):
+    """All coins at the address but the one that stays."""
+    tokens = TokenDesk(desk)
+    tokens.fund(60_000, 300_000)
+    tokens.deployed()
+    desk.deposit(100_000)
+    first = made(desk.propose(98_000, recipients=[SHOP], fee_rate="2"))
+    kept = ok(desk.admin.get("/api/v1/max-send", workspace_id=1, wallet_id=desk.vault["id"], recipients=SHOP))
+    version = desk.proposal(made(bump(desk, first, fee_rate="60")))
+    spent = [item.witness_utxo.amount for item in Psbt.parse(version["psbt_base64"]).inputs]
+    assert sorted(spent) == [100_000, 300_000]
+    assert kept["kept_sats"] not in spent
+    assert kept["kept_sats"] >= 10_000
+
+
+def test_a_token_waits_for_the_coins_that_a_send_has_locked(desk):
+    tokens = TokenDesk(desk)
+    tokens.fund(700)
+    refused(tokens.create(), 422, "INSUFFICIENT_FUNDS")
+    desk.deposit(100_000)
+    made(desk.propose(90_000, recipients=[SHOP], fee_rate="2"))
+    assert "by other proposals" in refused(tokens.create(), 409, "LOCKED_FUNDS")["detail"]

@@ -29,7 +29,9 @@ STEPS = 14
 class Life:
     def __init__(self, tokens: TokenDesk, chance: Random) -> None:
         self.tokens, self.desk, self.chance = tokens, tokens.desk, chance
-        tokens.fund(*[20_000] * 12)
+        # One transaction: each output is a coin of its own.
+        self.desk.batch(*[(tokens.address, 20_000)] * 12)
+        tokens.look()
         self.uid = tokens.deployed()
         self.bytecode = parse_bytecode(contract(tokens).bytecode)
 
