@@ -18,7 +18,7 @@ from starlette.responses import Response
 # Only our own scripts and styles, no framing, and no form that submits elsewhere.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    "worker-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 # A page needs no permission of the browser; one that reads a device's QR codes needs the camera.
 NO_PERMISSIONS = (
