@@ -52,7 +52,7 @@ _KINDS = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_SHARED_NAMES = ("htmx.min.js", "copy.js", "live.js", "style.css", "icon.svg")
+_SHARED_NAMES = ("htmx.min.js", "copy.js", "live.js", "press.js", "style.css", "icon.svg")
 
 
 @dataclass(frozen=True)
