@@ -63,10 +63,11 @@
     if (next < Infinity) setTimeout(look, next - now + 1);
   };
 
-  // A key that is held, or struck twice with no other between, is one press, wherever the focus has gone meanwhile.
-  addEventListener("keydown", (event) => {
+  // A key that is held, or struck twice with nothing typed between, is one press, wherever the focus has gone meanwhile.
+  const typed = (event) => {
     if (pressed?.keys && event.key !== "Enter" && event.key !== " ") keep(null);
-  }, true);
+  };
+  for (const types of ["keydown", "input"]) addEventListener(types, typed, true);
 
   addEventListener("click", (event) => {
     const control = event.target.closest?.(CONTROLS);
@@ -75,7 +76,9 @@
     const keys = event.detail === 0;
     look();
     const again = keys && pressed?.keys && now < pressed.at + SETTLED_MS;
-    const acts = !again && now >= control.pressReady;
+    // Who sends a form from a field of it has seen the form.
+    const inField = keys && document.activeElement?.matches("input, textarea, select");
+    const acts = !again && (inField || now >= control.pressReady);
     if (!acts) {
       event.preventDefault();
       event.stopImmediatePropagation();
