@@ -3,10 +3,11 @@ it.
 """
 
 import os
+import secrets
 import socket
 import stat
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from custody.private_files import is_open, is_ours
@@ -39,6 +40,10 @@ ANSWER_SECONDS = 3.0
 MOST_READ = 1_000
 
 
+def is_of_api(path: str) -> bool:
+    return path == PREFIX or path.startswith(f"{PREFIX}/")
+
+
 def taken_by(port: int) -> str:
     """Which program has the port, by its own word: a signerd tells a caller who is not paired that it is
     one.
@@ -62,19 +67,35 @@ def taken_by(port: int) -> str:
     return "another program"
 
 
+def fresh_name() -> str:
+    """A host name of 64 random bits, below the one that browsers resolve to this machine (RFC 6761, 6.3)."""
+    return f"{secrets.token_hex(8)}.localhost"
+
+
 @dataclass
 class PageAddress:
-    """The port over TCP, and why there is none. ``loopback.serve`` writes it, the status tells it."""
+    """The port over TCP, and why there is none. ``loopback.serve`` writes it, the status tells it.
+
+    ``name``: the page's host, new for each daemon. Another program may have had the port before, and what it
+    left in a browser (a service worker, a cache) belongs to the origin that it had then (L15).
+    """
 
     port: int | None = None
     notes: tuple[str, ...] = ()
+    name: str = field(default_factory=fresh_name)
 
     def tell(self, port: int | None, notes: tuple[str, ...]) -> None:
         self.port, self.notes = port, notes
 
     @property
     def url(self) -> str | None:
+        """Where apps call, and where a browser is told how to open the page."""
         return None if self.port is None else f"http://{IPV4}:{self.port}/"
+
+    @property
+    def page_url(self) -> str | None:
+        """Where the page is. Only the terminal is told, and the browser that it opens."""
+        return None if self.port is None else f"http://{self.name}:{self.port}/"
 
 
 def socket_path(state: Path) -> Path:

@@ -18,7 +18,7 @@ from starlette.responses import Response
 # Only our own scripts and styles, no framing, and no form that submits elsewhere.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    "worker-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 # A page needs no permission of the browser; one that reads a device's QR codes needs the camera.
 NO_PERMISSIONS = (
@@ -52,7 +52,7 @@ _KINDS = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_SHARED_NAMES = ("htmx.min.js", "copy.js", "live.js", "style.css", "icon.svg")
+_SHARED_NAMES = ("htmx.min.js", "copy.js", "live.js", "press.js", "style.css", "icon.svg")
 
 
 @dataclass(frozen=True)

@@ -143,6 +143,8 @@ class Assembler:
     def __init__(self) -> None:
         self._series: _Series | None = None
         self._parts: dict[int, bytes] = {}
+        # Of each part but the last, once there is one.
+        self._length: int | None = None
         self.result: Transfer | None = None
 
     def add(self, text: str) -> Received:
@@ -150,13 +152,15 @@ class Assembler:
         part = _Part.parse(text)
         if self._series is not None:
             self._require_fitting(part, self._series)
-        known = {**self._parts, part.number: part.data}
-        _require_lengths(known, part.series.count)
-        if len(known) == part.series.count and self.result is None:
-            # Before the part is kept: if decompression fails, the last part can be scanned again.
-            self.result = Transfer(part.series.content, _join(known, part.series))
-        self._series, self._parts = part.series, known
-        return Received(len(known), part.series.count)
+        if part.number not in self._parts:
+            length = self._length_with(part)
+            if len(self._parts) + 1 == part.series.count:
+                # Before the part is kept: if decompression fails, the last part can be scanned again.
+                whole = _join({**self._parts, part.number: part.data}, part.series)
+                self.result = Transfer(part.series.content, whole)
+            self._series, self._length = part.series, length
+            self._parts[part.number] = part.data
+        return Received(len(self._parts), part.series.count)
 
     def _require_fitting(self, part: _Part, series: _Series) -> None:
         if part.series != series:
@@ -164,15 +168,21 @@ class Assembler:
         if self._parts.get(part.number, part.data) != part.data:
             raise OtherTransfer(f"Part {part.number + 1} came with two contents: two series are mixed up.")
 
+    def _length_with(self, part: _Part) -> int | None:
+        """All parts are equally long, except a shorter last one: the total length is known early.
 
-def _require_lengths(parts: dict[int, bytes], count: int) -> None:
-    # All parts are equally long, except a shorter last one: the total length is known early.
-    lengths = {len(data) for number, data in parts.items() if number != count - 1}
-    last = len(parts.get(count - 1, b""))
-    if len(lengths) > 1 or (lengths and last > max(lengths)):
-        raise OtherTransfer("The parts of this series have different lengths: two series are mixed up.")
-    if max(lengths, default=0) * (count - 1) + last > MAX_BYTES:
-        raise Unreadable(f"This series carries more than {MAX_BYTES} bytes.")
+        :raises OtherTransfer, Unreadable: with this new part it is not so, or too much.
+        """
+        end = part.series.count - 1
+        if part.number == end:
+            length, last = self._length, len(part.data)
+        else:
+            length, last = len(part.data), len(self._parts.get(end, b""))
+        if self._length not in {None, length} or (length is not None and last > length):
+            raise OtherTransfer("The parts of this series have different lengths: two series are mixed up.")
+        if (length or 0) * end + last > MAX_BYTES:
+            raise Unreadable(f"This series carries more than {MAX_BYTES} bytes.")
+        return length
 
 
 def _join(parts: dict[int, bytes], series: _Series) -> bytes:

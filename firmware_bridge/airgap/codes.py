@@ -11,6 +11,7 @@ import segno
 from firmware_bridge.airgap import bbqr, handoff, ur
 from firmware_bridge.airgap.handoff import request_bytes
 from firmware_bridge.airgap.transfer import (
+    MAX_PARTS,
     MAX_TEXT,
     Assembler,
     Content,
@@ -190,6 +191,8 @@ class Scanner:
 
 # A series in hexadecimal digits takes twice the bytes of a file, and a fountain's mixed parts come on top.
 MAX_SCANNED: Final = 4 * handoff.MAX_CARRIED
+# Each costs as much as a part, also where it repeats one.
+MAX_LINES: Final = 2 * MAX_PARTS
 
 
 def file_of(carried: bytes) -> bytes:
@@ -202,8 +205,11 @@ def file_of(carried: bytes) -> bytes:
         return carried
     if len(carried) > MAX_SCANNED:
         raise Unreadable(f"This is too large for a series of QR codes: {MAX_SCANNED} bytes at most.")
+    lines = carried.decode("ascii", "replace").split(maxsplit=MAX_LINES)
+    if len(lines) > MAX_LINES:
+        raise Unreadable(f"This is too long for a series of QR codes: {MAX_LINES} lines at most.")
     scanner, received = Scanner(), None
-    for line in carried.decode("ascii", "replace").split():
+    for line in lines:
         received = scanner.add(line)
     if scanner.result is None:
         told = "" if received is None else f": {received.seen} of {received.wanted} were read"

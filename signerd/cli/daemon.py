@@ -54,7 +54,7 @@ def status(desk: Desk, as_json: bool) -> None:
         f"  proposals  {found.waiting_for_you} wait for you\n"
         f"  journal    {count(found.journal_entries, 'entry', 'entries')}, head {found.journal_head}\n"
         f"  state      {found.state_folder}\n"
-        f"  page       {found.page_url or 'not served'}"
+        f"  page       {f'`signerd open`; apps call {found.page_url}' if found.page_url else 'not served'}"
     )
     for note in found.notes:
         say(f"! {note}")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON value.")
+verbose_option = click.option("--verbose", "-v", is_flag=True, help="Also each check that passed.")
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask: for scripts.")
 
 

@@ -67,8 +67,8 @@ async def _serve(config: Config, state: Path, store: SecretStore, log: Log, supe
         serving(daemon, state, port=port, handed=supervisor.listening) as socket,
     ):
         log("signerd", "state", f"serves {socket}, {network_words(str(config.network))}")
-        if daemon.page_address.url is not None:
-            log("signerd", "state", f"serves the page at {daemon.page_address.url}: `signerd open` opens it")
+        if (url := daemon.page_address.url) is not None:
+            log("signerd", "state", f"serves the page (`signerd open`), and apps at {url}")
         for note in (await daemon.status()).notes:
             log("signerd", "attention", note)
         backups = backing_up(state, config.backup, daemon.troubles, daemon.journal.now)

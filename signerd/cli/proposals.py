@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from custody.private_files import PRIVATE_FILE
-from signerd.cli.desk import Desk, json_option, pass_desk, read_file, yes_option
+from signerd.cli.desk import Desk, json_option, pass_desk, read_file, verbose_option, yes_option
 from signerd.cli.naming import proposal_named
 from signerd.cli.terminal import Exit, answer, aside, put, say
-from signerd.cli.words import proposal_text, proposals_text, psbt_text, standing_words
+from signerd.cli.words import payment_lines, proposal_text, proposals_text, psbt_text, standing_words
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY, network_words, state_words
 from signerd.errors import AnswerMissing, IllegalEvent, InvalidRequest, NeedsAcknowledgement, RefusedByChecks
 
@@ -59,31 +59,40 @@ def proposals(desk: Desk, ended: bool, as_json: bool) -> None:
 
 @pass_desk
 @psbt_id_argument
+@verbose_option
 @json_option
-def show(desk: Desk, psbt_id: str, as_json: bool) -> None:
+def show(desk: Desk, psbt_id: str, verbose: bool, as_json: bool) -> None:
     """Show where the money goes, and every check."""
     with desk.daemon() as daemon:
         view = proposal_named(daemon, psbt_id)
     if as_json:
         answer(view)
     else:
-        say(proposal_text(view))
+        say(proposal_text(view, verbose=verbose))
 
 
 @pass_desk
 @psbt_id_argument
 @acknowledge_option
 @click.option("--wait/--no-wait", default=True, help="Wait for the device and the platform.")
+@verbose_option
 @yes_option
 @json_option
 def approve(
-    desk: Desk, psbt_id: str, acknowledge: tuple[str, ...], wait: bool, yes: bool, as_json: bool
+    desk: Desk,
+    psbt_id: str,
+    acknowledge: tuple[str, ...],
+    wait: bool,
+    verbose: bool,
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Show a proposal, ask, and have it signed on the device."""
     tell = aside if as_json else say
     with desk.daemon() as daemon:
         view = proposal_named(daemon, psbt_id, unseen=yes)
-        final = decided(desk, daemon, view, frozenset(acknowledge), tell, wait=wait, yes=yes)
+        named = frozenset(acknowledge)
+        final = decided(desk, daemon, view, named, tell, wait=wait, yes=yes, verbose=verbose)
     if as_json:
         answer(final)
     raise click.exceptions.Exit(status_of(final))
@@ -98,11 +107,12 @@ def decided(
     *,
     wait: bool,
     yes: bool,
+    verbose: bool,
 ) -> "ProposalView":
     """Show it, ask, and wait for the device. Returns the proposal afterwards. Raises click.exceptions.Exit
     where the person declines.
     """
-    tell(proposal_text(view) + "\n")
+    tell(proposal_text(view, verbose=verbose) + "\n")
     position = daemon.status().position
     if not _already_approved(view):
         approved(desk, daemon, view, acknowledged, tell, yes=yes)
@@ -123,6 +133,9 @@ def approved(
     declines.
     """
     named = _acknowledged(desk, view, acknowledged, ask=not yes)
+    if named != acknowledged and (pays := payment_lines(view.money)):
+        # What was typed stands between the question and whom it pays.
+        tell("\n".join(pays))
     if not yes and not desk.answers.yes(f"{question} on {network_words(view.network)}?"):
         tell("Nothing was approved.")
         raise click.exceptions.Exit(Exit.DECLINED)
@@ -180,11 +193,20 @@ def status_of(final: "ProposalView") -> Exit:
 @pass_desk
 @psbt_id_argument
 @click.option("--reason", default="", help="Why; the platform shows it to the others.")
+@verbose_option
+@yes_option
 @json_option
-def reject(desk: Desk, psbt_id: str, reason: str, as_json: bool) -> None:
-    """Decline a proposal; the platform is told."""
+def reject(desk: Desk, psbt_id: str, reason: str, verbose: bool, yes: bool, as_json: bool) -> None:
+    """Show a proposal, ask, and decline it; the platform is told."""
+    tell = aside if as_json else say
     with desk.daemon() as daemon:
-        line = daemon.reject(proposal_named(daemon, psbt_id).psbt_id, reason)
+        view = proposal_named(daemon, psbt_id, unseen=yes)
+        if not yes:
+            tell(proposal_text(view, verbose=verbose) + "\n")
+            if not desk.answers.yes(f"Decline this on {network_words(view.network)}?"):
+                tell("Nothing was declined.")
+                raise click.exceptions.Exit(Exit.DECLINED)
+        line = daemon.reject(view.psbt_id, reason)
     if as_json:
         answer(line)
     else:
@@ -199,8 +221,9 @@ MAGIC_TEXT = b"cHNidP"
 
 @pass_desk
 @file_argument
+@verbose_option
 @json_option
-def inspect(desk: Desk, file: str, as_json: bool) -> None:
+def inspect(desk: Desk, file: str, verbose: bool, as_json: bool) -> None:
     """Show what signing a PSBT would do, and every check. Nothing is stored; no approval is asked for."""
     psbt = _read_psbt(file)
     with desk.daemon() as daemon:
@@ -208,7 +231,7 @@ def inspect(desk: Desk, file: str, as_json: bool) -> None:
     if as_json:
         answer(view)
     else:
-        say(psbt_text(view))
+        say(psbt_text(view, verbose=verbose))
     raise click.exceptions.Exit(Exit.OK if view.allowed else Exit.NOT_DECIDED)
 
 
@@ -223,6 +246,7 @@ def inspect(desk: Desk, file: str, as_json: bool) -> None:
 )
 @psbt_version_option
 @acknowledge_option
+@verbose_option
 @yes_option
 @json_option
 def sign(
@@ -231,6 +255,7 @@ def sign(
     out: Path | None,
     psbt_version: "PsbtVersion",
     acknowledge: tuple[str, ...],
+    verbose: bool,
     yes: bool,
     as_json: bool,
 ) -> None:
@@ -250,7 +275,8 @@ def sign(
         imported, final = daemon.bring_psbt(psbt), None
         if imported.signed_psbt is None:
             view = daemon.proposal(imported.psbt_id)
-            final = decided(desk, daemon, view, frozenset(acknowledge), aside, wait=True, yes=yes)
+            named = frozenset(acknowledge)
+            final = decided(desk, daemon, view, named, aside, wait=True, yes=yes, verbose=verbose)
         else:
             aside("You signed it before: this is the same signature again.")
         imported = daemon.brought_psbt(imported.psbt_id, psbt_version)

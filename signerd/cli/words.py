@@ -80,9 +80,12 @@ def _moment(at: str) -> str:
     return at.replace("T", " ").replace("Z", " UTC")
 
 
-def proposal_text(view: "ProposalView") -> str:
-    """Everything that an approval is bound to, and what the platform says, marked as such."""
-    blocks = [_head(view), _money(view), check_lines(view.checks), _claims(view), _verdict(view, view.state)]
+def proposal_text(view: "ProposalView", *, verbose: bool = False) -> str:
+    """Everything that an approval is bound to, and what the platform says, marked as such. What holds it
+    comes first; whom it pays comes last, right above the question. ``verbose``: with each check that passed.
+    """
+    checks = check_lines(view.checks, verbose=verbose)
+    blocks = [_head(view), _verdict(view, view.state), checks, _claims(view), _money(view)]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
@@ -121,21 +124,28 @@ def money_lines(money: "MoneyView | None", whose: str) -> list[str]:
         return ["Where the money goes: NOT KNOWN. The transaction was not judged; the checks say why."]
     if money.proof is not None:
         return _proof_lines(money.proof, money.txid)
-    lines = ["Where the money goes (from the transaction itself)"]
-    for p in money.payments:
-        lines.append(f"  pays   {amount(p.amount_sats)} to {p.on_screen or f'script {p.script}'}{_label(p)}")
-        lines += _elsewhere(p.on_screen, p.address)
-        lines += [f"         {p.pinned}"] if p.pinned else []
+    coins = count(money.inputs, "coin", "coins")
+    rate = "the amount of a coin is not proven" if money.fee_rate is None else f"{money.fee_rate} sat/vB"
+    lines = [
+        "Where the money goes (from the transaction itself)",
+        f"  Transaction {money.txid}, {money.vsize} vB{_terms(money)}",
+        f"  takes  {amount(money.total_in_sats)} from {whose}, in {coins}",
+        f"  fee    {amount(money.fee_sats)}, {rate}",
+    ]
     for c in money.change:
         where = f"{c.on_screen} ({place_words(c.chain, c.index)})"
         lines.append(f"  back   {amount(c.amount_sats)} to {whose}, {where}")
         lines += _elsewhere(c.on_screen, c.address)
     lines += [line for output in money.data for line in _data(output)]
-    rate = "the amount of a coin is not proven" if money.fee_rate is None else f"{money.fee_rate} sat/vB"
-    lines.append(f"  fee    {amount(money.fee_sats)}, {rate}")
-    coins = count(money.inputs, "coin", "coins")
-    lines.append(f"  takes  {amount(money.total_in_sats)} from {whose}, in {coins}")
-    lines.append(f"  Transaction {money.txid}, {money.vsize} vB{_terms(money)}")
+    return [*lines, *payment_lines(money)]
+
+
+def payment_lines(money: "MoneyView | None") -> list[str]:
+    lines = []
+    for p in () if money is None else money.payments:
+        lines.append(f"  pays   {amount(p.amount_sats)} to {p.on_screen or f'script {p.script}'}{_label(p)}")
+        lines += _elsewhere(p.on_screen, p.address)
+        lines += [f"         {p.pinned}"] if p.pinned else []
     return lines
 
 
@@ -207,8 +217,15 @@ def _terms(money: "MoneyView") -> str:
     return f"{replaceable}, not before {money.locktime} (locktime)" if money.locktime else replaceable
 
 
-def check_lines(checks: "tuple[CheckView, ...]") -> list[str]:
-    return ["Checks", *(f"  {_MARKS.get(c.outcome, c.outcome)}  {c.sentence}  [{c.name}]" for c in checks)]
+def check_lines(checks: "tuple[CheckView, ...]", *, verbose: bool = False) -> list[str]:
+    """What refuses or warns comes first. Checks that passed are one line unless ``verbose``."""
+    passed = [c for c in checks if c.outcome == "allow"]
+    lines = sorted((c for c in checks if c.outcome != "allow"), key=lambda c: c.outcome != "refuse")
+    shown = [*lines, *passed] if verbose else lines
+    words = [f"  {_MARKS.get(c.outcome, c.outcome)}  {c.sentence}  [{c.name}]" for c in shown]
+    if passed and not verbose:
+        words.append(f"  {_MARKS['allow']}  {count(len(passed), 'check', 'checks')} passed: -v shows each")
+    return ["Checks", *words]
 
 
 def _claims(view: "ProposalView") -> list[str]:
@@ -246,11 +263,12 @@ def standing_words(line: "ProposalLine") -> str:
     return f"{state}: {line.reason}" if line.reason else state
 
 
-def psbt_text(view: "PsbtReview") -> str:
+def psbt_text(view: "PsbtReview", *, verbose: bool = False) -> str:
     """What signing a PSBT would do, before the person is asked."""
     whose = f"the vault '{view.vault_name}'" if view.vault_id else PROFILE
     head = [view.title, f"A PSBT that the platform says nothing about    {network_words(view.network)}"]
     if view.proposal_id is not None:
         head.append(f"  It is the platform's proposal {view.proposal_id}: approve that one instead.")
-    blocks = [head, money_lines(view.money, whose), check_lines(view.checks), _verdict(view)]
+    checks = check_lines(view.checks, verbose=verbose)
+    blocks = [head, _verdict(view), checks, money_lines(view.money, whose)]
     return "\n\n".join("\n".join(block) for block in blocks if block)

@@ -165,11 +165,8 @@ async def _desk(demo: Demo, signer: Signer) -> None:
     signer.prepare(demo.url)
     await signer.start_daemon()
     signer.page_url = (await signer.daemon.status()).page_url
-    demo.tell(
-        f"    the signerd of {signer.name} sees its device; its page: {signer.page_url or 'not served here'}"
-    )
-    if signer.page_url and not demo.auto:
-        demo.tell(f"      enter it with: {command_of(signer)} open")
+    page = f"{command_of(signer)} open" if signer.page_url else "not served here"
+    demo.tell(f"    the signerd of {signer.name} sees its device; its page: {page}")
 
 
 def command_of(signer: Signer) -> str:

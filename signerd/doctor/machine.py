@@ -67,7 +67,7 @@ def port(installation: Installation) -> Finding:
         return Finding(Outcome.NOTE, "The page is switched off in the configuration.")
     if installation.status is not None:
         if installation.status.page_url is not None:
-            return well(f"The page is at {installation.status.page_url}")
+            return well(f"`signerd open` opens the page; apps call {installation.status.page_url}")
         return Finding(
             Outcome.TROUBLE, "The page is not served.", "", "The notes of `signerd status` say why."
         )

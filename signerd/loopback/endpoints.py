@@ -444,7 +444,7 @@ async def enter_page(
     """For the terminal only: a page left open must not issue codes to a passer-by."""
     if caller.kind is not Kind.TERMINAL:
         raise NotAllowed("only the command line opens the page", hint="Run `signerd open`.")
-    url = service.page_address.url
+    url = service.page_address.page_url
     if url is None:
         raise PageNotServed("the page is not served")
     return shapes.PageEntry(url=url, code=sessions.entry(), seconds=ENTRY_SECONDS)

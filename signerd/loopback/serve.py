@@ -27,8 +27,8 @@ from signerd.daemon.service import Daemon
 from signerd.endpoint import ANSWERS, HAS_SOCKETS, PREFIX, socket_path
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError, SocketUnusable
 from signerd.keyed_port import KEYED_PORT_FILE, Handshake, KeyedPort, WrongKey
-from signerd.loopback.access.gates import Gate, PortGate, Rates, SocketGate
-from signerd.loopback.access.guard import Guard
+from signerd.loopback.access.gates import LASTING_NAMES, Gate, PortGate, Rates, SocketGate, hosts_at
+from signerd.loopback.access.guard import Guard, NoPage
 from signerd.loopback.access.listening import listening_ports, private_keyed_port, private_socket
 from signerd.loopback.access.peers import Whose, peer_uid
 from signerd.loopback.access.sessions import Sessions
@@ -109,8 +109,9 @@ async def serving(
             found = await asyncio.to_thread(stack.enter_context, listening_ports(port))
             service.page_address.tell(found.port, found.notes)
             if found.whose is not None and found.port is not None:
-                gate = PortGate(found.port, service.apps, seated, rates)
-                servers.append(_Server(_config(app, gate, _of_owner(found.whose)), found.sockets))
+                gate = PortGate(found.port, service.page_address.name, service.apps, seated, rates)
+                config = _config(app, gate, _of_owner(found.whose), hosts_at(found.port, *LASTING_NAMES))
+                servers.append(_Server(config, found.sockets))
         async with _answering(servers, streams):
             yield state / KEYED_PORT_FILE if by_keyed_port else socket_path(state)
 
@@ -140,9 +141,11 @@ def _of_owner(whose: Whose) -> Any:
     return partial(OwnerProtocol, owner=os.getuid(), whose=whose)
 
 
-def _config(app: Starlette, gate: Gate, protocol: Any) -> uvicorn.Config:
+def _config(
+    app: Starlette, gate: Gate, protocol: Any, without_page: frozenset[str] = frozenset()
+) -> uvicorn.Config:
     return uvicorn.Config(
-        Guard(app, gate, larger=LARGER),
+        NoPage(Guard(app, gate, larger=LARGER), without_page),
         # Typed as a class, but a factory works.
         http=protocol,
         ws="none",

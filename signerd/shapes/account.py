@@ -48,7 +48,7 @@ Acknowledged = Annotated[frozenset[Id], Field(max_length=50)]
 
 
 class Status(Answer):
-    """``position``: the number of the newest line of the feed, to follow from. ``page_url``: None where the page is not served; the notes say why.
+    """``position``: the number of the newest line of the feed, to follow from. ``page_url``: where apps call, and a browser is told how to open the page; None where it is not served: the notes say why.
     ``notes``: what needs attention.
     """
 

@@ -52,9 +52,9 @@ url = json.load(open(sys.argv[1]))["page_url"]
 try:
     urllib.request.urlopen(url)
 except urllib.error.HTTPError as answer:
-    assert answer.code == 401 and b"signerd open" in answer.read(), answer
+    assert answer.code == 404 and b"signerd open" in answer.read(), answer
 else:
-    raise SystemExit("the page let a stranger in")
+    raise SystemExit("a page stands at the lasting address")
 PAGE
 kill $daemon
 wait $daemon

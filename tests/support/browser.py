@@ -146,7 +146,7 @@ class Complaints:
 
 
 def origin_of(served: Served) -> str:
-    url = served.service.page_address.url
+    url = served.service.page_address.page_url
     assert url is not None
     return str(url).rstrip("/")
 
@@ -158,13 +158,13 @@ def new_code(served: Served) -> str:
 
 def seat(served: Served) -> dict[str, Any]:
     """Playwright's ``storage_state`` of a browser with a session of the page, as after `signerd open`."""
-    port = served.service.page_address.port
+    at = served.service.page_address
     body = f"code={new_code(served)}"
     head = (
-        f"POST /enter HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: null\r\nConnection: close\r\n"
+        f"POST /enter HTTP/1.1\r\nHost: {at.name}:{at.port}\r\nOrigin: null\r\nConnection: close\r\n"
         f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body)}\r\n\r\n"
     )
-    answer = read_answer(exchange(port, (head + body).encode()))
+    answer = read_answer(exchange(at.port, (head + body).encode()))
     stored = [{"name": "signerd-session", "value": secret_in(answer)}]
     return {"cookies": [], "origins": [{"origin": origin_of(served), "localStorage": stored}]}
 

@@ -73,7 +73,8 @@ class Port:
 
     @property
     def host(self) -> str:
-        return f"127.0.0.1:{self.number}"
+        """The page's."""
+        return f"{self.daemon.service.page_address.name}:{self.number}"
 
     @property
     def origin(self) -> str:

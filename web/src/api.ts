@@ -378,7 +378,7 @@ export interface components {
             index?: number;
         };
         /**
-         * @description ``position``: the number of the newest line of the feed, to follow from. ``page_url``: None where the page is not served; the notes say why.
+         * @description ``position``: the number of the newest line of the feed, to follow from. ``page_url``: where apps call, and a browser is told how to open the page; None where it is not served: the notes say why.
          *     ``notes``: what needs attention.
          */
         Status: {

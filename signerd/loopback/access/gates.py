@@ -128,15 +128,20 @@ class Rates:
         return app
 
 
+OPEN = "Open the page with `signerd open`."
 # What a browser sends as the Origin of an opaque origin.
 OPAQUE = "null"
 FETCH_SITE, FETCH_DEST = "sec-fetch-site", "sec-fetch-dest"
-_OF_OUR_OWN = frozenset({"same-origin", "none"})
+# A program sends none; a person's own navigation has no initiator.
+_BY_NO_SITE = frozenset({None, "none"})
 
 
-def hosts_at(port: int) -> frozenset[str]:
-    """The Host values accepted on this port. Browsers omit the port only where it is 80."""
-    names = ("127.0.0.1", "[::1]", "localhost")
+# Whatever listened on the port before had them, too. Apps call the API there.
+LASTING_NAMES = ("127.0.0.1", "[::1]", "localhost")
+
+
+def hosts_at(port: int, *names: str) -> frozenset[str]:
+    """The Host values of these names on this port. Browsers omit the port only where it is 80."""
     named = {f"{name}:{port}" for name in names}
     return frozenset(named | set(names) if port == 80 else named)
 
@@ -153,14 +158,15 @@ def own_origin(host: str) -> str:
     return f"http://{host}"
 
 
-def require_no_other_site(asked: RequestHead) -> None:
+def require_no_other_site(asked: RequestHead, *, at_page: bool) -> None:
     """For a request without another site's Origin: its Sec-Fetch-Site must not name another site either.
 
-    An image or a link sends no Origin and costs as much to answer (L2, L11). Raises OriginRefused.
+    An image or a link sends no Origin and costs as much to answer (L2, L11). The same origin is ours at the
+    page's own address only: elsewhere it belongs to who had the port before (L15). Raises OriginRefused.
     """
     site = asked.sole(FETCH_SITE)
-    if site is not None and site not in _OF_OUR_OWN:
-        raise OriginRefused("another site made this request", hint="Open the page with `signerd open`.")
+    if site not in _BY_NO_SITE and not (at_page and site == "same-origin"):
+        raise OriginRefused("another site made this request", hint=OPEN)
 
 
 def require_our_page(asked: RequestHead, host: str) -> None:
@@ -244,10 +250,16 @@ class SocketGate:
 
 
 class PortGate:
-    """Of the TCP port, which every page in the user's browser can call (ADR 19)."""
+    """Of the TCP port, which every page in the user's browser can call (ADR 19).
 
-    def __init__(self, port: int, tokens: PairedApps, sessions: Sessions, rates: Rates) -> None:
-        self._hosts = hosts_at(port)
+    ``page_name``: the page's host, as ``endpoint.PageAddress`` has it. Only there is a session one of ours.
+    """
+
+    def __init__(
+        self, port: int, page_name: str, tokens: PairedApps, sessions: Sessions, rates: Rates
+    ) -> None:
+        self._page_hosts = hosts_at(port, page_name)
+        self._hosts = self._page_hosts | hosts_at(port, *LASTING_NAMES)
         self._tokens = tokens
         self._sessions = sessions
         self._rates = rates
@@ -255,11 +267,16 @@ class PortGate:
     def reader(self, asked: RequestHead) -> str | None:
         host = require_host(asked, self._hosts)
         _refuse_upgrade(asked)
-        origin, own = asked.sole("origin"), own_origin(host)
-        if asked.enters and origin in {None, own, OPAQUE}:
+        origin, at_page = asked.sole("origin"), host in self._page_hosts
+        ours = {None, own_origin(host)} if at_page else {None}
+        if asked.enters:
+            # The form that `signerd open` writes is a file, whose origin is opaque. No other site knows the
+            # page's address (L16).
+            if not at_page or origin not in {*ours, OPAQUE}:
+                raise OriginRefused("the page is entered at its own address", hint=OPEN)
             return None
-        if origin in {None, own}:
-            require_no_other_site(asked)
+        if origin in ours:
+            require_no_other_site(asked, at_page=at_page)
             return None
         if origin == OPAQUE or origin not in self._tokens.origins():
             raise OriginRefused("this site was not let in")
@@ -277,7 +294,7 @@ class PortGate:
         return Admitted(STRANGER) if secret is None else self._page(asked, secret)
 
     def _page(self, asked: RequestHead, secret: str) -> Admitted:
-        require_our_page(asked, require_host(asked, self._hosts))
+        require_our_page(asked, require_host(asked, self._page_hosts))
         session = self._sessions.find(secret, by_itself=asked.is_by_itself)
         if session is None:
             return Admitted(STRANGER)

@@ -1,5 +1,5 @@
-"""The outermost ASGI layer: its gate admits or refuses, the body is bounded, and every answer gets our
-headers (L9, L11).
+"""The outermost ASGI layers: a gate admits or refuses, the body is bounded, and every answer gets our
+headers (L9, L11). At an address that others had before, a browser gets no page (L15).
 """
 
 import asyncio
@@ -11,10 +11,19 @@ from types import MappingProxyType
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from custody.pages.serving import HTML
 from signerd.callers import Caller, Kind
+from signerd.endpoint import is_of_api
 from signerd.errors import NotPaired, RequestTooLarge, RequestTooSlow, SignerdError
 from signerd.loopback.access.gates import Admitted, Gate
-from signerd.loopback.access.headers import SCOPE_KEY, SESSION_KEY, RequestHead, guarded, preflight
+from signerd.loopback.access.headers import (
+    DATA_POLICY,
+    SCOPE_KEY,
+    SESSION_KEY,
+    RequestHead,
+    guarded,
+    preflight,
+)
 from signerd.problems import CONTENT_TYPE, headers_of, problem, status_of
 
 # The largest request is a rejection with its reason of 1,000 characters.
@@ -100,6 +109,47 @@ class Guard:
         if caller.kind is Kind.STRANGER:
             return self._max_body
         return self._larger.get((scope["method"], scope["path"]), self._max_body)
+
+
+# Needs no other file, and takes nothing: a page that took a code here could be another program's.
+_HOW_TO_OPEN = b"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>signerd</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<style>body { font: 1.1rem/1.5 system-ui, sans-serif; max-width: 34rem; margin: 4rem auto; padding: 0 1rem }
+</style></head><body><h1>The page is not at this address</h1>
+<p>It has a new address each time signerd starts. To open it, type in a terminal:</p>
+<p><code>signerd open</code></p>
+<p>Type no code and no password into a page at this address. Another program may have been here before.</p>
+</body></html>
+"""
+_HOW_HEADERS = {
+    # Of this origin alone. Cookies are left: they belong to every port of the host.
+    "Clear-Site-Data": '"cache", "storage"',
+    "Content-Security-Policy": f"{DATA_POLICY}; style-src 'unsafe-inline'",
+    "Connection": "close",
+}
+
+
+class NoPage:
+    """At ``hosts``, answers all but the API with how to open the page, and has the browser drop what an
+    earlier program left there. Where a worker intercepts the rest, the browser still asks for its script.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
+        self._app = app
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (
+            scope["type"] == "http"
+            and not is_of_api(scope["path"])
+            and RequestHead.of(scope).first("host") in self._hosts
+        ):
+            answer = Response(_HOW_TO_OPEN, HTTPStatus.NOT_FOUND, _HOW_HEADERS, HTML)
+            await answer(scope, receive, guarded(send, None))
+            return
+        await self._app(scope, receive, send)
 
 
 def _require_standing(admitted: Admitted) -> None:

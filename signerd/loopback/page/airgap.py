@@ -85,7 +85,9 @@ async def bring(asked: PageRequest) -> Response:
     if not text.strip():
         hint = "Choose the file that the device wrote, or paste its text."
         raise AnswerRefused("there is no answer", hint=hint)
-    line = await asked.service.airgap.answer(carried_psbt(text.encode()), asked.caller)
+    # A series of QR codes may take seconds to put together, so not on the event loop.
+    psbt = await asyncio.to_thread(carried_psbt, text.encode())
+    line = await asked.service.airgap.answer(psbt, asked.caller)
     return answer(render("proposals/answered.html", line=line))
 
 
@@ -200,6 +202,8 @@ class Scans:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        # A scanner is used by one thread at a time.
+        self.turn = asyncio.Lock()
         self._found: dict[str, _Scan] = {}
 
     def of(self, scan_id: str, kind: str) -> tuple[str, "Scanner"]:
@@ -232,7 +236,9 @@ async def scan(asked: PageRequest) -> Response:
     scan_id, scanner = scans.of(fields.one("scan"), kind)
     told: dict[str, object] = {"scan": scan_id}
     try:
-        received = scanner.add(text)
+        # The last part of a series may take half a second.
+        async with scans.turn:
+            received = await asyncio.to_thread(scanner.add, text)
         told |= {"seen": received.seen, "wanted": received.wanted}
         if scanner.result is not None:
             scans.end(scan_id)

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from signerd.callers import STRANGER, Caller, Kind
 from signerd.daemon.service import Daemon
-from signerd.endpoint import ENTER, LEAVE, PREFIX
+from signerd.endpoint import ENTER, LEAVE, is_of_api
 from signerd.errors import EntryRefused, InvalidRequest, NoSuchRoute, NotPaired, RequestTooLarge
 from signerd.loopback.access.headers import SCOPE_KEY, SESSION_KEY
 from signerd.loopback.access.sessions import Sessions
@@ -109,8 +109,7 @@ class PageMount(Mount):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         caller: Caller = scope.get(SCOPE_KEY, STRANGER)
-        path = scope["path"]
-        if caller.kind in _PROGRAMS or path == PREFIX or path.startswith(f"{PREFIX}/"):
+        if caller.kind in _PROGRAMS or is_of_api(scope["path"]):
             return Match.NONE, {}
         return super().matches(scope)
 

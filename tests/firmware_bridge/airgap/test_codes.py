@@ -1,6 +1,8 @@
 """QR codes: their pictures, and one scanner for all formats."""
 
+import contextlib
 import struct
+import time
 from itertools import islice
 
 import pytest
@@ -197,6 +199,31 @@ def test_a_file_that_is_no_series_is_itself():
 def test_a_series_that_is_not_whole_is_refused(lines):
     with pytest.raises(Unreadable):
         file_of("\n".join(lines).encode())
+
+
+def _seconds(lines) -> float:
+    """Of the processor, for a series that is whole or not."""
+    began = time.thread_time()
+    with contextlib.suppress(Unreadable):
+        file_of("\n".join(lines).encode())
+    return time.thread_time() - began
+
+
+LONGEST = bbqr.split(bytes(1_295 * 1_000), Content.PSBT, encoding=bbqr.Encoding.BASE32, max_characters=1_608)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        LONGEST[:-1] * 2,
+        # As many lines as the limit in bytes takes: forty seconds, when each cost as much as all before it.
+        [text[:16] for text in LONGEST[:-1]] * 400,
+        list(islice(ur.split(bytes(1_295 * 1_000), max_fragment=1_005, first=5_000), 2_590)),
+    ],
+    ids=["repeated", "repeated without end", "mixed"],
+)
+def test_s34_a_series_costs_no_more_than_its_longest_form(lines):
+    assert _seconds(lines) < 10 * _seconds(LONGEST)
 
 
 def test_s23_a_series_has_a_limit():

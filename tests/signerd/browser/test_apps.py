@@ -49,7 +49,8 @@ def asking(url: str) -> Iterator[App]:
 
 def test_an_app_is_let_in_by_its_digits_with_less_than_it_asked_for_and_shut_out_again(desk):
     page = desk.page("/apps")
-    with asking(desk.origin) as app:
+    url = desk.daemon.service.page_address.url
+    with asking(url) as app:
         digits = app.shown.get(timeout=90)
         asks = page.get_by_role("article", name="Ledger of Ours")
         expect(asks).to_be_visible()
@@ -69,7 +70,7 @@ def test_an_app_is_let_in_by_its_digits_with_less_than_it_asked_for_and_shut_out
         granted = app.answers.get(timeout=90)
     assert isinstance(granted, Granted)
     assert granted.rights == ("read",)
-    with DaemonClient.at(desk.origin, granted.token) as daemon:
+    with DaemonClient.at(url, granted.token) as daemon:
         assert [line.psbt_id for line in daemon.proposals()] == ["p-1"]
         with pytest.raises(NotAllowed):
             daemon.approve("p-1", daemon.proposal("p-1").digest)

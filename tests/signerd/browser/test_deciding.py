@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from custody.schemas.proposals import ProposalStatus, TroubleKind
 from firmware_bridge import RefusedByPerson
 from signerd.core.states import State
 from signerd.core.values import Trouble
-from tests.support.browser import NARROW, WIDE
+from tests.support.browser import NARROW, WIDE, draw, show
 from tests.support.desk import snapshot_of, spend
+from tests.support.hasty import WIDTHS
 
 FOCUSED = """(() => {
     const at = document.activeElement;
@@ -75,6 +77,78 @@ def test_what_the_drawing_says_the_table_says_and_the_transaction_pays(desk):
     expect(drawn).to_be_hidden()
     assert amounts(listed.locator("tbody").inner_text()) == paid
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_l17_a_double_click_on_decline_asks_why_and_does_nothing_else(desk, width):
+    page = desk.page("/proposals/p-1", viewport={"width": width, "height": 800})
+    sent = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    page.locator("summary.danger").dblclick()
+    expect(page.get_by_label("Why")).to_be_visible()
+    # Who declines approves nothing.
+    expect(page.get_by_role("button", name="Approve")).to_be_hidden()
+    assert sent == []
+    page.get_by_role("button", name="Decline this proposal").dblclick()
+    desk.until_state("p-1", State.DECLINED)
+    assert [url.rpartition("/")[2] for url in sent] == ["reject"]
+    assert desk.outer.bridge.asked == 0
+
+
+def test_l17_a_key_that_is_held_is_one_press(desk):
+    page = desk.page("/proposals/p-1")
+    page.locator("summary.danger").press("Enter")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Why")).to_be_visible()
+    # Another key between them, and the next press is meant.
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    button = page.get_by_role("button", name="Decline this proposal")
+    expect(button).to_be_focused()
+    expect(button).to_be_enabled()
+    page.keyboard.press("Enter")
+    desk.until_state("p-1", State.DECLINED)
+    assert desk.outer.bridge.asked == 0
+
+
+def test_l17_what_a_refreshed_part_moves_is_not_pressed_at_its_new_place_at_once(desk):
+    page = desk.page("/proposals/p-1")
+    approve = page.get_by_role("button", name="Approve")
+    expect(approve).to_be_enabled()
+    box = approve.bounding_box()
+    page.clock.set_fixed_time(2_000_000_000_000)
+    # What stands above it grows while the person presses.
+    page.evaluate("document.querySelector('.decide').style.bottom = '200px'")
+    page.evaluate("document.querySelector('main').append(document.createElement('p'))")
+    page.mouse.click(box["x"] + 5, box["y"] + 5 - 200)
+    expect(approve).to_have_attribute("aria-disabled", "true")
+    assert desk.outer.bridge.asked == 0
+    page.clock.set_fixed_time(2_000_000_001_100)
+    page.mouse.click(box["x"] + 5, box["y"] + 5 - 200)
+    desk.daemon.until(lambda: desk.outer.bridge.asked == 1)
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_what_holds_a_payment_is_read_before_anything_else(desk, size):
+    """It spends a coin that a signed payment spends."""
+    page = desk.page("/proposals/p-1", viewport=size)
+    page.get_by_role("button", name="Approve").click()
+    desk.until_state("p-1", State.SUBMITTED)
+    desk.outer.platform.proposals["p-2"] = snapshot_of(spend(fee=2_000), "p-2")
+    desk.until_state("p-2", State.WAITING_PERSON)
+    show(page, f"{desk.origin}/proposals/p-2")
+    (why,) = [
+        check.sentence
+        for check in desk.daemon.on_loop(desk.daemon.service.proposal, "p-2").checks
+        if check.name == "conflict"
+    ]
+    expect(page.locator("#standing-title")).to_contain_text("Held")
+    warning = page.locator("#standing .notice", has_text=why[:40])
+    expect(warning).to_be_in_viewport()
+    button = page.locator("#approve button")
+    expect(button).to_contain_text("Approve despite")
+    assert "main" not in (button.get_attribute("class") or "")
+    draw(page, f"proposal-held-{size['width']}", ("light",))
 
 
 def test_what_stays_beside_a_long_page_lies_over_nothing_when_it_is_scrolled(desk):

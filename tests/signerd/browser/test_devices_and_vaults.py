@@ -94,11 +94,18 @@ def test_a_pin_by_the_keyboard_alone(locked_desk):
     expect(page.get_by_role("heading", name="Unlocked")).to_be_focused()
 
 
+def fetched(desk, route: Route, url: str | None = None) -> APIResponse:
+    """Playwright itself knows no names below localhost."""
+    at = desk.daemon.service.page_address
+    there = (url or route.request.url).replace(at.name, "127.0.0.1")
+    return route.fetch(url=there, headers={**route.request.headers, "host": f"{at.name}:{at.port}"})
+
+
 def test_the_focus_is_led_on_though_the_part_is_made_anew_before_the_answer_comes(locked_desk):
     page = locked_desk.page("/devices")
     begin(page)
     held: list[tuple[Route, APIResponse]] = []
-    page.route("**/questions/*", lambda route: held.append((route, route.fetch())))
+    page.route("**/questions/*", lambda route: held.append((route, fetched(locked_desk, route))))
     page.get_by_label("Typed places").fill(PIN)
     page.get_by_label("Typed places").press("Enter")
     unlocked = page.get_by_role("heading", name="Unlocked")
@@ -121,7 +128,7 @@ def test_a_change_while_a_part_is_loaded_is_shown(locked_desk):
     while not held:
         page.evaluate("document.readyState")
     # What the page has seen is what lets the daemon say that nothing is new.
-    before = held[0].fetch(url=re.sub(r"seen=\w+", "seen=0", held[0].request.url))
+    before = fetched(locked_desk, held[0], re.sub(r"seen=\w+", "seen=0", held[0].request.url))
     page.evaluate(
         "document.body.addEventListener('changed', () => {"
         " document.body.dataset.changed = document.getElementById('heard').textContent })"

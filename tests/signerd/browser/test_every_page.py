@@ -20,8 +20,10 @@ from signerd.core.values import Trouble
 from signerd.loopback.page.routes import ROWS
 from tests.support.browser import WIDE, judge, show
 from tests.support.desk import VAULT, VAULT_ID, snapshot_of, spend
+from tests.support.examples import drawn
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import URL, FakePlatform, movement
+from tests.support.hasty import WIDTHS, Hasty
 from tests.support.tokens import GOLD, HELD, call, gold, published, token_psbt, token_snapshot, told_call
 from tests.support.wallets import foreign_script, fund, with_output
 
@@ -266,6 +268,24 @@ def test_nothing_is_found_against_any_page(full):
         (show if one.seated else Page.goto)(page, full.origin + one.path.replace("{device}", device))
         one.ready(page)
         found += judge(page, one.name)
+    assert found == []
+
+
+def test_l17_whatever_comes_under_the_pointer_is_not_pressed_by_a_double_click(full):
+    device = full.outer.bridge.device.id
+    page, found = full.open_browser().new_page(), []
+    hasty = Hasty(page, "/static")
+    seated = [one for one in PAGES if one.seated and one.name != "device-unlock"]
+    for one in drawn(seated, 9, of="hasty"):
+        (width,) = drawn(WIDTHS, 1, of=one.name)
+        page.set_viewport_size({"width": width, "height": 800})
+
+        def open_it(one: Shown = one) -> None:
+            show(page, full.origin + one.path.replace("{device}", device))
+            if one.ready in {unfold, declining}:
+                one.ready(page)
+
+        found += hasty.presses(f"{one.name} at {width}", open_it)
     assert found == []
 
 

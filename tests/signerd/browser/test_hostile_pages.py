@@ -125,7 +125,8 @@ def test_l12_a_server_on_another_port_of_this_host_gets_nothing_that_opens_the_p
             page.goto(f"http://127.0.0.1:{theirs.port}/")
         assert theirs.heard
         for heard in theirs.heard:
-            stolen = {**heard, "Host": f"127.0.0.1:{port}", "Connection": "close"}
+            host = desk.origin.removeprefix("http://")
+            stolen = {**heard, "Host": host, "Connection": "close"}
             for path in ("/", "/proposals/p-1", "/v1/devices", "/v1/events"):
                 lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in stolen.items())]
                 answer = read_answer(exchange(port, "\r\n".join([*lines, "", ""]).encode("latin-1")))

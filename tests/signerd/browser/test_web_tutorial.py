@@ -28,8 +28,9 @@ def shop(desk, tmp_path):
         r"^```html\n(.*?)^```$", TUTORIAL.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
     assert "http://127.0.0.1:17707" in html
+    url = desk.daemon.service.page_address.url.rstrip("/")
     shutil.copytree(require_client(), tmp_path / "site" / "signerd-client")
-    (tmp_path / "site" / "index.html").write_text(html.replace("http://127.0.0.1:17707", desk.origin))
+    (tmp_path / "site" / "index.html").write_text(html.replace("http://127.0.0.1:17707", url))
     with site(tmp_path / "site") as origin:
         yield origin
 

@@ -143,7 +143,8 @@ def test_with_yes_an_id_that_reads_as_a_name_of_the_persons_is_refused(tmp_path)
 
 
 def test_what_has_ended_is_found_where_nothing_open_is_meant(desk):
-    assert signerd("reject", "acme", state=desk.state).out == "Proposal 8bdd1234: declined.\n"
+    ended = signerd("reject", "acme", state=desk.state, typed="y\n")
+    assert ended.out.endswith("Proposal 8bdd1234: declined.\n")
     assert "State: declined" in signerd("show", "8bdd", state=desk.state).out
 
 

@@ -63,7 +63,7 @@ def test_the_list_shows_titles_and_the_network_and_what_the_platform_says_and_on
     assert 'the platform says: by user 2 on 2026-01-02 03:04:05 UTC, "Invoice 7"' in ended.out
     [line] = signerd("proposals", "--json", state=desk.state).json
     assert (line["psbt_id"], line["network"], line["state"]) == ("p-1", "regtest", "waiting-for-person")
-    assert signerd("reject", "p-1", "--json", state=desk.state).json["state"] == "declined"
+    assert signerd("reject", "p-1", "--yes", "--json", state=desk.state).json["state"] == "declined"
     assert signerd("proposals", "--json", state=desk.state).json == []
     assert "No proposal" in signerd("proposals", state=desk.state).out
     assert "     declined.\n" in signerd("proposals", "--all", state=desk.state).out
@@ -84,7 +84,7 @@ def test_a_tokens_call_is_listed_by_what_it_does(desk, outer):
 
 
 def test_show_says_where_the_money_goes_and_each_check_in_a_sentence(desk):
-    view, text = shown(desk.state), signerd("show", "p-1", state=desk.state).out
+    view, text = shown(desk.state), signerd("show", "p-1", "-v", state=desk.state).out
     money = view.money
     assert money is not None
     for payment in money.payments:
@@ -184,7 +184,7 @@ def test_s6_what_was_signed_is_neither_signed_again_nor_declined(desk, outer):
     again = signerd("approve", "p-1", "--yes", state=desk.state)
     assert again.status == Exit.NOT_DECIDED
     assert "the platform has your signature" in again.err
-    assert signerd("reject", "p-1", state=desk.state).status == Exit.NOT_DECIDED
+    assert signerd("reject", "p-1", "--yes", state=desk.state).status == Exit.NOT_DECIDED
     assert outer.bridge.asked == 1
     # An outcome that was there before is not waited for.
     said: list[str] = []
@@ -344,10 +344,19 @@ def test_a_daemon_that_goes_while_the_device_waits_is_told(state, outer):
 # --- reject -------------------------------------------------------------------------------------------------
 
 
-def test_reject_tells_the_platform_why(desk, outer):
-    assert signerd("reject", "p-1", "--reason", "x" * 1_001, state=desk.state).status == Exit.USAGE
+def test_l17_reject_asks_and_what_is_not_a_yes_declines_nothing(desk):
+    ended = signerd("reject", "p-1", state=desk.state, typed="n\n")
+    assert ended.status == Exit.DECLINED
+    assert ended.out.endswith("Nothing was declined.\n")
     assert shown(desk.state).state == "waiting-for-person"
-    ended = signerd("reject", "p-1", "--reason", "who is this for?", state=desk.state)
+    assert signerd("reject", "p-1", state=desk.state, typed="y\n").status == Exit.OK
+    assert shown(desk.state).state == "declined"
+
+
+def test_reject_tells_the_platform_why(desk, outer):
+    assert signerd("reject", "p-1", "--yes", "--reason", "x" * 1_001, state=desk.state).status == Exit.USAGE
+    assert shown(desk.state).state == "waiting-for-person"
+    ended = signerd("reject", "p-1", "--yes", "--reason", "who is this for?", state=desk.state)
     assert ended.status == Exit.OK
     assert ended.out == "Proposal p-1: declined: who is this for?\n"
     desk.until(lambda: bool(outer.platform.told()))
@@ -355,4 +364,4 @@ def test_reject_tells_the_platform_why(desk, outer):
 
 
 def test_without_a_reason_it_is_said_once_that_it_was_declined(desk):
-    assert signerd("reject", "p-1", state=desk.state).out == "Proposal p-1: declined.\n"
+    assert signerd("reject", "p-1", "--yes", state=desk.state).out == "Proposal p-1: declined.\n"

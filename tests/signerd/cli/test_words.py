@@ -8,6 +8,7 @@ from multisig.tokens import Function, encode_payload, token_script
 from signerd.cli.words import proposal_text, proposals_text
 from signerd.core.review import review
 from signerd.core.states import STATES, State, network_words, state_words
+from signerd.core.text import amount
 from signerd.core.values import Neighbour, Record, Trouble
 from signerd.daemon.proposal_views import proposal_view
 from tests.multisig.tokens.samples import CONTRACT, OWNER, call
@@ -20,8 +21,8 @@ def text_of(snapshot, **record) -> str:
     return proposal_text(proposal_view(Record(snapshot, State.WAITING_PERSON, "t", **record), found, NETWORK))
 
 
-def test_it_is_held_only_until_the_decision():
-    """The second payment from the same coins, in every state that it may come to."""
+def _held():
+    """The second payment from the same coins, and its review."""
     first = spend(fee=1_000)
     coins = frozenset(item.outpoint for item in first.inputs)
     payments = frozenset((o.script_pubkey, int(o.amount)) for o in first.outputs)
@@ -32,6 +33,11 @@ def test_it_is_held_only_until_the_decision():
     snapshot = snapshot_of(spend(fee=2_000), psbt_id="p-2")
     found = review(snapshot, context)
     assert found.to_acknowledge
+    return snapshot, found
+
+
+def test_it_is_held_only_until_the_decision():
+    snapshot, found = _held()
 
     def told(state: State) -> bool:
         view = proposal_view(Record(snapshot, state, "t"), found, NETWORK)
@@ -39,6 +45,22 @@ def test_it_is_held_only_until_the_decision():
 
     before = {State.RECEIVED, State.INSPECTED, State.WAITING_PERSON, State.INTERRUPTED}
     assert {state for state in State if told(state)} == before
+
+
+def test_what_holds_it_stands_first_whom_it_pays_last_and_what_passed_is_a_line():
+    snapshot, found = _held()
+    view = proposal_view(Record(snapshot, State.WAITING_PERSON, "t"), found, NETWORK)
+    brief, long = proposal_text(view), proposal_text(view, verbose=True)
+    (payment,) = view.money.payments
+    for text in (brief, long):
+        blocks = text.split("\n\n")
+        assert blocks[1].startswith("It is held until you name these warnings")
+        assert blocks[2].startswith("Checks\n  WARNING")
+        assert blocks[-1].splitlines()[-2].startswith(f"  pays   {amount(payment.amount_sats)} to ")
+    passed = [check for check in view.checks if check.outcome == "allow"]
+    assert f"  ok       {len(passed)} checks passed: -v shows each" in brief
+    assert [check.name for check in passed if f"[{check.name}]" in brief] == []
+    assert [check.name for check in view.checks if f"[{check.name}]" not in long] == []
 
 
 def test_trouble_is_told_as_the_platforms_word_with_what_helps():
@@ -80,7 +102,7 @@ def test_a_test_network_cannot_be_mistaken():
 def test_s10_data_is_shown(data, shown):
     outputs = [TxOut(sats(0), op_return_script(data)), ChangeTo(sats(90_000), 1, 0)]
     text = text_of(snapshot_of(build_psbt(VAULT, [fund(VAULT, 100_000)], outputs, 0)))
-    assert f"data   {len(data)} bytes: {shown}" in text
+    assert f"data   {len(data)} bytes: {shown}" in f"{text}\n"
     assert "in 1 coin\n" in text
 
 

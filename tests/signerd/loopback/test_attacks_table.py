@@ -3,7 +3,7 @@
 from tests.support.documented import missing_tests, rows
 
 HEADING = "L: the loopback interface"
-ATTACKS = ("L1", "L2", "L3", "L4", "L7", "L9", "L10", "L11", "L12", "L13", "L14")
+ATTACKS = ("L1", "L2", "L3", "L4", "L7", "L9", "L10", "L11", "L12", "L13", "L14", "L15", "L16", "L17")
 
 
 def test_every_attack_has_a_row() -> None:

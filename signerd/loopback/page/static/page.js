@@ -39,12 +39,29 @@ document.addEventListener("DOMContentLoaded", () => {
     put(connection, words);
   };
 
+  // The address ends with the daemon, and whoever takes the port then would be asked at it (L15). So once the stream has ended, however
+  // it did, this document asks nothing more.
+  const OVER = "Not connected: signerd was stopped, or this page was idle too long. What it shows may be out of date. Open it again: `signerd open`";
+  let over = false;
+  const end = () => {
+    over = true;
+    tell(OVER);
+  };
+  body.addEventListener("htmx:beforeRequest", (event) => {
+    if (!over) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    const place = event.detail.elt.querySelector(".problem");
+    if (place) put(place, `Nothing was sent. ${OVER}`);
+  });
+
   // A link carries no session, so a download is fetched with it and saved under its name.
   const KEPT_MS = 60000;
   body.addEventListener("click", async (event) => {
     const link = event.target.closest("a[data-keep]");
     if (link === null) return;
     event.preventDefault();
+    if (over) return;
     const answer = await fetch(link.href, { headers: session() }).catch(() => null);
     if (!answer?.ok) {
       tell("The file could not be loaded. Load the page again.");
@@ -75,7 +92,6 @@ document.addEventListener("DOMContentLoaded", () => {
 
   // The lines of one stream, until it ends. An EventSource cannot send our header.
   const leaving = new AbortController();
-  let position = body.dataset.position;
   const read = async (stream) => {
     const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
     for (let rest = ""; ; ) {
@@ -86,33 +102,19 @@ document.addEventListener("DOMContentLoaded", () => {
       for (const event of events) {
         const data = event.split("\n").find((field) => field.startsWith("data: "));
         if (data === undefined) continue;
-        const line = JSON.parse(data.slice("data: ".length));
-        position = line.number;
-        heed(line);
+        heed(JSON.parse(data.slice("data: ".length)));
       }
     }
   };
 
-  const AGAIN_MS = 3000;
   const follow = async () => {
-    for (let lost = false; !leaving.signal.aborted; lost = true) {
-      try {
-        const answer = await fetch(`/v1/events?after=${position}`, { headers: session(), signal: leaving.signal });
-        if (!answer.ok) {
-          tell("Not connected: signerd was stopped, or this page was idle too long. What it shows may be out of date. Open it again: `signerd open`");
-          return;
-        }
-        tell("");
-        // Missed lines are sent again by number, except those that a restart lost: so refresh once.
-        if (lost) happened();
-        await read(answer.body);
-      } catch {
-        // The connection broke, or there was none.
-      }
-      if (leaving.signal.aborted) return;
-      tell("Not connected to signerd. What this page shows may be out of date. Trying again …");
-      await new Promise((done) => setTimeout(done, AGAIN_MS));
+    try {
+      const answer = await fetch(`/v1/events?after=${body.dataset.position}`, { headers: session(), signal: leaving.signal });
+      if (answer.ok) await read(answer.body);
+    } catch {
+      // The connection broke, or there was none.
     }
+    if (!leaving.signal.aborted) end();
   };
   follow();
 

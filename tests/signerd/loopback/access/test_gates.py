@@ -16,13 +16,16 @@ from signerd.errors import (
     OriginRefused,
     TooManyRequests,
 )
-from signerd.loopback.access.gates import Admitted, PortGate, Rates, SocketGate, hosts_at
+from signerd.loopback.access.gates import LASTING_NAMES, Admitted, PortGate, Rates, SocketGate, hosts_at
 from signerd.loopback.access.headers import RequestHead
 from signerd.loopback.access.sessions import IDLE_SECONDS, Sessions
 from tests.support.served import ScriptedTokens
 
 PORT = 17_707
-HOST = f"127.0.0.1:{PORT}"
+NAME = "0123456789abcdef.localhost"
+HOST = f"{NAME}:{PORT}"
+LASTING = sorted(hosts_at(PORT, *LASTING_NAMES))
+ALL = [HOST, *LASTING]
 OWN = f"http://{HOST}"
 APP_ORIGIN = "https://wallet.example"
 PROGRAM = Caller(Kind.APP, "Program", frozenset({Right.ANYONE, Right.READ}), "a-1")
@@ -46,7 +49,7 @@ class Desk:
         self.secret = ("x-signerd-session", entered.token)
         self.session = entered.session
         self.rates = Rates(lambda: self.now)
-        self.gate = PortGate(PORT, self.tokens, self.sessions, self.rates)
+        self.gate = PortGate(PORT, NAME, self.tokens, self.sessions, self.rates)
 
     def admit(self, given: RequestHead) -> Admitted:
         return self.gate.admit(given, self.gate.reader(given))
@@ -60,8 +63,8 @@ def desk():
 # --- Host ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("host", sorted(hosts_at(PORT)))
-def test_the_three_names_of_this_machine_are_answered(desk, host):
+@pytest.mark.parametrize("host", ALL)
+def test_the_names_of_this_machine_are_answered(desk, host):
     assert desk.admit(asked(host=host)).caller.kind is Kind.STRANGER
 
 
@@ -89,13 +92,13 @@ def test_l1_two_hosts_or_none_are_refused(desk):
 
 
 _LETTERS = st.text(string.ascii_letters + string.digits + ".:[]@-/%, \t", max_size=40)
-_NEAR = st.sampled_from(sorted(hosts_at(PORT)))
+_NEAR = st.sampled_from(ALL)
 
 
 @given(st.one_of(_LETTERS, st.builds("".join, st.tuples(_LETTERS, _NEAR, _LETTERS)), _NEAR.map(str.swapcase)))
 def test_l1_a_host_is_ours_to_the_byte_or_refused(host):
     gate = Desk().gate
-    if host in hosts_at(PORT):
+    if host in ALL:
         assert gate.reader(asked(host=host)) is None
     else:
         with pytest.raises(HostRefused):
@@ -103,8 +106,8 @@ def test_l1_a_host_is_ours_to_the_byte_or_refused(host):
 
 
 def test_browsers_leave_the_port_away_at_80_alone():
-    assert "localhost" in hosts_at(80)
-    assert all(host.endswith(f":{PORT}") for host in hosts_at(PORT))
+    assert NAME in hosts_at(80, NAME)
+    assert hosts_at(PORT, NAME) == {HOST}
 
 
 # --- Origin -------------------------------------------------------------------------------------------------
@@ -165,6 +168,42 @@ def test_l3_a_site_that_was_let_in_may_read_and_is_still_a_stranger(desk):
     given = asked("GET", "/v1/devices", ("origin", APP_ORIGIN))
     assert desk.gate.reader(given) == APP_ORIGIN
     assert desk.admit(given).caller.kind is Kind.STRANGER
+
+
+# --- an address that others had before ----------------------------------------------------------------------
+
+
+@given(
+    host=st.sampled_from(ALL),
+    path=st.sampled_from(
+        ["/", "/enter", "/leave", "/v1/devices", "/v1/pairings", "/v1/proposals/p-1/approve"]
+    ),
+    method=st.sampled_from(["GET", "POST", "PUT", "DELETE", "OPTIONS"]),
+    origin=st.sampled_from([None, "null", APP_ORIGIN, *(f"http://{host}" for host in ALL)]),
+    site=st.sampled_from([None, "none", "same-origin", "same-site", "cross-site"]),
+    session=st.booleans(),
+)
+def test_l15_l16_what_a_browser_runs_at_a_lasting_address_is_no_page_of_ours(
+    host, path, method, origin, site, session
+):
+    """A worker that an earlier program left there knows the address and may have a session's secret."""
+    desk = Desk()
+    said = [("origin", origin), ("sec-fetch-site", site), desk.secret if session else ("x", None)]
+    request = asked(method, path, *((name, value) for name, value in said if value is not None), host=host)
+    try:
+        kind = desk.admit(request).caller.kind
+    except LoopbackError:
+        return
+    if host != HOST:
+        assert kind is Kind.STRANGER
+        assert not request.enters
+        assert origin in {None, APP_ORIGIN}
+        assert site in {None, "none"} or origin == APP_ORIGIN
+    if kind is Kind.PAGE:
+        assert session
+        assert origin in {None, OWN}
+    if request.enters:
+        assert origin in {None, "null", OWN}
 
 
 # --- an app's token -----------------------------------------------------------------------------------------
@@ -403,7 +442,7 @@ def test_a_caller_on_the_socket_is_the_terminal_and_a_token_there_has_its_own_ri
             gate.admit(asked("GET", "/", bearer(token), host="signerd"), None)
 
 
-@pytest.mark.parametrize("host", sorted(hosts_at(PORT)))
+@pytest.mark.parametrize("host", ALL)
 def test_l1_the_ports_names_are_not_the_sockets(desk, host):
     with pytest.raises(NotForBrowsers):
         SocketGate(desk.tokens, desk.rates).reader(asked(host=host))

@@ -21,7 +21,7 @@ from signerd.loopback.access.listening import listening_ports, private_socket
 from signerd.loopback.access.peers import peer_uid
 from signerd.loopback.endpoints import ROUTES
 from tests.signerd.loopback.test_routes import STATUS
-from tests.support.ported import exchange, ported
+from tests.support.ported import ported
 from tests.support.served import served_script
 
 
@@ -166,14 +166,36 @@ def test_without_the_port_nothing_is_said_of_it(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "[::1]", "localhost"])
-def test_the_page_is_at_each_of_its_names(tmp_path, name):
+def test_l15_at_a_name_that_others_had_before_a_browser_gets_no_page(tmp_path, name):
     if name == "[::1]" and not has_ipv6():
         pytest.skip("this machine has no IPv6")
     with ported(tmp_path / "s") as port:
-        request = f"GET / HTTP/1.1\r\nHost: {name}:{port.number}\r\nConnection: close\r\n\r\n".encode()
-        answer = exchange(port.number, request, name.strip("[]"))
-        assert answer.startswith(b"HTTP/1.1 401 ")
-        assert b"signerd open" in answer
+
+        def ask(method: str, path: str, body: str = "", **headers: str):
+            host = {"Host": f"{name}:{port.number}"}
+            return port.ask(method, path, {**host, **headers}, body.encode(), name.strip("[]"))
+
+        answers = [
+            ask("GET", "/"),
+            ask("GET", "/proposals/p-1", **{"X-Signerd-Session": port.secret()}),
+            ask("GET", "/static/page.js", Origin=f"http://{name}:{port.number}"),
+            # What a browser asks for a worker that intercepts all else there.
+            ask("GET", "/worker.js", **{"Service-Worker": "script", "Sec-Fetch-Site": "same-origin"}),
+            ask("POST", "/enter", f"code={port.entry()}", Origin="null"),
+        ]
+        for answer in answers:
+            assert answer.status == 404
+            assert b"signerd open" in answer.body
+            # It does not say where the page is.
+            assert port.daemon.service.page_address.name.encode() not in answer.body
+            assert b"<form" not in answer.body
+            assert b"<script" not in answer.body
+            assert answer.headers["clear-site-data"] == '"cache", "storage"'
+        api = ask("GET", "/v1/openapi.json")
+        assert (api.status, api.headers.get("clear-site-data")) == (200, None)
+        assert ask("GET", "/v1/devices", **{"X-Signerd-Session": port.secret()}).status == 403
+    with ported(tmp_path / "s") as again:
+        assert again.daemon.service.page_address.name != port.daemon.service.page_address.name
 
 
 PLAIN = {"Host": "signerd", "Connection": "close"}

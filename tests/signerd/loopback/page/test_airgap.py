@@ -86,6 +86,22 @@ async def test_the_answer_is_taken_as_a_file_or_as_the_texts_of_codes(approved):
     await until_state(approved.daemon, "p-1", State.SUBMITTED)
 
 
+async def test_s34_codes_are_put_together_beside_the_daemons_loop(approved, monkeypatch):
+    threads, add = [], airgap.Scanner.add
+
+    def spied(*given):
+        threads.append(threading.current_thread())
+        return add(*given)
+
+    monkeypatch.setattr(airgap.Scanner, "add", spied)
+    _page, psbt = await given(approved)
+    texts = series_of(ALICE.sign(psbt).to_bytes(), Content.PSBT, Series.BBQR, 400)
+    assert (await approved.post("/scans", kind="psbt", text=texts[0])).status_code == 200
+    assert (await approved.post("/answers", answer="\n".join(texts))).status_code == 200
+    assert len(threads) == 1 + len(texts)
+    assert threading.current_thread() not in threads
+
+
 async def test_s19_an_altered_answer_says_why_in_the_forms_own_place(approved):
     _page, psbt = await given(approved)
     for text in ("", "no psbt", BOB.sign(psbt).to_base64(), psbt.to_base64(), "B$ZP0200AAAAAAAA"):

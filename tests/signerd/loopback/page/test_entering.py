@@ -6,6 +6,7 @@ import pytest
 
 from signerd.callers import Caller, Kind, Right
 from signerd.errors import NotAllowed, PageNotServed
+from signerd.loopback.access.gates import LASTING_NAMES
 from signerd.loopback.access.sessions import IDLE_SECONDS
 from tests.signerd.loopback.access.test_listening import PLAIN, ask
 from tests.signerd.loopback.access.test_sessions import Clock
@@ -76,6 +77,17 @@ def test_l4_another_site_cannot_enter_and_voids_no_code(port, headers):
     code = port.entry()
     for _ in range(10):
         assert port.enter(code, headers).status == 403
+    assert port.enter(code).status == 200
+
+
+@pytest.mark.parametrize("name", [*LASTING_NAMES, "fedcba9876543210.localhost"])
+def test_l16_a_form_without_an_origin_does_not_reach_the_code_of_the_person(port, name):
+    """Another site's, in a frame with a sandbox or from a document of its own making."""
+    code = port.entry()
+    for _ in range(10):
+        answer = port.enter("AAAAA-AAAAA", {"Host": f"{name}:{port.number}", **WINDOW})
+        assert answer.status in {403, 404}
+        assert b"this code is wrong" not in answer.body
     assert port.enter(code).status == 200
 
 

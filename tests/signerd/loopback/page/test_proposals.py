@@ -170,6 +170,7 @@ async def test_l8_what_the_platform_wrote_is_text_and_marked_as_the_platforms(de
         page = Markup(answer.text)
         assert page.broken == []
         assert [tag.attributes["src"] for tag in page.all("script")] == [
+            "/static/press.js",
             "/static/page.js",
             "/static/copy.js",
             "/static/live.js",
