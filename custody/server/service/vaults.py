@@ -23,7 +23,7 @@ from custody.server.domain.errors import (
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.keys import active_key
-from custody.server.service.keys.quorums import MAY_APPROVE
+from custody.server.service.keys.quorums import MAY_APPROVE, lacking_signers
 from custody.server.service.limits.limits import Limits, VaultFigures
 from custody.server.service.stored_vaults import (
     Balance,
@@ -249,10 +249,14 @@ def _limit(text: str) -> Sats:
 
 def vault_names(db: Session, access: WorkspaceAccess, wanted: wire.VaultsQuery) -> list[wire.VaultName]:
     """The names of the vaults that `Vaults.in_workspace` would return. Raises NotFound (``after``)."""
-    query = _wanted(db, access, wanted).with_only_columns(Vault.id, Vault.name, Vault.frozen_at)
+    query = _wanted(db, access, wanted).with_only_columns(Vault.id, Vault.name, Vault.frozen_at, Vault.m)
+    rows = db.execute(query).all()
+    lacking = lacking_signers(db, {row.id: row.m for row in rows})
     return [
-        wire.VaultName(id=vault_id, name=name, is_frozen=frozen_at is not None)
-        for vault_id, name, frozen_at in db.execute(query)
+        wire.VaultName(
+            id=row.id, name=row.name, is_frozen=row.frozen_at is not None, lacks_signers=row.id in lacking
+        )
+        for row in rows
     ]
 
 
@@ -276,6 +280,7 @@ def vault_records(db: Session, limits: Limits, vaults: Sequence[Vault]) -> list[
     signers, balances = _signers(db, ids), balances_of(db, ids)
     known, trouble = _limits(db, limits, vaults)
     receive = receive_addresses(db, vaults)
+    lacking = lacking_signers(db, {vault.id: vault.m for vault in vaults})
     return [
         _record(
             vault,
@@ -284,6 +289,7 @@ def vault_records(db: Session, limits: Limits, vaults: Sequence[Vault]) -> list[
             receive[vault.id],
             known.get(vault.id),
             trouble,
+            lacks_signers=vault.id in lacking,
         )
         for vault in vaults
     ]
@@ -334,6 +340,8 @@ def _record(
     receive_address: str,
     limits: VaultFigures | None,
     limit_error: str | None,
+    *,
+    lacks_signers: bool,
 ) -> wire.Vault:
     return wire.Vault(
         id=vault.id,
@@ -359,6 +367,7 @@ def _record(
         unconfirmed_sats=balance.unconfirmed,
         locked_sats=balance.locked,
         is_frozen=vault.frozen_at is not None,
+        lacks_signers=lacks_signers,
     )
 
 

@@ -43,6 +43,7 @@ from custody.server.domain.errors import (
     RoleLimitExceeded,
     StateConflict,
     TokenCoinMissing,
+    TooFewSigners,
     VaultFrozen,
     VaultLimitExceeded,
     WrongNetworkAddress,
@@ -68,6 +69,7 @@ PAYING = (
     PolicyUnavailable,
     RoleLimitExceeded,
     TokenCoinMissing,
+    TooFewSigners,
     VaultFrozen,
     VaultLimitExceeded,
 )

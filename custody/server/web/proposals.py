@@ -47,6 +47,7 @@ from custody.server.domain.errors import (
     RoleLimitExceeded,
     SignatureInvalid,
     StateConflict,
+    TooFewSigners,
     VaultFrozen,
     VaultLimitExceeded,
     WalletAddressMismatch,
@@ -417,7 +418,8 @@ ENDPOINTS = (
     ),
     Endpoint(
         "POST", "/api/v1/create-proof", create_proof, CreatePsbtResponse, PROPOSERS, Unit.WRITE,
-        CreateProofRequest, creates=True, prepares=_draft_proof, refuses=(ChainUnavailable, VaultFrozen),
+        CreateProofRequest, creates=True, prepares=_draft_proof,
+        refuses=(ChainUnavailable, TooFewSigners, VaultFrozen),
     ),
     Endpoint(
         "GET", "/api/v1/proof", proof, ProofFile, READERS, Unit.READ, ProofQuery, refuses=(StateConflict,),

@@ -49,6 +49,7 @@ from custody.server.domain.errors import (
     PermissionDenied,
     PolicyUnavailable,
     StateConflict,
+    TooFewSigners,
     VaultFrozen,
     VaultsLeftShort,
     WrongNetworkAddress,
@@ -273,7 +274,9 @@ def max_send(call: Call[MaxSendQuery]) -> MaxSend:
 MAX_SEND = (
     Endpoint(
         "GET", "/api/v1/max-send", max_send, MaxSend, VAULT_READERS, Unit.READ, MaxSendQuery,
-        refuses=(ChainUnavailable, NotInAddressBook, PolicyUnavailable, VaultFrozen, WrongNetworkAddress),
+        refuses=(
+            ChainUnavailable, NotInAddressBook, PolicyUnavailable, TooFewSigners, VaultFrozen, WrongNetworkAddress,
+        ),
     ),
 )  # fmt: skip
 

@@ -3,8 +3,9 @@ whether an advisory concerns a key, and which keys are unsafe.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Select, false, func, or_, select
+from sqlalchemy import ColumnElement, Select, bindparam, false, func, or_, select
 from sqlalchemy.orm import Session
 
 from custody.advisories import Advisory, Concern, KeyFacts
@@ -149,6 +150,32 @@ def workspaces_seen_by(db: Session, user_id: int) -> set[int]:
         .where(Membership.user_id == user_id, RolePermission.permission.in_(VAULT_READERS))
     )
     return set(db.scalars(query))
+
+
+def lacking_signers(db: Session, vaults: Mapping[str, int]) -> set[str]:
+    """The vaults among ``vaults``, M by id, of which fewer than M signers can sign a payment."""
+    able = _counted(db, _able(_LIVE), vaults.keys())
+    return {vault_id for vault_id, m in vaults.items() if able.get(vault_id, 0) < m}
+
+
+class SignerNow(NamedTuple):
+    """A signer of a vault: the vault's own key of theirs, and whether their role approves there."""
+
+    user_id: int
+    revoked_reason: str | None
+    may_approve: bool
+
+
+def signers_now(db: Session, vault_id: str) -> list[SignerNow]:
+    return [SignerNow(*row) for row in db.execute(_SIGNERS_NOW, {"vault_id": vault_id})]
+
+
+_SIGNERS_NOW = (
+    select(VaultSigner.user_id, Key.revoked_reason, MAY_APPROVE)
+    .join(Vault, Vault.id == VaultSigner.vault_id)
+    .join(Key, Key.id == VaultSigner.key_id)
+    .where(VaultSigner.vault_id == bindparam("vault_id"))
+)
 
 
 def _lost(key_id: str | None, membership_id: int | None, role_id: int | None) -> ColumnElement[bool]:

@@ -8,7 +8,7 @@ from custody.server.service.backends import Market
 from custody.server.service.keys.quorums import AdvisoriesInForce
 from custody.server.service.limits.limits import Limits
 from custody.server.service.proposals.accelerating import Accelerating, Child
-from custody.server.service.proposals.bounds import require_listed
+from custody.server.service.proposals.bounds import require_listed, require_signers
 from custody.server.service.proposals.payments import Intent, read_rate
 from custody.server.service.proposals.proposals import Prepared, Proposals
 from custody.server.service.proposals.records import rate_text
@@ -43,11 +43,11 @@ class Previewing:
         prepared: Prepared | Version | Child,
     ) -> PsbtPreview:
         """Only reads. Raises what creating the proposal would: NotFound, RoleLimitExceeded,
-        VaultLimitExceeded, PolicyUnavailable, NotInAddressBook, ChainUnavailable.
+        VaultLimitExceeded, PolicyUnavailable, NotInAddressBook, TooFewSigners, ChainUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
         what = (db, caller, access, vault)
-        intent, draft = Intent(), prepared.draft
+        intent, draft, family_id = Intent(), prepared.draft, None
         match prepared:
             case Prepared():
                 intent = prepared.intent
@@ -55,10 +55,12 @@ class Previewing:
                 moved = movement.amount
             case Version():
                 intent = prepared.intent
-                moved = self._replacing.within_limits(*what, request, intent, draft).movement
+                terms = self._replacing.within_limits(*what, request, intent, draft)
+                moved, family_id = terms.movement, terms.family_id
             case Child():
                 moved = self._accelerating.within_limits(*what, draft).amount
         require_listed(db, vault, draft.raw, self._in_force)
+        require_signers(db, vault, draft.scripts, caller.user_id, family_id)
         # A version counts together with what it replaces.
         left = None if isinstance(prepared, Version) else self._limits.room(*what, after=moved)
         selection = draft.selection
