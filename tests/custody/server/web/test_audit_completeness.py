@@ -281,7 +281,7 @@ def unlink_identity(story: Story) -> httpx.Response:
 
 def update_second_person_rule(story: Story) -> httpx.Response:
     story.world.member(1, "henry@example.org", "Administrator")
-    return story.here("update-second-person-rule", is_on=True, role_name="Administrator")
+    return story.here("update-second-person-rule", is_on=True, confirming_role_id=1)
 
 
 def sweep_again(story: Story) -> httpx.Response:

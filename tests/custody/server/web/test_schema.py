@@ -48,7 +48,7 @@ EXPLAINED = {
         "min_sats is more than max_sats", "from_time is later than to_time",
         "exactly one of", "recipients: ", "amounts_sats: ", "coins: ", "amount_sats: ", "cancel: ",
         "psbt_base64: ", "accelerates_psbt_id: ", "m: ", "Give fee_rate", "a weekly cycle",
-        "Each recipient needs", "role_name: ", "exposed_keys: name the keys",
+        "Each recipient needs", "confirming_role_id: ", "exposed_keys: name the keys",
         "No member of this workspace has", "A search does not wait",
     ),
     "a text has a meaning, as an address, a path, a URL or an amount": (

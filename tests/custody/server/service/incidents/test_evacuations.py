@@ -123,7 +123,7 @@ class TestTwoPeople:
     def test_p89_with_the_rule_its_role_confirms(self, desk, dora, keys):
         body = {"org_id": 1, "workspace_id": 1, "name": "Second", "network": "testnet"}
         ok(dora.post("/api/v1/create-workspace", body))
-        rule = {"workspace_id": 1, "is_on": True, "role_name": "Administrator", "cooling_off_hours": 48}
+        rule = {"workspace_id": 1, "is_on": True, "confirming_role_id": 1, "cooling_off_hours": 48}
         ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
         refused(desk.admin.post(START, body_of(keys, plan_hash="0" * 64)), 409, "SECOND_PERSON_NEEDED")
         # A member's word alone that a key is exposed is no way around cooling off.
