@@ -106,9 +106,13 @@ def _lines(one: "Vault", code: str, people: dict[str, str]) -> list[str]:
         "    That is the platform's word: compare it with signerd addresses before money goes there.",
     ]
     if one.is_frozen:
-        lines[1:1] = ["  Frozen:     nothing is proposed, signed or sent until two people run custody vault unfreeze."]
+        lines[1:1] = [
+            "  Frozen:     nothing is proposed, signed or sent until two people run custody vault unfreeze."
+        ]
     if one.lacks_signers:
-        lines[1:1] = [f"  Stopped:    fewer than {one.m} of its signers can sign a payment; see the state of each."]
+        lines[1:1] = [
+            f"  Stopped:    fewer than {one.m} of its signers can sign a payment; see the state of each."
+        ]
     limits = one.detailed_vault_limits
     if limits is None:
         return [*lines, f"  Limit:      {one.limit_error}"]

@@ -12,7 +12,6 @@ from custody.schemas.common import (
     Int64,
     IntId,
     Label,
-    Name,
     Prose,
     Request,
     Shape,

@@ -17,6 +17,8 @@ from custody.schemas.common import (
     Shape,
     TextId,
     Timestamp,
+    Unreadable,
+    Whole,
 )
 from custody.schemas.queries import QueryId
 
@@ -33,7 +35,7 @@ CurrencyText = Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$"), Field(ex
 FiatText = Annotated[
     str, StringConstraints(pattern=r"^-?[0-9]{1,30}(\.[0-9]{1,8})?$"), Field(examples=["81234.56"])
 ]
-SatsQuery = Annotated[int, Field(ge=0, le=MAX_SATS)]
+SatsQuery = Annotated[Whole, Field(ge=0, le=MAX_SATS)]
 
 
 class MovementKind(StrEnum):
@@ -63,7 +65,7 @@ class VaultHistoryQuery(Request):
     vault_id: TextId
     order: MovementOrder = "newest"
     cursor: CursorText | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_MOVEMENTS)] = 100
+    limit: Annotated[Whole, Field(ge=1, le=MAX_MOVEMENTS)] = 100
     kind: MovementKind | None = None
     status: MovementStatus | None = None
     from_time: Timestamp | None = None
@@ -144,6 +146,8 @@ class VaultHistory(Shape):
     tip_height: Count
     movements: Few[VaultMovement]
     next_cursor: Label | None
+    # Those of the page that cannot be shown.
+    unreadable: Few[Unreadable] = Field(default_factory=list)
 
 
 class CoinState(StrEnum):
@@ -167,7 +171,7 @@ class VaultCoinsQuery(Request):
     workspace_id: QueryId
     vault_id: TextId
     cursor: CoinCursorText | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_COINS)] = 100
+    limit: Annotated[Whole, Field(ge=1, le=MAX_COINS)] = 100
     state: CoinState | None = None
     min_sats: SatsQuery | None = None
     max_sats: SatsQuery | None = None
@@ -207,3 +211,5 @@ class VaultCoins(Shape):
     is_frozen: bool
     coins: Few[VaultCoin]
     next_cursor: Label | None
+    # Those of the page that cannot be shown.
+    unreadable: Few[Unreadable] = Field(default_factory=list)

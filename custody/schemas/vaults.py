@@ -21,6 +21,7 @@ from custody.schemas.common import (
     Text,
     TextId,
     Timestamp,
+    Whole,
     is_absent,
 )
 from custody.schemas.limits import AssetLimits, CycleFields, VaultLimits
@@ -73,7 +74,7 @@ class VaultsQuery(Request):
     vault_id: TextId | None = None
     name: Name | None = None
     after: TextId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_VAULTS)] | None = None
+    limit: Annotated[Whole, Field(ge=1, le=MAX_VAULTS)] | None = None
 
 
 # Of the key that stands in the vault's script. ``superseded``: its holder has another device, and may still
@@ -96,7 +97,7 @@ class VaultSigner(Shape):
 class MarkedVault(Shape):
     # Nothing is proposed, approved or sent until two members unfreeze it.
     is_frozen: bool = False
-    # Fewer than ``m`` of its signers can sign a payment: by the key that stands in its script, and their role.
+    # Fewer than ``m`` of its signers can sign a payment, by the key in its script and by their role.
     lacks_signers: bool = False
 
     @property

@@ -6,8 +6,8 @@ CustodyError
 │   VaultLimitExceeded · NotInAddressBook
 ├── NotFound
 ├── StateConflict · VaultFrozen · ReplacementUnfit · SecondPersonNeeded · LastAdmin · VaultsLeftShort ·
-│   TooFewSigners · LockedFunds · KeyAlreadyActive · KeyAccountsExhausted · DeploymentNotConfirmed · AlreadyPaused ·
-│   NotPaused · CallNotStalled · IdempotencyInProgress
+│   TooFewSigners · LockedFunds · KeyAlreadyActive · KeyAccountsExhausted · DeploymentNotConfirmed ·
+│   AlreadyPaused · NotPaused · CallNotStalled · IdempotencyInProgress
 ├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · TokenCoinMissing (TokenCoinUnconfirmed) ·
 │   PsbtDiffers · SignatureInvalid · WalletAddressMismatch · IdempotencyKeyReused
 └── RateLimited · ChainUnavailable · PolicyUnavailable · DatabaseUnavailable (Outdated) · OutcomeUnknown ·
@@ -173,8 +173,9 @@ class TooFewSigners(CustodyError):
 
     code = ErrorCode.STATE_CONFLICT
     hint = (
-        "Superseded keys still sign a payment into a vault of the same workspace. A signer without the permission "
-        "signs again once a role carries PAYMENT_APPROVE; where makers may not approve, have another member propose it."
+        "Superseded keys still sign a payment into a vault of the same workspace. A signer without the "
+        "permission signs again once a role carries PAYMENT_APPROVE; where makers may not approve, have "
+        "another member propose it."
     )
 
 

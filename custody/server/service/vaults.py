@@ -2,14 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 from sqlalchemy import Select, select, tuple_
 from sqlalchemy.orm import Session
 
 from custody.schemas import vaults as wire
-from custody.schemas.common import ApiNetwork, NullString
+from custody.schemas.common import ApiNetwork, Listed, NullString
 from custody.schemas.vaults import ExportForm, VaultExport, VaultExportQuery
+from custody.server.domain.address_book import name_key
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import OPERATOR, Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import (
@@ -25,6 +26,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.keys import active_key
 from custody.server.service.keys.quorums import MAY_APPROVE, lacking_signers
 from custody.server.service.limits.limits import Limits, VaultFigures
+from custody.server.service.shown import shown
 from custody.server.service.stored_vaults import (
     Balance,
     balances_of,
@@ -119,15 +121,17 @@ class Vaults:
 
     def in_workspace(
         self, db: Session, access: WorkspaceAccess, wanted: wire.VaultsQuery
-    ) -> list[wire.Vault]:
+    ) -> Listed[wire.Vault]:
         """The workspace's vaults that match, the oldest first. Raises NotFound (``after``)."""
-        return vault_records(db, self._limits, list(db.scalars(_wanted(db, access, wanted))))
+        found = db.scalars(_wanted(db, access, wanted)).all()
+        return shown(found, lambda some: vault_records(db, self._limits, some), "id", lambda row: row.id)
 
     @staticmethod
     def _require_free_name(db: Session, access: WorkspaceAccess, name: str) -> None:
-        query = select(Vault.id).where(Vault.workspace_id == access.workspace_id, Vault.name == name)
-        if db.scalars(query).first() is not None:
-            raise StateConflict(f"The workspace has a vault named {name!r} already.")
+        """Names that look the same count as equal. Raises StateConflict."""
+        for taken in db.scalars(select(Vault.name).where(Vault.workspace_id == access.workspace_id)):
+            if name_key(taken) == name_key(name):
+                raise StateConflict(f"The workspace has a vault named {taken!r} already.")
 
     @staticmethod
     def _take_account(
@@ -247,17 +251,21 @@ def _limit(text: str) -> Sats:
         raise Invalid.at("/transaction_limit", str(error)) from error
 
 
-def vault_names(db: Session, access: WorkspaceAccess, wanted: wire.VaultsQuery) -> list[wire.VaultName]:
+def vault_names(db: Session, access: WorkspaceAccess, wanted: wire.VaultsQuery) -> Listed[wire.VaultName]:
     """The names of the vaults that `Vaults.in_workspace` would return. Raises NotFound (``after``)."""
     query = _wanted(db, access, wanted).with_only_columns(Vault.id, Vault.name, Vault.frozen_at, Vault.m)
     rows = db.execute(query).all()
     lacking = lacking_signers(db, {row.id: row.m for row in rows})
-    return [
-        wire.VaultName(
-            id=row.id, name=row.name, is_frozen=row.frozen_at is not None, lacks_signers=row.id in lacking
-        )
-        for row in rows
-    ]
+
+    def names(some: Sequence[Any]) -> list[wire.VaultName]:
+        return [
+            wire.VaultName(
+                id=row.id, name=row.name, is_frozen=row.frozen_at is not None, lacks_signers=row.id in lacking
+            )
+            for row in some
+        ]
+
+    return shown(rows, names, "id", lambda row: str(row.id))
 
 
 def _wanted(db: Session, access: WorkspaceAccess, wanted: wire.VaultsQuery) -> Select[Vault]:

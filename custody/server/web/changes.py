@@ -24,6 +24,7 @@ from custody.schemas.changes import (
     SecondPersonRule,
     SecondPersonRuleRequest,
 )
+from custody.schemas.common import Listed, Unreadable
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import PermissionName
 from custody.server.domain.credentials import Caller
@@ -85,7 +86,7 @@ def _try_out(call: Call[RequestChangeRequest], target: Endpoint, request: BaseMo
         make()
 
 
-def changes(call: Call[ChangesQuery]) -> list[Change]:
+def changes(call: Call[ChangesQuery]) -> Listed[Change]:
     """The organisation's changes, the newest first: all for a member who may confirm, else the caller's own. Or one, with the plan
     of the evacuation that it would start.
     """  # noqa: E501
@@ -101,7 +102,11 @@ def changes(call: Call[ChangesQuery]) -> list[Change]:
     if call.body.change_id is None:
         return found
     part = PlanPage(call.body.plan_first, call.body.plan_count)
-    return [call.services.evacuations.with_plan(call.db, call.caller, each, part) for each in found]
+    with_plan = call.services.evacuations.with_plan
+    return [
+        each if isinstance(each, Unreadable) else with_plan(call.db, call.caller, each, part)
+        for each in found
+    ]
 
 
 def confirm_change(call: Call[ChangeRequest]) -> AppliedChange:
@@ -185,7 +190,7 @@ ENDPOINTS = (
         "POST", "/api/v1/request-change", request_change, Change, ANY_MEMBER, Unit.OWN, RequestChangeRequest,
         refuses=(StateConflict,),
     ),
-    Endpoint("GET", "/api/v1/changes", changes, list[Change], ANY_MEMBER, Unit.READ, ChangesQuery),
+    Endpoint("GET", "/api/v1/changes", changes, Listed[Change], ANY_MEMBER, Unit.READ, ChangesQuery),
     Endpoint(
         "POST", "/api/v1/confirm-change", confirm_change, AppliedChange, ANY_MEMBER, Unit.WRITE,
         ChangeRequest, refuses=(LastAdmin, NotFound, PermissionDenied, StateConflict),

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from custody.receipts import Receipt
+from custody.schemas.common import Unreadable
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import chain_of
 from custody.server.domain.credentials import Caller, WorkspaceAccess
@@ -151,7 +152,8 @@ def page_response(call: Call[Any], shape: TypeAdapter[list[Item]], page: Page[It
     headers = {"X-Total-Count": str(page.total)}
     if page.has_more:
         query = call.body.model_dump(mode="json", exclude_none=True)
-        query["after"] = getattr(page.items[-1], key)
+        last = page.items[-1]
+        query["after"] = last.row_id if isinstance(last, Unreadable) else getattr(last, key)
         headers["Link"] = f'<{call.endpoint.path}?{urlencode(query)}>; rel="next"'
     body = shape.dump_json(page.items, by_alias=True)
     return Response(body, media_type="application/json", headers=headers)

@@ -18,6 +18,7 @@ from custody.server.domain.errors import Invalid
 from custody.server.domain.history import Cursor
 from custody.server.service.history.records import RatesFile, movement_records, tip_height
 from custody.server.service.proposals.searching import may_read_book
+from custody.server.service.shown import apart, shown
 from custody.server.service.stored_vaults import vault_in
 from custody.server.store.models import AddressBookEntry, ChainCoin, Movement, Proposal, Vault
 from multisig import Network, decode_address
@@ -46,10 +47,19 @@ class History:
         vault = vault_in(db, access, query.vault_id)
         found = self.found(db, access, vault, query)
         rates = None if self.rates is None else self.rates.rates()
+        movements, unreadable = apart(
+            shown(
+                found.movements,
+                lambda some: movement_records(db, access, vault, some, rates),
+                "txid",
+                lambda movement: movement.txid,
+            )
+        )
         return wire.VaultHistory(
             vault_id=vault.id,
             tip_height=tip_height(db, vault.chain),
-            movements=movement_records(db, access, vault, found.movements, rates),
+            movements=movements,
+            unreadable=unreadable,
             next_cursor=None if found.cursor is None else str(found.cursor),
         )
 

@@ -20,7 +20,7 @@ from custody.schemas import changes as wire
 from custody.schemas.address_book import AddWhitelistAddressRequest
 from custody.schemas.auth import RemoveIdentityProviderRequest, UpdateIdentityProviderRequest
 from custody.schemas.changes import ChangeStatus, Json
-from custody.schemas.common import ApiNetwork
+from custody.schemas.common import ApiNetwork, Listed
 from custody.schemas.evacuations import StartEvacuationRequest
 from custody.schemas.invitations import InviteToWorkspaceRequest
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
@@ -55,6 +55,7 @@ from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.people.named import names_in
 from custody.server.service.people.service_accounts import widens
 from custody.server.service.people.staff import confirms_in, require_owner_of, role_of_first
+from custody.server.service.shown import shown
 from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
 from custody.server.store.models import (
@@ -228,7 +229,7 @@ class SecondPerson:
         access: WorkspaceAccess,
         change_id: str | None,
         may_ask: Callable[[str, int], bool],
-    ) -> list[wire.Change]:
+    ) -> Listed[wire.Change]:
         """The organisation's changes, the newest first, or one of them. A caller who may not confirm sees
         only their own, and ``in_force`` only where they could still ask for the change. ``may_ask``: whether
         the caller may make the call at this path in the workspace.
@@ -249,7 +250,11 @@ class SecondPerson:
             for each in found
             if _may_confirm(db, caller, access, each) or may_ask(each.path, each.workspace_id)
         ]
-        return self._shown_each(db, found, with_present)
+
+        def changes(some: Sequence[PendingChange]) -> list[wire.Change]:
+            return self._shown_each(db, some, [each for each in some if each in with_present])
+
+        return shown(found, changes, "change_id", lambda change: change.id)
 
     def to_confirm(
         self, db: Session, caller: Caller, access: WorkspaceAccess, change_id: str

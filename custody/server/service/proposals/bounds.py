@@ -23,7 +23,6 @@ from custody.server.domain.keys import may_move_on
 from custody.server.service.keys.quorums import AdvisoriesInForce, signers_now, unfit_to_receive
 from custody.server.service.stored_vaults import vault_in
 from custody.server.store.models import AddressBookEntry, EvacuatedVault, Proposal, Vault, WatchedScript
-from custody.text import count
 from multisig import Network, Psbt, encode_address
 from multisig.tokens import Call, Function, token_of_script
 
@@ -156,8 +155,8 @@ def require_signers(
     }
     reasons = ", ".join(f"{words} ({number})" for words, number in why.items() if number)
     raise TooFewSigners(
-        f"{vault.m} signers of the vault {vault.name} have to sign this, and {active} of its {vault.n} can. The "
-        f"others cannot: {reasons}."
+        f"{vault.m} signers of the vault {vault.name} have to sign this, and {active} of its {vault.n} can. "
+        f"The others cannot: {reasons}."
     )
 
 

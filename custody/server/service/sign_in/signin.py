@@ -45,7 +45,6 @@ from custody.server.service.sign_in.sessions import Sessions, Tokens
 from custody.server.store import Store
 from custody.server.store.models import Credential, OtpChallenge, SignInSession, User
 
-
 # The code hash of a challenge that makes a passkey.
 NO_CODE: Final = b""
 
@@ -125,8 +124,8 @@ class Challenges:
         return CodeAwaited(token, method, challenge.id, mail, passkey)
 
     def offer(self, db: Session, user_id: int, session_id: int) -> tuple[str, bytes]:
-        """A token, and the challenge with which a browser makes a passkey. No code answers it, so it counts for
-        no budget of codes.
+        """A token, and the challenge with which a browser makes a passkey. No code answers it, so it counts
+        for no budget of codes.
         """
         token, now = new_token(self._random), self._clock()
         challenge = OtpChallenge(

@@ -1,7 +1,7 @@
 """P107: where an account has a second factor, no door opens a session, or keeps one open, without it.
 
-The table is of every door that takes no session, of the API and of the console: a new one fails until it is in
-it. What it brings is right in all but the second factor.
+The table is of every door that takes no session, of the API and of the console: a new one fails until it is
+in it. What it brings is right in all but the second factor.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -60,8 +60,11 @@ def again(world, email="alice@example.org"):
 class TestRule:
     def test_p106_the_role_that_confirms_keeps_its_say_under_another_name(self, alice, ruled):
         """Renamed while two changes wait, one of them of the rule."""
-        raised, stricter = ok(ask(alice, "update-role-policies", **RAISED)), ok(
-            ask(alice, "update-second-person-rule", is_on=True, confirming_role_id=1, cooling_off_hours=5)
+        raised, stricter = (
+            ok(ask(alice, "update-role-policies", **RAISED)),
+            ok(
+                ask(alice, "update-second-person-rule", is_on=True, confirming_role_id=1, cooling_off_hours=5)
+            ),
         )
         assert stricter["names"] == {"confirming_role_id": "Administrator"}
         renamed = ok(ask(alice, "update-role", role_id=1, name="Owners"))
