@@ -15,6 +15,7 @@ from custody.schemas.common import (
     Request,
     Shape,
     Timestamp,
+    Whole,
 )
 from custody.schemas.queries import QueryId, SearchText, WorkspaceQuery
 
@@ -48,7 +49,7 @@ class AddressBookQuery(WorkspaceQuery):
     names: Annotated[list[AddressText], Field(max_length=MAX_NAMED)] | None = None
     addresses: Annotated[list[AddressText], Field(max_length=MAX_NAMED)] | None = None
     after: QueryId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] | None = None
+    limit: Annotated[Whole, Field(ge=1, le=MAX_PAGE)] | None = None
 
 
 class AddWhitelistAddressRequest(Request):

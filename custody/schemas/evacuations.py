@@ -17,6 +17,7 @@ from custody.schemas.common import (
     Shape,
     TextId,
     Timestamp,
+    Whole,
 )
 from custody.schemas.queries import QueryId
 from custody.text import count
@@ -55,8 +56,8 @@ class EvacuationRequest(Request):
         return self
 
 
-PlanPlace = Annotated[int, Field(ge=0, lt=MAX_EVACUATED)]
-PlanCount = Annotated[int, Field(ge=1, le=MAX_EVACUATED)]
+PlanPlace = Annotated[Whole, Field(ge=0, lt=MAX_EVACUATED)]
+PlanCount = Annotated[Whole, Field(ge=1, le=MAX_EVACUATED)]
 
 
 class PreviewEvacuationRequest(EvacuationRequest):

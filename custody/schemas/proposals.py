@@ -93,7 +93,7 @@ class CreatePsbtRequest(Request):
     fee_rate: FeeRateText | None = None
     coins: Coins | None = None
     replaces_psbt_id: TextId | None = None
-    cancel: bool = False
+    cancel: StrictBool = False
     accelerates_psbt_id: TextId | None = None
 
     @model_validator(mode="after")
@@ -159,7 +159,7 @@ class CancelPsbtRequest(Request):
     psbt_id: TextId
     workspace_id: IntId
     reason: Text | None = None
-    release_coins: bool = False
+    release_coins: StrictBool = False
 
 
 class CancelPsbtResponse(Shape):

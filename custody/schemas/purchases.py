@@ -24,6 +24,7 @@ from custody.schemas.common import (
     Shape,
     TextId,
     Timestamp,
+    Whole,
 )
 
 MAX_PURCHASES = 500
@@ -139,4 +140,4 @@ class PurchasesQuery(Request):
     """``GET /api/v1/purchases``, newest first; ``after`` is the last id seen."""
 
     after: TextId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_PURCHASES)] = 100
+    limit: Annotated[Whole, Field(ge=1, le=MAX_PURCHASES)] = 100

@@ -11,10 +11,11 @@ from custody.schemas.common import (
     ApiNetwork,
     Request,
     TextId,
+    Whole,
 )
 from custody.schemas.proposals import ProposalStatus
 
-QueryId = Annotated[int, Field(ge=1, le=MAX_INT64)]
+QueryId = Annotated[Whole, Field(ge=1, le=MAX_INT64)]
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -74,7 +75,7 @@ class PsbtQuery(DaysQuery):
     order: Literal["oldest", "newest"] = "oldest"
     after: TextId | None = None
     search: SearchText | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_PROPOSALS)] = 100
+    limit: Annotated[Whole, Field(ge=1, le=MAX_PROPOSALS)] = 100
 
     @model_validator(mode="after")
     def _one_or_many(self) -> "PsbtQuery":

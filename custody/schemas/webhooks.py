@@ -24,6 +24,7 @@ from custody.schemas.common import (
     Shape,
     TextId,
     Timestamp,
+    Whole,
 )
 from custody.schemas.queries import QueryId
 
@@ -275,7 +276,7 @@ class WebhookDeliveriesQuery(Request):
     workspace_id: QueryId
     webhook_id: TextId
     after: TextId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_DELIVERIES)] = 100
+    limit: Annotated[Whole, Field(ge=1, le=MAX_DELIVERIES)] = 100
 
 
 class WebhookDelivery(Shape):

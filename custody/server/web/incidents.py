@@ -15,11 +15,11 @@ from custody.schemas.evacuations import (
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import ChainUnavailable, NotFound, StateConflict
+from custody.server.domain.roles import VAULT_VIEWERS
 from custody.server.service.incidents.evacuation_preview import PlanPage, keys_of_vaults
-from custody.server.service.keys.quorums import VAULT_READERS
 from custody.server.service.people.second_person import START_EVACUATION
 from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
-from custody.server.web.vaults import VAULT_MANAGERS, VAULT_VIEWERS
+from custody.server.web.vaults import VAULT_MANAGERS
 
 
 def take_advisories(call: Call[TakeAdvisoriesRequest]) -> AdvisoryPublisher:
@@ -46,7 +46,7 @@ ADVISORIES = (
     Endpoint("GET", "/api/v1/advisories", advisories, list[AdvisoryPublisher], Auth.SIGNED_IN, Unit.READ),
     Endpoint(
         "GET", "/api/v1/exposures", exposures, list[VaultExposure],
-        frozenset(map(PermissionName, VAULT_READERS)), Unit.READ, ExposuresQuery, refuses=(NotFound,),
+        VAULT_VIEWERS, Unit.READ, ExposuresQuery, refuses=(NotFound,),
     ),
 )  # fmt: skip
 

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from custody.advisories import Advisory, Concern, KeyFacts
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import VaultsLeftShort
+from custody.server.domain.roles import VAULT_VIEWERS
 from custody.server.store.models import (
     EvacuatedVault,
     Key,
@@ -65,12 +66,6 @@ def are_unsafe(
     return all(any(concern_of(each, key) is not Concern.NOT for each in in_force.values()) for key in active)
 
 
-# The permissions that show a workspace's vaults.
-VAULT_READERS = (
-    PermissionName.MANAGE_WORKSPACE.value,
-    PermissionName.PAYMENT_APPROVE.value,
-    PermissionName.VIEW_BALANCES.value,
-)
 # These are of the key in the vault's script: another key of the same member does not count.
 _LIVE = Key.status == "active"
 _SUPERSEDED = Key.revoked_reason == "superseded"
@@ -147,7 +142,7 @@ def workspaces_seen_by(db: Session, user_id: int) -> set[int]:
     query = (
         select(Membership.workspace_id)
         .join(RolePermission, RolePermission.role_id == Membership.role_id)
-        .where(Membership.user_id == user_id, RolePermission.permission.in_(VAULT_READERS))
+        .where(Membership.user_id == user_id, RolePermission.permission.in_(VAULT_VIEWERS))
     )
     return set(db.scalars(query))
 
