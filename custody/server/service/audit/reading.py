@@ -228,8 +228,10 @@ def recipients_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]
     if not wanted or not access.holds_any(_READERS):
         return {}
     query = select(Proposal.id, Proposal.recipients, Proposal.workspace_id).where(Proposal.id.in_(wanted))
-    rows = [row for row in db.execute(query) if row.workspace_id == access.workspace_id and row.recipients]
-    return dict(apart(shown(rows, _recipients, "psbt_id", lambda row: str(row.id)))[0])
+    paid: list[Any] = [
+        row for row in db.execute(query) if row.workspace_id == access.workspace_id and row.recipients
+    ]
+    return dict(apart(shown(paid, _recipients, "psbt_id", lambda row: str(row.id)))[0])
 
 
 def _recipients(rows: Sequence[Any]) -> list[tuple[str, LogRecipient]]:

@@ -15,6 +15,7 @@ from custody.server.domain.audit import (
     ExportSummary,
     find_export_fault,
     read_csv,
+    restore,
     write_csv,
 )
 from custody.server.domain.credentials import Caller
