@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from custody.schemas.common import (
+    DIGITS,
     MAX_INT64,
     ApiNetwork,
     Count,
@@ -35,7 +36,6 @@ from custody.schemas.common import (
     TextId,
     Timestamp,
     TransactionHex,
-    Whole,
     is_absent,
 )
 from custody.schemas.proposals import ADDRESS_CHARACTERS
@@ -200,7 +200,7 @@ class WorkspaceContractsQuery(Request):
 
     workspace_id: QueryId
     after: QueryId | None = None
-    limit: Annotated[Whole, Field(ge=1, le=MAX_CONTRACTS)] | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_CONTRACTS), DIGITS] | None = None
 
 
 class ContractsQuery(WorkspaceContractsQuery):
@@ -233,7 +233,7 @@ class ContractCallsQuery(Request):
     vault_id: TextId | None = None
     order: Literal["newest", "oldest"] = "oldest"
     after: QueryId | None = None
-    limit: Annotated[Whole, Field(ge=1, le=MAX_CALLS)] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_CALLS), DIGITS] = 100
 
     @model_validator(mode="after")
     def _of_something(self) -> "ContractCallsQuery":
@@ -380,7 +380,7 @@ class TokenHistoryQuery(Request):
     contract_uid: QueryId | None = None
     order: Literal["newest", "oldest"] = "newest"
     cursor: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10}\.[0-9]{1,10}$")] | None = None
-    limit: Annotated[Whole, Field(ge=1, le=500)] = 100
+    limit: Annotated[int, Field(ge=1, le=500), DIGITS] = 100
 
 
 class TokenMovement(Shape):

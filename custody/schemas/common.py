@@ -28,7 +28,7 @@ def _digits(value: object) -> object:
 
 
 # A query's number comes as text: a query has no other form.
-Whole = Annotated[int, BeforeValidator(_digits)]
+DIGITS = BeforeValidator(_digits)
 
 # Below it every whole number is exact as a double, which is what JSON's 1.0 becomes (RFC 8259, section 6).
 MAX_EXACT_FLOAT = 2**53

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 
 from custody.schemas.common import (
+    DIGITS,
     Count,
     Few,
     Int64,
@@ -17,7 +18,6 @@ from custody.schemas.common import (
     Shape,
     TextId,
     Timestamp,
-    Whole,
 )
 from custody.schemas.queries import QueryId
 from custody.text import count
@@ -56,8 +56,8 @@ class EvacuationRequest(Request):
         return self
 
 
-PlanPlace = Annotated[Whole, Field(ge=0, lt=MAX_EVACUATED)]
-PlanCount = Annotated[Whole, Field(ge=1, le=MAX_EVACUATED)]
+PlanPlace = Annotated[int, Field(ge=0, lt=MAX_EVACUATED), DIGITS]
+PlanCount = Annotated[int, Field(ge=1, le=MAX_EVACUATED), DIGITS]
 
 
 class PreviewEvacuationRequest(EvacuationRequest):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 
 from custody.schemas.common import (
+    DIGITS,
     MAX_SATS,
     Count,
     Few,
@@ -18,7 +19,6 @@ from custody.schemas.common import (
     TextId,
     Timestamp,
     Unreadable,
-    Whole,
 )
 from custody.schemas.queries import QueryId
 
@@ -35,7 +35,7 @@ CurrencyText = Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$"), Field(ex
 FiatText = Annotated[
     str, StringConstraints(pattern=r"^-?[0-9]{1,30}(\.[0-9]{1,8})?$"), Field(examples=["81234.56"])
 ]
-SatsQuery = Annotated[Whole, Field(ge=0, le=MAX_SATS)]
+SatsQuery = Annotated[int, Field(ge=0, le=MAX_SATS), DIGITS]
 
 
 class MovementKind(StrEnum):
@@ -65,7 +65,7 @@ class VaultHistoryQuery(Request):
     vault_id: TextId
     order: MovementOrder = "newest"
     cursor: CursorText | None = None
-    limit: Annotated[Whole, Field(ge=1, le=MAX_MOVEMENTS)] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_MOVEMENTS), DIGITS] = 100
     kind: MovementKind | None = None
     status: MovementStatus | None = None
     from_time: Timestamp | None = None
@@ -171,7 +171,7 @@ class VaultCoinsQuery(Request):
     workspace_id: QueryId
     vault_id: TextId
     cursor: CoinCursorText | None = None
-    limit: Annotated[Whole, Field(ge=1, le=MAX_COINS)] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_COINS), DIGITS] = 100
     state: CoinState | None = None
     min_sats: SatsQuery | None = None
     max_sats: SatsQuery | None = None

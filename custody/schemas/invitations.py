@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from custody.schemas.common import (
+    DIGITS,
     ApiNetwork,
     EmailAddress,
     Int64,
@@ -22,7 +23,6 @@ from custody.schemas.common import (
     Text,
     TextId,
     Timestamp,
-    Whole,
 )
 from custody.schemas.queries import QueryId
 
@@ -66,7 +66,7 @@ class OnboardingQuery(Request):
 
     status: OnboardingStatus | None = None
     after: QueryId | None = None
-    limit: Annotated[Whole, Field(ge=1, le=MAX_REQUESTS)] = 50
+    limit: Annotated[int, Field(ge=1, le=MAX_REQUESTS), DIGITS] = 50
 
 
 class ReviewOnboardingRequest(Request):

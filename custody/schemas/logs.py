@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, WithJsonSchema, model_validator
 
 from custody.schemas.common import (
+    DIGITS,
     MAX_INT64,
     Count,
     Few,
@@ -15,7 +16,6 @@ from custody.schemas.common import (
     Shape,
     Timestamp,
     Unreadable,
-    Whole,
 )
 from custody.schemas.queries import DaysQuery, QueryId
 
@@ -27,7 +27,10 @@ MAX_PAGE = 1_000_000
 
 # The specification calls some ids text; what stands there is a number all the same.
 IdText = Annotated[
-    Whole, Field(ge=1, le=MAX_INT64), WithJsonSchema({"type": "string", "pattern": "^[1-9][0-9]{0,18}$"})
+    int,
+    Field(ge=1, le=MAX_INT64),
+    DIGITS,
+    WithJsonSchema({"type": "string", "pattern": "^[1-9][0-9]{0,18}$"}),
 ]
 CategoryText = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]{1,40}$")]
 # As much text as a client reads of one answer.
@@ -42,7 +45,7 @@ class LogFilter(DaysQuery):
 
     org_uid: IdText
     category: CategoryText | None = None
-    user_uuid: Annotated[Whole, Field(ge=0, le=MAX_INT64)] | None = None
+    user_uuid: Annotated[int, Field(ge=0, le=MAX_INT64), DIGITS] | None = None
 
 
 class LogsQuery(LogFilter):
@@ -51,8 +54,8 @@ class LogsQuery(LogFilter):
     """  # noqa: E501
 
     workspace_uid: QueryId
-    page: Annotated[Whole, Field(ge=1, le=MAX_PAGE)] = 1
-    page_size: Annotated[Whole, Field(ge=1, le=MAX_PAGE_SIZE)] = PAGE_SIZE
+    page: Annotated[int, Field(ge=1, le=MAX_PAGE), DIGITS] = 1
+    page_size: Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE), DIGITS] = PAGE_SIZE
     cursor: CursorText | None = None
     order: Literal["oldest", "newest"] = "oldest"
 

@@ -18,13 +18,13 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from custody.schemas.common import (
+    DIGITS,
     Label,
     Prose,
     Request,
     Shape,
     TextId,
     Timestamp,
-    Whole,
 )
 
 MAX_PURCHASES = 500
@@ -140,4 +140,4 @@ class PurchasesQuery(Request):
     """``GET /api/v1/purchases``, newest first; ``after`` is the last id seen."""
 
     after: TextId | None = None
-    limit: Annotated[Whole, Field(ge=1, le=MAX_PURCHASES)] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_PURCHASES), DIGITS] = 100

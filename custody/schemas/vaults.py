@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from custody.schemas.common import (
+    DIGITS,
     ApiNetwork,
     Count,
     DecimalText,
@@ -21,7 +22,6 @@ from custody.schemas.common import (
     Text,
     TextId,
     Timestamp,
-    Whole,
     is_absent,
 )
 from custody.schemas.limits import AssetLimits, CycleFields, VaultLimits
@@ -74,7 +74,7 @@ class VaultsQuery(Request):
     vault_id: TextId | None = None
     name: Name | None = None
     after: TextId | None = None
-    limit: Annotated[Whole, Field(ge=1, le=MAX_VAULTS)] | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_VAULTS), DIGITS] | None = None
 
 
 # Of the key that stands in the vault's script. ``superseded``: its holder has another device, and may still
