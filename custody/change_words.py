@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -64,7 +65,7 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "description": "Description",
         "role_id": "Role",
         "role_uid": "Role",
-        "role_name": "Role whose members confirm",
+        "confirming_role_id": "Role whose members confirm",
         "user_uuid": "Person",
         "vault_id": "Vault",
         "rule_name": "Permission",
@@ -103,6 +104,7 @@ _RECORDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "role_id": "a role",
         "role_uid": "a role",
+        "confirming_role_id": "a role",
         "user_uuid": "a member",
         "vault_id": "a vault",
         "uid": "an entry",
@@ -136,7 +138,9 @@ def _beside_now(change: Change, field: str, value: Any) -> str:
     words = _limit_words(change, change.body) if is_limit else _words(change, field, value)
     if field not in change.in_force:
         return words
-    now = _limit_words(change, change.in_force) if is_limit else _words(change, field, change.in_force[field])
+    # Of a record, its name is in force.
+    shown = _plain_words if field in _RECORDS else partial(_words, change, field)
+    now = _limit_words(change, change.in_force) if is_limit else shown(change.in_force[field])
     return f"{words}, as now" if words == now else f"now {now}, from then on {words}"
 
 

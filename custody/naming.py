@@ -37,14 +37,17 @@ def named(given: str, candidates: Iterable[Candidate], kind: str) -> Candidate |
     known = {candidate.id: candidate for candidate in candidates}
     if given in known:
         return known[given]
-    wanted = given.strip().casefold()
-    found = [candidate for candidate in known.values() if _is_meant(wanted, candidate)]
+    typed = given.strip()
+    wanted = typed.casefold()
+    begun = [one for one in known.values() if len(wanted) >= LEAST and one.id.casefold().startswith(wanted)]
+    called = [one for one in known.values() if wanted and wanted in {_plain(name) for name in one.names}]
+    exactly = [one for one in called if typed in {name.strip() for name in one.names}]
+    # The exact name wins over another case of it, but not over the beginning of an id.
+    found = list({one.id: one for one in (*begun, *(exactly or called))}.values())
     if len(found) > 1:
         raise Ambiguous(given, found, kind)
     return found[0] if found else None
 
 
-def _is_meant(wanted: str, candidate: Candidate) -> bool:
-    if len(wanted) >= LEAST and candidate.id.casefold().startswith(wanted):
-        return True
-    return bool(wanted) and any(wanted == name.strip().casefold() for name in candidate.names)
+def _plain(name: str) -> str:
+    return name.strip().casefold()

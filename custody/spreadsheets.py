@@ -1,9 +1,9 @@
 """CSV (RFC 4180) in UTF-8, safe to open in a spreadsheet; and a vault's movements, coins and token movements
 as its rows.
 
-A spreadsheet runs a cell that begins like a formula. A cell of words that does is written with an apostrophe
-before it, and so is one that begins with an apostrophe itself: dropping one leading apostrophe always gives
-the text back. Numbers, ids, hashes and times are ours, and are written as they are.
+A spreadsheet runs a cell that begins like a formula. Every cell that does, and is no number, is written with
+an apostrophe before it, and so is one that begins with an apostrophe itself: dropping one leading apostrophe
+always gives the text back.
 """
 
 import csv
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 NEUTRALISED: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n", "'")
 
 
+# An amount, with its minus; a token's may be as large as a supply.
+_FIGURE: Final = re.compile(r"-?[0-9]{1,100}(\.[0-9]{1,100})?")
+
+
 class _Line:
     """What ``csv`` writes to: it keeps the line that was written last."""
 
@@ -41,7 +45,7 @@ def csv_lines(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[
     writer.writerow(header)
     yield line.text
     for cells in rows:
-        writer.writerow(cells)
+        writer.writerow(cell if _FIGURE.fullmatch(cell) else neutralise(cell) for cell in cells)
         yield line.text
 
 
@@ -58,8 +62,6 @@ COIN_COLUMNS: Final = (
     "state", "amount (sats)", "amount (BTC)", "address", "change", "height", "first seen (UTC)", "proposal",
     "txid", "output",
 )  # fmt: skip
-# A token's amount, as large as a supply may be.
-_FIGURE: Final = re.compile(r"-?[0-9]{1,100}(\.[0-9]{1,100})?")
 TOKEN_COLUMNS: Final = (
     "time (UTC)", "call", "ticker", "token", "amount", "holding", "amount (raw)", "holding (raw)", "decimals",
     "contract", "txid", "height",
@@ -78,16 +80,16 @@ def movement_cells(one: "VaultMovement") -> tuple[str, ...]:
         _number(one.fee_sats),
         _number(one.balance_sats),
         "" if one.balance_sats is None else btc(one.balance_sats),
-        neutralise(one.title or ""),
-        neutralise(" ".join(output.address for output in one.outputs)),
-        neutralise(names if any(output.label for output in one.outputs) else ""),
+        one.title or "",
+        " ".join(output.address for output in one.outputs),
+        names if any(output.label for output in one.outputs) else "",
         " ".join(str(output.amount_sats) for output in one.outputs),
-        neutralise(one.created_by_name or ""),
-        neutralise(one.psbt_id or ""),
-        neutralise(one.replaces_psbt_id or ""),
-        neutralise(one.txid),
+        one.created_by_name or "",
+        one.psbt_id or "",
+        one.replaces_psbt_id or "",
+        one.txid,
         _number(one.height),
-        neutralise(one.block_hash or ""),
+        one.block_hash or "",
     )
 
 
@@ -96,12 +98,12 @@ def coin_cells(one: "VaultCoin") -> tuple[str, ...]:
         one.state,
         str(one.amount_sats),
         btc(one.amount_sats),
-        neutralise(one.address),
+        one.address,
         "yes" if one.is_change else "no",
         _number(one.height),
         _time(one.first_seen_at),
-        neutralise(one.psbt_id or ""),
-        neutralise(one.txid),
+        one.psbt_id or "",
+        one.txid,
         str(one.vout),
     )
 
@@ -109,20 +111,18 @@ def coin_cells(one: "VaultCoin") -> tuple[str, ...]:
 def token_cells(one: "TokenMovement") -> tuple[str, ...]:
     return (
         _time(one.at),
-        neutralise(one.function),
-        neutralise(one.ticker),
-        neutralise(one.name),
-        *(_figure(each) for each in (one.amount, one.holding, one.amount_raw, one.holding_raw)),
+        one.function,
+        one.ticker,
+        one.name,
+        one.amount,
+        one.holding,
+        one.amount_raw,
+        one.holding_raw,
         str(one.decimals),
-        neutralise(one.contract_address),
-        neutralise(one.txid),
+        one.contract_address,
+        one.txid,
         str(one.height),
     )
-
-
-def _figure(text: str) -> str:
-    """A number unchanged, with its minus; any other text is neutralised."""
-    return text if _FIGURE.fullmatch(text) else neutralise(text)
 
 
 def btc(sats: int) -> str:

@@ -196,10 +196,12 @@ class Desk:
             if is_service():
                 with self._as_program() if is_program() else self._as_service() as client:
                     yield client
+                    _tell_unreadable(client)
                 return
             with self._client(self.settings()) as client:
                 self.freshen(client)
                 yield client
+                _tell_unreadable(client)
 
     def settings(self) -> Settings:
         """Raises Stop where no one is signed in."""
@@ -392,3 +394,10 @@ def _of_shape(error: "ValidationError") -> Stop:
     else:
         sentence = f"{_WRITTEN.get(place, place)} {words}"
     return Stop(sentence, "", Exit.USAGE, code="invalid-request")
+
+
+def _tell_unreadable(client: "Client") -> None:
+    """Of each entry that the platform could not show, beside the list that stands without it."""
+    for entry in client.core.unreadable:
+        names = ", ".join(f"{name} {value}" for name, value in entry.items() if name != "unreadable")
+        aside(f"Not shown: {names}. {entry['unreadable']}")

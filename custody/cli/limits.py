@@ -50,7 +50,7 @@ def list_command(desk: Desk, workspace: str | None, as_json: bool) -> None:
         ]
         answer({"vaults": told, "roles": roles, "own": own})
         return
-    table(("VAULT", "AT MOST", "LEFT", "UNTIL"), [_of_vault(one) for one in vaults])
+    table(("VAULT", "AT MOST", "LEFT", "UNTIL", "STOPPED"), [(*_of_vault(one), one.marks) for one in vaults])
     say()
     table(("ROLE", "MEMBERS", "EACH MEMBER AT MOST"), [_of_role(role) for role in roles])
     say()

@@ -19,7 +19,7 @@ from custody.text import amount, network_words
 if TYPE_CHECKING:
     from custody.client import Client
     from custody.schemas.users import Member
-    from custody.schemas.vaults import Vault, VaultControls
+    from custody.schemas.vaults import Vault, VaultControls, VaultSigner
 
 
 MAX_SIGNERS = 15
@@ -58,7 +58,7 @@ def list_command(desk: Desk, workspace: str | None, as_json: bool) -> None:
     if as_json:
         answer(found)
     elif found:
-        header = ("ID", "NAME", "SIGNERS", "NETWORK", "CONFIRMED", "COMING", "LOCKED")
+        header = ("ID", "NAME", "SIGNERS", "NETWORK", "CONFIRMED", "COMING", "LOCKED", "STOPPED")
         table(header, [_row(one) for one in found])
     else:
         say("No vaults.")
@@ -66,7 +66,8 @@ def list_command(desk: Desk, workspace: str | None, as_json: bool) -> None:
 
 def _row(one: "Vault") -> tuple[str, ...]:
     sums = (one.confirmed_sats, one.unconfirmed_sats, one.locked_sats)
-    return one.id, one.name, f"{one.m} of {one.n}", one.chain, *(f"{in_btc(sats)} BTC" for sats in sums)
+    amounts = (f"{in_btc(sats)} BTC" for sats in sums)
+    return one.id, one.name, f"{one.m} of {one.n}", one.chain, *amounts, one.marks
 
 
 @vault.command("show")
@@ -91,7 +92,8 @@ def show_command(desk: Desk, given: str, workspace: str | None, as_json: bool) -
 
 def _lines(one: "Vault", code: str, people: dict[str, str]) -> list[str]:
     signers = ", ".join(
-        full_name(signer, people.get(signer.user_id, f"member {signer.user_id}")) for signer in one.signers
+        full_name(signer, people.get(signer.user_id, f"member {signer.user_id}")) + _state(signer)
+        for signer in one.signers
     )
     lines = [
         f"Vault '{one.name}' {one.id}    {one.chain}",
@@ -103,12 +105,28 @@ def _lines(one: "Vault", code: str, people: dict[str, str]) -> list[str]:
         f"  Receive at: {one.receive_address}",
         "    That is the platform's word: compare it with signerd addresses before money goes there.",
     ]
+    if one.is_frozen:
+        lines[1:1] = [
+            "  Frozen:     nothing is proposed, signed or sent until two people run custody vault unfreeze."
+        ]
+    if one.lacks_signers:
+        lines[1:1] = [
+            f"  Stopped:    fewer than {one.m} of its signers can sign a payment; see the state of each."
+        ]
     limits = one.detailed_vault_limits
     if limits is None:
         return [*lines, f"  Limit:      {one.limit_error}"]
     words = bounds(per_cycle=limits.per_cycle, period=limits.cycle_period, day=limits.cycle_day)
     left = f": {limits.unused} BTC left until {until(limits.next_reset)}" if limits.per_cycle else ""
     return [*lines, f"  Limit:      at most {limits.limit} BTC {words}{left}"]
+
+
+def _state(signer: "VaultSigner") -> str:
+    """What keeps a signer from signing, in brackets."""
+    key = None if signer.key_state == "active" else f"key {signer.key_state}"
+    role = "may not approve" if signer.may_approve is False else None
+    why = ", ".join(filter(None, (key, role)))
+    return f" ({why})" if why else ""
 
 
 @vault.command("create")

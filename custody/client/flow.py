@@ -5,6 +5,7 @@ the renewal of sessions, and calls made from the platform's table, for both clie
 import json
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from math import inf
@@ -78,6 +79,8 @@ class Core:
     jitter: Callable[[], float]
     session: Session | None = None
     on_session: Callable[[Session | None], None] = field(default=lambda _session: None)
+    # Entries of lists that the platform said it cannot show: their ids, and why.
+    unreadable: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def host(self) -> str:
@@ -184,7 +187,7 @@ def row(
                 reply = yield from call(core, request, repeatable=again)
             else:
                 reply = checked((yield from attempt(core, request, repeatable=again)))
-            return read(reply, answers)
+            return read_list(core, reply, answers)
 
         plan.__doc__ = f"``{verb} {path}``" + (f": {given.__doc__}" if given.__doc__ else ".")
         return method(plan, given)
@@ -283,6 +286,22 @@ def checked(reply: Reply) -> Reply:
     except ValidationError:
         raise BadAnswer(f"{reply.path}: status {reply.status} without a problem document") from None
     raise ApiError(problem, retry_after_seconds=retry_after(reply, 0.0))
+
+
+def read_list(core: Core, reply: Reply, shape: type[Answer] | TypeAdapter[Answer]) -> Answer:
+    """`read` of what may be a list, or a page of one: entries that the platform cannot show are left out, and
+    kept in ``core.unreadable``.
+    """
+    if b'"unreadable"' in reply.content:
+        with suppress(ValueError):
+            found = json.loads(reply.content)
+            if isinstance(found, list):
+                left = [each for each in found if not isinstance(each, dict) or "unreadable" not in each]
+                core.unreadable += [each for each in found if each not in left]
+                reply = replace(reply, content=json.dumps(left).encode())
+            elif isinstance(found, dict) and isinstance(found.get("unreadable"), list):
+                core.unreadable += found["unreadable"]
+    return read(reply, shape)
 
 
 def read(reply: Reply, shape: type[Answer] | TypeAdapter[Answer]) -> Answer:

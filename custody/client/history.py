@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from custody.client.errors import BadAnswer
-from custody.client.flow import Core, call, read
+from custody.client.flow import Core, call, read_list
 from custody.exchange import Plan, method
 from custody.schemas.common import format_time
 from custody.schemas.history import (
@@ -130,7 +130,7 @@ def _to_the_end(
 
 def _coins(core: Core, query: dict[str, Any]) -> Plan[VaultCoins]:
     request = core.build("GET", "/api/v1/vault-coins", query=query)
-    return read((yield from call(core, request, repeatable=True)), VaultCoins)
+    return read_list(core, (yield from call(core, request, repeatable=True)), VaultCoins)
 
 
 def _query(workspace_id: int, vault_id: str, filters: MovementFilters) -> dict[str, Any]:
@@ -142,4 +142,4 @@ def _query(workspace_id: int, vault_id: str, filters: MovementFilters) -> dict[s
 
 def _page(core: Core, query: dict[str, Any]) -> Plan[VaultHistory]:
     request = core.build("GET", "/api/v1/vault-history", query=query)
-    return read((yield from call(core, request, repeatable=True)), VaultHistory)
+    return read_list(core, (yield from call(core, request, repeatable=True)), VaultHistory)

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import TypeAdapter
 
-from custody.client.flow import Core, Sent, call, next_page, read, row
+from custody.client.flow import Core, Sent, call, next_page, read, read_list, row
 from custody.exchange import Plan, Request, method
 from custody.schemas.address_book import (
     AddWhitelistAddressRequest,
@@ -245,7 +245,7 @@ class ProposalCalls:
         etag = reply.headers.get("etag", filters.get("etag"))
         if reply.status == HTTPStatus.NOT_MODIFIED:
             return ProposalList((), etag, not_modified=True)
-        items = read(reply, _PROPOSALS)
+        items = read_list(core, reply, _PROPOSALS)
         after = parse_qs(urlsplit(next_page(reply) or "").query).get("after", [None])
         return ProposalList(tuple(items), etag, following=after[0])
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypedDict, TypeVar, Unpack
 from pydantic import TypeAdapter
 
 from custody.client.errors import BadAnswer
-from custody.client.flow import Core, Sent, call, next_page, read, row
+from custody.client.flow import Core, Sent, call, next_page, read, read_list, row
 from custody.exchange import Plan, Reply, method
 from custody.schemas.common import LATER, Done, Few
 from custody.schemas.logs import MAX_PAGE_SIZE, AuditLogEntry, ExportedLogs, LogsPage
@@ -170,7 +170,7 @@ class WebhookCalls:
         """``GET /api/v1/webhook-deliveries``: one page, the newest first."""
         query = {"workspace_id": workspace_id, "webhook_id": webhook_id, "after": after, "limit": limit}
         request = core.build("GET", "/api/v1/webhook-deliveries", query=query)
-        return _counted((yield from call(core, request, repeatable=True)), _DELIVERIES)
+        return _counted(core, (yield from call(core, request, repeatable=True)), _DELIVERIES)
 
 
 def _filter(org_uid: int, workspace_uid: int, days: LogDays) -> dict[str, Any]:
@@ -186,16 +186,16 @@ def _filter(org_uid: int, workspace_uid: int, days: LogDays) -> dict[str, Any]:
 
 def _page(core: Core, query: dict[str, Any]) -> Plan[LogsPage]:
     request = core.build("GET", "/api/v1/get-logs", query=query)
-    return read((yield from call(core, request, repeatable=True)), LogsPage)
+    return read_list(core, (yield from call(core, request, repeatable=True)), LogsPage)
 
 
 def _purchases(core: Core, after: str | None, limit: int | None) -> Plan[Page[PurchaseTransaction]]:
     request = core.build("GET", "/api/v1/purchases", query={"after": after, "limit": limit})
-    return _counted((yield from call(core, request, repeatable=True)), _PURCHASES)
+    return _counted(core, (yield from call(core, request, repeatable=True)), _PURCHASES)
 
 
-def _counted(reply: Reply, items: TypeAdapter[list[Item]]) -> Page[Item]:
-    read_items = read(reply, items)
+def _counted(core: Core, reply: Reply, items: TypeAdapter[list[Item]]) -> Page[Item]:
+    read_items = read_list(core, reply, items)
     total = reply.headers.get("x-total-count", "")
     return Page(
         tuple(read_items),

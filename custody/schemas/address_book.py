@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from custody.schemas.common import (
+    DIGITS,
     ApiNetwork,
     Int64,
     IntId,
@@ -48,7 +49,7 @@ class AddressBookQuery(WorkspaceQuery):
     names: Annotated[list[AddressText], Field(max_length=MAX_NAMED)] | None = None
     addresses: Annotated[list[AddressText], Field(max_length=MAX_NAMED)] | None = None
     after: QueryId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE), DIGITS] | None = None
 
 
 class AddWhitelistAddressRequest(Request):

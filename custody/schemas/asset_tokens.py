@@ -6,10 +6,19 @@ import re
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, StrictInt, StrictStr, StringConstraints, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    StringConstraints,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from custody.schemas.common import (
+    DIGITS,
     MAX_INT64,
     ApiNetwork,
     Count,
@@ -108,7 +117,7 @@ class CreateTokenRequest(Request):
     decimals_num: Annotated[StrictInt, Field(ge=0, le=MAX_INT64)]
     total_supply: RawUnits
     max_supply: RawUnits
-    whitelist_enabled: bool
+    whitelist_enabled: StrictBool
     vault_id: TextId
     workspace_id: IntId
     network: ApiNetwork
@@ -191,7 +200,7 @@ class WorkspaceContractsQuery(Request):
 
     workspace_id: QueryId
     after: QueryId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_CONTRACTS)] | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_CONTRACTS), DIGITS] | None = None
 
 
 class ContractsQuery(WorkspaceContractsQuery):
@@ -224,7 +233,7 @@ class ContractCallsQuery(Request):
     vault_id: TextId | None = None
     order: Literal["newest", "oldest"] = "oldest"
     after: QueryId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_CALLS)] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_CALLS), DIGITS] = 100
 
     @model_validator(mode="after")
     def _of_something(self) -> "ContractCallsQuery":
@@ -371,7 +380,7 @@ class TokenHistoryQuery(Request):
     contract_uid: QueryId | None = None
     order: Literal["newest", "oldest"] = "newest"
     cursor: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10}\.[0-9]{1,10}$")] | None = None
-    limit: Annotated[int, Field(ge=1, le=500)] = 100
+    limit: Annotated[int, Field(ge=1, le=500), DIGITS] = 100
 
 
 class TokenMovement(Shape):

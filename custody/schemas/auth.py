@@ -113,7 +113,7 @@ class TwoFactorRequest(Request):
     ``enabled``: true keeps an authenticator where there is one, and means mailed codes otherwise; false is ``none``.
     """  # noqa: E501
 
-    enabled: bool | None = None
+    enabled: StrictBool | None = None
     method: SecondFactor | None = None
     password: GivenPassword
 
@@ -198,7 +198,7 @@ class RevokeSessionsRequest(Request):
     """``POST /auth/sessions/revoke``: one session, or all of the caller's but this one."""
 
     session_id: TextId | None = None
-    all_others: bool = False
+    all_others: StrictBool = False
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:

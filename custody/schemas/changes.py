@@ -12,7 +12,6 @@ from custody.schemas.common import (
     Int64,
     IntId,
     Label,
-    Name,
     Prose,
     Request,
     Shape,
@@ -41,10 +40,11 @@ class ChangeStatus(StrEnum):
 
 
 class SecondPersonRule(Shape):
-    """An organisation's rule. ``role_name``: a member who holds a role of that name in a workspace of the organisation confirms."""  # noqa: E501
+    """An organisation's rule. A member who holds the role ``confirming_role_id`` of its first workspace confirms; ``role_name``: what it is called now."""  # noqa: E501
 
     org_id: Int64
     is_on: bool
+    confirming_role_id: Int64 | None = None
     role_name: Label | None = None
     cooling_off_hours: Count = 0
     set_by: Label | None = None
@@ -56,13 +56,13 @@ class SecondPersonRuleRequest(Request):
 
     workspace_id: IntId
     is_on: StrictBool
-    role_name: Name | None = None
+    confirming_role_id: IntId | None = None
     cooling_off_hours: Annotated[StrictInt, Field(ge=0, le=MAX_COOLING_OFF_HOURS)] = 0
 
     @model_validator(mode="after")
     def _names_a_role(self) -> "SecondPersonRuleRequest":
-        if self.is_on is (self.role_name is None):
-            raise ValueError("role_name: name the role whose members confirm, where the rule is on")
+        if self.is_on is (self.confirming_role_id is None):
+            raise ValueError("confirming_role_id: give the role whose members confirm, where the rule is on")
         return self
 
 
@@ -99,8 +99,8 @@ class ChangesQuery(Request):
 class Change(Shape):
     """``network`` and ``workspace_name`` are the workspace's. ``names``: of the records in a waiting change's
     body, by its field; what is not there any more is left out. ``in_force``: what holds now in the place
-    of fields of a waiting change's body, for limits, a vault's controls and the rule. ``asked_by``,
-    ``decided_by``: user ids. It is confirmed from ``not_before`` until ``expires_at``.
+    of fields of a waiting change's body, for limits, a vault's controls and the rule: of a record, its name.
+    ``asked_by``, ``decided_by``: user ids. It is confirmed from ``not_before`` until ``expires_at``.
     """
 
     change_id: Label

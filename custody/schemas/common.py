@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
@@ -19,6 +20,18 @@ from custody.text import UNSEEN_BELOW_U10000, require_seen
 
 # PostgreSQL's and SQLite's widest integer: nothing that travels as an id or an amount may be wider.
 MAX_INT64 = 2**63 - 1
+
+
+def _digits(value: object) -> object:
+    """Of what ``int()`` reads, digits alone: no sign, space or underscore, no digits of another alphabet."""
+    if isinstance(value, str) and re.fullmatch("[0-9]+", value) is None:
+        raise ValueError("a whole number is written in digits alone")
+    return value
+
+
+# A query's number comes as text: a query has no other form.
+DIGITS = BeforeValidator(_digits)
+
 # Below it every whole number is exact as a double, which is what JSON's 1.0 becomes (RFC 8259, section 6).
 MAX_EXACT_FLOAT = 2**53
 
@@ -48,8 +61,9 @@ Line = Annotated[
     str, StringConstraints(strip_whitespace=True, max_length=200), _SEEN, Field(json_schema_extra=_PATTERN)
 ]
 Text = Annotated[str, StringConstraints(max_length=1_000)]
-# RFC 5321: 64 for the local part, 255 for the domain. The shape is checked, the mailbox is proven by a mail.
-_ADDRESS_PART = r"[^@\s]+"
+# RFC 5321: 64 for the local part, 255 for the domain. A bare addr-spec of RFC 5322, without a name, quotes,
+# comments or a list (its "specials" are refused); the mailbox is proven by a mail.
+_ADDRESS_PART = r"[^@\s<>()\[\],;:\\\"]+"
 EmailAddress = Annotated[
     str,
     StringConstraints(
@@ -132,6 +146,25 @@ class Shape(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True, defer_build=True
     )
+
+
+class Unreadable(Shape):
+    """In a list, in the place of an entry whose stored row cannot be shown: its id, under the name that the
+    entry's would have, and why.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    unreadable: Prose
+
+    @property
+    def row_id(self) -> str | int:
+        found: str | int = next(iter((self.model_extra or {"": "?"}).values()))
+        return found
+
+
+# What the platform answers as a list.
+Listed = list[T | Unreadable]
 
 
 class Request(BaseModel):

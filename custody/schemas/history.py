@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 
 from custody.schemas.common import (
+    DIGITS,
     MAX_SATS,
     Count,
     Few,
@@ -16,6 +17,7 @@ from custody.schemas.common import (
     Shape,
     TextId,
     Timestamp,
+    Unreadable,
 )
 from custody.schemas.queries import QueryId
 
@@ -27,7 +29,7 @@ CursorText = Annotated[str, StringConstraints(pattern=r"^[0-9a-f._]{1,120}$")]
 TxidText = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 AddressText = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=r"^[0-9A-Za-z]+$")]
 SearchText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
-SatsQuery = Annotated[int, Field(ge=0, le=MAX_SATS)]
+SatsQuery = Annotated[int, Field(ge=0, le=MAX_SATS), DIGITS]
 
 
 class MovementKind(StrEnum):
@@ -57,7 +59,7 @@ class VaultHistoryQuery(Request):
     vault_id: TextId
     order: MovementOrder = "newest"
     cursor: CursorText | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_MOVEMENTS)] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_MOVEMENTS), DIGITS] = 100
     kind: MovementKind | None = None
     status: MovementStatus | None = None
     from_time: Timestamp | None = None
@@ -125,6 +127,8 @@ class VaultHistory(Shape):
     tip_height: Count
     movements: Few[VaultMovement]
     next_cursor: Label | None
+    # Those of the page that cannot be shown.
+    unreadable: Few[Unreadable] = Field(default_factory=list)
 
 
 class CoinState(StrEnum):
@@ -148,7 +152,7 @@ class VaultCoinsQuery(Request):
     workspace_id: QueryId
     vault_id: TextId
     cursor: CoinCursorText | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_COINS)] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_COINS), DIGITS] = 100
     state: CoinState | None = None
     min_sats: SatsQuery | None = None
     max_sats: SatsQuery | None = None
@@ -188,3 +192,5 @@ class VaultCoins(Shape):
     is_frozen: bool
     coins: Few[VaultCoin]
     next_cursor: Label | None
+    # Those of the page that cannot be shown.
+    unreadable: Few[Unreadable] = Field(default_factory=list)

@@ -5,9 +5,10 @@ and invitations to a place in a workspace, offered to an e-mail address.
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from custody.schemas.common import (
+    DIGITS,
     ApiNetwork,
     EmailAddress,
     Int64,
@@ -65,7 +66,7 @@ class OnboardingQuery(Request):
 
     status: OnboardingStatus | None = None
     after: QueryId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_REQUESTS)] = 50
+    limit: Annotated[int, Field(ge=1, le=MAX_REQUESTS), DIGITS] = 50
 
 
 class ReviewOnboardingRequest(Request):
@@ -142,11 +143,18 @@ class Invitation(Shape):
     expires_at: Timestamp = Field(alias="ExpiresAt")
 
 
+def _yes_or_no(value: object) -> object:
+    """A query has text alone; as JSON writes it, and in no other form."""
+    if isinstance(value, bool) or value in ("true", "false"):
+        return value
+    raise ValueError("write true or false")
+
+
 class AcceptInviteQuery(Request):
     """``GET /api/v1/accept-invite``: ``accept=false`` declines."""
 
     invite_id: TextId
-    accept: bool
+    accept: Annotated[bool, BeforeValidator(_yes_or_no)]
 
 
 class RevokeInviteRequest(Request):

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, StrictInt, StringConstraints
+from pydantic import Field, StrictBool, StrictInt, StringConstraints
 
 from custody.schemas.common import (
     ApiNetwork,
@@ -101,7 +101,7 @@ class RegisterKeyRequest(KeyChallengeRequest):
 
     key_type: Literal["xpub"] = "xpub"
     label: Name | None = None
-    replace: bool = False
+    replace: StrictBool = False
     proof: KeyProof | None = None
     device: KeyDevice = KeyDevice.model_construct()
 
@@ -113,7 +113,7 @@ class RevokeKeyRequest(Request):
 
     key_id: TextId
     reason: RevokedReason
-    force: bool = False
+    force: StrictBool = False
     workspace_id: IntId | None = None
 
 

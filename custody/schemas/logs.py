@@ -5,14 +5,17 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, WithJsonSchema, model_validator
 
 from custody.schemas.common import (
+    DIGITS,
     MAX_INT64,
     Count,
+    Few,
     Int64,
     Label,
     Many,
     Prose,
     Shape,
     Timestamp,
+    Unreadable,
 )
 from custody.schemas.queries import DaysQuery, QueryId
 
@@ -24,7 +27,10 @@ MAX_PAGE = 1_000_000
 
 # The specification calls some ids text; what stands there is a number all the same.
 IdText = Annotated[
-    int, Field(ge=1, le=MAX_INT64), WithJsonSchema({"type": "string", "pattern": "^[1-9][0-9]{0,18}$"})
+    int,
+    Field(ge=1, le=MAX_INT64),
+    DIGITS,
+    WithJsonSchema({"type": "string", "pattern": "^[1-9][0-9]{0,18}$"}),
 ]
 CategoryText = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]{1,40}$")]
 # As much text as a client reads of one answer.
@@ -39,7 +45,7 @@ class LogFilter(DaysQuery):
 
     org_uid: IdText
     category: CategoryText | None = None
-    user_uuid: Annotated[int, Field(ge=0, le=MAX_INT64)] | None = None
+    user_uuid: Annotated[int, Field(ge=0, le=MAX_INT64), DIGITS] | None = None
 
 
 class LogsQuery(LogFilter):
@@ -48,8 +54,8 @@ class LogsQuery(LogFilter):
     """  # noqa: E501
 
     workspace_uid: QueryId
-    page: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 1
-    page_size: Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE)] = PAGE_SIZE
+    page: Annotated[int, Field(ge=1, le=MAX_PAGE), DIGITS] = 1
+    page_size: Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE), DIGITS] = PAGE_SIZE
     cursor: CursorText | None = None
     order: Literal["oldest", "newest"] = "oldest"
 
@@ -100,6 +106,8 @@ class LogsPage(Shape):
     """  # noqa: E501
 
     logs: Many[AuditLogEntry]
+    # Those of the page that cannot be shown.
+    unreadable: Few[Unreadable] = Field(default_factory=list)
     names: dict[Label, Prose] = Field(default_factory=dict, max_length=MAX_NAMES)
     recipients: dict[Label, LogRecipient] = Field(default_factory=dict, max_length=MAX_NAMES)
     page: Count

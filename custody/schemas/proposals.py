@@ -173,7 +173,7 @@ class CancelPsbtRequest(Request):
     psbt_id: TextId
     workspace_id: IntId
     reason: Text | None = None
-    release_coins: bool = False
+    release_coins: StrictBool = False
 
 
 class CancelPsbtResponse(Shape):

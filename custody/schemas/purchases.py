@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from custody.schemas.common import (
+    DIGITS,
     Label,
     Line,
     Prose,
@@ -138,4 +139,4 @@ class PurchasesQuery(Request):
     """``GET /api/v1/purchases``, newest first; ``after`` is the last id seen."""
 
     after: TextId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_PURCHASES)] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_PURCHASES), DIGITS] = 100

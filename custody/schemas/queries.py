@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from custody.schemas.common import (
+    DIGITS,
     MAX_INT64,
     ApiNetwork,
     Request,
@@ -14,7 +15,7 @@ from custody.schemas.common import (
 )
 from custody.schemas.proposals import ProposalStatus
 
-QueryId = Annotated[int, Field(ge=1, le=MAX_INT64)]
+QueryId = Annotated[int, Field(ge=1, le=MAX_INT64), DIGITS]
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -74,7 +75,7 @@ class PsbtQuery(DaysQuery):
     order: Literal["oldest", "newest"] = "oldest"
     after: TextId | None = None
     search: SearchText | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_PROPOSALS)] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_PROPOSALS), DIGITS] = 100
 
     @model_validator(mode="after")
     def _one_or_many(self) -> "PsbtQuery":

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from custody.schemas.common import (
+    DIGITS,
     ApiNetwork,
     Count,
     DecimalText,
@@ -73,7 +74,7 @@ class VaultsQuery(Request):
     vault_id: TextId | None = None
     name: Name | None = None
     after: TextId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_VAULTS)] | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_VAULTS), DIGITS] | None = None
 
 
 # Of the key that stands in the vault's script. ``superseded``: its holder has another device, and may still
@@ -93,7 +94,20 @@ class VaultSigner(Shape):
     may_approve: bool | None = Field(default=None, exclude_if=is_absent)
 
 
-class Vault(Shape):
+class MarkedVault(Shape):
+    # Nothing is proposed, approved or sent until two members unfreeze it.
+    is_frozen: bool = False
+    # Fewer than ``m`` of its signers can sign a payment, by the key in its script and by their role.
+    lacks_signers: bool = False
+
+    @property
+    def marks(self) -> str:
+        """Why nothing is paid from it, in words; empty where payments may be proposed."""
+        marks = {"frozen": self.is_frozen, "too few signers": self.lacks_signers}
+        return ", ".join(mark for mark, holds in marks.items() if holds)
+
+
+class Vault(MarkedVault):
     """The specification's Vault, with ``descriptor`` (checksum and key origins) and the balance beside it.
 
     ``limit_error`` stands in the place of ``detailed_vault_limits`` while spending policies cannot be read. ``assets`` are the tokens
@@ -125,8 +139,6 @@ class Vault(Shape):
     confirmed_sats: Sats
     unconfirmed_sats: Sats
     locked_sats: Sats
-    # Nothing is proposed, approved or sent until two members unfreeze it.
-    is_frozen: bool = False
     warnings: Few[Prose] | None = Field(default=None, exclude_if=is_absent)
 
     @model_validator(mode="after")
@@ -136,12 +148,15 @@ class Vault(Shape):
         return self
 
 
-class VaultName(Shape):
+class VaultName(MarkedVault):
     """To choose from."""
 
     id: Label
     name: Label
-    is_frozen: bool
+
+    @property
+    def marked_name(self) -> str:
+        return f"{self.name} ({self.marks})" if self.marks else self.name
 
 
 class VaultControls(Shape):

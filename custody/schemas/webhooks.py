@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, StrictBool, StringConstraints
 
 from custody.schemas.common import (
+    DIGITS,
     Count,
     Few,
     Int64,
@@ -273,7 +274,7 @@ class WebhookDeliveriesQuery(Request):
     workspace_id: QueryId
     webhook_id: TextId
     after: TextId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_DELIVERIES)] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_DELIVERIES), DIGITS] = 100
 
 
 class WebhookDelivery(Shape):

@@ -285,7 +285,7 @@ def begin_ruled(state: Path, url: str | None) -> None:
     """Two administrators, and the rule that one of them confirms what the other asks for."""
     with open_desk(state, database_url=url) as desk:
         desk.world.member(1, "dora@example.org", "Administrator")
-        rule = {"workspace_id": 1, "is_on": True, "role_name": "Administrator"}
+        rule = {"workspace_id": 1, "is_on": True, "confirming_role_id": 1}
         ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
 
 

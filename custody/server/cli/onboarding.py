@@ -8,7 +8,7 @@ import click
 from custody.cli.common import json_option
 from custody.server.cli.admin import CHAINS
 from custody.server.cli.common import MAX_INT64, platform_at, refusals, state_option
-from custody.terminal import answer, say, table
+from custody.terminal import answer, aside, say, table
 from multisig import Network
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ note_option = click.option("--note", help="What the requester is told.")
 @json_option
 def requests_command(state: Path, status: str | None, after: int, as_json: bool) -> None:
     """List requests for organisations, the oldest first."""
+    from custody.schemas.common import Unreadable
     from custody.schemas.invitations import MAX_REQUESTS, OnboardingQuery, OnboardingStatus
 
     wanted = None if status is None else OnboardingStatus(status)
@@ -44,11 +45,16 @@ def requests_command(state: Path, status: str | None, after: int, as_json: bool)
         answer(page.items)
     elif page.items:
         header = ("UID", "STATUS", "ORGANISATION", "WORKSPACE", "NETWORK", "ASKED BY")
-        table(header, [_row(item) for item in page.items])
+        table(header, [_row(item) for item in page.items if not isinstance(item, Unreadable)])
+        for item in page.items:
+            if isinstance(item, Unreadable):
+                aside(f"Not shown: request {item.row_id}. {item.unreadable}")
     else:
         say("No requests.")
     if page.has_more and not as_json:
-        say(f"There are more: go on with --after {page.items[-1].uid}.")
+        last = page.items[-1]
+        uid = last.row_id if isinstance(last, Unreadable) else last.uid
+        say(f"There are more: go on with --after {uid}.")
 
 
 @click.command("approve")

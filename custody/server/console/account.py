@@ -179,7 +179,7 @@ def revoke(visit: Visit) -> Response:
 def purchases(visit: Visit) -> Response:
     after = visit.query("after")
     found: list[PurchaseTransaction] = visit.get("purchases", limit=PAGE + 1, after=after or None)
-    more = found[PAGE - 1].id if len(found) > PAGE else None
+    more = visit.following(found, PAGE, "id")
     return visit.page(
         "account/purchases.html", here="account", purchases=found[:PAGE], after=after, more=more
     )

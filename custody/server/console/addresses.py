@@ -26,7 +26,7 @@ from custody.server.domain.errors import (
     WrongNetworkAddress,
 )
 from custody.server.web.asgi import MAX_BODY_BYTES
-from custody.spreadsheets import csv_lines, neutralise
+from custody.spreadsheets import csv_lines
 from custody.text import name_key, network_words
 from multisig import Network
 
@@ -39,6 +39,7 @@ COLUMNS = ("name", "address")
 def addresses(visit: Visit) -> Response:
     search, after = visit.query("search").strip(), visit.place_in_list("after")
     found = entries(visit, limit=PAGE + 1, search=search or None, after=after)
+    next_after = visit.following(found, PAGE, "uid")
     waiting = [
         change
         for change in visit.get("changes", workspace_id=visit.here.id)
@@ -50,7 +51,7 @@ def addresses(visit: Visit) -> Response:
         "addresses/addresses.html",
         here="addresses",
         entries=found[:PAGE],
-        next_after=found[PAGE - 1].uid if len(found) > PAGE else 0,
+        next_after=next_after,
         search=search,
         is_first=after is None,
         rule=visit.get("second-person-rule", workspace_id=visit.here.id),
@@ -152,7 +153,7 @@ def export(visit: Visit) -> Response:
     before the answer begins, so that a refusal is a page.
     """
     pages = _pages(visit)
-    rows = ((neutralise(each.name), each.address) for page in chain([next(pages)], pages) for each in page)
+    rows = ((each.name, each.address) for page in chain([next(pages)], pages) for each in page)
     headers = attachment(f"address-book-{visit.here.id}.csv")
     return StreamingResponse(csv_lines(COLUMNS, rows), headers=headers, media_type="text/csv; charset=utf-8")
 

@@ -4,11 +4,12 @@ from starlette.responses import Response
 
 from custody.change_words import facts_of, names_nothing, title_of
 from custody.schemas.changes import Change, SecondPersonRule
+from custody.schemas.users import RoleDetails
 from custody.server.console.members import members_of
 from custody.server.console.rendering import member_words
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
-from custody.server.domain.errors import NotFound, StateConflict
+from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.text import count
 
 # Decided changes on the page.
@@ -28,7 +29,7 @@ def changes(visit: Visit) -> Response:
         title_of=title_of,
         facts_of=facts_of,
         names_nothing=names_nothing,
-        role_names=_role_names(visit),
+        roles=_roles(visit),
     )
 
 
@@ -40,10 +41,14 @@ def _setter(visit: Visit, rule: SecondPersonRule) -> str:
     return next(map(member_words, setters), "")
 
 
-def _role_names(visit: Visit) -> list[str]:
-    if not visit.here.may("MANAGE_ROLE", "MANAGE_USERS", "MANAGE_WORKSPACE"):
+def _roles(visit: Visit) -> list[RoleDetails]:
+    """Of the organisation's first workspace, whose owners set the rule."""
+    own = (each for each in visit.places if each.organisation.org_id == visit.here.organisation.org_id)
+    first = min(own, key=lambda each: each.id)
+    if not first.may("MANAGE_ROLE", "MANAGE_USERS", "MANAGE_WORKSPACE"):
         return []
-    return [each.name for each in visit.get("get-roles-and-perms-detailed", workspace_id=visit.here.id)]
+    found: list[RoleDetails] = visit.get("get-roles-and-perms-detailed", workspace_id=first.id)
+    return found
 
 
 def _change(visit: Visit) -> Change:
@@ -92,8 +97,12 @@ def decline(visit: Visit) -> Response:
 def review_rule(visit: Visit) -> Review:
     if not visit.form.ticked("is_on"):
         return Review("Switch the rule off?", (), "Switch it off", "Each member then changes policy alone.")
+    role_id = visit.number("confirming_role_id")
+    named = next((each.name for each in _roles(visit) if each.role_id == role_id), None)
+    if named is None:
+        raise Invalid.at("/confirming_role_id", "Choose a role of the list.")
     facts = (
-        ("Who confirms", f"members in the role {visit.form.one('role_name')}"),
+        ("Who confirms", f"members in the role {named}"),
         (
             "Cooling off",
             f"{count(visit.number('cooling_off_hours'), 'hour', 'hours')}, for a change that allows more",
@@ -109,7 +118,7 @@ def change_rule(visit: Visit) -> Response:
         "update-second-person-rule",
         workspace_id=visit.here.id,
         is_on=is_on,
-        role_name=visit.form.one("role_name") if is_on else None,
+        confirming_role_id=visit.number("confirming_role_id") if is_on else None,
         cooling_off_hours=visit.number("cooling_off_hours") if is_on else 0,
     )
     return visit.go(f"{visit.here.path}/changes", f"The rule is {'on' if is_on else 'off'}.")

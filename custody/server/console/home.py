@@ -63,7 +63,7 @@ def _shown(visit: Visit) -> dict[str, Any]:
     waiting = visit.get("psbt", workspace_id=visit.here.id, status="PENDING", limit=FIRST) if sees else []
     return {
         "vaults": vaults,
-        "are_all": len(vaults) == len(found),
+        "are_all": len(vaults) == len(found) and not visit.unreadable,
         "waiting": waiting,
         "total_sats": sum(vault.confirmed_sats for vault in vaults),
         "names": {vault.id: vault.name for vault in vaults},
@@ -158,7 +158,7 @@ def onboarding(visit: Visit) -> Response:
         "onboarding/onboarding.html",
         here="home",
         requests=found[:PAGE],
-        next_after=found[PAGE - 1].uid if len(found) > PAGE else 0,
+        next_after=visit.following(found, PAGE, "uid"),
         volumes=VOLUMES,
         networks=NETWORKS,
         statuses=STATUSES,

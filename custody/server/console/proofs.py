@@ -29,7 +29,7 @@ def form_page(visit: Visit) -> Response:
     if not visit.here.may(*PROPOSERS):
         raise PermissionDenied("Only those who manage the workspace ask for proofs.")
     chosen = visit.form.one("vault") or visit.query("vault")
-    vaults = [(each.id, each.name) for each in vaults_to_choose(visit, chosen)]
+    vaults = [(each.id, each.marked_name) for each in vaults_to_choose(visit, chosen)]
     return visit.page("proofs/new.html", here="proofs", vaults=vaults, chosen=chosen, longest=MAX_MESSAGE)
 
 

@@ -152,10 +152,10 @@ def tokens(visit: Visit) -> Response:
         after=after,
         vault_id=vault_id or None,
     )
-    shown = found[:PAGE]
+    shown, following = found[:PAGE], visit.following(found, PAGE, "contract_uid")
     vaults = {each: vault_name(visit, each) for each in {one.vault_id for one in shown}}
     held, trouble = holdings(visit, vault_id) if vault_id else ([], "")
-    more = urlencode({"vault": vault_id, "after": shown[-1].contract_uid}) if len(found) > PAGE else None
+    more = None if following is None else urlencode({"vault": vault_id, "after": following})
     return visit.page(
         "tokens/list.html", here="tokens", tokens=shown, vaults=vaults,
         all_vaults=vaults_to_choose(visit, vault_id),
@@ -205,6 +205,7 @@ def _standing(visit: Visit, shown: Contract) -> dict[str, Any]:
         limit=PAGE + 1,
         after=before,
     )
+    older = visit.following(calls, PAGE, "uid")
     return {
         "token": shown,
         "base": path_of(visit, shown.contract_uid),
@@ -215,7 +216,7 @@ def _standing(visit: Visit, shown: Contract) -> dict[str, Any]:
         "whitelist": _whitelist(visit, shown),
         "first_listed": FIRST_LISTED,
         "calls": calls[:PAGE],
-        "older": calls[PAGE - 1].uid if len(calls) > PAGE else None,
+        "older": older,
         "call_pictures": {
             status: draw_states(status, of_call=True) for status in {call.status for call in calls[:PAGE]}
         },

@@ -19,7 +19,7 @@ from custody.server.console.members import members_of
 from custody.server.console.rendering import COIN_WORDS, MOVEMENT_WORDS, controls_words, member_words
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit, query_day, query_sats, whole
-from custody.server.domain.errors import CustodyError, Invalid, NotFound
+from custody.server.domain.errors import CustodyError, Invalid
 from custody.server.store.models import full_name
 from custody.spreadsheets import COIN_COLUMNS, MOVEMENT_COLUMNS, coin_cells, csv_lines, movement_cells
 from custody.text import count
@@ -45,8 +45,8 @@ def vaults(visit: Visit) -> Response:
         name=name or None,
         after=after or None,
     )
-    shown = found[:PAGE]
-    more = urlencode({"name": name, "after": shown[-1].id}) if len(found) > PAGE else None
+    shown, following = found[:PAGE], visit.following(found, PAGE, "id")
+    more = None if following is None else urlencode({"name": name, "after": following})
     return visit.page("vaults/list.html", here="vaults", vaults=shown, name=name, after=after, more=more)
 
 
@@ -59,7 +59,7 @@ def vault_by_id(visit: Visit, vault_id: str) -> Vault:
     """Raises NotFound."""
     found: list[Vault] = visit.get("list-wallets", workspace_id=visit.here.id, vault_id=vault_id)
     if not found:
-        raise NotFound("There is no such vault in this workspace.")
+        raise visit.missing("There is no such vault in this workspace.")
     return found[0]
 
 
@@ -67,7 +67,7 @@ def vault_name(visit: Visit, vault_id: str) -> VaultName:
     """Raises NotFound."""
     found: list[VaultName] = visit.get("vault-names", workspace_id=visit.here.id, vault_id=vault_id)
     if not found:
-        raise NotFound("There is no such vault in this workspace.")
+        raise visit.missing("There is no such vault in this workspace.")
     return found[0]
 
 

@@ -3,7 +3,7 @@ calls it makes, and its answer.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -19,6 +19,7 @@ from starlette.responses import RedirectResponse, Response
 
 from custody.pages.rendering import Fields, Live
 from custody.pages.serving import HEADERS, HTML
+from custody.schemas.common import Unreadable
 from custody.schemas.faults import fault_words
 from custody.schemas.users import Organisation, PermissionName, User, WorkspaceEntry
 from custody.server.console.rendering import TEMPLATES
@@ -92,6 +93,10 @@ class Visit:
     held: BrowserSession | None = None
     problem: CustodyError | None = None
     is_rehearsal: bool = False
+    # Entries of the lists on this page that cannot be shown.
+    unreadable: list[Unreadable] = field(default_factory=list)
+    # How many of them the last answer had.
+    left_out: int = 0
 
     # --- who and where --------------------------------------------------------------------------------------
 
@@ -183,7 +188,7 @@ class Visit:
     def get_page(self, path: str, /, **query: Any) -> tuple[Any, str]:
         """A list's answer, and the id after which the next page begins (RFC 8288); empty at its end."""
         response = self._response("GET", path, _present(query))
-        answer = _ANSWERS["GET", _whole(path)].validate_json(bytes(response.body))
+        answer = self._readable(_ANSWERS["GET", _whole(path)].validate_json(bytes(response.body)))
         found = re.match("<([^>]*)>", response.headers.get("Link", ""))
         return answer, "" if found is None else parse_qs(urlsplit(found[1]).query)["after"][0]
 
@@ -231,7 +236,28 @@ class Visit:
         check: Callable[[Any], None] | None = None,
     ) -> Any:
         response = self._response(method, path, given, ids, nth, check)
-        return _ANSWERS[method, _whole(path)].validate_json(bytes(response.body))
+        return self._readable(_ANSWERS[method, _whole(path)].validate_json(bytes(response.body)))
+
+    def _readable(self, answer: Any) -> Any:
+        """The answer without entries that cannot be shown: the page's frame says which."""
+        if not isinstance(answer, list):
+            self.unreadable += getattr(answer, "unreadable", ())
+            return answer
+        found = [each for each in answer if not isinstance(each, Unreadable)]
+        self.unreadable += [each for each in answer if isinstance(each, Unreadable)]
+        self.left_out = len(answer) - len(found)
+        return found
+
+    def following(self, found: Sequence[Any], page: int, key: str) -> Any:
+        """The ``after`` of the next page, where the last answer was asked for one entry more than a page has;
+        None at the list's end.
+        """
+        is_more = len(found) + self.left_out > page and len(found) > 0
+        return getattr(found[:page][-1], key) if is_more else None
+
+    def missing(self, words: str) -> NotFound:
+        """Where a list has not what the path names."""
+        return NotFound(self.unreadable[0].unreadable if self.unreadable else words)
 
     def _response(
         self,
@@ -310,6 +336,7 @@ class Visit:
             # The hint of an invalid value is for programs: a page shows the fault at its field.
             "hint": "" if self.problem is None or isinstance(self.problem, Invalid) else self.problem.hint,
             "said": "",
+            "unreadable": list(dict.fromkeys((each.row_id, each.unreadable) for each in self.unreadable)),
         }
 
 

@@ -64,7 +64,7 @@ def webhook_page(visit: Visit) -> Response:
         here="webhooks",
         webhook=found,
         deliveries=deliveries[:PAGE],
-        next_after=deliveries[PAGE - 1].delivery_id if len(deliveries) > PAGE else "",
+        next_after=visit.following(deliveries, PAGE, "delivery_id"),
         after=after,
         kinds=kinds_by_subject(),
         kind_words=kind_words,

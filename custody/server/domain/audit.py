@@ -15,7 +15,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Final
 
-from custody.spreadsheets import csv_lines, neutralise
+from custody.spreadsheets import csv_lines
 from multisig.canonical_json import canonical_json
 
 PREFIX = b"audit-v1"
@@ -186,7 +186,6 @@ COLUMNS: Final = (
     "event_uid", "org_uid", "workspace_uid", "timestamp", "category", "action", "description", "user_uuid",
     "role_uid", "trace_id", "prev_hash", "event_hash", "user_name", "position",
 )  # fmt: skip
-WORDS: Final = frozenset({"category", "action", "description", "user_name"})
 
 
 class NotAnExport(ValueError):
@@ -204,7 +203,7 @@ def _cells(chained: ChainedRow) -> list[str]:
         "prev_hash": b64encode(chained.prev_hash).decode(),
         "event_hash": b64encode(chained.event_hash).decode(),
     }
-    return [neutralise(values[name]) if name in WORDS else str(values[name]) for name in COLUMNS]
+    return [str(values[name]) for name in COLUMNS]
 
 
 def restore(cell: str) -> str:
@@ -228,8 +227,7 @@ def read_csv(lines: Iterable[str]) -> Generator[ChainedRow, None, None]:
 def _row(cells: list[str]) -> ChainedRow:
     if len(cells) != len(COLUMNS):
         raise ValueError(f"it has {len(cells)} cells instead of {len(COLUMNS)}")
-    values = dict(zip(COLUMNS, cells, strict=True))
-    words = {name: restore(values[name]) for name in WORDS}
+    values = dict(zip(COLUMNS, map(restore, cells), strict=True))
     row = AuditRow(
         event_uid=values["event_uid"],
         chain_id=chain_of(values["org_uid"], values["workspace_uid"]),
@@ -240,7 +238,10 @@ def _row(cells: list[str]) -> ChainedRow:
         user_uuid=_number(values["user_uuid"]),
         role_uid=values["role_uid"],
         trace_id=values["trace_id"],
-        **words,
+        category=values["category"],
+        action=values["action"],
+        description=values["description"],
+        user_name=values["user_name"],
     )
     hashes = (b64decode(values[name], validate=True) for name in ("prev_hash", "event_hash"))
     return ChainedRow(row, *hashes)

@@ -6,8 +6,8 @@ CustodyError
 │   VaultLimitExceeded · NotInAddressBook
 ├── NotFound
 ├── StateConflict · VaultFrozen · SecondPersonNeeded · LastAdmin · VaultsLeftShort ·
-│   LockedFunds · KeyAlreadyActive · KeyAccountsExhausted · DeploymentNotConfirmed · AlreadyPaused ·
-│   NotPaused · CallNotStalled · IdempotencyInProgress
+│   TooFewSigners · LockedFunds · KeyAlreadyActive · KeyAccountsExhausted · DeploymentNotConfirmed ·
+│   AlreadyPaused · NotPaused · CallNotStalled · IdempotencyInProgress
 ├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · TokenCoinMissing (TokenCoinUnconfirmed) ·
 │   PsbtDiffers · SignatureInvalid · WalletAddressMismatch · IdempotencyKeyReused
 └── RateLimited · ChainUnavailable · PolicyUnavailable · DatabaseUnavailable (Outdated) · OutcomeUnknown ·
@@ -161,6 +161,17 @@ class VaultsLeftShort(CustodyError):
 
     code = ErrorCode.STATE_CONFLICT
     hint = "Move what is in it to a vault with other signers first; force: true does it all the same."
+
+
+class TooFewSigners(CustodyError):
+    """Nobody could complete what is proposed: too few of the vault's signers can still sign it."""
+
+    code = ErrorCode.STATE_CONFLICT
+    hint = (
+        "Superseded keys still sign a payment into a vault of the same workspace. A signer without the "
+        "permission signs again once a role carries PAYMENT_APPROVE; where makers may not approve, have "
+        "another member propose it."
+    )
 
 
 class LockedFunds(CustodyError):

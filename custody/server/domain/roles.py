@@ -21,6 +21,12 @@ PERMISSION_UIDS: dict[PermissionName, int] = {
     PermissionName.VIEW_LOGS: 7,
 }
 EVERY_PERMISSION = frozenset(PermissionName)
+# Any of these shows what a workspace's vaults hold.
+VAULT_VIEWERS = frozenset(
+    {PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_APPROVE, PermissionName.VIEW_BALANCES}
+)
+# And PAYMENT_INIT, which vaults there are.
+VAULT_READERS = VAULT_VIEWERS | {PermissionName.PAYMENT_INIT}
 
 
 @dataclass(frozen=True)

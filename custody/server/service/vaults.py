@@ -2,13 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 from sqlalchemy import Select, select, tuple_
 from sqlalchemy.orm import Session
 
 from custody.schemas import vaults as wire
-from custody.schemas.common import ApiNetwork, NullString
+from custody.schemas.common import ApiNetwork, Listed, NullString
 from custody.schemas.vaults import ExportForm, VaultExport, VaultExportQuery
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import OPERATOR, Caller, WorkspaceAccess, new_id
@@ -23,8 +23,9 @@ from custody.server.domain.errors import (
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.keys import active_key
-from custody.server.service.keys.quorums import MAY_APPROVE
+from custody.server.service.keys.quorums import MAY_APPROVE, lacking_signers
 from custody.server.service.limits.limits import Limits, VaultFigures
+from custody.server.service.shown import shown
 from custody.server.service.stored_vaults import (
     Balance,
     balances_of,
@@ -37,7 +38,7 @@ from custody.server.service.stored_vaults import (
 )
 from custody.server.store import Store
 from custody.server.store.models import Key, KeyAccount, Membership, User, Vault, VaultSigner, full_name
-from custody.text import network_words
+from custody.text import name_key, network_words
 from multisig import (
     RECEIVE,
     DerivationPath,
@@ -119,15 +120,17 @@ class Vaults:
 
     def in_workspace(
         self, db: Session, access: WorkspaceAccess, wanted: wire.VaultsQuery
-    ) -> list[wire.Vault]:
+    ) -> Listed[wire.Vault]:
         """The workspace's vaults that match, the oldest first. Raises NotFound (``after``)."""
-        return vault_records(db, self._limits, list(db.scalars(_wanted(db, access, wanted))))
+        found = db.scalars(_wanted(db, access, wanted)).all()
+        return shown(found, lambda some: vault_records(db, self._limits, some), "id", lambda row: row.id)
 
     @staticmethod
     def _require_free_name(db: Session, access: WorkspaceAccess, name: str) -> None:
-        query = select(Vault.id).where(Vault.workspace_id == access.workspace_id, Vault.name == name)
-        if db.scalars(query).first() is not None:
-            raise StateConflict(f"The workspace has a vault named {name!r} already.")
+        """Names that look the same count as equal. Raises StateConflict."""
+        for taken in db.scalars(select(Vault.name).where(Vault.workspace_id == access.workspace_id)):
+            if name_key(taken) == name_key(name):
+                raise StateConflict(f"The workspace has a vault named {taken!r} already.")
 
     @staticmethod
     def _take_account(
@@ -247,13 +250,21 @@ def _limit(text: str) -> Sats:
         raise Invalid.at("/transaction_limit", str(error)) from error
 
 
-def vault_names(db: Session, access: WorkspaceAccess, wanted: wire.VaultsQuery) -> list[wire.VaultName]:
+def vault_names(db: Session, access: WorkspaceAccess, wanted: wire.VaultsQuery) -> Listed[wire.VaultName]:
     """The names of the vaults that `Vaults.in_workspace` would return. Raises NotFound (``after``)."""
-    query = _wanted(db, access, wanted).with_only_columns(Vault.id, Vault.name, Vault.frozen_at)
-    return [
-        wire.VaultName(id=vault_id, name=name, is_frozen=frozen_at is not None)
-        for vault_id, name, frozen_at in db.execute(query)
-    ]
+    query = _wanted(db, access, wanted).with_only_columns(Vault.id, Vault.name, Vault.frozen_at, Vault.m)
+    rows = db.execute(query).all()
+    lacking = lacking_signers(db, {row.id: row.m for row in rows})
+
+    def names(some: Sequence[Any]) -> list[wire.VaultName]:
+        return [
+            wire.VaultName(
+                id=row.id, name=row.name, is_frozen=row.frozen_at is not None, lacks_signers=row.id in lacking
+            )
+            for row in some
+        ]
+
+    return shown(rows, names, "id", lambda row: str(row.id))
 
 
 def _wanted(db: Session, access: WorkspaceAccess, wanted: wire.VaultsQuery) -> Select[Vault]:
@@ -276,6 +287,7 @@ def vault_records(db: Session, limits: Limits, vaults: Sequence[Vault]) -> list[
     signers, balances = _signers(db, ids), balances_of(db, ids)
     known, trouble = _limits(db, limits, vaults)
     receive = receive_addresses(db, vaults)
+    lacking = lacking_signers(db, {vault.id: vault.m for vault in vaults})
     return [
         _record(
             vault,
@@ -284,6 +296,7 @@ def vault_records(db: Session, limits: Limits, vaults: Sequence[Vault]) -> list[
             receive[vault.id],
             known.get(vault.id),
             trouble,
+            lacks_signers=vault.id in lacking,
         )
         for vault in vaults
     ]
@@ -334,6 +347,8 @@ def _record(
     receive_address: str,
     limits: VaultFigures | None,
     limit_error: str | None,
+    *,
+    lacks_signers: bool,
 ) -> wire.Vault:
     return wire.Vault(
         id=vault.id,
@@ -359,6 +374,7 @@ def _record(
         unconfirmed_sats=balance.unconfirmed,
         locked_sats=balance.locked,
         is_frozen=vault.frozen_at is not None,
+        lacks_signers=lacks_signers,
     )
 
 

@@ -29,6 +29,7 @@ from custody.schemas.asset_tokens import (
     WorkspaceWhitelist,
     WorkspaceWhitelistQuery,
 )
+from custody.schemas.common import Listed
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import (
     AlreadyPaused,
@@ -43,20 +44,21 @@ from custody.server.domain.errors import (
     RoleLimitExceeded,
     StateConflict,
     TokenCoinMissing,
+    TooFewSigners,
     VaultFrozen,
     VaultLimitExceeded,
     WrongNetworkAddress,
 )
+from custody.server.domain.roles import VAULT_READERS, VAULT_VIEWERS
 from custody.server.service.tokens.calling import Drafted
 from custody.server.service.tokens.creating import TokenDraft
 from custody.server.service.tokens.index_reading import balances_in, token_history, workspace_whitelist
 from custody.server.service.tokens.records import call_page, contract_page, contract_record
 from custody.server.web.endpoint import Call, Endpoint, Unit, page_response
 from custody.server.web.proposals import RECHECK_SECONDS
-from custody.server.web.vaults import VAULT_READERS, VAULT_VIEWERS
 from multisig.tokens import Function
 
-_CALLS = TypeAdapter(list[ContractCall])
+_CALLS = TypeAdapter(Listed[ContractCall])
 MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
 # A transfer needs PAYMENT_INIT, everything else MANAGE_WORKSPACE: checked when the function is known.
 CALLERS = frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_INIT})
@@ -69,6 +71,7 @@ PAYING = (
     RoleLimitExceeded,
     StateConflict,
     TokenCoinMissing,
+    TooFewSigners,
     VaultFrozen,
     VaultLimitExceeded,
 )
@@ -83,12 +86,12 @@ def contract(call: Call[ContractQuery]) -> Contract:
     return contract_record(call.db, call.access, call.body.contract_uid)
 
 
-def contracts(call: Call[ContractsQuery]) -> list[Contract]:
+def contracts(call: Call[ContractsQuery]) -> Listed[Contract]:
     """The tokens that were made from a vault, live or still collecting approvals, the oldest first."""
     return contract_page(call.db, call.access, call.body)
 
 
-def workspace_contracts(call: Call[WorkspaceContractsQuery]) -> list[Contract]:
+def workspace_contracts(call: Call[WorkspaceContractsQuery]) -> Listed[Contract]:
     """The same of all the workspace's vaults."""
     return contract_page(call.db, call.access, call.body)
 
@@ -185,14 +188,14 @@ _remove, _draft_remove = _lists(Function.REMOVE_FROM_WHITELIST)
 ENDPOINTS = (
     Endpoint("GET", "/api/v1/contract", contract, Contract, VAULT_VIEWERS, Unit.READ, ContractQuery),
     Endpoint(
-        "GET", "/api/v1/contracts", contracts, list[Contract], VAULT_VIEWERS, Unit.READ, ContractsQuery,
+        "GET", "/api/v1/contracts", contracts, Listed[Contract], VAULT_VIEWERS, Unit.READ, ContractsQuery,
     ),
     Endpoint(
-        "GET", "/api/v1/workspace-contracts", workspace_contracts, list[Contract], VAULT_VIEWERS, Unit.READ,
+        "GET", "/api/v1/workspace-contracts", workspace_contracts, Listed[Contract], VAULT_VIEWERS, Unit.READ,
         WorkspaceContractsQuery,
     ),
     Endpoint(
-        "GET", "/api/v1/contract-calls", contract_calls, list[ContractCall], VAULT_READERS, Unit.READ,
+        "GET", "/api/v1/contract-calls", contract_calls, Listed[ContractCall], VAULT_READERS, Unit.READ,
         ContractCallsQuery,
     ),
     Endpoint(

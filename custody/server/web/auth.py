@@ -26,7 +26,7 @@ from custody.schemas.auth import (
     TwoFactorRequest,
     TwoFactorResponse,
 )
-from custody.schemas.common import Done
+from custody.schemas.common import Done, Listed
 from custody.server.domain.credentials import REFRESH_LIFETIME
 from custody.server.domain.errors import (
     NotFound,
@@ -182,7 +182,7 @@ def totp_confirm(call: Call[TotpConfirmRequest]) -> TotpConfirmResponse:
     return TotpConfirmResponse(recovery_codes=list(codes))
 
 
-def sessions(call: Call[None]) -> list[SessionRecord]:
+def sessions(call: Call[None]) -> Listed[SessionRecord]:
     """The caller's live sessions, the newest first."""
     return call.services.sessions.listed(call.db, call.caller)
 
@@ -236,7 +236,7 @@ ENDPOINTS = (
         "POST", "/auth/totp/confirm", totp_confirm, TotpConfirmResponse, Auth.SIGNED_IN, Unit.OWN,
         TotpConfirmRequest, refuses=(OtpInvalid, StateConflict),
     ),
-    Endpoint("GET", "/auth/sessions", sessions, list[SessionRecord], Auth.SIGNED_IN, Unit.READ),
+    Endpoint("GET", "/auth/sessions", sessions, Listed[SessionRecord], Auth.SIGNED_IN, Unit.READ),
     Endpoint(
         "POST", "/auth/sessions/revoke", revoke_sessions, RevokeSessionsResponse, Auth.SIGNED_IN, Unit.WRITE,
         RevokeSessionsRequest, refuses=(NotFound,),

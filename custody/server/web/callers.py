@@ -14,6 +14,7 @@ from custody.schemas.auth import (
     UnlinkIdentityRequest,
     UpdateIdentityProviderRequest,
 )
+from custody.schemas.common import Listed
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.service_accounts import (
     CreateServiceAccountRequest,
@@ -65,7 +66,7 @@ def require_for_programs(call: Call[None]) -> None:
         raise PermissionDenied("A service account may not call this: it needs a person who is signed in.")
 
 
-def service_accounts(call: Call[WorkspaceQuery]) -> list[ServiceAccount]:
+def service_accounts(call: Call[WorkspaceQuery]) -> Listed[ServiceAccount]:
     """The workspace's accounts of programs, the newest first, without their secrets."""
     return call.services.service_accounts.listed(call.db, call.access)
 
@@ -97,7 +98,7 @@ def revoke_service_account(call: Call[ServiceAccountRequest]) -> ServiceAccount:
 
 PROGRAMS = (
     Endpoint(
-        "GET", "/api/v1/service-accounts", service_accounts, list[ServiceAccount], KEEPERS, Unit.READ,
+        "GET", "/api/v1/service-accounts", service_accounts, Listed[ServiceAccount], KEEPERS, Unit.READ,
         WorkspaceQuery,
     ),
     Endpoint(
@@ -189,7 +190,7 @@ def remove_identity_provider(call: Call[RemoveIdentityProviderRequest]) -> Ident
     return call.services.identity_providers.remove(call.db, call.caller, call.access)
 
 
-def identity_links(call: Call[WorkspaceQuery]) -> list[IdentityLink]:
+def identity_links(call: Call[WorkspaceQuery]) -> Listed[IdentityLink]:
     """The members whom the provider signs in, the oldest link first."""
     return call.services.identity_providers.links(call.db, call.access)
 
@@ -219,7 +220,7 @@ PROVIDERS = (
         Unit.WRITE, RemoveIdentityProviderRequest, needs_second_person=True,
     ),
     Endpoint(
-        "GET", "/api/v1/identity-links", identity_links, list[IdentityLink], USER_MANAGERS, Unit.READ,
+        "GET", "/api/v1/identity-links", identity_links, Listed[IdentityLink], USER_MANAGERS, Unit.READ,
         WorkspaceQuery,
     ),
     Endpoint(

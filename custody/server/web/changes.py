@@ -24,6 +24,7 @@ from custody.schemas.changes import (
     SecondPersonRule,
     SecondPersonRuleRequest,
 )
+from custody.schemas.common import Listed
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import PermissionName
 from custody.server.domain.credentials import Caller
@@ -84,7 +85,7 @@ def _try_out(call: Call[RequestChangeRequest], target: Endpoint, request: BaseMo
         make()
 
 
-def changes(call: Call[ChangesQuery]) -> list[Change]:
+def changes(call: Call[ChangesQuery]) -> Listed[Change]:
     """The organisation's changes, the newest first: all for a member who may confirm, else the caller's own."""  # noqa: E501
 
     def may_ask(path: str, workspace_id: int) -> bool:
@@ -177,7 +178,7 @@ ENDPOINTS = (
         "POST", "/api/v1/request-change", request_change, Change, ANY_MEMBER, Unit.OWN, RequestChangeRequest,
         refuses=(StateConflict,),
     ),
-    Endpoint("GET", "/api/v1/changes", changes, list[Change], ANY_MEMBER, Unit.READ, ChangesQuery),
+    Endpoint("GET", "/api/v1/changes", changes, Listed[Change], ANY_MEMBER, Unit.READ, ChangesQuery),
     Endpoint(
         "POST", "/api/v1/confirm-change", confirm_change, AppliedChange, ANY_MEMBER, Unit.WRITE,
         ChangeRequest, refuses=(LastAdmin, NotFound, PermissionDenied, StateConflict),

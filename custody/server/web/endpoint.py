@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from starlette.requests import Request
 from starlette.responses import Response
 
+from custody.schemas.common import Unreadable
 from custody.schemas.users import PermissionName
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import CustodyError
@@ -141,7 +142,8 @@ def page_response(call: Call[Any], shape: TypeAdapter[list[Item]], page: Page[It
     headers = {"X-Total-Count": str(page.total)}
     if page.has_more:
         query = call.body.model_dump(mode="json", exclude_none=True)
-        query["after"] = getattr(page.items[-1], key)
+        last = page.items[-1]
+        query["after"] = last.row_id if isinstance(last, Unreadable) else getattr(last, key)
         headers["Link"] = f'<{call.endpoint.path}?{urlencode(query)}>; rel="next"'
     body = shape.dump_json(page.items, by_alias=True)
     return Response(body, media_type="application/json", headers=headers)

@@ -5,7 +5,7 @@ roles' spending limits are in ``web.vaults``.
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
-from custody.schemas.common import Done
+from custody.schemas.common import Done, Listed
 from custody.schemas.invitations import (
     AcceptInviteQuery,
     Invitation,
@@ -78,7 +78,7 @@ def set_default_workspace(call: Call[SetDefaultWorkspaceRequest]) -> User:
     return call.services.people.set_default(call.db, call.caller, call.access)
 
 
-def get_users_from_workspace(call: Call[WorkspaceQuery]) -> list[Member]:
+def get_users_from_workspace(call: Call[WorkspaceQuery]) -> Listed[Member]:
     """The members of a workspace, with their role and whether they can sign."""
     return call.services.members.listed(call.db, call.access)
 
@@ -117,7 +117,7 @@ def update_workspace(call: Call[UpdateWorkspaceRequest]) -> WorkspaceInfo:
     return call.services.workspaces.update(call.db, call.caller, call.access, call.body)
 
 
-def get_roles_and_perms_detailed(call: Call[WorkspaceQuery]) -> list[RoleDetails]:
+def get_roles_and_perms_detailed(call: Call[WorkspaceQuery]) -> Listed[RoleDetails]:
     """The workspace's roles, with what they carry, their spending policy, and how many members hold them."""
     return call.services.roles.detailed(call.db, call.access)
 
@@ -161,7 +161,7 @@ ENDPOINTS = (
         SetDefaultWorkspaceRequest,
     ),
     Endpoint(
-        "GET", "/api/v1/get-users-from-workspace", get_users_from_workspace, list[Member], USER_MANAGERS,
+        "GET", "/api/v1/get-users-from-workspace", get_users_from_workspace, Listed[Member], USER_MANAGERS,
         Unit.READ, WorkspaceQuery,
     ),
     Endpoint(
@@ -190,7 +190,7 @@ ENDPOINTS = (
         UpdateWorkspaceRequest, refuses=(StateConflict,),
     ),
     Endpoint(
-        "GET", "/api/v1/get-roles-and-perms-detailed", get_roles_and_perms_detailed, list[RoleDetails],
+        "GET", "/api/v1/get-roles-and-perms-detailed", get_roles_and_perms_detailed, Listed[RoleDetails],
         ROLE_READERS, Unit.READ, WorkspaceQuery,
     ),
     Endpoint(
@@ -223,7 +223,7 @@ ENDPOINTS = (
 
 INVITERS = frozenset({PermissionName.MANAGE_USERS})
 REQUESTS = "/api/v1/onboarding-requests"
-_REQUESTS = TypeAdapter(list[OnboardingRequest])
+_REQUESTS = TypeAdapter(Listed[OnboardingRequest])
 
 
 def invite_to_workspace(call: Call[InviteToWorkspaceRequest]) -> InviteResponse:
@@ -236,12 +236,12 @@ def invite_to_workspace(call: Call[InviteToWorkspaceRequest]) -> InviteResponse:
     return InviteResponse(invite_id=invite_id)
 
 
-def get_pending_workspace_invites(call: Call[WorkspaceQuery]) -> list[Invitation]:
+def get_pending_workspace_invites(call: Call[WorkspaceQuery]) -> Listed[Invitation]:
     """The workspace's invitations that wait for an answer, the oldest first."""
     return call.services.invitations.pending_in(call.db, call.access)
 
 
-def get_invites_pending(call: Call[None]) -> list[Invitation]:
+def get_invites_pending(call: Call[None]) -> Listed[Invitation]:
     """The caller's own invitations that wait for an answer, the oldest first."""
     return call.services.invitations.pending_for(call.db, call.caller)
 
@@ -285,11 +285,11 @@ JOINING = (
         needs_second_person=True, refuses=(StateConflict,),
     ),
     Endpoint(
-        "GET", "/api/v1/get-pending-workspace-invites", get_pending_workspace_invites, list[Invitation],
+        "GET", "/api/v1/get-pending-workspace-invites", get_pending_workspace_invites, Listed[Invitation],
         INVITERS, Unit.READ, WorkspaceQuery,
     ),
     Endpoint(
-        "GET", "/api/v1/get-invites-pending", get_invites_pending, list[Invitation], Auth.SIGNED_IN,
+        "GET", "/api/v1/get-invites-pending", get_invites_pending, Listed[Invitation], Auth.SIGNED_IN,
         Unit.READ,
     ),
     Endpoint(
@@ -304,7 +304,9 @@ JOINING = (
         "POST", REQUESTS, submit, OnboardingRequest, Auth.SIGNED_IN, Unit.WRITE, SubmitOnboardingRequest,
         creates=True, refuses=(StateConflict,),
     ),
-    Endpoint("GET", REQUESTS, requests, list[OnboardingRequest], Auth.SIGNED_IN, Unit.READ, OnboardingQuery),
+    Endpoint(
+        "GET", REQUESTS, requests, Listed[OnboardingRequest], Auth.SIGNED_IN, Unit.READ, OnboardingQuery,
+    ),
     Endpoint(
         "POST", REQUESTS + "/{uid}/review", review, OnboardingRequest, Auth.SIGNED_IN, Unit.WRITE,
         ReviewOnboardingRequest, creates=True, refuses=(PermissionDenied, StateConflict),

@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from custody.schemas.common import Listed
 from custody.schemas.proofs import CreateProofRequest, ProofFile, ProofQuery
 from custody.schemas.proposals import (
     MAX_LONG_POLL_SECONDS,
@@ -46,6 +47,7 @@ from custody.server.domain.errors import (
     RoleLimitExceeded,
     SignatureInvalid,
     StateConflict,
+    TooFewSigners,
     VaultFrozen,
     VaultLimitExceeded,
     WalletAddressMismatch,
@@ -73,7 +75,7 @@ READERS = frozenset(
 )
 # How often a long poll checks that its caller still has access (P23).
 PERMISSION_SECONDS = 15.0
-_LIST = TypeAdapter(list[Proposal])
+_LIST = TypeAdapter(Listed[Proposal])
 LONG_POLL = {
     "parameters": [
         {
@@ -382,7 +384,8 @@ ENDPOINTS = (
         refuses=_REFUSES_TO_PROPOSE,
     ),
     Endpoint(
-        "GET", "/api/v1/psbt", psbt, Proposal | list[Proposal], READERS, Unit.OWN, PsbtQuery, extra=LONG_POLL,
+        "GET", "/api/v1/psbt", psbt, Proposal | Listed[Proposal], READERS, Unit.OWN, PsbtQuery,
+        extra=LONG_POLL,
     ),
     Endpoint(
         "POST", "/api/v1/cancel-psbt", cancel_psbt, CancelPsbtResponse,
@@ -408,7 +411,7 @@ ENDPOINTS = (
     Endpoint(
         "POST", "/api/v1/create-proof", create_proof, CreatePsbtResponse, PROPOSERS, Unit.WRITE,
         CreateProofRequest, creates=True, prepares=_draft_proof,
-        refuses=(ChainUnavailable, StateConflict, VaultFrozen),
+        refuses=(ChainUnavailable, StateConflict, TooFewSigners, VaultFrozen),
     ),
     Endpoint(
         "GET", "/api/v1/proof", proof, ProofFile, READERS, Unit.READ, ProofQuery, refuses=(StateConflict,),

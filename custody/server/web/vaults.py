@@ -2,6 +2,7 @@
 roles.
 """
 
+from custody.schemas.common import Listed
 from custody.schemas.history import VaultCoins, VaultCoinsQuery, VaultHistory, VaultHistoryQuery
 from custody.schemas.keys import (
     Key,
@@ -49,10 +50,12 @@ from custody.server.domain.errors import (
     PermissionDenied,
     PolicyUnavailable,
     StateConflict,
+    TooFewSigners,
     VaultFrozen,
     VaultsLeftShort,
     WrongNetworkAddress,
 )
+from custody.server.domain.roles import VAULT_READERS, VAULT_VIEWERS
 from custody.server.service import vaults
 from custody.server.service.stored_vaults import vault_in
 from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
@@ -60,14 +63,6 @@ from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
 ROLE_MANAGERS = frozenset({PermissionName.MANAGE_ROLE})
 VAULT_MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
 APPROVERS = frozenset({PermissionName.PAYMENT_APPROVE})
-VAULT_VIEWERS = frozenset(
-    {PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_APPROVE, PermissionName.VIEW_BALANCES}
-)
-VAULT_READERS = VAULT_MANAGERS | {
-    PermissionName.PAYMENT_INIT,
-    PermissionName.PAYMENT_APPROVE,
-    PermissionName.VIEW_BALANCES,
-}
 ANY_MEMBER: frozenset[PermissionName] = frozenset()
 
 
@@ -81,7 +76,7 @@ def register_key(call: Call[RegisterKeyRequest]) -> Key:
     return call.services.keys.register(call.db, call.caller, call.body)
 
 
-def keys(call: Call[None]) -> list[Key]:
+def keys(call: Call[None]) -> Listed[Key]:
     """The caller's keys, the oldest first, revoked ones too."""
     return call.services.keys.list_own(call.db, call.caller)
 
@@ -108,12 +103,12 @@ def create_wallet(call: Call[CreateWalletRequest]) -> Vault:
     return call.services.vaults.create(call.db, call.caller, call.access, call.body)
 
 
-def list_wallets(call: Call[VaultsQuery]) -> list[Vault]:
+def list_wallets(call: Call[VaultsQuery]) -> Listed[Vault]:
     """The workspace's vaults, the oldest first: all, a page of them, one, or those of a name."""
     return call.services.vaults.in_workspace(call.db, call.access, call.body)
 
 
-def vault_names(call: Call[VaultsQuery]) -> list[VaultName]:
+def vault_names(call: Call[VaultsQuery]) -> Listed[VaultName]:
     """Their names alone, to choose from: of any number of vaults in one answer."""
     return vaults.vault_names(call.db, call.access, call.body)
 
@@ -196,7 +191,7 @@ ENDPOINTS = (
         "POST", "/api/v1/revoke-key", revoke_key, Key, Auth.SIGNED_IN, Unit.WRITE, RevokeKeyRequest,
         needs_second_person=True, refuses=(NotFound, PermissionDenied, StateConflict, VaultsLeftShort),
     ),
-    Endpoint("GET", "/api/v1/keys", keys, list[Key], Auth.SIGNED_IN, Unit.READ),
+    Endpoint("GET", "/api/v1/keys", keys, Listed[Key], Auth.SIGNED_IN, Unit.READ),
     Endpoint(
         "GET", "/api/v1/signing-profile-address", signing_profile_address, SigningProfileAddress,
         Auth.SIGNED_IN, Unit.READ, ProfileQuery, refuses=(NotFound,),
@@ -206,11 +201,11 @@ ENDPOINTS = (
         Unit.WRITE, CreateWalletRequest, creates=True, refuses=(KeyAccountsExhausted, StateConflict),
     ),
     Endpoint(
-        "GET", "/api/v1/list-wallets", list_wallets, list[Vault], VAULT_READERS, Unit.READ, VaultsQuery,
+        "GET", "/api/v1/list-wallets", list_wallets, Listed[Vault], VAULT_READERS, Unit.READ, VaultsQuery,
         refuses=(NotFound,),
     ),
     Endpoint(
-        "GET", "/api/v1/vault-names", vault_names, list[VaultName], VAULT_READERS, Unit.READ, VaultsQuery,
+        "GET", "/api/v1/vault-names", vault_names, Listed[VaultName], VAULT_READERS, Unit.READ, VaultsQuery,
         refuses=(NotFound,),
     ),
     Endpoint(
@@ -273,7 +268,10 @@ def max_send(call: Call[MaxSendQuery]) -> MaxSend:
 MAX_SEND = (
     Endpoint(
         "GET", "/api/v1/max-send", max_send, MaxSend, VAULT_READERS, Unit.READ, MaxSendQuery,
-        refuses=(ChainUnavailable, NotInAddressBook, PolicyUnavailable, VaultFrozen, WrongNetworkAddress),
+        refuses=(
+            ChainUnavailable, NotInAddressBook, PolicyUnavailable, TooFewSigners, VaultFrozen,
+            WrongNetworkAddress,
+        ),
     ),
 )  # fmt: skip
 

@@ -11,7 +11,7 @@ from custody.schemas.address_book import (
     RenameWhitelistAddressRequest,
     WhitelistAddress,
 )
-from custody.schemas.common import Done
+from custody.schemas.common import Done, Listed
 from custody.schemas.logs import ExportedLogs, ExportLogsQuery, LogsPage, LogsQuery
 from custody.schemas.purchases import PurchasesQuery, PurchaseTransaction
 from custody.schemas.queries import WorkspaceQuery
@@ -40,11 +40,11 @@ from custody.server.web.endpoint import Auth, Call, Endpoint, Unit, page_respons
 PAYERS = frozenset({PermissionName.PAYMENT_INIT, PermissionName.MANAGE_WORKSPACE})
 LOG_READERS = frozenset({PermissionName.VIEW_LOGS})
 WEBHOOK_MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
-_PURCHASES = TypeAdapter(list[PurchaseTransaction])
-_DELIVERIES = TypeAdapter(list[WebhookDelivery])
+_PURCHASES = TypeAdapter(Listed[PurchaseTransaction])
+_DELIVERIES = TypeAdapter(Listed[WebhookDelivery])
 
 
-def get_whitelist_addresses(call: Call[AddressBookQuery]) -> list[WhitelistAddress]:
+def get_whitelist_addresses(call: Call[AddressBookQuery]) -> Listed[WhitelistAddress]:
     """The workspace's entries, the oldest first: all of them, or a page of those that match."""
     return call.services.address_book.entries(call.db, call.access, call.body)
 
@@ -102,7 +102,7 @@ def create_webhook(call: Call[CreateWebhookRequest]) -> WebhookWithSecret:
     return call.services.webhooks.create(call.db, call.caller, call.access, call.body)
 
 
-def webhooks(call: Call[WorkspaceQuery]) -> list[Webhook]:
+def webhooks(call: Call[WorkspaceQuery]) -> Listed[Webhook]:
     """The workspace's webhooks, the oldest first."""
     return call.services.webhooks.all(call.db, call.access)
 
@@ -136,7 +136,7 @@ def test_webhook(call: Call[WebhookRequest]) -> WebhookDelivery:
 
 ADDRESS_BOOK = (
     Endpoint(
-        "GET", "/api/v1/get-whitelist-addresses", get_whitelist_addresses, list[WhitelistAddress], PAYERS,
+        "GET", "/api/v1/get-whitelist-addresses", get_whitelist_addresses, Listed[WhitelistAddress], PAYERS,
         Unit.READ, AddressBookQuery,
     ),
     Endpoint(
@@ -168,14 +168,16 @@ ENDPOINTS = (
         refuses=(Invalid, WebhookRefused),
     ),
     Endpoint(
-        "GET", "/api/v1/purchases", purchases, list[PurchaseTransaction], Auth.SIGNED_IN, Unit.READ,
+        "GET", "/api/v1/purchases", purchases, Listed[PurchaseTransaction], Auth.SIGNED_IN, Unit.READ,
         PurchasesQuery, refuses=(NotFound,),
     ),
     Endpoint(
         "POST", "/api/v1/create-webhook", create_webhook, WebhookWithSecret, WEBHOOK_MANAGERS, Unit.WRITE,
         CreateWebhookRequest, needs_second_person=True, refuses=(StateConflict,),
     ),
-    Endpoint("GET", "/api/v1/webhooks", webhooks, list[Webhook], WEBHOOK_MANAGERS, Unit.READ, WorkspaceQuery),
+    Endpoint(
+        "GET", "/api/v1/webhooks", webhooks, Listed[Webhook], WEBHOOK_MANAGERS, Unit.READ, WorkspaceQuery,
+    ),
     Endpoint(
         "POST", "/api/v1/update-webhook", update_webhook, WebhookWithSecret, WEBHOOK_MANAGERS, Unit.WRITE,
         UpdateWebhookRequest,
@@ -186,7 +188,7 @@ ENDPOINTS = (
         needs_second_person=True,
     ),
     Endpoint(
-        "GET", "/api/v1/webhook-deliveries", webhook_deliveries, list[WebhookDelivery], WEBHOOK_MANAGERS,
+        "GET", "/api/v1/webhook-deliveries", webhook_deliveries, Listed[WebhookDelivery], WEBHOOK_MANAGERS,
         Unit.READ, WebhookDeliveriesQuery,
     ),
     Endpoint(

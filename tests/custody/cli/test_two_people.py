@@ -32,7 +32,7 @@ def run(custody, tmp_path):
 @pytest.fixture(scope="module")
 def ruled(desk: Desk) -> Desk:
     desk.world.member(1, EVE, "Administrator")
-    rule = SecondPersonRuleRequest(workspace_id=1, is_on=True, role_name="Administrator")
+    rule = SecondPersonRuleRequest(workspace_id=1, is_on=True, confirming_role_id=1)
     sdk(desk.world, ADMIN).update_second_person_rule(rule)
     return desk
 

@@ -181,7 +181,7 @@ def test_sessions_are_listed_and_ended(mailed: World) -> None:
 def test_a_change_that_two_make(world: World, alice: Client) -> None:
     world.member(1, "dora@example.org", "Administrator")
     dora = sdk(world, "dora@example.org")
-    rule = SecondPersonRuleRequest(workspace_id=1, is_on=True, role_name="Administrator")
+    rule = SecondPersonRuleRequest(workspace_id=1, is_on=True, confirming_role_id=1)
     assert alice.update_second_person_rule(rule) == dora.second_person_rule(1)
     role = CreateRoleRequest(
         workspace_id=1, name="Clerk", transaction_limit="1", cycle_period="M", cycle_day=1

@@ -134,7 +134,7 @@ class Money(RuleBasedStateMachine):
         here = {"workspace_id": 1}
         ok(self.desk.admin.post("/api/v1/add-whitelist-address", here | {"name": "Shop", "address": SHOP}))
         self.desk.world.member(1, SECOND, "Administrator")
-        rule = here | {"is_on": True, "role_name": "Administrator"}
+        rule = here | {"is_on": True, "confirming_role_id": 1}
         ok(self.desk.admin.post("/api/v1/update-second-person-rule", rule))
 
     @rule(limit=st.sampled_from(LIMITS))

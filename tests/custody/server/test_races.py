@@ -163,7 +163,7 @@ def test_p56_a_change_is_confirmed_once_or_declined(pair: Pair) -> None:
     desk = pair.desk
     desk.world.member(desk.workspace_id, DORA, "Administrator")
     dora = desk.world.as_user(DORA)
-    rule = {"workspace_id": 1, "is_on": True, "role_name": "Administrator"}
+    rule = {"workspace_id": 1, "is_on": True, "confirming_role_id": 1}
     ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
     body = {"workspace_id": 1, "role_id": SIGNER_ROLE, "new_transaction_limit": "5", "cycle_period": "M"}
     asked = {"workspace_id": 1, "path": "/api/v1/update-role-policies", "body": body | {"cycle_day": 1}}

@@ -41,6 +41,8 @@ ALL = (FIRST, SECOND, MIMIC)
         ("ffff", MIMIC),
         ("8bd", None),
         ("Cold", None),
+        ("Cold reserve", FIRST),
+        ("cold reserve", SECOND),
         ("", None),
         (" ", None),
     ],

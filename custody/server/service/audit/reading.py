@@ -20,6 +20,7 @@ from custody.server.domain.audit import AuditRow, Category, ChainedRow, chain_of
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import Invalid, NotFound, NotOrgMember
 from custody.server.service.audit.log import AuditLog, chained_rows
+from custody.server.service.shown import apart, shown
 from custody.server.store.models import (
     AuditEvent,
     Contract,
@@ -70,15 +71,19 @@ class Logs:
         ).all()
         chain, *_ = conditions
         rows = list(chained_rows(db, chain, AuditEvent.position.in_(places), newest_first=is_newest))
-        shown = rows[: query.page_size]
+        page = rows[: query.page_size]
+        logs, unreadable = apart(
+            shown(page, lambda some: list(map(_entry, some)), "position", lambda each: each.row.position)
+        )
         return wire.LogsPage(
-            logs=[_entry(chained) for chained in shown],
-            names=names_in(db, access, [chained.row for chained in shown]),
-            recipients=recipients_in(db, access, [chained.row for chained in shown]),
+            logs=logs,
+            unreadable=unreadable,
+            names=names_in(db, access, [chained.row for chained in page]),
+            recipients=recipients_in(db, access, [chained.row for chained in page]),
             page=query.page,
             page_size=query.page_size,
             total=_count(db, conditions),
-            next_cursor=str(shown[-1].row.position) if len(rows) > len(shown) else None,
+            next_cursor=str(page[-1].row.position) if len(rows) > len(page) else None,
         )
 
     def export(
@@ -223,11 +228,16 @@ def recipients_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]
     if not wanted or not access.holds_any(_READERS):
         return {}
     query = select(Proposal.id, Proposal.recipients, Proposal.workspace_id).where(Proposal.id.in_(wanted))
-    return {
-        key: LogRecipient(address=paid[0], others=len(set(paid)) - 1)
-        for key, paid, workspace_id in db.execute(query)
-        if paid and workspace_id == access.workspace_id
-    }
+    paid: list[Any] = [
+        row for row in db.execute(query) if row.workspace_id == access.workspace_id and row.recipients
+    ]
+    return dict(apart(shown(paid, _recipients, "psbt_id", lambda row: str(row.id)))[0])
+
+
+def _recipients(rows: Sequence[Any]) -> list[tuple[str, LogRecipient]]:
+    return [
+        (row.id, LogRecipient(address=row.recipients[0], others=len(set(row.recipients)) - 1)) for row in rows
+    ]
 
 
 def _names_of(kind: str, wanted: Iterable[str]) -> Select[Any]:

@@ -15,6 +15,7 @@ from custody.server.domain.address_book import canonical_address
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.service.history.records import tip_height
 from custody.server.service.proposals.coins import COINBASE_MATURITY
+from custody.server.service.shown import apart, shown
 from custody.server.service.stored_vaults import vault_in
 from custody.server.store.models import ChainCoin, CoinLock, Proposal, Vault
 from multisig import CHANGE, Network, decode_address, encode_address
@@ -29,17 +30,26 @@ class CoinList:
         rows = db.execute(_wanted(vault, query)).all()
         tip = tip_height(db, vault.chain)
         matching = [row for row in rows if query.state in {None, _state(row, tip)}]
-        shown = matching[: query.limit]
+        page = matching[: query.limit]
         last = None
-        if len(matching) > len(shown):
-            last = shown[-1]
+        if len(matching) > len(page):
+            last = page[-1]
         elif len(rows) == _rows_to_read(query):
             last = rows[-1]
+        coins, unreadable = apart(
+            shown(
+                page,
+                lambda some: _records(db, vault, some, tip),
+                "outpoint",
+                lambda row: f"{row.txid}:{row.vout}",
+            )
+        )
         return wire.VaultCoins(
             vault_id=vault.id,
             tip_height=tip,
             is_frozen=vault.frozen_at is not None,
-            coins=_records(db, vault, shown, tip),
+            coins=coins,
+            unreadable=unreadable,
             next_cursor=None if last is None else f"{last.amount_sats}_{last.txid}_{last.vout}",
         )
 

@@ -18,6 +18,7 @@ from custody.server.domain.errors import Invalid
 from custody.server.domain.history import Cursor
 from custody.server.service.history.records import movement_records, tip_height
 from custody.server.service.proposals.searching import may_read_book
+from custody.server.service.shown import apart, shown
 from custody.server.service.stored_vaults import vault_in
 from custody.server.store.models import AddressBookEntry, ChainCoin, Movement, Proposal, Vault
 from multisig import Network, decode_address
@@ -40,10 +41,19 @@ class History:
         """Raises NotFound (vault), Invalid, WrongNetworkAddress."""
         vault = vault_in(db, access, query.vault_id)
         found = self.found(db, access, vault, query)
+        movements, unreadable = apart(
+            shown(
+                found.movements,
+                lambda some: movement_records(db, access, vault, some),
+                "txid",
+                lambda movement: movement.txid,
+            )
+        )
         return wire.VaultHistory(
             vault_id=vault.id,
             tip_height=tip_height(db, vault.chain),
-            movements=movement_records(db, access, vault, found.movements),
+            movements=movements,
+            unreadable=unreadable,
             next_cursor=None if found.cursor is None else str(found.cursor),
         )
 

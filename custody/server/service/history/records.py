@@ -101,6 +101,9 @@ def _outputs(
     proposal = proposals.get(one.psbt_id or "")
     if proposal is None:
         return [], 0
+    if not proposal.amounts_sats:
+        # A token's call may name recipients; what it pays is not bitcoin.
+        return [], 0
     paid = list(zip(proposal.recipients, proposal.amounts_sats, strict=True))
     some = [
         wire.MovementOutput(address=address, amount_sats=amount)

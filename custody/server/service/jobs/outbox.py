@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -263,10 +263,18 @@ class Outbox:
 
     def _take(self, db: Session, now: datetime) -> Task | None:
         while (job := self._first(db, now)) is not None:
-            if self._may_be_tried(job, now):
-                job.lease_owner, job.lease_until = self._owner, now + self._span
-                job.attempts += 1
-                return Task(job.id, job.kind, job.subject, dict(job.payload), job.attempts, job.trace_id)
+            try:
+                if self._may_be_tried(job, now):
+                    task = Task(
+                        job.id, job.kind, job.subject, dict(job.payload), job.attempts + 1, job.trace_id
+                    )
+                    job.lease_owner, job.lease_until = self._owner, now + self._span
+                    job.attempts = task.attempts
+                    return task
+            except (TypeError, ValueError):
+                # Altered outside the platform: the other jobs must not wait for it (P102).
+                job.dead_at, job.last_error = now, "What is stored of it cannot be read."
+                db.flush()
         return None
 
     def _may_be_tried(self, job: Job, now: datetime) -> bool:
@@ -332,7 +340,10 @@ class Outbox:
         """The job that is due first, found by one index lookup for each kind."""
         heads = [db.scalars(self._due(kind, now)).first() for kind in self._handlers]
         found = [job for job in heads if job is not None]
-        return min(found, key=lambda job: (job.run_at, job.id), default=None)
+        # An altered time (`store.models.base`) sorts first, and its job is given up.
+        return min(
+            found, key=lambda job: (job.run_at if _is_time(job.run_at) else _FIRST, job.id), default=None
+        )
 
     def _due(self, kind: str, now: datetime) -> Select[Job]:
         return (
@@ -352,6 +363,13 @@ class Outbox:
             .order_by(Job.run_at, Job.id)
             .limit(1)
         )
+
+
+_FIRST: Final = datetime.min.replace(tzinfo=UTC)
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, datetime)
 
 
 def delay_after(attempts: int, key: str) -> timedelta:

@@ -6,7 +6,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import keys as wire
-from custody.schemas.common import NullString
+from custody.schemas.common import Listed, NullString
 from custody.schemas.keys import ChallengeLine, RevokedReason, signed_host
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, new_id
@@ -20,6 +20,7 @@ from custody.server.domain.keys import OfferedKey, check_offer, check_proof
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.profiles import require_free_profile, scripts_of, watch_profile
+from custody.server.service.shown import shown
 from custody.server.service.webhook_events import WebhookEvents, tell_revoked
 from custody.server.store.models import Key, KeyAccount, KeyChallenge, Profile
 
@@ -92,10 +93,11 @@ class Keys:
         self._check_free(db, offered)
         return self._insert(db, caller, offered, request)
 
-    def list_own(self, db: Session, caller: Caller) -> list[wire.Key]:
+    def list_own(self, db: Session, caller: Caller) -> Listed[wire.Key]:
         """The caller's keys, the oldest first, revoked ones too."""
         query = select(Key).where(Key.user_id == caller.user_id).order_by(Key.created_at, Key.id)
-        return [key_shape(db, key) for key in db.scalars(query)]
+        found = db.scalars(query).all()
+        return shown(found, lambda some: [key_shape(db, key) for key in some], "ID", lambda key: key.id)
 
     def _check_challenge_budget(self, db: Session, caller: Caller, now: datetime) -> None:
         mine = KeyChallenge.user_id == caller.user_id

@@ -1,12 +1,14 @@
 """Whether enough signers of a vault remain when a member loses a key, the membership or a permission."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Select, false, func, or_, select
+from sqlalchemy import ColumnElement, Select, bindparam, false, func, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import VaultsLeftShort
+from custody.server.domain.roles import VAULT_VIEWERS
 from custody.server.store.models import (
     Key,
     Membership,
@@ -15,12 +17,6 @@ from custody.server.store.models import (
     VaultSigner,
 )
 
-# The permissions that show a workspace's vaults.
-VAULT_READERS = (
-    PermissionName.MANAGE_WORKSPACE.value,
-    PermissionName.PAYMENT_APPROVE.value,
-    PermissionName.VIEW_BALANCES.value,
-)
 # These are of the key in the vault's script: another key of the same member does not count.
 _LIVE = Key.status == "active"
 _SUPERSEDED = Key.revoked_reason == "superseded"
@@ -97,9 +93,35 @@ def workspaces_seen_by(db: Session, user_id: int) -> set[int]:
     query = (
         select(Membership.workspace_id)
         .join(RolePermission, RolePermission.role_id == Membership.role_id)
-        .where(Membership.user_id == user_id, RolePermission.permission.in_(VAULT_READERS))
+        .where(Membership.user_id == user_id, RolePermission.permission.in_(VAULT_VIEWERS))
     )
     return set(db.scalars(query))
+
+
+def lacking_signers(db: Session, vaults: Mapping[str, int]) -> set[str]:
+    """The vaults among ``vaults``, M by id, of which fewer than M signers can sign a payment."""
+    able = _counted(db, _able(_LIVE), vaults.keys())
+    return {vault_id for vault_id, m in vaults.items() if able.get(vault_id, 0) < m}
+
+
+class SignerNow(NamedTuple):
+    """A signer of a vault: the vault's own key of theirs, and whether their role approves there."""
+
+    user_id: int
+    revoked_reason: str | None
+    may_approve: bool
+
+
+def signers_now(db: Session, vault_id: str) -> list[SignerNow]:
+    return [SignerNow(*row) for row in db.execute(_SIGNERS_NOW, {"vault_id": vault_id})]
+
+
+_SIGNERS_NOW = (
+    select(VaultSigner.user_id, Key.revoked_reason, MAY_APPROVE)
+    .join(Vault, Vault.id == VaultSigner.vault_id)
+    .join(Key, Key.id == VaultSigner.key_id)
+    .where(VaultSigner.vault_id == bindparam("vault_id"))
+)
 
 
 def _lost(key_id: str | None, membership_id: int | None, role_id: int | None) -> ColumnElement[bool]:

@@ -27,6 +27,7 @@ from custody.server.store.models import (
     Key,
     Membership,
     Proposal,
+    Role,
     RolePermission,
     SecondPersonRule,
     Signature,
@@ -158,15 +159,16 @@ def _require_second_person(db: Session, served: set[int], agreed_in: int | None)
     freeze a vault. Raises SecondPersonNeeded.
     """
     rules = (
-        select(SecondPersonRule)
+        select(SecondPersonRule.organisation_id, Role.name)
+        .join(Role, Role.id == SecondPersonRule.confirming_role_id)
         .join(Workspace, Workspace.organisation_id == SecondPersonRule.organisation_id)
         .where(Workspace.id.in_(served))
         .order_by(SecondPersonRule.organisation_id)
     )
-    for rule in db.scalars(rules):
-        if rule.organisation_id != agreed_in:
+    for organisation_id, role in db.execute(rules):
+        if organisation_id != agreed_in:
             raise SecondPersonNeeded(
-                f"An organisation that this key serves wants a second person, in the role {rule.role_name}, "
+                f"An organisation that this key serves wants a second person, in the role {role}, "
                 "to confirm that a member's key is lost. The owner can mark it lost alone."
             )
 

@@ -6,7 +6,7 @@ from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import address_book as wire
-from custody.schemas.common import ApiNetwork
+from custody.schemas.common import ApiNetwork, Listed
 from custody.server.domain.address_book import (
     MAX_ENTRIES,
     AlreadyInBook,
@@ -19,6 +19,7 @@ from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import NotFound
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.shown import shown
 from custody.server.store.models import AddressBookEntry
 from custody.text import name_key
 from multisig import Network
@@ -31,7 +32,7 @@ class AddressBook:
 
     def entries(
         self, db: Session, access: WorkspaceAccess, wanted: wire.AddressBookQuery
-    ) -> list[wire.WhitelistAddress]:
+    ) -> Listed[wire.WhitelistAddress]:
         """The oldest first."""
         query = _of(access).order_by(AddressBookEntry.id).limit(wanted.limit)
         if wanted.after is not None:
@@ -50,7 +51,13 @@ class AddressBook:
         ]
         if named:
             query = query.where(or_(*named))
-        return [_record(entry, access.network) for entry in db.scalars(query)]
+        found = db.scalars(query).all()
+        return shown(
+            found,
+            lambda some: [_record(each, access.network) for each in some],
+            "uid",
+            lambda entry: entry.id,
+        )
 
     def add(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.AddWhitelistAddressRequest

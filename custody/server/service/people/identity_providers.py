@@ -1,9 +1,13 @@
 """An organisation's identity provider, which an owner sets, changes and removes; and its members' links."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas import auth as wire
+from custody.schemas.common import Listed
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
@@ -13,6 +17,7 @@ from custody.server.domain.webhooks import BadUrl, read_url
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.people.staff import place_in, require_owner_of
 from custody.server.service.secrets import ClientSecrets
+from custody.server.service.shown import shown
 from custody.server.service.sign_in.identity import (
     end_link,
     end_provider,
@@ -131,7 +136,7 @@ class IdentityProviders:
             self._record(db, caller, access, "IDENTITY_PROVIDER_REMOVED", said)
         return self.shown(db, caller, access)
 
-    def links(self, db: Session, access: WorkspaceAccess) -> list[wire.IdentityLink]:
+    def links(self, db: Session, access: WorkspaceAccess) -> Listed[wire.IdentityLink]:
         """The links of the workspace's members, the oldest first."""
         query = (
             select(IdentityLink, User.email)
@@ -144,12 +149,19 @@ class IdentityProviders:
             )
             .order_by(IdentityLink.id)
         )
-        return [
-            wire.IdentityLink(
-                user_uuid=link.user_id, email=email, linked_at=link.linked_at, last_used_at=link.last_used_at
-            )
-            for link, email in db.execute(query)
-        ]
+
+        def links(some: Sequence[Any]) -> list[wire.IdentityLink]:
+            return [
+                wire.IdentityLink(
+                    user_uuid=link.user_id,
+                    email=email,
+                    linked_at=link.linked_at,
+                    last_used_at=link.last_used_at,
+                )
+                for link, email in some
+            ]
+
+        return shown(db.execute(query).all(), links, "user_uuid", lambda row: int(row[0].user_id))
 
     def unlink(
         self, db: Session, caller: Caller, access: WorkspaceAccess, user_id: int | None

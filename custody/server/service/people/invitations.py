@@ -4,13 +4,16 @@ To answer, a user must be signed in with the invited address. The first sign-in 
 that address, so registering another person's address is not enough.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from math import ceil
+from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import invitations as wire
+from custody.schemas.common import Listed
 from custody.schemas.invitations import InvitationStatus as Status
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
@@ -38,6 +41,7 @@ from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.people.people import add_membership
 from custody.server.service.people.roles import LimitGrants
 from custody.server.service.people.staff import permissions_of, role_in
+from custody.server.service.shown import shown
 from custody.server.service.sign_in.accounts import find_user
 from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
@@ -71,14 +75,14 @@ class Invitations:
         record_event(db, self._audit, caller, access, "INVITATION_SENT", invitation)
         return invitation.id
 
-    def pending_in(self, db: Session, access: WorkspaceAccess) -> list[wire.Invitation]:
+    def pending_in(self, db: Session, access: WorkspaceAccess) -> Listed[wire.Invitation]:
         """The workspace's pending invitations, the oldest first."""
-        return invitation_records(db, self._pending(Invitation.workspace_id == access.workspace_id))
+        return _listed(db, self._pending(Invitation.workspace_id == access.workspace_id))
 
-    def pending_for(self, db: Session, caller: Caller) -> list[wire.Invitation]:
+    def pending_for(self, db: Session, caller: Caller) -> Listed[wire.Invitation]:
         """The caller's own pending invitations, from every workspace, the oldest first."""
         address = db.get_one(User, caller.user_id).email
-        return invitation_records(db, self._pending(Invitation.invited_email == address))
+        return _listed(db, self._pending(Invitation.invited_email == address))
 
     def invited_address(self, db: Session, invite_id: str) -> str | None:
         """The address of a pending invitation, for a caller who has its link; else None."""
@@ -229,8 +233,14 @@ def _role_held(db: Session, user_id: int, workspace_id: int) -> int | None:
     return db.scalars(query).one_or_none()
 
 
-def invitation_records(db: Session, wanted: tuple[ColumnElement[bool], ...]) -> list[wire.Invitation]:
-    """The invitations that ``wanted`` selects, the oldest first."""
+def _listed(db: Session, wanted: tuple[ColumnElement[bool], ...]) -> Listed[wire.Invitation]:
+    return shown(
+        _rows(db, wanted), lambda some: [_shape(*row) for row in some], "InviteUID", lambda row: row[0].id
+    )
+
+
+def _rows(db: Session, wanted: tuple[ColumnElement[bool], ...]) -> Sequence[Any]:
+    """Those that ``wanted`` selects, the oldest first."""
     query = (
         select(Invitation, Organisation.name, Workspace.name, Role.name, User.email)
         .join(Organisation, Organisation.id == Invitation.organisation_id)
@@ -240,14 +250,14 @@ def invitation_records(db: Session, wanted: tuple[ColumnElement[bool], ...]) -> 
         .where(*wanted)
         .order_by(Invitation.created_at, Invitation.id)
     )
-    return [_shape(*row) for row in db.execute(query)]
+    return db.execute(query).all()
 
 
 def invitation_record(db: Session, invitation: Invitation) -> wire.Invitation:
     """One invitation, as it is now."""
     db.flush()
-    (found,) = invitation_records(db, (Invitation.id == invitation.id,))
-    return found
+    (found,) = _rows(db, (Invitation.id == invitation.id,))
+    return _shape(*found)
 
 
 def record_event(

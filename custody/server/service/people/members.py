@@ -5,11 +5,14 @@ approvals stay, and so do they as signers of vaults, which are fixed; but withou
 sign.
 """
 
-from sqlalchemy import select
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import users as wire
-from custody.schemas.common import NullString, NullTime
+from custody.schemas.common import Listed, NullString, NullTime
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
@@ -30,6 +33,7 @@ from custody.server.service.people.staff import (
     role_shapes,
     staff_of,
 )
+from custody.server.service.shown import shown
 from custody.server.service.sign_in.identity import end_link
 from custody.server.store.models import Key, Membership, Role, User, Vault
 
@@ -41,20 +45,10 @@ class Members:
         self._people = people
         self._limits = limits
 
-    def listed(self, db: Session, access: WorkspaceAccess) -> list[wire.Member]:
+    def listed(self, db: Session, access: WorkspaceAccess) -> Listed[wire.Member]:
         """The workspace's members, in order of joining."""
-        rows = db.execute(
-            select(User, Role)
-            .join(Membership, Membership.user_id == User.id)
-            .join(Role, Role.id == Membership.role_id)
-            .where(Membership.workspace_id == access.workspace_id)
-            .order_by(Membership.id)
-        ).all()
-        signers = set(
-            db.scalars(select(Key.user_id).where(Key.network == access.network, Key.status == "active"))
-        )
-        roles = role_shapes(db, (role for _, role in rows))
-        return [_record(user, roles[role.id], can_sign=user.id in signers) for user, role in rows]
+        rows = db.execute(_MEMBERS, {"workspace_id": access.workspace_id}).all()
+        return shown(rows, lambda some: _records(db, access, some), "UUID", lambda row: int(row[0].id))
 
     def add(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.AddWorkspaceToUserRequest
@@ -161,7 +155,26 @@ class Members:
             raise NotFound("The workspaces and the organisation named do not belong together.")
 
     def _shown(self, db: Session, access: WorkspaceAccess, user_id: int) -> wire.Member:
-        return next(member for member in self.listed(db, access) if member.uuid == user_id)
+        row = db.execute(_MEMBERS.where(User.id == user_id), {"workspace_id": access.workspace_id}).one()
+        return _records(db, access, [row])[0]
+
+
+_MEMBERS = (
+    select(User, Role)
+    .join(Membership, Membership.user_id == User.id)
+    .join(Role, Role.id == Membership.role_id)
+    .where(Membership.workspace_id == bindparam("workspace_id"))
+    .order_by(Membership.id)
+)
+
+
+def _records(db: Session, access: WorkspaceAccess, rows: Sequence[Any]) -> list[wire.Member]:
+    """Of rows of `_MEMBERS`."""
+    own = select(Key.user_id).where(
+        Key.user_id.in_([user.id for user, _ in rows]), Key.network == access.network, Key.status == "active"
+    )
+    signers, roles = set(db.scalars(own)), role_shapes(db, (role for _, role in rows))
+    return [_record(user, roles[role.id], can_sign=user.id in signers) for user, role in rows]
 
 
 def _check_loss(

@@ -9,6 +9,7 @@ from typing import Any, Final
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from custody.server.service.people.staff import role_of_first
 from custody.server.store.models import (
     AddressBookEntry,
     Key,
@@ -61,11 +62,17 @@ def _key(db: Session, change: PendingChange, number: Any) -> str | None:
     return None if found is None or owner is None else f"of {owner}, fingerprint {found.master_fingerprint}"
 
 
+def _confirming_role(db: Session, change: PendingChange, number: Any) -> str | None:
+    found = role_of_first(db, change.organisation_id, number)
+    return None if found is None else found.name
+
+
 _role = _of_workspace(Role, lambda role: role.name)
 _NAMERS: Final[Mapping[str, Namer]] = MappingProxyType(
     {
         "role_id": _role,
         "role_uid": _role,
+        "confirming_role_id": _confirming_role,
         "user_uuid": _person,
         "vault_id": _of_workspace(Vault, lambda vault: vault.name),
         "uid": _of_workspace(AddressBookEntry, lambda entry: f"{entry.name}, {entry.address}"),

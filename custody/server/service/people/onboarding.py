@@ -5,13 +5,13 @@ their approval creates.
 from collections.abc import Sequence
 from datetime import timedelta
 from math import ceil
-from typing import cast
+from typing import Any, cast
 
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import invitations as wire
-from custody.schemas.common import ApiNetwork, NullInt64, NullString, NullTime
+from custody.schemas.common import ApiNetwork, NullInt64, NullString, NullTime, Unreadable
 from custody.schemas.invitations import OnboardingStatus as Status
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller
@@ -26,6 +26,7 @@ from custody.server.service.people.workspaces import (
     found_workspace,
     record_founding,
 )
+from custody.server.service.shown import shown
 from custody.server.service.stored_vaults import place_of
 from custody.server.store.models import OnboardingRequest, User
 from custody.server.store.store import Page
@@ -92,13 +93,17 @@ class Onboarding:
         self._record(db, caller, "ONBOARDING_REQUESTED", stored)
         return onboarding_record(db, stored)
 
-    def page(self, db: Session, caller: Caller, query: wire.OnboardingQuery) -> Page[wire.OnboardingRequest]:
+    def page(
+        self, db: Session, caller: Caller, query: wire.OnboardingQuery
+    ) -> Page[wire.OnboardingRequest | Unreadable]:
         """All requests for an operator; for another user, their own."""
         if _is_operator(db, caller):
             return self.page_for_operator(db, query)
         return _page(db, query, OnboardingRequest.requester_id == caller.user_id)
 
-    def page_for_operator(self, db: Session, query: wire.OnboardingQuery) -> Page[wire.OnboardingRequest]:
+    def page_for_operator(
+        self, db: Session, query: wire.OnboardingQuery
+    ) -> Page[wire.OnboardingRequest | Unreadable]:
         return _page(db, query)
 
     def review(
@@ -193,22 +198,25 @@ class Onboarding:
         self._audit.record(db, caller, Category.ONBOARDING, action, description)
 
 
-def _page(db: Session, query: wire.OnboardingQuery, *of: ColumnElement[bool]) -> Page[wire.OnboardingRequest]:
+def _page(
+    db: Session, query: wire.OnboardingQuery, *of: ColumnElement[bool]
+) -> Page[wire.OnboardingRequest | Unreadable]:
     by_status = () if query.status is None else (OnboardingRequest.status == query.status.value,)
     wanted = (*of, *by_status)
     total = db.scalar(select(func.count()).select_from(OnboardingRequest).where(*wanted)) or 0
     rest = (*wanted, OnboardingRequest.id > (query.after or 0))
-    found = onboarding_records(db, rest, query.limit + 1)
-    return Page(found[: query.limit], total, len(found) > query.limit)
+    found = _rows(db, rest, query.limit + 1)
+    items = shown(
+        found[: query.limit], lambda some: [_shape(*row) for row in some], "uid", lambda row: int(row[0].id)
+    )
+    return Page(items, total, len(found) > query.limit)
 
 
 def _is_operator(db: Session, caller: Caller) -> bool:
     return db.get_one(User, caller.user_id).is_operator
 
 
-def onboarding_records(
-    db: Session, wanted: Sequence[ColumnElement[bool]], limit: int
-) -> list[wire.OnboardingRequest]:
+def _rows(db: Session, wanted: Sequence[ColumnElement[bool]], limit: int) -> Sequence[Any]:
     """At most ``limit`` rows that ``wanted`` selects, the oldest first."""
     query = (
         select(OnboardingRequest, User.email)
@@ -217,12 +225,12 @@ def onboarding_records(
         .order_by(OnboardingRequest.id)
         .limit(limit)
     )
-    return [_shape(stored, email) for stored, email in db.execute(query)]
+    return db.execute(query).all()
 
 
 def onboarding_record(db: Session, stored: OnboardingRequest) -> wire.OnboardingRequest:
-    (found,) = onboarding_records(db, [OnboardingRequest.id == stored.id], 1)
-    return found
+    (found,) = _rows(db, [OnboardingRequest.id == stored.id], 1)
+    return _shape(*found)
 
 
 def _shape(stored: OnboardingRequest, email: str) -> wire.OnboardingRequest:

@@ -12,6 +12,7 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import purchases as wire
+from custody.schemas.common import Unreadable
 from custody.schemas.purchases import PurchaseStatus
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import OPERATOR, Caller
@@ -20,6 +21,7 @@ from custody.server.domain.ports import Clock
 from custody.server.domain.purchases import TOLERANCE, is_genuine, is_news, issued_secret
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.secrets import Purpose, Secrets
+from custody.server.service.shown import shown
 from custody.server.store import Store
 from custody.server.store.models import Key, Profile, Purchase, Workspace
 from custody.server.store.store import Page
@@ -81,7 +83,9 @@ class Purchases:
                 db, OPERATOR, Category.ACCESS, "SECRET_ROTATED", Purpose.PURCHASE_WEBHOOK.value
             )
 
-    def page(self, db: Session, caller: Caller, query: wire.PurchasesQuery) -> Page[wire.PurchaseTransaction]:
+    def page(
+        self, db: Session, caller: Caller, query: wire.PurchasesQuery
+    ) -> Page[wire.PurchaseTransaction | Unreadable]:
         """The caller's purchases, the newest first. Raises NotFound for an ``after`` that is not theirs."""
         mine = Purchase.user_id == caller.user_id
         total = db.scalar(select(func.count()).select_from(Purchase).where(mine)) or 0
@@ -95,7 +99,8 @@ class Purchases:
                 or_(before, (Purchase.created_at == last.created_at) & (Purchase.id < last.id))
             )
         rows = list(db.scalars(wanted.limit(query.limit + 1)))
-        return Page([_shape(row) for row in rows[: query.limit]], total, has_more=len(rows) > query.limit)
+        items = shown(rows[: query.limit], lambda some: list(map(_shape, some)), "id", lambda row: row.id)
+        return Page(items, total, has_more=len(rows) > query.limit)
 
     def _store_report(self, report: wire.ReportedPurchase, trace_id: str) -> None:
         with self._store.write() as db:

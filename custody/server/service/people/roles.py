@@ -12,6 +12,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import users
+from custody.schemas.common import Listed
 from custody.schemas.invitations import InvitationStatus
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
@@ -41,6 +42,7 @@ from custody.server.service.people.staff import (
     role_shapes,
     staff_of,
 )
+from custody.server.service.shown import shown
 from custody.server.store.models import Invitation, Role, RolePermission, Vault
 from custody.text import count, name_key
 from multisig import InvalidAmount, Sats, parse_btc
@@ -52,9 +54,14 @@ class Roles:
         self._audit = audit
         self._policies = policies
 
-    def detailed(self, db: Session, access: WorkspaceAccess) -> list[users.RoleDetails]:
+    def detailed(self, db: Session, access: WorkspaceAccess) -> Listed[users.RoleDetails]:
         """The workspace's roles, the oldest first."""
-        return role_details(db, self._policies, access.workspace_id, _roles_of(db, access))
+        return shown(
+            _roles_of(db, access),
+            lambda some: role_details(db, self._policies, access.workspace_id, some),
+            "RoleId",
+            lambda role: role.id,
+        )
 
     def create(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: users.CreateRoleRequest

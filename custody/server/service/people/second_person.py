@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, cast
 
 from pydantic import BaseModel
-from sqlalchemy import Select, and_, distinct, func, or_, select
+from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from custody.change_words import PERMISSION_WORDS
@@ -20,7 +20,7 @@ from custody.schemas import changes as wire
 from custody.schemas.address_book import AddWhitelistAddressRequest
 from custody.schemas.auth import RemoveIdentityProviderRequest, UpdateIdentityProviderRequest
 from custody.schemas.changes import ChangeStatus, Json
-from custody.schemas.common import ApiNetwork
+from custody.schemas.common import ApiNetwork, Listed
 from custody.schemas.invitations import InviteToWorkspaceRequest
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
 from custody.schemas.service_accounts import CreateServiceAccountRequest, UpdateServiceAccountRequest
@@ -52,7 +52,8 @@ from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.people.named import names_in
 from custody.server.service.people.service_accounts import widens
-from custody.server.service.people.staff import confirms_in, first_workspace, require_owner_of
+from custody.server.service.people.staff import confirms_in, require_owner_of, role_of_first
+from custody.server.service.shown import shown
 from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
 from custody.server.store.models import (
@@ -105,7 +106,8 @@ class SecondPerson:
         return wire.SecondPersonRule(
             org_id=access.organisation_id,
             is_on=True,
-            role_name=found.role_name,
+            confirming_role_id=found.confirming_role_id,
+            role_name=_role_name(db, found),
             cooling_off_hours=found.cooling_off_hours,
             set_by=str(found.set_by),
             set_at=found.set_at,
@@ -116,18 +118,22 @@ class SecondPerson:
     ) -> wire.SecondPersonRule:
         """For an owner: a member with all seven permissions. Where the rule is on, only two people get here.
 
-        Raises PermissionDenied, LastAdmin (fewer than two members hold such a role).
+        Raises PermissionDenied, NotFound (no role of the first workspace), LastAdmin (fewer than two members
+        hold it).
         """
         require_owner_of(db, access.organisation_id, caller.user_id)
         found = db.get(SecondPersonRule, access.organisation_id)
-        if request.role_name is None:
+        if request.confirming_role_id is None:
             said = "off"
             if found is not None:
                 db.delete(found)
         else:
-            said = f"on, {request.role_name} confirms, {request.cooling_off_hours} hours of cooling off"
+            role = role_of_first(db, access.organisation_id, request.confirming_role_id)
+            if role is None:
+                raise NotFound("There is no such role in the organisation's first workspace.")
+            said = f"on, {role.name} confirms, {request.cooling_off_hours} hours of cooling off"
             values = {
-                "role_name": request.role_name,
+                "confirming_role_id": role.id,
                 "cooling_off_hours": request.cooling_off_hours,
                 "set_by": caller.user_id,
                 "set_at": self._clock(),
@@ -145,16 +151,11 @@ class SecondPerson:
         rule = db.get(SecondPersonRule, organisation_id)
         if rule is None:
             return
-        holders = (
-            select(func.count(distinct(Membership.user_id)))
-            .join(Role, Role.id == Membership.role_id)
-            .join(Workspace, Workspace.id == Role.workspace_id)
-            .where(Workspace.id == first_workspace(organisation_id), Role.name == rule.role_name)
-        )
+        holders = select(func.count()).where(Membership.role_id == rule.confirming_role_id)
         if (db.scalar(holders) or 0) < FEWEST:
             raise LastAdmin(
                 f"Fewer than two members of the organisation's first workspace would have the role "
-                f"{rule.role_name}, but each needs another one to confirm changes."
+                f"{_role_name(db, rule)}, but each needs another one to confirm changes."
             )
 
     @staticmethod
@@ -168,7 +169,8 @@ class SecondPerson:
             )
         if rule is not None:
             raise SecondPersonNeeded(
-                f"In this organisation a second person, in the role {rule.role_name}, has to confirm this."
+                f"In this organisation a second person, in the role {_role_name(db, rule)}, has to confirm "
+                "this."
             )
 
     # --- changes --------------------------------------------------------------------------------------------
@@ -220,7 +222,7 @@ class SecondPerson:
         access: WorkspaceAccess,
         change_id: str | None,
         may_ask: Callable[[str, int], bool],
-    ) -> list[wire.Change]:
+    ) -> Listed[wire.Change]:
         """The organisation's changes, the newest first, or one of them. A caller who may not confirm sees
         only their own, and ``in_force`` only where they could still ask for the change. ``may_ask``: whether
         the caller may make the call at this path in the workspace.
@@ -241,7 +243,11 @@ class SecondPerson:
             for each in found
             if _may_confirm(db, caller, access, each) or may_ask(each.path, each.workspace_id)
         ]
-        return self._shown_each(db, found, with_present)
+
+        def changes(some: Sequence[PendingChange]) -> list[wire.Change]:
+            return self._shown_each(db, some, [each for each in some if each in with_present])
+
+        return shown(found, changes, "change_id", lambda change: change.id)
 
     def to_confirm(
         self, db: Session, caller: Caller, access: WorkspaceAccess, change_id: str
@@ -473,7 +479,8 @@ def _present_values(
             rule = db.get(SecondPersonRule, change.organisation_id)
             if rule is not None:
                 hours = rule.cooling_off_hours
-                return {"is_on": True, "role_name": rule.role_name, "cooling_off_hours": hours}
+                named = _role_name(db, rule)
+                return {"is_on": True, "confirming_role_id": named, "cooling_off_hours": hours}
     return {}
 
 
@@ -501,6 +508,10 @@ def told_of(change: PendingChange) -> dict[str, object]:
     }
 
 
+def _role_name(db: Session, rule: SecondPersonRule) -> str:
+    return db.get_one(Role, rule.confirming_role_id).name
+
+
 def _may_confirm(db: Session, caller: Caller, access: WorkspaceAccess, change: PendingChange) -> bool:
     if db.get(SecondPersonRule, access.organisation_id) is not None:
         return confirms_in(db, access.organisation_id, caller.user_id)
@@ -511,9 +522,7 @@ def _confirmers(change: PendingChange, rule: SecondPersonRule | None) -> Select[
     """The members who may confirm it; perhaps its asker too."""
     members = select(Membership.user_id).join(Role, Role.id == Membership.role_id)
     if rule is not None:
-        return members.where(
-            Role.workspace_id == first_workspace(change.organisation_id), Role.name == rule.role_name
-        )
+        return members.where(Role.id == rule.confirming_role_id)
     holds = RolePermission.permission == ALWAYS[change.path].value
     return members.join(RolePermission, RolePermission.role_id == Role.id).where(
         Role.workspace_id == change.workspace_id, holds

@@ -1,5 +1,6 @@
 """Making, changing and revoking the accounts of programs, and their secrets."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -7,6 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import service_accounts as wire
+from custody.schemas.common import Listed
 from custody.schemas.service_accounts import ServiceAccountStatus as Status
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
@@ -25,6 +27,7 @@ from custody.server.domain.roles import in_words
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.requests.rates import Throttle
+from custody.server.service.shown import shown
 from custody.server.store.models import Membership, ServiceAccount, User, Workspace
 
 MAX_LIVE: Final = 50
@@ -41,11 +44,12 @@ class ServiceAccounts:
         self._audit = audit
         self._secrets = Throttle(clock, limit=SECRETS, window=SECRETS_WINDOW)
 
-    def listed(self, db: Session, access: WorkspaceAccess) -> list[wire.ServiceAccount]:
+    def listed(self, db: Session, access: WorkspaceAccess) -> Listed[wire.ServiceAccount]:
         """The newest first."""
         query = select(ServiceAccount).where(ServiceAccount.workspace_id == access.workspace_id)
-        return self._all_shown(
-            db, list(db.scalars(query.order_by(ServiceAccount.id.desc()).limit(MAX_SHOWN)))
+        found = db.scalars(query.order_by(ServiceAccount.id.desc()).limit(MAX_SHOWN)).all()
+        return shown(
+            found, lambda some: self._all_shown(db, some), "service_account_id", lambda account: account.id
         )
 
     def own(self, db: Session, caller: Caller) -> wire.ServiceAccount:
@@ -160,7 +164,7 @@ class ServiceAccounts:
     def _shown(self, db: Session, account: ServiceAccount) -> wire.ServiceAccount:
         return self._all_shown(db, [account])[0]
 
-    def _all_shown(self, db: Session, accounts: list[ServiceAccount]) -> list[wire.ServiceAccount]:
+    def _all_shown(self, db: Session, accounts: Sequence[ServiceAccount]) -> list[wire.ServiceAccount]:
         """Accounts of one workspace; their makers are read with one statement."""
         if not accounts:
             return []

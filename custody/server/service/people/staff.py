@@ -60,6 +60,12 @@ def first_workspace(organisation_id: int) -> "ScalarSelect[int]":
     return query.scalar_subquery()
 
 
+def role_of_first(db: Session, organisation_id: int, role_id: int) -> Role | None:
+    """The role, where it is of the first workspace."""
+    query = select(Role).where(Role.id == role_id, Role.workspace_id == first_workspace(organisation_id))
+    return db.scalars(query).one_or_none()
+
+
 def role_in_first(db: Session, organisation_id: int, user_id: int) -> Role | None:
     query = (
         select(Role)
@@ -81,7 +87,7 @@ def confirms_in(db: Session, organisation_id: int, user_id: int) -> bool:
     """
     rule = db.get(SecondPersonRule, organisation_id)
     role = role_in_first(db, organisation_id, user_id)
-    return rule is not None and role is not None and role.name == rule.role_name
+    return rule is not None and role is not None and role.id == rule.confirming_role_id
 
 
 def require_owner_of(db: Session, organisation_id: int, user_id: int) -> None:

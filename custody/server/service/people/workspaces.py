@@ -21,6 +21,7 @@ from custody.server.service.keys.profiles import chain_of_network, watch_profile
 from custody.server.service.people.people import People, add_membership, workspace_info
 from custody.server.service.people.staff import role_shapes
 from custody.server.store.models import Organisation, Role, RolePermission, Workspace
+from custody.text import name_key
 from multisig import Network
 
 FIRST_CYCLE = Cycle("M", 1)
@@ -87,7 +88,7 @@ class Workspaces:
         name = workspace.name if request.name is None else request.name
         description = workspace.description if request.description is None else request.description
         if name != workspace.name:
-            require_free_workspace_name(db, workspace.organisation_id, name)
+            require_free_workspace_name(db, workspace.organisation_id, name, besides=workspace.id)
         if (name, description) == (workspace.name, workspace.description):
             return workspace_info(workspace)
         what = f"named {workspace.name}; now {name}" if name != workspace.name else "described anew"
@@ -171,11 +172,12 @@ def record_founding(
     audit.record(db, caller, Category.PEOPLE, "WORKSPACE_CREATED", what, access=access)
 
 
-def require_free_workspace_name(db: Session, organisation_id: int, name: str) -> None:
-    """Raises StateConflict."""
-    taken = select(Workspace.id).where(Workspace.organisation_id == organisation_id, Workspace.name == name)
-    if db.scalars(taken).first() is not None:
-        raise StateConflict(f"The organisation has a workspace called {name} already.")
+def require_free_workspace_name(db: Session, organisation_id: int, name: str, *, besides: int = 0) -> None:
+    """Names that look the same count as equal. Raises StateConflict."""
+    others = Workspace.organisation_id == organisation_id, Workspace.id != besides
+    for taken in db.scalars(select(Workspace.name).where(*others)):
+        if name_key(taken) == name_key(name):
+            raise StateConflict(f"The organisation has a workspace called {taken} already.")
 
 
 def _require_room(db: Session, organisation: Organisation) -> None:

@@ -1,18 +1,25 @@
 """A vault's controls beside its limits: it may be frozen, bound to the address book, or approved only by
-members other than the maker.
+members other than the maker. They are checked when a proposal is stored, and again when it is approved.
 
-They are checked when a proposal is stored, and again when it is approved.
+And whether enough signers are left for what is proposed, which would lock its coins in vain.
 """
+
+from collections.abc import Collection
+from typing import cast
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from custody.schemas.keys import RevokedReason
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import (
     MakerMayNotApprove,
     NotInAddressBook,
+    TooFewSigners,
     VaultFrozen,
 )
+from custody.server.domain.keys import may_move_on
+from custody.server.service.keys.quorums import signers_now
 from custody.server.service.stored_vaults import vault_in
 from custody.server.store.models import AddressBookEntry, Proposal, Vault, WatchedScript
 from multisig import Network, Psbt, encode_address
@@ -89,9 +96,51 @@ def require_other_maker(db: Session, vault: Vault, proposal: Proposal, user_id: 
     """
     if vault.maker_may_approve:
         return
-    made = select(Proposal.id).where(Proposal.family_id == proposal.family_id, Proposal.created_by == user_id)
-    if db.scalars(made.limit(1)).first() is not None:
+    if user_id in _makers(db, proposal.family_id):
         raise MakerMayNotApprove(
             f"You proposed this payment, or a version of it. In the vault {vault.name} others have to "
             "approve it."
         )
+
+
+def _makers(db: Session, family_id: str) -> set[int]:
+    return set(db.scalars(select(Proposal.created_by).where(Proposal.family_id == family_id)))
+
+
+def require_signers(
+    db: Session, vault: Vault, scripts: Collection[bytes], maker: int, family_id: str | None = None
+) -> None:
+    """Enough of the vault's signers must be able to sign a payment to these output scripts. ``maker``: who
+    proposes it; ``family_id``: the family that it is another version of. Raises TooFewSigners.
+    """
+    all_signers = signers_now(db, vault.id)
+    makers = set() if vault.maker_may_approve else {maker}
+    if makers and family_id is not None:
+        makers |= _makers(db, family_id)
+    signers = [one for one in all_signers if one.may_approve and one.user_id not in makers]
+    active = sum(one.revoked_reason is None for one in signers)
+    moving = sum(may_move_on(cast("RevokedReason | None", one.revoked_reason)) for one in signers)
+    if active >= vault.m or (active + moving >= vault.m and stay_in_workspace(db, vault, scripts)):
+        return
+    why = {
+        "their key is lost": sum(one.revoked_reason == "lost" for one in all_signers),
+        "their key is superseded": sum(one.revoked_reason == "superseded" for one in all_signers),
+        "their role does not approve payments": sum(not one.may_approve for one in all_signers),
+        "they proposed it": sum(one.user_id in makers for one in all_signers),
+    }
+    reasons = ", ".join(f"{words} ({number})" for words, number in why.items() if number)
+    raise TooFewSigners(
+        f"{vault.m} signers of the vault {vault.name} have to sign this, and {active} of its {vault.n} can. "
+        f"The others cannot: {reasons}."
+    )
+
+
+def stay_in_workspace(db: Session, vault: Vault, scripts: Collection[bytes]) -> bool:
+    """Whether each of these output scripts is of a vault of the same workspace."""
+    known = select(WatchedScript.script_pubkey).join(Vault, Vault.id == WatchedScript.vault_id)
+    query = known.where(
+        WatchedScript.chain == vault.chain,
+        WatchedScript.script_pubkey.in_(scripts),
+        Vault.workspace_id == vault.workspace_id,
+    )
+    return set(db.scalars(query)) == set(scripts)

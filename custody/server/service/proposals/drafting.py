@@ -92,6 +92,11 @@ class Draft:
         return self.built.raw
 
     @property
+    def scripts(self) -> set[bytes]:
+        """Its output scripts."""
+        return {output.script_pubkey for output in self.psbt.outputs}
+
+    @property
     def utxos(self) -> tuple[Utxo, ...]:
         return self.selection.coins
 

@@ -6,7 +6,7 @@ from custody.schemas.proposals import CreatePsbtRequest, PsbtPreview
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.service.backends import Market
 from custody.server.service.limits.limits import Limits
-from custody.server.service.proposals.bounds import require_listed
+from custody.server.service.proposals.bounds import require_listed, require_signers
 from custody.server.service.proposals.payments import Intent, read_rate
 from custody.server.service.proposals.proposals import Prepared, Proposals
 from custody.server.service.proposals.records import rate_text
@@ -37,11 +37,11 @@ class Previewing:
         prepared: Prepared | Version,
     ) -> PsbtPreview:
         """Only reads. Raises what creating the proposal would: NotFound, RoleLimitExceeded,
-        VaultLimitExceeded, PolicyUnavailable, NotInAddressBook, ChainUnavailable.
+        VaultLimitExceeded, PolicyUnavailable, NotInAddressBook, TooFewSigners, ChainUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
         what = (db, caller, access, vault)
-        intent, draft = Intent(), prepared.draft
+        intent, draft, family_id = Intent(), prepared.draft, None
         match prepared:
             case Prepared():
                 intent = prepared.intent
@@ -49,8 +49,10 @@ class Previewing:
                 moved = movement.amount
             case Version():
                 intent = prepared.intent
-                moved = self._replacing.within_limits(*what, request, intent, draft).movement
+                terms = self._replacing.within_limits(*what, request, intent, draft)
+                moved, family_id = terms.movement, terms.family_id
         require_listed(db, vault, draft.raw)
+        require_signers(db, vault, draft.scripts, caller.user_id, family_id)
         # A version counts together with what it replaces.
         left = None if isinstance(prepared, Version) else self._limits.room(*what, after=moved)
         selection = draft.selection

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Exists, Select, and_, exists, func, or_, s
 from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
+from custody.schemas.common import Listed
 from custody.schemas.proposals import ProposalStatus
 from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import (
@@ -33,6 +34,7 @@ from custody.server.service.proposals.searching import search
 from custody.server.service.proposals.signing import APPROVER
 from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
 from custody.server.service.requests.changes import Changes, Outdated
+from custody.server.service.shown import shown
 from custody.server.service.stored_vaults import derive_ahead, policy_of, vault_in
 from custody.server.store.models import PROOFS, Decision, Proposal, Vault, VaultSigner
 from custody.server.store.store import within_days
@@ -48,7 +50,7 @@ class Page:
     `is_exact`. `following`: the id after which the next page begins.
     """
 
-    items: list[wire.Proposal]
+    items: Listed[wire.Proposal]
     total: int
     is_exact: bool
     following: str | None
@@ -294,8 +296,8 @@ class Proposals:
         counted = matching.with_only_columns(Proposal.id).limit(MAX_COUNTED + 1).subquery()
         total = db.scalar(select(func.count()).select_from(counted)) or 0
         found: Sequence[Proposal] = db.scalars(query.limit(wanted.limit + 1)).all()
-        items = proposal_records(db, found[: wanted.limit], _reader(caller, access))
-        following = items[-1].psbt_id if len(found) > wanted.limit else None
+        items = _shown(db, found[: wanted.limit], _reader(caller, access))
+        following = found[wanted.limit - 1].id if len(found) > wanted.limit else None
         return Page(items, min(total, MAX_COUNTED), total <= MAX_COUNTED, following)
 
 
@@ -308,11 +310,17 @@ def _searched(
     )
     if len(ids) > wanted.limit:
         following = ids[wanted.limit - 1]
-    shown = ids[: wanted.limit]
+    listed = ids[: wanted.limit]
     # By id only: with the list's order SQLite would scan all of it.
-    found = {each.id: each for each in db.scalars(select(Proposal).where(Proposal.id.in_(shown)))}
-    items = proposal_records(db, [found[each] for each in shown], _reader(caller, access))
+    found = {each.id: each for each in db.scalars(select(Proposal).where(Proposal.id.in_(listed)))}
+    items = _shown(db, [found[each] for each in listed], _reader(caller, access))
     return Page(items, len(items), wanted.after is None and following is None, following)
+
+
+def _shown(db: Session, proposals: Sequence[Proposal], reader: Reader) -> Listed[wire.Proposal]:
+    return shown(
+        proposals, lambda some: proposal_records(db, some, reader), "psbt_id", lambda proposal: proposal.id
+    )
 
 
 def _reader(caller: Caller, access: WorkspaceAccess) -> Reader:

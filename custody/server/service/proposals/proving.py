@@ -27,7 +27,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.keys.quorums import MAY_APPROVE
 from custody.server.service.mail.waiting import tell_waiting
-from custody.server.service.proposals.bounds import vault_to_spend
+from custody.server.service.proposals.bounds import require_signers, vault_to_spend
 from custody.server.service.proposals.coins import Utxo, coins_to_spend, utxo_of
 from custody.server.service.proposals.storing import record_proposal, store_with_inputs
 from custody.server.service.requests.changes import Changes, Outdated
@@ -101,6 +101,8 @@ class Proving:
         same message at the same block.
         """
         vault, now = vault_to_spend(db, access, request.vault_id), self._clock()
+        scripts = {output.script_pubkey for output in draft.built.psbt.outputs}
+        require_signers(db, vault, scripts, caller.user_id)
         proposal_id = new_id(self._random)
         proposal = Proposal(
             id=proposal_id,

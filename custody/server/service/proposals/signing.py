@@ -36,6 +36,7 @@ from custody.server.service.proposals.bounds import (
     require_listed,
     require_other_maker,
     require_thawed,
+    stay_in_workspace,
 )
 from custody.server.service.proposals.records import collected_signatures
 from custody.server.service.proposals.verifying import ExpectedSpend, Verified
@@ -50,7 +51,6 @@ from custody.server.store.models import (
     Signature,
     Vault,
     VaultSigner,
-    WatchedScript,
 )
 from multisig import Fingerprint, Policy, Psbt, SignerProgress, Transaction
 
@@ -346,11 +346,6 @@ def require_live_key(db: Session, signer: Signer) -> None:
 
 
 def _stays_in_workspace(db: Session, signer: Signer) -> bool:
+    assert signer.vault is not None, "only a forward has no vault"
     scripts = {output.script_pubkey for output in Psbt.parse(signer.proposal.psbt).outputs}
-    known = select(WatchedScript.script_pubkey).join(Vault, Vault.id == WatchedScript.vault_id)
-    query = known.where(
-        WatchedScript.chain == signer.policy.network.value,
-        WatchedScript.script_pubkey.in_(scripts),
-        Vault.workspace_id == signer.proposal.workspace_id,
-    )
-    return set(db.scalars(query)) == scripts
+    return stay_in_workspace(db, signer.vault, scripts)

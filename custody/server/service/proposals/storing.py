@@ -13,7 +13,7 @@ from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.selection import PROPOSAL_LIFETIME
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.mail.waiting import tell_waiting
-from custody.server.service.proposals.bounds import require_listed, require_thawed
+from custody.server.service.proposals.bounds import require_listed, require_signers, require_thawed
 from custody.server.service.proposals.coins import Utxo
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.requests.changes import Changes, Outdated
@@ -50,10 +50,12 @@ class Terms:
 def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Proposal:
     """Stores a PENDING proposal. The caller locks its coins.
 
-    Raises Outdated where another proposal has this transaction; VaultFrozen, NotInAddressBook.
+    Raises Outdated where another proposal has this transaction; VaultFrozen, NotInAddressBook,
+    TooFewSigners.
     """
     require_thawed(vault)
     require_listed(db, vault, draft.raw)
+    require_signers(db, vault, draft.scripts, terms.created_by, terms.family_id)
     proposal = Proposal(
         id=terms.id,
         family_id=terms.family_id,

@@ -3,6 +3,7 @@
 """
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal, cast
 
 from sqlalchemy import delete, func, select
@@ -28,7 +29,7 @@ from custody.server.service.requests.rates import AttemptLimit
 from custody.server.service.secrets import TotpSecrets
 from custody.server.service.sign_in.accounts import close_challenges, find_credential
 from custody.server.service.sign_in.passwords import PasswordCheck, require_still
-from custody.server.service.sign_in.sessions import require_session
+from custody.server.service.sign_in.sessions import end_sessions, require_session
 from custody.server.store import Store
 from custody.server.store.models import Credential, Passkey, RecoveryCode, User
 
@@ -94,10 +95,9 @@ class Authenticators:
             credential = db.get_one(Credential, caller.user_id)
             step = self._confirmed_step(credential, code)
             credential.totp_secret, credential.totp_pending = credential.totp_pending, None
-            credential.totp_last_step, credential.second_factor = step, "totp"
-            credential.updated_at = self._clock()
+            credential.totp_last_step = step
             codes = self._new_recovery_codes(db, caller.user_id)
-            close_challenges(db, caller.user_id, self._clock())
+            set_factor(db, credential, "totp", self._clock(), keep_session=caller.session_id)
             self._tell(db, caller)
             self._audit.record(
                 db, caller, Category.SIGN_IN, "AUTHENTICATOR_CONFIRMED", f"{len(codes)} recovery codes"
@@ -177,7 +177,7 @@ class TwoFactor:
             require_still(db, caller, proven)
             credential = db.get_one(Credential, caller.user_id)
             method = _resolved(credential, wanted)
-            self._set(db, credential, caller.name, method)
+            self._set(db, credential, caller.name, method, keep_session=caller.session_id)
             action = "TWO_FACTOR_DISABLED" if method == "none" else "TWO_FACTOR_ENABLED"
             self._audit.record(db, caller, Category.SIGN_IN, action, METHODS[method])
         return method
@@ -192,23 +192,35 @@ class TwoFactor:
             if found is None:
                 raise NotFound(f"{email} has no account.")
             user, credential = found
-            self._set(db, credential, user.email, "email")
+            self._set(db, credential, user.email, "email", keep_session=None)
             credential.totp_secret = credential.totp_pending = credential.totp_last_step = None
             db.execute(delete(RecoveryCode).where(RecoveryCode.user_id == user.id))
             db.execute(delete(Passkey).where(Passkey.user_id == user.id))
             self._audit.record(db, OPERATOR, Category.SIGN_IN, "TWO_FACTOR_RESET", f"user {user.id}")
 
-    def _set(self, db: Session, credential: Credential, email: str, method: str) -> None:
-        credential.second_factor = method
-        credential.updated_at = self._clock()
-        close_challenges(db, credential.user_id, self._clock())
+    def _set(
+        self, db: Session, credential: Credential, email: str, method: Method, *, keep_session: int | None
+    ) -> None:
+        set_factor(db, credential, method, self._clock(), keep_session=keep_session)
         values = {"method": METHODS[method]}
         queue_mail(db, Template.SECOND_FACTOR_CHANGED, email, values, now=self._clock())
 
 
-def _resolved(credential: Credential, wanted: Method | Literal["on"]) -> str:
+def set_factor(
+    db: Session, credential: Credential, method: Method, now: datetime, *, keep_session: int | None
+) -> None:
+    """Sets what a sign-in asks for from now on. Where it asked for nothing, the other sessions end: they
+    never gave a second factor, and would be renewed without one (P107).
+    """
+    if credential.second_factor == "none" and method != "none":
+        end_sessions(db, credential.user_id, now, "second factor turned on", keep=keep_session)
+    credential.second_factor, credential.updated_at = method, now
+    close_challenges(db, credential.user_id, now)
+
+
+def _resolved(credential: Credential, wanted: Method | Literal["on"]) -> Method:
     if wanted == "on":
-        return "email" if credential.second_factor == "none" else credential.second_factor
+        return "email" if credential.second_factor == "none" else cast("Method", credential.second_factor)
     if wanted == "totp" and credential.totp_secret is None:
         raise StateConflict("No authenticator was confirmed: start with POST /auth/totp/enrol.")
     return wanted

@@ -1,5 +1,6 @@
 """Sessions: access tokens, families of refresh tokens, and who a token speaks for."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -8,7 +9,7 @@ from sqlalchemy import ColumnElement, bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from custody.schemas.auth import SessionRecord
-from custody.schemas.common import NullString
+from custody.schemas.common import Listed, NullString
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import (
     ACCESS_LIFETIME,
@@ -25,6 +26,7 @@ from custody.server.domain.credentials import (
 from custody.server.domain.errors import NotFound, TokenExpired, Unauthenticated
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.shown import shown
 from custody.server.store import Store
 from custody.server.store.models import AccessToken, RefreshToken, SignInSession, User
 
@@ -133,10 +135,14 @@ class Sessions:
             self._revoke(db, db.get_one(SignInSession, caller.session_id), "signed out")
             self._audit.record(db, caller, Category.SIGN_IN, "SIGNED_OUT", f"session {caller.session_id}")
 
-    def listed(self, db: Session, caller: Caller) -> list[SessionRecord]:
+    def listed(self, db: Session, caller: Caller) -> Listed[SessionRecord]:
         """The caller's live sessions, the newest first."""
         sessions = sorted(self._live(db, caller.user_id), key=lambda each: each.id, reverse=True)
-        return [_record(each, current=each.id == caller.session_id) for each in sessions]
+
+        def records(some: Sequence[SignInSession]) -> list[SessionRecord]:
+            return [_record(each, current=each.id == caller.session_id) for each in some]
+
+        return shown(sessions, records, "session_id", lambda each: session_id(each.sid))
 
     def end_one(self, db: Session, caller: Caller, name: str) -> int:
         """Ends one of the caller's own; its tokens stop working at once. Raises NotFound."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hmac import compare_digest
+from typing import Final
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -43,6 +44,9 @@ from custody.server.service.sign_in.second_factor import Authenticators
 from custody.server.service.sign_in.sessions import Sessions, Tokens
 from custody.server.store import Store
 from custody.server.store.models import Credential, OtpChallenge, SignInSession, User
+
+# The code hash of a challenge that makes a passkey.
+NO_CODE: Final = b""
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,29 @@ class Challenges:
         passkey = self._passkeys.request(db, user.id, challenge.token_hash)
         return CodeAwaited(token, method, challenge.id, mail, passkey)
 
+    def offer(self, db: Session, user_id: int, session_id: int) -> tuple[str, bytes]:
+        """A token, and the challenge with which a browser makes a passkey. No code answers it, so it counts
+        for no budget of codes.
+        """
+        token, now = new_token(self._random), self._clock()
+        challenge = OtpChallenge(
+            user_id=user_id,
+            token_hash=token_hash(token),
+            code_hash=NO_CODE,
+            tries=0,
+            created_at=now,
+            expires_at=now + OTP_LIFETIME,
+            session_id=session_id,
+        )
+        db.add(challenge)
+        return token, challenge.token_hash
+
+    def offered(self, db: Session, token: str, session_id: int) -> OtpChallenge | None:
+        """The open challenge of `offer`."""
+        challenge = _stored(db, token, session_id)
+        is_open = challenge is not None and challenge.code_hash == NO_CODE and not self._why_over(challenge)
+        return challenge if is_open else None
+
     def deliver(self, awaited: CodeAwaited) -> None:
         """Mails the code while the caller waits. It is stored nowhere, so it cannot wait in the outbox.
 
@@ -139,7 +166,7 @@ class Challenges:
         Raises RateLimited where its account has no tries left (P38).
         """
         challenge = _stored(db, token_2fa, session_id)
-        if challenge is None or self._why_over(challenge):
+        if challenge is None or challenge.code_hash == NO_CODE or self._why_over(challenge):
             return None
         # Challenges that a thief collected before the first try give no further tries.
         if self._recent(db, challenge.user_id, session_id)[1] >= OTP_TRIES_PER_WINDOW:
@@ -204,6 +231,7 @@ class Challenges:
             .where(
                 OtpChallenge.user_id == user_id,
                 OtpChallenge.created_at > self._clock() - OTP_WINDOW,
+                OtpChallenge.code_hash.is_distinct_from(NO_CODE),
                 SignInSession.bound_to.is_not_distinct_from(bound_to),
             )
         )

@@ -16,6 +16,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.sign_in.passkeys import Assertion, Passkeys
 from custody.server.service.sign_in.passwords import PasswordCheck, require_still
+from custody.server.service.sign_in.second_factor import set_factor
 from custody.server.service.sign_in.sessions import require_session
 from custody.server.service.sign_in.signin import Challenges, ClientInfo
 from custody.server.store import Store
@@ -140,17 +141,12 @@ class PasskeyEnrolment:
         self._step_up = step_up
 
     def offer(self, caller: Caller) -> PasskeyOffer:
-        """Raises RateLimited, StateConflict."""
+        """Raises StateConflict."""
         with self._store.write() as db:
             require_session(db, caller)
             user = db.get_one(User, caller.user_id)
-            credential = db.get_one(Credential, caller.user_id)
-            client = ClientInfo(None, None)
-            # Only the challenge is used: its code, if it has one, is not mailed.
-            awaited = self._challenges.open(db, user, credential, client, session_id=caller.session_id)
-            challenge = self._challenges.find(db, awaited.token_2fa, session_id=caller.session_id)
-            assert challenge is not None, "opened above"
-            return PasskeyOffer(self._passkeys.creation(db, user, challenge.token_hash), awaited.token_2fa)
+            token, challenge = self._challenges.offer(db, user.id, caller.session_id)
+            return PasskeyOffer(self._passkeys.creation(db, user, challenge), token)
 
     def add(self, caller: Caller, token: str, name: str, given: Assertion) -> None:
         """From then on a sign-in asks for a second factor. A session alone cannot add a passkey: its user
@@ -160,7 +156,7 @@ class PasskeyEnrolment:
             require_session(db, caller)
             if not self._step_up.is_fresh(db, caller):
                 raise StateConflict("Show first that it is you, and add the passkey then.")
-            challenge = self._challenges.find(db, token, session_id=caller.session_id)
+            challenge = self._challenges.offered(db, token, caller.session_id)
             if challenge is None:
                 raise Invalid("The request for a passkey has expired: try it again.")
             user = db.get_one(User, caller.user_id)
@@ -168,7 +164,7 @@ class PasskeyEnrolment:
             challenge.closed_at = self._clock()
             credential = db.get_one(Credential, caller.user_id)
             if credential.second_factor == "none":
-                credential.second_factor = "email"
+                set_factor(db, credential, "email", self._clock(), keep_session=caller.session_id)
             self._tell(caller, db, "PASSKEY_ADDED", name, "a passkey, or what it asked for before")
 
     def remove(self, caller: Caller, passkey_id: int) -> None:

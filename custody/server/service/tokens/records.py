@@ -10,9 +10,11 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import asset_tokens as wire
 from custody.schemas.asset_tokens import ContractCallsQuery
+from custody.schemas.common import Listed, Unreadable
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import NotFound
 from custody.server.domain.token_status import contract_status
+from custody.server.service.shown import shown
 from custody.server.service.stored_vaults import vault_in
 from custody.server.service.token_status import TokenFamily, token_families
 from custody.server.service.tokens.index_reading import state_of, supplies_of
@@ -87,7 +89,7 @@ def _deployment_hex(db: Session, family: TokenFamily) -> str | None:
 
 def contract_page(
     db: Session, access: WorkspaceAccess, wanted: wire.WorkspaceContractsQuery | wire.ContractsQuery
-) -> list[wire.Contract]:
+) -> Listed[wire.Contract]:
     """The tokens that were made from the vault, or in the workspace, the oldest first. Raises NotFound
     (vault).
     """
@@ -96,7 +98,13 @@ def contract_page(
         query = query.where(Contract.vault_id == vault_in(db, access, wanted.vault_id).id)
     if wanted.after is not None:
         query = query.where(Contract.uid > wanted.after)
-    return contract_records(db, access.network, db.scalars(query.limit(wanted.limit)).all())
+    found = db.scalars(query.limit(wanted.limit)).all()
+    return shown(
+        found,
+        lambda some: contract_records(db, access.network, some),
+        "contract_uid",
+        lambda contract: contract.uid,
+    )
 
 
 def contract_records(db: Session, network: str, contracts: Sequence[Contract]) -> list[wire.Contract]:
@@ -226,7 +234,9 @@ def call_in(db: Session, access: WorkspaceAccess, call_uid: int) -> ContractCall
     return call
 
 
-def call_page(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) -> Page[wire.ContractCall]:
+def call_page(
+    db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery
+) -> Page[wire.ContractCall | Unreadable]:
     """Raises NotFound (token, vault)."""
     query = _matching(db, access, wanted)
     total = db.scalar(query.with_only_columns(func.count())) or 0
@@ -236,7 +246,9 @@ def call_page(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) 
         query = query.where(ContractCall.uid < last if is_newest else ContractCall.uid > last)
     order = ContractCall.uid.desc() if is_newest else ContractCall.uid
     found = db.scalars(query.order_by(order).limit(wanted.limit + 1)).all()
-    items = call_records(db, access.chain, found[: wanted.limit])
+    items = shown(
+        found[: wanted.limit], lambda some: call_records(db, access.chain, some), "UID", lambda call: call.uid
+    )
     return Page(items, total, has_more=len(found) > wanted.limit)
 
 

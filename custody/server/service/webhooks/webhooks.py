@@ -8,6 +8,7 @@ from sqlalchemy import delete, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from custody.schemas import webhooks as wire
+from custody.schemas.common import Listed, Unreadable
 from custody.schemas.webhooks import EVERY_KIND, SECRET_PREFIX, EventKind
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id, new_token
@@ -18,6 +19,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue, is_open
 from custody.server.service.jobs.tidying import BATCH, Part
 from custody.server.service.secrets import WebhookSecrets
+from custody.server.service.shown import shown
 from custody.server.service.webhook_events import WEBHOOK, WebhookEvents
 from custody.server.store.models import Job, Webhook, WebhookDelivery, WebhookEvent
 from custody.server.store.store import Page
@@ -69,11 +71,11 @@ class Webhooks:
         self._record(db, caller, access, "WEBHOOK_CREATED", webhook, f"for {', '.join(kinds)}")
         return _shown_once(webhook, secret)
 
-    def all(self, db: Session, access: WorkspaceAccess) -> list[wire.Webhook]:
+    def all(self, db: Session, access: WorkspaceAccess) -> Listed[wire.Webhook]:
         """The oldest first, without their secrets."""
         query = select(Webhook).where(Webhook.workspace_id == access.workspace_id)
-        found = db.scalars(query.order_by(Webhook.created_at, Webhook.id))
-        return [webhook_record(webhook) for webhook in found]
+        found = db.scalars(query.order_by(Webhook.created_at, Webhook.id)).all()
+        return shown(found, lambda some: list(map(webhook_record, some)), "webhook_id", lambda row: row.id)
 
     def update(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UpdateWebhookRequest
@@ -105,7 +107,7 @@ class Webhooks:
 
     def deliveries(
         self, db: Session, access: WorkspaceAccess, query: wire.WebhookDeliveriesQuery
-    ) -> Page[wire.WebhookDelivery]:
+    ) -> Page[wire.WebhookDelivery | Unreadable]:
         """Raises NotFound for the webhook, and for an ``after`` that is not a delivery of it."""
         webhook = self._find(db, access, query.webhook_id)
         mine = WebhookDelivery.webhook_id == webhook.id
@@ -121,7 +123,10 @@ class Webhooks:
             )
         wanted = wanted.order_by(WebhookDelivery.created_at.desc(), WebhookDelivery.id.desc())
         rows = list(db.scalars(wanted.limit(query.limit + 1)))
-        return Page(delivery_records(db, rows[: query.limit]), total, has_more=len(rows) > query.limit)
+        items = shown(
+            rows[: query.limit], lambda some: delivery_records(db, some), "delivery_id", lambda row: row.id
+        )
+        return Page(items, total, has_more=len(rows) > query.limit)
 
     def redeliver(
         self, db: Session, caller: Caller, access: WorkspaceAccess, delivery_id: str

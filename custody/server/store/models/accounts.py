@@ -116,7 +116,7 @@ class OtpChallenge(Base):
     """A sign-in that waits for its second factor, or a session (``session_id``) that proves it once more.
 
     ``code_hash`` is the mailed code's, keyed by the token, which is not stored; null where the
-    authenticator's is awaited.
+    authenticator's is awaited, empty where a passkey is being made and no code is.
     """
 
     __tablename__ = "otp_challenges"

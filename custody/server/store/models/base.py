@@ -2,6 +2,7 @@
 alike.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, ClassVar, cast
 
@@ -22,11 +23,30 @@ NAMING = {
 Int64 = BigInteger().with_variant(Integer(), "sqlite")
 
 
+class Altered:
+    """In the place of a value that the column cannot hold but SQLite stored all the same: whoever uses it
+    fails, for that row alone (`service.shown`).
+    """
+
+
+def _tolerant(process: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    def read(stored: Any) -> Any:
+        try:
+            return stored if process is None else process(stored)
+        except (ValueError, TypeError):
+            return Altered()
+
+    return read
+
+
 class UtcTime(TypeDecorator[datetime]):
     """An instant. Refuses a time without a zone when written; reads come back in UTC."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        return _tolerant(super().result_processor(dialect, coltype))
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         if value is None:
@@ -42,15 +62,23 @@ class UtcTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
+class Json(TypeDecorator[Any]):
+    impl = JSON
+    cache_ok = True
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        return _tolerant(super().result_processor(dialect, coltype))
+
+
 class Base(DeclarativeBase):
     metadata = MetaData(naming_convention=NAMING)
     type_annotation_map: ClassVar[dict[Any, Any]] = {
         int: Int64,
         datetime: UtcTime,
         bytes: LargeBinary,
-        dict[str, Any]: JSON,
-        list[str]: JSON,
-        list[int]: JSON,
+        dict[str, Any]: Json,
+        list[str]: Json,
+        list[int]: Json,
     }
 
 

@@ -179,7 +179,7 @@ class SecondPersonRule(Base):
     __tablename__ = "second_person_rules"
 
     organisation_id: Mapped[int] = mapped_column(ForeignKey("organisations.id"), primary_key=True)
-    role_name: Mapped[str]
+    confirming_role_id: Mapped[int] = mapped_column(ForeignKey("roles.id"))
     cooling_off_hours: Mapped[int]
     set_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
     set_at: Mapped[datetime]

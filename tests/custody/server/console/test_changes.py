@@ -25,7 +25,7 @@ def two(desk, browse):
     ok(desk.admin.post("/api/v1/change-user-role", ids))
     path = f"/console/w/{desk.workspace_id}/changes"
     admin = browse("admin").open(path)
-    admin.send(f"{path}/rule", is_on="yes", role_name="Administrator", cooling_off_hours="24")
+    admin.send(f"{path}/rule", is_on="yes", confirming_role_id=1, cooling_off_hours="24")
     admin.confirm(f"{path}/rule")
     assert "The rule is on." in admin.words
     return admin, browse("alice")
@@ -98,7 +98,7 @@ def test_the_rule_is_switched_off_by_two(here, two):
     admin, _ = two
     admin.open(f"{here}/changes")
     rule = f"{here}/changes/rule"
-    admin.post_one(rule, role_name="Administrator", cooling_off_hours="0", status=409)
+    admin.post_one(rule, confirming_role_id=1, cooling_off_hours="0", status=409)
     admin.send(rule, button="ask_second_person")
     assert admin.facts["Switched on"] == "now yes, from then on no"
 

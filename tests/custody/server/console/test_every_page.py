@@ -79,7 +79,7 @@ def fill(desk):
     roles = ok(desk.admin.get("/api/v1/get-roles-and-perms-detailed", **here))
     (role_id,) = [role["RoleId"] for role in roles if role["Name"] == "Administrator"]
     does("change-user-role", user_uuid=desk.user_ids["alice"], role_id=role_id)
-    does("update-second-person-rule", is_on=True, role_name="Administrator", cooling_off_hours=0)
+    does("update-second-person-rule", is_on=True, confirming_role_id=1, cooling_off_hours=0)
     role = {
         **here,
         "name": "R",

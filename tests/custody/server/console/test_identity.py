@@ -35,6 +35,7 @@ from tests.support.console import SAME_SITE, Visitor
 from tests.support.custody import SHOP, ok, refused
 from tests.support.identity import CLIENT_ID, CLIENT_SECRET, HOST, Scripted, scripted
 from tests.support.platform import PASSWORD, As, World, key_offer, open_world, seed
+from tests.support.staff import roles
 
 URL = "http://127.0.0.1"
 ACCOUNT = "/console/account"
@@ -519,7 +520,8 @@ class TestEnds:
             add_first_role(db, acme.world.clock, db.get_one(Workspace, 1), clerk)
         acme.world.member(1, "cleo@example.org", "Clerk")
         acme.world.member(1, "dan@example.org", "Clerk")
-        rule = {"workspace_id": 1, "is_on": True, "role_name": "Clerk", "cooling_off_hours": 0}
+        rule = {"workspace_id": 1, "is_on": True, "cooling_off_hours": 0}
+        rule |= {"confirming_role_id": roles(acme.admin)["Clerk"]["RoleId"]}
         acme.set(is_required=True)
         ok(acme.admin.post("/api/v1/update-second-person-rule", rule))
         path, wanted = "/api/v1/remove-identity-provider", {"workspace_id": 1}
@@ -595,7 +597,7 @@ class TestEnds:
         refused(bob.post("/api/v1/remove-identity-provider", {"workspace_id": 1}), 403, "PERMISSION_DENIED")
         body = {"workspace_id": 1, "user_uuid": 1}
         refused(bob.post("/api/v1/unlink-identity", body), 403, "PERMISSION_DENIED")
-        rule = {"workspace_id": 1, "is_on": True, "role_name": "Administrator", "cooling_off_hours": 0}
+        rule = {"workspace_id": 1, "is_on": True, "confirming_role_id": 1, "cooling_off_hours": 0}
         ok(acme.admin.post("/api/v1/update-second-person-rule", rule))
         answer = acme.admin.post("/api/v1/remove-identity-provider", {"workspace_id": 1})
         refused(answer, 409, "SECOND_PERSON_NEEDED")

@@ -22,7 +22,8 @@ FILLED = {
     "cycle_period": "M", "cycle_day": "1", "transaction_limit": "1", "new_transaction_limit": "1",
     "permission": "VIEW_LOGS", "permissions": "VIEW_LOGS", "rights": "VIEW_LOGS", "networks": "192.0.2.1",
     "expires_on": "2026-06-30", "overlap_hours": "1", "url": "https://hooks.example.org", "kinds": "*",
-    "every_kind": "yes", "invited_email": "x@example.org", "cooling_off_hours": "0", "role_name": "X",
+    "every_kind": "yes", "invited_email": "x@example.org", "cooling_off_hours": "0",
+    "confirming_role_id": "1",
     "is_on": "yes", "confirmed": "yes", "step_password": PASSWORD,
 }  # fmt: skip
 

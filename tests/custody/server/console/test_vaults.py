@@ -245,7 +245,7 @@ def test_a_signers_key_is_marked_as_lost_and_a_vault_left_short_is_explained(des
 def test_with_the_rule_of_two_people_the_limit_and_a_lost_key_are_asked_for(desk, admin, base):
     desk.world.member(desk.workspace_id, "dora@example.org", "Administrator")
     place = {"workspace_id": desk.workspace_id}
-    rule = {**place, "is_on": True, "cooling_off_hours": 0, "role_name": "Administrator"}
+    rule = {**place, "is_on": True, "cooling_off_hours": 0, "confirming_role_id": 1}
     ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
     typed = {"transaction_limit": "0.25", "cycle_period": "M", "cycle_day": "5"}
     key_path = f"{base}/signers/{desk.vault['signers'][0]['key_id']}/lost"

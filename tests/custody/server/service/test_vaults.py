@@ -123,7 +123,8 @@ def test_requests_that_make_no_sense_take_no_account(desk):
     keyless = desk.world.member(desk.workspace_id, "dave@example.org").user_id
     answer = desk.create_vault("Other", signers=[desk.user_ids["alice"], keyless])
     assert refused(answer, 422, "VALIDATION")["errors"][0]["pointer"] == "/signers/1"
-    refused(desk.create_vault("Treasury"), 409, "STATE_CONFLICT")
+    for name in ("Treasury", "TREASURY", "treasury ", "\uff34reasury"):
+        refused(desk.create_vault(name), 409, "STATE_CONFLICT")
     assert len(desk.wallets()) == 1
     second = Vault.from_descriptor(ok(desk.create_vault("Second"))["descriptor"], Network.REGTEST)
     assert [str(key.origin.path) for key in second.cosigners] == ["m/48h/1h/1h/2h"] * 3

@@ -272,7 +272,7 @@ def unlink_identity(story: Story) -> httpx.Response:
 
 def update_second_person_rule(story: Story) -> httpx.Response:
     story.world.member(1, "henry@example.org", "Administrator")
-    return story.here("update-second-person-rule", is_on=True, role_name="Administrator")
+    return story.here("update-second-person-rule", is_on=True, confirming_role_id=1)
 
 
 def ask_for_a_role(story: Story, name: str) -> httpx.Response:

@@ -16,7 +16,7 @@ from multisig import Psbt
 from tests.support.custody import Desk, ok, open_desk, refused
 from tests.support.platform import As, register_key, seed
 from tests.support.prepared import Story, nothing
-from tests.support.staff import add_someone
+from tests.support.staff import add_someone, roles
 
 
 @pytest.fixture
@@ -285,7 +285,7 @@ class TestSecondPerson:
     @pytest.fixture
     def dora(self, desk: Desk) -> As:
         desk.world.member(1, self.DORA, "Administrator")
-        rule = {"workspace_id": 1, "is_on": True, "role_name": "Administrator"}
+        rule = {"workspace_id": 1, "is_on": True, "confirming_role_id": 1}
         ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
         return desk.world.as_user(self.DORA)
 
@@ -316,7 +316,9 @@ class TestSecondPerson:
         world.organisation("Umbrella", "eve@example.com")
         world.member(2, "admin@example.org", "Administrator")
         world.member(2, "alice@example.org")
-        rule = {"workspace_id": 2, "is_on": True, "role_name": "Administrator"}
-        ok(world.as_user("eve@example.com").post("/api/v1/update-second-person-rule", rule))
+        eve = world.as_user("eve@example.com")
+        role_id = roles(eve, 2)["Administrator"]["RoleId"]
+        rule = {"workspace_id": 2, "is_on": True, "confirming_role_id": role_id}
+        ok(eve.post("/api/v1/update-second-person-rule", rule))
         problem = refused(self.ask(desk, key_of(desk, "alice")), 409, "SECOND_PERSON_NEEDED")
         assert str(alice) not in problem["detail"]

@@ -15,6 +15,7 @@ from custody.server.domain.audit import (
     ExportSummary,
     find_export_fault,
     read_csv,
+    restore,
     write_csv,
 )
 from custody.server.domain.credentials import Caller
@@ -45,7 +46,9 @@ def append(
 
 
 def rows_of(text: str) -> list[dict]:
-    return list(csv.DictReader(io.StringIO(text, newline="")))
+    """As they were recorded: a hash, too, may have an apostrophe before it."""
+    rows = csv.DictReader(io.StringIO(text, newline=""))
+    return [{name: restore(cell) for name, cell in row.items()} for row in rows]
 
 
 class TestPage:
@@ -201,7 +204,8 @@ class TestExport:
         )
         text = ok(alice.get(EXPORT, **HERE))["csv"]
         cells = [cell for row in csv.reader(io.StringIO(text, newline="")) for cell in row]
-        assert [cell for cell in cells if cell.startswith(("=", "-", "@", "\t", "\r"))] == []
+        # A number alone is no formula.
+        assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))] == ["-1"]
         seen = ExportSummary()
         assert find_export_fault(read_csv(io.StringIO(text, newline="")), seen) is None
         assert seen.gaps == 0

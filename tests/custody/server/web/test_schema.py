@@ -48,7 +48,7 @@ EXPLAINED = {
         "min_sats is more than max_sats", "from_time is later than to_time",
         "exactly one of", "recipients: ", "amounts_sats: ", "coins: ", "amount_sats: ", "sweep: ",
         "psbt_base64: ", "sweep_coins: ", "m: ", "Give fee_rate", "a weekly cycle",
-        "This recipient has", "role_name: ",
+        "This recipient has", "confirming_role_id: ",
         "No member of this workspace has", "A search does not wait",
     ),
     "a text has a meaning, as an address, a path, a URL or an amount": (

@@ -7,7 +7,7 @@ from custody.server.domain.roles import EVERY_PERMISSION, KEPT
 from custody.server.service.people.second_person import change_expiry
 from tests.support.custody import SHOP, ok, refused
 from tests.support.platform import As, plain_vault
-from tests.support.staff import add_someone, change_role, remove, remove_permission
+from tests.support.staff import add_someone, change_role, remove, remove_permission, roles
 
 NEEDED = "SECOND_PERSON_NEEDED"
 ADMINISTRATOR, SIGNER = 1, 2
@@ -30,7 +30,7 @@ def ruled(alice, dora) -> As:
 
 
 def rule(person, *, is_on=True, hours=0):
-    named = {"role_name": "Administrator"} if is_on else {}
+    named = {"confirming_role_id": 1} if is_on else {}
     return person.post(
         "/api/v1/update-second-person-rule",
         {"workspace_id": 1, "is_on": is_on, "cooling_off_hours": hours} | named,
@@ -58,6 +58,34 @@ def again(world, email="alice@example.org"):
 
 
 class TestRule:
+    def test_p106_the_role_that_confirms_keeps_its_say_under_another_name(self, alice, ruled):
+        """Renamed while two changes wait, one of them of the rule."""
+        raised, stricter = (
+            ok(ask(alice, "update-role-policies", **RAISED)),
+            ok(
+                ask(alice, "update-second-person-rule", is_on=True, confirming_role_id=1, cooling_off_hours=5)
+            ),
+        )
+        assert stricter["names"] == {"confirming_role_id": "Administrator"}
+        renamed = ok(ask(alice, "update-role", role_id=1, name="Owners"))
+        ok(decide(ruled, renamed))
+        for person in (alice, ruled):
+            shown = ok(person.get("/api/v1/second-person-rule", workspace_id=1))
+            assert (shown["confirming_role_id"], shown["role_name"]) == (1, "Owners")
+        ok(decide(ruled, raised))
+        assert limit_of(alice) == "5.00000000"
+        (waiting,) = ok(ruled.get("/api/v1/changes", workspace_id=1, change_id=stricter["change_id"]))
+        assert waiting["in_force"]["confirming_role_id"] == waiting["names"]["confirming_role_id"] == "Owners"
+        ok(decide(ruled, stricter))
+        assert ok(alice.get("/api/v1/second-person-rule", workspace_id=1))["cooling_off_hours"] == 5
+
+    def test_p106_only_a_role_of_the_organisations_first_workspace_confirms(self, world, alice, dora):
+        world.organisation("Umbrella", "eve@example.org")
+        theirs = roles(world.as_user("eve@example.org"), 2)["Administrator"]["RoleId"]
+        for role_id in (theirs, 99):
+            body = {"workspace_id": 1, "is_on": True, "confirming_role_id": role_id}
+            refused(alice.post("/api/v1/update-second-person-rule", body), 404, "NOT_FOUND")
+
     def test_p56_one_person_changes_nothing_and_two_do(self, world, alice, ruled):
         refused(alice.post("/api/v1/update-role-policies", {"workspace_id": 1, **RAISED}), 409, NEEDED)
         change = ok(ask(alice, "update-role-policies", **RAISED))
@@ -109,7 +137,7 @@ class TestRule:
         mallory = add_someone(world, "Mallory", {PermissionName.MANAGE_WORKSPACE}).calls
         body = {"org_id": 1, "workspace_id": 1, "name": "Scratch", "network": "testnet"}
         ok(mallory.post("/api/v1/create-workspace", body))
-        own = {"workspace_id": 2, "is_on": True, "role_name": "Administrator"}
+        own = {"workspace_id": 2, "is_on": True, "confirming_role_id": 1}
         refused(mallory.post("/api/v1/update-second-person-rule", own), 403, "PERMISSION_DENIED")
         ok(rule(alice))
         change = ok(ask(alice, "update-role-policies", **RAISED))

@@ -144,7 +144,7 @@ class TestSecondPerson:
     def dora(self, world, alice) -> As:
         world.member(1, DORA, "Administrator")
         dora = world.as_user(DORA)
-        rule = {"workspace_id": 1, "is_on": True, "role_name": "Administrator", "cooling_off_hours": 24}
+        rule = {"workspace_id": 1, "is_on": True, "confirming_role_id": 1, "cooling_off_hours": 24}
         ok(alice.post("/api/v1/update-second-person-rule", rule))
         return dora
 

@@ -818,7 +818,7 @@ def upgrade() -> None:
     op.create_table(
         "second_person_rules",
         sa.Column("organisation_id", _INT64, sa.ForeignKey("organisations.id"), primary_key=True),
-        sa.Column("role_name", sa.String, nullable=False),
+        sa.Column("confirming_role_id", _INT64, sa.ForeignKey("roles.id"), nullable=False),
         sa.Column("cooling_off_hours", _INT64, nullable=False),
         sa.Column("set_by", _INT64, sa.ForeignKey("users.id"), nullable=False),
         sa.Column("set_at", _TIME, nullable=False),

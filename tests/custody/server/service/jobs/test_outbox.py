@@ -4,7 +4,7 @@ import threading
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from custody.server.domain.errors import ChainUnavailable, NotFound
 from custody.server.service.jobs.leases import LEASE, MAX_HOLD
@@ -319,3 +319,31 @@ def test_a_handler_with_a_timetable_of_its_own_says_when(store, clock):
     assert one.run_due() == 0
     add(store, clock)
     assert one.run_due() == 1, "asked for again it is due at once"
+
+
+ALTERED = {
+    "run_at": "", "payload": "nonsense", "attempts": "many", "lease_until": "1", "failures": "many",
+    "lease_owner": 7, "subject": "", "trace_id": "nonsense", "last_error": 7,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("column", ALTERED)
+def test_p102_an_altered_job_keeps_no_other_from_being_done(store, clock, column):
+    """Whatever its row holds: it is done, tried again or given up, and what comes behind it is done."""
+    if store._database.writing.dialect.name != "sqlite":
+        pytest.skip("the types of PostgreSQL's columns refuse most of these values")
+    add(store, clock, "first")
+    with store._database.writing.begin() as db:
+        db.execute(text(f"UPDATE jobs SET {column} = :value"), {"value": ALTERED[column]})
+    add(store, clock, "second")
+    done = []
+
+    def handler(task):
+        done.append(task.subject)
+        return lambda _db: Done()
+
+    worker(store, clock, handler).run_due()
+    assert "second" in done
+    (altered, other) = jobs(store)
+    assert other.done_at == clock()
+    assert altered.done_at == clock() or altered.dead_at == clock()

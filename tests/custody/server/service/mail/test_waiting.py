@@ -88,7 +88,7 @@ def test_what_was_decided_by_then_and_what_cannot_be_signed_is_not_mailed(desk: 
 
 def test_a_change_waits_for_who_may_confirm_it_and_not_for_who_asked(desk: Desk) -> None:
     desk.world.member(1, "dora@example.org", "Administrator")
-    rule = {"workspace_id": 1, "is_on": True, "role_name": "Administrator", "cooling_off_hours": 24}
+    rule = {"workspace_id": 1, "is_on": True, "confirming_role_id": 1, "cooling_off_hours": 24}
     ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
     body = {"workspace_id": 1, "name": "Shop", "address": SHOP}
     asked = {"workspace_id": 1, "path": "/api/v1/add-whitelist-address", "body": body}

@@ -1,13 +1,17 @@
-"""A vault's controls: frozen (P53), bound to the address book (P54), approved by others than makers (P55)."""
+"""A vault's controls: frozen (P53), bound to the address book (P54), approved by others than makers (P55);
+and whether enough signers are left (P105)."""
+
+from itertools import combinations_with_replacement
 
 import pytest
+from sqlalchemy import select
 
 from custody.schemas.users import PermissionName
-from custody.server.store.models import Proposal
-from tests.support.custody import CAFE, SHOP, ok, refused
+from custody.server.store.models import CoinLock, Key, Membership, Proposal
+from tests.support.custody import CAFE, SHOP, SIGNERS, ok, refused
 from tests.support.profiles import forward, grant, pay_profile
 from tests.support.replacing import bump, cancel, made, status, take_back
-from tests.support.staff import change_role
+from tests.support.staff import add_role, change_role
 from tests.support.token_desk import TokenDesk
 
 SIGNER_ROLE = 2
@@ -164,9 +168,7 @@ class TestMakers:
         desk.deposit(500_000)
         bind(desk, maker_may_approve=False)
         grant(desk, "Signer", PermissionName.MANAGE_WORKSPACE.value)
-        limit = {"new_transaction_limit": "1", "cycle_period": "M", "cycle_day": 1}
-        role = {"role_id": SIGNER_ROLE, "workspace_id": desk.workspace_id}
-        ok(desk.admin.post("/api/v1/update-role-policies", role | limit))
+        set_role_limits(desk, SIGNER_ROLE)
         body = {"wallet_id": desk.vault["id"], "workspace_id": 1, "tx_type": "send", "fee_rate": "2"}
         first = made(
             desk.signers["alice"].post(
@@ -178,3 +180,90 @@ class TestMakers:
         refused(desk.submit("alice", second, desk.signed("alice", second)), 403, "NOT_A_SIGNER")
         desk.approve("bob", second)
         assert desk.approve("carol", second)["status"] == "SIGNED"
+
+
+class TestWhoCanStillSign:
+    """P105: what no living key can complete is refused, and locks no coin."""
+
+    @pytest.mark.parametrize("maker_may_approve", [True, False])
+    @pytest.mark.parametrize("inside", [True, False])
+    def test_p105_what_is_accepted_is_what_its_signers_can_complete(self, desk, maker_may_approve, inside):
+        """The oracle: a payment proposed in good times, which everybody who still may signs for real."""
+        address = ok(desk.create_vault("Reserve"))["address"] if inside else SHOP
+        grant(desk, "Signer", PermissionName.MANAGE_WORKSPACE.value)
+        silent = add_role(desk.world, "Silent", {PermissionName.MANAGE_WORKSPACE})
+        set_role_limits(desk, SIGNER_ROLE, silent)
+        bind(desk, maker_may_approve=maker_may_approve)
+        cases = list(combinations_with_replacement(["active", "superseded", "lost", "silent"], 3))
+        desk.deposit(*[50_000 for _ in range(2 * len(cases) + 2)])
+        for states in cases:
+            set_states(desk, dict.fromkeys(SIGNERS, "active"), silent)
+            earlier = made(by_alice(desk, "create-psbt", address))
+            signed = {name: desk.signed(name, earlier) for name in SIGNERS}
+            set_states(desk, dict(zip(SIGNERS, states, strict=True)), silent)
+            locked = len(desk.rows(CoinLock))
+            answers = [by_alice(desk, path, address) for path in ("preview-psbt", "create-psbt")]
+            (shown,) = (each for each in desk.wallets() if each["id"] == desk.vault["id"])
+            assert shown["lacks_signers"] == (states.count("active") < shown["m"])
+            for name in SIGNERS:
+                desk.submit(name, earlier, signed[name])
+            can = desk.proposal(earlier)["status"] == "SIGNED"
+            assert [answer.status_code for answer in answers] == [200 if can else 409] * 2, states
+            assert len(desk.rows(CoinLock)) - locked == can
+            if not can:
+                told = answers[0].json()["detail"]
+                assert told.startswith("2 signers of the vault Treasury have to sign this, and ")
+                for state, words in WHY.items():
+                    assert (f"{words} ({states.count(state)})" in told) == (state in states)
+
+    def test_p105_every_way_to_propose_is_refused(self, desk, psbt_id):
+        tokens = TokenDesk(desk)
+        tokens.fund(100_000, 100_000)
+        uid = tokens.started()
+        set_states(desk, {"alice": "active", "bob": "lost", "carol": "lost"}, 0)
+        proof = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"], "message": "ours"}
+        most = {"workspace_id": desk.workspace_id, "wallet_id": desk.vault["id"], "recipients": [SHOP]}
+        for answer in (
+            desk.propose(10_000),
+            bump(desk, psbt_id, fee_rate="9"),
+            take_back(desk, psbt_id, fee_rate="9"),
+            tokens.create(),
+            tokens.call(uid, "transfer", SHOP, 1),
+            desk.admin.post("/api/v1/create-proof", proof),
+            desk.admin.get("/api/v1/max-send", **most),
+        ):
+            assert "their key is lost (2)" in refused(answer, 409, "STATE_CONFLICT")["detail"]
+        names = ok(desk.admin.get("/api/v1/vault-names", workspace_id=desk.workspace_id))
+        assert [each["lacks_signers"] for each in names] == [True]
+
+
+WHY = {
+    "lost": "their key is lost",
+    "superseded": "their key is superseded",
+    "silent": "their role does not approve payments",
+}
+
+
+def by_alice(desk, path, address):
+    body = {"wallet_id": desk.vault["id"], "workspace_id": desk.workspace_id, "tx_type": "send"}
+    body |= {"recipients": [address], "amounts_sats": [10_000], "fee_rate": "2"}
+    return desk.signers["alice"].post(f"/api/v1/{path}", body)
+
+
+def set_states(desk, states, silent):
+    """What has become of each signer's key and role, written to the database."""
+    with desk.world.platform.services.store.write() as db:
+        for name, state in states.items():
+            user_id = desk.user_ids[name]
+            key = db.scalars(select(Key).where(Key.user_id == user_id)).one()
+            key.status = "revoked" if state in {"superseded", "lost"} else "active"
+            key.revoked_reason = state if key.status == "revoked" else None
+            member = db.scalars(select(Membership).where(Membership.user_id == user_id)).one()
+            member.role_id = silent if state == "silent" else SIGNER_ROLE
+
+
+def set_role_limits(desk, *role_ids):
+    limit = {"new_transaction_limit": "10", "cycle_period": "M", "cycle_day": 1}
+    for role_id in role_ids:
+        place = {"role_id": role_id, "workspace_id": desk.workspace_id}
+        ok(desk.admin.post("/api/v1/update-role-policies", place | limit))

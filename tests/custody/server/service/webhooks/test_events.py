@@ -152,7 +152,7 @@ def test_a_freeze_and_what_waits_for_a_second_person(desk: Desk) -> None:
         ok(desk.signers[name].post("/api/v1/unfreeze-vault", vault))
     world.member(1, "dora@example.org", "Administrator")
     dora = world.as_user("dora@example.org")
-    rule = {"workspace_id": 1, "is_on": True, "role_name": "Administrator"}
+    rule = {"workspace_id": 1, "is_on": True, "confirming_role_id": 1}
     ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
     before = len(kinds(desk))
     ids = []

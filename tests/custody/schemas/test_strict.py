@@ -1,0 +1,106 @@
+"""Every request shape: a yes is ``true``, a number is digits, an address is a bare one (RFC 5322)."""
+
+import types
+import typing
+from collections.abc import Iterator
+
+import pytest
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from custody.schemas.common import EmailAddress
+from custody.server.web.routes import ENDPOINTS
+
+
+def kinds(annotation: object) -> Iterator[object]:
+    """What a field may hold, through optional, annotated and listed types."""
+    origin = typing.get_origin(annotation)
+    if origin is typing.Annotated:
+        yield from kinds(typing.get_args(annotation)[0])
+    elif origin in {typing.Union, types.UnionType, list}:
+        for each in typing.get_args(annotation):
+            yield from kinds(each)
+    else:
+        yield annotation
+
+
+def shapes(of: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    yield of
+    for field in of.model_fields.values():
+        for kind in kinds(field.annotation):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from shapes(kind)
+
+
+def fields(method: str, wanted: type) -> list[tuple[type[BaseModel], str]]:
+    found = {
+        (shape, name)
+        for row in ENDPOINTS
+        if row.method == method and row.takes is not None
+        for shape in shapes(row.takes)
+        for name, field in shape.model_fields.items()
+        if wanted in set(kinds(field.annotation)) and str not in set(kinds(field.annotation))
+    }
+    return sorted(found, key=str)
+
+
+def faulty(shape: type[BaseModel], name: str, value: object) -> bool:
+    """Whether the shape finds fault with this field, whatever else it lacks."""
+    key = shape.model_fields[name].alias or name
+    try:
+        shape.model_validate({key: value})
+    except ValidationError as error:
+        return any(fault["loc"][:1] == (key,) for fault in error.errors())
+    return False
+
+
+def named(row: tuple[type[BaseModel], str]) -> str:
+    return f"{row[0].__name__}.{row[1]}"
+
+
+@pytest.mark.parametrize("row", [row for each in ("GET", "POST") for row in fields(each, bool)], ids=named)
+def test_a_yes_is_true_and_nothing_that_looks_like_it(row):
+    assert not faulty(*row, value=True)
+    for value in (1, 0, 1.0, "1", "yes", "on", "True", "TRUE", " true", "", [], {}):
+        assert faulty(*row, value), value
+
+
+@pytest.mark.parametrize("row", fields("POST", bool), ids=named)
+def test_in_json_a_yes_is_no_text(row):
+    assert faulty(*row, value="true")
+    assert faulty(*row, value="false")
+
+
+LOOKALIKES = (
+    " 1", "1 ", "+1", "-1", "1_0", "\uff11", "\u0661", "\u00b9", "1.0", "1e1", "0x1", "", "\u200b1", "1\n",
+    "true",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("row", fields("GET", int), ids=named)
+def test_a_querys_number_is_digits(row):
+    assert not faulty(*row, value="1")
+    for value in LOOKALIKES:
+        assert faulty(*row, value), value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<a@b.org>", "a@b.org>", "Ada <a@b.org>", "a@b.org,c@d.org", "a@b.org;c@d.org", '"a b"@b.org',
+        "a@b@c.org", "a(x)@b.org", "a@[192.0.2.1]", "a\\b@c.org", "a:b@c.org", "a b@c.org", "a@", "@b.org",
+        "a@b.org\r\nBcc: c@d.org",
+    ],
+)  # fmt: skip
+def test_an_address_is_a_bare_one(text):
+    with pytest.raises(ValidationError):
+        TypeAdapter(EmailAddress).validate_python(text)
+
+
+def test_what_an_address_may_be():
+    for text in (
+        "ada@example.org",
+        "o'brien+x@example.co.uk",
+        "ada@bücher.example",
+        "!#$%&'*-/=?^_`{|}~@a.b",
+    ):
+        assert TypeAdapter(EmailAddress).validate_python(f" {text.upper()} ") == text.lower()

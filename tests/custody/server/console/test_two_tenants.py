@@ -1,0 +1,49 @@
+"""P24: what a tenant's list reads of the database is that tenant's, also what its answer would leave out."""
+
+from sqlalchemy import event
+
+from custody.server.store.models import Key, User
+from tests.custody.server.console.test_altered_rows import lists
+from tests.support.custody import Desk, ok
+from tests.support.platform import key_offer, register_key, seed
+
+MARK = 900_001
+
+
+def stranger(desk: Desk) -> None:
+    """Of another tenant, with a key on the same network; their number is in no other row."""
+    world = desk.world
+    world.organisation("Umbrella", "eve@umbrella.example")
+    ok(register_key(world.as_user("eve@umbrella.example"), seed(9)))
+    with world.platform.services.store.write() as db:
+        key = db.query(Key).filter(Key.xpub == key_offer(seed(9))["xpub"]).one()
+        db.add(User(id=MARK, email="mark@umbrella.example", created_at=world.clock()))
+        db.flush()
+        key.user_id = MARK
+
+
+def test_no_list_reads_the_rows_of_another_tenant(desk):
+    stranger(desk)
+    database, asked, path = desk.world.platform.services.store._database, [], ""
+
+    def note(_connection, _cursor, statement, parameters, _context, many) -> None:
+        if statement.startswith("SELECT") and not many:
+            asked.append((path, statement, parameters))
+
+    for engine in {database.writing, database.reading}:
+        event.listen(engine, "before_cursor_execute", note)
+    for path in lists(desk).values():
+        answer = desk.admin.http.get(path, headers=desk.admin.headers)
+        # A token's index that has read no block refuses, after it has asked what it asks.
+        assert answer.status_code in {200, 503}, answer.text
+    for engine in {database.writing, database.reading}:
+        event.remove(engine, "before_cursor_execute", note)
+    with database.reading.connect() as db:
+        strange = [
+            (path, statement)
+            for path, statement, parameters in asked
+            for row in db.exec_driver_sql(statement, parameters)
+            if any(cell == MARK or "umbrella" in str(cell) for cell in row)
+        ]
+    assert strange == []
+    assert len(asked) > 50
