@@ -198,9 +198,9 @@ def _found_and_approved(
     desk: Desk, daemon: "DaemonClient", psbt: str, acknowledged: frozenset[str], tell: "Tell", *, yes: bool
 ) -> bool:
     """Show the exported proposal of this transaction, and ask once more; False where there is none."""
-    from multisig import Psbt
+    from multisig import ReceivedPsbt
 
-    txid = Psbt.parse(psbt).tx.txid
+    txid = ReceivedPsbt.parse(psbt).psbt.tx.txid
     for line in daemon.proposals():
         view = daemon.proposal(line.psbt_id) if line.state == EXPORTED else None
         if view is not None and view.money is not None and view.money.txid == txid:

@@ -8,7 +8,7 @@ import pytest
 
 from firmware_bridge import DeviceState
 from firmware_bridge.airgap import Content, Series, series_of
-from multisig import Psbt, ReceivedPsbt, profile_account_path
+from multisig import Psbt, ReceivedPsbt, profile_account_path, to_version_2
 from signerd.cli.terminal import Exit
 from tests.support.bills import bill
 from tests.support.command import signerd
@@ -137,8 +137,9 @@ def test_s6_what_changed_since_the_export_is_shown_and_asked_about_before_it_lea
     first = Psbt.parse(signerd("export", "p-2", "--yes", state=desk.state).out)
     second = signerd("export", "p-3", "--yes", "--acknowledge", "paid-twice", state=desk.state)
     files = [tmp_path / "first", tmp_path / "second"]
-    for file, psbt in zip(files, (first, Psbt.parse(second.out)), strict=True):
-        file.write_bytes(ALICE.sign(psbt).to_bytes())
+    # The answer that is shown once more is of version 2.
+    files[0].write_bytes(to_version_2(ALICE.sign(first)))
+    files[1].write_bytes(ALICE.sign(Psbt.parse(second.out)).to_bytes())
     assert signerd("import", str(files[1]), state=desk.state).status == Exit.OK
     ended = signerd("import", str(files[0]), state=desk.state, typed="paid-twice\nn\n")
     assert ended.status == Exit.DECLINED
