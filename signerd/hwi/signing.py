@@ -41,14 +41,12 @@ def signed(
     """Raises HwiError, KeyboardInterrupt; the PSBT imported for this call is withdrawn then."""
     chosen.require_registered()
     text = "".join(psbt.split())
-    before = {line.psbt_id for line in daemon.brought_psbts()}
     imported = daemon.bring_psbt(text)
-    # Another program may wait for the same transaction.
-    ours = imported.psbt_id not in before
     try:
         found = _awaited(daemon, imported, clock() + seconds, clock)
     except BaseException:
-        if ours:
+        # Another program may wait for the same transaction.
+        if imported.is_new:
             _take_back(daemon, imported)
         raise
     return _answer(text, found)

@@ -77,7 +77,7 @@ export interface components {
         /**
          * @description ``review``: what the person is shown now. ``signed_psbt`` (base64): with this device's signatures, once they are there.
          *
-         *     ``final``: the complete transaction as hex, where its signatures are enough; signerd does not send it.
+         *     ``final``: the complete transaction as hex, where its signatures are enough; signerd does not send it. ``is_new``: this very call imported it; another one may wait for it otherwise.
          */
         BroughtView: {
             psbt_id: string;
@@ -91,6 +91,7 @@ export interface components {
             fee_sats: number | null;
             expires_at: string;
             review: components["schemas"]["PsbtReview"];
+            is_new: boolean;
             signed_psbt: string | null;
             final: string | null;
         };
@@ -377,6 +378,7 @@ export interface components {
         };
         /**
          * @description ``position``: the number of the newest line of the feed, to follow from. ``page_url``: None where the page is not served; the notes say why.
+         *     ``backup_fingerprint``: of the last backup made here (``backup_made_at``, RFC 3339): a restore shows the same one where nothing in it was changed.
          *     ``notes``: what needs attention.
          */
         Status: {
@@ -394,6 +396,8 @@ export interface components {
             waiting_for_you: number;
             journal_entries: number;
             journal_head: string;
+            backup_made_at: string | null;
+            backup_fingerprint: string | null;
             position: number;
             page_url: string | null;
             notes: string[];
