@@ -8,6 +8,7 @@ import sys
 NAMES = (
     "inspection",
     "journal",
+    "work",
     "devices",
     "idle",
     "daemon",

@@ -49,6 +49,21 @@ def folder_fault(path: Path) -> str | None:
     return None
 
 
+def written_by_others(path: Path) -> str | None:
+    """Why other users can change this file, which decides what is done here; None where they cannot. A group
+    may write where it is the user's own. Raises OSError.
+    """
+    found = path.stat()
+    if sys.platform == "win32":
+        return None if is_ours(path, found) else f"{path} belongs to another user"
+    if found.st_uid not in {os.getuid(), 0}:
+        return f"{path} belongs to another user"
+    shared = stat.S_IWOTH if found.st_gid == os.getgid() else stat.S_IWOTH | stat.S_IWGRP
+    if not found.st_mode & shared:
+        return None
+    return f"{path} can be written by other users (mode {stat.S_IMODE(found.st_mode):o})"
+
+
 def read_bounded(path: Path, most: int) -> bytes:
     """A file's content, whatever its mode. Raises OSError: EFBIG where it has more than ``most`` bytes."""
     with path.open("rb") as file:

@@ -91,6 +91,8 @@ class Prover:
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
+        # A script of another form is not ours, wherever its origins point: nothing is derived for it.
+        self._form = (b"\x00\x20", 34) if isinstance(policy, Vault) else (b"\x00\x14", 22)
         self._accounts = {bytes(key.fingerprint): key.origin.path.indexes for key in policy_keys(policy)}
 
     def is_named_in(self, derivations: Derivations) -> bool:
@@ -117,6 +119,9 @@ class Prover:
         Origins that point to different places, a chain that is neither receive nor change, and an absurd
         index prove nothing.
         """
+        begin, size = self._form
+        if len(script_pubkey) != size or not script_pubkey.startswith(begin):
+            return None
         places = self.claimed_places(derivations)
         if len(places) != 1 or (place := places.pop()).is_absurd:
             return None

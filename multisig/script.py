@@ -4,6 +4,7 @@ scripts, for one network at a time.
 
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import lru_cache
 
 from multisig import encodings
 from multisig.errors import InvalidAddress, InvalidTransaction, WrongNetwork
@@ -177,6 +178,11 @@ def dust_threshold(script: bytes) -> Sats:
 _KINDS_IN_USE = {ScriptKind.P2WPKH, ScriptKind.P2WSH, ScriptKind.P2TR}
 
 
+# As many as the outputs of the largest transaction that nodes relay: a review writes each several times.
+_ADDRESSES_KEPT = 4_096
+
+
+@lru_cache(maxsize=_ADDRESSES_KEPT)
 def encode_address(script: bytes, network: Network) -> str | None:
     """The address of an output script; None for a script that `decode_address` would not give."""
     kind = classify(script)
@@ -190,6 +196,7 @@ def encode_address(script: bytes, network: Network) -> str | None:
     return encodings.encode_segwit(network.hrp, *witness)
 
 
+@lru_cache(maxsize=_ADDRESSES_KEPT)
 def decode_address(text: str, network: Network) -> bytes:
     """The output script of an address of `network` (BIP-173, BIP-350; P28).
 

@@ -30,7 +30,7 @@ from pydantic import (
 
 from custody.client.errors import InsecureUrl
 from custody.client.flow import check_url
-from custody.private_files import read_bounded
+from custody.private_files import read_bounded, written_by_others
 from custody.schemas.common import IntId, Name
 from custody.schemas.faults import fault_words
 from firmware_bridge import Endpoint
@@ -264,6 +264,9 @@ class Config(_Section):
         return tuple(Endpoint.parse(text) for text in self.devices.endpoints)
 
 
+OWN_FILE = "It decides what is signed here: make it yours alone, with `chmod go-w` or `chown`."
+
+
 def find_config(state: Path) -> Path:
     """The file to read.
 
@@ -280,10 +283,12 @@ def find_config(state: Path) -> Path:
 def load_config(path: Path) -> Config:
     """Raises ConfigMissing, or ConfigInvalid with the file, the line and what is wrong there."""
     try:
-        content = read_bounded(path, MAX_CONFIG_BYTES)
+        fault, content = written_by_others(path), read_bounded(path, MAX_CONFIG_BYTES)
     except OSError as error:
         kind = ConfigInvalid if error.errno == errno.EFBIG else ConfigMissing
         raise kind(f"{path} cannot be read: {error.strerror}") from error
+    if fault is not None:
+        raise ConfigInvalid(fault, hint=OWN_FILE)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -324,11 +329,13 @@ def find_rules(config: Config, state: Path) -> Path | None:
 def load_rules(path: Path, network: Network) -> WrittenRules:
     """Raises RulesInvalid: it cannot be read, or with the line and what to write instead."""
     try:
-        content = read_bounded(path, MAX_CONFIG_BYTES)
+        fault, content = written_by_others(path), read_bounded(path, MAX_CONFIG_BYTES)
     except OSError as error:
         raise RulesInvalid(
             f"{path} cannot be read: {error.strerror}", hint="Name a file that is there."
         ) from error
+    if fault is not None:
+        raise RulesInvalid(fault, hint=OWN_FILE)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -18,7 +18,7 @@ from signerd.account.others import PLATFORM, OthersProposals, TokenLookup
 from signerd.account.platform import Platform, Sink
 from signerd.account.wire import UNFORESEEN, Listed, Unreadable, Workspace
 from signerd.core.claims import VaultClaim
-from signerd.core.events import Level, Notify, Reconsidered, Step
+from signerd.core.events import JudgeAgain, Level, Notify, Step
 from signerd.core.following import LEFT
 from signerd.core.text import said
 from signerd.core.values import Snapshot
@@ -32,7 +32,6 @@ from signerd.errors import (
 )
 from signerd.feed import Troubles, unforeseen
 from signerd.journal import Journal
-from signerd.journal.journal import RECONSIDERED
 from signerd.journal.keys_and_vaults import ClaimOutcome
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -57,6 +56,8 @@ TOKENS = "tokens of workspace"
 OTHERS = "what others signed in workspace"
 # Proposals polled one by one in a round, in addition to the list; with more, they take turns.
 FOLLOWED_A_ROUND = 20
+# Inputs and outputs that are judged in a round: seconds of work, or a thousand usual payments.
+MOST_PARTS_A_ROUND = 10_000
 # Judging a thousand entries takes seconds: other tasks run after this long.
 AT_ONCE_SECONDS = 0.02
 
@@ -191,7 +192,7 @@ class Follower:
         if listed is not None:
             following.listed = await self._take(following, listed)
         # Kept only now: what failed above is asked for again.
-        following.etag = etag
+        following.etag = None if following.more_listed else etag
         following.one_by_one = await self._follow_known(following) or following.others_have_more
         self.state.rounds += 1
 
@@ -264,17 +265,10 @@ class Follower:
         failed = (found for found in learnt if isinstance(found, Unreadable))
         self._tell(VAULTS, workspace, (*listed.unreadable, *failed))
         if any(isinstance(heard, ClaimOutcome) and heard.news for heard in learnt):
-            await self._in_turn(self._reconsider, self.journal.ids(RECONSIDERED))
+            self.sink.perform((JudgeAgain(),))
 
     def _learn(self, claim: VaultClaim) -> ClaimOutcome | Unreadable:
         return self._taken(claim.vault_id, lambda: self.journal.learn(claim))
-
-    def _reconsider(self, psbt_id: str) -> Unreadable | None:
-        # Other tasks ran since the ids were listed.
-        if not self.journal.is_reconsidered(psbt_id):
-            return None
-        found = self._taken(psbt_id, lambda: self.journal.decide(psbt_id, Reconsidered()))
-        return found if isinstance(found, Unreadable) else None
 
     async def _in_turn(self, take: Callable[[E], R], entries: Iterable[E]) -> list[R]:
         """Apply `take` to each entry; the event loop serves other tasks in between."""
@@ -296,11 +290,20 @@ class Follower:
             await self.read_vaults(workspace)
         unproven = await self.tokens.look_up(workspace, listed.items)
         self.troubles.report(f"{TOKENS} {workspace.id}", unproven)
-        failed = await self._in_turn(self._poll, listed.items)
+        failed = await self._in_turn(self._poll, self._of_a_round(following, listed.items))
         left_out = (*listed.unreadable, *(found for found in failed if found is not None))
         self._tell(LISTED, workspace, left_out)
         following.leaves_out(bool(left_out or unproven), self.clock())
         return {snapshot.psbt_id for snapshot in listed.items} | {found.name for found in listed.unreadable}
+
+    def _of_a_round(self, following: "_Following", listed: Iterable[Snapshot]) -> Iterator[Snapshot]:
+        """Those of the list that are judged in this round; the list is asked for again for the rest (S34)."""
+        begun, following.more_listed = self.journal.parts_judged, False
+        for snapshot in listed:
+            if self.journal.parts_judged - begun > MOST_PARTS_A_ROUND:
+                following.more_listed = True
+                return
+            yield snapshot
 
     def _poll(self, snapshot: Snapshot) -> Unreadable | None:
         found = self._taken(snapshot.psbt_id, lambda: self.journal.poll(snapshot))
@@ -345,11 +348,7 @@ class Follower:
         any.
         """
         workspace, failed_ids = following.workspace, following.failed_ids
-        open_ones = [
-            record.psbt_id
-            for record in self.journal.unsettled()
-            if _is_of(record.snapshot, workspace) and record.psbt_id not in following.listed
-        ]
+        open_ones = [each for each in self.journal.followed(workspace.id) if each not in following.listed]
         after = [psbt_id for psbt_id in open_ones if psbt_id > following.turn]
         before = [psbt_id for psbt_id in open_ones if psbt_id <= following.turn]
         for gone in failed_ids.keys() - set(open_ones):
@@ -373,11 +372,6 @@ class Follower:
             return Unreadable(psbt_id, said(error))
 
 
-def _is_of(snapshot: Snapshot, workspace: Workspace) -> bool:
-    """Imported PSBTs are never mentioned to the platform, not even by their id."""
-    return snapshot.workspace_id == workspace.id and snapshot.imported is None
-
-
 def _left_out(what: str, found: Iterable[Unreadable]) -> dict[str, str]:
     return {one.name: f"The platform's {what} {one.name} is left out: {one.why}" for one in found}
 
@@ -397,6 +391,7 @@ class _Following:
     learnt: float | None = None
     one_by_one: bool = False
     others_have_more: bool = False
+    more_listed: bool = False
     again_at: float | None = None
 
     def tag(self, now: float) -> str | None:

@@ -5,6 +5,7 @@ Pinning is never part of a spend: a proposal of a vault that is not pinned is re
 unpinning approves anything. ``signerd.daemon.vaults`` has the steps on the device.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -37,6 +38,7 @@ from signerd.errors import (
 )
 from signerd.journal import Journal
 from signerd.journal.keys import AtDevice
+from signerd.journal.rows import vault_of
 
 
 class Source(StrEnum):
@@ -93,9 +95,9 @@ class SeenVault:
         return None if self.vault is None else self.vault.address(RECEIVE, 0)
 
 
-def seen_vaults(journal: Journal) -> tuple[SeenVault, ...]:
-    """Every vault that the platform ever showed."""
-    return tuple(_seen(journal, claim) for claim in journal.claims())
+def seen_vaults(journal: Journal) -> Iterator[SeenVault]:
+    """Every vault that the platform ever showed. The first look at one derives its keys."""
+    return (_seen(journal, claim) for claim in journal.claims())
 
 
 def seen_vault(journal: Journal, vault_id: str) -> SeenVault:
@@ -258,7 +260,7 @@ def _seen(journal: Journal, claim: VaultClaim) -> SeenVault:
         return _seen_pinned(journal, claim, pinned)
     vault, own, fault, of_others, left = None, None, None, False, False
     try:
-        vault = Vault.from_descriptor(claim.descriptor, journal.network)
+        vault = vault_of(claim.descriptor, journal.network)
     except MultisigError as error:
         fault = said(error)
     else:

@@ -4,6 +4,7 @@ A killed process leaves an empty folder or a complete one. Sizes, tables, the ch
 checked before anything is used.
 """
 
+import json
 import os
 import shutil
 import sqlite3
@@ -25,11 +26,13 @@ from signerd.core.states import AT_THE_DEVICE, NOT_TAKEN, State
 from signerd.core.values import Limits
 from signerd.errors import BackupUnreadable, ConfigError, FolderNotEmpty, JournalError, SignerdError
 from signerd.journal import Journal
+from signerd.journal.books import BACKUP
 from signerd.journal.chain import utc_now
-from signerd.journal.rows import audit_head
+from signerd.journal.rows import audit_head, digest_of_tables, why_unproven
 from signerd.journal.schema import MIGRATIONS, migrate
 from signerd.journal.storage import (
     BORN,
+    CHECKED,
     JOURNAL,
     LOCK,
     StateFolder,
@@ -40,7 +43,7 @@ from signerd.runtime import FaultPoint, no_fault
 
 BESIDE = ".restoring"
 # Prefixes of the files written there; SQLite adds files beside the journal.
-_WRITTEN = (FILE, RULES_FILE, REGISTRATIONS, JOURNAL, BORN, LOCK, NAME)
+_WRITTEN = (FILE, RULES_FILE, REGISTRATIONS, JOURNAL, BORN, CHECKED, LOCK, NAME)
 _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
 
 
@@ -148,7 +151,7 @@ def _fill(backup: Backup, folder: Path, now: Callable[[], datetime], fault: Faul
         raise BackupUnreadable(f"the journal in the backup cannot be read: {error}") from error
     if not all(_is_name(name) for name, _code in pins):
         raise BackupUnreadable("a vault in the backup has a name that is not one line of text")
-    note_made(folder, manifest.made_at)
+    note_made(folder, manifest.made_at, fingerprint(backup))
     return BackupSummary(
         manifest.network,
         manifest.made_at,
@@ -213,10 +216,26 @@ def _require_sound(path: Path, entries: int, head: str) -> None:
             why = _why_no_journal(journal) or fault_of(journal)
             if why is None and audit_head(journal) != (entries, bytes.fromhex(head)):
                 why = "its chain is not the one that the backup names"
-    except (sqlite3.DatabaseError, SignerdError) as error:
+            if why is None:
+                why = _why_not_its_tables(journal) or why_unproven(journal)
+            if why is None and journal.execute("PRAGMA foreign_key_check").fetchone() is not None:
+                why = "a row belongs to nothing that is in it"
+    except (sqlite3.DatabaseError, SignerdError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise BackupUnreadable(f"the journal in the backup cannot be read: {error}") from error
     if why is not None:
         raise BackupUnreadable(f"the journal in the backup is damaged: {why}")
+
+
+def _why_not_its_tables(journal: sqlite3.Connection) -> str | None:
+    """S35: the chain's last entry names what stands beside it. Who makes up the whole chain is known by its
+    head and by the fingerprint alone.
+    """
+    query = "SELECT kind, facts FROM audit ORDER BY sequence DESC LIMIT 1"
+    last = journal.execute(query).fetchone()
+    if last is None or last["kind"] != BACKUP:
+        return "its chain does not end with the backup"
+    named = json.loads(last["facts"]).get("tables")
+    return None if named == digest_of_tables(journal) else "what stands beside its chain was changed"
 
 
 def _why_no_journal(journal: sqlite3.Connection) -> str | None:

@@ -22,19 +22,35 @@ _MAX_BYTES = 4096
 USUAL_DAYS = 30
 
 
-def note_made(state: Path, made_at: datetime) -> None:
+def note_made(state: Path, made_at: datetime, fingerprint: str) -> None:
     """Raises OSError."""
-    write_private(state / NAME, json.dumps({"made_at": made_at.isoformat()}).encode())
+    told = {"made_at": made_at.isoformat(), "fingerprint": fingerprint}
+    write_private(state / NAME, json.dumps(told).encode())
 
 
-def last_made(state: Path) -> datetime | None:
+@dataclass(frozen=True)
+class Made:
+    """``fingerprint``: of all that is in the backup."""
+
+    at: datetime
+    fingerprint: str
+
+
+def last_backup(state: Path) -> Made | None:
     """None where none was made, or the file cannot be read."""
     try:
         with (state / NAME).open("rb") as file:
-            found = datetime.fromisoformat(json.loads(file.read(_MAX_BYTES))["made_at"])
+            told = json.loads(file.read(_MAX_BYTES))
+            found = Made(datetime.fromisoformat(told["made_at"]), plain(str(told["fingerprint"])))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return found if found.tzinfo is not None else None
+    return found if found.at.tzinfo is not None else None
+
+
+def last_made(state: Path) -> datetime | None:
+    """As ``last_backup``."""
+    made = last_backup(state)
+    return None if made is None else made.at
 
 
 def reminders(state: Path, section: BackupSection, now: datetime, *, pinned: bool) -> Iterator[str]:
@@ -65,28 +81,35 @@ CHILD_SECONDS = 1800.0
 GROUP = "backup"
 _CHILD = "signerd.backup.child"
 
+Note = Callable[[str, str], None]
 Make = Callable[[], Awaitable[str | None]]
 Sleep = Callable[[float], Awaitable[None]]
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """``make`` makes a backup; it returns why it could not, or None."""
+    """``make`` makes a backup; it returns why it could not, or None. ``note`` is told of each that was made,
+    by whichever program.
+    """
 
     state: Path
     section: BackupSection
     troubles: Troubles
     now: Callable[[], datetime]
     make: Make
+    note: Note
     sleep: Sleep = asyncio.sleep
 
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            if is_due(self.state, self.section, self.now()):
+            if self.section.scheduled and is_due(self.state, self.section, self.now()):
                 fault = await self.make()
                 told = {} if fault is None else {GROUP: f"The scheduled backup could not be made: {fault}"}
                 self.troubles.report(GROUP, told)
+            made = last_backup(self.state)
+            if made is not None:
+                self.note(made.at.isoformat(), made.fingerprint)
             await self.sleep(LOOK_EVERY_SECONDS)
 
 
@@ -120,13 +143,10 @@ async def made_by_child(state: Path, section: BackupSection, seconds: float = CH
 
 @contextlib.asynccontextmanager
 async def backing_up(
-    state: Path, section: BackupSection, troubles: Troubles, now: Callable[[], datetime]
+    state: Path, section: BackupSection, troubles: Troubles, now: Callable[[], datetime], note: Note
 ) -> AsyncIterator[None]:
-    """Run the schedule during the body, if the configuration has one."""
-    if not section.scheduled:
-        yield
-        return
-    schedule = Schedule(state, section, troubles, now, lambda: made_by_child(state, section))
+    """Run the schedule during the body, and note the backups that are made."""
+    schedule = Schedule(state, section, troubles, now, lambda: made_by_child(state, section), note)
     task = asyncio.create_task(schedule.run())
     try:
         yield

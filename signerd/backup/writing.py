@@ -25,8 +25,11 @@ from signerd.backup.container import (
 )
 from signerd.backup.schedule import note_made
 from signerd.backup.sealing import seal_for, seal_with
+from signerd.core.audit import Note, link
 from signerd.errors import BackupNotMade, JournalCorrupted
-from signerd.journal.rows import audit_head
+from signerd.journal.books import BACKUP
+from signerd.journal.chain import stamp
+from signerd.journal.rows import audit_head, digest_of_tables, write_entry
 from signerd.journal.storage import JOURNAL, fault_of, open_to_read, write_new
 
 
@@ -51,14 +54,15 @@ def back_up(
         write_new(file, sealed)
     except OSError as error:
         raise BackupNotMade(f"{file} cannot be written: {error.strerror}") from error
+    mark = fingerprint(unpack(content))
     try:
-        note_made(state, manifest.made_at)
+        note_made(state, manifest.made_at, mark)
     except OSError as error:
         raise BackupNotMade(
             f"{file} is written, but {state} cannot be written: {error.strerror}",
             hint="The backup is good. Look at the disk of the state folder.",
         ) from error
-    return manifest, fingerprint(unpack(content))
+    return manifest, mark
 
 
 def file_name(now: datetime) -> str:
@@ -84,7 +88,7 @@ def make_backup(state: Path, now: datetime) -> tuple[Manifest, bytes]:
         files[RULES_FILE] = _read(rules, MAX_CONFIG_BYTES)
     if (state / REGISTRATIONS).exists():
         files[REGISTRATIONS] = _read(state / REGISTRATIONS, 1024 * 1024)
-    files[JOURNAL], entries, head = _journal(state)
+    files[JOURNAL], entries, head = _journal(state, now)
     manifest = Manifest(
         signerd=__version__, made_at=now, network=config.network, entries=entries, head=head.hex()
     )
@@ -98,8 +102,10 @@ def _read(path: Path, most: int) -> bytes:
         raise BackupNotMade(f"{path} cannot be read: {error.strerror}", hint="Look at the file.") from error
 
 
-def _journal(state: Path) -> tuple[bytes, int, bytes]:
-    """The copy, the length of its audit chain, and its last hash."""
+def _journal(state: Path, now: datetime) -> tuple[bytes, int, bytes]:
+    """The copy, the length of its audit chain, and its last hash: of an entry for the copy alone that names
+    what stands beside the chain.
+    """
     with closing(open_to_read(state)) as source, closing(sqlite3.connect(":memory:")) as copy:
         pages, size = (source.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
         if pages * size > MAX_JOURNAL_BYTES:
@@ -111,7 +117,10 @@ def _journal(state: Path) -> tuple[bytes, int, bytes]:
             raise JournalCorrupted(f"the journal is damaged ({fault}), and no backup was made of it")
         _delete_credentials(copy)
         entries, head = audit_head(copy)
-        return copy.serialize(), entries, head
+        made = Note(BACKUP, "journal", {"tables": digest_of_tables(copy)})
+        entry = link(entries + 1, stamp(now), made, head)
+        write_entry(copy, entry)
+        return copy.serialize(), entry.sequence, entry.digest
 
 
 def _delete_credentials(copy: sqlite3.Connection) -> None:

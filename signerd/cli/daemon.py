@@ -43,6 +43,7 @@ def status(desk: Desk, as_json: bool) -> None:
         answer(found)
         return
     reachable = "reachable" if found.platform_reachable else "not reached"
+    backup = f"{found.backup_made_at}, fingerprint {found.backup_fingerprint}"
     signed_in = f"signed in as {found.email}" if found.signed_in else "signed out"
     say(
         f"signerd {found.version}    {network_words(found.network)}\n"
@@ -53,6 +54,7 @@ def status(desk: Desk, as_json: bool) -> None:
         f"  vaults     {found.vaults_pinned} pinned\n"
         f"  proposals  {found.waiting_for_you} wait for you\n"
         f"  journal    {count(found.journal_entries, 'entry', 'entries')}, head {found.journal_head}\n"
+        f"  backup     {backup if found.backup_made_at else 'none was made'}\n"
         f"  state      {found.state_folder}\n"
         f"  page       {f'`signerd open`; apps call {found.page_url}' if found.page_url else 'not served'}"
     )

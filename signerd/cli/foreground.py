@@ -69,11 +69,13 @@ async def _serve(config: Config, state: Path, store: SecretStore, log: Log, supe
         log("signerd", "state", f"serves {socket}, {network_words(str(config.network))}")
         if (url := daemon.page_address.url) is not None:
             log("signerd", "state", f"serves the page (`signerd open`), and apps at {url}")
-        for note in (await daemon.status()).notes:
-            log("signerd", "attention", note)
-        backups = backing_up(state, config.backup, daemon.troubles, daemon.journal.now)
+        backups = backing_up(
+            state, config.backup, daemon.troubles, daemon.journal.now, daemon.journal.note_backup
+        )
         notices = notifying(daemon.feed, config.notifications.show, daemon.title)
         async with notices, backups, supervisor.told():
+            for note in (await daemon.status()).notes:
+                log("signerd", "attention", note)
             settle()
             await _until(stop, daemon, log)
         log("signerd", "state", "stops")

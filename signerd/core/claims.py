@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 
 from multisig import RECEIVE, MultisigError, Network, OriginKey, Vault
 from signerd.core.keys import made_with_former
@@ -27,8 +28,11 @@ class VaultClaim:
     first_address: str | None = None
 
 
+@lru_cache(maxsize=1_280)
 def contradictions(claim: VaultClaim, vault: Vault) -> tuple[str, ...]:
-    """How the record's figures differ from ``vault``: that of its descriptor, or the pinned one."""
+    """How the record's figures differ from ``vault``: that of its descriptor, or the pinned one. Cached: a
+    status looks at every vault that the platform ever showed.
+    """
     ours = vault.address(RECEIVE, 0)
     told = (
         _figure("signatures needed", claim.threshold, vault.threshold),

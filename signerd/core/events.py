@@ -277,7 +277,22 @@ class ReadKeys:
     """The platform reported our key as revoked: read our keys now."""
 
 
-Effect = AskPerson | FindDevice | SignOnDevice | ExportPsbt | Submit | SubmitDecline | Notify | ReadKeys
+@dataclass(frozen=True)
+class JudgeAgain:
+    """What all proposals are judged by has changed: judge those that wait for the person again, in turn."""
+
+
+Effect = (
+    AskPerson
+    | FindDevice
+    | SignOnDevice
+    | ExportPsbt
+    | Submit
+    | SubmitDecline
+    | Notify
+    | ReadKeys
+    | JudgeAgain
+)
 
 
 @dataclass(frozen=True)

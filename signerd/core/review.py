@@ -1,8 +1,14 @@
 """The review of a proposal, and the digest to which an approval is bound."""
 
 import hashlib
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from zoneinfo import ZoneInfo
 
+from custody._version import __version__
 from multisig import FeeLimits, Inspection, MultisigError, Psbt, Severity, inspect
 from multisig.bip322 import inspect_proof
 from multisig.tokens import Bytecode, Deploy, Payload, bytecode_hash
@@ -116,6 +122,42 @@ def _with_digest(
     }
     digest = hashlib.sha256(DOMAIN + canonical(shown)).hexdigest()
     return Review(snapshot, pin, inspection, verdicts, digest, token, listed, context.screen)
+
+
+def verdict_key(snapshot: Snapshot, context: ReviewContext) -> bytes | None:
+    """A hash of all that ``review`` depends on: where it is the same, so is the review. None where a value
+    has no one form, for nothing may be left out.
+    """
+    try:
+        text = json.dumps(_form([__version__, snapshot, context]), separators=(",", ":"))
+    except TypeError:
+        return None
+    return hashlib.sha256(b"signerd-verdict-v1" + text.encode()).digest()
+
+
+def _form(value: object) -> object:  # noqa: PLR0911 - a row for each type
+    """A value in JSON, by its type and its fields."""
+    match value:
+        case Enum():
+            return [type(value).__name__, value.name]
+        case None | bool() | int() | str():
+            return value
+        case bytes():
+            return ["bytes", value.hex()]
+        case datetime() | ZoneInfo():
+            return [type(value).__name__, str(value)]
+        case timedelta():
+            return ["timedelta", value.total_seconds()]
+        case frozenset():
+            return ["frozenset", sorted(json.dumps(_form(item)) for item in value)]
+        case tuple() | list():
+            return [_form(item) for item in value]
+        case Mapping():
+            return ["mapping", sorted(json.dumps([_form(name), _form(item)]) for name, item in value.items())]
+        case _ if is_dataclass(value):
+            return [type(value).__name__, *(_form(getattr(value, each.name)) for each in fields(value))]
+        case _:
+            raise TypeError(f"a {type(value).__name__} has no one form")
 
 
 def _payload(inspection: Inspection | None) -> Payload | None:

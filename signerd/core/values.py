@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 from custody.schemas.proposals import Advice, ProposalStatus, TroubleKind, TxType
@@ -17,12 +17,25 @@ from signerd.core.states import AT_THE_DEVICE, DECIDED_YES, State
 from signerd.core.tokens import Screen, TokenClaim
 
 
+@lru_cache(maxsize=4)
+def tx_of(psbt: bytes) -> Transaction | None:
+    """The unsigned transaction; None for a malformed PSBT. Cached: it is asked for several times in turn."""
+    try:
+        return Psbt.parse(psbt).tx
+    except MultisigError:
+        return None
+
+
 def identity_of(psbt: bytes) -> str:
     """The id of the unsigned transaction, whatever signatures the PSBT has."""
-    try:
-        return Psbt.parse(psbt).tx.txid
-    except MultisigError:
-        return "unreadable:" + hashlib.sha256(psbt).hexdigest()
+    tx = tx_of(psbt)
+    return "unreadable:" + hashlib.sha256(psbt).hexdigest() if tx is None else tx.txid
+
+
+def parts_of(psbt: bytes) -> int:
+    """The number of inputs and outputs, by which the work of judging it grows; 0 for a malformed PSBT."""
+    tx = tx_of(psbt)
+    return 0 if tx is None else len(tx.inputs) + len(tx.outputs)
 
 
 @dataclass(frozen=True)
@@ -200,18 +213,15 @@ class Pin:
     own_key: OriginKey
 
 
-# The outputs of a message's transaction (`multisig.bip322`): 0 to OP_RETURN. As a payment it would burn all
-# of its coins, and is refused.
-NOTHING_PAID = frozenset({(b"\x6a", 0)})
-
-
 @dataclass(frozen=True)
 class Neighbour:
     """Another proposal that spends the same coins, pays the same, or is replaced by this one.
 
-    ``payments``: every output, as (script, satoshis). ``psbt``: as signed here, else the platform's.
-    ``signed_at``: when the signature was recorded, or when it was ``exported``. ``collected``: the most
-    signatures that the platform has shown, of ``required``.
+    ``outpoints``, ``payments`` (script, satoshis): of its coins and outputs those that the judged proposal
+    has too; of the coins one is enough. ``psbt``: as signed here, else the platform's; empty
+    where nothing of it is compared. ``txid``: of the unsigned transaction. ``signed_at``: when the signature
+    was recorded, or when it was ``exported``. ``collected``: the most signatures that the platform has shown,
+    of ``required``. ``is_proof``: it is a message (BIP-322), which can never be mined.
     """
 
     psbt_id: str
@@ -224,6 +234,8 @@ class Neighbour:
     collected: int = 0
     required: int = 0
     exported: bool = False
+    txid: str = ""
+    is_proof: bool = False
 
     @property
     def may_confirm(self) -> bool:
@@ -241,10 +253,20 @@ class Neighbour:
         """Whether it is not signed here and the person may still be asked."""
         return not self.is_proof and not self.may_confirm and self.state in OPEN_STATES
 
-    @property
-    def is_proof(self) -> bool:
-        """Whether it is a message (BIP-322), which can never be mined."""
-        return self.payments == NOTHING_PAID
+
+@dataclass(frozen=True)
+class Uncompared:
+    """How many more neighbours there are than are compared, by what they have in common with the proposal.
+
+    ``rivals``: may confirm, and spend a coin of it. ``open``: the same, and the person may still be asked.
+    ``payments``: may confirm, and have an output of it. ``others``: have an output of it, and signatures of
+    others.
+    """
+
+    rivals: int = 0
+    open: int = 0
+    payments: int = 0
+    others: int = 0
 
 
 # The size in the journal of a row of an unfollowed proposal, an output or a coin, with its index.
@@ -316,12 +338,13 @@ class ReviewContext:
 
     ``claimed_descriptor``, ``claimed_name``: the platform's current ones of the vault. ``lowered``: the
     checks that the configuration lowers. ``spent``: what was signed in the longest window of a rule.
-    ``unfollowed``: proposals that others signed and that pay the same. ``vault_changes``: changes of the
-    pinned vault that the person has not looked at. ``moment`` None: the time is unknown. ``former_keys``: of
-    devices that were replaced. ``revoked``: the sentence about a revocation of the registered key, or empty.
-    ``lapsed``: an imported PSBT can no longer be approved. ``token``: the proven token of the payload.
-    ``pins``: every pinned vault, if that token's whitelist may name one. ``places``: the known addresses, by
-    ``places.policy_code``. ``screen``: of the device that was last seen with our key of the vault, or None.
+    ``uncompared``: beyond ``neighbours``. ``unfollowed``: proposals that others signed and that pay the same.
+    ``vault_changes``: changes of the pinned vault that the person has not looked at. ``moment`` None: the
+    time is unknown. ``former_keys``: of devices that were replaced. ``revoked``: the sentence about a
+    revocation of the registered key, or empty. ``lapsed``: an imported PSBT can no longer be approved.
+    ``token``: the proven token of the payload. ``pins``: every pinned vault, if that token's whitelist may
+    name one. ``places``: the known addresses, by ``places.policy_code``. ``screen``: of the device that was
+    last seen with our key of the vault, or None.
     """
 
     network: Network
@@ -330,6 +353,7 @@ class ReviewContext:
     claimed_descriptor: str | None
     own_keys: tuple[OwnKey, ...]
     neighbours: tuple[Neighbour, ...] = ()
+    uncompared: Uncompared = Uncompared()
     unfollowed: tuple[Unfollowed, ...] = ()
     lowered: frozenset[str] = frozenset()
     rules: Rules = NO_RULES

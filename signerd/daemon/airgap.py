@@ -65,6 +65,7 @@ class Airgap:
         """
         from firmware_bridge.airgap.card import request_name
 
+        await self.runner.checked.wait()
         record = self.journal.record(psbt_id)
         if record.state in AT_THE_DEVICE:
             raise IllegalEvent("your device on its cable is asked to sign it already", hint=AT_DEVICE)

@@ -23,6 +23,7 @@ from signerd.account.config import (
 )
 from signerd.core.audit import Note
 from signerd.core.checks.table import CHECKS
+from signerd.core.events import JudgeAgain
 from signerd.core.rule_changes import looser_limits, looser_rules
 from signerd.core.rules.reading import written_rules
 from signerd.core.rules.values import Rules
@@ -102,7 +103,7 @@ class Editing:
             journal.lowered = frozenset(draft.config.checks.lowered)
         if draft.rules is not None:
             journal.rules = draft.rules
-        self.runner.perform(journal.reconsider())
+        self.runner.perform((JudgeAgain(),))
 
     # --- reading --------------------------------------------------------------------------------------------
 

@@ -11,13 +11,13 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from multisig import MultisigError, Psbt, ReceivedPsbt, finalise, to_version_2
+from multisig import MultisigError, Psbt, finalise, to_version_2
 from signerd.callers import Caller, Right
 from signerd.core import events
 from signerd.core.review import Review, review
 from signerd.core.signing import LIVES_SECONDS, imported_snapshot, signing_of
 from signerd.core.titles import NO_PINNED, Labels, title_of
-from signerd.core.values import Imported, Record, ReviewContext, Snapshot, identity_of
+from signerd.core.values import Imported, Record, ReviewContext, Snapshot, identity_of, parts_of
 from signerd.daemon.proposal_views import ENDED, imported_line, paid_and_fee, psbt_review, refusal_words
 from signerd.daemon.runner import Runner
 from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyImported, UnknownProposal
@@ -103,7 +103,7 @@ class ImportedPsbts:
         self._require_new(identity)
         self.runner.perform(self.journal.bring(self._with_figures(snapshot, caller)).effects)
         self._news.set()
-        return self._view(self.journal.record(snapshot.psbt_id), caller)
+        return self._view(self.journal.record(snapshot.psbt_id), caller).model_copy(update={"is_new": True})
 
     async def all(self, caller: Caller) -> tuple[BroughtLine, ...]:
         found = self.journal.imported.newest(MOST_LISTED, caller.app_id, everyone=_is_person(caller))
@@ -150,7 +150,7 @@ class ImportedPsbts:
             self._news.clear()
             waiting = self.journal.imported.open()
             for record in waiting:
-                if self.journal.review_context(record.snapshot).lapsed:
+                if self.journal.is_lapsed(record.snapshot):
                     self.runner.decide(record.psbt_id, events.Lapsed())
             if waiting:
                 await self.sleep(LOOK_SECONDS)
@@ -229,7 +229,7 @@ class ImportedPsbts:
         if caller.app_id is None:
             return
         *before, this = self._asked[caller.app_id]
-        parts, judged = _parts_of(snapshot.psbt), sum(look.parts for look in before)
+        parts, judged = parts_of(snapshot.psbt), sum(look.parts for look in before)
         if judged and judged + parts > MOST_PARTS_A_MINUTE:
             hint = "Wait a minute."
             raise TooManyImported(
@@ -306,15 +306,6 @@ def decoded_psbt(text: str) -> bytes:
 def written_as(version: PsbtVersion, psbt: Psbt) -> str:
     """In base64."""
     return psbt.to_base64() if version == "0" else base64.b64encode(to_version_2(psbt)).decode("ascii")
-
-
-def _parts_of(raw: bytes) -> int:
-    """The number of inputs and outputs; 0 for a malformed PSBT."""
-    try:
-        psbt = ReceivedPsbt.parse(raw).psbt
-    except MultisigError:
-        return 0
-    return len(psbt.inputs) + len(psbt.outputs)
 
 
 def _is_person(caller: Caller) -> bool:

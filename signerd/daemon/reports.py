@@ -4,7 +4,7 @@ An expensive report is made once for all concurrent callers (L11).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,7 +14,7 @@ from firmware_bridge.missing import missing_hwi
 from signerd.account.config import Config
 from signerd.account.follower import Follower
 from signerd.account.session import Account
-from signerd.account.vaults import SeenVault, seen_vaults
+from signerd.account.vaults import SeenVault
 from signerd.core.audit import GENESIS, Entry, first_fault
 from signerd.core.checks.table import CHECKS, HOLD
 from signerd.core.rules.values import rule_words
@@ -147,7 +147,12 @@ def _lowered(name: str) -> LoweredView:
 
 
 def notes_of(
-    config: Config, account: Account, follower: Follower, journal: Journal, troubles: Troubles
+    config: Config,
+    account: Account,
+    follower: Follower,
+    journal: Journal,
+    troubles: Troubles,
+    vaults: Iterable[SeenVault],
 ) -> Iterator[str]:
     if (missing := missing_hwi()) is not None:
         yield missing
@@ -155,15 +160,14 @@ def notes_of(
     yield from troubles.sentences()
     yield from _restored(journal)
     yield from _keys(journal)
-    for vault in seen_vaults(journal):
+    for vault in vaults:
         if vault.fault and not vault.of_others and not vault.left:
             yield f"Vault {foreign(vault.name)}: {vault.fault}{_ends(vault)}"
     yield from _configuration(journal)
     if not config.devices.sandbox:
         yield "The processes of devices are not confined: [devices] sandbox is off."
-    for record in journal.unsettled():
-        if record.alarm:
-            yield f"Proposal {record.psbt_id}: {record.alarm}"
+    for psbt_id, alarm in journal.alarms():
+        yield f"Proposal {psbt_id}: {alarm}"
 
 
 def _ends(vault: SeenVault) -> str:

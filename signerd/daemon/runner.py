@@ -6,6 +6,8 @@ retried with back-off.
 """
 
 import asyncio
+import contextlib
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 from typing import TypeVar
@@ -19,6 +21,7 @@ from signerd.core.events import (
     Effect,
     ExportPsbt,
     FindDevice,
+    JudgeAgain,
     Notify,
     ReadKeys,
     SignOnDevice,
@@ -30,10 +33,12 @@ from signerd.core.states import State
 from signerd.core.text import plain, said
 from signerd.core.values import Record
 from signerd.daemon.devices import Devices, screen_of, teller
-from signerd.errors import DeviceError, IllegalEvent, UnknownProposal
-from signerd.feed import WAITS, Feed, Supervisor, Troubles
+from signerd.errors import DeviceError, IllegalEvent, SignerdError, UnknownProposal
+from signerd.feed import WAITS, Feed, Supervisor, Troubles, unforeseen
 from signerd.journal import Journal
 from signerd.journal.journal import RECONSIDERED
+
+_log = logging.getLogger(__name__)
 
 E = TypeVar("E", SignOnDevice, ExportPsbt)
 Sleep = Callable[[float], Awaitable[None]]
@@ -50,7 +55,7 @@ OVERDUE_SECONDS = 86_400.0
 KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS = 96.0, 900.0
 # Signing that takes longer counts as late: the platform is looked at again before submitting.
 AT_THE_DEVICE_USUALLY = timedelta(minutes=10)
-DEVICES = "devices"
+DEVICES, JUDGING = "devices", "judging"
 UNFITTING = "The platform's answer does not fit what it showed before. Your signature may be used:"
 
 
@@ -87,6 +92,9 @@ class Runner:
         self._troubles = troubles
         self._supervisor = Supervisor(troubles, jitter, sleep)
         self._look = asyncio.Event()
+        self._judging_due = asyncio.Event()
+        # Set once the whole journal was found sound.
+        self.checked = asyncio.Event()
         # By master key: two devices with one seed must not be asked for the same payment at once (S6).
         self._at_device: dict[Fingerprint, asyncio.Task[None]] = {}
         self._on_the_way: dict[tuple[str, type[Submit | SubmitDecline]], asyncio.Task[None]] = {}
@@ -95,27 +103,48 @@ class Runner:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
-            self.perform(self.journal.restart(), late=True)
-            # The configured limits may have changed.
-            self.perform(self.journal.reconsider())
+            self.journal.restart()
+            tasks.create_task(self._resume(self.journal.unsettled()))
             watch = self._devices.bridge.watch
             tasks.create_task(self._supervisor.supervise(DEVICES, "Looking for devices", watch))
             tasks.create_task(self._supervisor.supervise(DEVICES, "Listening to devices", self._watch_events))
             tasks.create_task(self._match_devices())
+            tasks.create_task(self._judge_in_turn())
             tasks.create_task(self._notice_time())
             tasks.create_task(self._notice_ends())
+
+    async def _resume(self, psbt_ids: Iterable[str]) -> None:
+        """Perform what was due when the daemon stopped, of one proposal after the other."""
+        for psbt_id in psbt_ids:
+            with contextlib.suppress(UnknownProposal):  # Forgotten meanwhile.
+                self.perform(self.journal.due_effects_of(psbt_id), late=True)
+            await asyncio.sleep(0)
+
+    async def _judge_in_turn(self) -> None:
+        """Judge again what waits for the person, one proposal after the other, at the start (the configured
+        limits may have changed) and whenever it is due.
+        """
+        while True:
+            self._judging_due.clear()
+            unjudged = {}
+            for psbt_id in self.journal.ids(RECONSIDERED):
+                try:
+                    self.perform(self.journal.reconsider(psbt_id))
+                except SignerdError:
+                    raise
+                except Exception:  # noqa: BLE001 - a proposal that breaks our code must not stop the others
+                    _log.exception("%s could not be judged", psbt_id)
+                    unjudged[psbt_id] = unforeseen(f"Judging the proposal {psbt_id}")
+                await asyncio.sleep(0)
+            self._troubles.report(JUDGING, unjudged)
+            await self._judging_due.wait()
 
     async def _notice_time(self) -> None:
         """Review again by time alone: a rule may allow in the morning what it refused at night."""
         while True:
             await self._sleep(TIME_PASSES_SECONDS)
-            if not self.journal.rules.depend_on_time:
-                continue
-            for psbt_id in self.journal.ids(RECONSIDERED):
-                # Other tasks ran since the ids were listed.
-                if self.journal.is_reconsidered(psbt_id):
-                    self.perform(self.journal.decide(psbt_id, events.Reconsidered()).effects)
-                await asyncio.sleep(0)
+            if self.journal.rules.depend_on_time:
+                self._judging_due.set()
 
     async def _notice_ends(self) -> None:
         while True:
@@ -164,6 +193,8 @@ class Runner:
                     self.feed.add(psbt_id, level.value, plain(sentence))
                 case ReadKeys():
                     self._keys_due.set()
+                case JudgeAgain():
+                    self._judging_due.set()
                 case SignOnDevice():
                     raise AssertionError("performed by the task that found the device")
                 case ExportPsbt():
@@ -181,6 +212,7 @@ class Runner:
     async def _match_devices(self) -> None:
         """Ask each device for its approved proposals as soon as it is ready, one at a time."""
         pause = Backoff(self._jitter)
+        await self.checked.wait()
         while True:
             self._look.clear()
             waiting = self.journal.records([State.WAITING_DEVICE])

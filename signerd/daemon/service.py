@@ -8,11 +8,12 @@ recorded; progress is under the proposal's id.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+import threading
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from pydantic import ValidationError
 
@@ -27,11 +28,11 @@ from signerd.account.registration import KeyWatch, Offer, read_offer, register
 from signerd.account.session import Account
 from signerd.account.vaults import seen_vaults
 from signerd.apps import PairedApps
-from signerd.backup.schedule import reminders
+from signerd.backup.schedule import last_backup, reminders
 from signerd.callers import TERMINAL, Caller
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.events import REGISTRATION, Effect
+from signerd.core.events import REGISTRATION, Effect, JudgeAgain
 from signerd.core.keys import Accounts
 from signerd.core.review import Review
 from signerd.core.states import State
@@ -58,9 +59,17 @@ from signerd.daemon.runner import Runner
 from signerd.daemon.vaults import Addresses, Holdings, Pinning
 from signerd.daemon.views import device_view, pin_preview, preview_view, vault_view
 from signerd.endpoint import PageAddress
-from signerd.errors import DeviceError, PlatformError, SignedOut, SignerdError, UnknownProposal
+from signerd.errors import (
+    DeviceError,
+    JournalCorrupted,
+    PlatformError,
+    SignedOut,
+    SignerdError,
+    UnknownProposal,
+)
 from signerd.feed import Feed, Troubles
 from signerd.journal import Journal
+from signerd.journal.storage import check_whole
 from signerd.shapes import (
     AuditReport,
     BroughtQuorum,
@@ -76,10 +85,14 @@ from signerd.shapes import (
     VaultView,
 )
 
+T = TypeVar("T")
+
 # The subject of sign-ins in the chain and the feed.
 ACCOUNT = "account"
 # An app that lists vaults repeatedly must not exhaust the platform's rate limit (L6).
 LATELY_SECONDS = 15.0
+# The whole journal is checked for damage once a day.
+CHECK_SECONDS = 86_400.0
 # Listing years of proposals takes seconds: other tasks run after this long (L11).
 AT_ONCE_SECONDS = 0.02
 REPLACED_DEVICE = "Another device has taken its place: nothing is signed with it."
@@ -123,11 +136,32 @@ class Daemon:
     async def run(self) -> None:
         """Until cancelled, or until something happens that must stop the daemon."""
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._check_journal())
             tasks.create_task(self.runner.run())
             tasks.create_task(self.follower.run())
             tasks.create_task(self.keys.run())
             tasks.create_task(self.account.keep())
             tasks.create_task(self.imported.run())
+
+    async def _check_journal(self) -> None:
+        """Check the whole journal each day, and first where the start has not. Before that, nothing is asked
+        of a device.
+
+        Raises JournalCorrupted.
+        """
+        is_checked, stopped = self.journal.is_checked, threading.Event()
+        try:
+            while True:
+                fault = (
+                    None if is_checked else await asyncio.to_thread(check_whole, self.state, stopped.is_set)
+                )
+                if fault is not None:
+                    raise JournalCorrupted(f"the journal is damaged ({fault}). The next start sets it aside")
+                self.runner.checked.set()
+                is_checked = False
+                await asyncio.sleep(CHECK_SECONDS)
+        finally:
+            stopped.set()
 
     @property
     def task(self) -> asyncio.Task[None]:
@@ -154,8 +188,16 @@ class Daemon:
         heard, keys = self.follower.state, self.journal.own_keys()
         ready, unlisted = await self._devices_ready()
         pinned, now = bool(self.journal.pins()), self.journal.now()
+        made = last_backup(self.state)
         notes = (
-            *notes_of(self.config, self.account, self.follower, self.journal, self.troubles),
+            *notes_of(
+                self.config,
+                self.account,
+                self.follower,
+                self.journal,
+                self.troubles,
+                await self._in_turn(seen_vaults(self.journal)),
+            ),
             *reminders(self.state, self.config.backup, now, pinned=pinned),
         )
         return Status(
@@ -173,10 +215,22 @@ class Daemon:
             waiting_for_you=len(self.journal.ids([State.WAITING_PERSON, State.INTERRUPTED])),
             journal_entries=entries,
             journal_head=head.hex(),
+            backup_made_at=None if made is None else made.at.isoformat(),
+            backup_fingerprint=None if made is None else made.fingerprint,
             position=self.feed.last,
             page_url=self.page_address.url,
             notes=tuple(dict.fromkeys((*notes, *unlisted, *self.page_address.notes))),
         )
+
+    async def _in_turn(self, items: Iterable[T]) -> tuple[T, ...]:
+        """Of a long list; other tasks run meanwhile (L11)."""
+        found, begun = [], self.follower.clock()
+        for item in items:
+            found.append(item)
+            if self.follower.clock() - begun >= AT_ONCE_SECONDS:
+                await asyncio.sleep(0)
+                begun = self.follower.clock()
+        return tuple(found)
 
     async def _devices_ready(self) -> tuple[int, tuple[str, ...]]:
         """The number of ready devices, or a note where the library fails."""
@@ -206,14 +260,15 @@ class Daemon:
     async def proposals(self, *, ended: bool, by: Caller = TERMINAL) -> tuple[ProposalLine, ...]:
         """In the order of arrival; ended ones only with ``ended``."""
         states = [state for state in State if ended or state not in ENDED]
-        lines, begun = [], self.follower.clock()
-        for psbt_id in self.journal.ids(states):
-            with contextlib.suppress(UnknownProposal):  # Deleted meanwhile.
-                lines.append(self._line(self.journal.record(psbt_id), by))
-            if self.follower.clock() - begun >= AT_ONCE_SECONDS:
-                await asyncio.sleep(0)
-                begun = self.follower.clock()
-        return tuple(lines)
+        lines = await self._in_turn(self._line_of(psbt_id, by) for psbt_id in self.journal.ids(states))
+        return tuple(line for line in lines if line is not None)
+
+    def _line_of(self, psbt_id: str, by: Caller) -> ProposalLine | None:
+        """None where it was forgotten since it was listed."""
+        try:
+            return self._line(self.journal.record(psbt_id), by)
+        except UnknownProposal:
+            return None
 
     async def proposal(self, psbt_id: str, by: Caller = TERMINAL) -> ProposalView:
         """As ``by`` may see it: without other apps' PSBTs (L13) and the address book, for an app. Raises
@@ -363,7 +418,7 @@ class Daemon:
 
     def _registered(self, offer: Offer, key: Key, effects: tuple[Effect, ...]) -> Registered:
         self.runner.perform(effects)
-        self.runner.perform(self.journal.reconsider())
+        self.runner.perform((JudgeAgain(),))
         self.keys.due.set()
         self.runner.look()
         return Registered(
@@ -383,7 +438,8 @@ class Daemon:
             self._looked = self.follower.clock()
             with contextlib.suppress(PlatformError, SignedOut):
                 await self.follower.read_vaults_now()
-        return tuple(vault_view(seen, self.journal.network) for seen in seen_vaults(self.journal))
+        network = self.journal.network
+        return await self._in_turn(vault_view(seen, network) for seen in seen_vaults(self.journal))
 
     async def preview_pin(self, vault_id: str, imported: BroughtQuorum | None = None) -> PinPreview:
         """What the person compares before pinning. Raises as ``Pinning.preview``."""

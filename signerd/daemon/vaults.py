@@ -20,7 +20,7 @@ from signerd.account.vaults import Quorum, SeenVault, Source, pin, pinnable, req
 from signerd.callers import Caller
 from signerd.core.addresses import on_screen
 from signerd.core.audit import Note
-from signerd.core.events import Effect
+from signerd.core.events import Effect, JudgeAgain
 from signerd.core.text import as_compared, foreign, plain, said
 from signerd.core.values import Pin
 from signerd.daemon.device_actions import Prompts, asked_by
@@ -279,7 +279,7 @@ class Pinning:
         else:
             at_device = await self._shown(wanted)
         pin(self.journal, wanted, _source(imported), at_device, by_eye=airgapped is not None)
-        return seen_vault(self.journal, vault_id), self.journal.reconsider()
+        return seen_vault(self.journal, vault_id), (JudgeAgain(),)
 
     def unpin(self, vault_id: str, code: str) -> tuple[SeenVault, tuple[Effect, ...]]:
         """Raises as ``account.vaults.unpin``."""

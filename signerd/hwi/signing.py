@@ -48,14 +48,12 @@ def signed(
             Code.BAD_ARGUMENT,
         )
     chosen.require_registered()
-    before = {line.psbt_id for line in daemon.brought_psbts()}
     imported = daemon.bring_psbt(text)
-    # Another program may wait for the same transaction.
-    ours = imported.psbt_id not in before
     try:
         found = _awaited(daemon, imported, clock() + seconds, clock)
     except BaseException:
-        if ours:
+        # Another program may wait for the same transaction.
+        if imported.is_new:
             _take_back(daemon, imported)
         raise
     return _answer(text, found)

@@ -20,7 +20,7 @@ from multisig import Fingerprint, Transaction
 from multisig.tokens import Bytecode, Call, Deploy, Payload, bytecode_hash, parse_bytecode
 from signerd.core.audit import Note
 from signerd.core.places import NEW_POLICY, Places, joined
-from signerd.core.rules.spending import AskedSpend, Ledger, Moment, Spent
+from signerd.core.rules.spending import SPENDING_KINDS, AskedSpend, Ledger, Moment, Spent
 from signerd.core.text import canonical
 from signerd.core.tokens import Published, Screen, payload_of_bytes, prove_blob, prove_token
 from signerd.core.values import Snapshot, Unfollowed
@@ -43,8 +43,8 @@ class ScreenBook:
 
     def of(self, fingerprint: Fingerprint) -> Screen | None:
         """None where no device with this master key was seen."""
-        self._read, found = rows.facts_since(self._db, KIND, self._read)
-        self._known.update((subject, _screen(facts)) for subject, facts in found)
+        self._read, found = rows.entries_since(self._db, {KIND}, self._read)
+        self._known.update((entry.note.subject, _screen(entry.note.facts)) for entry in found)
         return self._known.get(str(fingerprint))
 
 
@@ -77,9 +77,9 @@ class PlaceBook:
 
     def of(self, codes: Iterable[str]) -> Mapping[str, Places]:
         """By the policy's code; no entry for a policy for which nothing was signed here."""
-        self._read, found = rows.facts_since(self._db, "signed", self._read)
-        for _subject, facts in found:
-            self._take(facts)
+        self._read, found = rows.entries_since(self._db, {"signed"}, self._read)
+        for entry in found:
+            self._take(entry.note.facts)
         return {code: self._known[code] for code in codes if code in self._known}
 
     def _take(self, facts: Mapping[str, Any]) -> None:
@@ -123,7 +123,15 @@ class SpendingBook:
         return self._spent
 
     def _catch_up(self) -> None:
-        self._ledger.take(rows.audit_entries(self._db, self._ledger.sequence))
+        head, entries = rows.entries_since(self._db, SPENDING_KINDS, self._ledger.sequence)
+        for entry in entries:
+            self._pass_to(entry.sequence)
+            self._ledger.take((entry,))
+        self._pass_to(head)
+
+    def _pass_to(self, sequence: int) -> None:
+        at = rows.latest_time(self._db, self._ledger.sequence, sequence)
+        self._ledger.pass_to(sequence, at)
 
     def _read(self, item: AskedSpend) -> Spent:
         return read_spent(self._db, item)
@@ -285,6 +293,11 @@ class UnfollowedBook:
     def forget_all_heard(self) -> None:
         self.connection.execute("DELETE FROM heard")
 
+    def rebuild(self) -> None:
+        """The rows by which they are found, from the transactions."""
+        for row in self.connection.execute("SELECT * FROM unfollowed").fetchall():
+            self._write_parts(_read(row))
+
     def knows(self, psbt_id: str) -> bool:
         query = "SELECT 1 FROM unfollowed WHERE psbt_id = ?"
         return self.connection.execute(query, (psbt_id,)).fetchone() is not None
@@ -299,6 +312,9 @@ class UnfollowedBook:
             "INSERT INTO unfollowed VALUES (?,?,?,?,?,?)",
             (one.psbt_id, quorum, one.status.value, one.collected, one.required, one.tx.serialize()),
         )
+        self._write_parts(one)
+
+    def _write_parts(self, one: Unfollowed) -> None:
         self.connection.executemany(
             "INSERT INTO unfollowed_outputs VALUES (?,?,?)",
             [(script, amount, one.psbt_id) for script, amount in one.payments],
@@ -310,11 +326,19 @@ class UnfollowedBook:
 
 
 def _read(row: sqlite3.Row) -> Unfollowed:
-    status, tx = ProposalStatus(row["status"]), Transaction.parse(row["tx"], witness=False)
+    status, tx = ProposalStatus(row["status"]), _transaction(row["tx"])
     return Unfollowed(row["psbt_id"], status, row["collected"], row["required"], tx)
 
 
+@lru_cache(maxsize=MOST_COMPARED)
+def _transaction(raw: bytes) -> Transaction:
+    """Cached: a hundred of a hundred kilobytes may stand beside every proposal."""
+    return Transaction.parse(raw, witness=False)
+
+
 RESTORED, CAUGHT_UP = "restored", "caught-up"
+# The last entry of a backup's own chain; and that one was made, in the journal that it is of.
+BACKUP, BACKED_UP = "backup", "backed-up"
 SUBJECT = "journal"
 
 _LAST = "SELECT sequence, facts FROM audit WHERE kind = ? ORDER BY sequence DESC LIMIT 1"
@@ -325,6 +349,10 @@ def restored_note(made_at: datetime, entries: int, head: bytes) -> Note:
     """``made_at``: the backup's time. ``entries``, ``head``: its chain's length and last hash."""
     facts = {"entries": entries, "head": head.hex(), "made_at": made_at.isoformat()}
     return Note(RESTORED, SUBJECT, facts)
+
+
+def backed_up_note(made_at: str, fingerprint: str) -> Note:
+    return Note(BACKED_UP, SUBJECT, {"fingerprint": fingerprint, "made_at": made_at})
 
 
 def caught_up_note(workspace_id: int, codes: Iterable[str]) -> Note:

@@ -98,7 +98,9 @@ class Chain:
         # Called for each stored record, with its earlier version, after the commit.
         self.stored: Callable[[Record | None, Record], None] = _ignore
         self._moves: list[tuple[Record | None, Record]] = []
-        self._db = open_journal(folder, now())
+        # Inputs and outputs of what the platform newly showed, since the start (S34).
+        self.parts_judged = 0
+        self._db, self.is_checked = open_journal(folder, now())
         self._book = SpendingBook(self._db)
         self._places = PlaceBook(self._db)
         self._screens = ScreenBook(self._db)

@@ -6,6 +6,7 @@ returns.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from custody.schemas.proposals import ProposalStatus
@@ -16,8 +17,11 @@ from signerd.core.engine import decide
 from signerd.core.events import (
     Answered,
     Approved,
+    DeviceFound,
     Effect,
     Event,
+    Exported,
+    JudgeAgain,
     Polled,
     Recalled,
     Reconsidered,
@@ -28,24 +32,24 @@ from signerd.core.events import (
 )
 from signerd.core.following import forgotten, own_signature, receive
 from signerd.core.places import NEW_POLICY, policy_code
-from signerd.core.review import Review, review
+from signerd.core.review import Review, review, verdict_key
 from signerd.core.rules.spending import NO_QUORUM
 from signerd.core.signing import PROFILE
 from signerd.core.states import NOT_TAKEN, TABLE, TO_SUBMIT, UNDECIDED, Move, State
-from signerd.core.values import OwnKey, Pin, Record, ReviewContext, Snapshot, Unfollowed
+from signerd.core.values import OwnKey, Pin, Record, ReviewContext, Snapshot, Unfollowed, parts_of
 from signerd.errors import NotCaughtUp, UnknownProposal
 from signerd.journal import rows
-from signerd.journal.books import Restored, caught_up_note, restored_note
+from signerd.journal.books import BACKED_UP, Restored, backed_up_note, caught_up_note, restored_note
 from signerd.journal.chain import stamp
 from signerd.journal.keys_and_vaults import KeysAndVaults
 
 # The states that a restart changes: how far an effect went is not known there.
 INTERRUPTIBLE = tuple(state for state in State if (state, Move.RESTARTED) in TABLE)
-# No signature of ours exists there yet, and none is on its way: what is known of the vault may still change
-# everything.
-UNSIGNED = (State.REFUSED, State.WAITING_PERSON, State.WAITING_DEVICE, State.INTERRUPTED)
-# Nothing was decided about it: it is judged anew whenever something changes.
+# Nothing was decided about it: it is judged anew, in turn, after something changed.
 RECONSIDERED = (State.REFUSED, State.WAITING_PERSON)
+# Decided, without a signature of ours: it is judged anew at once, and a yes lapses where the verdict changed.
+DECIDED = (State.WAITING_DEVICE, State.INTERRUPTED)
+UNSIGNED = (*RECONSIDERED, *DECIDED)
 
 
 # Twice as long as a proposal of the platform's waits for its signatures.
@@ -67,17 +71,19 @@ class Journal(KeysAndVaults):
         known = self._find(snapshot.psbt_id)
         if known is not None and known.snapshot == snapshot:
             return Step(known)
-        self._quota.require_words(known, self.now().timestamp())
+        parts = parts_of(snapshot.psbt)
+        self._quota.require_words(known, self.now().timestamp(), parts)
+        self.parts_judged += parts
         if known is not None:
             self._quota.require_room_to_grow(known, snapshot)
         with self._transaction("Polled"):
             if known is None:
-                forgotten = self._quota.make_room(snapshot)
+                forgotten = self._quota.make_room(snapshot, parts)
                 if forgotten is not None:
                     self._append(forgotten)
-                self._begin_record(snapshot)
-                return self._stored(None, receive(snapshot, self.review_context(snapshot)))
-            return self._stored(known, decide(known, Polled(snapshot), self.review_context(snapshot)))
+                return self._received(snapshot)
+            event, shown = Polled(snapshot), replace(known, snapshot=snapshot)
+            return self._stored(known, decide(known, event, self._context_for(shown, event)))
 
     def preview(self, snapshot: Snapshot) -> Review:
         """What the person would be shown of something that is not here. Nothing is stored."""
@@ -94,8 +100,14 @@ class Journal(KeysAndVaults):
         is a bug in the caller.
         """
         with self._transaction("Brought"):
-            self._begin_record(snapshot)
-            return self._stored(None, receive(snapshot, self.review_context(snapshot)))
+            return self._received(snapshot)
+
+    def _received(self, snapshot: Snapshot) -> Step:
+        self._begin_record(snapshot)
+        context = self.review_context(snapshot)
+        step = self._stored(None, receive(snapshot, context))
+        self._keep_verdict(step.record, context)
+        return step
 
     def _begin_record(self, snapshot: Snapshot) -> None:
         quorum = self._quorum_now(snapshot)
@@ -116,42 +128,43 @@ class Journal(KeysAndVaults):
             self._require_caught_up()
         with self._transaction(type(event).__name__):
             record = self.record(psbt_id)
-            return self._stored(record, decide(record, event, self.review_context(record.snapshot)))
+            return self._stored(record, decide(record, event, self._context_for(record, event)))
 
-    def restart(self) -> tuple[Effect, ...]:
-        """Tell the proposals that were being acted on that the daemon starts; returns all that is to be done
-        now.
-        """
-        for record in self.records(INTERRUPTIBLE):
-            self.decide(record.psbt_id, Restarted())
-        return self.due_effects()
+    def restart(self) -> None:
+        """Tell the proposals that were being acted on that the daemon starts."""
+        for psbt_id in self.ids(INTERRUPTIBLE):
+            self.decide(psbt_id, Restarted())
 
-    def reconsider(self) -> tuple[Effect, ...]:
-        """Judge anew all that waits: a pin, a registered key or a limit changed."""
-        return tuple(
-            effect
-            for record in self.records(RECONSIDERED)
-            for effect in self.decide(record.psbt_id, Reconsidered()).effects
-        )
-
-    def is_reconsidered(self, psbt_id: str) -> bool:
-        """Whether one that was listed is still judged anew: it may have moved on since, when a yes must not
-        lapse, or be forgotten.
+    def reconsider(self, psbt_id: str) -> tuple[Effect, ...]:
+        """Judge one anew, if it still waits for the person: since it was listed, it may have moved on, when a
+        yes must not lapse, or be forgotten. Where nothing of what it was judged by has changed, its verdict
+        is kept.
         """
         record = self._find(psbt_id)
-        return record is not None and record.state in RECONSIDERED
+        if record is None or record.state not in RECONSIDERED:
+            return ()
+        context = self.review_context(record.snapshot)
+        key = verdict_key(record.snapshot, context)
+        if key is not None and rows.read_verdict_key(self._db, psbt_id) == key:
+            return ()
+        with self._transaction("Reconsidered"):
+            step = self._stored(record, decide(record, Reconsidered(), context))
+            self._keep_verdict(step.record, context)
+            return step.effects
 
-    def due_effects(self) -> tuple[Effect, ...]:
-        return tuple(
-            effect
-            for record in self.unsettled()
-            for effect in due_effects(record, self.review_context(record.snapshot))
-        )
+    def _keep_verdict(self, record: Record, context: ReviewContext) -> None:
+        if record.state in RECONSIDERED:
+            rows.write_verdict_key(self._db, record.psbt_id, verdict_key(record.snapshot, context))
 
     def due_effects_of(self, psbt_id: str) -> tuple[Effect, ...]:
         """What one proposal's state asks for now. Raises UnknownProposal."""
         record = self.record(psbt_id)
-        return due_effects(record, self.review_context(record.snapshot))
+        return due_effects(record, self._context_alone(record.snapshot))
+
+    def is_lapsed(self, snapshot: Snapshot) -> bool:
+        """Whether an imported PSBT can no longer be approved."""
+        imported = snapshot.imported
+        return imported is not None and self.now().timestamp() >= imported.expires_at
 
     def record(self, psbt_id: str) -> Record:
         """Raises UnknownProposal."""
@@ -191,10 +204,25 @@ class Journal(KeysAndVaults):
         query = f"SELECT psbt_id FROM proposals WHERE state IN ({marks}) ORDER BY rowid"  # noqa: S608 - question marks alone
         return tuple(row["psbt_id"] for row in self._db.execute(query, tuple(states)))
 
-    def unsettled(self) -> tuple[Record, ...]:
-        """Those about which something may still be done or heard, in the order in which they came."""
-        query = f"{rows.RECORD_COLUMNS} WHERE p.settled = 0 ORDER BY p.rowid"
-        return tuple(rows.read_record(row) for row in self._db.execute(query))
+    def unsettled(self) -> tuple[str, ...]:
+        """Ids of those about which something may still be done or heard, in the order in which they came."""
+        query = "SELECT psbt_id FROM proposals WHERE settled = 0 ORDER BY rowid"
+        return tuple(row["psbt_id"] for row in self._db.execute(query))
+
+    def followed(self, workspace_id: int) -> tuple[str, ...]:
+        """The platform's proposals among them: imported PSBTs are never mentioned to it, not even by their
+        id.
+        """
+        query = (
+            "SELECT psbt_id FROM proposals WHERE settled = 0 AND workspace_id = ? AND brought_by IS NULL "
+            "ORDER BY rowid"
+        )
+        return tuple(row["psbt_id"] for row in self._db.execute(query, (workspace_id,)))
+
+    def alarms(self) -> tuple[tuple[str, str], ...]:
+        """Ids of those with an alarm, and the alarm."""
+        query = "SELECT psbt_id, alarm FROM proposals WHERE settled = 0 AND alarm <> '' ORDER BY rowid"
+        return tuple((row["psbt_id"], row["alarm"]) for row in self._db.execute(query))
 
     def overdue(self) -> tuple[str, ...]:
         """What was kept for longer than any proposal waits, and what has been over for so long that it is not
@@ -272,13 +300,22 @@ class Journal(KeysAndVaults):
 
     # --- after a restore ------------------------------------------------------------------------------------
 
+    def note_backup(self, made_at: str, fingerprint: str) -> None:
+        """Record that a backup was made, once for each."""
+        _head, noted = rows.entries_since(self._db, {BACKED_UP}, 0)
+        if all(entry.note.facts["fingerprint"] != fingerprint for entry in noted):
+            self.note(backed_up_note(made_at, fingerprint))
+
     def restore(self, made_at: datetime) -> None:
         """Begin anew with what a backup of that time remembers: its chain goes on with an entry that says so,
+        nobody is let in, what was spent and paid is read from the stored PSBTs,
         every approval that no device has answered lapses, what was signed and not with the platform is
         withdrawn, and the platform's lists are read from their beginning.
         """
         entries, head = self.head()
         with self._transaction("restored"):
+            rows.rebuild(self._db)
+            self.unfollowed.rebuild()
             self.unfollowed.forget_all_heard()
             self._append(restored_note(made_at, entries, head))
             self._judge_anew()
@@ -328,12 +365,11 @@ class Journal(KeysAndVaults):
 
     # --- inside ---------------------------------------------------------------------------------------------
 
-    def _unsigned_of(self, code: str) -> tuple[Record, ...]:
-        """What waits for anything, also for a device, and is judged by the vault pinned under this code, or
-        was when it was last judged: what the platform says of an id may be otherwise since, and otherwise
-        again tomorrow.
+    def _decided_of(self, code: str) -> tuple[Record, ...]:
+        """What is decided and unsigned, and is judged by the vault pinned under this code, or was when it was
+        last judged: what the platform says of an id may be otherwise since, and otherwise again tomorrow.
         """
-        return tuple(record for record in self.records(UNSIGNED) if self._is_of(code, record.snapshot))
+        return tuple(record for record in self.records(DECIDED) if self._is_of(code, record.snapshot))
 
     def _is_of(self, code: str, snapshot: Snapshot) -> bool:
         pin = self.pin_of(snapshot)
@@ -341,16 +377,17 @@ class Journal(KeysAndVaults):
         return judged_by_it or rows.read_quorum(self._db, snapshot.psbt_id) == code
 
     def _judge_anew(self, records: Sequence[Record] | None = None) -> tuple[Effect, ...]:
-        """Within a transaction: these, or all that waits for anything, also for a device, are
-        judged again.
+        """Within a transaction: these, or all that is decided and unsigned, are judged again at once; what
+        waits for the person is due.
         """
-        return tuple(
+        effects = tuple(
             effect
-            for record in (self.records(UNSIGNED) if records is None else records)
+            for record in (self.records(DECIDED) if records is None else records)
             for effect in self._stored(
                 record, decide(record, Reconsidered(), self.review_context(record.snapshot))
             ).effects
         )
+        return (*effects, JudgeAgain())
 
     def _find(self, psbt_id: str) -> Record | None:
         query = f"{rows.RECORD_COLUMNS} WHERE p.psbt_id = ?"
@@ -413,8 +450,27 @@ class Journal(KeysAndVaults):
 
     def review_context(self, snapshot: Snapshot) -> ReviewContext:
         """What this machine knows that bears on a proposal."""
+        at, imported = (snapshot.psbt_id, self._quorum_now(snapshot)), snapshot.imported is not None
+        neighbours, uncompared = rows.read_neighbours(self._db, *at, snapshot.replaces, imported=imported)
+        return replace(
+            self._context_alone(snapshot),
+            neighbours=neighbours,
+            uncompared=uncompared,
+            unfollowed=self.unfollowed.paying_the_same(*at, imported=imported),
+            spent=self._book.spent() if self.rules.rules else (),
+            moment=self._book.moment(self._now(), to_the_minute=self.rules.depend_on_time),
+        )
+
+    def _context_for(self, record: Record, event: Event) -> ReviewContext:
+        """Other proposals are looked up only where this one is judged."""
+        is_asked = isinstance(event, Approved | DeviceFound | Exported | Answered)
+        if is_asked or (isinstance(event, Polled | Reconsidered) and record.state in UNSIGNED):
+            return self.review_context(record.snapshot)
+        return self._context_alone(record.snapshot)
+
+    def _context_alone(self, snapshot: Snapshot) -> ReviewContext:
+        """Without other proposals, what was spent, and the time."""
         pin, imported = self.pin_of(snapshot), snapshot.imported
-        at = snapshot.psbt_id, self._quorum_now(snapshot)
         # The platform shows no proposal of an imported PSBT: its word about the vault is that under which it
         # was pinned.
         claim = self._vaults.claim(snapshot.vault_id if imported is None or pin is None else pin.vault_id)
@@ -430,13 +486,9 @@ class Journal(KeysAndVaults):
             own_keys=own_keys,
             former_keys=self.keys.former(),
             revoked="" if revoked is None else revoked.sentence,
-            neighbours=rows.read_neighbours(self._db, *at, snapshot.replaces, imported=imported is not None),
-            unfollowed=self.unfollowed.paying_the_same(*at, imported=imported is not None),
             lowered=self.lowered,
             rules=self.rules,
-            spent=self._book.spent() if self.rules.rules else (),
-            moment=self._book.moment(self._now(), to_the_minute=self.rules.depend_on_time),
-            lapsed=imported is not None and self.now().timestamp() >= imported.expires_at,
+            lapsed=self.is_lapsed(snapshot),
             token=token,
             pins=self.pins() if token is not None and token.whitelist else (),
             places=self._places.of(_codes(pin, own_keys)),

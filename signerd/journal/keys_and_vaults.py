@@ -11,7 +11,7 @@ from multisig import Fingerprint
 from multisig.tokens import Payload, bytecode_hash
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim, changes, fingerprint_of_change
-from signerd.core.events import REGISTRATION, Effect, Level, Notify
+from signerd.core.events import REGISTRATION, Effect, JudgeAgain, Level, Notify
 from signerd.core.keys import Revocation
 from signerd.core.tokens import Published, Screen, subject_of
 from signerd.core.values import OwnKey, Pin, Record, Snapshot
@@ -35,16 +35,14 @@ class KeysAndVaults(Chain, ABC):
     """The part of the journal that does not concern a single proposal."""
 
     @abstractmethod
-    def reconsider(self) -> tuple[Effect, ...]:
-        """Judge all waiting proposals again: a pin, a registered key or a limit changed."""
-
-    @abstractmethod
-    def _unsigned_of(self, code: str) -> tuple[Record, ...]:
-        """The unsigned proposals judged by the vault pinned under this code."""
+    def _decided_of(self, code: str) -> tuple[Record, ...]:
+        """The decided and unsigned proposals judged by the vault pinned under this code."""
 
     @abstractmethod
     def _judge_anew(self, records: Sequence[Record] | None = None) -> tuple[Effect, ...]:
-        """Within a transaction: judge these, or all waiting proposals, again."""
+        """Within a transaction: judge these, or all decided and unsigned proposals, again at once; with
+        ``JudgeAgain`` for those that wait for the person.
+        """
 
     # --- keys and vaults ------------------------------------------------------------------------------------
 
@@ -120,7 +118,7 @@ class KeysAndVaults(Chain, ABC):
             return ()
         code = pin.vault.verification_code
         with self._transaction("unpin"):
-            affected = self._unsigned_of(code)
+            affected = self._decided_of(code)
             self._vaults.delete_pin(code)
             self._append(note)
             return self._judge_anew(affected)
@@ -168,7 +166,7 @@ class KeysAndVaults(Chain, ABC):
         sentence = (
             f"ALARM: the platform shows a pinned vault changed. {' '.join(told)} Nothing of it is signed."
         )
-        return (Notify(claim.vault_id, Level.ALARM, sentence), *self._judge_anew(self._unsigned_of(code)))
+        return (Notify(claim.vault_id, Level.ALARM, sentence), *self._judge_anew(self._decided_of(code)))
 
     def claim(self, vault_id: str) -> VaultClaim | None:
         return self._vaults.claim(vault_id)
@@ -190,7 +188,7 @@ class KeysAndVaults(Chain, ABC):
         if self._screens.of(fingerprint) == screen:
             return ()
         self.note(screen_note(fingerprint, screen))
-        return self.reconsider()
+        return (JudgeAgain(),)
 
     def learn_token(self, payload: Payload, published: Published) -> tuple[Effect, ...]:
         """Store the token that these bytes prove, and judge what waits again.

@@ -19,6 +19,10 @@ MOST_OPEN = 2_000
 # Of these together: all are loaded at every start and in every round. Twice the limit of one list.
 MOST_OPEN_BYTES = 256 * 1024 * 1024
 
+# Their inputs and outputs together: one look at a proposal may compare it with all of them. A thousand
+# payments of fifty.
+MOST_OPEN_PARTS = 50_000
+
 # Of all stored without our signature: enough for 20 proposals of 10 kB a day for 29 years.
 MOST_KEPT_BYTES = 2 * 1024 * 1024 * 1024
 
@@ -42,19 +46,30 @@ MOST_CHANGES = 100
 # six confirmations in one day take 10,000.
 MOST_WORDS_A_DAY = 20_000
 
+# A usual payment is one word.
+PARTS_OF_A_WORD = 100
+
 DAY_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True)
 class StoredProposals:
-    """The platform's proposals stored without our signature. ``size``, ``open_size``: bytes."""
+    """The platform's proposals stored without our signature. ``size``, ``open_size``: bytes. ``open_parts``:
+    inputs and outputs.
+    """
 
     open: int
     size: int
     open_size: int
+    open_parts: int
 
-    def why_full(self, more: int) -> str | None:
+    def why_full(self, more: int, parts: int) -> str | None:
         """Why there is no room for a new proposal of ``more`` bytes; None where there is."""
+        if self.open_parts + parts > MOST_OPEN_PARTS:
+            return (
+                f"its open proposals have {MOST_OPEN_PARTS:,} inputs and outputs here, which is the most "
+                "that they may."
+            )
         if self.open >= MOST_OPEN:
             return f"{MOST_OPEN:,} of its proposals are open here, which is the most that are kept."
         return self.why_too_large(more)
@@ -76,15 +91,15 @@ class Allowance:
     _left: float = float(MOST_WORDS_A_DAY)
     _since: float | None = None
 
-    def take(self, now: float) -> bool:
-        """``now``: Unix seconds. False where it is empty. A clock set back refills nothing."""
+    def take(self, now: float, tokens: float = 1.0) -> bool:
+        """``now``: Unix seconds. False where there are too few. A clock set back refills nothing."""
         if self._since is not None:
             self._left += max(0.0, now - self._since) * self.a_day / DAY_SECONDS
         self._left = min(self._left, float(self.a_day))
         self._since = now
-        if self._left < 1.0:
+        if self._left < tokens:
             return False
-        self._left -= 1.0
+        self._left -= tokens
         return True
 
 
@@ -98,7 +113,7 @@ _SIZE = "length(p.psbt) + length(p.snapshot)"
 
 _KEPT = (
     f"SELECT coalesce(sum(p.settled = 0), 0), coalesce(sum({_SIZE}), 0), "
-    f"coalesce(sum(({_SIZE}) * (p.settled = 0)), 0) {_THEIRS}"
+    f"coalesce(sum(({_SIZE}) * (p.settled = 0)), 0), coalesce(sum(p.parts * (p.settled = 0)), 0) {_THEIRS}"
 )
 
 # Withdrawn by the platform, without a decision or an alarm. Not what others completed, which may have been
@@ -125,13 +140,16 @@ class QuotaBook:
     undecided: Allowance = field(default_factory=Allowance)
     decided: Allowance = field(default_factory=Allowance)
 
-    def require_words(self, known: Record | None, now: float) -> None:
-        """One more word of the platform's is taken. Raises PlatformFloods.
+    def require_words(self, known: Record | None, now: float, parts: int = 0) -> None:
+        """One more word of the platform's is taken; by the work of judging it, one about a proposal of many
+        ``parts`` (inputs and outputs) counts as several. Raises PlatformFloods.
 
         What the person decided about has an allowance of its own: no flood of others keeps its end from being
         heard.
         """
-        if not (self.decided if _is_decided(known) else self.undecided).take(now):
+        if not (self.decided if _is_decided(known) else self.undecided).take(
+            now, 1 + parts // PARTS_OF_A_WORD
+        ):
             raise PlatformFloods(
                 f"it has said {MOST_WORDS_A_DAY:,} new things in a day, which is the most that is kept."
             )
@@ -145,14 +163,16 @@ class QuotaBook:
         if why is not None:
             raise PlatformFloods(why)
 
-    def make_room(self, snapshot: Snapshot) -> Note | None:
-        """For a new proposal; the note of what was deleted for it, if anything. Raises PlatformFloods."""
+    def make_room(self, snapshot: Snapshot, parts: int) -> Note | None:
+        """For a new proposal of ``parts`` inputs and outputs; the note of what was deleted for it, if
+        anything. Raises PlatformFloods.
+        """
         more = size_of(snapshot)
-        why = self._kept().why_full(more)
+        why = self._kept().why_full(more, parts)
         if why is None:
             return None
         forgotten = self._forget()
-        still = self._kept().why_full(more) if forgotten else why
+        still = self._kept().why_full(more, parts) if forgotten else why
         if still is not None:
             raise PlatformFloods(still)
         return Note("forgotten", "proposals", {"count": forgotten, "why": why})

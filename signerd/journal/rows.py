@@ -1,28 +1,47 @@
 """Reads and writes the journal's rows as frozen values."""
 
+import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from datetime import datetime
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from custody.schemas.vaults import MAX_SIGNERS
-from multisig import MultisigError, Network, OriginKey, OutPoint, Psbt, Vault
+from multisig import MultisigError, Network, OriginKey, OutPoint, Vault
 from signerd.core.audit import GENESIS, Entry, Note
 from signerd.core.following import is_settled
 from signerd.core.states import AT_THE_DEVICE, DECIDED_YES, State
 from signerd.core.text import canonical
-from signerd.core.values import Approval, Decline, Neighbour, Pin, Record, Signature, Snapshot
+from signerd.core.values import (
+    OPEN_STATES,
+    Approval,
+    Decline,
+    Neighbour,
+    Pin,
+    Record,
+    Signature,
+    Snapshot,
+    Uncompared,
+    identity_of,
+    parts_of,
+    tx_of,
+)
 
 _SNAPSHOT = TypeAdapter(Snapshot)
+# The output of a message's transaction (`multisig.bip322`): 0 to OP_RETURN, and no other. As a payment it
+# would burn all of its coins, and is refused.
+NOTHING_PAID = (b"\x6a", 0)
 # The name of ``Snapshot.imported`` in journals.
 STORED_IMPORTED = "brought"
 # States in which a proposal may confirm without a signature stored here.
 _LEAVING = ", ".join(f"'{state}'" for state in sorted({*DECIDED_YES, *AT_THE_DEVICE}))
+_OPEN = ", ".join(f"'{state}'" for state in sorted(OPEN_STATES))
 
 RECORD_COLUMNS = """
 SELECT p.*, s.psbt AS signed_psbt, s.idempotency_key
@@ -76,7 +95,8 @@ def write_record(connection: sqlite3.Connection, record: Record, quorum: str | N
           quorum=excluded.quorum, collected=max(collected, excluded.collected), state=excluded.state,
           identity=excluded.identity, snapshot=excluded.snapshot, psbt=excluded.psbt,
           approval=excluded.approval, decline=excluded.decline, reason=excluded.reason,
-          alarm=excluded.alarm, settled=excluded.settled, exported=excluded.exported, let_go=excluded.let_go
+          alarm=excluded.alarm, settled=excluded.settled, exported=excluded.exported, let_go=excluded.let_go,
+          judged=NULL
         """,
         (
             record.psbt_id,
@@ -134,6 +154,16 @@ def read_quorum(connection: sqlite3.Connection, psbt_id: str) -> str | None:
     return None if row is None else row["quorum"]
 
 
+def read_verdict_key(connection: sqlite3.Connection, psbt_id: str) -> bytes | None:
+    """None where the proposal changed since it was judged."""
+    row = connection.execute("SELECT judged FROM proposals WHERE psbt_id = ?", (psbt_id,)).fetchone()
+    return None if row is None else row["judged"]
+
+
+def write_verdict_key(connection: sqlite3.Connection, psbt_id: str, key: bytes | None) -> None:
+    connection.execute("UPDATE proposals SET judged = ? WHERE psbt_id = ?", (key, psbt_id))
+
+
 def write_signature(connection: sqlite3.Connection, psbt_id: str, signature: Signature) -> None:
     connection.execute(
         "INSERT INTO signatures VALUES (?,?,?)", (psbt_id, signature.psbt, signature.idempotency_key)
@@ -142,46 +172,69 @@ def write_signature(connection: sqlite3.Connection, psbt_id: str, signature: Sig
 
 def write_coins(connection: sqlite3.Connection, snapshot: Snapshot) -> None:
     """Store what the transaction spends and pays, for finding neighbours. Nothing for an unreadable PSBT."""
-    try:
-        tx = Psbt.parse(snapshot.psbt).tx
-    except MultisigError:
+    tx = tx_of(snapshot.psbt)
+    if tx is None:
         return
     connection.executemany(
         "INSERT OR IGNORE INTO spends VALUES (?,?,?)",
         [(snapshot.psbt_id, i.outpoint.txid, i.outpoint.vout) for i in tx.inputs],
     )
     connection.executemany(
-        "INSERT INTO outputs VALUES (?,?,?,?)",
-        [(snapshot.psbt_id, n, o.script_pubkey, int(o.amount)) for n, o in enumerate(tx.outputs)],
+        "INSERT OR IGNORE INTO outputs VALUES (?,?,?)",
+        [(o.script_pubkey, int(o.amount), snapshot.psbt_id) for o in tx.outputs],
     )
+    query = "UPDATE proposals SET parts = ? WHERE psbt_id = ?"
+    connection.execute(query, (parts_of(snapshot.psbt), snapshot.psbt_id))
 
+
+# Of each kind of neighbour so many are compared, those signed here first, then the newest; the rest is
+# counted. More fee bumps of one payment than anybody makes.
+MOST_COMPARED = 24
 
 # Coins are compared across vaults. Payments are compared within a quorum, whatever id the platform gives it,
 # and with those whose quorum an older journal did not record. Imported ones are compared with everything: a
-# bill presented a second time may name other coins to pay it from.
+# bill presented a second time may name other coins to pay it from. Each row of ``spends`` and ``outputs`` is
+# read once at most (S34).
 _NEIGHBOURS = f"""
-SELECT other.psbt_id, p.state, p.collected, p.snapshot, coalesce(s.psbt, p.exported, p.psbt) AS psbt,
-  s.psbt_id IS NOT NULL AS signed, p.exported IS NOT NULL AS exported,
-  coalesce(
-    (SELECT min(at) FROM audit WHERE kind = 'signed' AND subject = other.psbt_id),
-    (SELECT min(at) FROM audit WHERE kind = 'exported' AND subject = other.psbt_id)
-  ) AS signed_at
+WITH near AS MATERIALIZED (
+  SELECT theirs.psbt_id, min(theirs.txid || ':' || theirs.vout) AS coin
+  FROM spends mine CROSS JOIN spends theirs USING (txid, vout)
+  WHERE mine.psbt_id = :id AND theirs.psbt_id <> :id GROUP BY theirs.psbt_id
+), same AS MATERIALIZED (
+  SELECT DISTINCT theirs.psbt_id FROM outputs mine CROSS JOIN outputs theirs USING (script, amount)
+  WHERE mine.psbt_id = :id AND theirs.psbt_id <> :id
+)
+SELECT p.psbt_id, p.state, p.collected, p.identity, near.coin, s.psbt_id IS NOT NULL AS signed,
+  p.exported IS NOT NULL AS exported,
+  (s.psbt_id IS NOT NULL OR p.exported IS NOT NULL OR p.state IN ({_LEAVING})) AS leaves
 FROM (
-  SELECT theirs.psbt_id FROM spends mine JOIN spends theirs USING (txid, vout) WHERE mine.psbt_id = :id
-  UNION
-  SELECT theirs.psbt_id FROM outputs mine JOIN outputs theirs USING (script, amount)
-  JOIN proposals p ON p.psbt_id = theirs.psbt_id
-    AND (p.quorum = :quorum OR p.quorum IS NULL OR p.brought_by IS NOT NULL OR :imported)
-  LEFT JOIN signatures s ON s.psbt_id = theirs.psbt_id
-  WHERE mine.psbt_id = :id
-    AND (s.psbt_id IS NOT NULL OR p.exported IS NOT NULL OR p.state IN ({_LEAVING}) OR p.collected > 0)
-  UNION
-  SELECT psbt_id FROM proposals WHERE psbt_id = :replaces AND quorum = :quorum
+  SELECT psbt_id FROM near UNION
+  SELECT psbt_id FROM same JOIN proposals p USING (psbt_id)
+  WHERE p.quorum = :quorum OR p.quorum IS NULL OR p.brought_by IS NOT NULL OR :imported UNION
+  SELECT psbt_id FROM proposals WHERE psbt_id = :replaces AND quorum = :quorum AND psbt_id <> :id
 ) other
-JOIN proposals p ON p.psbt_id = other.psbt_id
-LEFT JOIN signatures s ON s.psbt_id = other.psbt_id
-WHERE other.psbt_id <> :id ORDER BY other.psbt_id
+JOIN proposals p USING (psbt_id)
+LEFT JOIN signatures s USING (psbt_id)
+LEFT JOIN near USING (psbt_id)
+WHERE leaves OR (p.psbt_id = :replaces AND (p.quorum = :quorum OR near.coin IS NOT NULL))
+  OR (near.coin IS NOT NULL AND p.state IN ({_OPEN})) OR (near.coin IS NULL AND p.collected > 0)
+ORDER BY signed DESC, p.exported IS NOT NULL DESC, p.rowid DESC
 """  # noqa: S608 - the states are ours
+
+_DETAILS = """
+SELECT CASE WHEN :whole THEN coalesce(s.psbt, p.exported, p.psbt) ELSE x'' END AS psbt,
+  CASE WHEN p.collected > 0 THEN json_extract(p.snapshot, '$.required') ELSE 0 END AS required,
+  coalesce(
+    (SELECT min(at) FROM audit WHERE kind = 'signed' AND subject = :id),
+    (SELECT min(at) FROM audit WHERE kind = 'exported' AND subject = :id)
+  ) AS signed_at
+FROM proposals p LEFT JOIN signatures s USING (psbt_id) WHERE p.psbt_id = :id
+"""
+
+_SHARED = """
+SELECT theirs.script, theirs.amount FROM outputs theirs JOIN outputs mine USING (script, amount)
+WHERE theirs.psbt_id = ? AND mine.psbt_id = ?
+"""
 
 
 def read_neighbours(
@@ -191,29 +244,54 @@ def read_neighbours(
     replaces: str | None = None,
     *,
     imported: bool = False,
-) -> tuple[Neighbour, ...]:
+) -> tuple[tuple[Neighbour, ...], Uncompared]:
     """Other proposals that spend one of its coins, that pay the same from the same quorum and may confirm or
-    have others' signatures, or that ``replaces`` names.
+    have others' signatures, or that ``replaces`` names; and how many more there are.
 
     Where one of two was imported, payments are compared across vaults.
     """
     named = {"id": psbt_id, "quorum": quorum, "replaces": replaces, "imported": imported}
-    return tuple(_neighbour(connection, row) for row in connection.execute(_NEIGHBOURS, named).fetchall())
+    groups: dict[str, list[sqlite3.Row]] = {name: [] for name in ("rivals", "open", "payments", "others", "")}
+    for row in connection.execute(_NEIGHBOURS, named):
+        groups[_group(row, replaces)].append(row)
+    left = {name: max(0, len(rows) - MOST_COMPARED) for name, rows in groups.items() if name}
+    compared = (row for rows in groups.values() for row in rows[:MOST_COMPARED])
+    found = (
+        _neighbour(connection, row, psbt_id, is_named=row["psbt_id"] == replaces)
+        for row in sorted(compared, key=itemgetter("psbt_id"))
+    )
+    return tuple(found), Uncompared(**left)
 
 
-def _neighbour(connection: sqlite3.Connection, row: sqlite3.Row) -> Neighbour:
-    psbt_id, at = row["psbt_id"], row["signed_at"]
+def _group(row: sqlite3.Row, replaces: str | None) -> str:
+    """As the fields of ``Uncompared``. The one that is named is in none: it is always compared."""
+    if row["psbt_id"] == replaces:
+        return ""
+    if row["coin"] is not None:
+        return "rivals" if row["leaves"] else "open"
+    return "payments" if row["leaves"] else "others"
+
+
+def _neighbour(connection: sqlite3.Connection, row: sqlite3.Row, beside: str, *, is_named: bool) -> Neighbour:
+    psbt_id, coin = row["psbt_id"], row["coin"]
+    # The figures of what cannot confirm, or pays the same from other coins, are not compared.
+    whole = coin is not None and bool(row["leaves"])
+    details = connection.execute(_DETAILS, {"id": psbt_id, "whole": whole or is_named}).fetchone()
+    at, (txid, _, vout) = details["signed_at"], (coin or "").partition(":")
+    paid = connection.execute("SELECT script, amount FROM outputs WHERE psbt_id = ? LIMIT 2", (psbt_id,))
     return Neighbour(
         psbt_id,
         State(row["state"]),
         bool(row["signed"]),
-        frozenset(read_coins(connection, psbt_id)),
-        frozenset(_payments(connection, psbt_id)),
-        row["psbt"],
+        frozenset() if coin is None else frozenset({OutPoint(txid, int(vout))}),
+        frozenset((one["script"], one["amount"]) for one in connection.execute(_SHARED, (psbt_id, beside))),
+        details["psbt"],
         None if at is None else datetime.fromisoformat(at),
         row["collected"],
-        json.loads(row["snapshot"])["required"],
+        details["required"],
         bool(row["exported"]),
+        row["identity"],
+        is_proof=[tuple(one) for one in paid] == [NOTHING_PAID],
     )
 
 
@@ -243,17 +321,12 @@ def read_coins(connection: sqlite3.Connection, psbt_id: str) -> Iterator[OutPoin
         yield OutPoint(row["txid"], row["vout"])
 
 
-def _payments(connection: sqlite3.Connection, psbt_id: str) -> Iterator[tuple[bytes, int]]:
-    for row in connection.execute("SELECT script, amount FROM outputs WHERE psbt_id = ?", (psbt_id,)):
-        yield row["script"], row["amount"]
-
-
 def read_pin(row: sqlite3.Row, network: Network) -> Pin:
     return Pin(
         row["vault_id"],
         row["workspace_id"],
         row["name"],
-        _vault(row["descriptor"], network),
+        vault_of(row["descriptor"], network),
         read_origin_key(row["own_key"], network),
     )
 
@@ -266,14 +339,17 @@ def read_origin_key(text: str, network: Network) -> OriginKey:
 def code_of(descriptor: str, network: Network) -> str | None:
     """The verification code of a descriptor; None where it cannot be parsed."""
     try:
-        return _vault(descriptor, network).verification_code
+        return vault_of(descriptor, network).verification_code
     except MultisigError:
         return None
 
 
-@lru_cache(maxsize=256)
-def _vault(descriptor: str, network: Network) -> Vault:
-    """Cached, because a vault keeps the branch nodes from which every derivation starts."""
+# More than the platform may show (``quota.MOST_VAULTS``): a list of all is read again and again in one order.
+@lru_cache(maxsize=1_280)
+def vault_of(descriptor: str, network: Network) -> Vault:
+    """Cached, because a vault keeps the branch nodes from which every derivation starts. Raises leaves of
+    MultisigError.
+    """
     return Vault.from_descriptor(descriptor, network)
 
 
@@ -310,20 +386,26 @@ def _entries(found: sqlite3.Cursor) -> Iterator[Entry]:
         yield Entry(row["sequence"], row["at"], note, row["previous"], row["digest"])
 
 
-_OF_KIND = (
-    "SELECT subject, facts FROM audit WHERE kind = ? AND sequence > ? AND sequence <= ? ORDER BY sequence"
-)
-
-
-def facts_since(
-    connection: sqlite3.Connection, kind: str, after: int
-) -> tuple[int, list[tuple[str, dict[str, Any]]]]:
-    """The chain's length, and subject and facts of the entries of that kind after ``after``."""
+def entries_since(
+    connection: sqlite3.Connection, kinds: Collection[str], after: int
+) -> tuple[int, list[Entry]]:
+    """The chain's length, and its entries of those kinds after ``after``, in order. Others are not read."""
     head = connection.execute("SELECT coalesce(max(sequence), 0) FROM audit").fetchone()[0]
     if head == after:
         return head, []
-    found = connection.execute(_OF_KIND, (kind, after, head)).fetchall()
-    return head, [(row["subject"], json.loads(row["facts"])) for row in found]
+    marks = ",".join("?" * len(kinds))
+    query = f"SELECT * FROM audit INDEXED BY audit_by_kind WHERE kind IN ({marks}) AND sequence > ?"  # noqa: S608 - question marks alone
+    found = connection.execute(f"{query} ORDER BY sequence", (*sorted(kinds), after))
+    return head, list(_entries(found))
+
+
+def latest_time(connection: sqlite3.Connection, after: int, until: int) -> str | None:
+    """The latest time in the chain after ``after`` up to ``until``; None where there is no entry. Of the
+    entries only the index is read.
+    """
+    query = "SELECT max(at) FROM audit INDEXED BY audit_times WHERE sequence > ? AND sequence <= ?"
+    at: str | None = connection.execute(query, (after, until)).fetchone()[0]
+    return at
 
 
 # SQLite's lower() folds ASCII only, which is all that kinds, ids and addresses use.
@@ -344,6 +426,61 @@ def audit_page(
     last = 2**63 - 1
     named = {"after": after or 0, "before": before or last, "search": search, "limit": limit}
     return _entries(connection.execute(_AUDIT_PAGE.format(order=order), named))
+
+
+_TABLES = (
+    "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'audit' AND name NOT LIKE 'sqlite_%' "
+    "ORDER BY name"
+)
+
+
+def digest_of_tables(connection: sqlite3.Connection) -> str:
+    """A SHA-256 over every row of every table but the audit chain, as 64 hexadecimal digits."""
+    digest = hashlib.sha256(b"signerd-tables-v1")
+    for (table,) in connection.execute(_TABLES).fetchall():
+        digest.update(repr(table).encode())
+        for row in connection.execute(f"SELECT * FROM {table}"):  # noqa: S608 - names of ours
+            digest.update(repr(tuple(row)).encode())
+    return digest.hexdigest()
+
+
+def why_unproven(connection: sqlite3.Connection) -> str | None:
+    """What the audit chain says of a signature, an export or a proposal's transaction and the rows do not, or
+    the reverse; None where they agree.
+    """
+    told: dict[tuple[str, str], object] = {}
+    for row in connection.execute(_PROVEN):
+        kind, subject, facts = row["kind"], row["subject"], json.loads(row["facts"])
+        told[kind, subject] = facts["transaction" if kind == "received" else "psbt_sha256"]
+        if kind == "signed":
+            told["submitted as", subject] = facts["idempotency_key"]
+    kept: dict[tuple[str, str], object] = {}
+    for row in connection.execute(RECORD_COLUMNS):
+        record = read_record(row)
+        kept["received", record.psbt_id] = identity_of(record.snapshot.psbt)
+        if record.exported is not None:
+            kept["exported", record.psbt_id] = hashlib.sha256(record.exported).hexdigest()
+        if record.signature is not None:
+            kept["signed", record.psbt_id] = hashlib.sha256(record.signature.psbt).hexdigest()
+            kept["submitted as", record.psbt_id] = record.signature.idempotency_key
+    # One that ended undecided may be forgotten; what was signed or exported never is.
+    told = {key: what for key, what in told.items() if key in kept or key[0] != "received"}
+    wrong = sorted(key for key in told.keys() | kept.keys() if told.get(key) != kept.get(key))
+    return None if not wrong else f"the chain and the rows differ about what was {' '.join(wrong[0])}"
+
+
+_PROVEN = "SELECT kind, subject, facts FROM audit WHERE kind IN ('received', 'exported', 'signed')"
+
+
+def rebuild(connection: sqlite3.Connection) -> None:
+    """What a restore does not take from the backup: the coins and payments are read from the stored PSBTs,
+    and nobody is let in.
+    """
+    for table in ("spends", "outputs", "unfollowed_spends", "unfollowed_outputs", "apps", "origins"):
+        connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names of ours
+    connection.execute("UPDATE proposals SET judged = NULL")
+    for row in connection.execute(RECORD_COLUMNS).fetchall():
+        write_coins(connection, read_record(row).snapshot)
 
 
 def write_entry(connection: sqlite3.Connection, entry: Entry) -> None:

@@ -309,6 +309,34 @@ CREATE INDEX newer_versions_of_signed ON newer_versions (replaces) WHERE after_s
 ALTER TABLE proposals ADD COLUMN let_go INTEGER NOT NULL DEFAULT 0;
 """
 
+# What costs work is bounded (S34). `outputs`: each (script, amount) of a proposal once, so that a transaction of
+# many equal outputs is one row. `parts`: its inputs and outputs. `judged`: under what it was last judged, while
+# nothing of the row has changed since (``review.verdict_key``). The audit chain is never read whole at a start.
+_FOURTEENTH = """
+ALTER TABLE proposals ADD COLUMN parts INTEGER NOT NULL DEFAULT 0;
+UPDATE proposals SET parts = (SELECT count(*) FROM spends WHERE psbt_id = proposals.psbt_id)
+  + (SELECT count(*) FROM outputs WHERE psbt_id = proposals.psbt_id);
+ALTER TABLE proposals ADD COLUMN judged BLOB;
+
+CREATE TABLE earlier_outputs AS SELECT DISTINCT script, amount, psbt_id FROM outputs;
+DROP TABLE outputs;
+CREATE TABLE outputs (
+  script BLOB NOT NULL,
+  amount INTEGER NOT NULL,
+  psbt_id TEXT NOT NULL REFERENCES proposals (psbt_id),
+  PRIMARY KEY (script, amount, psbt_id)
+) STRICT, WITHOUT ROWID;
+INSERT INTO outputs SELECT script, amount, psbt_id FROM earlier_outputs;
+DROP TABLE earlier_outputs;
+CREATE INDEX outputs_of_proposal ON outputs (psbt_id);
+DROP INDEX spends_by_coin;
+CREATE INDEX spends_by_coin ON spends (txid, vout, psbt_id);
+
+CREATE INDEX audit_by_kind ON audit (kind);
+CREATE INDEX audit_by_subject ON audit (subject);
+CREATE INDEX audit_times ON audit (sequence, at);
+"""
+
 MIGRATIONS: tuple[str, ...] = (
     _FIRST,
     _SECOND,
@@ -323,6 +351,7 @@ MIGRATIONS: tuple[str, ...] = (
     _ELEVENTH,
     _TWELFTH,
     _THIRTEENTH,
+    _FOURTEENTH,
 )
 
 

@@ -1,13 +1,19 @@
 """The state folder, with one owner and one daemon at a time (L12), and the journal's file in it.
 
+``journal.checked`` names the entry of the audit chain up to which the whole journal was last found sound: a
+start checks what came after it and what is open, and the daemon checks the whole once it serves. Without that
+file everything is checked before the start.
+
 The file is created atomically, checked when opened, and moved aside where it is damaged, never silently
 replaced. ``journal.born`` marks a folder that once had a journal: a missing one is then a loss, not a first
 start.
 """
 
 import errno
+import json
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +21,7 @@ from pathlib import Path
 from typing import Self
 
 from custody.private_files import NO_LINK, PRIVATE_FILE, folder_fault, sync_folder, take, write_private
-from signerd.core.audit import first_fault
+from signerd.core.audit import GENESIS, first_fault
 from signerd.errors import (
     AlreadyConfigured,
     AlreadyRunning,
@@ -23,11 +29,16 @@ from signerd.errors import (
     JournalUnwritable,
     UnsafeFolder,
 )
-from signerd.journal.rows import RECORD_COLUMNS, audit_entries, read_record
+from signerd.journal.rows import RECORD_COLUMNS, audit_entries, audit_head, read_record
 from signerd.journal.schema import MIGRATIONS, migrate
 
 JOURNAL = "journal.sqlite3"
 BORN = "journal.born"
+CHECKED = "journal.checked"
+# The number of an entry of the chain, and its hash.
+Head = tuple[int, bytes]
+# Of SQLite's virtual machine, between two looks at whether the daemon stops.
+_STEPS_BETWEEN = 10_000
 _COMPANIONS = ("", "-wal", "-shm")
 # Longer than a backup takes to copy the file.
 BUSY_SECONDS = 5.0
@@ -48,8 +59,8 @@ _PASSING = frozenset(
 )
 
 
-def open_journal(folder: Path, now: datetime) -> sqlite3.Connection:
-    """The journal of a held folder, fully checked.
+def open_journal(folder: Path, now: datetime) -> tuple[sqlite3.Connection, bool]:
+    """The journal of a held folder; and whether it was checked whole, which else is still to be done.
 
     Raises:
         JournalCorrupted: damaged (it was moved aside) or gone. JournalTooNew, JournalUnwritable.
@@ -68,10 +79,13 @@ def open_journal(folder: Path, now: datetime) -> sqlite3.Connection:
         _require_damage(error)
         raise _aside(folder, now, f"it cannot be opened: {error}") from error
     try:
-        fault = fault_of(connection)
+        after = _checked(folder, connection)
+        fault = fault_of(connection, after)
         if fault is None:
             migrate(connection)
-            return connection
+            if after is None:
+                _note_checked(folder, audit_head(connection))
+            return connection, after is None
     except Exception:
         connection.close()
         raise
@@ -103,18 +117,60 @@ def require_today(connection: sqlite3.Connection) -> None:
         )
 
 
-def fault_of(connection: sqlite3.Connection) -> str | None:
+def _checked(folder: Path, connection: sqlite3.Connection) -> Head | None:
+    """Up to where the journal was checked; None where that is not known of this one."""
+    try:
+        sequence, digest = json.loads((folder / CHECKED).read_bytes())
+        query = "SELECT sequence, hex(digest) FROM audit WHERE sequence = ?"
+        row = connection.execute(query, (int(sequence),)).fetchone()
+    except (OSError, ValueError, TypeError, sqlite3.DatabaseError):
+        return None
+    is_of_it = row is not None and tuple(row) == (sequence, str(digest).upper())
+    return (row[0], bytes.fromhex(row[1])) if is_of_it else None
+
+
+def _note_checked(folder: Path, head: Head) -> None:
+    write_private(folder / CHECKED, json.dumps([head[0], head[1].hex()]).encode())
+
+
+def check_whole(folder: Path, stops: Callable[[], bool]) -> str | None:
+    """What is wrong with the journal that a daemon has open; None where all is sound, or ``stops`` said so
+    first. Where something is wrong, the next start finds it too, and sets the journal aside.
+
+    Raises JournalUnwritable.
+    """
+    with closing(open_to_read(folder)) as connection:
+        connection.set_progress_handler(stops, _STEPS_BETWEEN)
+        try:
+            connection.execute("BEGIN")
+            head, fault = audit_head(connection), fault_of(connection)
+        except (JournalUnwritable, sqlite3.OperationalError):
+            if stops():
+                return None
+            raise
+    if fault is None:
+        _note_checked(folder, head)
+    else:
+        (folder / CHECKED).unlink(missing_ok=True)
+    return fault
+
+
+def fault_of(connection: sqlite3.Connection, after: Head | None = None) -> str | None:
     """What is wrong with the file, the audit chain or a proposal in it; None where all are sound.
+
+    ``after``: the entry up to which it is known to be sound: only the chain after it and what is open is
+    looked at.
 
     Raises:
         JournalUnwritable: it cannot be checked now.
     """
     try:
-        answer = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        answer = "ok" if after else connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if answer != "ok":
             return f"SQLite finds it damaged: {answer}"
-        fault = first_fault(audit_entries(connection))
-        for row in connection.execute(RECORD_COLUMNS):
+        sequence, digest = after or (0, GENESIS)
+        fault = first_fault(audit_entries(connection, sequence), sequence, digest)
+        for row in connection.execute(f"{RECORD_COLUMNS} WHERE p.settled = 0" if after else RECORD_COLUMNS):
             read_record(row)
     except sqlite3.DatabaseError as error:
         _require_damage(error)
@@ -155,6 +211,7 @@ def _make(folder: Path) -> None:
     if (folder / BORN).exists():
         raise JournalCorrupted(f"the journal that was in {folder} is gone, or was set aside as damaged")
     fresh = folder / f"{JOURNAL}.new"
+    (folder / CHECKED).unlink(missing_ok=True)
     fresh.unlink(missing_ok=True)
     try:
         fresh.touch(mode=PRIVATE_FILE)

@@ -49,6 +49,7 @@ Acknowledged = Annotated[frozenset[Id], Field(max_length=50)]
 
 class Status(Answer):
     """``position``: the number of the newest line of the feed, to follow from. ``page_url``: where apps call, and a browser is told how to open the page; None where it is not served: the notes say why.
+    ``backup_fingerprint``: of the last backup made here (``backup_made_at``, RFC 3339): a restore shows the same one where nothing in it was changed.
     ``notes``: what needs attention.
     """
 
@@ -66,6 +67,8 @@ class Status(Answer):
     waiting_for_you: int
     journal_entries: int
     journal_head: str
+    backup_made_at: str | None = None
+    backup_fingerprint: str | None = None
     position: int
     page_url: str | None = None
     notes: tuple[str, ...] = ()

@@ -306,9 +306,10 @@ class BroughtView(BroughtLine):
     """``review``: what the person is shown now. ``signed_psbt`` (base64): with this device's signatures, once they are there,
     and all that came with any copy.
 
-    ``final``: the complete transaction as hex, where its signatures are enough; signerd does not send it.
+    ``final``: the complete transaction as hex, where its signatures are enough; signerd does not send it. ``is_new``: this very call imported it; another one may wait for it otherwise.
     """
 
     review: PsbtReview
+    is_new: bool = False
     signed_psbt: str | None
     final: str | None

@@ -157,6 +157,7 @@ class Proposal:
             psbt=raw,
             collected=other.get("platform", {}).get("collected", 0),
             required=2,
+            txid=psbt.tx.txid,
         )
 
 

@@ -146,6 +146,7 @@ def test_p93_a_signed_proof_stands_in_no_payments_way():
         signed=True,
         outpoints=frozenset(item.outpoint for item in spend().tx.inputs),
         payments=frozenset({(b"\x6a", 0)}),
+        is_proof=True,
     )
     found = review(snapshot_of(spend()), review_context(neighbours=(beside,)))
     (conflict,) = [verdict for verdict in found.verdicts if verdict.name == "conflict"]

@@ -1,5 +1,6 @@
 """State folders with signatures and a pairing in them, and backups of them."""
 
+import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -7,9 +8,11 @@ from signerd.apps.names import token_hash
 from signerd.backup.container import Backup, unpack
 from signerd.backup.writing import make_backup
 from signerd.core import events
+from signerd.core.audit import Note, link
 from signerd.core.values import Limits
 from signerd.journal import Journal
 from signerd.journal.apps import App
+from signerd.journal.rows import audit_entries, digest_of_tables, write_entry
 from tests.support.daemons import prepare
 from tests.support.desk import NETWORK, signed_by
 from tests.support.payments import shop
@@ -62,6 +65,18 @@ def sign(journal: Journal, snapshot) -> None:
     approve(journal, snapshot)
     journal.decide(snapshot.psbt_id, events.DeviceFound("d"))
     journal.decide(snapshot.psbt_id, events.DeviceReturned(signed_by(ALICE, snapshot)))
+
+
+def write_last_entry(journal: sqlite3.Connection) -> str:
+    """The chain's last entry names what now stands beside it, as one writes it who changed that. Returns the
+    chain's head. Without triggers.
+    """
+    last = list(audit_entries(journal))[-1]
+    journal.execute("DELETE FROM audit WHERE sequence = ?", (last.sequence,))
+    note = Note(last.note.kind, last.note.subject, {"tables": digest_of_tables(journal)})
+    entry = link(last.sequence, last.at, note, last.previous)
+    write_entry(journal, entry)
+    return entry.digest.hex()
 
 
 def backup_of(folder: Path) -> Backup:

@@ -6,10 +6,13 @@ from types import MappingProxyType
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import MultisigError, Network, Psbt, Vault, encode_address, inspect
 from signerd.core.claims import VaultClaim
+from signerd.core.events import Effect
 from signerd.core.rules.reading import Known, written_rules
 from signerd.core.rules.values import Rules
 from signerd.core.tokens import Screen
 from signerd.core.values import Limits, OwnKey, Pin, ReviewContext, Snapshot
+from signerd.journal import Journal
+from signerd.journal.journal import RECONSIDERED
 from tests.support.wallets import ALICE, Signer, make_spend, make_vault
 
 VAULT = make_vault()
@@ -85,6 +88,17 @@ def snapshot_of(psbt: Psbt | bytes, psbt_id: str = "p-1", **changes: object) -> 
 def signed_by(signer: Signer, snapshot: Snapshot) -> bytes:
     """The PSBT that the signer's device returns for the proposal."""
     return signer.sign(Psbt.parse(snapshot.psbt)).to_bytes()
+
+
+def judge_again(journal: Journal) -> tuple[Effect, ...]:
+    """As the daemon does when it is due."""
+    return tuple(effect for psbt_id in journal.ids(RECONSIDERED) for effect in journal.reconsider(psbt_id))
+
+
+def resumed(journal: Journal) -> tuple[Effect, ...]:
+    """All that a daemon does at its start, in order."""
+    journal.restart()
+    return tuple(effect for psbt_id in journal.unsettled() for effect in journal.due_effects_of(psbt_id))
 
 
 def read_rules(text: str, network: Network, known: Known = MappingProxyType({})) -> Rules:

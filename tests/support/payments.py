@@ -74,6 +74,7 @@ def neighbour_of(
         frozenset((output.script_pubkey, int(output.amount)) for output in psbt.outputs),
         ALICE.sign(psbt).to_bytes() if signed else snapshot.psbt,
         at if signed else None,
+        txid=psbt.tx.txid,
     )
 
 

@@ -114,4 +114,5 @@ def _neighbour(snapshot: Snapshot) -> Neighbour:
         frozenset(item.outpoint for item in psbt.inputs),
         frozenset((output.script_pubkey, int(output.amount)) for output in psbt.outputs),
         snapshot.psbt,
+        txid=psbt.tx.txid,
     )

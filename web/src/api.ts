@@ -78,7 +78,7 @@ export interface components {
          * @description ``review``: what the person is shown now. ``signed_psbt`` (base64): with this device's signatures, once they are there,
          *     and all that came with any copy.
          *
-         *     ``final``: the complete transaction as hex, where its signatures are enough; signerd does not send it.
+         *     ``final``: the complete transaction as hex, where its signatures are enough; signerd does not send it. ``is_new``: this very call imported it; another one may wait for it otherwise.
          */
         BroughtView: {
             psbt_id: string;
@@ -92,6 +92,7 @@ export interface components {
             fee_sats: number | null;
             expires_at: string;
             review: components["schemas"]["PsbtReview"];
+            is_new: boolean;
             signed_psbt: string | null;
             final: string | null;
         };
@@ -379,6 +380,7 @@ export interface components {
         };
         /**
          * @description ``position``: the number of the newest line of the feed, to follow from. ``page_url``: where apps call, and a browser is told how to open the page; None where it is not served: the notes say why.
+         *     ``backup_fingerprint``: of the last backup made here (``backup_made_at``, RFC 3339): a restore shows the same one where nothing in it was changed.
          *     ``notes``: what needs attention.
          */
         Status: {
@@ -396,6 +398,8 @@ export interface components {
             waiting_for_you: number;
             journal_entries: number;
             journal_head: string;
+            backup_made_at: string | null;
+            backup_fingerprint: string | null;
             position: number;
             page_url: string | null;
             notes: string[];

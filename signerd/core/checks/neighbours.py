@@ -12,8 +12,8 @@ from multisig.tokens import Call
 from signerd.core.checks.case import NO_FEE, Answer, Figure, InspectedCase, allow, hold, refuse, warn
 from signerd.core.families import Figures, differences, outbids, payee, pays_less, rate_text
 from signerd.core.states import AT_THE_DEVICE
-from signerd.core.text import amount, foreign
-from signerd.core.values import Neighbour, Unfollowed, identity_of
+from signerd.core.text import amount, count, foreign
+from signerd.core.values import Neighbour, Unfollowed
 
 # How many proposals are listed, and how many payments of each; the rest is counted.
 SHOWN = 3
@@ -27,10 +27,10 @@ def conflicting(case: InspectedCase) -> Answer:
     imported PSBT cannot declare either: it is held where it conflicts with a signed payment.
     """
     rivals = [n for n in case.context.neighbours if case.shares_coins(n)]
-    out = [n for n in rivals if n.may_confirm]
+    out, left = [n for n in rivals if n.may_confirm], case.context.uncompared
     cancels = case.takes_all_back and case.snapshot.imported is None
     others = [n for n in out if not (cancels or raises_only_the_fee(case, n))]
-    if others and all(_is_same(case, n) for n in others):
+    if others and not left.rivals and all(_is_same(case, n) for n in others):
         return hold(
             f"This one ({case.snapshot.psbt_id}) is the same transaction once more: it can confirm only "
             f"once, and pays nothing more. {_listed(case, others)}",
@@ -40,20 +40,19 @@ def conflicting(case: InspectedCase) -> Answer:
         return hold(
             f"This one ({case.snapshot.psbt_id}) spends coins that are spent already: only one of them can "
             "confirm. "
-            f"{_listed(case, others)}",
-            proposals=_names(others),
+            f"{_listed(case, others, left.rivals)}",
+            proposals=_names(others, left.rivals),
         )
+    if left.rivals and not cancels:
+        told = count(left.rivals, "more proposal", "more proposals")
+        return hold(f"{told} may confirm and spend coins of it: too many are known here to compare them all.")
     waiting = [n for n in rivals if n.is_open]
     if waiting:
-        if all(_is_same(case, n) for n in waiting):
-            return warn(
-                f"It is the same transaction as {_names(waiting)}: it can confirm only once.",
-                proposals=_names(waiting),
-            )
-        return warn(
-            f"{_names(waiting)} would spend some of the same coins. Only one of them can confirm.",
-            proposals=_names(waiting),
-        )
+        names = _names(waiting, left.open)
+        is_same = not left.open and all(_is_same(case, n) for n in waiting)
+        same = f"It is the same transaction as {names}: it can confirm only once."
+        other = f"{names} would spend some of the same coins. Only one of them can confirm."
+        return warn(same if is_same else other, proposals=names)
     if out:
         how = "It pays nobody" if cancels else "It raises the fee"
         return allow(f"{how}: of it and {_names(out)} only one can confirm.", proposals=_names(out))
@@ -61,7 +60,7 @@ def conflicting(case: InspectedCase) -> Answer:
 
 
 def _is_same(case: InspectedCase, other: Neighbour) -> bool:
-    return identity_of(other.psbt) == case.psbt.tx.txid
+    return other.txid == case.psbt.tx.txid
 
 
 def paid_twice(case: InspectedCase) -> Answer:
@@ -74,9 +73,20 @@ def paid_twice(case: InspectedCase) -> Answer:
         for n in case.context.neighbours
         if n.may_confirm and n.payments & case.outgoing and not case.shares_coins(n)
     ]
+    more = case.context.uncompared.payments
     if same:
-        return hold(f"{_again(case, same)} {_listed(case, same)}", proposals=_names(same))
+        return hold(f"{_again(case, same)} {_listed(case, same, more)}", proposals=_names(same, more))
+    if more:
+        return hold(_unread(more))
     return allow("No signed transaction makes the same payment from other coins.")
+
+
+def _unread(more: int) -> str:
+    """Of more proposals than are compared."""
+    return (
+        f"{count(more, 'more proposal', 'more proposals')} may be paid and have an output of this one: too "
+        "many are known here to compare them all, and one may make the same payment."
+    )
 
 
 def signed_by_others(case: InspectedCase) -> Answer:
@@ -90,6 +100,9 @@ def signed_by_others(case: InspectedCase) -> Answer:
     followed = (n for n in case.context.neighbours if n.collected and not n.may_confirm)
     others: tuple[Neighbour | Unfollowed, ...] = (*followed, *case.context.unfollowed)
     same = [other for other in others if other.payments & counted and not case.shares_coins(other)]
+    more = case.context.uncompared.others
+    if not same and more:
+        return hold(_unread(more))
     if not same:
         return allow("No other proposal known here makes the same payment with signatures of others.")
     listed = sorted(same, key=lambda n: n.psbt_id)
@@ -99,8 +112,8 @@ def signed_by_others(case: InspectedCase) -> Answer:
     )
     return hold(
         f"Others have signed the same payment in another proposal of this vault, from other coins: {told}"
-        f"{_more(len(listed) - SHOWN)}. Both could be paid. Ask the other signers which one counts.",
-        proposals=_names(same),
+        f"{_more(len(listed) + more - SHOWN)}. Both could be paid. Ask the other signers which one counts.",
+        proposals=_names(same, more),
     )
 
 
@@ -131,10 +144,10 @@ def _again(case: InspectedCase, same: Sequence[Neighbour]) -> str:
     )
 
 
-def _listed(case: InspectedCase, neighbours: Sequence[Neighbour]) -> str:
-    """The proposals, when they were signed, and what they pay."""
-    newest = sorted(neighbours, key=lambda n: (n.signed_at is None, n.signed_at, n.psbt_id), reverse=True)
-    return f"{'. '.join(_one(case, n) for n in newest[:SHOWN])}{_more(len(newest) - SHOWN)}."
+def _listed(case: InspectedCase, neighbours: Sequence[Neighbour], uncompared: int = 0) -> str:
+    """The proposals, when they were signed, and what they pay; first what was signed here."""
+    newest = sorted(neighbours, key=lambda n: (n.signed_at is not None, n.signed_at, n.psbt_id), reverse=True)
+    return f"{'. '.join(_one(case, n) for n in newest[:SHOWN])}{_more(len(newest) + uncompared - SHOWN)}."
 
 
 def _one(case: InspectedCase, other: Neighbour) -> str:
@@ -163,8 +176,8 @@ def _more(count: int) -> str:
     return f", and {count} more" if count > 0 else ""
 
 
-def _names(neighbours: Iterable[Neighbour | Unfollowed]) -> str:
-    return ", ".join(sorted(neighbour.psbt_id for neighbour in neighbours))
+def _names(neighbours: Iterable[Neighbour | Unfollowed], uncompared: int = 0) -> str:
+    return ", ".join(sorted(neighbour.psbt_id for neighbour in neighbours)) + _more(uncompared)
 
 
 # The longest id of a declared replacement that is shown.

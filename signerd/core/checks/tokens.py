@@ -24,7 +24,7 @@ from multisig.tokens import (
 )
 from signerd.core.addresses import called_here
 from signerd.core.checks.case import Answer, InspectedCase, allow, hold, refuse, warn
-from signerd.core.text import amount, foreign, said
+from signerd.core.text import amount, count, foreign, said
 from signerd.core.tokens import HASHES, facts_of, hidden_parts, payload_of, screen_words
 from signerd.core.values import ReviewContext
 
@@ -185,7 +185,13 @@ def token_twice(case: InspectedCase) -> Answer:
         and not case.shares_coins(other)
         and not scripts.isdisjoint(script for script, _sats in other.payments)
     ]
-    listed = ", ".join(sorted(other.psbt_id for other in same))
+    listed, more = ", ".join(sorted(other.psbt_id for other in same)), case.context.uncompared.payments
+    counts = isinstance(payload, Deploy) or (isinstance(payload, Call) and payload.amount is not None)
+    if more and counts and not same:
+        return hold(
+            f"{count(more, 'more proposal', 'more proposals')} may be paid and have an output of this one: "
+            "too many are known here to compare them all, and one may be the same call or deployment."
+        )
     if same and isinstance(payload, Deploy):
         who = "You signed a deployment" if all(other.signed for other in same) else "There is a deployment"
         return hold(f"{who} of the very same token already ({listed}): both would exist.", proposals=listed)

@@ -81,6 +81,8 @@ EARLIEST = datetime(2009, 1, 3, tzinfo=UTC)
 _KEPT = DAY + timedelta(minutes=1)
 # Events after which there is no signature although the device was asked.
 UNSIGNED_AGAIN = frozenset({"device-not-ready", "interrupted", "verify-failed", "restarted"})
+# Of the rest of the chain only the time counts.
+SPENDING_KINDS = UNSIGNED_AGAIN | {"approved", "recalled", "device-asked", "exported", "signed"}
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class AskedSpend:
 
 @dataclass
 class Ledger:
-    """``take`` each entry of the chain once, in order.
+    """``take`` each entry of ``SPENDING_KINDS`` once, in order, and ``pass_to`` the latest time before each.
 
     ``latest`` is the latest time so far, by which signatures are dated: setting the clock back dates nothing
     back, and what has left the window can be forgotten.
@@ -110,9 +112,16 @@ class Ledger:
 
     def take(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
-            self.sequence = entry.sequence
-            self.latest = max(self.latest, datetime.fromisoformat(entry.at))
+            self.pass_to(entry.sequence, entry.at)
             self._take(entry)
+
+    def pass_to(self, sequence: int, at: str | None) -> None:
+        """``at``: the latest time of the entries up to ``sequence`` that were not seen yet; None without
+        any.
+        """
+        self.sequence = sequence
+        if at is not None:
+            self.latest = max(self.latest, datetime.fromisoformat(at))
 
     def asked(self) -> tuple[AskedSpend, ...]:
         """Spends that may be in the window that ends at ``latest`` or later, in order."""

@@ -202,6 +202,38 @@ def test_what_is_no_rules_file_is_refused(tmp_path: Path, content: bytes | str, 
     assert str(path) in str(refused.value)
 
 
+def test_a_file_that_others_can_write_is_refused_before_it_counts(tmp_path: Path) -> None:
+    """Every mode in which the owner may read it; the group is the user's own."""
+    config, rules = write_rules(tmp_path / "config.toml", 'network = "regtest"'), tmp_path / "rules.toml"
+    write_rules(rules, "")
+    for mode in (0o400 | rest for rest in range(0o400)):
+        for path in (config, rules):
+            path.chmod(mode)
+        what = rf"other users \(mode {mode:o}\)" if mode & 0o002 else "platform"
+        with pytest.raises(ConfigInvalid, match=what):
+            load_config(config)
+        if mode & 0o002:
+            with pytest.raises(RulesInvalid, match=what):
+                load_rules(rules, Network.REGTEST)
+        else:
+            load_rules(rules, Network.REGTEST)
+
+
+def test_a_file_of_another_group_is_refused_where_that_group_can_write_it(
+    tmp_path: Path, monkeypatch
+) -> None:
+    rules = write_rules(tmp_path / "rules.toml", "")
+    rules.chmod(0o660)
+    monkeypatch.setattr("os.getgid", lambda: rules.stat().st_gid + 1)
+    with pytest.raises(RulesInvalid, match="other users"):
+        load_rules(rules, Network.REGTEST)
+    monkeypatch.setattr("os.getgid", lambda: rules.stat().st_gid)
+    monkeypatch.setattr("os.getuid", lambda: rules.stat().st_uid + 1)
+    if rules.stat().st_uid:
+        with pytest.raises(RulesInvalid, match="another user"):
+            load_rules(rules, Network.REGTEST)
+
+
 async def test_a_daemon_with_a_wrong_rules_file_does_not_start(tmp_path: Path) -> None:
     state = tmp_path / "s"
     state.mkdir(mode=0o700)

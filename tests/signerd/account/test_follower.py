@@ -2,7 +2,6 @@
 side by side.
 """
 
-import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -13,11 +12,12 @@ import pytest
 
 from custody.schemas.proposals import ProposalStatus
 from multisig import Network
+from signerd.account import follower
 from signerd.account.follower import FOLLOWED_A_ROUND
+from signerd.core.events import Effect, JudgeAgain
 from signerd.core.rules.reading import written_rules
 from signerd.core.states import State
 from signerd.core.values import Limits
-from signerd.errors import UnknownProposal
 from signerd.journal import Journal, quota
 from signerd.journal.journal import RECONSIDERED
 from tests.support.daemons import daemon_at, make_config, until, until_state
@@ -119,6 +119,19 @@ async def test_a_changed_list_is_taken_though_a_tag_was_given(prepared, watched)
         await until(lambda: any(record.psbt_id == "p-2" for record in daemon.journal.records()))
 
 
+async def test_s34_a_round_judges_so_many_inputs_and_outputs_and_the_rest_is_asked_for_again(
+    prepared, watched, monkeypatch
+):
+    """One after the other, where each is as large as all that a round judges."""
+    monkeypatch.setattr(follower, "MOST_PARTS_A_ROUND", 1)
+    watched.proposals = {f"p-{n}": snapshot_of(spend(n_inputs=n), f"p-{n}") for n in range(1, 6)}
+    async with daemon_at(prepared, watched, FakeBridge()) as daemon:
+        for count in range(1, 6):
+            await until(lambda count=count: len(daemon.journal.records()) >= count)
+            assert len(daemon.journal.records()) <= len(watched.watched.lists)
+        await until(lambda: watched.watched.unchanged() > 0)
+
+
 # --- several workspaces -------------------------------------------------------------------------------------
 
 
@@ -212,20 +225,18 @@ async def test_f_what_is_forgotten_while_others_are_judged_ends_no_task(prepared
             monkeypatch.setattr(quota, "MOST_KEPT_BYTES", journal._quota._kept().size)
             journal.poll(shown[2])
 
-        naps = 0
+        real = journal.reconsider
 
-        async def nap(_seconds: float) -> None:
-            nonlocal naps
-            naps += 1
-            if naps > 1:
-                raise asyncio.CancelledError
-            asyncio.get_running_loop().call_soon(forget)
+        def judged(psbt_id: str) -> tuple[Effect, ...]:
+            found = real(psbt_id)
+            if psbt_id == "p-1":
+                forget()
+            return found
 
-        monkeypatch.setattr(runner, "_sleep", nap)
-        with pytest.raises(asyncio.CancelledError):
-            await runner._notice_time()
-        with pytest.raises(UnknownProposal):
-            journal.record("p-2")
-        assert await daemon.follower._in_turn(daemon.follower._reconsider, listed) == [None, None]
+        monkeypatch.setattr(journal, "reconsider", judged)
+        runner.perform((JudgeAgain(),))
+        await until(lambda: not journal.is_followed("p-2") and not runner._judging_due.is_set())
+        assert [real(psbt_id) for psbt_id in listed] == [(), ()]
+        assert not daemon.task.done()
         await runner._ask_if_ready("p-2")
         assert runner.decide_to_ask("p-2", "device") is None

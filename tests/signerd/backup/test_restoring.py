@@ -18,7 +18,7 @@ from signerd.core.events import Restarted
 from signerd.core.states import State
 from signerd.errors import BackupUnreadable, FolderNotEmpty
 from signerd.journal import StateFolder
-from tests.support.backups import NOON, approve, backup_of, open_one, remembering, sign
+from tests.support.backups import NOON, approve, backup_of, open_one, remembering, sign, write_last_entry
 from tests.support.examples import examples
 from tests.support.forked import in_child
 from tests.support.payments import shop
@@ -57,8 +57,9 @@ def test_everything_is_remembered_and_the_chain_goes_on(state, tmp_path):
         old, restored = told_of(before), told_of(after)
         assert restored[:5] == old[:5]
         assert restored[5][: len(old[5])] == old[5]
-        note = next(entry.note for entry in after.audit(len(old[5])))
-        assert (note.kind, note.facts["head"]) == ("restored", old[5][-1].hex())
+        made, note = (entry for entry in after.audit(len(old[5])) if entry.sequence <= len(old[5]) + 2)
+        assert (made.note.kind, note.note.kind) == ("backup", "restored")
+        assert note.note.facts["head"] == made.digest.hex()
         assert first_fault(after.audit()) is None
         assert after.apps.all() == ()
     for name in ("config.toml", "rules.toml", "registrations.json"):
@@ -153,14 +154,23 @@ def test_killed_anywhere_it_is_empty_or_whole(state, tmp_path):
 
 
 def forged(backup, path, statements):
-    """A journal that another hand has written to, with the manifest as it was."""
+    """A journal that another hand has written to, which wrote the chain's last entry too."""
     path.write_bytes(backup.files["journal.sqlite3"])
     with closing(sqlite3.connect(path)) as journal:
+        journal.row_factory = sqlite3.Row
         for statement in statements:
             journal.execute(statement)
+        manifest, (what, *_) = backup.manifest, statements
+        if what.startswith("UPDATE"):
+            (stays,) = journal.execute(
+                "SELECT sql FROM sqlite_master WHERE name = 'audit_remains'"
+            ).fetchone()
+            journal.execute("DROP TRIGGER audit_remains")
+            manifest = manifest.model_copy(update={"head": write_last_entry(journal)})
+            journal.execute(stays)
         journal.commit()
         journal.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return replace(backup, files={**backup.files, "journal.sqlite3": path.read_bytes()})
+    return replace(backup, manifest=manifest, files={**backup.files, "journal.sqlite3": path.read_bytes()})
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from tests.support.backups import NOON, remembering
 RECIPIENT = "age1" + "q" * 58
 WEEKLY = BackupSection(folder="/backups", recipient=RECIPIENT)
 
+MARK = "ab" * 32
+
 
 def told(state, days, section=BackupSection(), *, pinned=True):  # noqa: B008 - a frozen value
     return list(reminders(state, section, NOON + timedelta(days=days), pinned=pinned))
@@ -30,7 +32,7 @@ def test_there_is_nothing_to_remind_of_before_a_vault_is_pinned(tmp_path):
 
 @pytest.mark.parametrize(("section", "old"), [(BackupSection(), 32), (WEEKLY, 9)])
 def test_an_old_one_is_told(tmp_path, section, old):
-    note_made(tmp_path, NOON)
+    note_made(tmp_path, NOON, MARK)
     assert told(tmp_path, old - 2, section) == []
     (sentence,) = told(tmp_path, old, section)
     assert "2026-01-02" in sentence
@@ -38,7 +40,7 @@ def test_an_old_one_is_told(tmp_path, section, old):
 
 def test_the_schedule_asks_each_so_many_days_and_after_a_clock_was_set_back(tmp_path):
     assert is_due(tmp_path, WEEKLY, NOON)
-    note_made(tmp_path, NOON)
+    note_made(tmp_path, NOON, MARK)
     assert [is_due(tmp_path, WEEKLY, NOON + timedelta(days=days)) for days in (0, 6, 7, -1)] == [
         False,
         False,
@@ -70,7 +72,7 @@ class Made:
         fault = self.faults.pop(0) if self.faults else None
         self.made.append(self.now)
         if fault is None:
-            note_made(self.state, self.now)
+            note_made(self.state, self.now, f"{len(self.made):064}")
         return fault
 
     async def sleep(self, _seconds):
@@ -84,10 +86,15 @@ async def test_each_day_and_again_after_a_failure(tmp_path):
     section = BackupSection(folder="/b", recipient="age1" + "q" * 58, every_days=1)
     made, feed = Made(tmp_path, ["the disk is full", None]), Feed()
     troubles = Troubles(feed)
-    schedule = Schedule(tmp_path, section, troubles, lambda: made.now, made.make, made.sleep)
+    noted = []
+    schedule = Schedule(
+        tmp_path, section, troubles, lambda: made.now, made.make, lambda *told: noted.append(told), made.sleep
+    )
     with pytest.raises(asyncio.CancelledError):
         await schedule.run()
     assert [(at - NOON) / timedelta(hours=12) for at in made.made] == [0, 1, 3, 5]
+    # Each that was made, whichever program made it, and no failed one.
+    assert list(dict.fromkeys(int(fingerprint) for _at, fingerprint in noted)) == [2, 3, 4]
     assert ["the disk is full" in line.text for line in feed.since(0)] == [True]
     assert troubles.sentences() == ()
 

@@ -8,6 +8,7 @@ import pytest
 from signerd.apps.names import token_hash
 from signerd.backup.writing import make_backup
 from signerd.errors import ConfigMissing, JournalCorrupted
+from signerd.journal.rows import audit_entries
 from tests.support.backups import CONFIG, NOON, ORIGIN, RULES, TOKEN, backup_of, open_one, remembering
 from tests.support.desk import VAULT
 
@@ -24,7 +25,13 @@ def test_it_holds_what_is_remembered(state):
     assert set(found.files) == {"journal.sqlite3", "config.toml", "rules.toml", "registrations.json"}
     with open_one(state) as journal:
         entries, head = journal.head()
-    assert (found.manifest.entries, found.manifest.head) == (entries, head.hex())
+    with closing(sqlite3.connect(":memory:")) as journal:
+        journal.row_factory = sqlite3.Row
+        journal.deserialize(found.files["journal.sqlite3"])
+        *_, before, last = audit_entries(journal)
+    # One more entry, which names what stands beside the chain.
+    assert (before.sequence, before.digest) == (entries, head)
+    assert (found.manifest.entries, found.manifest.head) == (last.sequence, last.digest.hex())
 
 
 def test_no_secret_is_in_its_plain_bytes(state):

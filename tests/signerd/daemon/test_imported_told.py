@@ -14,7 +14,7 @@ from signerd.loopback.endpoints import proposal
 from tests.signerd.daemon.test_imported import OTHER, WALLET, platform, prepared, pytestmark, signed
 from tests.support.bills import bill
 from tests.support.daemons import approve, daemon_at, until_state
-from tests.support.desk import VAULT, snapshot_of
+from tests.support.desk import VAULT, judge_again, snapshot_of
 from tests.support.wallets import fund, pay
 
 __all__ = ["platform", "prepared", "pytestmark"]
@@ -47,7 +47,7 @@ async def test_l13_an_app_hears_of_a_refusal_and_not_of_the_persons_rules(prepar
         own = await daemon.imported.bring(bill(2, 20_000).to_base64(), TERMINAL)
         # As after a change of the configuration, or when a rule's window has filled.
         daemon.journal.limits = replace(daemon.journal.limits, max_fee=sats(500))
-        daemon.runner.perform(daemon.journal.reconsider())
+        daemon.runner.perform(judge_again(daemon.journal))
         (told,) = (line.text for line in daemon.feed.since(0, theirs.psbt_id) if line.kind == "attention")
         assert told == "Refused by a check or by your rules: look at it for the reason."
         (told,) = (line.text for line in daemon.feed.since(0, own.psbt_id) if line.kind == "attention")

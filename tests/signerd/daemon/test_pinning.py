@@ -156,6 +156,7 @@ async def test_s16_a_proposal_of_an_unpinned_vault_cannot_be_approved_and_the_pi
     with pytest.raises(IllegalEvent):
         await daemon.approve("p-1", before.digest)
     await daemon.pin(VAULT_ID, CODE)
+    await until_state(daemon, "p-1", State.WAITING_PERSON)
     record = daemon.journal.record("p-1")
     assert (record.state, record.approval) == (State.WAITING_PERSON, None)
     # What was shown before the pin is not what is shown now.
@@ -190,7 +191,7 @@ async def test_s16_a_later_change_is_told_refuses_and_ends_only_by_the_old_code(
         assert not (await daemon.unpin(VAULT_ID, CODE)).pinned
         assert daemon.journal.record("p-1").state is State.REFUSED
         assert not (await daemon.pin(VAULT_ID, CODE)).changes
-        assert daemon.journal.record("p-1").state is State.WAITING_PERSON
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
         assert bridge.asked == 0
         assert (await daemon.verify_audit()).fault is None
 

@@ -40,7 +40,7 @@ async def test_from_nothing_to_a_pinned_vault(state, platform, bridge):
         assert pinned.enrolled
         assert bridge.enrolled == [VAULT.verification_code]
         # Pinned in a step of its own: the proposal still waits for its own yes.
-        assert daemon.journal.record("p-1").state is State.WAITING_PERSON
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
         assert bridge.asked == 0
 
 

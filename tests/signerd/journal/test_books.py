@@ -12,7 +12,7 @@ import pytest
 from multisig import CHANGE, ChangeTo, Psbt, TxOut, build_psbt, sats
 from multisig.tokens import token_script
 from signerd.core.audit import first_fault
-from signerd.core.events import Answered, Approved, Exported, Refused
+from signerd.core.events import Answered, Approved, Exported, JudgeAgain, Refused
 from signerd.core.places import policy_code
 from signerd.core.states import State
 from signerd.core.tokens import NotProven, Published
@@ -22,7 +22,7 @@ from signerd.journal import Journal
 from tests.signerd.journal.test_journal import NOW, open_one, prepared
 from tests.signerd.journal.test_spending import Desk as WithRules
 from tests.support.backups import approve
-from tests.support.desk import VAULT, signed_by, snapshot_of, spend
+from tests.support.desk import VAULT, judge_again, signed_by, snapshot_of, spend
 from tests.support.payments import shop
 from tests.support.tokens import CONTRACT, GOLD, HOLDER, call, deployment_of, gold, published, token_snapshot
 from tests.support.wallets import ALICE, BOB, fund, pay
@@ -40,7 +40,8 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 def test_a_call_is_refused_until_its_token_is_proven_and_asked_about_then(journal: Journal) -> None:
     step = journal.poll(token_snapshot(call()))
     assert step.record.state is State.REFUSED
-    effects = journal.learn_token(call(), published(GOLD))
+    assert journal.learn_token(call(), published(GOLD)) == (JudgeAgain(),)
+    effects = judge_again(journal)
     assert journal.record("t-1").state is State.WAITING_PERSON
     assert effects
     assert journal.review("t-1").token == GOLD
@@ -50,6 +51,7 @@ def test_a_call_is_refused_until_its_token_is_proven_and_asked_about_then(journa
 def test_a_deployment_s_bytecode_is_kept_by_its_hash(journal: Journal) -> None:
     journal.poll(token_snapshot(GOLD.deployment))
     journal.learn_token(GOLD.deployment, Published(GOLD.blob))
+    judge_again(journal)
     assert journal.record("t-1").state is State.WAITING_PERSON
     # That it was deployed, and under which id, nothing has shown yet.
     assert journal.tokens.bytecode(call()) is None

@@ -23,8 +23,10 @@ from tests.support.desk import (
     NETWORK,
     VAULT,
     VAULT_ID,
+    judge_again,
     make_pin,
     own_keys,
+    resumed,
     signed_by,
     snapshot_of,
     spend,
@@ -88,7 +90,7 @@ def test_effects_after_a_restart_are_those_of_the_states(tmp_path):
         (asked,) = journal.decide("p-4", events.DeviceFound("d")).effects
         assert isinstance(asked, SignOnDevice)
     with open_one(tmp_path) as journal:
-        effects = journal.restart()
+        effects = resumed(journal)
         assert [(type(effect), effect.psbt_id) for effect in effects] == [
             (Submit, "p-1"),
             (AskPerson, "p-2"),
@@ -229,7 +231,7 @@ def test_enrolment_is_remembered(journal):
 def test_s6_s25_a_proposal_that_was_first_shown_in_another_vault_cannot_hide_from_its_neighbours(journal):
     journal.poll(replace(HONEST, vault_id="elsewhere"))
     assert journal.poll(HONEST).record.state is State.QUARANTINED
-    journal.reconsider()
+    judge_again(journal)
     assert journal.record("p-1").state is State.QUARANTINED
 
 
@@ -278,7 +280,7 @@ def test_what_was_exported_survives_a_restart_and_is_found_by_its_transaction(tm
         to_exported(journal)
         before = journal.records()
     with open_one(tmp_path) as journal:
-        assert journal.restart() == ()
+        assert resumed(journal) == ()
         assert journal.records() == before
         assert journal.exports_of(before[0].identity) == before
         assert journal.exports_of("00" * 32) == ()

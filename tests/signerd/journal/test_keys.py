@@ -21,7 +21,7 @@ from signerd.journal.rows import write_entry
 from signerd.journal.schema import MIGRATIONS, migrate
 from signerd.journal.storage import BORN, JOURNAL
 from tests.signerd.journal.test_journal import HONEST, NOW, open_one, prepared, to_signed
-from tests.support.desk import make_pin, own_keys
+from tests.support.desk import judge_again, make_pin, own_keys
 from tests.support.wallets import MALLORY
 
 
@@ -170,8 +170,9 @@ def test_only_a_registration_lifts_it(journal: Journal, key_id: str) -> None:
     """Of the same key, where the platform had lied or took it back, or under another id."""
     journal.poll(HONEST)
     journal.revoke(revoked())
+    judge_again(journal)
     assert journal.record("p-1").state is State.REFUSED
     journal.add_own_keys(own_keys(), key_id, Note("registered", key_id))
     assert journal.keys.revocation() is None
-    journal.reconsider()
+    judge_again(journal)
     assert journal.record("p-1").state is State.WAITING_PERSON

@@ -27,7 +27,18 @@ from signerd.core.states import State
 from signerd.core.values import Limits, Record, Snapshot
 from signerd.errors import DecisionError
 from signerd.journal import Journal
-from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys, signed_by, snapshot_of
+from tests.support.desk import (
+    CLAIM,
+    NETWORK,
+    VAULT,
+    VAULT_ID,
+    judge_again,
+    make_pin,
+    own_keys,
+    resumed,
+    signed_by,
+    snapshot_of,
+)
 from tests.support.examples import examples
 from tests.support.wallets import ALICE, BOB, MALLORY, fund, make_vault, pay
 
@@ -123,8 +134,8 @@ class Life(RuleBasedStateMachine):
         self.dies = None
         self.journal.close()
         self.journal = self._open()
-        self.look_at(self.journal.restart())
-        self.look_at(self.journal.reconsider())
+        self.look_at(resumed(self.journal))
+        self.look_at(judge_again(self.journal))
 
     @rule(side=st.sampled_from(("before", "after")))
     def the_next_write_kills(self, side: str) -> None:
@@ -201,7 +212,7 @@ class Life(RuleBasedStateMachine):
         if self.journal.vault_changes(VAULT_ID):
             self.unpins()
         self.pins()
-        self.attempt(self.journal.reconsider)
+        self.attempt(lambda: judge_again(self.journal))
 
     @rule()
     def pins(self) -> None:

@@ -23,7 +23,7 @@ from signerd.core.rules.reading import written_rules
 from signerd.core.states import State
 from signerd.core.values import Limits, OwnKey, Pin
 from signerd.journal import Journal
-from tests.support.desk import NETWORK, own_keys, signed_by, snapshot_of
+from tests.support.desk import NETWORK, judge_again, own_keys, signed_by, snapshot_of
 from tests.support.examples import examples
 from tests.support.wallets import ALICE, fund, make_vault, pay
 
@@ -92,7 +92,7 @@ class Relisting(RuleBasedStateMachine):
         shown = replace(vault, cosigners=keys)
         self.shown[vault_id] = vault
         self.journal.learn(VaultClaim(vault_id, 1, f"Name of {vault_id}", shown.descriptor))
-        self.journal.reconsider()
+        judge_again(self.journal)
 
     @rule(
         quorum=st.integers(0, 1),
@@ -176,7 +176,7 @@ class Relisting(RuleBasedStateMachine):
         own: OwnKey = own_keys()[QUORUMS.index(vault)]
         self.journal.add_pin(Pin(vault_id, 1, "Treasury", vault, own.key), Note("pinned", vault_id))
         self.named |= {code} if vault_id == "v-a" else set()
-        self.journal.reconsider()
+        judge_again(self.journal)
 
     @rule(vault_id=st.sampled_from(IDS))
     def unpins(self, vault_id: str) -> None:

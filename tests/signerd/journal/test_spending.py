@@ -13,7 +13,7 @@ from signerd.core.states import State
 from signerd.core.values import Snapshot
 from signerd.errors import RefusedByChecks
 from tests.signerd.journal.test_journal import open_one, prepared
-from tests.support.desk import NETWORK, VAULT, read_rules, signed_by, snapshot_of
+from tests.support.desk import NETWORK, VAULT, judge_again, read_rules, signed_by, snapshot_of
 from tests.support.wallets import ALICE, fund, pay
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -47,7 +47,7 @@ class Desk:
 
     def to_device(self, snapshot: Snapshot) -> None:
         self.journal.poll(snapshot)
-        self.journal.reconsider()
+        judge_again(self.journal)
         found = self.journal.review(snapshot.psbt_id)
         self.journal.decide(snapshot.psbt_id, events.Approved(found.digest, found.to_acknowledge))
 
@@ -89,7 +89,7 @@ def test_two_approvals_that_only_together_break_a_limit_are_not_both_signed(desk
     # The first one is still at its device: it counts already.
     assert desk.journal.decide("p-2", events.DeviceFound("e")).record.state is State.REFUSED
     desk.journal.decide("p-1", events.DeviceFailed("refused-by-person", "No.", asked=True))
-    desk.journal.reconsider()
+    judge_again(desk.journal)
     assert desk.journal.record("p-2").state is State.WAITING_PERSON
 
 

@@ -6,6 +6,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -24,12 +25,15 @@ from signerd.journal import storage
 from signerd.journal.schema import MIGRATIONS, migrate
 from signerd.journal.storage import (
     BORN,
+    CHECKED,
     JOURNAL,
     StateFolder,
+    check_whole,
     open_journal,
     start_over,
 )
 from tests.signerd.journal.test_journal import NOW, open_one
+from tests.support.desk import snapshot_of, spend
 
 
 @pytest.fixture
@@ -41,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_it_syncs_fully_writes_ahead_and_keeps_few_pages_in_memory(folder: Path) -> None:
-    connection = open_journal(folder, NOW)
+    connection, _is_whole = open_journal(folder, NOW)
     assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
     assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
     assert connection.execute("PRAGMA cache_size").fetchone()[0] == -256
@@ -119,7 +123,7 @@ def test_a_torn_write_ahead_log_loses_no_committed_entry(folder: Path) -> None:
     """F: power loss. What the last checkpoint holds stays; the torn tail of the log is dropped by its
     checksums.
     """
-    connection = open_journal(folder, NOW)
+    connection, _is_whole = open_journal(folder, NOW)
     (folder / f"{JOURNAL}-wal").write_bytes(b"\x37\x7f\x06\x82torn")
     connection.close()
     with open_one(folder) as journal:
@@ -162,6 +166,94 @@ def test_f_power_loss_at_any_byte_of_the_log_keeps_a_whole_chain(tmp_path: Path,
             assert first_fault(journal.audit()) is None
 
 
+@pytest.fixture
+def checked(folder: Path) -> Path:
+    """A journal that was checked up to its 200th entry, and has fifty more."""
+    assert check_whole(folder, lambda: False) is None
+    with open_one(folder) as journal:
+        assert not journal.is_checked
+        for number in range(200, 250):
+            journal.note(Note("test", f"entry {number}", {"filler": "x" * 300}))
+    return folder
+
+
+def alter(folder: Path, sequence: int) -> None:
+    with closing(sqlite3.connect(folder / JOURNAL)) as connection, connection:
+        connection.execute("DROP TRIGGER audit_stays")
+        connection.execute("UPDATE audit SET subject = 'another' WHERE sequence = ?", (sequence,))
+        connection.execute(
+            "CREATE TRIGGER audit_stays BEFORE UPDATE ON audit\n"
+            "BEGIN SELECT RAISE(ABORT, 'an audit entry never changes'); END"
+        )
+
+
+@pytest.mark.parametrize("sequence", [201, 225, 250])
+def test_s34_a_start_checks_the_chain_from_where_it_was_checked(checked: Path, sequence: int) -> None:
+    alter(checked, sequence)
+    with pytest.raises(JournalCorrupted, match=f"entry {sequence} was changed"):
+        open_one(checked)
+
+
+@pytest.mark.parametrize("sequence", [1, 100, 199])
+def test_s34_what_is_older_is_checked_afterwards_and_stops_the_next_start(
+    checked: Path, sequence: int
+) -> None:
+    alter(checked, sequence)
+    open_one(checked).close()
+    assert f"entry {sequence} was changed" in str(check_whole(checked, lambda: False))
+    with pytest.raises(JournalCorrupted, match=f"entry {sequence} was changed"):
+        open_one(checked)
+
+
+def test_s34_as_much_of_the_chain_is_read_at_a_start_as_came_since(folder: Path) -> None:
+    """Counted in steps of SQLite's machine, whatever the length of the chain."""
+
+    def steps_of_a_start() -> int:
+        steps, real = [0], sqlite3.connect
+
+        def count() -> int:
+            steps[0] += 1
+            return 0
+
+        def connect(*given: object, **named: object) -> sqlite3.Connection:
+            made = real(*given, **named)
+            made.set_progress_handler(count, 1)
+            return made
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("signerd.journal.storage.sqlite3.connect", connect)
+            with open_one(folder) as journal:
+                journal.review_context(snapshot_of(spend()))
+        return steps[0]
+
+    assert check_whole(folder, lambda: False) is None
+    few = steps_of_a_start()
+    with open_one(folder) as journal:
+        for number in range(1_000):
+            journal.note(Note("test", f"more {number}"))
+    many = steps_of_a_start()
+    assert check_whole(folder, lambda: False) is None
+    # Of the older entries only their times are read, from an index.
+    assert many - few > 10_000 > steps_of_a_start() - few
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"[1]", b'[200, "00"]', b'["x", "y"]', b"[999, null]", b"\xff"]
+)
+def test_without_a_true_word_of_a_check_everything_is_checked(checked: Path, content: bytes) -> None:
+    alter(checked, 1)
+    (checked / CHECKED).write_bytes(content)
+    with pytest.raises(JournalCorrupted, match="entry 1 was changed"):
+        open_one(checked)
+
+
+def test_a_daemon_that_stops_ends_the_check(checked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alter(checked, 1)
+    monkeypatch.setattr(storage, "_STEPS_BETWEEN", 1)
+    assert check_whole(checked, lambda: True) is None
+    assert (checked / CHECKED).exists()
+
+
 def test_a_newer_journal_is_not_touched(folder: Path) -> None:
     connection = sqlite3.connect(folder / JOURNAL)
     connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
@@ -172,7 +264,7 @@ def test_a_newer_journal_is_not_touched(folder: Path) -> None:
 
 
 def test_an_older_journal_is_brought_forward_step_by_step(folder: Path) -> None:
-    connection = open_journal(folder, NOW)
+    connection, _is_whole = open_journal(folder, NOW)
     migrate(connection, (*MIGRATIONS, "CREATE TABLE one (a INTEGER);", "ALTER TABLE one ADD COLUMN b TEXT;"))
     assert connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS) + 2
     assert [row["name"] for row in connection.execute("PRAGMA table_info(one)")] == ["a", "b"]
@@ -180,7 +272,7 @@ def test_an_older_journal_is_brought_forward_step_by_step(folder: Path) -> None:
 
 
 def test_a_step_that_fails_leaves_the_version_before_it(folder: Path) -> None:
-    connection = open_journal(folder, NOW)
+    connection, _is_whole = open_journal(folder, NOW)
     with pytest.raises(sqlite3.Error):
         migrate(connection, (*MIGRATIONS, "CREATE TABLE one (a INTEGER); CREATE TABLE one (a INTEGER);"))
     assert connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS)
@@ -197,7 +289,7 @@ def test_the_marker_is_written_where_a_kill_left_it_out(folder: Path) -> None:
 def test_private_files_only(folder: Path) -> None:
     write_private(folder / "other", b"")
     assert {p.name: p.stat().st_mode & 0o077 for p in folder.iterdir() if p.is_file()} == dict.fromkeys(
-        (JOURNAL, BORN, "other"), 0
+        (JOURNAL, BORN, CHECKED, "other"), 0
     )
 
 

@@ -11,10 +11,10 @@ from signerd.core import events
 from signerd.core.audit import Note, first_fault
 from signerd.core.events import AskPerson, Level, Notify
 from signerd.core.states import State
-from signerd.errors import IllegalEvent, RefusedByChecks
+from signerd.errors import IllegalEvent, StaleApproval
 from signerd.journal import Journal
 from tests.signerd.journal.test_journal import HONEST, open_one, prepared
-from tests.support.desk import CLAIM, VAULT_ID, make_pin, snapshot_of, spend
+from tests.support.desk import CLAIM, VAULT_ID, judge_again, make_pin, snapshot_of, spend
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
 
 FOREIGN = replace(CLAIM, descriptor=make_vault((ALICE, BOB, MALLORY)).descriptor)
@@ -44,6 +44,7 @@ def test_s16_a_change_is_recorded_told_and_refuses(journal: Journal, claim) -> N
     assert (told[0].psbt_id, told[0].level) == (VAULT_ID, Level.ALARM)
     assert journal.vault_changes(VAULT_ID)
     assert kinds(journal).count("vault-changed") == 1
+    judge_again(journal)
     assert journal.record("p-1").state is State.REFUSED
     assert "vault-alarm" in {verdict.name for verdict in journal.review("p-1").refusals}
 
@@ -58,7 +59,7 @@ def test_s16_each_distinct_change_is_an_alarm_once(journal: Journal) -> None:
 def test_s16_taking_it_back_does_not_end_the_alarm(journal: Journal) -> None:
     journal.learn(FOREIGN)
     assert journal.learn(CLAIM).effects == ()
-    assert AskPerson("p-1") not in journal.reconsider()
+    assert AskPerson("p-1") not in judge_again(journal)
     review = journal.review("p-1")
     assert {verdict.name for verdict in review.refusals} == {"vault-alarm"}
     with pytest.raises(IllegalEvent):
@@ -115,18 +116,19 @@ def test_unpinning_ends_every_approval_and_pinning_again_brings_none_back(journa
     assert journal.pin(VAULT_ID) is None
     assert journal.record("p-1").state is State.REFUSED
     journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
-    assert journal.reconsider() == (AskPerson("p-1"),)
+    assert judge_again(journal) == (AskPerson("p-1"),)
     record = journal.record("p-1")
     assert (record.state, record.approval) == (State.WAITING_PERSON, None)
 
 
 def test_unpinning_ends_the_alarm_and_a_later_change_is_one_again(journal: Journal) -> None:
     journal.learn(FOREIGN)
+    judge_again(journal)
     journal.learn(CLAIM)
     journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
     assert journal.vault_changes(VAULT_ID) == ()
     journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
-    assert journal.reconsider() == (AskPerson("p-1"),)
+    assert judge_again(journal) == (AskPerson("p-1"),)
     journal.learn(FOREIGN)
     assert kinds(journal).count("vault-changed") == 2
     assert first_fault(journal.audit()) is None
@@ -136,7 +138,10 @@ def test_s16_what_was_shown_before_the_pin_is_refused_when_the_person_says_yes(j
     """The digest that was shown covers the alarm: no yes of before is good after it."""
     digest = journal.review("p-1").digest
     journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
-    with pytest.raises((RefusedByChecks, IllegalEvent)):
+    with pytest.raises(StaleApproval):
+        journal.decide("p-1", events.Approved(digest))
+    judge_again(journal)
+    with pytest.raises(IllegalEvent):
         journal.decide("p-1", events.Approved(digest))
 
 
@@ -153,6 +158,6 @@ def test_s26_no_yes_under_a_second_id_outlives_an_alarm_and_unpinning(journal: J
     journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
     journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
     journal.learn(alias)
-    journal.reconsider()
+    judge_again(journal)
     assert journal.record("p-2").state is State.WAITING_PERSON
     assert journal.record("p-2").approval is None

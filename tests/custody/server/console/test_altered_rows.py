@@ -28,7 +28,7 @@ NONSENSE = ("nonsense", "[7]")
 # Whom a caller is, and what they may, is no entry of a list: without it there is no caller. Advisories stand
 # alone under their publisher's signature. Blocks are compared with the node: a call says where they differ.
 NOT_ENTRIES = {
-    "access_tokens", "refresh_tokens", "advisory_publishers", "stored_advisories", "organisations",
+    "access_tokens", "refresh_tokens", "organisations",
     "workspaces", "role_permissions", "audit_heads", "sessions",
     "chain_blocks",
 }  # fmt: skip
@@ -59,7 +59,7 @@ def lists(desk: Desk) -> dict[str, str]:
     for row in ENDPOINTS:
         is_list = "list[" in str(row.answers) or "Listed" in str(row.answers)
         is_page = hasattr(row.answers, "model_fields") and "unreadable" in row.answers.model_fields
-        if row.method != "GET" or not (is_list or is_page) or row.path.endswith(("exposures", "deliveries")):
+        if row.method != "GET" or not (is_list or is_page) or row.path.endswith("deliveries"):
             continue
         fields = {} if row.takes is None else row.takes.model_fields
         wanted = {name: given[name] for name in fields if given.get(name) is not None}

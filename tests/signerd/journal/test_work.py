@@ -1,0 +1,329 @@
+"""Proposals that cost work, not bytes (S34). Work is counted in steps of SQLite's machine and calls, never in
+time; what is not compared holds, and a verdict that is kept is the one that would be computed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from custody.schemas.proposals import ProposalStatus
+from multisig import Psbt, build_psbt, sats
+from signerd.core import events
+from signerd.core.audit import Note
+from signerd.core.review import verdict_key
+from signerd.core.states import State
+from signerd.core.tokens import Screen
+from signerd.core.values import Limits, ReviewContext, Snapshot
+from signerd.errors import PlatformFloods
+from signerd.journal import Journal, quota, rows
+from signerd.journal import journal as of_journal
+from signerd.journal.rows import MOST_COMPARED
+from tests.signerd.journal.test_journal import prepared
+from tests.support.backups import sign
+from tests.support.desk import (
+    CLAIM,
+    NETWORK,
+    VAULT,
+    VAULT_ID,
+    judge_again,
+    make_pin,
+    own_keys,
+    read_rules,
+    resumed,
+    review_context,
+    snapshot_of,
+)
+from tests.support.examples import examples
+from tests.support.payments import shop, spend_of
+from tests.support.tokens import call, token_snapshot
+from tests.support.wallets import ALICE, fund, pay
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    with prepared(tmp_path) as opened:
+        yield opened
+
+
+def equal(count: int, coin: int) -> Psbt:
+    return build_psbt(VAULT, [fund(VAULT, count * 600 + 2_000, salt=coin)], [pay(600)] * count, 0)
+
+
+def over_one_coin(number: int, outputs: int = 4) -> Psbt:
+    coin, small = fund(VAULT, 1_000_000, salt=1), [pay(1_000 + number + each) for each in range(outputs - 1)]
+    rest = 1_000_000 - 2_000 - sum(int(output.amount) for output in small)
+    return build_psbt(VAULT, [coin], [*small, pay(rest)], 0)
+
+
+def steps_of_a_context(journal: Journal, psbt_id: str) -> int:
+    """Instructions of SQLite's machine, which read a row each at most."""
+    snapshot, steps = journal.record(psbt_id).snapshot, [0]
+
+    def count() -> int:
+        steps[0] += 1
+        return 0
+
+    journal._db.set_progress_handler(count, 1)
+    try:
+        journal.review_context(snapshot)
+    finally:
+        journal._db.set_progress_handler(None, 0)
+    return steps[0]
+
+
+def test_s34_equal_outputs_cost_one_row_whatever_their_number(journal: Journal) -> None:
+    def steps(outputs: int) -> int:
+        for number in range(3):
+            journal.poll(snapshot_of(equal(outputs, outputs * 10 + number), f"p-{outputs}-{number}"))
+        return steps_of_a_context(journal, f"p-{outputs}-0")
+
+    first = steps(50)
+    # The six and nine proposals are compared, and not the outputs of each with those of the others.
+    assert steps(100) < 3 * first
+    assert steps(200) < 4 * first
+    count = "SELECT count(*) FROM outputs WHERE psbt_id LIKE 'p-200-%'"
+    assert journal._db.execute(count).fetchone()[0] == 3
+
+
+def test_s34_the_work_of_a_look_grows_with_the_rivals_and_not_with_their_square(journal: Journal) -> None:
+    seen = []
+    for number in range(128):
+        journal.poll(snapshot_of(over_one_coin(number), f"p-{number:03}"))
+        if number + 1 in {32, 64, 128}:
+            seen.append(steps_of_a_context(journal, "p-000"))
+    assert seen[1] < 2.2 * seen[0]
+    assert seen[2] < 2.2 * seen[1]
+
+
+def test_s34_rivals_are_compared_up_to_a_number_and_the_rest_is_counted(journal: Journal) -> None:
+    for number in range(MOST_COMPARED + 7):
+        journal.poll(snapshot_of(over_one_coin(number), f"p-{number:03}"))
+    context = journal.review_context(journal.record("p-000").snapshot)
+    assert (len(context.neighbours), context.uncompared.open) == (MOST_COMPARED, 6)
+    assert not any(neighbour.psbt for neighbour in context.neighbours), "none can confirm, so none is loaded"
+    (told,) = [v for v in journal.review("p-000").verdicts if v.name == "conflict"]
+    assert "and 6 more would spend some of the same coins" in told.sentence
+
+
+def test_s34_no_decoy_hides_what_was_signed_here(journal: Journal) -> None:
+    """The platform can say of any number of transactions that others completed them."""
+    sign(journal, shop((1,), psbt_id="p-0"))
+    for number in range(MOST_COMPARED + 3):
+        over = shop((1,), 2_000 + number, f"d-{number}", status=ProposalStatus.BROADCASTING)
+        beside = shop((100 + number,), psbt_id=f"e-{number}", status=ProposalStatus.CONFIRMED)
+        for decoy in (over, beside):
+            journal.poll(decoy)
+    for coin, check in ((1, "conflict"), (2, "paid-twice")):
+        journal.poll(shop((coin,), 9_000, f"p-{coin}"))
+        (told,) = [v for v in journal.review(f"p-{coin}").verdicts if v.name == check]
+        assert told.acknowledge
+        assert "UTC you signed p-0" in told.sentence
+        assert "more" in told.sentence
+
+
+def test_s34_what_is_not_compared_holds(journal: Journal) -> None:
+    """Decoys that have nothing but the change in common are before one that makes the very payment."""
+    bill = spend_of((1,), (("shop", 50_000),))
+    change = int(bill.outputs[1].amount)
+    journal.poll(
+        snapshot_of(spend_of((2,), (("shop", 50_000),), 1_500), "p-0", status=ProposalStatus.CONFIRMED)
+    )
+    for number in range(MOST_COMPARED):
+        decoy = spend_of((10 + number,), (("elsewhere", 99_000 - change),))
+        assert int(decoy.outputs[1].amount) == change
+        journal.poll(snapshot_of(decoy, f"d-{number}", status=ProposalStatus.CONFIRMED))
+    journal.poll(snapshot_of(bill, "p-1"))
+    assert journal.review("p-1").to_acknowledge == {"paid-twice"}
+
+
+def test_s34_no_fee_bump_is_taken_for_one_where_not_all_are_compared(journal: Journal) -> None:
+    sign(journal, shop(psbt_id="p-0"))
+    for number in range(MOST_COMPARED):
+        journal.poll(shop((1,), 2_000 + number, f"d-{number}", status=ProposalStatus.BROADCASTING))
+    journal.poll(shop((1,), 9_000, "p-1", replaces="p-0"))
+    assert not journal.review("p-1").to_acknowledge
+    journal.poll(shop((1,), 8_000, "d-more", status=ProposalStatus.BROADCASTING))
+    assert journal.review("p-1").to_acknowledge == {"conflict"}
+
+
+def test_s34_a_start_looks_up_no_other_proposal_before_it_serves(journal: Journal, monkeypatch) -> None:
+    for number in range(5):
+        journal.poll(snapshot_of(over_one_coin(number), f"p-{number}"))
+    sign(journal, shop((7,), psbt_id="p-9"))
+    monkeypatch.setattr(rows, "read_neighbours", None)
+    assert {type(effect) for effect in resumed(journal)} == {events.AskPerson, events.Submit}
+
+
+def test_s34_the_inputs_and_outputs_of_what_is_open_are_bounded(journal: Journal, monkeypatch) -> None:
+    monkeypatch.setattr(quota, "MOST_OPEN_PARTS", 20)
+    journal.poll(snapshot_of(equal(9, 1), "p-1"))
+    journal.poll(snapshot_of(equal(9, 2), "p-2"))
+    with pytest.raises(PlatformFloods, match="20 inputs and outputs"):
+        journal.poll(snapshot_of(equal(1, 3), "p-3"))
+    # What is known is heard of, and what has ended makes room.
+    journal.poll(snapshot_of(equal(9, 1), "p-1", status=ProposalStatus.EXPIRED))
+    journal.poll(snapshot_of(equal(1, 3), "p-3"))
+
+
+def test_s34_a_word_about_a_large_transaction_counts_as_many(journal: Journal, monkeypatch) -> None:
+    monkeypatch.setattr(quota, "PARTS_OF_A_WORD", 10)
+    journal._quota.undecided = quota.Allowance(5, 5.0)
+    journal.poll(snapshot_of(equal(29, 1), "p-1"))
+    with pytest.raises(PlatformFloods, match="in a day"):
+        journal.poll(snapshot_of(equal(19, 2), "p-2"))
+    journal.poll(snapshot_of(equal(2, 3), "p-3"))
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(ReviewContext)])
+def test_s34_nothing_of_the_context_is_left_out_of_a_verdicts_key(name: str) -> None:
+    assert verdict_key(snapshot_of(equal(2, 1)), replace(review_context(), **{name: object()})) is None
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Snapshot)])
+def test_s34_nothing_of_the_proposal_is_left_out_of_a_verdicts_key(name: str) -> None:
+    assert verdict_key(replace(snapshot_of(equal(2, 1)), **{name: object()}), review_context()) is None
+
+
+# The example of docs/sign/rules.md that has every kind, but those of single vaults.
+RULES_OF_EVERY_KIND = """
+[refuse]
+above_per_week = "5 BTC"
+above_fee_rate = "300 sat/vB"
+except_to = ["bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"]
+[ask]
+above_per_transaction = "0.5 BTC"
+any_token = true
+[ask.except_within]
+zone = "Europe/Zurich"
+days = ["mon", "tue", "wed", "thu", "fri"]
+from = "08:00"
+to = "18:00"
+"""
+
+
+def test_s34_every_kind_of_rule_and_fact_has_one_form(journal: Journal) -> None:
+    """Else nothing would be kept."""
+    sign(journal, shop((1,), psbt_id="p-0"))
+    journal.rules = read_rules(RULES_OF_EVERY_KIND, NETWORK)
+    journal.poll(token_snapshot(call()))
+    journal.poll(shop((1,), 3_000, "p-1", replaces="p-0"))
+    for psbt_id in ("t-1", "p-1"):
+        snapshot = journal.record(psbt_id).snapshot
+        first, again = (verdict_key(snapshot, journal.review_context(snapshot)) for _ in range(2))
+        assert first == again is not None
+
+
+def test_s34_a_verdict_is_kept_while_nothing_changed(journal: Journal, tmp_path: Path, monkeypatch) -> None:
+    for number in range(3):
+        journal.poll(snapshot_of(over_one_coin(number), f"p-{number}"))
+    judge_again(journal)
+    monkeypatch.setattr(of_journal, "decide", None)
+    assert judge_again(journal) == ()
+    journal.limits = Limits(max_fee=sats(1))
+    with pytest.raises(TypeError):
+        judge_again(journal)
+
+
+def test_s34_no_verdict_is_kept_for_what_was_decided_since(journal: Journal) -> None:
+    """Judged by the old limits, refused by others when the device was found, and the old ones are back."""
+    usual = journal.limits
+    journal.poll(shop())
+    journal.decide("p-1", events.Approved(journal.review("p-1").digest))
+    journal.limits = Limits(max_fee=sats(1))
+    assert journal.decide("p-1", events.DeviceFound("d")).record.state is State.REFUSED
+    journal.limits = usual
+    judge_again(journal)
+    assert journal.record("p-1").state is State.WAITING_PERSON
+
+
+RULES = (read_rules("", NETWORK), read_rules('[refuse]\nabove_per_transaction = "40000 sat"\n', NETWORK))
+
+
+class Kept(RuleBasedStateMachine):
+    """Whatever changes, after a turn each proposal stands as a review of now says."""
+
+    folder: Path
+
+    @initialize()
+    def begin(self) -> None:
+        self.number = 0
+        Kept.count += 1
+        (self.folder / str(Kept.count)).mkdir(mode=0o700)
+        self.journal = prepared(self.folder / str(Kept.count))
+
+    count = 0
+
+    def teardown(self) -> None:
+        self.journal.close()
+
+    @rule(coin=st.integers(1, 3), fee=st.sampled_from((1_000, 3_000)), collected=st.integers(0, 1))
+    def proposes(self, coin: int, fee: int, collected: int) -> None:
+        self.number += 1
+        self.journal.poll(shop((coin,), fee, f"p-{self.number}", collected=collected))
+
+    @rule(number=st.integers(1, 5), status=st.sampled_from(ProposalStatus))
+    def says(self, number: int, status: ProposalStatus) -> None:
+        record = self.journal._find(f"p-{number}")
+        if record is not None:
+            self.journal.poll(replace(record.snapshot, status=status))
+
+    @rule(number=st.integers(1, 5))
+    def approves(self, number: int) -> None:
+        record = self.journal._find(f"p-{number}")
+        if record is not None and record.state is State.WAITING_PERSON:
+            found = self.journal.review(record.psbt_id)
+            if found.allowed:
+                approved = events.Approved(found.digest, found.to_acknowledge)
+                self.journal.decide(record.psbt_id, approved)
+
+    @rule(number=st.integers(1, 5), fails=st.booleans())
+    def signs(self, number: int, fails: bool) -> None:
+        record = self.journal._find(f"p-{number}")
+        if record is not None and record.state is State.WAITING_DEVICE:
+            asked = self.journal.decide(record.psbt_id, events.DeviceFound("d")).record
+            if asked.state is State.SIGNING and fails:
+                self.journal.decide(record.psbt_id, events.DeviceFailed("gone", "Gone.", asked=False))
+            elif asked.state is State.SIGNING:
+                signed = ALICE.sign(Psbt.parse(record.snapshot.psbt)).to_bytes()
+                self.journal.decide(record.psbt_id, events.DeviceReturned(signed))
+
+    @rule(limits=st.sampled_from((Limits(), Limits(max_fee=sats(2_000)))), rules=st.sampled_from(RULES))
+    def sets(self, limits: Limits, rules) -> None:
+        self.journal.limits, self.journal.rules = limits, rules
+
+    @rule(signers=st.sampled_from((3, 4)))
+    def shows_the_vault(self, signers: int) -> None:
+        self.journal.learn(replace(CLAIM, signers=signers))
+
+    @rule()
+    def pins_again(self) -> None:
+        self.journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
+        self.journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
+
+    @rule(text=st.sampled_from((20, 80)))
+    def connects(self, text: int) -> None:
+        self.journal.see_screen(own_keys()[0].key.fingerprint, Screen("Device", text))
+
+    @invariant()
+    def what_waits_stands_as_it_would_be_judged_now(self) -> None:
+        judge_again(self.journal)
+        for record in self.journal.records(of_journal.RECONSIDERED):
+            found = self.journal.review(record.psbt_id)
+            assert record.state is (State.WAITING_PERSON if found.allowed else State.REFUSED)
+            assert record.reason == " ".join(verdict.sentence for verdict in found.refusals)
+
+
+def test_s34_a_verdict_that_is_kept_is_the_one_that_would_be_computed(tmp_path: Path) -> None:
+    Kept.folder = tmp_path
+    quiet = settings(
+        max_examples=examples(25),
+        stateful_step_count=20,
+        suppress_health_check=list(HealthCheck),
+        deadline=None,
+    )
+    run_state_machine_as_test(Kept, settings=quiet)
