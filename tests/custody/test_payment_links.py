@@ -120,6 +120,8 @@ def oracle(text: str) -> tuple[str, int | None] | None:
     written = dict(pairs).get("amount", "")
     if "amount" not in keys:
         return address, None
+    if not set(written) <= set("0123456789.") or written.count(".") > 1:
+        return None
     amount = Decimal(f"0{written}0" if "." in written else written or "0") * 100_000_000
     return (address, int(amount)) if amount == int(amount) and 0 < amount <= 2_100_000_000_000_000 else None
 

@@ -192,17 +192,12 @@ def test_s34_nothing_of_the_proposal_is_left_out_of_a_verdicts_key(name: str) ->
 # The example of docs/sign/rules.md that has every kind, but those of single vaults.
 RULES_OF_EVERY_KIND = """
 [refuse]
-above_per_week = "5 BTC"
-above_fee_rate = "300 sat/vB"
+above_per_day = "5 BTC"
 except_to = ["bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"]
 [ask]
 above_per_transaction = "0.5 BTC"
 any_token = true
-[ask.except_within]
-zone = "Europe/Zurich"
-days = ["mon", "tue", "wed", "thu", "fri"]
-from = "08:00"
-to = "18:00"
+always = true
 """
 
 

@@ -34,7 +34,7 @@ def requests(desk):
             state="spendable",
         )
     )["coins"]
-    coin = min(coins, key=lambda each: each["amount_sats"])
+    coin = max(coins, key=lambda each: each["amount_sats"])
     named = {"coins": [f"{coin['txid']}:{coin['vout']}"]}
     dear = {"fee_rate": "30"}
     place = {"wallet_id": desk.vault["id"], "workspace_id": desk.workspace_id, "tx_type": "send"}

@@ -197,9 +197,9 @@ def test_p101_a_coin_is_an_outpoint_not_each_output_of_its_deposit(desk, sibling
     }[sibling]
     txid = desk.batch((vault["receive_address"], 200_000), *[(to, 90_000)] * 4)
     first = made(desk.propose(150_000, recipients=[SHOP], fee_rate="2", coins=[f"{txid}:0"]))
-    body = {"workspace_id": 1, "wallet_id": vault["id"], "tx_type": "send", "replaces_psbt_id": first}
-    how = {"fee_rate": "9", "cancel": ask is take_back}
-    shown = ok(desk.admin.post("/api/v1/preview-psbt", body | how))
+    body = {"workspace_id": 1, "wallet_id": vault["id"], "tx_type": "send", "fee_rate": "9"}
+    follows = "cancels_psbt_id" if ask is take_back else "replaces_psbt_id"
+    shown = ok(desk.admin.post("/api/v1/preview-psbt", body | {follows: first}))
     version = made(ask(desk, first, fee_rate="9"))
     assert coins(desk, version) == {OutPoint(txid, 0)} == {OutPoint(txid, int(shown["coins"][0][65:]))}
     assert shown["coins"] == [f"{txid}:0"]
