@@ -38,8 +38,9 @@ GUIDES = {
     "limits": ("BTC in all payments of ", "BTC in each payment, "),
     "scale": ("nothing was given up",),
     "purchases": ("A new purchase-webhook secret.",),
-    "sign-in": ("signs in with mailed codes now", "A new totp secret."),
     "proofs": ("0 of 2  Audit of 2026", "is proven: 2 of 2 signatures.", "The proof is valid, on regtest."),
+    # Last: it ends the sessions of a signer.
+    "sign-in": ("signs in with mailed codes now", "A new totp secret."),
 }
 # Commands that are not run here, and the tests that run them.
 ELSEWHERE = {
