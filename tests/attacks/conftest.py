@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from device_simulators.conformance import makes, rigs
+from signerd.journal import rows
 from tests.attacks.desk import Desk, desk_with
 
 
@@ -17,6 +18,10 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module", params=makes.VIRTUAL, ids=makes.named)
 def desk(request) -> Iterator[Desk]:
-    """Shared: every proposal has coins and payees of its own, so that none affects another."""
-    with rigs.short_folder() as name, desk_with(request.param, Path(name)) as found:
-        yield found
+    """Shared: every proposal has coins and payees of its own, so that none affects another. Their change is
+    the same, so that more are compared here than are elsewhere.
+    """
+    with pytest.MonkeyPatch.context() as patched, rigs.short_folder() as name:
+        patched.setattr(rows, "MOST_COMPARED", 1_000)
+        with desk_with(request.param, Path(name)) as found:
+            yield found

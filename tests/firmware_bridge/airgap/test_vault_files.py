@@ -154,7 +154,7 @@ MAINNET = ALICE.vault_key(Network.MAINNET)
         (str(KEY).replace(str(KEY.xpub), str(ALICE.origin_key(PATH / 0).xpub)), InvalidKey, "depth"),
         (f"[00000000/48h/1h/0h/2h]{KEY.xpub}", InvalidKey, "00000000"),
         (json.dumps(ccxp(xfp="12")), InvalidKey, "eight"),
-        (json.dumps(ccxp(p2wsh_deriv="m/x")), InvalidPath, "number"),
+        (json.dumps(ccxp(p2wsh_deriv="m/x")), InvalidPath, "write 0 to 2147483647"),
         (json.dumps(ccxp(p2wsh=str(KEY.xpub)[:-1])), InvalidKey, "checksum"),
         (json.dumps(ccxp(p2wsh=VPUB)), InvalidKey, "vpub"),
         (json.dumps(generic(xfp="00000001")), InvalidKey, "contradicts"),

@@ -62,7 +62,7 @@ def test_a_code_that_the_platform_does_not_have_is_told_its_neighbours():
     assert "KEY_REVOKED" in refused.value.hint
 
 
-@pytest.mark.parametrize("code", ["paid-twice", "refused-by-person", "rule-ask-hours", "KEY_REVOKED"])
+@pytest.mark.parametrize("code", ["paid-twice", "refused-by-person", "rule-ask-always", "KEY_REVOKED"])
 def test_a_program_reads_the_same(code):
     assert json.loads(explain(code, "--json").stdout)["code"] == code
 

@@ -88,7 +88,7 @@ NOT_THERE = "cannot be read: No such file or directory."
         ("show a/../b", UNDECIDED, "there is no proposal 'a/../b' here"),
         ("approve 8bdd12 --yes", USAGE, "with --yes a proposal is named by its whole id"),
         ("approve 8bdd1234", USAGE, "no answer to the question: Sign this on REGTEST"),
-        (f"reject 8bdd1234 --reason {LONG}", USAGE, "reason: is too long: at most 1000 characters."),
+        (f"reject 8bdd1234 --yes --reason {LONG}", USAGE, "reason: is too long: at most 1000 characters."),
         ("export 8bdd1234 --out {folder}/none/x", USAGE, "none is not a folder. Nothing was asked."),
         ("export 8bdd1234 --qr morse", USAGE, "'morse' is not one of 'bbqr', 'ur'"),
         ("import {folder}/none", USAGE, "The card, folder or file is not there. Insert the card"),

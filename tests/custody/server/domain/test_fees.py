@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from custody.server.domain.fees import (
     PricedTransaction,
-    fee_for_parents,
     least_fee,
     least_rate,
     settle_replacement,
@@ -68,16 +67,3 @@ def test_what_is_settled_adds_up_and_outbids(target, rate, inputs, rivals, pays)
     vsize = wanted.vsize(inputs, settled.change > 0)
     assert settled.fee >= max(wanted.rate.fee_for(vsize), least_fee(rivals, vsize))
     assert settled.change >= wanted.minimum_change or (pays and settled.change == 0)
-
-
-@given(st.lists(PRICED, min_size=1, max_size=4), SIZES, st.integers(1_000, 1_000_000))
-def test_a_child_brings_its_parents_to_the_rate_and_pays_its_own_way(parents, vsize, rate):
-    fee = fee_for_parents(parents, vsize, FeeRate(rate))
-    paid, size = sum(parent.fee for parent in parents), sum(parent.vsize for parent in parents)
-    if fee is None:
-        assert paid * 1000 >= rate * size
-        return
-    assert (paid + fee) * 1000 >= rate * (size + vsize)
-    assert fee * 1000 >= rate * vsize, "else miners would take the parents and leave it"
-    least = max(rate * (size + vsize) - paid * 1000, rate * vsize)
-    assert (fee - 1) * 1000 < least, "and no satoshi more"
