@@ -18,7 +18,7 @@ class _Settings(yaml.SafeLoader):
 
 
 _Settings.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_given: None)
-NAV = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), _Settings)["nav"]
+SITE = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), _Settings)
 
 
 def places(entries):
@@ -43,9 +43,13 @@ def test_its_links_hold(page):
     assert dead == []
 
 
-def test_every_page_stands_in_the_site_once():
-    listed = [place for place in places(NAV) if not MADE.search(place)]
-    assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in PAGES), "see nav in mkdocs.yml"
+def test_every_page_stands_in_the_menu_once_or_is_linked_from_understand():
+    listed = [place for place in places(SITE["nav"]) if not MADE.search(place)]
+    beside = [str(page.relative_to(DOCS)) for each in SITE["not_in_nav"].split() for page in DOCS.glob(each)]
+    assert sorted(listed + beside) == sorted(str(page.relative_to(DOCS)) for page in PAGES), "see mkdocs.yml"
+    index = DOCS / "understand" / "index.md"
+    linked = {(index.parent / link).resolve() for link in links(index)}
+    assert [page for page in beside if DOCS / page not in linked] == []
 
 
 def written(options, pattern, *where):
