@@ -252,9 +252,9 @@ def _limit(text: str) -> Sats:
 
 def vault_names(db: Session, access: WorkspaceAccess, wanted: wire.VaultsQuery) -> Listed[wire.VaultName]:
     """The names of the vaults that `Vaults.in_workspace` would return. Raises NotFound (``after``)."""
-    query = _wanted(db, access, wanted).with_only_columns(Vault.id, Vault.name, Vault.frozen_at, Vault.m)
-    rows = db.execute(query).all()
-    lacking = lacking_signers(db, {row.id: row.m for row in rows})
+    query = _wanted(db, access, wanted)
+    rows = db.execute(query.with_only_columns(Vault.id, Vault.name, Vault.frozen_at, Vault.m)).all()
+    lacking = lacking_signers(db, {row.id: row.m for row in rows}, query.with_only_columns(Vault.id))
 
     def names(some: Sequence[Any]) -> list[wire.VaultName]:
         return [

@@ -98,9 +98,11 @@ def workspaces_seen_by(db: Session, user_id: int) -> set[int]:
     return set(db.scalars(query))
 
 
-def lacking_signers(db: Session, vaults: Mapping[str, int]) -> set[str]:
-    """The vaults among ``vaults``, M by id, of which fewer than M signers can sign a payment."""
-    able = _counted(db, _able(_LIVE), vaults.keys())
+def lacking_signers(db: Session, vaults: Mapping[str, int], ids: Select[str] | None = None) -> set[str]:
+    """The vaults among ``vaults``, M by id, of which fewer than M signers can sign a payment. ``ids`` selects
+    them where they may be many.
+    """
+    able = _counted(db, _able(_LIVE), vaults.keys() if ids is None else ids)
     return {vault_id for vault_id, m in vaults.items() if able.get(vault_id, 0) < m}
 
 

@@ -78,13 +78,14 @@ class Proving:
         tip = self._market.quote(vault.chain).tip
         message = request.message + AT_BLOCK.format(height=tip.height, hash=tip.hash)
         coins = _coins(db, vault) if request.with_coins else []
-        _require_quorum(db, vault, caller, coins=len(coins))
         try:
             built = build_proof(
                 policy_of(vault), message, branch, index, coins_to_spend(db, vault.chain, coins)
             )
         except MultisigError as error:
             raise Invalid.at("/message", str(error), error.code) from error
+        require_signers(db, vault, _scripts(built), caller.user_id)
+        _require_devices(db, vault, caller, coins=len(coins))
         outpoint = built.psbt.inputs[0].outpoint
         first = Utxo(outpoint.txid, outpoint.vout, Sats(0), None, branch, index)
         return ProofDraft(built, first, len(coins))
@@ -101,8 +102,7 @@ class Proving:
         same message at the same block.
         """
         vault, now = vault_to_spend(db, access, request.vault_id), self._clock()
-        scripts = {output.script_pubkey for output in draft.built.psbt.outputs}
-        require_signers(db, vault, scripts, caller.user_id)
+        require_signers(db, vault, _scripts(draft.built), caller.user_id)
         proposal_id = new_id(self._random)
         proposal = Proposal(
             id=proposal_id,
@@ -181,9 +181,13 @@ def _coin(psbt: Psbt, index: int, network: Network) -> CoinOfProof:
     return CoinOfProof(outpoint=str(item.outpoint), amount_sats=item.witness_utxo.amount, address=address)
 
 
-def _require_quorum(db: Session, vault: Vault, caller: Caller, *, coins: int) -> None:
-    """Checks that enough signers may approve what the caller proposes, and that their devices can sign it, as
-    far as their firmware is known. A key without a known device counts as able. Raises Invalid.
+def _scripts(built: Built) -> set[bytes]:
+    return {output.script_pubkey for output in built.psbt.outputs}
+
+
+def _require_devices(db: Session, vault: Vault, caller: Caller, *, coins: int) -> None:
+    """Checks that the devices of enough signers can sign it, as far as their firmware is known. A key without
+    a known device counts as able. Raises Invalid.
     """
     keys = [
         device
@@ -196,16 +200,13 @@ def _require_quorum(db: Session, vault: Vault, caller: Caller, *, coins: int) ->
         if maker is not None and not may_sign_proof(maker, model or "", firmware, coins=coins)
     ]
     if len(keys) - len(unable) < vault.m:
-        sentence = f"{vault.m} of the vault's {vault.n} keys have to sign."
-        if unable:
-            what = "for its coins" if coins else "at all"
-            sentence += (
-                f" These devices cannot sign such a message {what}: {', '.join(sorted(unable))}. These can: "
-                f"{signing_devices(coins=coins)}."
-            )
-        if len(keys) < vault.n:
-            sentence += " Keys that are revoked, and signers who may not approve this, do not count."
-        raise Invalid.at("/vault_id", sentence, "no-quorum")
+        what = "for its coins" if coins else "at all"
+        raise Invalid.at(
+            "/vault_id",
+            f"{vault.m} of the vault's {vault.n} keys have to sign. These devices cannot sign such a message "
+            f"{what}: {', '.join(sorted(unable))}. These can: {signing_devices(coins=coins)}.",
+            "no-quorum",
+        )
 
 
 def _place(db: Session, vault: Vault, address: str | None) -> tuple[int, int]:

@@ -539,14 +539,20 @@ class TestEnds:
         """However many sessions it opens: they have tries of their own, once."""
         acme.link(ADMIN, "owner at login")
         services, step_up = acme.world.platform.services, acme.world.platform.services.account.step_up
-        tokens = [acme.through("owner at login").http.cookies["custody-session"] for _ in range(2)]
-        callers = [services.sessions.authenticate(each.split(".")[0], "t") for each in tokens]
+
+        def signed_in():
+            tokens = [acme.through("owner at login").http.cookies["custody-session"] for _ in range(2)]
+            return [services.sessions.authenticate(each.split(".")[0], "t") for each in tokens]
+
+        callers = signed_in()
         for number in range(10):
             with pytest.raises(Invalid):
                 step_up.prove_by_password(callers[number % 2], "wrong")
         with pytest.raises(RateLimited):
             step_up.prove_by_password(callers[0], PASSWORD)
+        # It ends all other sessions.
         ok(acme.admin.post("/auth/two-factor", {"enabled": True, "password": PASSWORD}))
+        callers = signed_in()
         asked = [step_up.ask(callers[number % 2]) for number in range(20)]
         for caller in callers:
             with pytest.raises(RateLimited):
