@@ -4,6 +4,7 @@ The review pins the coins and the rate that it showed: what was reviewed is prop
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, get_args
 
@@ -16,7 +17,7 @@ from custody.schemas.errors import ErrorCode
 from custody.schemas.history import CoinState
 from custody.schemas.proposals import MAX_COINS, MAX_RECIPIENTS, PsbtPreview
 from custody.schemas.users import PermissionName
-from custody.schemas.vaults import Vault
+from custody.schemas.vaults import Vault, VaultName
 from custody.server.console.addresses import entries_of
 from custody.server.console.limits import left_words
 from custody.server.console.money import Money, money_of
@@ -25,7 +26,14 @@ from custody.server.console.rendering import sats_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.vaults import names_of, vault_by_id, vaults_to_choose
 from custody.server.console.visit import Visit, fee_rate
-from custody.server.domain.errors import CustodyError, Fault, Invalid, PermissionDenied, StateConflict
+from custody.server.domain.errors import (
+    CustodyError,
+    Fault,
+    Invalid,
+    NotFound,
+    PermissionDenied,
+    StateConflict,
+)
 from custody.server.domain.intent import parse_recipient
 from custody.text import name_key, plain
 from multisig import MultisigError, Network, parse_btc
@@ -71,7 +79,7 @@ def form_page(visit: Visit) -> Response:
         )
     wanted = visit.form.one("wallet") or visit.query("vault")
     vaults = vaults_to_choose(visit, wanted)
-    chosen = vault_by_id(visit, wanted or vaults[0].id) if vaults else None
+    chosen = vault_by_id(visit, wanted) if wanted else _first_shown(visit, vaults)
     return visit.page(
         "proposals/new.html",
         here="proposals",
@@ -81,6 +89,14 @@ def form_page(visit: Visit) -> Response:
         most_recipients=MAX_RECIPIENTS,
         **({} if chosen is None else _funds(visit, chosen)),
     )
+
+
+def _first_shown(visit: Visit, vaults: Sequence[VaultName]) -> Vault | None:
+    """A vault whose row cannot be read is none to pay from, and keeps nobody from the others (P102)."""
+    for each in vaults:
+        with suppress(NotFound):
+            return vault_by_id(visit, each.id)
+    return None
 
 
 def _rows(visit: Visit) -> Sequence[RecipientRow]:
