@@ -34,23 +34,31 @@ def _word(outcome: Outcome) -> str:
 
 
 def situations() -> str:
-    """A row for each situation, a column for each model; with the markers."""
+    """A row for each situation in which the models differ or need a word, a column for each model; with the
+    markers.
+    """
     listed = load_all()
     head = "| situation | " + " | ".join(f"{each.model} {each.firmware}" for each in listed) + " |"
     rows = (
         f"| {situation.text} | " + " | ".join(_cell(each.entries[name]) for each in listed) + " |"
         for name, situation in SITUATIONS.items()
+        if _is_worth_a_row([each.entries[name] for each in listed])
     )
     return _BEGIN + "\n".join([head, "|---|" + "---|" * len(listed), *rows]) + "\n" + _END
+
+
+def _is_worth_a_row(entries: list[Entry]) -> bool:
+    present = [entry for entry in entries if not entry.is_absent]
+    return len({tuple(entry.outcomes) for entry in present}) > 1 or any(entry.note for entry in present)
 
 
 def _cell(entry: Entry) -> str:
     if entry.is_absent:
         return "–"
     outcome = " or ".join(word if word in _OWN_WORDS else f"`{word}`" for word in entry.outcomes)
-    known = "not compared" if entry.evidence is Evidence.UNKNOWN else str(entry.evidence)
+    known = {Evidence.SEEN: "", Evidence.UNKNOWN: " (not compared)"}.get(entry.evidence, f" ({entry.evidence})")
     note = f". {entry.note}" if entry.note else ""
-    return f"{outcome} ({known}){note}"
+    return f"{outcome}{known}{note}"
 
 
 def _write() -> None:
