@@ -4,6 +4,7 @@
 """
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from device_simulators.conformance.fault_matrix import FAULTS, OUTCOMES, Outcome, possible
@@ -20,13 +21,16 @@ _FAMILIES = {Family.TREZOR: "Trezor", Family.COLDCARD: "Coldcard", Family.LEDGER
 
 
 def faults() -> str:
-    """A row for each fault, a column for each maker."""
-    head = "| fault | " + " | ".join(_FAMILIES.values()) + " |\n|---|" + "---|" * len(_FAMILIES)
-    rows = (
-        f"| {FAULTS[name].text} | " + " | ".join(_word(OUTCOMES[name][family]) for family in _FAMILIES) + " |"
-        for name in FAULTS
-    )
-    return "\n".join([head, *rows]) + "\n"
+    """A row for each fault, with one outcome where it is every maker's."""
+    rows = (f"| {FAULTS[name].text} | {_by_maker(OUTCOMES[name])} |" for name in FAULTS)
+    return "\n".join(["| fault | outcome |\n|---|---|", *rows]) + "\n"
+
+
+def _by_maker(outcomes: Mapping[Family, Outcome]) -> str:
+    words = {maker: _word(outcomes[family]) for family, maker in _FAMILIES.items()}
+    if len(set(words.values())) == 1:
+        return words["Trezor"]
+    return "; ".join(f"{maker}: {word}" for maker, word in words.items())
 
 
 def _word(outcome: Outcome) -> str:
