@@ -15,6 +15,7 @@ from firmware_bridge import Family
 DOCS = Path(__file__).parents[2] / "docs" / "build" / "devices.md"
 _BEGIN, _END = "<!-- transcripts: begin -->\n", "<!-- transcripts: end -->\n"
 _OWN_WORDS = {"answered", "signed", "absent"}
+_KNOWN = {Evidence.SEEN: "", Evidence.READ: " (read)", Evidence.UNKNOWN: " (not compared)"}
 
 
 _FAMILIES = {Family.TREZOR: "Trezor", Family.COLDCARD: "Coldcard", Family.LEDGER: "Ledger"}
@@ -60,7 +61,7 @@ def _cell(entry: Entry) -> str:
     if entry.is_absent:
         return "–"
     outcome = " or ".join(word if word in _OWN_WORDS else f"`{word}`" for word in entry.outcomes)
-    known = {Evidence.SEEN: "", Evidence.UNKNOWN: " (not compared)"}.get(entry.evidence, f" ({entry.evidence})")
+    known = _KNOWN[entry.evidence]
     note = f". {entry.note}" if entry.note else ""
     return f"{outcome}{known}{note}"
 
