@@ -12,7 +12,6 @@ RUN = {
     "build/tutorial-payment.md": "tests/end_to_end/test_tutorials.py",
     "build/tutorial-web.md": "tests/signerd/browser/test_web_tutorial.py",
     "build/webhooks.md": "tests/custody/test_webhooks_guide.py",
-    "operate/platform.md": "tests/custody/test_operating_guide.py",
     "operate/replacing.md": "tests/custody/cli/test_treasurer.py",
     "sign/backup.md": "tests/docs/test_code.py",
     "sign/rules.md": "tests/signerd/core/rules/test_reading.py",
@@ -20,8 +19,6 @@ RUN = {
 }
 NOT_RUN = {
     "build/adding/endpoint.md": "a row of this project's own table, with invented names",
-    "operate/coins.md": "an answer of the platform, whose shape its OpenAPI document has",
-    "operate/limits.md": "an answer of the platform, whose shape its OpenAPI document has",
 }
 CODE = re.compile(r"^```(?:python|toml|json|html)$", re.MULTILINE)
 

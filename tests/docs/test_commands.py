@@ -33,16 +33,15 @@ RUN = {
 # By page, what runs its commands otherwise: with another device, file, check or answer than the page has.
 RUN_OTHERWISE = {
     "tests/custody/server/cli/test_auditing.py": "operate/audit",
-    "tests/end_to_end/test_tutorials.py": "operate/platform sign/trial",
+    "tests/end_to_end/test_tutorials.py": "operate/platform",
     "tests/signerd/cli/test_account.py": "sign/accounts",
     "tests/signerd/cli/test_airgap.py": "sign/airgap",
     "tests/signerd/cli/test_apps.py": "sign/page",
     "tests/signerd/cli/test_daemon.py": "sign/accounts",
     "tests/signerd/cli/test_devices.py": "build/devices",
-    "tests/signerd/cli/test_funds.py": "sign/trial",
     "tests/signerd/cli/test_psbts.py": "sign/imported",
     "tests/signerd/cli/test_service.py": "sign/install",
-    "tests/signerd/cli/test_vaults.py": "sign/airgap sign/trial",
+    "tests/signerd/cli/test_vaults.py": "sign/airgap",
 }
 PROGRAMS = {"signerd": signerd, "custody": custody}
 INLINE = re.compile(r"`((?:signerd|custody) [^`…]+)`")

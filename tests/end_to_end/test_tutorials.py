@@ -1,6 +1,6 @@
 """The trial and the tutorials as a reader meets them: every line of docs/operate/trial.md, then of
-docs/build/tutorial-payment.md; and docs/build/tutorial-device.md. docs/operate/platform.md and
-docs/sign/trial.md have the same commands. The programs are real, each in a process of its own.
+docs/build/tutorial-payment.md; and docs/build/tutorial-device.md. docs/operate/platform.md has the same
+commands. The programs are real, each in a process of its own.
 """
 
 import json
@@ -66,6 +66,7 @@ class Reader:
             "HOME": str(folder),
             "CUSTODY_STATE": str(folder / "platform"),
             "CUSTODY_SESSION": str(folder / "session"),
+            "CUSTODY_CHAIN_SIGNET": "embedded",
         }
         self.said: dict[str, Path] = {}
 
@@ -176,7 +177,7 @@ def test_the_trial_pays_and_a_program_pays_after_it(reader: Reader) -> None:
     assert all(one.non_witness_utxo is not None and not one.partial_signatures for one in unsigned.inputs)
     assert "invoice-17" in reader.types("custody vault history Trial")
     assert (reader.folder / "secret").stat().st_mode & 0o777 == 0o600
-    other = "python pay.py 1000 bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080 invoice-17"
+    other = "python pay.py 1000 tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx invoice-17"
     refused = reader.run(other)
     assert "IDEMPOTENCY_KEY_REUSED" in refused.stderr
 

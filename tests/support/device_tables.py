@@ -4,6 +4,7 @@
 """
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from device_simulators.conformance.fault_matrix import FAULTS, OUTCOMES, Outcome, possible
@@ -14,19 +15,23 @@ from firmware_bridge import Family
 DOCS = Path(__file__).parents[2] / "docs" / "build" / "devices.md"
 _BEGIN, _END = "<!-- transcripts: begin -->\n", "<!-- transcripts: end -->\n"
 _OWN_WORDS = {"answered", "signed", "absent"}
+_KNOWN = {Evidence.SEEN: "", Evidence.READ: " (read)", Evidence.UNKNOWN: " (not compared)"}
 
 
 _FAMILIES = {Family.TREZOR: "Trezor", Family.COLDCARD: "Coldcard", Family.LEDGER: "Ledger"}
 
 
 def faults() -> str:
-    """A row for each fault, a column for each maker."""
-    head = "| fault | " + " | ".join(_FAMILIES.values()) + " |\n|---|" + "---|" * len(_FAMILIES)
-    rows = (
-        f"| {FAULTS[name].text} | " + " | ".join(_word(OUTCOMES[name][family]) for family in _FAMILIES) + " |"
-        for name in FAULTS
-    )
-    return "\n".join([head, *rows]) + "\n"
+    """A row for each fault, with one outcome where it is every maker's."""
+    rows = (f"| {FAULTS[name].text} | {_by_maker(OUTCOMES[name])} |" for name in FAULTS)
+    return "\n".join(["| fault | outcome |\n|---|---|", *rows]) + "\n"
+
+
+def _by_maker(outcomes: Mapping[Family, Outcome]) -> str:
+    words = {maker: _word(outcomes[family]) for family, maker in _FAMILIES.items()}
+    if len(set(words.values())) == 1:
+        return words["Trezor"]
+    return "; ".join(f"{maker}: {word}" for maker, word in words.items())
 
 
 def _word(outcome: Outcome) -> str:
@@ -34,23 +39,31 @@ def _word(outcome: Outcome) -> str:
 
 
 def situations() -> str:
-    """A row for each situation, a column for each model; with the markers."""
+    """A row for each situation in which the models differ or need a word, a column for each model; with the
+    markers.
+    """
     listed = load_all()
     head = "| situation | " + " | ".join(f"{each.model} {each.firmware}" for each in listed) + " |"
     rows = (
         f"| {situation.text} | " + " | ".join(_cell(each.entries[name]) for each in listed) + " |"
         for name, situation in SITUATIONS.items()
+        if _is_worth_a_row([each.entries[name] for each in listed])
     )
     return _BEGIN + "\n".join([head, "|---|" + "---|" * len(listed), *rows]) + "\n" + _END
+
+
+def _is_worth_a_row(entries: list[Entry]) -> bool:
+    present = [entry for entry in entries if not entry.is_absent]
+    return len({tuple(entry.outcomes) for entry in present}) > 1 or any(entry.note for entry in present)
 
 
 def _cell(entry: Entry) -> str:
     if entry.is_absent:
         return "–"
     outcome = " or ".join(word if word in _OWN_WORDS else f"`{word}`" for word in entry.outcomes)
-    known = "not compared" if entry.evidence is Evidence.UNKNOWN else str(entry.evidence)
+    known = _KNOWN[entry.evidence]
     note = f". {entry.note}" if entry.note else ""
-    return f"{outcome} ({known}){note}"
+    return f"{outcome}{known}{note}"
 
 
 def _write() -> None:

@@ -1,4 +1,4 @@
-"""movements: deposits beside payments, the newest first, with the balance after each (docs/sign/trial.md)."""
+"""movements: deposits beside payments, the newest first, with the balance after each."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 """vaults, pin, unpin (S16): the code comes from the other signers, and is typed. addresses, accounts
-(docs/sign/airgap.md, docs/sign/trial.md).
+(docs/sign/airgap.md).
 """
 
 import pytest
