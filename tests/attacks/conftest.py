@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.conformance import makes, rigs
 from tests.attacks.desk import Desk, desk_with
+from tests.conformance import makes, rigs
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ name.
 
 import pytest
 
-from device_simulators.transcripts import Entry, Evidence, Screen, load, load_all
+from tests.conformance.transcripts import Entry, Evidence, Screen, load, load_all
 
 
 def test_a_screen_is_filled_with_the_values_of_its_situation():

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from custody.server.cli import app
-from device_simulators.conformance.rigs import make_rig, short_folder
 from firmware_bridge import Family
 from signerd.core.states import State
+from tests.conformance.rigs import make_rig, short_folder
 from tests.support.custody import Desk, ok, open_desk
 from tests.support.daemons import until_state
 from tests.support.real_signer import pin, register, signer

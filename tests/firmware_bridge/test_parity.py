@@ -12,10 +12,6 @@ from pathlib import Path
 import pytest
 from hwilib.devices.trezorlib.exceptions import TrezorFailure
 
-from device_simulators.conformance import makes, rigs
-from device_simulators.conformance.makes import VAULT, Shown, enrol, sign_and_check
-from device_simulators.conformance.rigs import ACCOUNT, NETWORK, bridged
-from device_simulators.conformance.test_signing import with_op_return
 from firmware_bridge import Family
 from multisig import (
     CHANGE,
@@ -30,6 +26,10 @@ from multisig import (
     sats,
     verify_signatures,
 )
+from tests.conformance import makes, rigs
+from tests.conformance.makes import VAULT, Shown, enrol, sign_and_check
+from tests.conformance.rigs import ACCOUNT, NETWORK, bridged
+from tests.conformance.test_signing import with_op_return
 from tests.support import bare_hwi, wallets
 
 pytestmark = pytest.mark.anyio

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from device_simulators.hands import Hands, ProcessHands, Unable
 from device_simulators.panel import Prompt
 from firmware_bridge import Endpoint
 from multisig import Network
+from tests.conformance.hands import Hands, ProcessHands, Unable
 
 
 class Misreading(ProcessHands):

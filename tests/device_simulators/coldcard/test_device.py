@@ -10,13 +10,13 @@ from device_simulators.coldcard import device as coldcard_device
 from device_simulators.coldcard import flows as coldcard_flows
 from device_simulators.coldcard.wallet import WalletStore
 from device_simulators.coldcard.wire import Message, to_packets
-from device_simulators.conformance.second_program import open_coldcard
 from device_simulators.errors import AddressUnavailable, InvalidListenAddress
 from device_simulators.faults import Faults
 from device_simulators.fleet import Settings, build
 from device_simulators.panel import Panel, approve_all, ask_person
 from firmware_bridge.model import Family
 from multisig import DerivationPath, Psbt, recover_message_key, verify_signatures
+from tests.conformance.second_program import open_coldcard
 from tests.support.coldcard import (
     SEED,
     VAULT,

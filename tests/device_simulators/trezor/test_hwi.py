@@ -10,7 +10,6 @@ import pytest
 from hwilib.common import AddressType
 from hwilib.descriptor import parse_descriptor
 
-from device_simulators.conformance.second_program import open_trezor
 from device_simulators.panel import Decision, Panel, Script, approve_all
 from device_simulators.trezor import VirtualTrezor
 from device_simulators.trezor import messages as m
@@ -24,6 +23,7 @@ from multisig import (
     multisig_account_path,
     op_return_script,
 )
+from tests.conformance.second_program import open_trezor
 from tests.support import hwi, virtual
 from tests.support.virtual import NETWORK, Record, seed, spend, vault
 

@@ -8,8 +8,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_simulators.conformance import makes
-from device_simulators.conformance.rigs import bridged, short_folder
 from firmware_bridge import Device, Endpoint, Family
 from firmware_bridge.advisories import (
     Advisories,
@@ -24,6 +22,8 @@ from firmware_bridge.advisories import (
     load_list,
 )
 from firmware_bridge.advisories.lists import MAX_BYTES, MAX_SERIAL, Version, packaged, parse_list
+from tests.conformance import makes
+from tests.conformance.rigs import bridged, short_folder
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key().public_bytes_raw()

@@ -13,13 +13,13 @@ from device_simulators.coldcard import VirtualColdcard
 from device_simulators.coldcard.approvals import SAVED, Kind, State
 from device_simulators.coldcard.story import BITCOIN, REGTEST, TESTNET
 from device_simulators.coldcard.wallet import WalletStore, XpubPolicy
-from device_simulators.conformance import rigs
-from device_simulators.conformance.rigs import NETWORK, SEEDS
 from device_simulators.panel import Decision, Happening, Panel, approve_all, ask_person, refuse_all
 from firmware_bridge import enrolment, sanitised_psbt
 from firmware_bridge.hwi_client.coldcard import device as driver
 from firmware_bridge.protocol import DeviceFailure
 from multisig import ChangeTo, Psbt, Vault, build_psbt, multisig_account_path, sats, signer_progress
+from tests.conformance import rigs
+from tests.conformance.rigs import NETWORK, SEEDS
 from tests.support import wallets
 from tests.support.driver import Person, drive, fails, opened, policy_args, under_way
 from tests.support.patience import PATIENCE

@@ -11,11 +11,11 @@ import pytest
 
 from device_simulators.coldcard.wallet import XpubPolicy
 from device_simulators.coldcard.wallet_file import parse_wallet_file
-from device_simulators.conformance.rigs import SEEDS, make_rig, make_vault, plugged_in, short_folder
 from firmware_bridge import Family
 from multisig import Network, Psbt, encode_address, p2wsh
 from signerd.core.values import Pin
 from signerd.kit.document import kit
+from tests.conformance.rigs import SEEDS, make_rig, make_vault, plugged_in, short_folder
 from tests.support import bare_hwi
 from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
 from tests.support.kits import parsed

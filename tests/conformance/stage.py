@@ -4,9 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from device_simulators.conformance import makes, payments, remote
-from device_simulators.conformance.makes import NAME, VAULT, Make
-from device_simulators.conformance.rigs import ACCOUNT, NETWORK, PATIENCE, SEEDS, Rig, running
 from device_simulators.panel import (
     Decision,
     Happening,
@@ -16,9 +13,12 @@ from device_simulators.panel import (
     approve_all,
     ask_person,
 )
-from device_simulators.transcripts import Screen
 from firmware_bridge import Bridge, BridgeError, Device
 from multisig import CHANGE, RECEIVE, Policy, Psbt, encode_address
+from tests.conformance import makes, payments, remote
+from tests.conformance.makes import NAME, VAULT, Make
+from tests.conformance.rigs import ACCOUNT, NETWORK, PATIENCE, SEEDS, Rig, running
+from tests.conformance.transcripts import Screen
 
 SIGNED = "signed"
 

@@ -7,11 +7,11 @@ import logging
 
 import pytest
 
-from device_simulators.conformance import makes, payments, rigs
-from device_simulators.conformance.makes import VAULT, Shown, enrol, settle, sign_and_check, works_again
-from device_simulators.conformance.rigs import ACCOUNT, NETWORK, PATIENCE, bridged, running
 from device_simulators.panel import approve_all, ask_person, refuse_all
 from firmware_bridge import Bridge, Busy, Cancelled, DeviceState, RefusedByPerson, TimedOut
+from tests.conformance import makes, payments, rigs
+from tests.conformance.makes import VAULT, Shown, enrol, settle, sign_and_check, works_again
+from tests.conformance.rigs import ACCOUNT, NETWORK, PATIENCE, bridged, running
 
 pytestmark = pytest.mark.anyio
 

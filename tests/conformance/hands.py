@@ -1,6 +1,6 @@
 """Presses the buttons and reads the screen of a device outside the tests' own process.
 
-`pytest --pyargs device_simulators.conformance --endpoint ENDPOINT --hands MODULE:FACTORY` tests such a device
+`pytest tests/conformance --endpoint ENDPOINT --hands MODULE:FACTORY` tests such a device
 against the contract. The factory is a `Hands`, or anything that is called like one and has its methods.
 `ProcessHands`, the default, starts one of our virtual devices as a program of its own at that endpoint, and
 is the example for a maker's emulator or a robot.
@@ -111,7 +111,7 @@ class ProcessHands(Hands):
         seed = Path(self._folder.name) / "seed"
         seed.touch(mode=0o600)
         seed.write_text(self.words)
-        process = subprocess.Popen(  # noqa: S603 - this interpreter, our own module
+        process = subprocess.Popen(
             [*self._command, "--seed-file", str(seed)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

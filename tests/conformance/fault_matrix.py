@@ -8,9 +8,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from device_simulators.conformance import second_program
-from device_simulators.conformance.makes import settle
-from device_simulators.conformance.rigs import VIRTUAL, Rig
 from device_simulators.faults import Faults, Phase
 from device_simulators.ledger import VirtualLedger
 from device_simulators.panel import ask_person, refuse_all
@@ -25,6 +22,9 @@ from firmware_bridge import (
     TimedOut,
     WorkerCrashed,
 )
+from tests.conformance import second_program
+from tests.conformance.makes import settle
+from tests.conformance.rigs import VIRTUAL, Rig
 
 # Seconds until the person is no longer waited for, where the outcome is that; and until an outcome has to be
 # there after that, or after any other fault, on a busy machine.

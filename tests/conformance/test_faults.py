@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from device_simulators.conformance import fault_matrix, makes, payments, rigs
-from device_simulators.conformance.fault_matrix import FAULTS, OUTCOMES, PATIENCE, SLACK, possible
-from device_simulators.conformance.makes import VAULT, enrol, settle, sign_and_check, works_again
-from device_simulators.conformance.rigs import ACCOUNT, bridged, running
 from device_simulators.faults import Faults, Phase
 from firmware_bridge import BridgeError, Busy, DeviceFault, DeviceState, Disconnected, TimedOut
+from tests.conformance import fault_matrix, makes, payments, rigs
+from tests.conformance.fault_matrix import FAULTS, OUTCOMES, PATIENCE, SLACK, possible
+from tests.conformance.makes import VAULT, enrol, settle, sign_and_check, works_again
+from tests.conformance.rigs import ACCOUNT, bridged, running
 
 pytestmark = pytest.mark.anyio
 

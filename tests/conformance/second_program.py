@@ -1,7 +1,7 @@
 """Another wallet on the same machine: unmodified HWI opens a device that ours is at work with, and asks it
 for a key.
 
-It runs as a program of its own: `python -m device_simulators.conformance.second_program
+It runs as a program of its own: `python -m tests.conformance.second_program
 trezor:udp:127.0.0.1:21324`.
 """
 
@@ -16,11 +16,11 @@ from hwilib.devices.ckcc.client import UnixSimulatorPipe
 from hwilib.devices.ledger import LedgerClient
 from hwilib.devices.trezor import TrezorClient
 
-from device_simulators.conformance.rigs import PATIENCE, Rig
 from firmware_bridge import Endpoint, Family
 
 # Loads it: HWI's client of a Trezor wants libusb at any address.
 from firmware_bridge.hwi_client import libusb  # noqa: F401
+from tests.conformance.rigs import PATIENCE, Rig
 
 # A Trezor One ignores it while it asks, and answers the program that wrote last: long enough for ours to have
 # written again.
@@ -43,7 +43,7 @@ async def started(rig: Rig) -> AsyncIterator[Callable[..., Awaitable[None]]]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "device_simulators.conformance.second_program",
+        "tests.conformance.second_program",
         str(rig.endpoint),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.conformance.rigs import NETWORK, PATIENCE, WORDS, Rig, running
 from device_simulators.errors import NoSuchPrompt
 from device_simulators.faults import Faults
-from device_simulators.hands import Hands, Unable
 from device_simulators.panel import Happening, Panel, Prompt, _Pending, approve_all
 from device_simulators.seed import Seed
-from device_simulators.transcripts import load_all
 from firmware_bridge import Endpoint, Family
+from tests.conformance.hands import Hands, Unable
+from tests.conformance.rigs import NETWORK, PATIENCE, WORDS, Rig, running
+from tests.conformance.transcripts import load_all
 
 _LOOK_SECONDS = 0.02
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from device_simulators.coldcard.wallet import XpubPolicy
-from device_simulators.conformance import payments, remote, rigs
-from device_simulators.conformance.rigs import ACCOUNT, NETWORK, PATIENCE, SEEDS, Rig
 from device_simulators.errors import NoSuchPrompt
 from device_simulators.faults import Faults
 from device_simulators.panel import Happening, Prompt, approve_all
 from device_simulators.seed import Seed
 from firmware_bridge import Bridge, Busy, Device, DeviceState, Family, Question
 from multisig import Profile, Vault, profile_account_path, signer_progress
+from tests.conformance import payments, remote, rigs
+from tests.conformance.rigs import ACCOUNT, NETWORK, PATIENCE, SEEDS, Rig
 
 VAULT = rigs.make_vault()
 NAME = "Savings"

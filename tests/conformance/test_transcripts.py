@@ -2,9 +2,9 @@
 
 import pytest
 
-from device_simulators.conformance.situations import SITUATIONS, play
-from device_simulators.conformance.stage import Played, seen
-from device_simulators.transcripts import Entry, load_all
+from tests.conformance.situations import SITUATIONS, play
+from tests.conformance.stage import Played, seen
+from tests.conformance.transcripts import Entry, load_all
 
 CELLS = [
     pytest.param(transcript, name, id=f"{transcript.name}-{name}")

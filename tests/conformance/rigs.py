@@ -89,7 +89,7 @@ class Rig:
     workers: list[Process] = field(default_factory=list)
     """Every worker that was started for it, the last one last."""
     is_remote: ClassVar[bool] = False
-    """Whether its device is outside of this process (`device_simulators.conformance.remote`)."""
+    """Whether its device is outside of this process (`tests.conformance.remote`)."""
 
     @property
     def is_fake(self) -> bool:

@@ -3,10 +3,6 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from device_simulators.conformance import makes, payments, rigs
-from device_simulators.conformance.makes import NAME, VAULT
-from device_simulators.conformance.rigs import ACCOUNT, NETWORK
-from device_simulators.conformance.stage import SIGNED, Played, Player, Stage
 from device_simulators.panel import refuse_all
 from multisig import (
     CHANGE,
@@ -24,6 +20,10 @@ from multisig import (
     profile_account_path,
     sats,
 )
+from tests.conformance import makes, payments, rigs
+from tests.conformance.makes import NAME, VAULT
+from tests.conformance.rigs import ACCOUNT, NETWORK
+from tests.conformance.stage import SIGNED, Played, Player, Stage
 
 _MAINNET_VAULT = rigs.make_vault(network=Network.MAINNET)
 _MESSAGE_PATH = ACCOUNT / "0/0"

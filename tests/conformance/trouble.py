@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from device_simulators.conformance import makes, payments, rigs, second_program
-from device_simulators.conformance.makes import VAULT, Person
-from device_simulators.conformance.rigs import ACCOUNT
-from device_simulators.conformance.stage import SIGNED, Played, Player, Stage
 from device_simulators.panel import Script, approve_all
 from firmware_bridge import BridgeError, Busy
 from multisig import Psbt
+from tests.conformance import makes, payments, rigs, second_program
+from tests.conformance.makes import VAULT, Person
+from tests.conformance.rigs import ACCOUNT
+from tests.conformance.stage import SIGNED, Played, Player, Stage
 
 # -- what goes wrong -----------------------------------------------------------------------------------------
 

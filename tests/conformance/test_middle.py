@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from device_simulators.conformance import makes, payments, rigs
-from device_simulators.conformance.coldcard_middle import Lie, in_the_middle
-from device_simulators.conformance.makes import VAULT, Shown
-from device_simulators.conformance.rigs import ACCOUNT, NETWORK, Seed
 from firmware_bridge import Bridge, DeviceFault, Endpoint, Family, WrongDevice
 from firmware_bridge.hwi_client.coldcard.device import ColdcardDevice, open_coldcard
 from firmware_bridge.hwi_client.coldcard.link import Ckcc
 from firmware_bridge.protocol import Opening
+from tests.conformance import makes, payments, rigs
+from tests.conformance.coldcard_middle import Lie, in_the_middle
+from tests.conformance.makes import VAULT, Shown
+from tests.conformance.rigs import ACCOUNT, NETWORK, Seed
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 

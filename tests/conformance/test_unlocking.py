@@ -4,10 +4,10 @@ them.
 
 import pytest
 
-from device_simulators.conformance import makes, payments
-from device_simulators.conformance.makes import TREZOR, VAULT, Person, enrol, sign_and_check
-from device_simulators.conformance.rigs import ACCOUNT, bridged
 from firmware_bridge import DeviceState, Locked, NeedsPassphrase, Question, Unsupported, WrongDevice
+from tests.conformance import makes, payments
+from tests.conformance.makes import TREZOR, VAULT, Person, enrol, sign_and_check
+from tests.conformance.rigs import ACCOUNT, bridged
 
 pytestmark = pytest.mark.anyio
 

@@ -5,19 +5,6 @@ than there are.
 
 import pytest
 
-from device_simulators.conformance import makes, payments
-from device_simulators.conformance.makes import NAME, VAULT, Shown, enrol
-from device_simulators.conformance.rigs import (
-    QUICK,
-    SEEDS,
-    UNDER_TEST,
-    VIRTUAL,
-    Rig,
-    bridged,
-    key_at,
-    plugged_in,
-    running,
-)
 from device_simulators.panel import Panel, approve_all, ask_person, refuse_all
 from firmware_bridge import AddressMismatch, Bridge, Cancelled, NotEnrolled, RefusedByPerson, WrongApp, calls
 from multisig import (
@@ -31,6 +18,19 @@ from multisig import (
     multisig_account_path,
     profile_account_path,
     signer_progress,
+)
+from tests.conformance import makes, payments
+from tests.conformance.makes import NAME, VAULT, Shown, enrol
+from tests.conformance.rigs import (
+    QUICK,
+    SEEDS,
+    UNDER_TEST,
+    VIRTUAL,
+    Rig,
+    bridged,
+    key_at,
+    plugged_in,
+    running,
 )
 
 pytestmark = pytest.mark.anyio

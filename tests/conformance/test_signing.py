@@ -5,9 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from device_simulators.conformance import makes, payments
-from device_simulators.conformance.makes import VAULT, Shown, enrol, sign_and_check
-from device_simulators.conformance.rigs import ACCOUNT, NETWORK, SEEDS, bridged, running
 from device_simulators.faults import Faults
 from device_simulators.panel import Decision, Prompt, ask_person, refuse_all
 from firmware_bridge import (
@@ -39,6 +36,9 @@ from multisig import (
     verify_signatures,
 )
 from multisig.vault import MAX_INDEX
+from tests.conformance import makes, payments
+from tests.conformance.makes import VAULT, Shown, enrol, sign_and_check
+from tests.conformance.rigs import ACCOUNT, NETWORK, SEEDS, bridged, running
 
 pytestmark = pytest.mark.anyio
 

@@ -6,10 +6,12 @@ import asyncio
 
 import pytest
 
-from device_simulators.conformance import makes, payments
-from device_simulators.conformance.makes import VAULT, Shown, enrol, works_again
-from device_simulators.conformance.payments import make_spend
-from device_simulators.conformance.rigs import (
+from firmware_bridge import Account, DeviceState, Disconnected, WrongDevice
+from multisig import multisig_account_path, profile_account_path
+from tests.conformance import makes, payments
+from tests.conformance.makes import VAULT, Shown, enrol, works_again
+from tests.conformance.payments import make_spend
+from tests.conformance.rigs import (
     ACCOUNT,
     NETWORK,
     PATIENCE,
@@ -19,8 +21,6 @@ from device_simulators.conformance.rigs import (
     plugged_in,
     running,
 )
-from firmware_bridge import Account, DeviceState, Disconnected, WrongDevice
-from multisig import multisig_account_path, profile_account_path
 
 pytestmark = pytest.mark.anyio
 

@@ -2,9 +2,6 @@
 
 import pytest
 
-from device_simulators.conformance import makes, payments
-from device_simulators.conformance.makes import VAULT, Shown, enrol, sign_and_check
-from device_simulators.conformance.rigs import ACCOUNT, NETWORK, SEEDS, bridged, key_at
 from firmware_bridge import BridgeError, Unsupported
 from multisig import (
     RECEIVE,
@@ -16,6 +13,9 @@ from multisig import (
     recover_message_key,
     sats,
 )
+from tests.conformance import makes, payments
+from tests.conformance.makes import VAULT, Shown, enrol, sign_and_check
+from tests.conformance.rigs import ACCOUNT, NETWORK, SEEDS, bridged, key_at
 
 pytestmark = pytest.mark.anyio
 

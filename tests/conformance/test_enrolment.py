@@ -3,9 +3,6 @@
 import pytest
 
 from device_simulators.coldcard import VirtualColdcard
-from device_simulators.conformance import makes, payments
-from device_simulators.conformance.makes import NAME, VAULT, Shown, enrol, sign_and_check
-from device_simulators.conformance.rigs import NETWORK, SEEDS, Seed, bridged
 from device_simulators.panel import Decision, refuse_all
 from firmware_bridge import (
     Family,
@@ -16,6 +13,9 @@ from firmware_bridge import (
     WrongDevice,
 )
 from multisig import Vault
+from tests.conformance import makes, payments
+from tests.conformance.makes import NAME, VAULT, Shown, enrol, sign_and_check
+from tests.conformance.rigs import NETWORK, SEEDS, Seed, bridged
 
 pytestmark = pytest.mark.anyio
 

@@ -1,4 +1,4 @@
-"""The situations that every transcript of `device_simulators.transcripts` says something about: one table,
+"""The situations that every transcript of `tests.conformance.transcripts` says something about: one table,
 and how each is played through the real bridge. `test_transcripts.py` plays them.
 """
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from device_simulators.conformance import everyday, makes, remote, rigs, trouble
-from device_simulators.conformance.makes import Make
-from device_simulators.conformance.rigs import NETWORK
-from device_simulators.conformance.stage import Played, Player, Stage
 from device_simulators.panel import refuse_all
-from device_simulators.transcripts import Transcript
 from multisig import Network
+from tests.conformance import everyday, makes, remote, rigs, trouble
+from tests.conformance.makes import Make
+from tests.conformance.rigs import NETWORK
+from tests.conformance.stage import Played, Player, Stage
+from tests.conformance.transcripts import Transcript
 
 # Seconds in which a busy machine does what a virtual device has to work at; none of it is waited for where it
 # is done.

@@ -1,11 +1,16 @@
-"""The options of the suite, and which of its cases are about the device at the endpoint that was given."""
+"""The contract of `firmware_bridge` with a device: `pytest tests/conformance`, on a virtual device of each
+make in turn; with `--endpoint` on one device, in the cases that are about its make.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from device_simulators.conformance import remote
-from device_simulators.conformance.makes import Make
-from device_simulators.transcripts import Transcript, load_all
 from firmware_bridge import Endpoint
+from tests.conformance import makes, remote, rigs
+from tests.conformance.makes import Make
+from tests.conformance.transcripts import Transcript, load_all
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -13,13 +18,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--endpoint", help="such as trezor:udp:127.0.0.1:21324; default: virtual devices of ours")
     group.addoption(
         "--hands",
-        default="device_simulators.hands:ProcessHands",
+        default="tests.conformance.hands:ProcessHands",
         help="module:factory of what presses and reads; default: starts a virtual device at the endpoint",
     )
     group.addoption("--transcript", help="the transcript that the device follows; default: its maker's first")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "in_process: a case that only devices in the tests' own process can have"
+    )
     given = config.getoption("--endpoint", None)
     if given is None:
         return
@@ -64,3 +72,25 @@ def _fits(value: object, there: remote.Remote) -> bool:
             return value.name == there.transcript
         case _:
             return True
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(params=makes.ALL, ids=makes.named)
+def make(request: pytest.FixtureRequest) -> makes.Make:
+    return request.param
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with rigs.short_folder() as name:
+        yield Path(name)
+    remote.close_hands()
+
+
+@pytest.fixture
+def rig(make: makes.Make, folder: Path) -> rigs.Rig:
+    return make.rig(folder)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from device_simulators.conformance import makes, payments
-from device_simulators.conformance.makes import VAULT, Shown, enrol, sign_and_check
-from device_simulators.conformance.rigs import bridged
 from firmware_bridge import BridgeError, Unsupported, conversation
 from multisig import PsbtMismatch
 from multisig.bip322 import build_proof
+from tests.conformance import makes, payments
+from tests.conformance.makes import VAULT, Shown, enrol, sign_and_check
+from tests.conformance.rigs import bridged
 
 pytestmark = pytest.mark.anyio
 
