@@ -2,7 +2,7 @@
 runs it.
 
 It outlives the connection: a new handshake leaves it alone, and the host that asks next collects the outcome.
-Source: Coldcard firmware 5.4.5 and 5.6.1, `shared/auth.py`, `UserAuthorizedAction`.
+Source: Coldcard firmware 5.6.1, `shared/auth.py`, `UserAuthorizedAction`.
 """
 
 import asyncio

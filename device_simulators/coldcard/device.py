@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from device_simulators.coldcard import releases, replies
+from device_simulators.coldcard import replies
 from device_simulators.coldcard.approvals import Pause, real_pause
 from device_simulators.coldcard.arguments import Staging
 from device_simulators.coldcard.firmware import Firmware
@@ -122,16 +122,15 @@ class VirtualColdcard:
         xpub_policy: XpubPolicy = XpubPolicy.FACTORY,
         wallets_file: Path | None = None,
         hardware: str = "mk4",
-        release: str = releases.DEFAULT,
         pause: Pause = real_pause,
         work: Work = no_work,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         """`allow_keypress` lets the host press the buttons itself, as HWI does with every device at a socket.
         `faults` may be changed at any time. `wallets_file` keeps the enrolled wallets from one run to the
-        next; its folder must exist. `hardware` is the model as the device names it, mk1 to mk4; `release` one
-        of `releases.RELEASES`. `pause` is how it waits while its screen says how a request ended, `work` how
-        long it checks a transaction before it asks.
+        next; its folder must exist. `hardware` is the model as the device names it, mk1 to mk4. `pause` is
+        how it waits while its screen says how a request ended, `work` how long it checks a transaction before
+        it asks.
         :raises InvalidWalletFile: that file cannot be read as enrolled wallets of this network.
         """
         self.panel = panel
@@ -144,7 +143,6 @@ class VirtualColdcard:
         self._hardware = hardware
         self._hsm = False
         self._chain = chain_for(network)
-        self._release = releases.RELEASES[release]
         self._pause = pause
         self._work = work
         self._allow_keypress = allow_keypress
@@ -171,14 +169,13 @@ class VirtualColdcard:
         return Endpoint(Family.COLDCARD, f"unix:{path}")
 
     def _power_up(self, misbehaviour: Misbehaviour) -> Firmware:
-        staging = Staging(leases=self._release.leases)
+        staging = Staging()
         flows = Flows(
             seed=self._seed,
             panel=self.panel,
             chain=self._chain,
             store=self.wallets,
             xpub_policy=self._xpub_policy,
-            release=self._release,
             misbehaviour=misbehaviour,
             offer=staging.offer,
             still_holds=staging.still_holds,

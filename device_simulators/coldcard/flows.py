@@ -9,7 +9,6 @@ from hashlib import sha256
 
 from device_simulators.coldcard import replies, story
 from device_simulators.coldcard.approvals import SAVED, Closing
-from device_simulators.coldcard.releases import Release
 from device_simulators.coldcard.replies import PersonRefused, PowerLost, TransactionRefused
 from device_simulators.coldcard.review import (
     Review,
@@ -99,7 +98,6 @@ class Flows:
     chain: Chain
     store: WalletStore
     xpub_policy: XpubPolicy
-    release: Release
     misbehaviour: Misbehaviour
     offer: Callable[[bytes], tuple[int, bytes]]
     still_holds: Callable[[bytes], bool]
@@ -117,9 +115,9 @@ class Flows:
         check_previous_transactions(psbt)
         wallet = await self._wallet_of(psbt)
         check_own_keys(psbt, self.seed)
-        found = review(psbt, self.seed, self.store, wallet, signs_messages=self.release.signs_messages)
-        await self._require_yes(story.transaction(found, self.chain, self.release))
-        if self.release.guards_upload and not self.still_holds(data):
+        found = review(psbt, self.seed, self.store, wallet)
+        await self._require_yes(story.transaction(found, self.chain))
+        if not self.still_holds(data):
             raise TransactionRefused("Transaction modified")
         self.misbehaviour.reach(Phase.SIGN)
         signed = sign(found, self.seed, self.misbehaviour.faults)
@@ -130,7 +128,7 @@ class Flows:
         """The wallet that the xpubs name; one that is not on record is kept if the person agrees."""
         choice = choose_wallet(psbt, self.seed, self.store, self.xpub_policy)
         if choice.wallet is not None and choice.needs_approval:
-            found = compare(choice.wallet, self.store, self.release)
+            found = compare(choice.wallet, self.store)
             if not await self._ask(story.wallet(story.IMPORT_WALLET, choice.wallet, found)):
                 raise TransactionRefused("Refused to import new wallet")
             self.store.keep(choice.wallet)
@@ -152,7 +150,7 @@ class Flows:
 
         An agreement leaves no request behind: the host learns of it by `msck`.
         """
-        found = compare(wallet, self.store, self.release)
+        found = compare(wallet, self.store)
         await self._require_yes(story.wallet(story.ENROL_WALLET, wallet, found))
         if found.duplicate:
             return None

@@ -111,18 +111,15 @@ def check_own_keys(psbt: Psbt, seed: Seed) -> None:
         )
 
 
-def review(
-    psbt: Psbt, seed: Seed, store: WalletStore, wallet: Wallet | None, *, signs_messages: bool = False
-) -> Review:
+def review(psbt: Psbt, seed: Seed, store: WalletStore, wallet: Wallet | None) -> Review:
     """Look at every input and output. `wallet` is the one the xpubs named, if any.
 
     Raises TransactionRefused in the firmware's words.
     """
     if not psbt.outputs or _sum_out(psbt) > MAX_MONEY:
         raise TransactionRefused(INVALID)
-    message = _message(psbt) if signs_messages else None
-    payments = {1, 2, 3} if signs_messages else {1, 2}
-    if psbt.tx.version not in (payments if message is None else {0, 2}):
+    message = _message(psbt)
+    if psbt.tx.version not in ({1, 2, 3} if message is None else {0, 2}):
         raise TransactionRefused(INVALID)
     inputs = _InputReview(seed, store, wallet)
     for index, item in enumerate(psbt.inputs):

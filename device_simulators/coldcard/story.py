@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from device_simulators.coldcard.releases import Release
 from device_simulators.coldcard.replies import CommandRefused
 from device_simulators.coldcard.review import Review
 from device_simulators.coldcard.wallet import Comparison, Wallet, shown_fingerprint
@@ -196,7 +195,7 @@ _END_OF_DATA: Final = 80
 _PUSHES: Final = {0x4C: 1, 0x4D: 2, 0x4E: 4}
 
 
-def transaction(review: Review, chain: Chain, release: Release) -> Prompt:
+def transaction(review: Review, chain: Chain) -> Prompt:
     """It names no wallet."""
     if review.message is not None:
         return _proof(review, review.message, chain)
@@ -213,21 +212,19 @@ def transaction(review: Review, chain: Chain, release: Release) -> Prompt:
     if review.fee is not None:
         lines.append(f"Network fee {chain.amount(review.fee)}")
     lines += [f" {_count(len(review.psbt.inputs), 'input')}", f" {_count(len(outputs), 'output')}"]
-    lines += _payments(payments, chain, release)
+    lines += _payments(payments, chain)
     if change:
         lines += _change(change, chain)
     if review.notes:
         lines += ["TX LOCKTIMES", *(f"- {note}" for note in review.notes)]
     if review.warnings:
         lines += ["---WARNING---", *(f"- {warning}" for warning in review.warnings)]
-    lines.append(
-        f"Press OK to approve and sign transaction. Press (2) to explore {release.explores}. X to abort."
-    )
+    lines.append("Press OK to approve and sign transaction. Press (2) to explore transaction. X to abort.")
     return Prompt(SIGN_TRANSACTION, tuple(lines), NO, YES)
 
 
 def _proof(review: Review, message: str, chain: Chain) -> Prompt:
-    """The text of 5.6.1 (`shared/auth.py`, ApproveTransaction), for one input and for several."""
+    """`shared/auth.py`, ApproveTransaction, for one input and for several."""
     inputs = review.psbt.inputs
     is_of_funds = len(inputs) > 1
     lines = ["OK TO SIGN?", "Proof of Reserves" if is_of_funds else "BIP-322 Message", "Message:", message]
@@ -258,28 +255,28 @@ def _largest(outputs: list[PsbtOutput], count: int) -> list[PsbtOutput]:
     return sorted(outputs, key=lambda output: output.amount, reverse=True)[:count]
 
 
-def _payments(outputs: list[PsbtOutput], chain: Chain, release: Release) -> list[str]:
+def _payments(outputs: list[PsbtOutput], chain: Chain) -> list[str]:
     shown = _largest(outputs, VISIBLE_PAYMENTS)
-    lines = [line for output in shown for line in _payment(output, chain, release)]
+    lines = [line for output in shown for line in _payment(output, chain)]
     if hidden := len(outputs) - len(shown):
         rest = chain.amount(Sats(_sum(outputs) - _sum(shown)))
         lines.append(f".. plus {hidden} smaller output(s), not shown here, which total: {rest}")
     return lines
 
 
-def _payment(output: PsbtOutput, chain: Chain, release: Release) -> list[str]:
+def _payment(output: PsbtOutput, chain: Chain) -> list[str]:
     amount = chain.amount(output.amount)
     address = chain.address(output.script_pubkey)
     if address is not None:
         return [amount, " - to address -", address]
-    data = _op_return(output.script_pubkey, release)
+    data = _op_return(output.script_pubkey)
     if data is not None:
         return [amount, " - OP_RETURN -", *_data(data)]
     return [amount, " - to script -", output.script_pubkey.hex()]
 
 
-def _op_return(script: bytes, release: Release) -> bytes | None:
-    """The first push of an OP_RETURN. Release 5.6.1 takes it for one only if nothing follows."""
+def _op_return(script: bytes) -> bytes | None:
+    """The one push of an OP_RETURN; None where there are more, or other instructions."""
     if classify(script) is not ScriptKind.OP_RETURN:
         return None
     if len(script) == 1:
@@ -288,8 +285,8 @@ def _op_return(script: bytes, release: Release) -> bytes | None:
     if width := _PUSHES.get(size):
         size, at = int.from_bytes(script[2 : 2 + width], "little"), 2 + width
     elif size > max(_PUSHES):
-        return None if release.shows_odd_data else b""
-    if len(script) < at + size or (release.shows_odd_data and len(script) > at + size):
+        return None
+    if len(script) != at + size:
         return None
     return script[at : at + size]
 

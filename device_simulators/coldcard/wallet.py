@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from device_simulators.coldcard.releases import Release
 from device_simulators.coldcard.replies import CommandRefused, ScriptMismatch
 from device_simulators.coldcard.wire import MAX_COSIGNERS, MAX_WALLET_NAME
 from device_simulators.errors import VirtualDeviceError
@@ -240,10 +239,6 @@ def _from_record(record: dict[str, Any], network: Network) -> Wallet:
     return Wallet(record["name"], record["threshold"], keys)
 
 
-_NEW = "Create new multisig wallet?"
-_RENAMED = "Update NAME only of existing multisig wallet?"
-_SAME = "All details are the same as existing!"
-_NAME_TAKEN = "Name already exists."
 _SIMILAR = (
     "WARNING: This new wallet is similar to an existing wallet, but will NOT replace it. "
     "Consider deleting previous wallet first. Differences: "
@@ -258,28 +253,17 @@ class Comparison:
     duplicate: bool = False
 
 
-def compare(wallet: Wallet, store: WalletStore, release: Release) -> Comparison:
+def compare(wallet: Wallet, store: WalletStore) -> Comparison:
     origins = [key.origin for key in wallet.cosigners]
     known = store.find(wallet.threshold, origins)
     if known is not None and not known.same_keys(wallet):
         return Comparison(_SIMILAR + "xpubs")
-    if release.unique_names and store.has_name(wallet.name, beside=known):
-        return _duplicate(_NAME_TAKEN)
+    if store.has_name(wallet.name, beside=known):
+        return Comparison("Duplicate wallet. Name already exists.", duplicate=True)
     if known is not None:
-        renamed = known.name != wallet.name and not release.unique_names
-        return Comparison(_RENAMED) if renamed else _duplicate(_SAME)
+        return Comparison("Duplicate wallet. All details are the same as existing!", duplicate=True)
     similar = store.candidates(origins)
-    return Comparison(_SIMILAR + _differences(wallet, similar, release) if similar else _NEW)
-
-
-def _duplicate(why: str) -> Comparison:
-    return Comparison(f"Duplicate wallet. {why}", duplicate=True)
-
-
-def _differences(wallet: Wallet, similar: list[Wallet], release: Release) -> str:
-    """In a fixed order; the firmware's is that of a set."""
-    names = any(other.name != wallet.name for other in similar) and not release.unique_names
-    keys = any(other.cosigners != wallet.cosigners for other in similar)
-    return ", ".join(
-        word for word, differs in (("M differs", True), ("name", names), ("xpubs", keys)) if differs
-    )
+    if not similar:
+        return Comparison("Create new multisig wallet?")
+    xpubs = any(other.cosigners != wallet.cosigners for other in similar)
+    return Comparison(f"{_SIMILAR}M differs{', xpubs' if xpubs else ''}")

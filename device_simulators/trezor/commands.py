@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import cycle
 
 from device_simulators.faults import Faults, Phase
-from device_simulators.trezor import core_screens, screens
+from device_simulators.trezor import screens
 from device_simulators.trezor.messages import (
     Address,
     ButtonCode,
@@ -61,12 +61,7 @@ from multisig import (
 )
 
 _SLIP132 = {NetworkKind.MAINNET: bytes.fromhex("04b24746"), NetworkKind.TESTNET: bytes.fromhex("045f1cf6")}
-"""xpub_magic_segwit_native of common/defs/bitcoin: what a Trezor One writes."""
-_SLIP132_MULTISIG = {
-    NetworkKind.MAINNET: bytes.fromhex("02aa7ed3"),
-    NetworkKind.TESTNET: bytes.fromhex("02575483"),
-}
-"""xpub_magic_multisig_segwit_native of common/defs/bitcoin: what later models write."""
+"""xpub_magic_segwit_native of common/defs/bitcoin."""
 
 
 async def get_public_key(work: Work, wallet: Wallet, request: GetPublicKey) -> PublicKey:
@@ -104,21 +99,19 @@ async def _show_address(work: Work, wallet: Wallet, place: Place, address: str) 
 
 def _address_pages(wallet: Wallet, place: Place, address: str) -> Iterator[screens.ButtonPrompt]:
     keys: tuple[screens.Key, ...] = ()
-    threshold, words = 0, None
+    words = None
     if (quorum := place.quorum) is not None:
-        keys, threshold = _shown_keys(wallet, quorum), quorum.threshold
-        words = screens.quorum(threshold, len(keys), ordered=quorum.ordered)
-    if wallet.model.on_device:
-        return core_screens.address_pages(address, place.path, threshold, keys)
+        keys = _shown_keys(wallet, quorum)
+        words = screens.quorum(quorum.threshold, len(keys), ordered=quorum.ordered)
     first = screens.address(address, place.path, words, wallet.network)
     pages = (first, screens.address_code(), *screens.address_keys(keys))
     return ((ButtonCode.ADDRESS, page) for page in pages)
 
 
 def _shown_keys(wallet: Wallet, quorum: Quorum) -> tuple[screens.Key, ...]:
-    """In SLIP-132's form for native segwit: zpub, vpub; or the one of a multisig: Zpub, Vpub."""
+    """In SLIP-132's form for native segwit: zpub, vpub."""
     kind = wallet.network.kind
-    version = (_SLIP132_MULTISIG if wallet.model.on_device else _SLIP132)[kind]
+    version = _SLIP132[kind]
     plain = (encodings.decode_base58check(str(extended_key(node, kind))) for node in quorum.nodes)
     return tuple(
         screens.Key(encodings.encode_base58check(version + key[4:]), own=number == quorum.own)
@@ -128,21 +121,18 @@ def _shown_keys(wallet: Wallet, quorum: Quorum) -> tuple[screens.Key, ...]:
 
 async def sign_message(work: Work, wallet: Wallet, request: SignMessage) -> MessageSignature:
     """A Bitcoin Signed Message by the key at a full address path (BIP-137, compressed P2PKH header)."""
-    if wallet.model.max_message is not None and len(request.message) > wallet.model.max_message:
+    if len(request.message) > MAX_MESSAGE:
         raise data_error("bytes overflow")
     require_message_path(request.address_n, wallet.network)
     if (request.script_type or InputScript.ADDRESS) != InputScript.ADDRESS:
         raise data_error("Messages are signed in the form for a P2PKH address here")
     text = _message_text(request.message)
     address = wallet.legacy_address(request.address_n)
-    if wallet.model.on_device:
-        await work.confirm(*core_screens.message(text, wallet.network))
-    else:
-        # Every path here is one of another kind of address than P2PKH, and the firmware says so.
-        await work.confirm(ButtonCode.UNKNOWN_DERIVATION_PATH, screens.unusual_path())
-        await work.confirm(ButtonCode.OTHER, screens.message_signer(address))
-        for prompt in screens.message(request.message):
-            await work.confirm(ButtonCode.OTHER, prompt)
+    # Every path here is one of another kind of address than P2PKH, and the firmware says so.
+    await work.confirm(ButtonCode.UNKNOWN_DERIVATION_PATH, screens.unusual_path())
+    await work.confirm(ButtonCode.OTHER, screens.message_signer(address))
+    for prompt in screens.message(request.message):
+        await work.confirm(ButtonCode.OTHER, prompt)
     work.reach(Phase.SIGN)
     signature = wallet.sign_message(request.address_n, message_hash(text))
     work.reach(Phase.RETURN)
@@ -169,8 +159,9 @@ def _node(xpub: ExtendedPublicKey) -> HDNode:
 MAX_SILENT_CHANGE = 2
 """More change outputs than this are announced, as the firmware does."""
 
-MAX_HIGH_FEE = 10
-"""Times the rate from which a model with a touchscreen asks: above it, it does not sign."""
+MAX_INPUTS = 512
+MAX_MESSAGE = 1024
+"""Bytes."""
 
 _DEFAULT_VERSION = 1
 
@@ -180,7 +171,7 @@ async def sign_tx(work: Work, wallet: Wallet, request: SignTx) -> TxRequest:
 
     :raises Refused: the transaction is not one that the device signs, or the person said no.
     """
-    _check_request(request, wallet)
+    _check_request(request)
     work.reach(Phase.RECEIVE)
     spend = await _receive(work, wallet, request)
     await _approve(work, wallet, spend)
@@ -188,10 +179,10 @@ async def sign_tx(work: Work, wallet: Wallet, request: SignTx) -> TxRequest:
     return await _sign(work, wallet, spend)
 
 
-def _check_request(request: SignTx, wallet: Wallet) -> None:
+def _check_request(request: SignTx) -> None:
     if not 0 < request.inputs_count <= MAX_PARTS or not 0 < request.outputs_count <= MAX_PARTS:
         raise data_error("Invalid number of inputs or outputs")
-    if wallet.model.max_inputs is not None and request.inputs_count > wallet.model.max_inputs:
+    if request.inputs_count > MAX_INPUTS:
         raise data_error("Too many inputs.")
     if request.serialize is not False:
         raise data_error("This device returns signatures only: ask with serialize=false")
@@ -232,8 +223,7 @@ async def _ask_output(work: Work, wallet: Wallet, index: int) -> Output:
 
 async def _approve(work: Work, wallet: Wallet, spend: Spend) -> None:
     """Every payment, every oddity, then the whole, in the firmware's order. The first no ends it."""
-    questions = _questions_on_touch if wallet.model.on_device else _questions
-    for code, prompt in questions(wallet, spend):
+    for code, prompt in _questions(wallet, spend):
         await work.confirm(code, prompt)
 
 
@@ -241,7 +231,7 @@ def _questions(wallet: Wallet, spend: Spend) -> Iterator[screens.ButtonPrompt]:
     fee, rate, network = spend.fee, spend.fee_rate, wallet.network
     for output in payments_in_turn(spend):
         if output.op_return is not None:
-            prompt = screens.op_return(output.op_return, wallet.model.data)
+            prompt = screens.op_return(output.op_return)
         else:
             path = None if output.place is None else output.place.path
             prompt = screens.payment(output.tx_out.amount, _address(wallet, output), network, path)
@@ -253,28 +243,6 @@ def _questions(wallet: Wallet, spend: Spend) -> Iterator[screens.ButtonPrompt]:
     if spend.lock_time:
         yield ButtonCode.SIGN_TX, screens.lock_time(spend.lock_time, disabled=not spend.lock_time_holds)
     yield ButtonCode.SIGN_TX, screens.total(spend.spent, fee, rate, network)
-
-
-def _questions_on_touch(wallet: Wallet, spend: Spend) -> Iterator[screens.ButtonPrompt]:
-    """core/v2.3.6, core/src/apps/bitcoin/sign_tx/approvers.py, BasicApprover.
-
-    :raises Refused: a fee that strict safety checks do not let pass.
-    """
-    fee, network = spend.fee, wallet.network
-    for output in payments_in_turn(spend):
-        if output.op_return is not None:
-            yield core_screens.op_return(output.op_return, wallet.model.data)
-        else:
-            yield core_screens.payment(output.tx_out.amount, _address(wallet, output), network)
-    if spend.fee_is_high(network):
-        if spend.fee_is_high(network, times=MAX_HIGH_FEE):
-            raise data_error("The fee is unexpectedly large")
-        yield core_screens.high_fee(fee, network)
-    if len(spend.change) > MAX_SILENT_CHANGE:
-        yield core_screens.change_count(len(spend.change))
-    if spend.lock_time:
-        yield core_screens.lock_time(spend.lock_time, disabled=not spend.lock_time_holds)
-    yield core_screens.total(spend.spent, fee, network)
 
 
 def _address(wallet: Wallet, output: Output) -> str:

@@ -23,7 +23,6 @@ from device_simulators.trezor.messages import (
     TxRequest,
     TxRequestDetails,
 )
-from device_simulators.trezor.models import Taproot
 from device_simulators.trezor.wallet import Path, Place, Wallet, is_address_suffix
 from device_simulators.trezor.work import Refused, Work, data_error
 from multisig import (
@@ -183,8 +182,8 @@ class Spend:
         weight += sum(output_weight(output.tx_out.script_pubkey) for output in self.outputs)
         return FeeRate.of(self.fee, -(-weight // 4))
 
-    def fee_is_high(self, network: Network, times: int = 1) -> bool:
-        return self.fee_rate.sat_per_kvb > times * HIGH_FEE_RATES[network.kind].sat_per_kvb
+    def fee_is_high(self, network: Network) -> bool:
+        return self.fee_rate.sat_per_kvb > HIGH_FEE_RATES[network.kind].sat_per_kvb
 
     @property
     def lock_time_holds(self) -> bool:
@@ -225,25 +224,17 @@ def read_output(message: TxOutput, wallet: Wallet) -> Output:
     if kind == OutputScript.TO_ADDRESS and message.address is not None and not message.address_n:
         script = decode_address(message.address, wallet.network)
         if classify(script) is ScriptKind.P2TR:
-            _require_taproot(wallet.model.taproot, script[2:])
+            _require_point(script[2:])
         return Output(TxOut(sats(message.amount), script), None, None)
     raise data_error("Invalid output")
 
 
-def _require_taproot(taproot: Taproot, x_only: bytes) -> None:
-    if taproot is Taproot.UNKNOWN:
-        raise Refused(FailureCode.PROCESS_ERROR, "Invalid address witness program")
-    if taproot is Taproot.CHECKED and not _is_point(x_only):
-        raise Refused(FailureCode.PROCESS_ERROR, "Failed to compile output")
-
-
-def _is_point(x_only: bytes) -> bool:
-    """Whether 32 bytes are the x of a point of the curve (BIP-340)."""
+def _require_point(x_only: bytes) -> None:
+    """32 bytes that are the x of a point of the curve (BIP-340)."""
     try:
         PublicKey(b"\x02" + x_only)
     except ValueError:
-        return False
-    return True
+        raise Refused(FailureCode.PROCESS_ERROR, "Failed to compile output") from None
 
 
 def _read_op_return(message: TxOutput) -> Output:

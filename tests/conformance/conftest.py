@@ -10,7 +10,7 @@ import pytest
 from firmware_bridge import Endpoint
 from tests.conformance import makes, remote, rigs
 from tests.conformance.makes import Make
-from tests.conformance.transcripts import Transcript, load_all
+from tests.conformance.transcripts import Transcript
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,7 +21,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="tests.conformance.hands:ProcessHands",
         help="module:factory of what presses and reads; default: starts a virtual device at the endpoint",
     )
-    group.addoption("--transcript", help="the transcript that the device follows; default: its maker's first")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,16 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except ValueError as error:
         raise pytest.UsageError(f"--endpoint: {error}") from error
     factory = remote.factory_of(config.getoption("--hands"))
-    remote.RUN.remote = remote.Remote(endpoint, factory, _transcript(config, endpoint))
-
-
-def _transcript(config: pytest.Config, endpoint: Endpoint) -> str:
-    """:raises pytest.UsageError: there is none of that name for this maker."""
-    named = config.getoption("--transcript")
-    listed = [each.name for each in load_all() if each.family == endpoint.family]
-    if not listed or (named is not None and named not in listed):
-        raise pytest.UsageError(f"the transcripts of a {endpoint.family} are: {', '.join(listed) or 'none'}")
-    return named or listed[0]
+    remote.RUN.remote = remote.Remote(endpoint, factory)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -69,7 +59,7 @@ def _fits(value: object, there: remote.Remote) -> bool:
         case Make():
             return value.family == there.endpoint.family and not value.fake
         case Transcript():
-            return value.name == there.transcript
+            return value.family == there.endpoint.family
         case _:
             return True
 

@@ -8,7 +8,7 @@ are the same.
 import asyncio
 import importlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,18 +22,16 @@ from device_simulators.seed import Seed
 from firmware_bridge import Endpoint, Family
 from tests.conformance.hands import Hands, Unable
 from tests.conformance.rigs import NETWORK, PATIENCE, WORDS, Rig, running
-from tests.conformance.transcripts import load_all
 
 _LOOK_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
 class Remote:
-    """Where the device is, who makes its hands, and whose transcript it follows."""
+    """Where the device is, and who makes its hands."""
 
     endpoint: Endpoint
     factory: Callable[..., Hands]
-    transcript: str | None = None
 
 
 @dataclass
@@ -74,7 +72,6 @@ def make_remote_rig(
         pytest.skip("a fake is at no endpoint")
     if faults not in {None, Faults()}:
         pytest.skip("a fault that only software can have")
-    options = _other_options(remote, options)
     words = WORDS.get(seed.fingerprint)
     if words is None:
         pytest.skip("a seed that only software can have")
@@ -84,18 +81,6 @@ def make_remote_rig(
         pytest.skip(str(reason))
     RUN.hands.append(hands)
     return RemoteRig(hands, remote.endpoint, seed)
-
-
-def _other_options(remote: Remote, options: Mapping[str, object]) -> dict[str, object]:
-    """Those that are not about the model or release that its transcript is of, or a skip where it is of
-    another one.
-    """
-    listed = [each for each in load_all() if each.family == remote.endpoint.family]
-    named = {option for each in listed for option in each.options}
-    followed = next((each.options for each in listed if each.name == remote.transcript), {})
-    if any(followed.get(name) != options[name] for name in named & options.keys()):
-        pytest.skip(f"this case is not about the device of {remote.transcript}")
-    return {name: value for name, value in options.items() if name not in named}
 
 
 class RemotePanel(Panel):

@@ -173,8 +173,7 @@ async def play(transcript: Transcript, name: str, folder: Path) -> tuple[list[Pl
     if options is None:
         return None
     elsewhere = remote.RUN.remote is not None
-    model = {} if elsewhere else transcript.options
-    rig = make.rig(folder, **model, **options)
+    rig = make.rig(folder, **options)
     bound = {} if elsewhere or situation.work is None else {"work": situation.work, "margin": 0.0}
     deadlines = rigs.replace_deadlines(person=situation.person, **bound)
     async with rigs.bridged(rig, deadlines=deadlines, network=situation.network) as (bridge, [device]):

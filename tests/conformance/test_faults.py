@@ -63,22 +63,6 @@ async def recover(rig, name) -> None:
     rig.device.unlock()
 
 
-@pytest.mark.parametrize("name", ["grab", "kill", "silence"])
-async def test_a_coldcards_late_yes_is_collected_and_not_asked_for_again(name, folder):
-    """The question outlives the host that asked it; the next attempt at the same transaction takes the
-    answer.
-    """
-    rig = makes.COLDCARD.rig(folder, release="5.4.5")
-    short = {"person": PATIENCE} if name == "silence" else {}
-    async with bridged(rig, deadlines=rigs.replace_deadlines(**short)) as (bridge, [device]):
-        await enrol(bridge, device)
-        await struck(bridge, device, rig, name)
-        settle(rig)
-        shown = makes.Shown(rig)
-        await sign_and_check(bridge, device, rig)
-        assert shown.prompts == []
-
-
 @pytest.mark.parametrize("name", ["kill", "silence"])
 async def test_a_ledgers_question_makes_it_busy_until_it_is_answered(name, folder):
     rig = makes.LEDGER.rig(folder)

@@ -13,18 +13,16 @@ pytestmark = pytest.mark.anyio
 
 MESSAGE = "Vault 7 on 2026-11-27, asked for by the auditors."
 COINS = [payments.fund(VAULT, 40_000, index=1), payments.fund(VAULT, 70_000, index=2, chain=1)]
-OLDER, NEWER = {"release": "5.4.5"}, {"release": "5.6.1"}
-# Make, its options, coins beside the address, and what its screen says.
+# Make, coins beside the address, and what its screen says.
 SIGNS = (
-    (makes.COLDCARD, NEWER, [], ("BIP-322 Message", MESSAGE)),
-    (makes.COLDCARD, NEWER, COINS, ("Proof of Reserves", MESSAGE, "0.00110000", "3 inputs")),
-    (makes.LEDGER, {}, [], ("OP_RETURN", "Fees 0 ")),
+    (makes.COLDCARD, [], ("BIP-322 Message", MESSAGE)),
+    (makes.COLDCARD, COINS, ("Proof of Reserves", MESSAGE, "0.00110000", "3 inputs")),
+    (makes.LEDGER, [], ("OP_RETURN", "Fees 0 ")),
 )
 # What it would do if it were asked: refuse, or show a payment of everything.
 NOT_ASKED = (
-    (makes.COLDCARD, OLDER, [], "Invalid PSBT"),
-    (makes.TREZOR, {}, [], "data in a form"),
-    (makes.LEDGER, {}, COINS, "Fees 0.0011"),
+    (makes.TREZOR, [], "data in a form"),
+    (makes.LEDGER, COINS, "Fees 0.0011"),
 )
 
 
@@ -32,9 +30,9 @@ def proof(coins):
     return build_proof(VAULT, MESSAGE, 0, 0, coins).psbt
 
 
-@pytest.mark.parametrize(("make", "options", "coins", "words"), SIGNS)
-async def test_a_device_that_is_known_to_signs_a_message(make, options, coins, words, folder):
-    rig = make.rig(folder, **options)
+@pytest.mark.parametrize(("make", "coins", "words"), SIGNS)
+async def test_a_device_that_is_known_to_signs_a_message(make, coins, words, folder):
+    rig = make.rig(folder)
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
         shown = Shown(rig)
@@ -42,9 +40,9 @@ async def test_a_device_that_is_known_to_signs_a_message(make, options, coins, w
     assert all(shown.says(word) for word in words)
 
 
-@pytest.mark.parametrize(("make", "options", "coins", "end"), NOT_ASKED)
-async def test_a_device_that_is_not_known_to_is_not_asked(make, options, coins, end, folder, monkeypatch):
-    rig = make.rig(folder, **options)
+@pytest.mark.parametrize(("make", "coins", "end"), NOT_ASKED)
+async def test_a_device_that_is_not_known_to_is_not_asked(make, coins, end, folder, monkeypatch):
+    rig = make.rig(folder)
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
         shown = Shown(rig)
@@ -61,7 +59,7 @@ async def test_a_device_that_is_not_known_to_is_not_asked(make, options, coins, 
 
 
 async def test_what_only_claims_to_be_a_message_reaches_no_device(folder):
-    rig = makes.COLDCARD.rig(folder, **NEWER)
+    rig = makes.COLDCARD.rig(folder)
     whole = proof(COINS)
     inputs = whole.inputs[1:]
     tx = type(whole.tx)(0, whole.tx.inputs[1:], whole.tx.outputs, 0)

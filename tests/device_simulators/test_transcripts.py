@@ -42,8 +42,6 @@ def test_several_outcomes_may_be_possible():
 def test_there_is_a_transcript_of_each_model_that_the_makers_firmware_was_run_of():
     assert [transcript.name for transcript in load_all()] == [
         "trezor-one-1.14.1",
-        "trezor-t-2.3.6",
-        "coldcard-5.4.5",
         "coldcard-5.6.1",
         "ledger-app-2.4.6",
     ]

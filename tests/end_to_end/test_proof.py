@@ -35,7 +35,7 @@ def asked(desk: Desk) -> str:
 async def test_an_auditor_is_given_what_a_device_showed_and_signed(desk: Desk, tmp_path: Path) -> None:
     with short_folder() as name:
         folder = Path(name)
-        rig = make_rig(Family.COLDCARD, folder, seed=desk.devices["alice"], release="5.6.1")
+        rig = make_rig(Family.COLDCARD, folder, seed=desk.devices["alice"])
         async with signer(desk, "alice", rig, folder) as alice:
             await register(alice)
             await pin(alice, desk.vault["id"])

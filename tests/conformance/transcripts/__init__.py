@@ -1,9 +1,8 @@
-"""What each maker's firmware shows and does, by version, as data with its source: one TOML file a model.
+"""What each maker's firmware shows and does, as data with its source: one TOML file a maker.
 
     model = "Trezor One"
     family = "trezor"
     firmware = "1.14.1"
-    options = { model = "1" }                  # of the virtual device that follows this model
 
     [situation.sign-1-input]                   # a name of conformance/situations.py
     evidence = "seen"                          # on this firmware; "read" in its source; "unknown"
@@ -108,7 +107,6 @@ class Transcript:
     model: str
     family: Family
     firmware: str
-    options: Mapping[str, object]
     entries: Mapping[str, Entry] = field(repr=False)
 
 
@@ -123,7 +121,6 @@ def load(name: str) -> Transcript:
         values["model"],
         Family(values["family"]),
         values["firmware"],
-        MappingProxyType(values.get("options", {})),
         MappingProxyType(dict(_entries(name, values["situation"]))),
     )
 
@@ -138,7 +135,7 @@ def _entries(name: str, situations: Mapping[str, Any]) -> Iterator[tuple[str, En
 
 @cache
 def load_all() -> tuple[Transcript, ...]:
-    """Every transcript of the package, by maker, then by name."""
+    """Every transcript of the package, by maker."""
     found = (file.name for file in files(__package__).iterdir())
     listed = [load(name.removesuffix(".toml")) for name in sorted(found) if name.endswith(".toml")]
     return tuple(sorted(listed, key=lambda each: list(Family).index(each.family)))

@@ -135,7 +135,7 @@ async def test_the_small_questions(tmp_path):
         with host(path) as client:
             assert client.send_recv(CCProtocolPacker.ping(b"\x00\xffhello")) == b"\x00\xffhello"
             assert client.send_recv(CCProtocolPacker.block_chain()) == "XTN"
-            assert client.firmware_version()[1] == "5.4.5"
+            assert client.firmware_version()[1] == "5.6.1"
             assert not client.is_edge()
 
     async with running(tmp_path) as (_, path):

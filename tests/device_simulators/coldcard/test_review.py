@@ -6,7 +6,6 @@ import pytest
 
 from device_simulators.coldcard import XpubPolicy
 from device_simulators.coldcard.flows import sign
-from device_simulators.coldcard.releases import DEFAULT, RELEASES
 from device_simulators.coldcard.replies import ScriptMismatch, TransactionRefused
 from device_simulators.coldcard.review import check_own_keys, check_previous_transactions, read, review
 from device_simulators.coldcard.story import TESTNET, signed, transaction
@@ -58,7 +57,7 @@ def store_with(*vaults):
     return store
 
 
-def look(psbt, store=None, policy=XpubPolicy.FACTORY, release=DEFAULT):
+def look(psbt, store=None, policy=XpubPolicy.FACTORY):
     """The device's checks before it asks: the screen's text, and the review."""
     store = store_with(VAULT) if store is None else store
     parsed = read(psbt.to_bytes())
@@ -66,7 +65,7 @@ def look(psbt, store=None, policy=XpubPolicy.FACTORY, release=DEFAULT):
     choice = choose_wallet(parsed, SEED, store, policy)
     check_own_keys(parsed, SEED)
     found = review(parsed, SEED, store, choice.wallet)
-    return transaction(found, TESTNET, RELEASES[release]).lines, found
+    return transaction(found, TESTNET).lines, found
 
 
 def refused(psbt, reason, store=None, policy=XpubPolicy.FACTORY):
@@ -294,15 +293,11 @@ def test_s9_change_at_a_far_away_index_is_warned_of(chain, index, trouble):
     assert all(trouble in line for line in warnings)
 
 
-@pytest.mark.parametrize(
-    ("release", "shown"),
-    [("5.4.5", [" - OP_RETURN -", "61 (ascii: a)"]), ("5.6.1", [" - to script -", "6a0161026869"])],
-)
-def test_s10_data_behind_the_first_push_is_hidden_by_the_older_release(release, shown):
-    """Another reason for signerd to refuse such a script by itself."""
+def test_s10_data_in_two_pushes_is_shown_as_a_script():
+    shown = [" - to script -", "6a0161026869"]
     script = bytes.fromhex("6a0161") + b"\x02hi"
     psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(99_000), TxOut(sats(0), script)], 0)
-    lines, _ = look(psbt, release=release)
+    lines, _ = look(psbt)
     at = lines.index(shown[0])
     assert list(lines[at : at + 2]) == shown
 
@@ -555,14 +550,13 @@ def test_a_relative_lock_is_shown(sequences, words):
     assert shown == words
 
 
-@pytest.mark.parametrize("release", RELEASES)
-def test_the_screen_names_no_wallet(release):
-    lines, found = look(PSBT, release=release)
+def test_the_screen_names_no_wallet():
+    lines, found = look(PSBT)
     assert found.wallet.name == "Vault 0"
     assert not any("Vault 0" in line or "Wallet" in line for line in lines)
     assert (lines[0], lines[-1]) == (
         "OK TO SEND?",
-        f"{_APPROVE} Press (2) to explore {RELEASES[release].explores}. X to abort.",
+        f"{_APPROVE} Press (2) to explore transaction. X to abort.",
     )
 
 

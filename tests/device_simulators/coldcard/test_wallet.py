@@ -94,7 +94,7 @@ async def test_the_device_keeps_its_wallets_when_it_is_started_again(tmp_path, f
     ("vault", "name", "remark", "names"),
     [
         (VAULT, "Treasury", "All details are the same", ["Treasury"]),
-        (VAULT, "Savings", "Update NAME only", ["Savings"]),
+        (VAULT, "Savings", "All details are the same", ["Treasury"]),
         (vault_with_device(threshold=3), "Three", "will NOT replace it", ["Treasury", "Three"]),
         (vault_with_device(account=1), "Second", "Create new multisig wallet", ["Treasury", "Second"]),
     ],
