@@ -17,7 +17,7 @@ from device_simulators.coldcard.firmware import Firmware
 from device_simulators.coldcard.flows import GARBAGE, Flows, Misbehaviour, Work, no_work
 from device_simulators.coldcard.replies import BadFraming, PowerLost
 from device_simulators.coldcard.story import Chain, chain_for
-from device_simulators.coldcard.wallet import WalletStore, XpubPolicy
+from device_simulators.coldcard.wallet import WalletStore
 from device_simulators.coldcard.wire import PACKET_SIZE, Assembler, Message, to_packets
 from device_simulators.errors import AddressUnavailable, InvalidListenAddress
 from device_simulators.faults import Faults
@@ -119,7 +119,6 @@ class VirtualColdcard:
         *,
         faults: Faults | None = None,
         allow_keypress: bool = False,
-        xpub_policy: XpubPolicy = XpubPolicy.FACTORY,
         wallets_file: Path | None = None,
         hardware: str = "mk4",
         pause: Pause = real_pause,
@@ -146,7 +145,6 @@ class VirtualColdcard:
         self._pause = pause
         self._work = work
         self._allow_keypress = allow_keypress
-        self._xpub_policy = xpub_policy
         self._random_bytes = random_bytes
         self._locked = False
         self._link: Link | None = None
@@ -175,7 +173,6 @@ class VirtualColdcard:
             panel=self.panel,
             chain=self._chain,
             store=self.wallets,
-            xpub_policy=self._xpub_policy,
             misbehaviour=misbehaviour,
             offer=staging.offer,
             still_holds=staging.still_holds,

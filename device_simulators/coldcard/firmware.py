@@ -17,7 +17,6 @@ from device_simulators.coldcard.replies import (
     CommandRefused,
     PowerLost,
     PromptOpen,
-    ScriptMismatch,
 )
 from device_simulators.coldcard.story import Chain, Format, single_key_format
 from device_simulators.coldcard.wallet import Wallet, WalletStore
@@ -38,7 +37,7 @@ from device_simulators.coldcard.wire import (
 from device_simulators.errors import NoSuchPrompt
 from device_simulators.faults import Phase
 from device_simulators.seed import Seed
-from multisig import DerivationPath, MultisigError, parse_multisig_script
+from multisig import DerivationPath, parse_multisig_script
 
 _log = logging.getLogger(__name__)
 
@@ -243,13 +242,14 @@ class Firmware:
         if wallet is None:
             raise CommandRefused("Multisig wallet with those fingerprints not found")
         self.approvals.check_free(Kind.SCRIPT_ADDRESS)
-        try:
-            _, keys = parse_multisig_script(request.script)
-            origins = wallet.check_script(request.script, dict(zip(keys, request.origins, strict=False)))
-        except (MultisigError, ScriptMismatch) as error:
-            raise CommandRefused(str(error)) from error
+        threshold, keys = parse_multisig_script(request.script)
+        if (threshold, len(keys)) != (wallet.threshold, len(wallet.cosigners)):
+            raise CommandRefused("wrong M/N in script")
+        path = request.origins[0].path
+        if request.script != wallet.script_at(path):
+            raise CommandRefused("pk#1 wrong")
         address = self._flows.script_address(request.script)
-        prompt = story.wallet_address(address, wallet, origins)
+        prompt = story.wallet_address(address, wallet, wallet.shown_at(path))
         await self.approvals.begin(Kind.SCRIPT_ADDRESS, self._flows.show(prompt))
         return replies.text(address)
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.coldcard.wallet import XpubPolicy
 from device_simulators.errors import NoSuchPrompt
 from device_simulators.faults import Faults
 from device_simulators.panel import Happening, Prompt, approve_all
@@ -30,18 +29,17 @@ PIN = "1234"
 class Make:
     """A family of devices, virtual or faked.
 
-    `enrols`: a person confirms a vault once on the device. `proves`: what it says then is kept by the bridge,
-    not by the device. `strict`: options of a device that signs only for vaults it knows. `clears`: given up,
-    it takes its question off the screen. `pin`: options of a device with a PIN; `types_pin`: it is entered at
-    the computer. `screens`: kinds of prompts that one payment, with change, is shown in. `partial`: it hands
-    over what it has signed where some inputs are left unsigned.
+    `enrols`: a person confirms a vault once on the device. `proves`: what it says then is kept by the
+    bridge, not by the device. `clears`: given up, it takes its question off the screen. `pin`: options of
+    a device with a PIN; `types_pin`: it is entered at the computer. `screens`: kinds of prompts that one
+    payment, with change, is shown in. `partial`: it hands over what it has signed where some inputs are
+    left unsigned.
     """
 
     family: Family
     fake: bool = False
     enrols: bool = False
     proves: bool = False
-    strict: Mapping[str, object] = field(default_factory=dict)
     clears: bool = False
     pin: Mapping[str, object] = field(default_factory=dict)
     types_pin: bool = False
@@ -66,7 +64,6 @@ TREZOR = Make(Family.TREZOR, clears=True, pin={"pin": PIN}, types_pin=True, part
 COLDCARD = Make(
     Family.COLDCARD,
     enrols=True,
-    strict={"xpub_policy": XpubPolicy.VERIFY},
     screens=("sign-transaction",),
 )
 LEDGER = Make(Family.LEDGER, enrols=True, proves=True, screens=("sign-transaction",))

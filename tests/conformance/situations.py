@@ -24,7 +24,7 @@ def _no_options(_make: Make) -> Mapping[str, object] | None:
 
 
 def _if_it_enrols(make: Make) -> Mapping[str, object] | None:
-    return make.strict if make.enrols else None
+    return {} if make.enrols else None
 
 
 def _with_pin(make: Make) -> Mapping[str, object] | None:

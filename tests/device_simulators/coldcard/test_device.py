@@ -5,24 +5,17 @@ import socket
 
 import pytest
 
-from device_simulators.coldcard import XpubPolicy
-from device_simulators.coldcard import device as coldcard_device
-from device_simulators.coldcard import flows as coldcard_flows
-from device_simulators.coldcard.wallet import WalletStore
-from device_simulators.coldcard.wire import Message, to_packets
 from device_simulators.errors import AddressUnavailable, InvalidListenAddress
-from device_simulators.faults import Faults
 from device_simulators.fleet import Settings, build
 from device_simulators.panel import Panel, approve_all, ask_person
 from firmware_bridge.model import Family
-from multisig import DerivationPath, Psbt, recover_message_key, verify_signatures
+from multisig import Psbt, verify_signatures
 from tests.conformance.second_program import open_coldcard
 from tests.support.coldcard import (
     SEED,
     VAULT,
     CCProtocolPacker,
     CCProtoError,
-    collect,
     enrol,
     host,
     knows,
@@ -130,34 +123,6 @@ async def test_a_second_connection_destroys_the_first_and_the_prompt_stays(tmp_p
         assert device.panel.pending is not None
 
 
-async def test_a_newer_transaction_takes_the_place_of_an_open_one(tmp_path):
-    newer = make_spend(VAULT, fee=2_000)
-
-    def work(path):
-        with host(path) as client:
-            enrol(client, text_file(VAULT))
-            device.panel.script = ask_person
-            start_signing(client, PSBT)
-            device.panel.script = approve_all
-            return sign(client, newer.to_bytes())
-
-    async with running(tmp_path) as (device, path):
-        signed = Psbt.parse(await on_thread(work, path))
-        assert device.panel.pending is None
-    assert signed.tx == newer.tx
-
-
-async def test_the_bound_link_takes_no_second_handshake(tmp_path):
-    def work(path):
-        with host(path, ncry_ver=2) as client:
-            client.send_recv(CCProtocolPacker.version())
-            with pytest.raises(CCProtoError, match="must encrypt"), host(path):
-                pass
-
-    async with running(tmp_path) as (_, path):
-        await on_thread(work, path)
-
-
 @pytest.mark.parametrize("command", [b"xpubm", b"mitm"])
 async def test_nothing_about_keys_in_the_clear(tmp_path, command):
     def work(path):
@@ -165,35 +130,6 @@ async def test_nothing_about_keys_in_the_clear(tmp_path, command):
             client.send_recv(command)
 
     async with running(tmp_path) as (_, path):
-        await on_thread(work, path)
-
-
-@pytest.mark.parametrize("command", [b"hack", b"EXECimport os", b"EVAL1", b"back", b"XKEYy"])
-async def test_what_is_not_offered_is_an_unknown_command(tmp_path, command):
-    """No code from a host is run, and no host presses the buttons unless the device was told to allow it."""
-
-    def work(path):
-        with host(path) as client, pytest.raises(CCProtoError, match="Unknown cmd"):
-            client.send_recv(command)
-
-    async with running(tmp_path) as (_, path):
-        await on_thread(work, path)
-
-
-async def test_a_host_may_press_the_buttons_where_that_is_allowed(tmp_path):
-    def work(path):
-        with host(path) as client:
-            client.send_recv(CCProtocolPacker.sim_keypress(b"y"))  # nothing is asked: no effect
-            size, digest = client.upload_file(text_file(VAULT))
-            client.send_recv(CCProtocolPacker.multisig_enroll(size, digest))
-            client.send_recv(CCProtocolPacker.sim_keypress(b"y"))
-            assert knows(client, VAULT)
-            start_signing(client, PSBT)
-            client.send_recv(CCProtocolPacker.sim_keypress(b"x"))
-            with pytest.raises(RuntimeError, match="refused"):
-                collect(client)
-
-    async with running(tmp_path, script=ask_person, allow_keypress=True) as (_, path):
         await on_thread(work, path)
 
 
@@ -223,19 +159,6 @@ async def test_locking_takes_the_prompt_off_the_screen(tmp_path):
         async with asyncio.timeout(PATIENCE):
             while device.panel.pending is not None:  # noqa: ASYNC110 - the panel has no event for it
                 await asyncio.sleep(0)
-
-
-async def test_trusting_the_transactions_xpubs_asks_once_and_records_nothing(tmp_path):
-    def work(path):
-        with host(path) as client:
-            signed = sign(client, PSBT)
-            assert not knows(client, VAULT)
-            return signed
-
-    async with running(tmp_path, xpub_policy=XpubPolicy.TRUST) as (device, path):
-        shown = record(device.panel)
-        await on_thread(work, path)
-    assert [prompt.kind for prompt in shown] == ["sign-transaction"]
 
 
 async def test_two_devices_do_not_share_a_socket(tmp_path):
@@ -279,31 +202,6 @@ async def test_s23_noise_on_the_socket_does_no_harm(tmp_path):
         await on_thread(work, path)
 
 
-async def test_a_host_that_does_not_read_loses_answers_and_holds_up_no_other(tmp_path, monkeypatch):
-    monkeypatch.setattr(coldcard_device, "SEND_RETRIES", 3)
-    question = to_packets(Message(b"ping" + bytes(2048), encrypted=False))
-
-    def work(path):
-        with host(path) as deaf:
-            for _ in range(20):  # more than the socket's buffer holds
-                for packet in question:
-                    deaf.dev.pipe.send(packet)
-        assert version(path) == "5.6.1"
-
-    async with running(tmp_path) as (_, path):
-        await on_thread(work, path)
-
-
-async def test_a_host_that_is_gone_before_its_answer(tmp_path):
-    def work(path):
-        with host(path) as leaving:
-            leaving.dev.pipe.send(to_packets(Message(b"vers", encrypted=False))[0])
-        assert version(path) == "5.6.1"
-
-    async with running(tmp_path) as (_, path):
-        await on_thread(work, path)
-
-
 async def test_a_vault_is_offered_for_import_from_the_transactions_xpubs(tmp_path):
     def work(path):
         with host(path) as client:
@@ -328,35 +226,3 @@ async def test_a_refused_import_is_told_apart_from_a_refused_transaction(tmp_pat
     async with running(tmp_path, script=refuse_kind("import-wallet")) as (device, path):
         await on_thread(work, path)
         assert list(device.wallets) == []
-
-
-async def test_a_broken_message_signature_does_not_recover_to_the_key(tmp_path):
-    def work(path):
-        with host(path) as client:
-            client.send_recv(CCProtocolPacker.sign_message(b"hello", "m/0"))
-            return poll(client, CCProtocolPacker.get_signed_msg())[1]
-
-    async with running(tmp_path, faults=Faults(wrong_signatures=frozenset({0}))) as (_, path):
-        signature = await on_thread(work, path)
-    assert recover_message_key("hello", signature) != SEED.public_key(DerivationPath.parse("m/0"))
-
-
-async def test_an_unforeseen_error_is_an_answer_too(tmp_path, monkeypatch, caplog):
-    """No host brings the device down, or is left waiting by it."""
-
-    def broken(*_arguments):
-        raise ZeroDivisionError
-
-    def work(path):
-        with host(path) as client:
-            enrol(client, text_file(VAULT))
-            monkeypatch.setattr(coldcard_flows, "sign", broken)
-            with pytest.raises(CCProtoError, match="Confused"):
-                sign(client, PSBT)
-            monkeypatch.setattr(WalletStore, "knows", broken)
-            with pytest.raises(CCProtoError, match="Confused"):
-                knows(client, VAULT)
-
-    async with running(tmp_path) as (_, path):
-        await on_thread(work, path)
-    assert [record.exc_info[0] for record in caplog.records] == [ZeroDivisionError] * 2

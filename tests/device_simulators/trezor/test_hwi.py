@@ -112,22 +112,6 @@ async def test_op_return_data_is_shown_as_far_as_the_screen_goes_and_signed_whol
     accept_signatures(psbt, returned, policy, seed().fingerprint)
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        (
-            b"omni" + bytes(4) + (31).to_bytes(4, "big") + (150_000_000).to_bytes(8, "big"),
-            "Simple send of 1.5 USDT",
-        ),
-        (b"omni and forty bytes that nobody gets to see", "Unknown transaction"),
-    ],
-)  # fmt: skip
-async def test_data_that_begins_as_an_omni_transaction_hides_everything_else(data, words):
-    outputs = [TxOut(Sats(0), op_return_script(data)), ChangeTo(Sats(990_000), 1, 0)]
-    _, record = await signed_by(spend(virtual.profile(), outputs=outputs))
-    assert record.prompts[0].lines == ("Confirm OMNI Transaction:", words)
-
-
 async def test_the_left_button_turns_the_pages_of_an_address_and_refuses_nothing():
     """fsm_layoutAddress: the address, its QR code, two pages for each cosigner's key, and from the
     beginning.
@@ -144,13 +128,3 @@ async def test_the_left_button_turns_the_pages_of_an_address_and_refuses_nothing
     assert [title for title in titles if "(yours)" in title]
     assert titles[0].startswith("XPUB #1  1/2 (")
     assert all(prompt.lines[1].startswith("vpub") for prompt in it.record.prompts[2:8:2])
-
-
-async def test_a_pin_may_come_from_another_process_than_the_one_that_asked():
-    """`hwi promptpin` and `hwi sendpin` are two processes, and so two UDP ports."""
-    async with bench(pin="1357") as it:
-        assert await it.hwi(lambda client: client.prompt_pin())
-        matrix = "".join(reversed(it.record.events[-1].prompt.lines[1:]))
-        places = "".join(str(matrix.index(digit) + 1) for digit in "1357")
-        assert await it.hwi(lambda client: client.send_pin(places))
-        assert await it.hwi(lambda client: client.get_master_fingerprint())

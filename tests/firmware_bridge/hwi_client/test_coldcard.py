@@ -12,7 +12,7 @@ import pytest
 from device_simulators.coldcard import VirtualColdcard
 from device_simulators.coldcard.approvals import SAVED, Kind, State
 from device_simulators.coldcard.story import BITCOIN, REGTEST, TESTNET
-from device_simulators.coldcard.wallet import WalletStore, XpubPolicy
+from device_simulators.coldcard.wallet import WalletStore
 from device_simulators.panel import Decision, Happening, Panel, approve_all, ask_person, refuse_all
 from firmware_bridge import enrolment, sanitised_psbt
 from firmware_bridge.hwi_client.coldcard import device as driver
@@ -642,12 +642,9 @@ async def test_a_vault_of_one_key_is_asked_for_too():
         assert record.kinds == ["enrol-wallet"]
 
 
-@pytest.mark.parametrize("xpub_policy", XpubPolicy)
-async def test_a_vault_is_never_imported_in_the_middle_of_a_signing(xpub_policy):
-    """Left to itself, a device of this setting keeps the vault that a transaction brings, under a name of its
-    own.
-    """
-    async with coldcard(xpub_policy=xpub_policy) as (device, endpoint):
+async def test_a_vault_is_never_imported_in_the_middle_of_a_signing():
+    """Left to itself, the device keeps the vault that a transaction brings, under a name of its own."""
+    async with coldcard() as (device, endpoint):
         record = Record(device.panel)
         code, _detail = await fails(endpoint, "sign", sign_args(wallets.make_spend(VAULT)))
         assert code == "not-enrolled"
