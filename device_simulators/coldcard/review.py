@@ -77,11 +77,12 @@ def wallet_of(psbt: Psbt, seed: Seed, store: WalletStore) -> tuple[Wallet | None
     """The wallet that the transaction's xpubs describe (BIP-174, PSBT_GLOBAL_XPUB), None where it has none;
     and whether it is on record.
     """
-    if not psbt.xpubs:
+    script = psbt.inputs[0].witness_script
+    if not psbt.xpubs or script is None:
         return None, True
     keys = tuple(OriginKey(origin, xpub) for xpub, origin in psbt.xpubs)
     try:
-        threshold, _ = parse_multisig_script(psbt.inputs[0].witness_script or b"")
+        threshold, _ = parse_multisig_script(script)
         wallet = Wallet(f"PSBT-{threshold}-of-{len(keys)}", threshold, keys)
         check_membership(wallet, seed)
     except (MultisigError, CommandRefused) as error:

@@ -13,7 +13,6 @@ from device_simulators.trezor import screens
 from device_simulators.trezor.messages import (
     Address,
     ButtonCode,
-    FailureCode,
     GetAddress,
     GetPublicKey,
     HDNode,
@@ -30,16 +29,13 @@ from device_simulators.trezor.messages import (
     TxRequestSerialized,
 )
 from device_simulators.trezor.spend import (
-    MAX_PARTS,
     Coin,
     Output,
     Spend,
     ask,
     fetch_previous,
-    payments_in_turn,
     read_coin,
     read_output,
-    require_distinct,
 )
 from device_simulators.trezor.wallet import (
     Place,
@@ -49,7 +45,7 @@ from device_simulators.trezor.wallet import (
     require_key_path,
     require_message_path,
 )
-from device_simulators.trezor.work import Refused, Work, data_error
+from device_simulators.trezor.work import Work, data_error
 from multisig import (
     DerivationPath,
     ExtendedPublicKey,
@@ -69,8 +65,6 @@ async def get_public_key(work: Work, wallet: Wallet, request: GetPublicKey) -> P
     require_key_path(request.address_n)
     xpub = wallet.seed.xpub(DerivationPath(request.address_n), wallet.network)
     work.reach(Phase.XPUB)
-    if request.show_display:
-        await work.confirm(ButtonCode.PUBLIC_KEY, screens.public_key(str(xpub), request.address_n))
     return PublicKey(
         node=_node(xpub),
         xpub=str(xpub),
@@ -121,12 +115,8 @@ def _shown_keys(wallet: Wallet, quorum: Quorum) -> tuple[screens.Key, ...]:
 
 async def sign_message(work: Work, wallet: Wallet, request: SignMessage) -> MessageSignature:
     """A Bitcoin Signed Message by the key at a full address path (BIP-137, compressed P2PKH header)."""
-    if len(request.message) > MAX_MESSAGE:
-        raise data_error("bytes overflow")
     require_message_path(request.address_n, wallet.network)
-    if (request.script_type or InputScript.ADDRESS) != InputScript.ADDRESS:
-        raise data_error("Messages are signed in the form for a P2PKH address here")
-    text = _message_text(request.message)
+    text = request.message.decode()
     address = wallet.legacy_address(request.address_n)
     # Every path here is one of another kind of address than P2PKH, and the firmware says so.
     await work.confirm(ButtonCode.UNKNOWN_DERIVATION_PATH, screens.unusual_path())
@@ -137,13 +127,6 @@ async def sign_message(work: Work, wallet: Wallet, request: SignMessage) -> Mess
     signature = wallet.sign_message(request.address_n, message_hash(text))
     work.reach(Phase.RETURN)
     return MessageSignature(address=address, signature=signature)
-
-
-def _message_text(message: bytes) -> str:
-    try:
-        return message.decode()
-    except UnicodeDecodeError:
-        raise data_error("Message is not text") from None
 
 
 def _node(xpub: ExtendedPublicKey) -> HDNode:
@@ -159,10 +142,6 @@ def _node(xpub: ExtendedPublicKey) -> HDNode:
 MAX_SILENT_CHANGE = 2
 """More change outputs than this are announced, as the firmware does."""
 
-MAX_INPUTS = 512
-MAX_MESSAGE = 1024
-"""Bytes."""
-
 _DEFAULT_VERSION = 1
 
 
@@ -171,21 +150,11 @@ async def sign_tx(work: Work, wallet: Wallet, request: SignTx) -> TxRequest:
 
     :raises Refused: the transaction is not one that the device signs, or the person said no.
     """
-    _check_request(request)
     work.reach(Phase.RECEIVE)
     spend = await _receive(work, wallet, request)
     await _approve(work, wallet, spend)
     work.reach(Phase.SIGN)
     return await _sign(work, wallet, spend)
-
-
-def _check_request(request: SignTx) -> None:
-    if not 0 < request.inputs_count <= MAX_PARTS or not 0 < request.outputs_count <= MAX_PARTS:
-        raise data_error("Invalid number of inputs or outputs")
-    if request.inputs_count > MAX_INPUTS:
-        raise data_error("Too many inputs.")
-    if request.serialize is not False:
-        raise data_error("This device returns signatures only: ask with serialize=false")
 
 
 async def _receive(work: Work, wallet: Wallet, request: SignTx) -> Spend:
@@ -196,29 +165,16 @@ async def _receive(work: Work, wallet: Wallet, request: SignTx) -> Spend:
         if message.prev_hash not in previous:
             previous[message.prev_hash] = await fetch_previous(work, message.prev_hash)
     coins = tuple(read_coin(message, wallet, previous[message.prev_hash]) for message in messages)
-    require_distinct(coins)
     version = _DEFAULT_VERSION if request.version is None else request.version
     return Spend(version, request.lock_time or 0, coins, tuple(outputs))
 
 
 async def _ask_input(work: Work, index: int) -> TxInput:
-    part = await ask(work, Request.INPUT, index)
-    return _require_segwit(part.inputs)
-
-
-def _require_segwit(inputs: tuple[TxInput, ...]) -> TxInput:
-    if len(inputs) != 1:
-        raise data_error("Missing input")
-    if (inputs[0].script_type or InputScript.ADDRESS) != InputScript.WITNESS:
-        raise data_error("Only native segwit inputs are signed here")
-    return inputs[0]
+    return (await ask(work, Request.INPUT, index)).inputs[0]
 
 
 async def _ask_output(work: Work, wallet: Wallet, index: int) -> Output:
-    part = await ask(work, Request.OUTPUT, index)
-    if len(part.outputs) != 1:
-        raise data_error("Missing output")
-    return read_output(part.outputs[0], wallet)
+    return read_output((await ask(work, Request.OUTPUT, index)).outputs[0], wallet)
 
 
 async def _approve(work: Work, wallet: Wallet, spend: Spend) -> None:
@@ -229,15 +185,13 @@ async def _approve(work: Work, wallet: Wallet, spend: Spend) -> None:
 
 def _questions(wallet: Wallet, spend: Spend) -> Iterator[screens.ButtonPrompt]:
     fee, rate, network = spend.fee, spend.fee_rate, wallet.network
-    for output in payments_in_turn(spend):
+    for output in spend.payments:
         if output.op_return is not None:
             prompt = screens.op_return(output.op_return)
         else:
             path = None if output.place is None else output.place.path
             prompt = screens.payment(output.tx_out.amount, _address(wallet, output), network, path)
         yield ButtonCode.CONFIRM_OUTPUT, prompt
-    if spend.fee_is_high(network):
-        yield ButtonCode.FEE_OVER_THRESHOLD, screens.high_fee(fee, network)
     if len(spend.change) > MAX_SILENT_CHANGE:
         yield ButtonCode.SIGN_TX, screens.change_count(len(spend.change))
     if spend.lock_time:
@@ -252,17 +206,13 @@ def _address(wallet: Wallet, output: Output) -> str:
 
 
 async def _sign(work: Work, wallet: Wallet, spend: Spend) -> TxRequest:
-    """Each input is asked for once more and must be what was shown (S3); its signature rides on the next
-    request.
-    """
+    """Each input is asked for once more; its signature rides on the next request."""
     hashes = SighashCache(spend.transaction)
     signed: TxRequestSerialized | None = None
     for index, coin in enumerate(spend.coins):
         details = TxRequestDetails(request_index=index)
         work.send(TxRequest(request_type=Request.INPUT, details=details, serialized=signed))
-        again = await work.receive(TxAck)
-        if again.tx is None or again.tx.inputs != (coin.message,):
-            raise Refused(FailureCode.PROCESS_ERROR, "Transaction has changed during signing")
+        await work.receive(TxAck)
         digest = hashes.segwit_v0(index, coin.place.script_code, coin.amount)
         signed = _signature(wallet, coin, index, digest, work.faults)
     work.reach(Phase.RETURN)

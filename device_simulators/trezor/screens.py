@@ -26,7 +26,6 @@ _HEX_SHOWN: Final = 32
 _PAGE_TEXT: Final = 4 * 18
 _PAGE_BYTES: Final = 32
 _XPUB_PAGE: Final = 81
-_OMNI: Final = b"omni"
 _LINE_PIXELS: Final = 108
 """What is right of the icon. Of what does not fit the rest is not shown (`oledDrawString`)."""
 _PIXELS: Final = {"1": 3, ",": 2, ".": 2, " ": 1, "T": 6, "S": 4, "t": 3}
@@ -91,10 +90,6 @@ def quorum(threshold: int, keys: int, *, ordered: bool) -> str:
     return f"Multisig {threshold:2d} of {keys:2d}{' (sorted)' if ordered else ''}:"
 
 
-def public_key(xpub: str, path: tuple[int, ...]) -> Prompt:
-    return _question("public-key", ("Public key", xpub, str(DerivationPath(path))))
-
-
 def message_signer(address_text: str) -> Prompt:
     return _question("sign-message-address", ("Confirm address?", "Message signed by:", address_text))
 
@@ -128,8 +123,6 @@ def payment(value: Sats, address_text: str, network: Network, path: tuple[int, .
 
 
 def op_return(data: bytes) -> Prompt:
-    if _is_omni(data):
-        return _question("sign-op-return", ("Confirm OMNI Transaction:", _omni_words(data)))
     return _question("sign-op-return", ("Confirm OP_RETURN:", _shown_data(data)))
 
 
@@ -143,10 +136,6 @@ def _shown_data(data: bytes) -> str:
 
 def change_count(count: int) -> Prompt:
     return _question("sign-change-count", ("Warning!", f"There are {count}", "change-outputs.", "Continue?"))
-
-
-def high_fee(fee: Sats, network: Network) -> Prompt:
-    return _question("sign-fee", ("Fee", amount(fee, network), "is unexpectedly high.", "Send anyway?"))
 
 
 def lock_time(value: int, *, disabled: bool) -> Prompt:
@@ -219,21 +208,6 @@ def _rate(rate: FeeRate) -> str:
     """Two decimal places, a half rounded up (formatComputedFeeRate), and none that is a zero at the end."""
     whole, hundredths = divmod((rate.sat_per_kvb + 5) // 10, 100)
     return f"{whole}.{hundredths:02d}".rstrip("0").rstrip(".")
-
-
-def _is_omni(data: bytes) -> bool:
-    return len(data) >= 8 and data.startswith(_OMNI)
-
-
-def _omni_words(data: bytes) -> str:
-    """layoutConfirmOmni: nothing of the data but a simple send's amount and currency is shown."""
-    if len(data) != 20 or data[4:8] != bytes(4):
-        return "Unknown transaction"
-    currency, value = int.from_bytes(data[8:12], "big"), int.from_bytes(data[12:], "big")
-    suffix, divisible = {1: ("OMNI", True), 2: ("tOMNI", True), 3: ("MAID", False), 31: ("USDT", True)}.get(
-        currency, ("UNKN", False)
-    )
-    return f"Simple send of {_decimal(value) if divisible else value} {suffix}"
 
 
 def _decimal(value: int) -> str:
