@@ -16,10 +16,10 @@ from pathlib import Path
 from types import FrameType
 
 from benchmarks.custody.stage import quiet
-from device_simulators.conformance.rigs import make_rig, short_folder
 from firmware_bridge import Family
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
+from tests.conformance.rigs import make_rig, short_folder
 from tests.support.custody import Desk, ok, open_desk
 from tests.support.daemons import until_state
 from tests.support.real_signer import pin, register, signer

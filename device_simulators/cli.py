@@ -17,7 +17,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TextIO
 
-from device_simulators.coldcard import COLDCARD_RELEASE, RELEASES
 from device_simulators.errors import InvalidCommand, VirtualDeviceError
 from device_simulators.faults import Faults
 from device_simulators.fleet import FAMILIES, Plugged, Settings, build, load_seed
@@ -317,7 +316,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pin=given.pin,
         passphrase_protection=given.passphrase_protection,
         wallets_file=given.wallets_file,
-        release=given.release,
         app_name=given.app_name,
         answer_seconds=given.answer_milliseconds / 1000,
     )
@@ -350,12 +348,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--pin", help="Trezor: digits 1 to 9; starts locked")
     parser.add_argument("--passphrase-protection", action="store_true", help="Trezor: ask for a passphrase")
     parser.add_argument("--wallets-file", type=Path, help="Coldcard: where enrolled wallets are kept")
-    parser.add_argument(
-        "--release",
-        choices=list(RELEASES),
-        default=COLDCARD_RELEASE,
-        help="Coldcard: the firmware it follows",
-    )
     parser.add_argument("--app-name", help="Ledger: the open app; default: the Bitcoin app of the network")
     parser.add_argument(
         "--answer-milliseconds", type=float, default=0.0, help="Ledger: the time that each answer takes"

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from mnemonic import Mnemonic
 
-from device_simulators.coldcard import COLDCARD_RELEASE, VirtualColdcard
+from device_simulators.coldcard import VirtualColdcard
 from device_simulators.errors import InvalidListenAddress, InvalidSeed
 from device_simulators.faults import Faults
 from device_simulators.ledger import VirtualLedger
@@ -56,8 +56,6 @@ class Settings:
     pin: str | None = field(default=None, repr=False)
     passphrase_protection: bool = False
     wallets_file: Path | None = None
-    release: str = COLDCARD_RELEASE
-    """The firmware that a Coldcard follows: one of `coldcard.RELEASES`."""
     app_name: str | None = None
     answer_seconds: float = 0.0
 
@@ -129,7 +127,6 @@ def _coldcard(seed: Seed, panel: Panel, settings: Settings) -> Plugged:
         settings.network,
         allow_keypress=settings.allow_keypress,
         wallets_file=settings.wallets_file,
-        release=settings.release,
     )
     if settings.listen is not None:
         path = Path(settings.listen)

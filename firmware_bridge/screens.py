@@ -1,7 +1,7 @@
 """What a device shows of a payment before the person approves it, and on which screen.
 
 Only what the person compares: amounts, addresses and data. The rows follow the transcripts of
-``device_simulators.transcripts``, to which the tests hold them; of a maker that is not here nothing is known.
+``tests/conformance/transcripts``, to which the tests hold them; of a maker that is not here nothing is known.
 """
 
 from collections.abc import Mapping, Sequence

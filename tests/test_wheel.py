@@ -4,7 +4,6 @@ builds of one commit give the same bytes.
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -16,8 +15,6 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-
-from tests.support.examples import drawn
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("custody", "device_simulators", "firmware_bridge", "multisig", "signerd")
@@ -127,27 +124,21 @@ def requirements(of: Distribution, extras: set[str]) -> list[Distribution]:
     return [each for each in found.values() if each is not of]
 
 
-def interpreter(folder: Path, wheel: Path, extra: str, *, hwi: bool) -> Path:
-    """One with the wheel and what this extra asks for, and nothing else. No index is needed.
-
-    `hwi`: with HWI too, which installers leave out where they heed its bound.
+def interpreter(folder: Path, wheel: Path) -> Path:
+    """One with the wheel and what a desktop asks for, but HWI, which installers leave out where they heed its
+    bound. No index is needed.
     """
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     (own,) = site.glob("*.dist-info")
-    found = [each for each in requirements(PathDistribution(own), {extra}) if each.name != "hwi"]
-    for each in [*found, distribution("hwi")] if hwi else found:
+    found = [each for each in requirements(PathDistribution(own), {"desktop"}) if each.name != "hwi"]
+    for each in found:
         for name in {file.parts[0] for file in each.files or ()} - {"..", "__pycache__"}:
             if not (site / name).exists():
                 (site / name).symlink_to(each.locate_file(name))
     return folder / "bin" / "python"
-
-
-@pytest.fixture(scope="module")
-def python(wheel, tmp_path_factory) -> Path:
-    return interpreter(tmp_path_factory.mktemp("installed"), wheel, "simulators", hwi=True)
 
 
 _LOOK = """
@@ -167,32 +158,9 @@ asyncio.run(look())
 
 
 def test_without_hwi_the_line_that_brings_it_is_named(wheel, tmp_path):
-    bare = interpreter(tmp_path / "installed", wheel, "desktop", hwi=False)
+    bare = interpreter(tmp_path / "installed", wheel)
     for asked in (("-c", _LOOK), ("-m", "signerd", "--state", str(tmp_path / "state"), "doctor")):
         ended = subprocess.run([bare, "-I", *asked], capture_output=True, text=True, timeout=300, check=False)
         said = " ".join(ended.stdout.split())
         assert f"uv pip install --python {bare}" in said, ended.stdout + ended.stderr
         assert "hwi==3.2.0" in said
-
-
-@pytest.mark.parametrize("at_an_endpoint", drawn([False, True], 1, of=__name__))
-def test_the_conformance_suite_runs_from_the_wheel_and_its_extra_alone(
-    python, at_an_endpoint, tmp_path, free_tcp_port
-):
-    endpoint = ["--endpoint", f"ledger:tcp:127.0.0.1:{free_tcp_port}"] if at_an_endpoint else []
-    command = [python, "-I", "-m", "pytest", "-q", "--pyargs", "device_simulators.conformance.test_presence"]
-    ended = subprocess.run(
-        [*command, *endpoint], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    # For each make where the suite brings its own devices; at an endpoint for the one that is there.
-    passed = re.search(r"^(\d+) passed", ended.stdout, re.MULTILINE)
-    assert passed is not None, ended.stdout
-    assert int(passed[1]) > (20 if not at_an_endpoint else 2), ended.stdout
-
-
-def test_a_run_of_other_tests_does_not_know_the_options_of_the_suite(python, tmp_path):
-    command = [python, "-I", "-m", "pytest", "--endpoint", "ledger:tcp:127.0.0.1:1"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-    assert ended.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "unrecognized arguments" in ended.stderr

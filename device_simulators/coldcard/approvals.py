@@ -2,7 +2,7 @@
 runs it.
 
 It outlives the connection: a new handshake leaves it alone, and the host that asks next collects the outcome.
-Source: Coldcard firmware 5.4.5 and 5.6.1, `shared/auth.py`, `UserAuthorizedAction`.
+Source: Coldcard firmware 5.6.1, `shared/auth.py`, `UserAuthorizedAction`.
 """
 
 import asyncio
@@ -205,7 +205,7 @@ class Approvals:
             self._close(AFTER_NO.get(kind))
         except TransactionRefused as refusal:
             self._settle(Pending.fail, str(refusal))
-            self._panel.stay(story.failure(refusal.title, str(refusal)), _nothing)
+            self._panel.stay(story.failure("Failure", str(refusal)), _nothing)
         except Exception:  # noqa: BLE001 - the host must hear how every request ends
             _log.exception("a request failed unexpectedly")
             self._settle(Pending.fail, "Confused")

@@ -122,14 +122,11 @@ def _origin(arguments: bytes, at: int) -> tuple[KeyOrigin, int]:
 
 
 class Staging:
-    """`upld`, `sha2` and `dwld`. A result stays until the next one replaces it; any host may collect it.
-
-    `leases`: nothing but a result is given out, and that only on the link on which it was made, until the
-    next upload.
+    """`upld`, `sha2` and `dwld`. Nothing but a result is given out, and that only on the link on which it was
+    made, until the next upload.
     """
 
-    def __init__(self, *, leases: bool = False) -> None:
-        self._leases = leases
+    def __init__(self) -> None:
         self._leased = False
         self._uploaded = bytearray()
         self._total = 0
@@ -177,7 +174,7 @@ class Staging:
         return len(result), sha256(result).digest()
 
     def send(self, offset: int, length: int, file_number: int) -> bytes:
-        """One block of a file: number 0 is the upload, 1 the result."""
+        """One block of the result, which is file number 1."""
         if file_number not in {0, 1}:
             raise CommandRefused("bad fnum")
         if offset > MAX_PSBT:
@@ -185,7 +182,6 @@ class Staging:
         if length < 1:
             raise CommandRefused("len")
         end = offset + min(length, MAX_BLOCK)
-        if self._leases and not (self._leased and file_number == 1 and end <= len(self._result)):
+        if not self._leased or file_number != 1 or end > len(self._result):
             raise CommandRefused("not allowed")
-        source = self._result if file_number else self._uploaded
-        return bytes(source[offset:end])
+        return self._result[offset:end]

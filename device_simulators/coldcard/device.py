@@ -10,14 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from device_simulators.coldcard import releases, replies
+from device_simulators.coldcard import replies
 from device_simulators.coldcard.approvals import Pause, real_pause
 from device_simulators.coldcard.arguments import Staging
 from device_simulators.coldcard.firmware import Firmware
 from device_simulators.coldcard.flows import GARBAGE, Flows, Misbehaviour, Work, no_work
 from device_simulators.coldcard.replies import BadFraming, PowerLost
 from device_simulators.coldcard.story import Chain, chain_for
-from device_simulators.coldcard.wallet import WalletStore, XpubPolicy
+from device_simulators.coldcard.wallet import WalletStore
 from device_simulators.coldcard.wire import PACKET_SIZE, Assembler, Message, to_packets
 from device_simulators.errors import AddressUnavailable, InvalidListenAddress
 from device_simulators.faults import Faults
@@ -119,19 +119,17 @@ class VirtualColdcard:
         *,
         faults: Faults | None = None,
         allow_keypress: bool = False,
-        xpub_policy: XpubPolicy = XpubPolicy.FACTORY,
         wallets_file: Path | None = None,
         hardware: str = "mk4",
-        release: str = releases.DEFAULT,
         pause: Pause = real_pause,
         work: Work = no_work,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         """`allow_keypress` lets the host press the buttons itself, as HWI does with every device at a socket.
         `faults` may be changed at any time. `wallets_file` keeps the enrolled wallets from one run to the
-        next; its folder must exist. `hardware` is the model as the device names it, mk1 to mk4; `release` one
-        of `releases.RELEASES`. `pause` is how it waits while its screen says how a request ended, `work` how
-        long it checks a transaction before it asks.
+        next; its folder must exist. `hardware` is the model as the device names it, mk1 to mk4. `pause` is
+        how it waits while its screen says how a request ended, `work` how long it checks a transaction before
+        it asks.
         :raises InvalidWalletFile: that file cannot be read as enrolled wallets of this network.
         """
         self.panel = panel
@@ -144,11 +142,9 @@ class VirtualColdcard:
         self._hardware = hardware
         self._hsm = False
         self._chain = chain_for(network)
-        self._release = releases.RELEASES[release]
         self._pause = pause
         self._work = work
         self._allow_keypress = allow_keypress
-        self._xpub_policy = xpub_policy
         self._random_bytes = random_bytes
         self._locked = False
         self._link: Link | None = None
@@ -171,14 +167,12 @@ class VirtualColdcard:
         return Endpoint(Family.COLDCARD, f"unix:{path}")
 
     def _power_up(self, misbehaviour: Misbehaviour) -> Firmware:
-        staging = Staging(leases=self._release.leases)
+        staging = Staging()
         flows = Flows(
             seed=self._seed,
             panel=self.panel,
             chain=self._chain,
             store=self.wallets,
-            xpub_policy=self._xpub_policy,
-            release=self._release,
             misbehaviour=misbehaviour,
             offer=staging.offer,
             still_holds=staging.still_holds,

@@ -17,7 +17,6 @@ from device_simulators.coldcard.replies import (
     CommandRefused,
     PowerLost,
     PromptOpen,
-    ScriptMismatch,
 )
 from device_simulators.coldcard.story import Chain, Format, single_key_format
 from device_simulators.coldcard.wallet import Wallet, WalletStore
@@ -38,14 +37,16 @@ from device_simulators.coldcard.wire import (
 from device_simulators.errors import NoSuchPrompt
 from device_simulators.faults import Phase
 from device_simulators.seed import Seed
-from multisig import DerivationPath, MultisigError, parse_multisig_script
+from multisig import DerivationPath, parse_multisig_script
 
 _log = logging.getLogger(__name__)
 
+# As `vers` answers: build date, version, bootloader and build time.
+RELEASE: Final = ("2026-08-20", "5.6.1", "3.2.1", "20260820133600")
 LINK_VERSIONS: Final = frozenset({1, 2})
 BINDING_VERSION: Final = 2  # from then on everything is encrypted, and there is no second handshake
 MASTER: Final = DerivationPath(())
-# What may be asked about while a file is uploaded, where a release cares.
+# What may be asked about while a file is uploaded.
 UPLOADED_BESIDE: Final = frozenset({Kind.TRANSACTION})
 
 
@@ -153,7 +154,7 @@ class Firmware:
         return replies.handshake(raw_public_key(private), bytes(seed.fingerprint), self._xpub(MASTER))
 
     async def version(self, _rest: bytes) -> bytes:
-        return replies.text("\n".join((*self._flows.release.told, self._hardware)))
+        return replies.text("\n".join((*RELEASE, self._hardware)))
 
     async def ping(self, rest: bytes) -> bytes:
         return replies.binary(rest)
@@ -176,7 +177,7 @@ class Firmware:
 
     async def upload(self, rest: bytes) -> bytes:
         offset, total = arguments.unpack("II", rest, exact=False)
-        if self._flows.release.guards_upload and not self.approvals.pending.gives_way_to(UPLOADED_BESIDE):
+        if not self.approvals.pending.gives_way_to(UPLOADED_BESIDE):
             raise PromptOpen("the device is still asking")
         return replies.number(self._staging.receive(offset, total, rest[8:]))
 
@@ -241,13 +242,14 @@ class Firmware:
         if wallet is None:
             raise CommandRefused("Multisig wallet with those fingerprints not found")
         self.approvals.check_free(Kind.SCRIPT_ADDRESS)
-        try:
-            _, keys = parse_multisig_script(request.script)
-            origins = wallet.check_script(request.script, dict(zip(keys, request.origins, strict=False)))
-        except (MultisigError, ScriptMismatch) as error:
-            raise CommandRefused(str(error)) from error
+        threshold, keys = parse_multisig_script(request.script)
+        if (threshold, len(keys)) != (wallet.threshold, len(wallet.cosigners)):
+            raise CommandRefused("wrong M/N in script")
+        path = request.origins[0].path
+        if request.script != wallet.script_at(path):
+            raise CommandRefused("pk#1 wrong")
         address = self._flows.script_address(request.script)
-        prompt = story.wallet_address(address, wallet, origins)
+        prompt = story.wallet_address(address, wallet, wallet.shown_at(path))
         await self.approvals.begin(Kind.SCRIPT_ADDRESS, self._flows.show(prompt))
         return replies.text(address)
 

@@ -9,18 +9,10 @@ from hashlib import sha256
 
 from device_simulators.coldcard import replies, story
 from device_simulators.coldcard.approvals import SAVED, Closing
-from device_simulators.coldcard.releases import Release
 from device_simulators.coldcard.replies import PersonRefused, PowerLost, TransactionRefused
-from device_simulators.coldcard.review import (
-    Review,
-    check_own_keys,
-    check_previous_transactions,
-    read,
-    review,
-)
+from device_simulators.coldcard.review import Review, read, review, wallet_of
 from device_simulators.coldcard.story import MESSAGE_HEADERS, Chain, Format, single_key_script
-from device_simulators.coldcard.wallet import Wallet, WalletStore, XpubPolicy, compare
-from device_simulators.coldcard.wallet_file import choose_wallet
+from device_simulators.coldcard.wallet import Wallet, WalletStore, compare
 from device_simulators.faults import Faults, Phase
 from device_simulators.panel import Panel, Prompt
 from device_simulators.seed import Seed
@@ -98,8 +90,6 @@ class Flows:
     panel: Panel
     chain: Chain
     store: WalletStore
-    xpub_policy: XpubPolicy
-    release: Release
     misbehaviour: Misbehaviour
     offer: Callable[[bytes], tuple[int, bytes]]
     still_holds: Callable[[bytes], bool]
@@ -114,12 +104,9 @@ class Flows:
         async with self.working:
             await self.work(len(data))
         psbt = read(data)
-        check_previous_transactions(psbt)
-        wallet = await self._wallet_of(psbt)
-        check_own_keys(psbt, self.seed)
-        found = review(psbt, self.seed, self.store, wallet, signs_messages=self.release.signs_messages)
-        await self._require_yes(story.transaction(found, self.chain, self.release))
-        if self.release.guards_upload and not self.still_holds(data):
+        found = review(psbt, self.seed, await self._wallet_of(psbt))
+        await self._require_yes(story.transaction(found, self.chain))
+        if not self.still_holds(data):
             raise TransactionRefused("Transaction modified")
         self.misbehaviour.reach(Phase.SIGN)
         signed = sign(found, self.seed, self.misbehaviour.faults)
@@ -127,14 +114,14 @@ class Flows:
         return reply, story.signed(is_message=found.message is not None)
 
     async def _wallet_of(self, psbt: Psbt) -> Wallet | None:
-        """The wallet that the xpubs name; one that is not on record is kept if the person agrees."""
-        choice = choose_wallet(psbt, self.seed, self.store, self.xpub_policy)
-        if choice.wallet is not None and choice.needs_approval:
-            found = compare(choice.wallet, self.store, self.release)
-            if not await self._ask(story.wallet(story.IMPORT_WALLET, choice.wallet, found)):
+        """The wallet that the xpubs describe; one that is not on record is kept if the person agrees."""
+        wallet, on_record = wallet_of(psbt, self.seed, self.store)
+        if wallet is not None and not on_record:
+            found = compare(wallet, self.store)
+            if not await self._ask(story.wallet(story.IMPORT_WALLET, wallet, found)):
                 raise TransactionRefused("Refused to import new wallet")
-            self.store.keep(choice.wallet)
-        return choice.wallet
+            self.store.keep(wallet)
+        return wallet
 
     async def text(self, text: str, path: DerivationPath, chosen: Format) -> bytes:
         """Show a text and sign it with the key at `path`. Raises PersonRefused."""
@@ -152,7 +139,7 @@ class Flows:
 
         An agreement leaves no request behind: the host learns of it by `msck`.
         """
-        found = compare(wallet, self.store, self.release)
+        found = compare(wallet, self.store)
         await self._require_yes(story.wallet(story.ENROL_WALLET, wallet, found))
         if found.duplicate:
             return None

@@ -8,8 +8,6 @@ What a host does wrong is answered on the wire, each leaf in its own way:
     ├── PromptOpen        `busy`
     ├── PersonRefused     kept as the outcome of the request; `stok` answers `refu`
     ├── TransactionRefused  kept as the outcome of the request; `stok` answers `err_` + sentence
-    │   └── ChangeFraud   the same, under another title on the screen
-    ├── ScriptMismatch    becomes part of such a sentence
     ├── PowerLost         no answer: the cable was pulled
     └── IllegalStep       a bug: the table of requests has no such step
 """
@@ -87,18 +85,6 @@ class PersonRefused(VirtualColdcardError):
 
 class TransactionRefused(VirtualColdcardError):
     """A transaction that the device will not sign, in the firmware's words."""
-
-    title = "Failure"
-
-
-class ChangeFraud(TransactionRefused):
-    """An output that claims to come back, and does not."""
-
-    title = "Change Fraud"
-
-
-class ScriptMismatch(VirtualColdcardError):
-    """A script that is not one of the enrolled wallet's; the message is the firmware's."""
 
 
 class PowerLost(VirtualColdcardError):

@@ -1,4 +1,4 @@
-"""What the screen of a Mk4 says: the texts of firmware 5.4.5 and 5.6.1, without blank lines and without the
+"""What the screen of a Mk4 says: the texts of firmware 5.6.1, without blank lines and without the
 wrapping.
 
 Source: `shared/auth.py` (`ApproveMessageSign`, `ShowAddressBase`, `ApproveTransaction`, `done_signing`) and
@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from device_simulators.coldcard.releases import Release
 from device_simulators.coldcard.replies import CommandRefused
 from device_simulators.coldcard.review import Review
 from device_simulators.coldcard.wallet import Comparison, Wallet, shown_fingerprint
@@ -19,14 +18,13 @@ from multisig import (
     Network,
     PsbtOutput,
     Sats,
-    ScriptKind,
-    classify,
     encode_address,
     format_btc,
     hash160,
     p2pkh,
     p2sh,
     p2wpkh,
+    parse_op_return,
 )
 
 
@@ -187,16 +185,9 @@ def failure(title: str, why: str) -> Prompt:
 
 
 PRINTABLE: Final = range(0x20, 0x7F)
-# Larger payments, and larger changes, are shown; of the others only the sum.
-VISIBLE_PAYMENTS: Final = 10
-VISIBLE_CHANGE: Final = 20
-# Of longer data the firmware shows the first and the last 80 bytes.
-VISIBLE_DATA: Final = 160
-_END_OF_DATA: Final = 80
-_PUSHES: Final = {0x4C: 1, 0x4D: 2, 0x4E: 4}
 
 
-def transaction(review: Review, chain: Chain, release: Release) -> Prompt:
+def transaction(review: Review, chain: Chain) -> Prompt:
     """It names no wallet."""
     if review.message is not None:
         return _proof(review, review.message, chain)
@@ -210,29 +201,26 @@ def transaction(review: Review, chain: Chain, release: Release) -> Prompt:
         lines += [f"Consolidating {chain.amount(_sum(outputs))}", "within wallet."]
     else:
         lines.append(f"Sending {chain.amount(review.total_sent)}")
-    if review.fee is not None:
-        lines.append(f"Network fee {chain.amount(review.fee)}")
+    lines.append(f"Network fee {chain.amount(review.fee)}")
     lines += [f" {_count(len(review.psbt.inputs), 'input')}", f" {_count(len(outputs), 'output')}"]
-    lines += _payments(payments, chain, release)
+    lines += [line for output in payments for line in _payment(output, chain)]
     if change:
         lines += _change(change, chain)
     if review.notes:
         lines += ["TX LOCKTIMES", *(f"- {note}" for note in review.notes)]
     if review.warnings:
         lines += ["---WARNING---", *(f"- {warning}" for warning in review.warnings)]
-    lines.append(
-        f"Press OK to approve and sign transaction. Press (2) to explore {release.explores}. X to abort."
-    )
+    lines.append("Press OK to approve and sign transaction. Press (2) to explore transaction. X to abort.")
     return Prompt(SIGN_TRANSACTION, tuple(lines), NO, YES)
 
 
 def _proof(review: Review, message: str, chain: Chain) -> Prompt:
-    """The text of 5.6.1 (`shared/auth.py`, ApproveTransaction), for one input and for several."""
+    """`shared/auth.py`, ApproveTransaction, for one input and for several."""
     inputs = review.psbt.inputs
     is_of_funds = len(inputs) > 1
     lines = ["OK TO SIGN?", "Proof of Reserves" if is_of_funds else "BIP-322 Message", "Message:", message]
     if is_of_funds:
-        lines.append(f"Amount {chain.amount(review.fee or Sats(0))}")
+        lines.append(f"Amount {chain.amount(review.fee)}")
     lines += ["Challenge Address:", str(chain.address(review.challenge))]
     if is_of_funds:
         lines += [f" {_count(len(inputs), 'input')}", " 1 output"]
@@ -251,65 +239,19 @@ def _sum(outputs: Iterable[PsbtOutput]) -> Sats:
     return Sats(sum(output.amount for output in outputs))
 
 
-def _largest(outputs: list[PsbtOutput], count: int) -> list[PsbtOutput]:
-    """In their own order where all are visible, else the largest first."""
-    if len(outputs) < count:
-        return outputs
-    return sorted(outputs, key=lambda output: output.amount, reverse=True)[:count]
-
-
-def _payments(outputs: list[PsbtOutput], chain: Chain, release: Release) -> list[str]:
-    shown = _largest(outputs, VISIBLE_PAYMENTS)
-    lines = [line for output in shown for line in _payment(output, chain, release)]
-    if hidden := len(outputs) - len(shown):
-        rest = chain.amount(Sats(_sum(outputs) - _sum(shown)))
-        lines.append(f".. plus {hidden} smaller output(s), not shown here, which total: {rest}")
-    return lines
-
-
-def _payment(output: PsbtOutput, chain: Chain, release: Release) -> list[str]:
+def _payment(output: PsbtOutput, chain: Chain) -> list[str]:
     amount = chain.amount(output.amount)
     address = chain.address(output.script_pubkey)
     if address is not None:
         return [amount, " - to address -", address]
-    data = _op_return(output.script_pubkey, release)
-    if data is not None:
-        return [amount, " - OP_RETURN -", *_data(data)]
-    return [amount, " - to script -", output.script_pubkey.hex()]
-
-
-def _op_return(script: bytes, release: Release) -> bytes | None:
-    """The first push of an OP_RETURN. Release 5.6.1 takes it for one only if nothing follows."""
-    if classify(script) is not ScriptKind.OP_RETURN:
-        return None
-    if len(script) == 1:
-        return b""
-    size, at = script[1], 2
-    if width := _PUSHES.get(size):
-        size, at = int.from_bytes(script[2 : 2 + width], "little"), 2 + width
-    elif size > max(_PUSHES):
-        return None if release.shows_odd_data else b""
-    if len(script) < at + size or (release.shows_odd_data and len(script) > at + size):
-        return None
-    return script[at : at + size]
-
-
-def _data(data: bytes) -> list[str]:
-    """The data in hex, and as text where it is text."""
-    if not data:
-        return ["null-data"]
-    if len(data) > VISIBLE_DATA:
-        return [data[:_END_OF_DATA].hex(), " ⋯", data[-_END_OF_DATA:].hex()]
+    data = parse_op_return(output.script_pubkey)
+    if data is None:
+        return [amount, " - to script -", output.script_pubkey.hex()]
     text = f" (ascii: {data.decode('ascii')})" if all(byte in PRINTABLE for byte in data) else ""
-    return [data.hex() + text]
+    return [amount, " - OP_RETURN -", data.hex() + text]
 
 
 def _change(outputs: list[PsbtOutput], chain: Chain) -> list[str]:
-    shown = _largest(outputs, VISIBLE_CHANGE)
     lines = ["Change back:", chain.amount(_sum(outputs))]
-    lines.append(" - to address -" if len(shown) == 1 else " - to addresses -")
-    lines += [str(chain.address(output.script_pubkey)) for output in shown]
-    if hidden := len(outputs) - len(shown):
-        rest = chain.amount(Sats(_sum(outputs) - _sum(shown)))
-        lines.append(f".. plus {hidden} smaller change output(s), not shown here, which total: {rest}")
-    return lines
+    lines.append(" - to address -" if len(outputs) == 1 else " - to addresses -")
+    return lines + [str(chain.address(output.script_pubkey)) for output in outputs]

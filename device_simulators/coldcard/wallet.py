@@ -1,5 +1,4 @@
-"""Multisig wallets as the device has them on record, in memory or in a file; and the checks it makes against
-a record.
+"""Multisig wallets as the device has them on record, in memory or in a file.
 
 Only wsh(sortedmulti): the real device also knows P2SH and wrapped forms, which no vault of ours uses. How a
 wallet that is to be enrolled compares with those on record: `has_similar` in the firmware's
@@ -8,26 +7,23 @@ wallet that is to be enrolled compares with those on record: `has_similar` in th
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from device_simulators.coldcard.releases import Release
-from device_simulators.coldcard.replies import CommandRefused, ScriptMismatch
+from device_simulators.coldcard.replies import CommandRefused
 from device_simulators.coldcard.wire import MAX_COSIGNERS, MAX_WALLET_NAME
 from device_simulators.errors import VirtualDeviceError
 from multisig import (
-    HARDENED,
     DerivationPath,
     Fingerprint,
     KeyOrigin,
     MultisigError,
     Network,
     OriginKey,
-    parse_multisig_script,
+    multisig_script,
 )
 
 
@@ -79,50 +75,24 @@ class Wallet:
             result ^= int.from_bytes(bytes(fingerprint), "little")
         return result
 
-    def check_script(self, script: bytes, origins: Mapping[bytes, KeyOrigin]) -> tuple[str, ...]:
-        """Derive every key of the script again from this record; raise ScriptMismatch where one differs.
+    def script_at(self, path: DerivationPath) -> bytes:
+        """The witness script at the chain and index that a path ends in."""
+        return multisig_script(self.threshold, tuple(key for key, _origin in self._keys_at(path)))
 
-        Returns how the screen names the keys, in their order.
+    def shown_at(self, path: DerivationPath) -> tuple[str, ...]:
+        """How the screen names that script's keys, in their order. The part of a path that cannot be verified
+        from here, the account's, is blanked out.
         """
-        threshold, keys = _disassemble(script)
-        if (threshold, len(keys)) != (self.threshold, len(self.cosigners)):
-            raise ScriptMismatch("wrong M/N in script")
-        used = {self._check_key(at, key, origins) for at, key in enumerate(keys, start=1)}
-        if list(keys) != sorted(keys):
-            raise ScriptMismatch("BIP-67 violation")
-        if len(used) != len(self.cosigners):
-            raise ScriptMismatch(f"not all keys used: {len(used)} of {len(self.cosigners)}")
-        return tuple(self._shown(origins[key]) for key in keys)
+        tail = "".join(f"/{step}" for step in tuple(path)[-2:])
+        return tuple(
+            f"[{shown_fingerprint(origin.fingerprint)}{'/_' * len(origin.path)}{tail}]"
+            for _key, origin in self._keys_at(path)
+        )
 
-    def _shown(self, origin: KeyOrigin) -> str:
-        return shown_origin(origin, len(self.paths[origin.fingerprint]))
-
-    def _check_key(self, position: int, key: bytes, origins: Mapping[bytes, KeyOrigin]) -> Fingerprint:
-        origin = origins.get(key)
-        if origin is None:
-            raise ScriptMismatch("unexpected pubkey")
-        account = self._account(origin.fingerprint)
-        if account is None:
-            raise ScriptMismatch(f"pk#{position} wrong, unknown XFP")
-        depth = len(account.origin.path)
-        if len(origin.path) < depth:
-            raise ScriptMismatch(f"pk#{position} wrong, too shallow")
-        steps = tuple(origin.path)[depth:]
-        if any(step & HARDENED for step in steps):
-            raise ScriptMismatch("hard deriv")
-        if account.xpub.derive(DerivationPath(steps)).public_key != key:
-            raise ScriptMismatch(f"pk#{position} wrong, tried: {shown_origin(origin, depth)}")
-        return origin.fingerprint
-
-    def _account(self, fingerprint: Fingerprint) -> OriginKey | None:
-        return next((key for key in self.cosigners if key.origin.fingerprint == fingerprint), None)
-
-
-def _disassemble(script: bytes) -> tuple[int, tuple[bytes, ...]]:
-    try:
-        return parse_multisig_script(script)
-    except MultisigError as error:
-        raise ScriptMismatch("not a multisig script") from error
+    def _keys_at(self, path: DerivationPath) -> list[tuple[bytes, KeyOrigin]]:
+        chain, index = tuple(path)[-2:]
+        keys = {key.xpub.derive_public_key(chain, index): key.origin for key in self.cosigners}
+        return sorted(keys.items())
 
 
 def shown_fingerprint(fingerprint: Fingerprint) -> str:
@@ -130,27 +100,9 @@ def shown_fingerprint(fingerprint: Fingerprint) -> str:
     return fingerprint.hex.upper()
 
 
-def shown_origin(origin: KeyOrigin, depth: int) -> str:
-    """The part of a path that cannot be verified from here, the account's, is blanked out."""
-    tail = "".join(f"/{step}" for step in tuple(origin.path)[depth:])
-    return f"[{shown_fingerprint(origin.fingerprint)}{'/_' * depth}{tail}]"
-
-
 class InvalidWalletFile(VirtualDeviceError):
     code = "invalid-wallet-file"
     hint = "Restore the file, or remove it and enrol the wallets again."
-
-
-class XpubPolicy(StrEnum):
-    """The device's setting for a transaction that brings its wallet's xpubs along and whose wallet is not on
-    record.
-    """
-
-    FACTORY = "factory"
-    """Offer to import while no wallet is on record, verify afterwards: as the device is delivered."""
-    OFFER = "offer"
-    VERIFY = "verify"
-    TRUST = "trust"
 
 
 class WalletStore:
@@ -166,9 +118,6 @@ class WalletStore:
 
     def __iter__(self) -> Iterator[Wallet]:
         return iter(self._wallets)
-
-    def __len__(self) -> int:
-        return len(self._wallets)
 
     def find(self, threshold: int, origins: Iterable[KeyOrigin]) -> Wallet | None:
         """The wallet with this threshold to which these fingerprints and paths belong."""
@@ -240,10 +189,6 @@ def _from_record(record: dict[str, Any], network: Network) -> Wallet:
     return Wallet(record["name"], record["threshold"], keys)
 
 
-_NEW = "Create new multisig wallet?"
-_RENAMED = "Update NAME only of existing multisig wallet?"
-_SAME = "All details are the same as existing!"
-_NAME_TAKEN = "Name already exists."
 _SIMILAR = (
     "WARNING: This new wallet is similar to an existing wallet, but will NOT replace it. "
     "Consider deleting previous wallet first. Differences: "
@@ -258,28 +203,17 @@ class Comparison:
     duplicate: bool = False
 
 
-def compare(wallet: Wallet, store: WalletStore, release: Release) -> Comparison:
+def compare(wallet: Wallet, store: WalletStore) -> Comparison:
     origins = [key.origin for key in wallet.cosigners]
     known = store.find(wallet.threshold, origins)
     if known is not None and not known.same_keys(wallet):
         return Comparison(_SIMILAR + "xpubs")
-    if release.unique_names and store.has_name(wallet.name, beside=known):
-        return _duplicate(_NAME_TAKEN)
+    if store.has_name(wallet.name, beside=known):
+        return Comparison("Duplicate wallet. Name already exists.", duplicate=True)
     if known is not None:
-        renamed = known.name != wallet.name and not release.unique_names
-        return Comparison(_RENAMED) if renamed else _duplicate(_SAME)
+        return Comparison("Duplicate wallet. All details are the same as existing!", duplicate=True)
     similar = store.candidates(origins)
-    return Comparison(_SIMILAR + _differences(wallet, similar, release) if similar else _NEW)
-
-
-def _duplicate(why: str) -> Comparison:
-    return Comparison(f"Duplicate wallet. {why}", duplicate=True)
-
-
-def _differences(wallet: Wallet, similar: list[Wallet], release: Release) -> str:
-    """In a fixed order; the firmware's is that of a set."""
-    names = any(other.name != wallet.name for other in similar) and not release.unique_names
-    keys = any(other.cosigners != wallet.cosigners for other in similar)
-    return ", ".join(
-        word for word, differs in (("M differs", True), ("name", names), ("xpubs", keys)) if differs
-    )
+    if not similar:
+        return Comparison("Create new multisig wallet?")
+    xpubs = any(other.cosigners != wallet.cosigners for other in similar)
+    return Comparison(f"{_SIMILAR}M differs{', xpubs' if xpubs else ''}")

@@ -8,17 +8,14 @@ from hashlib import sha256
 from device_simulators.faults import Faults, Phase
 from device_simulators.ledger import screens
 from device_simulators.ledger.host import HASH_BYTES, Host
-from device_simulators.ledger.policy import Header, Policy, fetch_policy
+from device_simulators.ledger.policy import Header, fetch_policy
 from device_simulators.ledger.receive import Ownership, Receiver, SignRequest, fetch_known_policy
 from device_simulators.ledger.spend import Spend, describe_op_return
-from device_simulators.ledger.wallet import MAX_DEFAULT_INDEX, Wallet, is_usual, read_path
+from device_simulators.ledger.wallet import Wallet, is_usual, read_path
 from device_simulators.ledger.work import Work, incorrect_data, not_supported
-from device_simulators.panel import Prompt
-from multisig import HARDENED, DerivationPath, SighashCache, TxOut, sha256d
+from multisig import SIGHASH_ALL, DerivationPath, SighashCache, TxOut, sha256d
 from multisig.wire import Reader, compact_size, with_length
 
-MAX_MESSAGE_BYTES = 64 * 1024
-"""The app takes any length; a device in software has to bound what it keeps."""
 _CHUNK_BYTES = 64
 _MAGIC = b"Bitcoin Signed Message:\n"
 
@@ -49,23 +46,13 @@ async def register_wallet(work: Work, wallet: Wallet, data: bytes) -> bytes:
     reader = Reader(data)
     header = Header.parse(reader.sized())
     reader.finish()
-    if not header.has_good_name:
-        raise incorrect_data("the name is empty, or has characters that the screen does not show")
     policy = await fetch_policy(Host(work), header)
-    _require_distinct_keys(policy)
-    if any(key.xpub.kind is not wallet.network.kind for key in policy.keys):
-        raise incorrect_data("a key of another network")
     own = [wallet.own_key(key) is not None for key in policy.keys]
     if not any(own):
         raise incorrect_data("no key of this policy is of this device")
     keys = zip(policy.keys, own, strict=True)
     await work.confirm(screens.enrolment(policy.name, policy.template_text, keys))
     return header.id + wallet.policy_hmac(header.id)
-
-
-def _require_distinct_keys(policy: Policy) -> None:
-    if len({key.xpub.public_key for key in policy.keys}) != len(policy.keys):
-        raise not_supported("a key appears twice in the policy")
 
 
 async def get_wallet_address(work: Work, wallet: Wallet, data: bytes) -> bytes:
@@ -79,11 +66,7 @@ async def get_wallet_address(work: Work, wallet: Wallet, data: bytes) -> bytes:
     chain = int(_read_flag(reader))
     index = int.from_bytes(reader.take(4))
     reader.finish()
-    if index >= HARDENED:
-        raise incorrect_data("a hardened index below an extended public key")
     policy = await fetch_known_policy(Host(work), wallet, policy_id, policy_hmac)
-    if not any(policy_hmac) and index > MAX_DEFAULT_INDEX:
-        raise incorrect_data("an index that no wallet would look at")
     address = wallet.show(policy.script_pubkey(chain, index))
     assert address is not None, "every script of a policy has an address"
     if display:
@@ -94,14 +77,12 @@ async def get_wallet_address(work: Work, wallet: Wallet, data: bytes) -> bytes:
 async def sign_message(work: Work, wallet: Wallet, data: bytes) -> bytes:
     """A Bitcoin Signed Message by the key at any path: 65 bytes with the header of a P2PKH address (BIP-137).
 
-    :raises Refused: a message that is too long, or the person said no.
+    :raises Refused: the person said no.
     """
     reader = Reader(data)
     path = read_path(reader)
     length, root = reader.compact_size(), reader.take(HASH_BYTES)
     reader.finish()
-    if length > MAX_MESSAGE_BYTES:
-        raise incorrect_data("the message is too long")
     text = await _fetch_message(Host(work), length, root)
     await work.confirm(screens.message(path, text, sha256(text).digest()))
     work.reach(Phase.SIGN)
@@ -113,17 +94,11 @@ async def sign_message(work: Work, wallet: Wallet, data: bytes) -> bytes:
 async def _fetch_message(host: Host, length: int, root: bytes) -> bytes:
     count = -(-length // _CHUNK_BYTES)
     chunks = [await host.element(root, count, at, _CHUNK_BYTES) for at in range(count)]
-    text = b"".join(chunks)
-    if len(text) != length or any(len(chunk) != _CHUNK_BYTES for chunk in chunks[:-1]):
-        raise incorrect_data("the message is not cut into chunks of 64 bytes")
-    return text
+    return b"".join(chunks)
 
 
 def _read_flag(reader: Reader) -> bool:
-    value = reader.uint(1)
-    if value > 1:
-        raise incorrect_data("a flag is 0 or 1")
-    return bool(value)
+    return bool(reader.uint(1))
 
 
 @dataclass(frozen=True)
@@ -153,7 +128,6 @@ async def sign_psbt(work: Work, wallet: Wallet, data: bytes, *, version: int) ->
     ownership = Ownership(wallet, policy)
     receiver = Receiver(host, ownership)
     spend = await receiver.receive(request)
-    spend.check()
     await receiver.read_again(request)
     await _approve(work, wallet, spend, policy.name)
     work.reach(Phase.SIGN)
@@ -170,21 +144,12 @@ async def sign_psbt(work: Work, wallet: Wallet, data: bytes, *, version: int) ->
 
 
 async def _approve(work: Work, wallet: Wallet, spend: Spend, wallet_name: str) -> None:
-    """Every warning, then the whole transaction, in the app's order. The first no ends it."""
+    """A coin whose previous transaction the host left out, then the whole. The first no ends it."""
     payments = [(out.amount, _described(wallet, out)) for out in spend.payments]
-    for prompt in _warnings(spend):
-        await work.confirm(prompt)
+    if spend.has_unverified_inputs:
+        await work.confirm(screens.unverified_inputs())
     review = screens.transaction(wallet_name, payments, spend.fee, wallet.ticker, high_fee=spend.has_high_fee)
     await work.confirm(review)
-
-
-def _warnings(spend: Spend) -> list[Prompt]:
-    due = (
-        (spend.has_unusual_sighash, screens.unusual_sighash()),
-        (spend.has_external_inputs, screens.external_inputs()),
-        (spend.has_unverified_inputs, screens.unverified_inputs()),
-    )
-    return [prompt for is_due, prompt in due if is_due]
 
 
 def _described(wallet: Wallet, out: TxOut) -> str:
@@ -217,7 +182,7 @@ def _signature(
 ) -> Signature:
     coin = spend.coins[at]
     assert coin.place is not None, "only own coins are signed"
-    digest = hashes.segwit_v0(at, ownership.script_code(coin.place), coin.amount, coin.sighash)
+    digest = hashes.segwit_v0(at, ownership.script_code(coin.place), coin.amount)
     path = account / coin.place.chain / coin.place.index
     signature = wallet.sign(path, digest[::-1] if spoiled else digest)
-    return Signature(at, wallet.public_key(path), signature + bytes((coin.sighash,)))
+    return Signature(at, wallet.public_key(path), signature + bytes((SIGHASH_ALL,)))

@@ -125,7 +125,6 @@ MAX_POLICY_BYTES = 2 + MAX_NAME_BYTES + 9 + HASH_BYTES + 9 + HASH_BYTES
 
 _VERSION = 2
 """Version 1 is that of an app older than any with this protocol; this device does not know it."""
-_PRINTABLE = range(0x20, 0x7F)
 
 
 @dataclass(frozen=True)
@@ -168,14 +167,6 @@ class Header:
             + compact_size(self.key_count)
             + self.keys_root
         ).digest()
-
-    @property
-    def has_good_name(self) -> bool:
-        """1 to 64 printable ASCII characters, no space at either end: what a person can tell apart on a small
-        screen.
-        """
-        name = self.name
-        return bool(name) and all(byte in _PRINTABLE for byte in name) and name.strip(b" ") == name
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,6 @@ from device_simulators.ledger.wallet import Wallet
 from device_simulators.ledger.work import Refused, incorrect_data, not_supported
 from multisig import (
     CHANGE,
-    HARDENED,
-    RECEIVE,
-    SIGHASH_ALL,
     DerivationPath,
     OutPoint,
     Transaction,
@@ -27,7 +24,6 @@ from multisig import (
 from multisig.psbt.fields import (
     IN_BIP32_DERIVATION,
     IN_NON_WITNESS_UTXO,
-    IN_SIGHASH_TYPE,
     IN_WITNESS_UTXO,
     OUT_BIP32_DERIVATION,
 )
@@ -97,40 +93,28 @@ async def fetch_known_policy(host: Host, wallet: Wallet, policy_id: bytes, polic
 
 MAX_DERIVATION_BYTES = 4 * 256
 """A fingerprint and at most 255 steps (BIP-32)."""
-MAX_OWN_KEYS = 8
-"""The app's limit (constants.h)."""
-
 _STEP_BYTES = 4
 
 
 class Ownership:
-    """:raises Refused: no key of the policy is ours, or too many are."""
+    """:raises Refused: no key of the policy is ours."""
 
     def __init__(self, wallet: Wallet, policy: Policy) -> None:
         self._policy = policy
         paths = [path for key in policy.keys if (path := wallet.own_key(key)) is not None]
         if not paths:
             raise incorrect_data("no key of this policy is of this device")
-        if len(paths) > MAX_OWN_KEYS:
-            raise not_supported("too many keys of this policy are of this device")
         self.accounts: tuple[DerivationPath, ...] = tuple(paths)
         self._prefixes = [bytes(wallet.fingerprint) + _serialize(path) for path in paths]
 
     def place_of(self, derivation: bytes) -> Place | None:
-        """Where below one of our keys this derivation of a PSBT leads; None if it is none of ours.
-
-        :raises Refused: to a hardened index, which cannot be derived from a public key.
-        """
+        """Where below one of our keys this derivation of a PSBT leads; None if it is none of ours."""
         split = len(derivation) - 2 * _STEP_BYTES
         if derivation[: max(split, 0)] not in self._prefixes:
             return None
         chain, index = (
             int.from_bytes(derivation[at : at + _STEP_BYTES], "little") for at in (split, split + _STEP_BYTES)
         )
-        if chain not in {RECEIVE, CHANGE}:
-            return None
-        if index >= HARDENED:
-            raise incorrect_data("a hardened index below an extended public key")
         return Place(chain, index)
 
     def script_pubkey(self, place: Place) -> bytes:
@@ -154,7 +138,6 @@ _IN_PREVIOUS_TXID, _IN_OUTPUT_INDEX, _IN_SEQUENCE = 0x0E, 0x0F, 0x10
 _OUT_AMOUNT, _OUT_SCRIPT = 0x03, 0x04
 
 _FINAL_SEQUENCE = 0xFFFF_FFFF
-_PUBLIC_KEY_BYTES = 33
 _PREVIOUS_KEPT = 8
 """Coins of one transaction often lie side by side: it is fetched once."""
 
@@ -211,22 +194,16 @@ class Receiver:
     async def _coin(self, fields: PsbtMap) -> Coin:
         outpoint = await self._outpoint(fields)
         proven = await self._proven(fields, outpoint)
-        claimed = await _witness_utxo(fields)
-        if claimed is not None and proven not in {None, claimed}:
-            raise incorrect_data("the witness UTXO is not the output that is spent")
-        coin = proven or claimed
-        if coin is None or len(coin.script_pubkey) > MAX_COIN_SCRIPT_BYTES:
-            raise incorrect_data("an input without UTXO, or with a script longer than any")
+        coin = proven or await _witness_utxo(fields)
+        if coin is None:
+            raise incorrect_data("an input without UTXO")
         place = await self._place(fields, IN_BIP32_DERIVATION, coin.script_pubkey)
-        if place is not None and claimed is None:
-            raise incorrect_data("a segwit input without witness UTXO")
         return Coin(
             outpoint,
             await _uint32(fields, _IN_SEQUENCE, _FINAL_SEQUENCE),
             coin.amount,
             place,
             is_verified=proven is not None,
-            sighash=await _uint32(fields, IN_SIGHASH_TYPE, SIGHASH_ALL),
         )
 
     async def _outpoint(self, fields: PsbtMap) -> OutPoint:
@@ -269,8 +246,6 @@ class Receiver:
         Derivations are claims: what counts is the script that the device itself derives there.
         """
         for public_key in fields.keys_of(kind):
-            if len(public_key) != _PUBLIC_KEY_BYTES:
-                raise incorrect_data("only compressed public keys are supported")
             derivation = await fields.get(kind, MAX_DERIVATION_BYTES, public_key)
             place = self._ownership.place_of(derivation or b"")
             if place is not None:
@@ -290,8 +265,6 @@ async def _witness_utxo(fields: PsbtMap) -> TxOut | None:
 
 async def _uint32(fields: PsbtMap, kind: int, default: int) -> int:
     value = await fields.get(kind, 4)
-    if value is not None and len(value) != 4:
-        raise incorrect_data(f"field 0x{kind:02x} does not have four bytes")
     return default if value is None else _number(value)
 
 

@@ -59,14 +59,6 @@ def enrolment(name: str, template: str, keys: Iterable[tuple[KeyInfo, bool]]) ->
     return Prompt("enrol", pages, "Reject operation", "Register account")
 
 
-def unusual_sighash() -> Prompt:
-    return _risk("sign-sighash", "Non-default sighash")
-
-
-def external_inputs() -> Prompt:
-    return _risk("sign-external-inputs", "There are external inputs Reject if not sure")
-
-
 def unverified_inputs() -> Prompt:
     return _risk("sign-unverified-inputs", "Unverified inputs Update your wallet software")
 

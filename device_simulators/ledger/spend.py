@@ -8,24 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from device_simulators.ledger.work import incorrect_data, not_supported
-from multisig import MAX_MONEY, SIGHASH_ALL, OutPoint, Sats, Transaction, TxIn, TxOut, sats
-from multisig.transaction import SIGHASH_ANYONECANPAY, SIGHASH_NONE, SIGHASH_SINGLE
+from multisig import OutPoint, Sats, Transaction, TxIn, TxOut, sats
 from multisig.wire import Reader, WireError
-
-MAX_CHANGE_OUTPUTS = 10
-"""The app's limit: what is not shown one by one must not be many."""
-
-UNUSUAL_SIGHASHES = frozenset(
-    {
-        SIGHASH_NONE,
-        SIGHASH_SINGLE,
-        SIGHASH_ANYONECANPAY | SIGHASH_ALL,
-        SIGHASH_ANYONECANPAY | SIGHASH_NONE,
-        SIGHASH_ANYONECANPAY | SIGHASH_SINGLE,
-    }
-)
-"""Signed after a warning."""
 
 _HIGH_FEE_FROM = Sats(100_000)
 _HIGH_FEE_SHARE = 10
@@ -50,7 +34,6 @@ class Coin:
     amount: Sats
     place: Place | None
     is_verified: bool
-    sighash: int
 
 
 @dataclass(frozen=True)
@@ -65,25 +48,6 @@ class Spend:
     lock_time: int
     coins: tuple[Coin, ...]
     outputs: tuple[Output, ...]
-
-    def check(self) -> None:
-        """:raises Refused: there is nothing to sign, or the app does not sign such a transaction."""
-        if not self.own_coins:
-            raise incorrect_data("no input is of this wallet")
-        if len({coin.outpoint for coin in self.coins}) != len(self.coins):
-            raise incorrect_data("a coin is spent twice")
-        for at, coin in self.own_coins:
-            self._check_sighash(at, coin.sighash)
-        if self.total_in < self.total_out or self.total_in > MAX_MONEY:
-            raise incorrect_data("the outputs are more than the inputs")
-        if sum(output.is_change for output in self.outputs) > MAX_CHANGE_OUTPUTS:
-            raise not_supported("too many change outputs")
-
-    def _check_sighash(self, at: int, sighash: int) -> None:
-        if sighash != SIGHASH_ALL and sighash not in UNUSUAL_SIGHASHES:
-            raise not_supported("a sighash type that the app does not know")
-        if sighash & SIGHASH_SINGLE == SIGHASH_SINGLE and at >= len(self.outputs):
-            raise not_supported("SIGHASH_SINGLE without an output at its place")
 
     @cached_property
     def transaction(self) -> Transaction:
@@ -114,14 +78,6 @@ class Spend:
     @property
     def fee(self) -> Sats:
         return sats(self.total_in - self.total_out)
-
-    @property
-    def has_unusual_sighash(self) -> bool:
-        return any(coin.sighash != SIGHASH_ALL for _, coin in self.own_coins)
-
-    @property
-    def has_external_inputs(self) -> bool:
-        return len(self.own_coins) < len(self.coins)
 
     @property
     def has_unverified_inputs(self) -> bool:

@@ -21,7 +21,6 @@ from multisig.wire import Reader
 
 MAX_STEPS = 10
 MAX_ACCOUNT = 100
-MAX_DEFAULT_INDEX = 50_000
 """The app's limits (constants.h)."""
 
 _HARDENED_STEPS = {44: 3, 45: 3, 48: 4, 49: 3, 84: 3, 86: 3}

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
 from device_simulators.seed import Seed
-from device_simulators.trezor import core_screens, screens
+from device_simulators.trezor import screens
 from device_simulators.trezor.messages import (
     ButtonCode,
     FailureCode,
@@ -129,7 +129,7 @@ class Access:
 
     async def _enter_pin(self, work: Work) -> None:
         try:
-            await work.confirm(ButtonCode.PIN_ENTRY, core_screens.enter_pin())
+            await work.confirm(ButtonCode.PIN_ENTRY, screens.enter_pin())
         except Refused:
             raise Refused(FailureCode.PIN_CANCELLED, "PIN entry cancelled") from None
         self.unlocked = True
@@ -146,8 +146,6 @@ class Access:
     async def _ask_passphrase(self, work: Work) -> Seed:
         if self.always_on_device:
             return await self._enter_passphrase(work)
-        if self.on_device:
-            work.panel.notify(core_screens.passphrase_entry())
         work.send(PassphraseRequest())
         answer = await work.receive(PassphraseAck)
         if answer.on_device:
@@ -163,13 +161,10 @@ class Access:
         return self._seed.with_passphrase(answer.passphrase)
 
     async def _confirm_passphrase(self, work: Work, passphrase: str) -> None:
-        prompts = (screens.hidden_wallet(), screens.passphrase(passphrase))
-        if self.on_device:
-            prompts = (core_screens.hidden_wallet(), core_screens.passphrase(passphrase))
-        for prompt in prompts:
+        for prompt in (screens.hidden_wallet(), screens.passphrase(passphrase)):
             if not await work.choose(ButtonCode.OTHER, prompt):
                 raise action_cancelled("Passphrase dismissed")
 
     async def _enter_passphrase(self, work: Work) -> Seed:
-        await work.confirm(ButtonCode.PASSPHRASE_ENTRY, core_screens.enter_passphrase())
+        await work.confirm(ButtonCode.PASSPHRASE_ENTRY, screens.enter_passphrase())
         return self._seed.with_passphrase(self.entered)

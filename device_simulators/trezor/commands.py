@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from itertools import cycle
 
 from device_simulators.faults import Faults, Phase
-from device_simulators.trezor import core_screens, screens
+from device_simulators.trezor import screens
 from device_simulators.trezor.messages import (
     Address,
     ButtonCode,
-    FailureCode,
     GetAddress,
     GetPublicKey,
     HDNode,
@@ -30,16 +29,13 @@ from device_simulators.trezor.messages import (
     TxRequestSerialized,
 )
 from device_simulators.trezor.spend import (
-    MAX_PARTS,
     Coin,
     Output,
     Spend,
     ask,
     fetch_previous,
-    payments_in_turn,
     read_coin,
     read_output,
-    require_distinct,
 )
 from device_simulators.trezor.wallet import (
     Place,
@@ -49,7 +45,7 @@ from device_simulators.trezor.wallet import (
     require_key_path,
     require_message_path,
 )
-from device_simulators.trezor.work import Refused, Work, data_error
+from device_simulators.trezor.work import Work, data_error
 from multisig import (
     DerivationPath,
     ExtendedPublicKey,
@@ -61,12 +57,7 @@ from multisig import (
 )
 
 _SLIP132 = {NetworkKind.MAINNET: bytes.fromhex("04b24746"), NetworkKind.TESTNET: bytes.fromhex("045f1cf6")}
-"""xpub_magic_segwit_native of common/defs/bitcoin: what a Trezor One writes."""
-_SLIP132_MULTISIG = {
-    NetworkKind.MAINNET: bytes.fromhex("02aa7ed3"),
-    NetworkKind.TESTNET: bytes.fromhex("02575483"),
-}
-"""xpub_magic_multisig_segwit_native of common/defs/bitcoin: what later models write."""
+"""xpub_magic_segwit_native of common/defs/bitcoin."""
 
 
 async def get_public_key(work: Work, wallet: Wallet, request: GetPublicKey) -> PublicKey:
@@ -74,8 +65,6 @@ async def get_public_key(work: Work, wallet: Wallet, request: GetPublicKey) -> P
     require_key_path(request.address_n)
     xpub = wallet.seed.xpub(DerivationPath(request.address_n), wallet.network)
     work.reach(Phase.XPUB)
-    if request.show_display:
-        await work.confirm(ButtonCode.PUBLIC_KEY, screens.public_key(str(xpub), request.address_n))
     return PublicKey(
         node=_node(xpub),
         xpub=str(xpub),
@@ -104,21 +93,19 @@ async def _show_address(work: Work, wallet: Wallet, place: Place, address: str) 
 
 def _address_pages(wallet: Wallet, place: Place, address: str) -> Iterator[screens.ButtonPrompt]:
     keys: tuple[screens.Key, ...] = ()
-    threshold, words = 0, None
+    words = None
     if (quorum := place.quorum) is not None:
-        keys, threshold = _shown_keys(wallet, quorum), quorum.threshold
-        words = screens.quorum(threshold, len(keys), ordered=quorum.ordered)
-    if wallet.model.on_device:
-        return core_screens.address_pages(address, place.path, threshold, keys)
+        keys = _shown_keys(wallet, quorum)
+        words = screens.quorum(quorum.threshold, len(keys), ordered=quorum.ordered)
     first = screens.address(address, place.path, words, wallet.network)
     pages = (first, screens.address_code(), *screens.address_keys(keys))
     return ((ButtonCode.ADDRESS, page) for page in pages)
 
 
 def _shown_keys(wallet: Wallet, quorum: Quorum) -> tuple[screens.Key, ...]:
-    """In SLIP-132's form for native segwit: zpub, vpub; or the one of a multisig: Zpub, Vpub."""
+    """In SLIP-132's form for native segwit: zpub, vpub."""
     kind = wallet.network.kind
-    version = (_SLIP132_MULTISIG if wallet.model.on_device else _SLIP132)[kind]
+    version = _SLIP132[kind]
     plain = (encodings.decode_base58check(str(extended_key(node, kind))) for node in quorum.nodes)
     return tuple(
         screens.Key(encodings.encode_base58check(version + key[4:]), own=number == quorum.own)
@@ -128,32 +115,18 @@ def _shown_keys(wallet: Wallet, quorum: Quorum) -> tuple[screens.Key, ...]:
 
 async def sign_message(work: Work, wallet: Wallet, request: SignMessage) -> MessageSignature:
     """A Bitcoin Signed Message by the key at a full address path (BIP-137, compressed P2PKH header)."""
-    if wallet.model.max_message is not None and len(request.message) > wallet.model.max_message:
-        raise data_error("bytes overflow")
     require_message_path(request.address_n, wallet.network)
-    if (request.script_type or InputScript.ADDRESS) != InputScript.ADDRESS:
-        raise data_error("Messages are signed in the form for a P2PKH address here")
-    text = _message_text(request.message)
+    text = request.message.decode()
     address = wallet.legacy_address(request.address_n)
-    if wallet.model.on_device:
-        await work.confirm(*core_screens.message(text, wallet.network))
-    else:
-        # Every path here is one of another kind of address than P2PKH, and the firmware says so.
-        await work.confirm(ButtonCode.UNKNOWN_DERIVATION_PATH, screens.unusual_path())
-        await work.confirm(ButtonCode.OTHER, screens.message_signer(address))
-        for prompt in screens.message(request.message):
-            await work.confirm(ButtonCode.OTHER, prompt)
+    # Every path here is one of another kind of address than P2PKH, and the firmware says so.
+    await work.confirm(ButtonCode.UNKNOWN_DERIVATION_PATH, screens.unusual_path())
+    await work.confirm(ButtonCode.OTHER, screens.message_signer(address))
+    for prompt in screens.message(request.message):
+        await work.confirm(ButtonCode.OTHER, prompt)
     work.reach(Phase.SIGN)
     signature = wallet.sign_message(request.address_n, message_hash(text))
     work.reach(Phase.RETURN)
     return MessageSignature(address=address, signature=signature)
-
-
-def _message_text(message: bytes) -> str:
-    try:
-        return message.decode()
-    except UnicodeDecodeError:
-        raise data_error("Message is not text") from None
 
 
 def _node(xpub: ExtendedPublicKey) -> HDNode:
@@ -169,9 +142,6 @@ def _node(xpub: ExtendedPublicKey) -> HDNode:
 MAX_SILENT_CHANGE = 2
 """More change outputs than this are announced, as the firmware does."""
 
-MAX_HIGH_FEE = 10
-"""Times the rate from which a model with a touchscreen asks: above it, it does not sign."""
-
 _DEFAULT_VERSION = 1
 
 
@@ -180,21 +150,11 @@ async def sign_tx(work: Work, wallet: Wallet, request: SignTx) -> TxRequest:
 
     :raises Refused: the transaction is not one that the device signs, or the person said no.
     """
-    _check_request(request, wallet)
     work.reach(Phase.RECEIVE)
     spend = await _receive(work, wallet, request)
     await _approve(work, wallet, spend)
     work.reach(Phase.SIGN)
     return await _sign(work, wallet, spend)
-
-
-def _check_request(request: SignTx, wallet: Wallet) -> None:
-    if not 0 < request.inputs_count <= MAX_PARTS or not 0 < request.outputs_count <= MAX_PARTS:
-        raise data_error("Invalid number of inputs or outputs")
-    if wallet.model.max_inputs is not None and request.inputs_count > wallet.model.max_inputs:
-        raise data_error("Too many inputs.")
-    if request.serialize is not False:
-        raise data_error("This device returns signatures only: ask with serialize=false")
 
 
 async def _receive(work: Work, wallet: Wallet, request: SignTx) -> Spend:
@@ -205,76 +165,38 @@ async def _receive(work: Work, wallet: Wallet, request: SignTx) -> Spend:
         if message.prev_hash not in previous:
             previous[message.prev_hash] = await fetch_previous(work, message.prev_hash)
     coins = tuple(read_coin(message, wallet, previous[message.prev_hash]) for message in messages)
-    require_distinct(coins)
     version = _DEFAULT_VERSION if request.version is None else request.version
     return Spend(version, request.lock_time or 0, coins, tuple(outputs))
 
 
 async def _ask_input(work: Work, index: int) -> TxInput:
-    part = await ask(work, Request.INPUT, index)
-    return _require_segwit(part.inputs)
-
-
-def _require_segwit(inputs: tuple[TxInput, ...]) -> TxInput:
-    if len(inputs) != 1:
-        raise data_error("Missing input")
-    if (inputs[0].script_type or InputScript.ADDRESS) != InputScript.WITNESS:
-        raise data_error("Only native segwit inputs are signed here")
-    return inputs[0]
+    return (await ask(work, Request.INPUT, index)).inputs[0]
 
 
 async def _ask_output(work: Work, wallet: Wallet, index: int) -> Output:
-    part = await ask(work, Request.OUTPUT, index)
-    if len(part.outputs) != 1:
-        raise data_error("Missing output")
-    return read_output(part.outputs[0], wallet)
+    return read_output((await ask(work, Request.OUTPUT, index)).outputs[0], wallet)
 
 
 async def _approve(work: Work, wallet: Wallet, spend: Spend) -> None:
     """Every payment, every oddity, then the whole, in the firmware's order. The first no ends it."""
-    questions = _questions_on_touch if wallet.model.on_device else _questions
-    for code, prompt in questions(wallet, spend):
+    for code, prompt in _questions(wallet, spend):
         await work.confirm(code, prompt)
 
 
 def _questions(wallet: Wallet, spend: Spend) -> Iterator[screens.ButtonPrompt]:
     fee, rate, network = spend.fee, spend.fee_rate, wallet.network
-    for output in payments_in_turn(spend):
+    for output in spend.payments:
         if output.op_return is not None:
-            prompt = screens.op_return(output.op_return, wallet.model.data)
+            prompt = screens.op_return(output.op_return)
         else:
             path = None if output.place is None else output.place.path
             prompt = screens.payment(output.tx_out.amount, _address(wallet, output), network, path)
         yield ButtonCode.CONFIRM_OUTPUT, prompt
-    if spend.fee_is_high(network):
-        yield ButtonCode.FEE_OVER_THRESHOLD, screens.high_fee(fee, network)
     if len(spend.change) > MAX_SILENT_CHANGE:
         yield ButtonCode.SIGN_TX, screens.change_count(len(spend.change))
     if spend.lock_time:
         yield ButtonCode.SIGN_TX, screens.lock_time(spend.lock_time, disabled=not spend.lock_time_holds)
     yield ButtonCode.SIGN_TX, screens.total(spend.spent, fee, rate, network)
-
-
-def _questions_on_touch(wallet: Wallet, spend: Spend) -> Iterator[screens.ButtonPrompt]:
-    """core/v2.3.6, core/src/apps/bitcoin/sign_tx/approvers.py, BasicApprover.
-
-    :raises Refused: a fee that strict safety checks do not let pass.
-    """
-    fee, network = spend.fee, wallet.network
-    for output in payments_in_turn(spend):
-        if output.op_return is not None:
-            yield core_screens.op_return(output.op_return, wallet.model.data)
-        else:
-            yield core_screens.payment(output.tx_out.amount, _address(wallet, output), network)
-    if spend.fee_is_high(network):
-        if spend.fee_is_high(network, times=MAX_HIGH_FEE):
-            raise data_error("The fee is unexpectedly large")
-        yield core_screens.high_fee(fee, network)
-    if len(spend.change) > MAX_SILENT_CHANGE:
-        yield core_screens.change_count(len(spend.change))
-    if spend.lock_time:
-        yield core_screens.lock_time(spend.lock_time, disabled=not spend.lock_time_holds)
-    yield core_screens.total(spend.spent, fee, network)
 
 
 def _address(wallet: Wallet, output: Output) -> str:
@@ -284,17 +206,13 @@ def _address(wallet: Wallet, output: Output) -> str:
 
 
 async def _sign(work: Work, wallet: Wallet, spend: Spend) -> TxRequest:
-    """Each input is asked for once more and must be what was shown (S3); its signature rides on the next
-    request.
-    """
+    """Each input is asked for once more; its signature rides on the next request."""
     hashes = SighashCache(spend.transaction)
     signed: TxRequestSerialized | None = None
     for index, coin in enumerate(spend.coins):
         details = TxRequestDetails(request_index=index)
         work.send(TxRequest(request_type=Request.INPUT, details=details, serialized=signed))
-        again = await work.receive(TxAck)
-        if again.tx is None or again.tx.inputs != (coin.message,):
-            raise Refused(FailureCode.PROCESS_ERROR, "Transaction has changed during signing")
+        await work.receive(TxAck)
         digest = hashes.segwit_v0(index, coin.place.script_code, coin.amount)
         signed = _signature(wallet, coin, index, digest, work.faults)
     work.reach(Phase.RETURN)

@@ -28,7 +28,7 @@ from device_simulators.trezor.messages import (
     Failure,
     FailureCode,
 )
-from device_simulators.trezor.models import MODELS, features_of, model_of
+from device_simulators.trezor.models import ONE, features_of
 from device_simulators.trezor.wire import (
     CHUNK,
     PING,
@@ -150,10 +150,10 @@ class VirtualTrezor:
     """A Trezor on two neighbouring UDP ports of this machine.
 
     `allow_keypress` lets hosts press the buttons and read the PIN's places through the debug link, as HWI
-    does with every emulator. Without a `pin` it is never locked; with one it starts locked. `model` is one of
-    `models.MODELS`, or an unknown name. `always_on_device`: a newer model's setting to take a
-    passphrase on its own screen only. `sleep` is what a wrong PIN makes every host wait, in seconds. It is
-    set to no network, unlike the devices of other makers: what the host names counts.
+    does with every emulator. Without a `pin` it is never locked; with one it starts locked. `model`: see
+    `models.ONE`. `always_on_device`: a newer model's setting to take a passphrase on its own screen only.
+    `sleep` is what a wrong PIN makes every host wait, in seconds. It is set to no network, unlike the
+    devices of other makers: what the host names counts.
 
     All hosts share one cable: what it says goes to the one that wrote last, even if that was a ping
     (legacy/emulator/udp.c).
@@ -169,7 +169,7 @@ class VirtualTrezor:
         pin: str | None = None,
         passphrase_protection: bool = False,
         always_on_device: bool = False,
-        model: str = MODELS[0].name,
+        model: str = ONE,
         initialized: bool = True,
         bootloader: bool = False,
         faults: Faults | None = None,
@@ -181,20 +181,18 @@ class VirtualTrezor:
         self.faults = faults or Faults()
         self.fingerprint: Fingerprint = seed.fingerprint
         self._allow_keypress = allow_keypress
-        kind = model_of(model)
         self._access = Access(
             seed,
             pin,
             passphrase_protection=passphrase_protection,
-            on_device=kind.on_device,
+            on_device=model != ONE,
             always_on_device=always_on_device,
             random_bytes=random_bytes,
             sleep=sleep,
         )
         self._dispatcher = Dispatcher(
-            model=kind,
             features=features_of(
-                kind, seed.fingerprint, label, initialized=initialized, bootloader=bootloader
+                model, seed.fingerprint, label, initialized=initialized, bootloader=bootloader
             ),
             access=self._access,
             panel=panel,

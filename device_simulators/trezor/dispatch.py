@@ -10,7 +10,7 @@ from typing import Any
 
 from device_simulators.faults import Faults, Phase
 from device_simulators.panel import Panel
-from device_simulators.trezor import core_screens, screens
+from device_simulators.trezor import screens
 from device_simulators.trezor.access import Access
 from device_simulators.trezor.commands import get_address, get_public_key, sign_message, sign_tx
 from device_simulators.trezor.messages import (
@@ -28,7 +28,6 @@ from device_simulators.trezor.messages import (
     SignTx,
     Success,
 )
-from device_simulators.trezor.models import Model
 from device_simulators.trezor.wallet import Wallet, network_of
 from device_simulators.trezor.wire import Message
 from device_simulators.trezor.work import (
@@ -74,13 +73,11 @@ class Dispatcher:
     def __init__(
         self,
         *,
-        model: Model,
         features: Features,
         access: Access,
         panel: Panel,
         around: HostLink,
     ) -> None:
-        self._model = model
         self._features = features
         self._access = access
         self._panel = panel
@@ -141,7 +138,7 @@ class Dispatcher:
         (workflow.close_others in core/src/trezor/workflow.py); a Trezor One goes on.
         """
         self._access.lock()
-        if self._model.swallows or not self._running:
+        if not self._access.on_device or not self._running:
             return
         running, self._running = self._running, []
         for each in running:
@@ -157,7 +154,7 @@ class Dispatcher:
                 await asyncio.sleep(0)
                 continue
             sort = sort_of(message, work.awaits)
-            if self._model.swallows or sort is Sort.DUE:
+            if not self._access.on_device or sort is Sort.DUE:
                 return work.mode, sort
             await self.clear()
         return Mode.IDLE, sort_of(message, None)
@@ -208,7 +205,7 @@ class Dispatcher:
         if not self._features.initialized:
             raise Refused(FailureCode.NOT_INITIALIZED, "Device not initialized")
         seed = await self._access.open(work, self._session(self._active))
-        wallet = Wallet(seed, network_of(message.coin_name), self._model)
+        wallet = Wallet(seed, network_of(message.coin_name))
         return await _WITH_SEED[type(message)](work, wallet, message)
 
     def _initialize(self, work: Work, message: Initialize) -> Features:
@@ -220,8 +217,7 @@ class Dispatcher:
             # Newer models answer nothing but what tells who they are before they are unlocked.
             await self._access.unlock(work)
         if message.button_protection:
-            prompt = core_screens.ping() if self._access.on_device else screens.ping()
-            await work.confirm(ButtonCode.PROTECT_CALL, prompt)
+            await work.confirm(ButtonCode.PROTECT_CALL, screens.ping())
         return Success(message=message.message or "")
 
     def _session(self, wanted: bytes | None) -> bytes:

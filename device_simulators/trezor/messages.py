@@ -18,13 +18,11 @@ class FailureCode(IntEnum):
     PIN_CANCELLED = 6
     PIN_INVALID = 7
     PROCESS_ERROR = 9
-    NOT_ENOUGH_FUNDS = 10
     NOT_INITIALIZED = 11
 
 
 class ButtonCode(IntEnum):
     OTHER = 1
-    FEE_OVER_THRESHOLD = 2
     CONFIRM_OUTPUT = 3
     PROTECT_CALL = 7
     SIGN_TX = 8

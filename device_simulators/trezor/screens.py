@@ -1,8 +1,7 @@
 """What a Trezor One shows: each prompt's lines, from values that the device itself derived or verified.
 
 Words, order and limits are those of Trezor One 1.14.1 (legacy/firmware/layout2.c, fsm.c, fsm_msg_coin.h). A
-value that the firmware breaks into rows is one line here. `core_screens` is for the models with a
-touchscreen.
+value that the firmware breaks into rows is one line here.
 """
 
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from typing import Final
 
 from device_simulators.panel import Prompt
 from device_simulators.trezor.messages import ButtonCode
-from device_simulators.trezor.models import DataScreen
 from device_simulators.trezor.wallet import is_single_path
 from multisig import HARDENED, DerivationPath, FeeRate, Network, Sats
 from multisig.units import SATS_PER_BTC
@@ -28,8 +26,6 @@ _HEX_SHOWN: Final = 32
 _PAGE_TEXT: Final = 4 * 18
 _PAGE_BYTES: Final = 32
 _XPUB_PAGE: Final = 81
-_CUT_DIGITS: Final = 18 * 5
-_OMNI: Final = b"omni"
 _LINE_PIXELS: Final = 108
 """What is right of the icon. Of what does not fit the rest is not shown (`oledDrawString`)."""
 _PIXELS: Final = {"1": 3, ",": 2, ".": 2, " ": 1, "T": 6, "S": 4, "t": 3}
@@ -94,10 +90,6 @@ def quorum(threshold: int, keys: int, *, ordered: bool) -> str:
     return f"Multisig {threshold:2d} of {keys:2d}{' (sorted)' if ordered else ''}:"
 
 
-def public_key(xpub: str, path: tuple[int, ...]) -> Prompt:
-    return _question("public-key", ("Public key", xpub, str(DerivationPath(path))))
-
-
 def message_signer(address_text: str) -> Prompt:
     return _question("sign-message-address", ("Confirm address?", "Message signed by:", address_text))
 
@@ -106,7 +98,7 @@ def message(text: bytes) -> Iterator[Prompt]:
     """Page after page, each with a button request of its own; text that is not ASCII in hexadecimal. The
     title is below it.
     """
-    shown = is_ascii(text)
+    shown = _is_ascii(text)
     size, title = (_PAGE_TEXT, "Sign message?") if shown else (_PAGE_BYTES, "Sign binary message?")
     for at in range(0, len(text) or 1, size):
         part = text[at : at + size]
@@ -130,33 +122,20 @@ def payment(value: Sats, address_text: str, network: Network, path: tuple[int, .
     )
 
 
-def op_return(data: bytes, screen: DataScreen) -> Prompt:
-    if is_omni(data):
-        return _question("sign-op-return", ("Confirm OMNI Transaction:", omni_words(data)))
-    return _question("sign-op-return", ("Confirm OP_RETURN:", shown_data(data, screen)))
+def op_return(data: bytes) -> Prompt:
+    return _question("sign-op-return", ("Confirm OP_RETURN:", _shown_data(data)))
 
 
-def shown_data(data: bytes, screen: DataScreen) -> str:
-    """As layoutConfirmOpReturn and split_message_hex; core/v2.3.6: confirm_output in
-    apps/bitcoin/sign_tx/layout.py.
-    """
-    digits = data.hex()
-    if screen is DataScreen.ONE:
-        if is_ascii(data):
-            return data.decode("ascii")
-        digits = digits.upper()
-        return digits if len(data) <= _HEX_SHOWN else digits[: 2 * _HEX_SHOWN - 2] + ".."
-    if screen is DataScreen.CUT and len(digits) >= _CUT_DIGITS:
-        return digits[: _CUT_DIGITS - 3] + "..."
-    return digits
+def _shown_data(data: bytes) -> str:
+    """As layoutConfirmOpReturn and split_message_hex."""
+    if _is_ascii(data):
+        return data.decode("ascii")
+    digits = data.hex().upper()
+    return digits if len(data) <= _HEX_SHOWN else digits[: 2 * _HEX_SHOWN - 2] + ".."
 
 
 def change_count(count: int) -> Prompt:
     return _question("sign-change-count", ("Warning!", f"There are {count}", "change-outputs.", "Continue?"))
-
-
-def high_fee(fee: Sats, network: Network) -> Prompt:
-    return _question("sign-fee", ("Fee", amount(fee, network), "is unexpectedly high.", "Send anyway?"))
 
 
 def lock_time(value: int, *, disabled: bool) -> Prompt:
@@ -197,6 +176,16 @@ def passphrase(text: str) -> Prompt:
     return _question("passphrase", (_printable(text), "Use this passphrase?"))
 
 
+def enter_pin() -> Prompt:
+    """On a touchscreen. Yes: the person has entered the right one. No: they gave up."""
+    return _question("enter-pin", ("Enter your PIN",))
+
+
+def enter_passphrase() -> Prompt:
+    """On a touchscreen. Yes: the person has entered it."""
+    return _question("enter-passphrase", ("Enter passphrase",))
+
+
 def pin_matrix(matrix: str) -> Prompt:
     """Nine digits in a square, as a number pad shows them: the host is told places, never digits."""
     return Prompt("pin", ("Please enter current PIN:", matrix[6:], matrix[3:6], matrix[:3]))
@@ -206,7 +195,7 @@ def _question(kind: str, lines: tuple[str, ...], yes: str = _CONFIRM) -> Prompt:
     return Prompt(kind, lines, no="Cancel", yes=yes)
 
 
-def is_ascii(data: bytes) -> bool:
+def _is_ascii(data: bytes) -> bool:
     """is_valid_ascii: from space to tilde, nothing that a screen would hide."""
     return all(0x20 <= byte <= 0x7E for byte in data)
 
@@ -219,21 +208,6 @@ def _rate(rate: FeeRate) -> str:
     """Two decimal places, a half rounded up (formatComputedFeeRate), and none that is a zero at the end."""
     whole, hundredths = divmod((rate.sat_per_kvb + 5) // 10, 100)
     return f"{whole}.{hundredths:02d}".rstrip("0").rstrip(".")
-
-
-def is_omni(data: bytes) -> bool:
-    return len(data) >= 8 and data.startswith(_OMNI)
-
-
-def omni_words(data: bytes) -> str:
-    """layoutConfirmOmni: nothing of the data but a simple send's amount and currency is shown."""
-    if len(data) != 20 or data[4:8] != bytes(4):
-        return "Unknown transaction"
-    currency, value = int.from_bytes(data[8:12], "big"), int.from_bytes(data[12:], "big")
-    suffix, divisible = {1: ("OMNI", True), 2: ("tOMNI", True), 3: ("MAID", False), 31: ("USDT", True)}.get(
-        currency, ("UNKN", False)
-    )
-    return f"Simple send of {_decimal(value) if divisible else value} {suffix}"
 
 
 def _decimal(value: int) -> str:

@@ -14,7 +14,6 @@ from typing import Self
 
 from device_simulators.seed import Seed
 from device_simulators.trezor.messages import HDNode, HDNodePath, KeyOrder, MultisigRedeemScript
-from device_simulators.trezor.models import Model
 from device_simulators.trezor.work import Refused, data_error
 from multisig import (
     HARDENED,
@@ -241,11 +240,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Wallet:
-    """A seed under a passphrase, on the network that a host means, in a device of a model."""
+    """A seed under a passphrase, on the network that a host means."""
 
     seed: Seed
     network: Network
-    model: Model
 
     def public_key(self, path: Path) -> bytes:
         return self.seed.public_key(DerivationPath(path))

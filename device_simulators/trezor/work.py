@@ -6,7 +6,7 @@ wrote last (legacy/v1.14.1, legacy/firmware/messages.c, legacy/emulator/udp.c). 
 screen it takes the answers that it may wait for, Cancel and Initialize, and ignores the rest without a word.
 
 Newer models (core/v2.3.6, core/src/trezor/wire/__init__.py) drop what they do at any message that is not the
-one they wait for, and then take that message: `Model.swallows` is False.
+one they wait for, and then take that message.
 """
 
 import asyncio

@@ -276,7 +276,6 @@ def device() -> None:
 @click.option(
     "--wallets-file", type=click.Path(path_type=Path), help="Coldcard: where enrolled vaults are kept."
 )
-@click.option("--release", metavar="VERSION", help="Coldcard: the firmware it plays; 5.6.1 signs proofs.")
 @click.option("--json", "as_json", is_flag=True, help="Speak to a program, a JSON object a line.")
 def virtual(
     family: str,
@@ -285,7 +284,6 @@ def virtual(
     auto: str | None,
     network: str,
     wallets_file: Path | None,
-    release: str | None,
     as_json: bool,
 ) -> None:
     """Run a virtual device: its screen on standard output, its buttons on standard input.
@@ -293,19 +291,11 @@ def virtual(
     `python -m device_simulators` has more options: a PIN, a passphrase, another app.
     """
     from device_simulators.cli import Options, run
-    from device_simulators.coldcard import RELEASES
     from device_simulators.fleet import Settings
     from firmware_bridge import model
     from multisig import Network
 
-    if release not in {None, *RELEASES}:
-        raise click.BadParameter(f"'{release}' is none of {', '.join(RELEASES)}", param_hint="--release")
-    settings = Settings(
-        network=Network(network),
-        listen=listen,
-        wallets_file=wallets_file,
-        release=release or Settings.release,
-    )
+    settings = Settings(network=Network(network), listen=listen, wallets_file=wallets_file)
     options = Options(settings, seed_file=seed_file, auto=auto, json=as_json)
     raise click.exceptions.Exit(run(model.Family(family), options, sys.stdin, sys.stdout))
 

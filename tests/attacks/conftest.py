@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.conformance import makes, rigs
 from signerd.journal import rows
 from tests.attacks.desk import Desk, desk_with
+from tests.conformance import makes, rigs
 
 
 @pytest.fixture

@@ -12,9 +12,6 @@ from typing import Any
 import pytest
 
 from custody.schemas.proposals import ProposalStatus, TxType
-from device_simulators.conformance import makes, rigs
-from device_simulators.conformance.makes import Make, Shown, enrol
-from device_simulators.conformance.rigs import NETWORK, Rig, Seed, bridged
 from firmware_bridge import Family
 from multisig import MultisigError, OriginKey, Psbt, Vault, signer_progress
 from signerd.client import DaemonClient
@@ -29,6 +26,9 @@ from signerd.shapes import ProposalView
 from tests.attacks.cases import Proposal, proposals, shown_of, snapshot, sound
 from tests.attacks.people import ALICE, NAME, VAULT, VAULT_ID, WORKSPACE
 from tests.attacks.recipes.scene import story
+from tests.conformance import makes, rigs
+from tests.conformance.makes import Make, Shown, enrol
+from tests.conformance.rigs import NETWORK, Rig, Seed, bridged
 from tests.support.daemons import daemon_at, make_config
 from tests.support.fake_platform import FakePlatform
 from tests.support.served import Served, brief_sleep, served

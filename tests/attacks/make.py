@@ -12,7 +12,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from device_simulators.conformance.rigs import NETWORK
 from multisig import Psbt
 from tests.attacks.people import ALICE, VAULT
 from tests.attacks.recipes import ATTACKS, PROPOSALS
@@ -21,6 +20,7 @@ from tests.attacks.recipes.devices import ANSWERS, COPIES, FIRMWARE, LINKS, MISB
 from tests.attacks.recipes.platform import BODIES, NUMBERS
 from tests.attacks.recipes.quorum import VAULTS
 from tests.attacks.recipes.scene import Recipe, Scene, story
+from tests.conformance.rigs import NETWORK
 
 CORPUS = Path(__file__).parent / "corpus"
 

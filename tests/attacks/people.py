@@ -4,7 +4,6 @@ fixed seeds.
 
 from dataclasses import dataclass
 
-from device_simulators.conformance.rigs import NETWORK, SEEDS
 from device_simulators.seed import Seed
 from multisig import (
     SIGHASH_ALL,
@@ -19,6 +18,7 @@ from multisig import (
     multisig_account_path,
     profile_account_path,
 )
+from tests.conformance.rigs import NETWORK, SEEDS
 
 VAULT_ID = "vault-1"
 WORKSPACE = 1

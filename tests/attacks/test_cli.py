@@ -4,10 +4,10 @@ accepted.
 
 import pytest
 
-from device_simulators.conformance import makes
 from signerd.cli.terminal import Exit
 from signerd.shapes import ProposalView
 from tests.attacks.cases import damage, entries, proposals, sound
+from tests.conformance import makes
 from tests.support.command import is_tame, signerd
 
 PLAIN = proposals(lambda p: not p.is_special and p.later is None)

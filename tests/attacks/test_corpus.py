@@ -19,7 +19,7 @@ from tests.attacks.cases import Proposal, attacks, entries, proposals
 from tests.attacks.guards import GUARDS
 from tests.attacks.make import CORPUS, files
 from tests.attacks.rules import RULES
-from tests.support.documented import located
+from tests.support.documented import TESTS
 
 REPOSITORY = Path(__file__).parents[2]
 THREAT_MODEL = (REPOSITORY / "docs" / "understand" / "threat-model.md").read_text(encoding="utf-8")
@@ -164,7 +164,7 @@ def test_every_test_that_the_threat_model_names_exists(number):
     named = re.findall(r"`([^`]+\.py)`", rows()[number][3])
     assert any(name.startswith("attacks/") for name in named) or (named and number in OUTSIDE)
     for name in named:
-        path = located(name)
+        path = TESTS / name
         assert path.is_file(), name
         assert re.search(r"^(async )?def test_", path.read_text(encoding="utf-8"), re.MULTILINE), name
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from device_simulators.conformance import makes
 from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks
 from tests.attacks.cases import damage, entries, proposals, sound
 from tests.attacks.desk import assert_signed, at_desks, desk_with, in_turn, named, set_neighbours
+from tests.conformance import makes
 
 PLAIN = proposals(lambda p: not p.is_special and p.later is None)
 HOSTILE = tuple(p for p in PLAIN if not p.honest)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from device_simulators.conformance import makes
 from device_simulators.faults import Faults
 from device_simulators.panel import Decision, Prompt
 from signerd.core.states import State
@@ -10,6 +9,7 @@ from tests.attacks.cases import entries, proposals, sound
 from tests.attacks.desk import desk_with
 from tests.attacks.guards import switch_off
 from tests.attacks.people import HOLDERS
+from tests.conformance import makes
 
 MISBEHAVIOURS = entries("misbehaviours")
 PAIRS = [

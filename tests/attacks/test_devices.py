@@ -10,10 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.conformance import makes, rigs
-from device_simulators.conformance.coldcard_middle import Lie, in_the_middle
-from device_simulators.conformance.makes import Shown, enrol
-from device_simulators.conformance.rigs import NETWORK, Rig, Seed, bridged
 from device_simulators.faults import Faults
 from device_simulators.panel import Decision, Prompt
 from firmware_bridge import Bridge, BridgeError, Device, Endpoint, Family
@@ -27,6 +23,10 @@ from signerd.daemon.views import UNPROVEN_NONCES, device_view, preview_view
 from tests.attacks.cases import entries, sound
 from tests.attacks.guards import switch_off
 from tests.attacks.people import ALICE, HOLDERS, VAULT
+from tests.conformance import makes, rigs
+from tests.conformance.coldcard_middle import Lie, in_the_middle
+from tests.conformance.makes import Shown, enrol
+from tests.conformance.rigs import NETWORK, Rig, Seed, bridged
 
 pytestmark = pytest.mark.anyio
 

@@ -4,7 +4,6 @@ stripped of its lies.
 
 import pytest
 
-from device_simulators.conformance.rigs import NETWORK
 from firmware_bridge import sanitised_psbt
 from multisig import MultisigError, Psbt, accept_signatures, signer_progress, verify_signatures
 from multisig.errors import BadSignature, NotFinalisable, PsbtMismatch
@@ -20,6 +19,7 @@ from signerd.errors import SignerdError
 from tests.attacks.cases import entries, proposals, snapshot, sound
 from tests.attacks.guards import switch_off
 from tests.attacks.people import ALICE, VAULT
+from tests.conformance.rigs import NETWORK
 
 CLEAN = proposals(lambda p: p.handover == "clean")
 REFUSED = proposals(lambda p: p.handover == "refused")

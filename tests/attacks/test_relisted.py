@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.conformance.rigs import NETWORK
 from multisig import Psbt
 from signerd.core import events
 from signerd.core.audit import Note
@@ -17,6 +16,7 @@ from signerd.journal import Journal
 from tests.attacks.cases import Proposal, proposals, snapshot
 from tests.attacks.people import ALICE, MALLORYS, NAME, VAULT, VAULT_ID, WORKSPACE
 from tests.attacks.recipes.scene import story
+from tests.conformance.rigs import NETWORK
 
 RELISTED = proposals(lambda p: p.attack.number == "S26")
 

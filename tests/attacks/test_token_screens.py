@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from device_simulators.conformance import makes
 from firmware_bridge import Family
 from multisig import RECEIVE, sats
 from multisig.tokens import MAX_TOKEN_AMOUNT, Call, Deploy, Function, encode_payload, token_amount
@@ -16,6 +15,7 @@ from tests.attacks.cases import proposals, snapshot
 from tests.attacks.people import MALLORYS, VAULT
 from tests.attacks.recipes.scene import Scene, story
 from tests.attacks.recipes.tokens import ONE, carrying, deployment, token_of, told
+from tests.conformance import makes
 from tests.support.command import signerd
 
 LONGEST = 78

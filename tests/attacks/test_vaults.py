@@ -2,7 +2,6 @@
 
 import pytest
 
-from device_simulators.conformance.rigs import NETWORK
 from multisig import MultisigError, Vault
 from signerd.account.vaults import pinnable
 from signerd.core.audit import Note
@@ -13,6 +12,7 @@ from signerd.journal import Journal
 from tests.attacks.cases import entries
 from tests.attacks.guards import switch_off
 from tests.attacks.people import ALICE, NAME, VAULT_ID, WORKSPACE
+from tests.conformance.rigs import NETWORK
 
 VAULTS = entries("vaults")
 GUARDED = [entry for entry in VAULTS if entry.off]

@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_simulators.cli import Command, Verb, main, parse_command
-from device_simulators.conformance.second_program import open_trezor
 from device_simulators.errors import InvalidCommand, InvalidSeed, VirtualDeviceError
 from device_simulators.faults import Faults, Phase
 from device_simulators.fleet import Settings, build, load_seed
 from device_simulators.panel import Panel
 from firmware_bridge.model import Endpoint, Family
+from tests.conformance.second_program import open_trezor
 from tests.support import hwi
 
 SECONDS = 90

@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from device_simulators import fake
-from device_simulators.conformance.rigs import ACCOUNT, NETWORK, SEEDS, make_vault, replace_deadlines, running
 from device_simulators.fake import FakeDevice, bridge_to
 from device_simulators.faults import Faults, Phase
 from device_simulators.panel import ask_person
 from firmware_bridge import Bridge, DeviceState, Disconnected, RefusedByPerson, TimedOut, WorkerCrashed
 from multisig import Network
+from tests.conformance.rigs import ACCOUNT, NETWORK, SEEDS, make_vault, replace_deadlines, running
 from tests.support import wallets
 
 pytestmark = pytest.mark.anyio

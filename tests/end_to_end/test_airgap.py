@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.conformance.rigs import make_rig, short_folder
 from firmware_bridge import Family
 from firmware_bridge.airgap import Content, Series, series_of
 from signerd.callers import TERMINAL
 from signerd.core.states import State
 from signerd.daemon.airgap import carried_psbt
 from signerd.daemon.service import Daemon
+from tests.conformance.rigs import make_rig, short_folder
 from tests.support.airgap import CardDevice
 from tests.support.custody import Desk, ok
 from tests.support.daemons import until, until_state

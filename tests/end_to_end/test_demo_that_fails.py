@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from device_simulators.conformance.rigs import short_folder
+from tests.conformance.rigs import short_folder
 from tests.support.descendants import needs_proc, until_gone
 
 DEMO_SECONDS = 1800

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.conformance.rigs import VIRTUAL, make_rig, short_folder
 from firmware_bridge import Family
 from multisig import RECEIVE
 from signerd.core.states import State
+from tests.conformance.rigs import VIRTUAL, make_rig, short_folder
 from tests.support.custody import Desk, ok, open_desk
 from tests.support.daemons import until_state
 from tests.support.platform import As

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from custody.server.cli import app
-from device_simulators.conformance.rigs import make_rig, short_folder
 from firmware_bridge import Family
 from signerd.core.states import State
+from tests.conformance.rigs import make_rig, short_folder
 from tests.support.custody import Desk, ok, open_desk
 from tests.support.daemons import until_state
 from tests.support.real_signer import pin, register, signer
@@ -35,7 +35,7 @@ def asked(desk: Desk) -> str:
 async def test_an_auditor_is_given_what_a_device_showed_and_signed(desk: Desk, tmp_path: Path) -> None:
     with short_folder() as name:
         folder = Path(name)
-        rig = make_rig(Family.COLDCARD, folder, seed=desk.devices["alice"], release="5.6.1")
+        rig = make_rig(Family.COLDCARD, folder, seed=desk.devices["alice"])
         async with signer(desk, "alice", rig, folder) as alice:
             await register(alice)
             await pin(alice, desk.vault["id"])

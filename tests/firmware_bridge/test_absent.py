@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.conformance.rigs import short_folder
 from firmware_bridge import Bridge, Deadlines, DeviceFault, DeviceState, Disconnected, Endpoint, TimedOut
 from firmware_bridge.model import Sighting
 from firmware_bridge.presence.kernel_sockets import inet_sockets
 from multisig import Network, multisig_account_path
+from tests.conformance.rigs import short_folder
 
 pytestmark = pytest.mark.anyio
 PATH = multisig_account_path(Network.REGTEST)

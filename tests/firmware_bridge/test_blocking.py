@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.conformance import rigs
-from device_simulators.conformance.rigs import ACCOUNT, NETWORK, QUICK, make_rig
 from device_simulators.panel import ask_person
 from firmware_bridge import Bridge, Busy, Cancelled, DeviceState, Disconnected, Family
 from firmware_bridge.blocking import BlockingBridge
 from multisig import recover_message_key, signer_progress
+from tests.conformance import rigs
+from tests.conformance.rigs import ACCOUNT, NETWORK, QUICK, make_rig
 from tests.support import wallets
 from tests.support.threaded_rig import ThreadedRig
 

@@ -4,10 +4,10 @@ import base64
 
 import pytest
 
-from device_simulators.conformance.rigs import SEEDS
 from firmware_bridge import calls
 from firmware_bridge.errors import DeviceFault, WrongApp
 from multisig import DerivationPath, Network, message_hash, multisig_account_path
+from tests.conformance.rigs import SEEDS
 
 NETWORK = Network.TESTNET4
 PATH = multisig_account_path(NETWORK)

@@ -5,9 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.conformance import rigs
-from device_simulators.conformance.makes import NAME
-from device_simulators.conformance.rigs import QUICK, SEEDS, bridged, make_fake, make_rig
 from firmware_bridge import Family
 from firmware_bridge.calls import policy_args
 from firmware_bridge.enrolment import Registration, RegistrationsInMemory
@@ -25,6 +22,9 @@ from firmware_bridge.errors import (
 )
 from firmware_bridge.model import Sighting
 from multisig import MultisigError, Network, Vault, encode_address, signer_progress
+from tests.conformance import rigs
+from tests.conformance.makes import NAME
+from tests.conformance.rigs import QUICK, SEEDS, bridged, make_fake, make_rig
 from tests.support import wallets
 from tests.support.scripted import COLDCARD, LEDGER, SIGNED, SPEND, VAULT, Taken, bridge_answering, who
 from tests.support.wallets import ALICE, BOB

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import firmware_bridge
-from device_simulators.conformance import rigs
-from device_simulators.conformance.rigs import NETWORK, make_rig
 from firmware_bridge import Family
 from multisig import RECEIVE, Transaction, sats, signer_progress
+from tests.conformance import rigs
+from tests.conformance.rigs import NETWORK, make_rig
 from tests.support import wallets
 from tests.support.threaded_rig import ThreadedRig
 

@@ -11,7 +11,6 @@ import threading
 
 import pytest
 
-from device_simulators.conformance import rigs
 from firmware_bridge import lane as lanes
 from firmware_bridge.calls import probed, require_address
 from firmware_bridge.conversation import Conversation, Dependencies
@@ -20,6 +19,7 @@ from firmware_bridge.lane import Lane
 from firmware_bridge.model import Deadlines, Endpoint
 from firmware_bridge.protocol import HEADER_SIZE, Hello, Opening, body_size, encode
 from multisig import Network
+from tests.conformance import rigs
 from tests.support.patience import PATIENCE
 from tests.support.scripted import bridge_answering
 

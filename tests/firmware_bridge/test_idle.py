@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.conformance.rigs import NETWORK, replace_deadlines, running, short_folder
 from firmware_bridge import Bridge, DeviceState, Endpoint, Family
+from tests.conformance.rigs import NETWORK, replace_deadlines, running, short_folder
 from tests.support.patience import PATIENCE
 
 pytestmark = [
@@ -23,7 +23,7 @@ DEVICE = """
 import asyncio, sys
 from pathlib import Path
 from firmware_bridge import Family
-from device_simulators.conformance.rigs import make_rig, plugged_in
+from tests.conformance.rigs import make_rig, plugged_in
 
 async def main():
     async with plugged_in(make_rig(Family(sys.argv[1]), Path(sys.argv[2]))) as endpoint:

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from device_simulators.conformance import rigs
-from device_simulators.conformance.makes import NAME
-from device_simulators.conformance.rigs import NETWORK, SEEDS, Rig, bridged, replace_deadlines
 from device_simulators.fake import FakeDevice
 from device_simulators.faults import Faults
 from device_simulators.faults import Phase as Moment
 from device_simulators.panel import approve_all, ask_person
 from firmware_bridge import BridgeError, DeviceState, Family, RegistrationsInMemory
 from multisig import signer_progress
+from tests.conformance import rigs
+from tests.conformance.makes import NAME
+from tests.conformance.rigs import NETWORK, SEEDS, Rig, bridged, replace_deadlines
 from tests.support import wallets
 from tests.support.examples import examples
 

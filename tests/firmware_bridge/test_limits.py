@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from device_simulators.conformance import payments, rigs
 from device_simulators.ledger.spend import describe_op_return
 from firmware_bridge import Deadlines, Unsupported
 from firmware_bridge.families import MAKERS, maker_of
@@ -28,6 +27,7 @@ from multisig import (
     signer_progress,
 )
 from multisig.script import witness_output
+from tests.conformance import payments, rigs
 from tests.support.virtual import Record
 
 VAULT = rigs.make_vault()

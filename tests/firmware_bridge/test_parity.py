@@ -12,10 +12,7 @@ from pathlib import Path
 import pytest
 from hwilib.devices.trezorlib.exceptions import TrezorFailure
 
-from device_simulators.conformance import makes, rigs
-from device_simulators.conformance.makes import VAULT, Shown, enrol, sign_and_check
-from device_simulators.conformance.rigs import ACCOUNT, NETWORK, bridged
-from device_simulators.conformance.test_signing import with_op_return
+from device_simulators.panel import refuse_all
 from firmware_bridge import Family
 from multisig import (
     CHANGE,
@@ -30,6 +27,10 @@ from multisig import (
     sats,
     verify_signatures,
 )
+from tests.conformance import makes, rigs
+from tests.conformance.makes import VAULT, Shown, enrol, sign_and_check
+from tests.conformance.rigs import ACCOUNT, NETWORK, bridged
+from tests.conformance.test_signing import with_op_return
 from tests.support import bare_hwi, wallets
 
 pytestmark = pytest.mark.anyio
@@ -185,10 +186,12 @@ async def test_hwi_says_nothing_where_a_ledger_signs_nothing(folder):
 
 
 async def test_hwi_has_no_way_to_enrol_a_vault_on_a_coldcard(folder):
-    rig = makes.COLDCARD.rig(folder, **makes.COLDCARD.strict)
+    rig = makes.COLDCARD.rig(folder)
     async with bridged(rig) as (bridge, [device]):
-        with pytest.raises(Exception, match=r"Unknown multisig wallet|do not match any existing wallet"):
+        rig.panel.script = refuse_all
+        with pytest.raises(Exception, match="Refused to import new wallet"):
             await bare_hwi.sign(rig, wallets.make_spend(VAULT))
+        makes.settle(rig)
         await enrol(bridge, device)
         theirs = await bare_hwi.sign(rig, wallets.make_spend(VAULT))
         ours = await sign_and_check(bridge, device, rig)

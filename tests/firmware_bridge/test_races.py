@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from device_simulators.conformance.rigs import QUICK, bridged, make_fake
 from firmware_bridge import DeviceState, Family
+from tests.conformance.rigs import QUICK, bridged, make_fake
 
 pytestmark = pytest.mark.anyio
 

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from device_simulators.conformance import rigs
-from device_simulators.conformance.rigs import QUICK, bridged, make_fake, make_rig
 from device_simulators.seed import Seed
 from firmware_bridge import (
     Cancelled,
@@ -19,6 +17,8 @@ from firmware_bridge import (
 )
 from firmware_bridge.model import next_state
 from firmware_bridge.record import back_to
+from tests.conformance import rigs
+from tests.conformance.rigs import QUICK, bridged, make_fake, make_rig
 from tests.support.wallets import make_spend
 
 pytestmark = pytest.mark.anyio

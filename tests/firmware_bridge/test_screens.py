@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from device_simulators.transcripts import load_all
 from device_simulators.trezor import screens as trezor
 from firmware_bridge import Family
 from firmware_bridge.screens import Output, Payment, payment_screens
 from multisig import Network
+from tests.conformance.transcripts import load_all
 
-# As device_simulators/conformance/payments.py makes them; change is the last.
+# As tests/conformance/payments.py makes them; change is the last.
 PAYEE, SECOND, DATA = "{payee}", "{payee2}", "{data}"
 FEE = 1_000
 

@@ -294,7 +294,7 @@ def test_nothing_is_imported_from_the_folder_that_the_program_is_in(tmp_path):
 PROGRAM = """
 import asyncio, tempfile
 from pathlib import Path
-from device_simulators.conformance import rigs
+from tests.conformance import rigs
 from tests.support import wallets
 print("the program begins")
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.conformance.rigs import make_rig, short_folder
 from firmware_bridge import Family
 from signerd.backup.container import Backup, unpack
 from signerd.backup.restoring import restore
@@ -16,6 +15,7 @@ from signerd.core.states import State
 from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement, NotCaughtUp
 from signerd.journal.chain import utc_now
+from tests.conformance.rigs import make_rig, short_folder
 from tests.support.backups import CONFIG
 from tests.support.custody import Desk, ok
 from tests.support.daemons import until, until_state

@@ -10,7 +10,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from device_simulators.conformance.rigs import Rig, make_rig, plugged_in, replace_deadlines, short_folder
 from device_simulators.panel import approve_all, ask_person
 from firmware_bridge import Bridge, Endpoint, Family
 from multisig import DerivationPath, Network
@@ -20,6 +19,7 @@ from signerd.daemon.service import Daemon
 from signerd.endpoint import socket_path
 from signerd.errors import DeviceError
 from signerd.journal import StateFolder
+from tests.conformance.rigs import Rig, make_rig, plugged_in, replace_deadlines, short_folder
 from tests.support.daemons import MemoryStore, approve, daemon_at, make_config, prepare, until, until_state
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge

@@ -7,10 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.conformance import makes
-from device_simulators.conformance.makes import PIN, VAULT, Shown, profile_of
-from device_simulators.conformance.rigs import bridged, short_folder
-from device_simulators.conformance.rigs import running as during
 from device_simulators.panel import ask_person
 from firmware_bridge import DeviceState
 from multisig import OriginKey, profile_account_path
@@ -20,6 +16,10 @@ from signerd.core.claims import VaultClaim
 from signerd.core.values import OwnKey, Pin
 from signerd.daemon.device_actions import UNANSWERED, Questions, Unlocking
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed
+from tests.conformance import makes
+from tests.conformance.makes import PIN, VAULT, Shown, profile_of
+from tests.conformance.rigs import bridged, short_folder
+from tests.conformance.rigs import running as during
 from tests.support.daemons import daemon_at, make_config, until
 from tests.support.fake_platform import FakePlatform
 

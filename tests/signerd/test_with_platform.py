@@ -11,7 +11,6 @@ import httpx
 import pytest
 
 from custody.server.service.people.setup import NewPerson
-from device_simulators.conformance.rigs import make_rig, short_folder
 from firmware_bridge import Family
 from multisig import Network, multisig_account_path
 from signerd.account.platform import Platform
@@ -20,6 +19,7 @@ from signerd.core.keys import ALL_ACCOUNTS, FEW_ACCOUNTS
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement, PlatformRefused, SecretsLocked
+from tests.conformance.rigs import make_rig, short_folder
 from tests.support.custody import Desk, ok, refused
 from tests.support.daemons import MemoryStore, make_config, unhurried_sleep, until, until_state
 from tests.support.platform import PASSWORD, register_key, seed

@@ -3,12 +3,12 @@
 import base64
 from itertools import count
 
-from device_simulators.coldcard import XpubPolicy
 from device_simulators.coldcard.flows import sign
-from device_simulators.coldcard.review import check_own_keys, check_previous_transactions, read, review
+from device_simulators.coldcard.replies import TransactionRefused
+from device_simulators.coldcard.review import read, review, wallet_of
 from device_simulators.coldcard.story import MESSAGE_HEADERS, Format
 from device_simulators.coldcard.wallet import WalletStore
-from device_simulators.coldcard.wallet_file import choose_wallet, parse_wallet_file
+from device_simulators.coldcard.wallet_file import parse_wallet_file
 from device_simulators.faults import Faults
 from firmware_bridge.airgap import bbqr
 from firmware_bridge.airgap.transfer import Content
@@ -78,10 +78,10 @@ class CardDevice:
 
     def sign_bytes(self, content):
         psbt = read(content)
-        check_previous_transactions(psbt)
-        choice = choose_wallet(psbt, self.seed, self._store, XpubPolicy.VERIFY)
-        check_own_keys(psbt, self.seed)
-        return sign(review(psbt, self.seed, self._store, choice.wallet), self.seed, self._faults).to_bytes()
+        wallet, on_record = wallet_of(psbt, self.seed, self._store)
+        if not on_record:
+            raise TransactionRefused("Refused to import new wallet")
+        return sign(review(psbt, self.seed, wallet), self.seed, self._faults).to_bytes()
 
     def sign_file(self, request, ending="part"):
         """Writes the answer beside the request, in its form, under the firmware's first free name."""

@@ -11,10 +11,10 @@ from hwilib.common import AddressType, Chain
 from hwilib.descriptor import parse_descriptor
 from hwilib.hwwclient import HardwareWalletClient
 
-from device_simulators.conformance.rigs import Rig
-from device_simulators.conformance.second_program import open_coldcard, open_ledger, open_trezor
 from firmware_bridge import Family
 from multisig import DerivationPath, Psbt, Vault
+from tests.conformance.rigs import Rig
+from tests.conformance.second_program import open_coldcard, open_ledger, open_trezor
 from tests.support import hwi
 
 T = TypeVar("T")

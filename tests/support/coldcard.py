@@ -9,10 +9,10 @@ from hwilib.devices.ckcc.client import ColdcardDevice, UnixSimulatorPipe
 from hwilib.devices.ckcc.protocol import CCProtocolPacker, CCProtoError, CCUserRefused
 
 from device_simulators.coldcard import VirtualColdcard
-from device_simulators.conformance.rigs import no_longer_than_needed
 from device_simulators.panel import Happening, Panel, approve_all
 from device_simulators.seed import Seed
 from multisig import KeyOrigin, Network, OriginKey, Vault, multisig_account_path
+from tests.conformance.rigs import no_longer_than_needed
 from tests.support.wallets import BOB, CAROL
 
 WORDS = "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about"

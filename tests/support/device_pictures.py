@@ -2,7 +2,7 @@
 ``python -m tests.support.device_pictures`` redraws them.
 
 A picture has the device's words and buttons on a plain screen, without the maker's fonts and icons. The
-conformance suite compares the words with the transcripts of device_simulators.
+conformance suite compares the words with the transcripts.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ from pathlib import Path
 from textwrap import wrap
 from xml.sax.saxutils import escape
 
-from device_simulators.conformance.situations import play
-from device_simulators.transcripts import Screen, Transcript, load_all
+from tests.conformance.situations import play
+from tests.conformance.transcripts import Screen, Transcript, load_all
 from tests.support.pages import DOCS
 
 FOLDER = DOCS / "assets" / "devices"

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from device_simulators.conformance.fault_matrix import FAULTS, OUTCOMES, Outcome, possible
-from device_simulators.conformance.situations import SITUATIONS
-from device_simulators.transcripts import Entry, Evidence, load_all
 from firmware_bridge import Family
+from tests.conformance.fault_matrix import FAULTS, OUTCOMES, Outcome, possible
+from tests.conformance.situations import SITUATIONS
+from tests.conformance.transcripts import Entry, Evidence, load_all
 
 DOCS = Path(__file__).parents[2] / "docs" / "build" / "devices.md"
 _BEGIN, _END = "<!-- transcripts: begin -->\n", "<!-- transcripts: end -->\n"

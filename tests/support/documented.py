@@ -19,11 +19,6 @@ def rows(heading: str) -> dict[str, str]:
     return {subject: tests for subject, tests in found.items() if "`" in tests}
 
 
-def located(path: str) -> Path:
-    """The path from the root: names begin in `tests/`, but the conformance suite is in its package."""
-    return (TESTS.parent if path.startswith("device_simulators/conformance/") else TESTS) / path
-
-
 def missing_tests(heading: str) -> list[str]:
     """Tests of the table that do not exist. A row without tests is an error."""
     missing = []
@@ -33,7 +28,7 @@ def missing_tests(heading: str) -> list[str]:
         for match in named:
             # A bare name is in the file named before it.
             path = match["path"] or path
-            if not re.search(rf"^ *(async )?def {match['name']}\(", located(path).read_text(), re.MULTILINE):
+            if not re.search(rf"^ *(async )?def {match['name']}\(", (TESTS / path).read_text(), re.MULTILINE):
                 missing.append(f"{path}::{match['name']}")
-        missing += [match["path"] for match in FILE.finditer(tests) if not located(match["path"]).exists()]
+        missing += [match["path"] for match in FILE.finditer(tests) if not (TESTS / match["path"]).exists()]
     return missing

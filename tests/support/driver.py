@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from device_simulators.conformance.rigs import NETWORK
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.model import Endpoint
 from firmware_bridge.protocol import DeviceClient, DeviceFailure, Opening, Question
 from multisig import Network, Policy, Vault
+from tests.conformance.rigs import NETWORK
 
 _PLAIN = Opening()
 

@@ -13,7 +13,6 @@ import tempfile
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from device_simulators.conformance.rigs import VIRTUAL
 from device_simulators.panel import Panel, approve_all, ask_person
 from firmware_bridge import Bridge, Endpoint, Family
 from multisig import Network, profile_account_path
@@ -21,6 +20,7 @@ from signerd.core.audit import Note
 from signerd.core.values import Limits, OwnKey
 from signerd.journal import Journal
 from signerd.loopback.serve import serving
+from tests.conformance.rigs import VIRTUAL
 from tests.support.daemons import daemon_at, make_config, unhurried_sleep
 from tests.support.fake_platform import FakePlatform
 from tests.support.hwi_command import each_of

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from device_simulators.conformance.rigs import NETWORK, SEEDS
 from device_simulators.ledger.device import VirtualLedger
 from device_simulators.panel import Happening, Panel, approve_all
 from device_simulators.seed import Seed
@@ -17,6 +16,7 @@ from firmware_bridge.hwi_client.ledger.device import LedgerDevice
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.protocol import DeviceFailure, Opening, Question
 from multisig import Network, Policy, Vault
+from tests.conformance.rigs import NETWORK, SEEDS
 
 NAME = "Family savings"
 ANOTHER = "11" * 32

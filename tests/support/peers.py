@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from device_simulators.conformance.rigs import NETWORK, SEEDS, make_vault
 from device_simulators.seed import Seed
 from firmware_bridge.protocol import DeviceClient, DeviceFailure
 from multisig import (
@@ -22,6 +21,7 @@ from multisig import (
     p2pkh,
     profile_account_path,
 )
+from tests.conformance.rigs import NETWORK, SEEDS, make_vault
 from tests.support.driver import policy_args
 
 VAULT = make_vault()

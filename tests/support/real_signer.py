@@ -7,12 +7,12 @@ from pathlib import Path
 
 import httpx
 
-from device_simulators.conformance.rigs import Rig, plugged_in
 from firmware_bridge import Bridge
 from multisig import Network
 from signerd.app import Outside, open_daemon
 from signerd.daemon.service import Daemon
 from signerd.journal import StateFolder
+from tests.conformance.rigs import Rig, plugged_in
 from tests.support.custody import Desk, ok
 from tests.support.daemons import MemoryStore, make_config, until
 from tests.support.patience import PATIENCE

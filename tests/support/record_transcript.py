@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from device_simulators.conformance import rigs
-from device_simulators.conformance.situations import SITUATIONS, play
-from device_simulators.transcripts import ABSENT, Screen, Transcript, load
+from tests.conformance import rigs
+from tests.conformance.situations import SITUATIONS, play
+from tests.conformance.transcripts import ABSENT, Screen, Transcript, load
 
 _SHORT = 5
 

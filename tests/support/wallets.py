@@ -8,7 +8,6 @@ from functools import cache
 
 from coincurve import PrivateKey
 
-from device_simulators.conformance.payments import *  # noqa: F403 - the spends of the suite stand beside the people who sign them
 from multisig import (
     HARDENED,
     SIGHASH_ALL,
@@ -27,6 +26,7 @@ from multisig import (
     p2pkh,
     profile_account_path,
 )
+from tests.conformance.payments import *  # noqa: F403 - the spends of the suite stand beside the people who sign them
 
 ORDER = 0xFFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFE_BAAEDCE6_AF48A03B_BFD25E8C_D0364141
 

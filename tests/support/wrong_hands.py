@@ -2,10 +2,8 @@
 
 from dataclasses import replace
 
-from device_simulators.hands import Hands, ProcessHands, Unable
 from device_simulators.panel import Prompt
-from firmware_bridge import Endpoint
-from multisig import Network
+from tests.conformance.hands import Hands, ProcessHands, Unable
 
 
 class Misreading(ProcessHands):
@@ -48,11 +46,3 @@ class Narrow(ProcessHands):
             return None
         text = " ".join(prompt.lines)
         return replace(prompt, lines=tuple(text[at : at + 12] for at in range(0, len(text), 12)))
-
-
-class Newer(ProcessHands):
-    """Of a Coldcard with the newer firmware."""
-
-    def __init__(self, endpoint: Endpoint, words: str, network: Network, **options: object) -> None:
-        super().__init__(endpoint, words, network, **options)
-        self._command += ["--release", "5.6.1"]

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from device_simulators.conformance.rigs import VIRTUAL, make_rig, short_folder
 from multisig import (
     ChangeTo,
     ReceivedPsbt,
@@ -21,6 +20,7 @@ from multisig import (
 )
 from signerd.core.states import State
 from signerd.loopback.serve import serving
+from tests.conformance.rigs import VIRTUAL, make_rig, short_folder
 from tests.signerd.browser import test_hostile_pages
 from tests.support.browser import chromium
 from tests.support.custody import open_desk

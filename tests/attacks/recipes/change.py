@@ -1,6 +1,5 @@
 """S1, S2, S9: money that is said to come back."""
 
-from device_simulators.conformance.rigs import ACCOUNT, SEEDS
 from multisig import HARDENED, KeyOrigin, p2wpkh, p2wsh
 from tests.attacks.people import (
     BOB,
@@ -13,6 +12,7 @@ from tests.attacks.people import (
     VAULT,
 )
 from tests.attacks.recipes.scene import BACK, Recipe, Scene, change_to, moved
+from tests.conformance.rigs import ACCOUNT, SEEDS
 from tests.support.wallets import foreign_script, with_input, with_output
 
 FAKE = (("fake-change", "output 1"),)

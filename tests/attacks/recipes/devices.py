@@ -172,7 +172,7 @@ FIRMWARE: dict[str, Sequence[Firmware]] = {
     ),
 }  # fmt: skip
 
-# The man in the middle (S21), as `device_simulators.conformance.coldcard_middle` names him; None: there is none.
+# The man in the middle (S21), as `tests.conformance.coldcard_middle` names him; None: there is none.
 LINKS = {
     "nobody in between": (None, None),
     "the device's own proof is passed on": ("PASS_ON", "device-fault"),

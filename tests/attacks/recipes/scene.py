@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from device_simulators.conformance.rigs import NETWORK
 from multisig import (
     CHANGE,
     ChangeTo,
@@ -27,6 +26,7 @@ from multisig import (
     sats,
 )
 from tests.attacks.people import VAULT, Person
+from tests.conformance.rigs import NETWORK
 from tests.support.wallets import fund, pay, with_inputs, with_output, with_outputs
 
 Origins = Mapping[bytes, KeyOrigin]

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from device_simulators.conformance.rigs import NETWORK
 from multisig import CHANGE, RECEIVE, ChangeTo, Psbt, PsbtOutput, TxOut, build_psbt, op_return_script, sats
 from multisig.tokens import Bytecode, Call, Function, Payload, token_amount, token_script
 from signerd.core.tokens import Facts, facts_of
 from tests.attacks.people import MALLORYS, OTHER_ACCOUNT, VAULT
 from tests.attacks.recipes.scene import COIN, FEE, Neighbour, Recipe, Scene
+from tests.conformance.rigs import NETWORK
 from tests.support.wallets import pay, with_outputs
 
 RAW = 1_250

@@ -34,15 +34,6 @@ def test_a_result_is_fetched_in_blocks(data, block):
     assert (fetched, digest) == (data, sha256(data).digest())
 
 
-def test_a_new_upload_starts_afresh_and_leaves_the_result():
-    staging = Staging()
-    staging.offer(b"signed")
-    upload(staging, b"a" * 600, 256)
-    upload(staging, b"b" * 300, 256)
-    assert staging.take(300, sha256(b"b" * 300).digest()) == b"b" * 300
-    assert staging.send(0, 6, 1) == b"signed"
-
-
 @pytest.mark.parametrize(
     ("offset", "total", "size", "reason"),
     [

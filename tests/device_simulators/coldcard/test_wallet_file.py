@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from device_simulators.coldcard.replies import CommandRefused
 from device_simulators.coldcard.wallet_file import parse_wallet_file
 from multisig import Network, Vault
-from tests.support.coldcard import NETWORK, SEED, VAULT, text_file, vault_with_device
+from tests.support.coldcard import NETWORK, SEED, VAULT, text_file
 from tests.support.wallets import BOB, make_vault
 
 
@@ -52,27 +52,6 @@ def test_a_bare_descriptor_is_named_after_its_policy(content):
     assert (wallet.name, wallet.cosigners) == ("2-of-3", VAULT.cosigners)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        ("Treasury", "x" * 21, "name must be ascii, 1..20 long"),
-        ("Treasury", "Caf\u00e9", "must be ascii printable"),
-        ("2 of 3", "4 of 3", "bad policy line"),
-        ("2 of 3", "two of three", "bad policy line"),
-        ("2 of 3", "2 of 4", "wrong # of xpubs, expect 4"),
-        ("P2WSH", "P2SH", "bad format line"),
-        ("Format: P2WSH", "", "bad format line"),
-        ("Derivation: m/48h/1h/0h/2h", "", "empty deriv"),
-        ("Derivation: m/48h/1h/0h/2h", "Derivation:", "bad derivation line: blank"),
-        ("Derivation: m/48h/1h/0h/2h", "Derivation: m/x", "bad derivation line: invalid characters"),
-        ("Derivation: m/48h/1h/0h/2h", "Derivation: m/48h/1h/0h", r"deriv 3 != 4 xpub depth"),
-        (": tpub", ": tpux", "unable to parse xpub"),
-    ],
-)
-def test_what_is_wrong_is_named(old, new, reason):
-    refused(edited(old, new), reason)
-
-
 def test_s15_a_quorum_without_us_is_refused():
     refused(text_file(make_vault()), "my key not included")
 
@@ -102,26 +81,6 @@ def test_s14_keys_of_another_chain_are_refused():
     refused(VAULT.descriptor.encode(), "wrong chain", Network.MAINNET)
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (b"", "need xpubs"),
-        (b"hello: world\n" * 20, "need xpubs"),
-        (b"\xff" * 200, "ascii"),
-        (b"[1, 2, 3]", "'desc' key required"),
-        (b'{"name": "x"}', "'desc' key required"),
-        (json.dumps({"name": 7, "desc": VAULT.descriptor}).encode(), "'name' length"),
-        (
-            VAULT.descriptor.split("#")[0].replace("sortedmulti", "multi").encode(),
-            "Only descriptors of the form",
-        ),
-        (VAULT.descriptor[:-1].encode() + b"!", "checksum"),
-    ],
-)
-def test_s23_other_files_are_refused(content, reason):
-    refused(content, reason)
-
-
 @given(st.binary(max_size=500))
 def test_s23_any_bytes_are_a_wallet_or_refused(content):
     try:
@@ -139,8 +98,3 @@ def test_s23_a_flipped_byte_never_makes_another_quorum_of_the_same_keys(position
     except CommandRefused:
         return
     assert {key.xpub for key in wallet.cosigners} == {key.xpub for key in VAULT.cosigners}
-
-
-def test_a_vault_of_another_account_is_another_wallet():
-    other = parse(text_file(vault_with_device(account=1)))
-    assert not other.same_keys(parse(text_file(VAULT)))

@@ -1,7 +1,5 @@
 """The virtual Ledger's stream and commands, before anything of Bitcoin comes into play."""
 
-import asyncio
-
 import pytest
 
 from device_simulators.errors import AddressUnavailable, InvalidListenAddress
@@ -15,10 +13,9 @@ from device_simulators.ledger.apdu import (
     Status,
     to_bytes,
 )
-from device_simulators.ledger.device import MAX_LEFT_BEHIND, Link
 from device_simulators.panel import Panel
 from multisig import Network
-from tests.support.ledger_host import NOTHING, host_of, table
+from tests.support.ledger_host import host_of, table
 from tests.support.virtual import NETWORK, seed
 
 pytestmark = pytest.mark.anyio
@@ -65,12 +62,6 @@ async def test_the_app_tells_its_name_and_version(network, name):
         assert await it.host.exchange(*FINGERPRINT) == (0x9000, bytes(seed().fingerprint))
 
 
-async def test_to_quit_the_app_is_harmless():
-    async with table() as it:
-        assert await it.host.exchange(0xB0, 0xA7) == (0x9000, b"")
-        assert (await it.host.exchange(*FINGERPRINT))[0] == 0x9000
-
-
 @pytest.mark.parametrize(
     ("command", "status"),
     [
@@ -81,7 +72,6 @@ async def test_to_quit_the_app_is_harmless():
         ((0xF8, 0x01), 0xB007),
         ((0xF8, 0x02), 0x6E00),
         ((0xE1, 0x00, b"\x00"), 0x6A80),
-        ((0xE1, 0x00, b"\x02\x00"), 0x6A80),
         ((0xE1, 0x00, b"\x01\x0b" + bytes(44)), 0x6A80),
         ((0xE1, 0x04, b"\xff" * 8), 0x6A80),
     ],
@@ -89,13 +79,6 @@ async def test_to_quit_the_app_is_harmless():
 async def test_commands_that_are_none(command, status):
     async with table() as it:
         assert await it.host.exchange(*command) == (status, b"")
-        assert (await it.host.exchange(*FINGERPRINT))[0] == 0x9000
-
-
-async def test_a_command_of_a_wrong_length_is_answered_and_the_next_one_too():
-    async with table() as it:
-        it.host.send_raw(bytes.fromhex("e105000102ab"))
-        assert await it.host.receive() == (0x6A87, b"")
         assert (await it.host.exchange(*FINGERPRINT))[0] == 0x9000
 
 
@@ -136,55 +119,6 @@ async def test_the_host_that_connects_last_is_served_and_no_other():
         assert await it.host.hears_nothing()
 
 
-async def test_connections_left_behind_are_bounded():
-    async with table() as it:
-        assert (await it.host.exchange(*FINGERPRINT))[0] == 0x9000
-        others = [host_of(it.endpoint) for _ in range(MAX_LEFT_BEHIND + 1)]
-        for other in others:
-            served = await other.__aenter__()
-            assert (await served.exchange(*FINGERPRINT))[0] == 0x9000
-        assert await it.host.reader.read() == b"", "the oldest is closed"
-        for other in others:
-            await other.__aexit__(None, None, None)
-
-
-async def answered_in_time(heard: asyncio.Semaphore, said: int) -> bool:
-    """Whether what was said last, if anything, was heard."""
-    try:
-        await asyncio.wait_for(heard.acquire() if said else asyncio.sleep(0), NOTHING)
-    except TimeoutError:
-        return False
-    return True
-
-
-async def test_a_host_that_does_not_read_its_answers_is_not_listened_to_until_it_does():
-    """Its answers must not pile up in the device: the system takes a few megabytes of them, and then it
-    waits.
-    """
-    heard = asyncio.Semaphore(0)
-    answer = bytes(1 << 20)
-
-    def hear(_command: bytes, connection) -> None:
-        connection.send(answer)
-        heard.release()
-
-    link = Link(hear)
-    _, port = await link.open("127.0.0.1", 0)
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        said = 0
-        while await answered_in_time(heard, said):
-            said += 1
-            assert said <= 32, "the answers pile up"
-            writer.write(b"\x00\x00\x00\x01a")
-        for _ in range(said):
-            assert await reader.readexactly(len(answer)) == answer
-    finally:
-        writer.transport.abort()
-        link.close()
-        await link.wait_closed()
-
-
 async def test_a_taken_port():
     async with table() as it:
         port = int(it.endpoint.place.rpartition(":")[2])
@@ -205,22 +139,3 @@ async def test_a_device_that_is_plugged_in_again_is_at_its_port_and_knows_nothin
         assert await it.host.hears_nothing()
         async with host_of(it.endpoint) as again:
             assert (await again.exchange(*FINGERPRINT))[0] == 0x9000
-
-
-class Late:
-    """A connection that the system accepted before the port was closed, and that is heard of afterwards."""
-
-    aborted = False
-
-    def abort(self):
-        self.aborted = True
-
-
-async def test_a_connection_that_comes_as_the_port_closes_is_closed_too():
-    link, early, late = Link(lambda _command, _connection: None), Late(), Late()
-    await link.open("127.0.0.1", 0)
-    link.opened(early)
-    assert not early.aborted
-    link.close()
-    link.opened(late)
-    assert late.aborted

@@ -1,4 +1,4 @@
-"""The virtual Ledger's faults in its signatures. The others: device_simulators/conformance/test_faults.py."""
+"""The virtual Ledger's faults in its signatures. The others: tests/conformance/test_faults.py."""
 
 import asyncio
 

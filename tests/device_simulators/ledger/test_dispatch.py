@@ -7,16 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from device_simulators.ledger import commands
 from device_simulators.panel import Happening, ask_person
 from tests.support.ledger_host import (
     OK,
     VAULT,
     Host,
     Table,
-    build,
     host_of,
-    interpreter_of,
     policy_of,
     registered,
     spending,
@@ -30,7 +27,6 @@ GET_VERSION = (0xB0, 0x01)
 FINGERPRINT = (0xE1, 0x05)
 CONTINUE = (0xF8, 0x01)
 POLICY = policy_of(VAULT)
-PATH = "m/84'/1'/0'/0/0"
 MESSAGE_AT_MASTER = b"\x00\x00" + bytes(32)
 """An empty message, for which the host is asked nothing: the prompt comes at once."""
 
@@ -97,19 +93,6 @@ async def test_a_prompt_stays_on_the_screen_when_the_host_dies_and_others_hear_t
             while await other.exchange(*FINGERPRINT) == (0x6901, b""):
                 pass  # it signs
             assert await works(other), "the answer to the first host is not given to the second one"
-
-
-async def test_a_registration_that_outlives_its_host():
-    """After the last key the HMAC is given; the host has no request left to answer."""
-    async with table(ask_person) as it:
-        task = asyncio.ensure_future(it.host.run(build.register_wallet(POLICY), interpreter_of(POLICY)))
-        await seen(it, Happening.SHOWN, it.record.happenings.count(Happening.APPROVED) + 1)
-        task.cancel()
-        it.host.writer.transport.abort()
-        await press_yes(it, 1)
-        async with host_of(it.endpoint) as other:
-            assert await works(other)
-            assert it.device.panel.pending is None
 
 
 async def test_signing_that_outlives_its_host_waits_for_the_person_and_is_cleared_by_the_next_command():
@@ -179,14 +162,6 @@ async def test_a_scan_takes_the_line_and_the_signer_is_never_answered_again():
             assert await works(scanner)
 
 
-async def test_commands_that_come_faster_than_they_are_answered():
-    async with table(ask_person) as it:
-        await prompt_open(it)
-        it.host.send(*FINGERPRINT)
-        it.host.send(*FINGERPRINT)
-        assert await it.host.receive() == await it.host.receive() == (0x6901, b"")
-
-
 async def test_to_lock_it_ends_what_is_under_way():
     async with table(ask_person) as it:
         await prompt_open(it)
@@ -197,14 +172,6 @@ async def test_to_lock_it_ends_what_is_under_way():
         assert it.record.happenings == [Happening.SHOWN, Happening.WITHDRAWN, Happening.SHOWN]
         it.device.panel.press_no()
         assert await it.host.receive() == (0x6985, b"")
-
-
-async def test_to_lock_and_unlock_it_between_two_commands_changes_nothing():
-    async with table() as it:
-        mark = await registered(it.host, POLICY)
-        it.device.lock()
-        it.device.unlock()
-        assert (await it.host.address(POLICY, mark))[0] == OK
 
 
 async def test_to_unplug_it_takes_the_prompt_off_the_screen_and_forgets_the_command():
@@ -228,25 +195,3 @@ async def test_a_device_at_the_pace_of_hardware_answers_in_its_own_time():
         started = loop.time()
         assert await works(it.host)
         assert loop.time() - started >= 0.02
-
-
-async def test_a_command_that_waits_for_its_time_is_forgotten_when_the_device_is_unplugged():
-    async with table(ask_person, answer_seconds=0.02) as it:
-        command = bytes((0xE1, 0x10, 0, 1, len(MESSAGE_AT_MASTER))) + MESSAGE_AT_MASTER
-        it.device._on_command(command, None)
-        endpoint = await it.device.start()
-        async with host_of(endpoint) as again:
-            # The later command's time comes after the earlier one's.
-            assert await works(again)
-        assert it.record.happenings == []
-
-
-async def test_an_unforeseen_fault_of_the_device_is_told_and_the_next_command_works(monkeypatch, caplog):
-    def fails(*_args, **_options):
-        raise RuntimeError("a bug")
-
-    monkeypatch.setattr(commands, "is_usual", fails)
-    async with table() as it:
-        assert await it.host.exchange(0xE1, 0x00, b"\x00\x00") == (0x6F00, b"")
-        assert await works(it.host)
-    assert "failed at instruction 0x00" in caplog.text

@@ -2,26 +2,21 @@
 
 import pytest
 from hwilib.common import AddressType
-from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy, WalletType
+from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy
 
-from device_simulators.ledger.policy import Arrangement, KeyInfo, Template
+from device_simulators.ledger.policy import KeyInfo, Template
 from device_simulators.ledger.work import Refused
 from device_simulators.panel import ask_person
 from device_simulators.seed import Seed
 from multisig import (
     HARDENED,
-    DerivationPath,
-    KeyOrigin,
     MultisigError,
     Network,
-    OriginKey,
     multisig_account_path,
 )
 from tests.support.ledger_host import (
     OK,
     VAULT,
-    host_of,
-    interpreter_of,
     key_text,
     policy_of,
     registered,
@@ -29,7 +24,7 @@ from tests.support.ledger_host import (
     table,
 )
 from tests.support.vectors import official
-from tests.support.virtual import NETWORK, profile, refuse_kind, seed, spend, vault, vault_key
+from tests.support.virtual import NETWORK, seed, spend, vault, vault_key
 
 pytestmark = pytest.mark.anyio
 
@@ -79,10 +74,6 @@ def test_templates_that_are_refused(text):
         Template.parse(text)
 
 
-def test_the_order_of_keys_is_kept_where_it_counts():
-    assert Template.parse("wsh(multi(1,@0/**,@1/**))") == Template(Arrangement.AS_GIVEN, 1, 2)
-
-
 GOOD_KEY = key_text(vault_key(0))
 
 
@@ -106,12 +97,6 @@ GOOD_KEY = key_text(vault_key(0))
 def test_keys_that_are_refused(text):
     with pytest.raises((Refused, MultisigError)):
         KeyInfo.parse(text.encode())
-
-
-def test_a_key_is_read_with_and_without_its_origin():
-    key = vault_key(0)
-    assert KeyInfo.parse(GOOD_KEY.encode()) == KeyInfo(GOOD_KEY, key.origin, key.xpub)
-    assert KeyInfo.parse(str(key.xpub).encode()) == KeyInfo(str(key.xpub), None, key.xpub)
 
 
 async def test_a_registration_made_on_the_vendor_s_emulator_is_known_here():
@@ -164,25 +149,6 @@ async def test_a_registration_shows_everything_that_it_covers_and_is_the_same_af
     assert other != answer[32:], "another device's mark is another"
 
 
-async def test_a_person_may_refuse_a_registration():
-    async with table(refuse_kind("enrol")) as it:
-        assert await it.host.register(policy_of(VAULT)) == (0x6985, b"")
-        assert it.record.kinds == ENROLMENT
-
-
-@pytest.mark.parametrize("name", ["a", "a" * 64, "My vault ~"])
-async def test_names(name):
-    async with table() as it:
-        assert (await it.host.register(policy_of(VAULT, name=name)))[0] == OK
-
-
-@pytest.mark.parametrize("name", ["", "a" * 65, " a", "a ", "a\n", "a\x7f", "\xe9t\xe9"])
-async def test_names_that_are_refused_without_asking(name):
-    async with table() as it:
-        assert await it.host.register(policy_of(VAULT, name=name)) == (0x6A80, b"")
-        assert it.record.prompts == []
-
-
 async def refusal_of(policy: WalletPolicy, **options) -> int:
     async with table(ask_person, **options) as it:
         status, data = await it.host.register(policy)
@@ -193,54 +159,6 @@ async def refusal_of(policy: WalletPolicy, **options) -> int:
 
 async def test_a_quorum_without_our_key_is_refused_without_asking_s15():
     assert await refusal_of(policy_of(VAULT), of=seed(7)) == 0x6A80
-
-
-async def test_our_fingerprint_in_front_of_a_foreign_key_does_not_make_it_ours_s15():
-    keys = [
-        key_text(vault_key(number)).replace(str(seed(number).fingerprint), "deadbeef") for number in range(3)
-    ]
-    assert await refusal_of(MultisigWallet("Savings", AddressType.WIT, 2, keys)) == 0x6A80
-    theirs = key_text(vault_key(1)).replace(str(seed(1).fingerprint), str(seed(0).fingerprint))
-    keys = [theirs, key_text(vault_key(2))]
-    assert await refusal_of(MultisigWallet("Savings", AddressType.WIT, 2, keys)) == 0x6A80
-
-
-async def test_a_repeated_key_s17():
-    keys = [key_text(vault_key(0)), str(vault_key(0).xpub)]
-    assert await refusal_of(MultisigWallet("Savings", AddressType.WIT, 2, keys)) == 0x6A82
-
-
-async def test_fifteen_keys_and_no_more():
-    assert await refusal_of(policy_of(vault(2, 15)), of=seed(20)) == 0x6A80, "read, and then not ours"
-    sixteen = [key_text(vault_key(number)) for number in range(16)]
-    assert await refusal_of(MultisigWallet("Savings", AddressType.WIT, 2, sixteen)) == 0x6A82
-    async with table() as it:
-        assert (await it.host.register(policy_of(vault(2, 15))))[0] == OK
-
-
-async def test_keys_of_another_network_s14():
-    keys = [key_text(vault_key(0)), key_text(vault_key(1, Network.MAINNET))]
-    assert await refusal_of(MultisigWallet("Savings", AddressType.WIT, 2, keys)) == 0x6A80
-
-
-async def test_a_template_that_does_not_fit_its_keys_or_of_an_old_version():
-    keys = [key_text(vault_key(number)) for number in range(3)]
-    two = WalletPolicy("Savings", "wsh(sortedmulti(2,@0/**,@1/**))", keys)
-    assert await refusal_of(two) == 0x6A80
-    old = MultisigWallet(
-        "Savings", AddressType.WIT, 2, [key + "/**" for key in keys], version=WalletType.WALLET_POLICY_V1
-    )
-    assert await refusal_of(old) == 0x6A80
-    assert await refusal_of(WalletPolicy("Savings", "tr(@0/**)", keys[:1])) == 0x6A80
-
-
-async def test_a_template_of_another_length_than_the_policy_says():
-    policy = policy_of(VAULT)
-    lie = bytearray(policy.serialize())
-    lie[2 + len(policy.name)] += 1
-    async with table(ask_person) as it:
-        apdu = {"cla": 0xE1, "ins": 0x02, "data": bytes((len(lie),)) + lie}
-        assert await it.host.run(apdu, interpreter_of(policy)) == (0x6A80, b"")
 
 
 async def test_a_registered_policy_is_known_by_its_mark_alone():
@@ -272,45 +190,6 @@ async def test_the_mark_of_one_device_is_nothing_to_another():
         assert await it.host.address(policy, mark) == (0xB008, b"")
 
 
-async def test_unsorted_keys_make_another_address():
-    policy = policy_of(VAULT, is_sorted=False)
-    async with table() as it:
-        mark = await registered(it.host, policy)
-        unsorted = {(await it.host.address(policy, mark, 0, index, display=False))[1] for index in range(4)}
-    assert not unsorted <= {vault(network=Network.TESTNET4).address(0, index).encode() for index in range(4)}
-
-
-@pytest.mark.parametrize(
-    ("chain", "index", "status"), [(0, 50_000, OK), (1, 50_001, 0x6A80), (0, HARDENED, 0x6A80)]
-)
-async def test_places_of_the_default_policy_s9(chain, index, status):
-    async with table() as it:
-        assert (await it.host.address(policy_of(profile()), None, chain, index))[0] == status
-
-
-@pytest.mark.parametrize("path", ["m/84h/1h/101h", "m/84h/0h/0h", "m/49h/1h/0h", "m/84h/1h", "m/84h/1h/0"])
-async def test_other_places_are_no_default_policy_s9(path):
-    where = DerivationPath.parse(path)
-    key = OriginKey(KeyOrigin(seed().fingerprint, where), seed().xpub(where, NETWORK))
-    async with table() as it:
-        assert (await it.host.address(WalletPolicy("", "wpkh(@0/**)", [key_text(key)]), None))[0] == 0x6A80
-        named = WalletPolicy("Mine", "wpkh(@0/**)", [key_text(key)])
-        mark = await registered(it.host, named)
-        assert (await it.host.address(named, mark))[0] == OK
-
-
-async def test_a_foreign_key_or_a_name_is_no_default_policy():
-    async with table() as it:
-        assert (await it.host.address(policy_of(profile(1)), None))[0] == 0x6A80
-        named = WalletPolicy("Mine", "wpkh(@0/**)", [key_text(profile().key)])
-        assert (await it.host.address(named, None))[0] == 0x6A80
-
-
-async def test_a_refused_address_is_not_given():
-    async with table(refuse_kind("address")) as it:
-        assert await it.host.address(policy_of(profile()), None) == (0x6985, b"")
-
-
 async def test_accounts_of_the_usual_paths_are_given_without_asking_and_others_with():
     async with table() as it:
         account = multisig_account_path(NETWORK)
@@ -334,11 +213,3 @@ async def test_accounts_of_the_usual_paths_are_given_without_asking_and_others_w
         status, xpub = await it.host.exchange(0xE1, 0x00, data)
         assert (status, it.record.kinds) == (OK, ["public-key"])
         assert it.record.prompts[0].lines == ("Confirm public key", "Path 13'", f"Public key {xpub.decode()}")
-
-
-async def test_a_second_host_finds_the_registration_as_the_first_one_made_it():
-    policy = policy_of(VAULT)
-    async with table() as it:
-        mark = await registered(it.host, policy)
-        async with host_of(it.endpoint) as other:
-            assert (await other.address(policy, mark))[0] == OK

@@ -10,20 +10,19 @@ import pytest
 from hwilib.common import AddressType
 from hwilib.descriptor import parse_descriptor
 
-from device_simulators.conformance.second_program import open_trezor
 from device_simulators.panel import Decision, Panel, Script, approve_all
 from device_simulators.trezor import VirtualTrezor
 from device_simulators.trezor import messages as m
 from firmware_bridge.model import Endpoint
 from multisig import (
     ChangeTo,
-    Network,
     Sats,
     TxOut,
     accept_signatures,
     multisig_account_path,
     op_return_script,
 )
+from tests.conformance.second_program import open_trezor
 from tests.support import hwi, virtual
 from tests.support.virtual import NETWORK, Record, seed, spend, vault
 
@@ -93,43 +92,24 @@ BINARY = bytes(range(1, 76))
 
 
 @pytest.mark.parametrize(
-    ("model", "data", "shown"),
+    ("data", "shown"),
     [
-        ("1", BINARY[:1], "01"),
-        ("1", BINARY[:32], BINARY[:32].hex().upper()),
-        ("1", BINARY[:33], BINARY[:31].hex().upper() + ".."),
-        ("1", BINARY, BINARY[:31].hex().upper() + ".."),
-        ("1", b"t" * 75, "t" * 75),
-        ("T", BINARY[:44], BINARY[:44].hex()),
-        ("T", BINARY[:45], BINARY[:44].hex()[:87] + "..."),
-        ("T", BINARY, BINARY[:44].hex()[:87] + "..."),
+        (BINARY[:1], "01"),
+        (BINARY[:32], BINARY[:32].hex().upper()),
+        (BINARY[:33], BINARY[:31].hex().upper() + ".."),
+        (BINARY, BINARY[:31].hex().upper() + ".."),
+        (b"t" * 75, "t" * 75),
     ],
     ids=lambda value: value if isinstance(value, str) and len(value) == 1 else str(len(value)),
 )
-async def test_op_return_data_is_shown_as_far_as_the_screen_goes_and_signed_whole(model, data, shown):
+async def test_op_return_data_is_shown_as_far_as_the_screen_goes_and_signed_whole(data, shown):
     policy = virtual.profile()
     outputs = [TxOut(Sats(0), op_return_script(data)), ChangeTo(Sats(990_000), 1, 0)]
     psbt = spend(policy, outputs=outputs)
-    returned, record = await signed_by(psbt, model=model)
+    returned, record = await signed_by(psbt)
     assert record.kinds == ["sign-op-return", "sign-total"]
-    assert record.prompts[0].lines == ("Confirm OP_RETURN:" if model == "1" else "OP_RETURN", shown)
+    assert record.prompts[0].lines == ("Confirm OP_RETURN:", shown)
     accept_signatures(psbt, returned, policy, seed().fingerprint)
-
-
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        (
-            b"omni" + bytes(4) + (31).to_bytes(4, "big") + (150_000_000).to_bytes(8, "big"),
-            "Simple send of 1.5 USDT",
-        ),
-        (b"omni and forty bytes that nobody gets to see", "Unknown transaction"),
-    ],
-)  # fmt: skip
-async def test_data_that_begins_as_an_omni_transaction_hides_everything_else(data, words):
-    outputs = [TxOut(Sats(0), op_return_script(data)), ChangeTo(Sats(990_000), 1, 0)]
-    _, record = await signed_by(spend(virtual.profile(), outputs=outputs))
-    assert record.prompts[0].lines == ("Confirm OMNI Transaction:", words)
 
 
 async def test_the_left_button_turns_the_pages_of_an_address_and_refuses_nothing():
@@ -148,30 +128,3 @@ async def test_the_left_button_turns_the_pages_of_an_address_and_refuses_nothing
     assert [title for title in titles if "(yours)" in title]
     assert titles[0].startswith("XPUB #1  1/2 (")
     assert all(prompt.lines[1].startswith("vpub") for prompt in it.record.prompts[2:8:2])
-
-
-async def test_a_touchscreen_shows_each_cosigners_key_on_a_page_of_its_own():
-    """core/v2.3.6, core/src/apps/bitcoin/get_address.py."""
-    turns = iter([Decision.TURN] * 6 + [Decision.YES])
-    policy = vault(network=Network.TESTNET4)
-    origins = ",".join(f"{key}/0/4" for key in policy.cosigners)
-    descriptor = parse_descriptor(f"wsh(sortedmulti(2,{origins}))").subdescriptors[0]
-    async with bench(lambda _prompt: next(turns), allow_keypress=False, model="T") as it:
-        await it.hwi(lambda client: client.display_multisig_address(AddressType.WIT, descriptor))
-    first, code, *keys, again, _code = [(prompt.lines, prompt.turn) for prompt in it.record.prompts]
-    address = policy.address(0, 4)
-    assert first == again == (("Multisig 2 of 3", address), "QR")
-    assert code == (("Multisig 2 of 3", address.upper()), "XPUBs")
-    assert [turn for _lines, turn in keys] == ["Next", "Next", "Address"]
-    assert keys[0][0][0].startswith("XPUB #1 (")
-    assert all(lines[1].startswith("Vpub") and len(lines[1]) == 111 for lines, _turn in keys)
-
-
-async def test_a_pin_may_come_from_another_process_than_the_one_that_asked():
-    """`hwi promptpin` and `hwi sendpin` are two processes, and so two UDP ports."""
-    async with bench(pin="1357") as it:
-        assert await it.hwi(lambda client: client.prompt_pin())
-        matrix = "".join(reversed(it.record.events[-1].prompt.lines[1:]))
-        places = "".join(str(matrix.index(digit) + 1) for digit in "1357")
-        assert await it.hwi(lambda client: client.send_pin(places))
-        assert await it.hwi(lambda client: client.get_master_fingerprint())

@@ -8,8 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_simulators.conformance import makes
-from device_simulators.conformance.rigs import bridged, short_folder
+from device_simulators.coldcard import firmware as coldcard
 from firmware_bridge import Device, Endpoint, Family
 from firmware_bridge.advisories import (
     Advisories,
@@ -24,6 +23,8 @@ from firmware_bridge.advisories import (
     load_list,
 )
 from firmware_bridge.advisories.lists import MAX_BYTES, MAX_SERIAL, Version, packaged, parse_list
+from tests.conformance import makes
+from tests.conformance.rigs import bridged, short_folder
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key().public_bytes_raw()
@@ -152,11 +153,13 @@ def test_the_packaged_list_leaves_room_and_says_where_each_entry_comes_from():
     ("make", "firmware", "flaws"),
     [
         (makes.TREZOR, "1.14.1", []),
+        (makes.COLDCARD, "5.6.1", ["COLDCARD-2026-07-OLD-SEED"]),
         (makes.COLDCARD, "5.4.5", ["COLDCARD-2026-07-ENTROPY", "COLDCARD-2026-08-STAGED-PSBT"]),
         (makes.LEDGER, "2.4.6", []),
     ],
 )
-async def test_s22_what_a_device_tells_over_its_wire_is_looked_up(make, firmware, flaws):
+async def test_s22_what_a_device_tells_over_its_wire_is_looked_up(make, firmware, flaws, monkeypatch):
+    monkeypatch.setattr(coldcard, "RELEASE", ("2025-11-03", firmware, "3.2.1", "20251103152700"))
     with short_folder() as folder:
         async with bridged(make.rig(Path(folder))) as (_bridge, [found]):
             assert found.firmware == firmware

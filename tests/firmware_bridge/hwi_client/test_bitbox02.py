@@ -9,13 +9,13 @@ from hwilib.devices.bitbox02_lib.bitbox02.bitbox02 import DuplicateEntryExceptio
 from hwilib.devices.bitbox02_lib.bitbox02.secp256k1 import ECDSANonceException
 from hwilib.devices.bitbox02_lib.communication import bitbox_api_protocol as protocol
 
-from device_simulators.conformance.rigs import ACCOUNT, NETWORK, QUICK, SEEDS, make_vault
 from firmware_bridge import Bridge, DeviceState, Question, errors
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
 from firmware_bridge.protocol import Opening
 from multisig import CHANGE, DerivationPath, Psbt, op_return_script, recover_message_key, signer_progress
+from tests.conformance.rigs import ACCOUNT, NETWORK, QUICK, SEEDS, make_vault
 from tests.support.bitbox02_peer import BitBox02Peer, plugged_in
 from tests.support.bitbox02_wallet import Wallet
 from tests.support.driver import Person

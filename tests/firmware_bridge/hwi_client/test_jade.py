@@ -10,13 +10,13 @@ from hwilib.devices.jadepy import jade as jadepy
 from hwilib.devices.jadepy.jade_error import JadeError
 from serial import SerialException
 
-from device_simulators.conformance.rigs import ACCOUNT, NETWORK, QUICK, make_vault
 from firmware_bridge import Bridge, DeviceState, errors
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
 from firmware_bridge.protocol import Opening
 from multisig import CHANGE, DerivationPath, Network, Psbt, recover_message_key, signer_progress
+from tests.conformance.rigs import ACCOUNT, NETWORK, QUICK, make_vault
 from tests.support.driver import Person
 from tests.support.jade_peer import JadePeer, plugged_in
 from tests.support.peers import SEED, VAULT, address_args, enrol_args, outcome_of, own_profile, sign_args

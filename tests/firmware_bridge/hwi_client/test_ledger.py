@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from device_simulators.conformance import rigs
 from device_simulators.panel import ask_person, refuse_all
 from firmware_bridge.hwi_client.ledger import link
 from firmware_bridge.hwi_client.ledger.app import Loading
 from multisig import Psbt, multisig_account_path, profile_account_path, recover_message_key
+from tests.conformance import rigs
 from tests.support import wallets
 from tests.support.ledger_driver import ANOTHER, bench, fails_with, policy_of
 from tests.support.patience import PATIENCE

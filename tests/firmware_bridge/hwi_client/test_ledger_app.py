@@ -2,11 +2,11 @@
 
 import pytest
 
-from device_simulators.conformance import rigs
 from firmware_bridge.hwi_client.base import parse_psbt
 from firmware_bridge.hwi_client.ledger.app import MAX_KEYS, ledger_key, to_version_2, wallet_of
 from firmware_bridge.protocol import DeviceFailure
 from multisig import KeyOrigin, OriginKey, Profile, profile_account_path
+from tests.conformance import rigs
 from tests.support import wallets
 from tests.support.ledger_driver import policy_of
 

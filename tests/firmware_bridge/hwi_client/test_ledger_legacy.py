@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 import pytest
 from coincurve import PublicKey
 
-from device_simulators.conformance import rigs
 from multisig import (
     DerivationPath,
     Psbt,
@@ -19,6 +18,7 @@ from multisig import (
     signer_progress,
 )
 from multisig.ecdsa import message_hash
+from tests.conformance import rigs
 from tests.support import wallets
 from tests.support.ledger_driver import (
     ANOTHER,

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 from hwilib.devices.ledger_bitcoin.ledgercomm.interfaces import hid_device
 
-from device_simulators.conformance.rigs import NETWORK, make_vault
 from firmware_bridge.model import Endpoint, Family
 from multisig import Network
+from tests.conformance.rigs import NETWORK, make_vault
 from tests.support.ledger_driver import ANOTHER, Cut, driven, fails_with, policy_of, reply, scripted, version
 from tests.support.wallets import make_spend
 

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from device_simulators.conformance import rigs
 from device_simulators.ledger import commands
 from device_simulators.panel import Happening, approve_all, ask_person
 from firmware_bridge import lane as lane_module
 from firmware_bridge.errors import Busy, Cancelled, Disconnected, TimedOut, WorkerCrashed
 from firmware_bridge.lane import Lane
 from multisig import Psbt, accept_signatures, signer_progress
+from tests.conformance import rigs
 from tests.support import wallets
 from tests.support.ledger_driver import bench, policy_of
 from tests.support.patience import PATIENCE

@@ -6,8 +6,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from device_simulators.conformance import rigs
-from device_simulators.conformance.rigs import NETWORK, SEEDS
 from device_simulators.panel import Decision, Panel, approve_all, ask_person, refuse_all
 from device_simulators.trezor import VirtualTrezor
 from device_simulators.trezor import messages as m
@@ -16,6 +14,8 @@ from firmware_bridge import sanitised_psbt
 from firmware_bridge.hwi_client.trezor.screen import SigningProgress
 from firmware_bridge.protocol import DeviceFailure, Question
 from multisig import Psbt, multisig_account_path, signer_progress
+from tests.conformance import rigs
+from tests.conformance.rigs import NETWORK, SEEDS
 from tests.support import wallets
 from tests.support.driver import Person, drive, fails, opened, policy_args, under_way
 from tests.support.patience import PATIENCE

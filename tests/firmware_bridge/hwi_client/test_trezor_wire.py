@@ -8,7 +8,6 @@ from hwilib.devices.trezorlib import messages, protobuf
 from hwilib.devices.trezorlib.exceptions import TrezorFailure
 from hwilib.devices.trezorlib.transport import TransportException
 
-from device_simulators.conformance.rigs import NETWORK
 from firmware_bridge.errors import Busy, Unsupported
 from firmware_bridge.families import outcome
 from firmware_bridge.hwi_client.base import describe
@@ -17,6 +16,7 @@ from firmware_bridge.hwi_client.trezor.screen import Screen
 from firmware_bridge.hwi_client.trezor.wire import Connection
 from firmware_bridge.model import Family
 from firmware_bridge.protocol import DeviceFailure, Question
+from tests.conformance.rigs import NETWORK
 from tests.support.driver import Person
 
 

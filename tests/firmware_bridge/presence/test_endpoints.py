@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.conformance.rigs import short_folder
 from firmware_bridge import presence
 from firmware_bridge.model import Endpoint, Family
+from tests.conformance.rigs import short_folder
 
 pytestmark = pytest.mark.anyio
 needs_tables = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's tables are Linux's")

@@ -10,11 +10,11 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from device_simulators.conformance.rigs import Rig, make_rig, short_folder
 from firmware_bridge import Bridge, Family
 from multisig import Network
 from signerd.app import Outside, open_daemon
 from signerd.journal import StateFolder
+from tests.conformance.rigs import Rig, make_rig, short_folder
 from tests.support.browser import PATIENCE_MS, WIDE, Complaints, origin_of, seat
 from tests.support.custody import Desk, ok
 from tests.support.daemons import MemoryStore, make_config

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from device_simulators.conformance.rigs import short_folder
 from firmware_bridge import DeviceState, RefusedByPerson
 from signerd.cli import devices
 from signerd.cli.terminal import Exit
 from signerd.demo import story
 from signerd.shapes import DeviceView
+from tests.conformance.rigs import short_folder
 from tests.support.command import is_tame, signerd
 from tests.support.served import make_outer, served_daemon, served_script
 from tests.support.wallets import ALICE

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.conformance.rigs import short_folder
 from signerd.demo import programs, story
 from signerd.demo.programs import DemoFailed, Programs, side_by_side
+from tests.conformance.rigs import short_folder
 from tests.support.examples import drawn
 
 PATIENCE_SECONDS = 120

@@ -20,7 +20,6 @@ from typing import Any
 
 import pytest
 
-from device_simulators.conformance.rigs import Rig, make_rig, plugged_in, short_folder
 from firmware_bridge import Bridge, Family
 from multisig import Network, Transaction, encode_address, p2wsh
 from signerd.core.audit import Note
@@ -28,6 +27,7 @@ from signerd.core.claims import VaultClaim
 from signerd.core.values import Limits, OwnKey, Pin
 from signerd.journal import Journal
 from signerd.loopback.serve import serving
+from tests.conformance.rigs import Rig, make_rig, plugged_in, short_folder
 from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
 from tests.support.daemons import daemon_at, make_config
 from tests.support.fake_platform import FakePlatform

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.coldcard.wallet import XpubPolicy
 from device_simulators.coldcard.wallet_file import parse_wallet_file
-from device_simulators.conformance.rigs import SEEDS, make_rig, make_vault, plugged_in, short_folder
 from firmware_bridge import Family
 from multisig import Network, Psbt, encode_address, p2wsh
 from signerd.core.values import Pin
 from signerd.kit.document import kit
+from tests.conformance.rigs import SEEDS, make_rig, make_vault, plugged_in, short_folder
 from tests.support import bare_hwi
 from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
 from tests.support.kits import parsed
@@ -85,8 +84,8 @@ def _restored(node, rig, found):
 
 
 def coldcard(folder, found):
-    """It signs for no vault that it does not know, and reads this one from the text of the document."""
-    device = make_rig(Family.COLDCARD, folder, seed=SEEDS[1], xpub_policy=XpubPolicy.VERIFY)
+    """It reads the vault from the text of the document."""
+    device = make_rig(Family.COLDCARD, folder, seed=SEEDS[1])
     text = f"{found.texts['coldcard']}\n".encode()
     device.device.wallets.keep(parse_wallet_file(text, device.seed, Network.TESTNET4))
     return device
@@ -101,6 +100,7 @@ async def _spent(node, rig, found, folder):
         assert str(device.seed.fingerprint) in fingerprints
         async with plugged_in(device):
             signed.append((await bare_hwi.sign(device, Psbt.parse(draft["psbt"]))).to_base64())
+    assert len(list(device.device.wallets)) == 1, "the one of the document, and none that the payment brought"
     one, two = signed
     put_together = await asyncio.to_thread(typed, node, found.steps["combine"], PSBT1=one, PSBT2=two)
     final = await asyncio.to_thread(typed, node, found.steps["finalise"], PSBT=put_together)

@@ -9,9 +9,9 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from playwright.sync_api import Page, Route, expect
 
-from device_simulators.conformance.rigs import make_rig, short_folder
 from firmware_bridge import Family
 from signerd.core.states import State
+from tests.conformance.rigs import make_rig, short_folder
 from tests.support.custody import CAFE, SHOP, Desk, ok
 from tests.support.daemons import approve, until_state
 from tests.support.platform import PASSWORD

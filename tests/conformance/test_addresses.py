@@ -1,0 +1,155 @@
+"""An address is compared twice: by the bridge with the vault's own, and by the person with the device's
+screen. Each network on each make: the form of keys and addresses, and a signature; HWI knows fewer networks
+than there are.
+"""
+
+import pytest
+
+from device_simulators.panel import Panel, approve_all, ask_person, refuse_all
+from firmware_bridge import AddressMismatch, Bridge, Cancelled, NotEnrolled, RefusedByPerson, WrongApp, calls
+from multisig import (
+    CHANGE,
+    RECEIVE,
+    Network,
+    NetworkKind,
+    Profile,
+    Vault,
+    encode_address,
+    multisig_account_path,
+    profile_account_path,
+    signer_progress,
+)
+from tests.conformance import makes, payments
+from tests.conformance.makes import NAME, VAULT, Shown, enrol
+from tests.conformance.rigs import (
+    QUICK,
+    SEEDS,
+    UNDER_TEST,
+    VIRTUAL,
+    Rig,
+    bridged,
+    key_at,
+    plugged_in,
+    running,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(("chain", "index"), [(RECEIVE, 0), (CHANGE, 5), (RECEIVE, 999)])
+async def test_a_vaults_address_is_shown(rig, chain, index):
+    async with bridged(rig) as (bridge, [device]):
+        await enrol(bridge, device)
+        shown = Shown(rig)
+        address = await bridge.show_address(device.id, VAULT, chain, index)
+    assert address == VAULT.address(chain, index)
+    assert shown.says(address)
+
+
+async def test_a_profiles_address_is_shown(rig):
+    profile = makes.profile_of(rig)
+    async with bridged(rig) as (bridge, [device]):
+        shown = Shown(rig)
+        address = await bridge.show_address(device.id, profile, RECEIVE, 3)
+    assert address == profile.address(RECEIVE, 3)
+    assert shown.says(address)
+
+
+async def test_a_person_who_sees_another_address(rig, make):
+    """A Trezor's left button only turns the pages: there the no is said on this computer, and takes the
+    address off the screen.
+    """
+    async with bridged(rig) as (bridge, [device]):
+        await enrol(bridge, device)
+        rig.panel.script = refuse_all
+        if make in makes.SHOWS_ONLY:
+            assert await bridge.show_address(device.id, VAULT, RECEIVE, 0) == VAULT.address(RECEIVE, 0)
+        elif make is makes.TREZOR:
+            rig.panel.script = ask_person
+            async with running(bridge.show_address(device.id, VAULT, RECEIVE, 0)) as showing:
+                await rig.shown("address")
+                rig.panel.press_no()
+                await rig.shown("address-qr")
+                await bridge.cancel(device.id)
+                with pytest.raises(Cancelled):
+                    await showing
+            await rig.cleared()
+        else:
+            with pytest.raises(RefusedByPerson):
+                await bridge.show_address(device.id, VAULT, RECEIVE, 0)
+        await makes.works_again(bridge, device, rig)
+
+
+@pytest.mark.parametrize("make", makes.ENROLLING, ids=makes.named)
+async def test_an_address_of_a_vault_that_the_device_does_not_know(make, folder):
+    rig = make.rig(folder)
+    async with bridged(rig) as (bridge, [device]):
+        with pytest.raises(NotEnrolled):
+            await bridge.show_address(device.id, VAULT, RECEIVE, 0)
+
+
+async def test_s16_a_device_with_another_address_in_mind_is_not_believed(rig, monkeypatch):
+    """Whatever it was enrolled with: the address that counts is the one of the vault that this program
+    holds.
+    """
+    elsewhere = encode_address(VAULT.script_pubkey(RECEIVE, 1), Network.TESTNET4)
+    true_answer = calls.require_address
+
+    def with_another(value, policy, chain, index):
+        assert value["address"] != elsewhere
+        return true_answer({"address": elsewhere}, policy, chain, index)
+
+    monkeypatch.setattr(calls, "require_address", with_another)
+    async with bridged(rig) as (bridge, [device]):
+        await enrol(bridge, device)
+        with pytest.raises(AddressMismatch):
+            await bridge.show_address(device.id, VAULT, RECEIVE, 0)
+
+
+ON_SCREEN = {NetworkKind.MAINNET: Network.MAINNET, NetworkKind.TESTNET: Network.TESTNET4}
+
+
+@pytest.mark.in_process
+@pytest.mark.parametrize("network", Network, ids=str)
+@pytest.mark.parametrize("make", makes.VIRTUAL, ids=makes.named)
+async def test_s14_keys_addresses_and_signatures_of_each_network(make, network, folder):
+    seed, panel = SEEDS[0], Panel(approve_all)
+    device = VIRTUAL[make.family](seed, panel, network, **UNDER_TEST.get(make.family, {}))
+    rig = Rig(make.family, device, panel, seed, folder / "device.sock")
+    account, own = multisig_account_path(network), profile_account_path(network)
+    vault = Vault(network, 2, tuple(key_at(cosigner, account, network) for cosigner in SEEDS))
+    profile = Profile(network, key_at(seed, own, network))
+    async with (
+        plugged_in(rig) as endpoint,
+        Bridge(network=network, endpoints=[endpoint], usb=False, deadlines=QUICK) as bridge,
+    ):
+        (device,) = await bridge.refresh()
+        (found,) = await bridge.accounts(device.id)
+        assert (found.vault_key, found.profile_key) == (vault.cosigners[0], profile.key)
+        await bridge.enrol(device.id, vault, NAME)
+        shown = Shown(rig)
+        for policy in (vault, profile):
+            # Ours is what the caller gets, whatever form the device has for its network.
+            assert await bridge.show_address(device.id, policy, RECEIVE, 3) == policy.address(RECEIVE, 3)
+            form = encode_address(policy.script_pubkey(RECEIVE, 3), ON_SCREEN[network.kind])
+            assert shown.says(form) or shown.says(policy.address(RECEIVE, 3))
+            signed = await bridge.sign(device.id, payments.make_spend(policy), policy)
+            assert signer_progress(signed, policy, seed.fingerprint).is_complete
+
+
+# A Trezor knows no network of its own: what it is told counts, and mainnet is what this program would tell
+# it.
+OF_A_NETWORK = [makes.COLDCARD, makes.LEDGER]
+
+
+@pytest.mark.parametrize("make", OF_A_NETWORK, ids=makes.named)
+async def test_s14_a_device_set_to_another_network_is_refused(make, folder):
+    rig = make.rig(folder)
+    path = multisig_account_path(Network.MAINNET)
+    async with (
+        plugged_in(rig) as endpoint,
+        Bridge(network=Network.MAINNET, endpoints=[endpoint], usb=False) as bridge,
+    ):
+        (device,) = await bridge.refresh()
+        with pytest.raises(WrongApp):
+            await bridge.xpub(device.id, path)

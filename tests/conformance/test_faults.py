@@ -1,0 +1,157 @@
+"""The fault matrix: every cell ends in its outcome, in time, and the next operation works."""
+
+import asyncio
+
+import pytest
+
+from device_simulators.faults import Faults, Phase
+from firmware_bridge import BridgeError, Busy, DeviceFault, DeviceState, Disconnected, TimedOut
+from tests.conformance import fault_matrix, makes, payments, rigs
+from tests.conformance.fault_matrix import FAULTS, OUTCOMES, PATIENCE, SLACK, possible
+from tests.conformance.makes import VAULT, enrol, settle, sign_and_check, works_again
+from tests.conformance.rigs import ACCOUNT, bridged, running
+
+pytestmark = pytest.mark.anyio
+
+CELLS = [
+    (name, make)
+    for name in FAULTS
+    for make in makes.ALL
+    if not (make.fake and name in fault_matrix.AT_THE_WIRE)
+]
+
+
+@pytest.mark.parametrize(("name", "make"), CELLS, ids=lambda value: getattr(value, "name", value))
+async def test_every_fault_ends_in_its_outcome_and_the_next_operation_works(name, make, folder):
+    fault, outcome = FAULTS[name], OUTCOMES[name][make.family]
+    rig = make.rig(folder, **make.pin)
+    # Elsewhere the outcome has to come long before the person's deadline.
+    short = dict.fromkeys(("person", "work", "read"), fault.patience) if outcome is TimedOut else {}
+    deadlines = rigs.replace_deadlines(**short)
+    async with bridged(rig, deadlines=deadlines) as (bridge, [device]):
+        rig.device.unlock()
+        await enrol(bridge, device)
+        fault.prepare(rig)
+        if fault.before is not None:
+            await fault.before(rig)
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        async with running(bridge.sign(device.id, payments.make_spend(VAULT), VAULT)) as signing:
+            if fault.strike is not None:
+                await rig.shown()
+                await fault.strike(rig)
+                started = loop.time()
+            if outcome is None:
+                settle(rig)
+                assert (await signing) != payments.make_spend(VAULT)
+            else:
+                with pytest.raises(BridgeError) as caught:
+                    await signing
+                assert type(caught.value) in possible(outcome)
+        assert loop.time() - started < SLACK + (rigs.EYES if outcome is TimedOut else 0)
+        await recover(rig, name)
+        await works_again(bridge, device, rig)
+
+
+async def recover(rig, name) -> None:
+    """What a person does: answer what is on the screen, unlock, plug in again what has gone or stopped
+    answering.
+    """
+    settle(rig)
+    if name in fault_matrix.PLUGGED_IN_AGAIN or OUTCOMES[name][rig.family] is Disconnected:
+        await rig.mend()
+    rig.device.unlock()
+
+
+@pytest.mark.parametrize("name", ["kill", "silence"])
+async def test_a_ledgers_question_makes_it_busy_until_it_is_answered(name, folder):
+    rig = makes.LEDGER.rig(folder)
+    async with bridged(rig, deadlines=rigs.replace_deadlines(person=PATIENCE)) as (bridge, [device]):
+        await enrol(bridge, device)
+        await struck(bridge, device, rig, name)
+        with pytest.raises(Busy):
+            await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
+        assert rig.panel.pending is not None
+        await works_again(bridge, device, rig)
+
+
+@pytest.mark.parametrize("name", ["kill", "silence"])
+async def test_a_trezors_question_is_withdrawn(name, folder):
+    rig = makes.TREZOR.rig(folder)
+    async with bridged(rig, deadlines=rigs.replace_deadlines(person=PATIENCE)) as (bridge, [device]):
+        await struck(bridge, device, rig, name)
+        assert (await bridge.xpub(device.id, rigs.ACCOUNT)).fingerprint == rig.seed.fingerprint
+        await rig.cleared()
+
+
+async def test_a_trezor_that_is_locked_while_it_is_asked_needs_no_second_approval(folder):
+    """S18: what the person approved is kept until the device has shown that its keys are the same."""
+    rig = makes.TREZOR.rig(folder, **makes.TREZOR.pin)
+    async with bridged(rig) as (bridge, [device]):
+        rig.device.unlock()
+        await struck(bridge, device, rig, "lock")
+        rig.device.unlock()
+        shown = makes.Shown(rig)
+        await sign_and_check(bridge, device, rig)
+        assert shown.prompts == []
+
+
+async def struck(bridge, device, rig, name) -> None:
+    """A signature that ends in this fault."""
+    fault = FAULTS[name]
+    fault.prepare(rig)
+    async with running(bridge.sign(device.id, payments.make_spend(VAULT), VAULT)) as signing:
+        await rig.shown()
+        await fault.strike(rig)
+        with pytest.raises(possible(OUTCOMES[name][rig.family])):
+            await signing
+
+
+def test_every_fault_has_an_outcome_for_every_make():
+    assert OUTCOMES.keys() == FAULTS.keys()
+    assert all(set(row) == {make.family for make in makes.VIRTUAL} for row in OUTCOMES.values())
+
+
+# -- while no person is asked: at hello, and when a key was asked for --------------------------------------
+READING_OUTCOMES = {"stall_at": TimedOut, "vanish_at": Disconnected, "garbage_at": DeviceFault}
+READING_CELLS = [(make, phase) for make in makes.ALL for phase in (Phase.PROBE, Phase.XPUB)]
+
+
+@pytest.mark.parametrize(("make", "phase"), READING_CELLS, ids=lambda value: getattr(value, "name", value))
+@pytest.mark.parametrize("fault", READING_OUTCOMES)
+async def test_a_key_that_does_not_come(make, phase, fault, folder):
+    rig = make.rig(folder)
+    short = {"read": PATIENCE} if fault == "stall_at" else {}
+    async with bridged(rig, deadlines=rigs.replace_deadlines(**short)) as (bridge, [device]):
+        # Also what is asked at the beginning of a conversation is asked again.
+        rig.workers[-1].kill()
+        rig.device.faults = Faults(**{fault: phase})
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        with pytest.raises(BridgeError) as caught:
+            await bridge.xpub(device.id, ACCOUNT)
+        assert type(caught.value) is READING_OUTCOMES[fault]
+        assert loop.time() - started < SLACK
+        await rig.mend()
+        await works_again(bridge, device, rig)
+
+
+@pytest.mark.parametrize("fault", READING_OUTCOMES)
+async def test_a_device_that_fails_at_hello_is_asked_again(make, fault, folder):
+    rig = make.rig(folder)
+    async with bridged(rig, deadlines=rigs.replace_deadlines(probe=PATIENCE, retry_shared=0.0)) as (
+        bridge,
+        [device],
+    ):
+        rig.workers[-1].kill()
+        await rig.unplug()
+        await bridge.refresh()
+        rig.device.faults = Faults(**{fault: Phase.PROBE})
+        await rig.plug_in()
+        known = await bridge.refresh()
+        assert {now.state for now in known} <= {DeviceState.PRESENT, DeviceState.BUSY}
+        assert all(now.fingerprint is None for now in known)
+        await rig.mend()
+        (now,) = await bridge.refresh()
+        assert now.state == DeviceState.READY
+        await works_again(bridge, device, rig)
