@@ -204,7 +204,7 @@ class ImportedBook:
         """
         query = "SELECT snapshot FROM proposals WHERE brought_by = ? ORDER BY rowid DESC LIMIT 1 OFFSET ?"
         row = self.connection.execute(query, (app_id, newest - 1)).fetchone()
-        return None if row is None else int(json.loads(row["snapshot"])[rows.STORED_IMPORTED]["expires_at"])
+        return None if row is None else int(json.loads(row["snapshot"])["imported"]["expires_at"])
 
     def _entries(self, where: str, *given: str | int) -> tuple[ImportedEntry, ...]:
         found = self.connection.execute(f"{_ENTRY_COLUMNS} WHERE {where} ORDER BY p.rowid", given)
@@ -216,7 +216,7 @@ class ImportedBook:
 
 
 def _entry(row: sqlite3.Row) -> ImportedEntry:
-    imported = Imported(**json.loads(row["snapshot"])[rows.STORED_IMPORTED])
+    imported = Imported(**json.loads(row["snapshot"])["imported"])
     return ImportedEntry(
         row["psbt_id"],
         State(row["state"]),

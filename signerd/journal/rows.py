@@ -37,8 +37,6 @@ _SNAPSHOT = TypeAdapter(Snapshot)
 # The output of a message's transaction (`multisig.bip322`): 0 to OP_RETURN, and no other. As a payment it
 # would burn all of its coins, and is refused.
 NOTHING_PAID = (b"\x6a", 0)
-# The name of ``Snapshot.imported`` in journals.
-STORED_IMPORTED = "brought"
 # States in which a proposal may confirm without a signature stored here.
 _LEAVING = ", ".join(f"'{state}'" for state in sorted({*DECIDED_YES, *AT_THE_DEVICE}))
 _OPEN = ", ".join(f"'{state}'" for state in sorted(OPEN_STATES))
@@ -50,9 +48,7 @@ FROM proposals p LEFT JOIN signatures s USING (psbt_id)
 
 
 def read_record(row: sqlite3.Row) -> Record:
-    stored = json.loads(row["snapshot"])
-    stored["imported"] = stored.pop(STORED_IMPORTED, None)
-    snapshot = _SNAPSHOT.validate_python({**stored, "psbt": row["psbt"]})
+    snapshot = _SNAPSHOT.validate_python({**json.loads(row["snapshot"]), "psbt": row["psbt"]})
     return Record(
         snapshot=snapshot,
         state=State(row["state"]),
@@ -62,9 +58,8 @@ def read_record(row: sqlite3.Row) -> Record:
         decline=None if row["decline"] is None else Decline(**json.loads(row["decline"])),
         reason=row["reason"],
         alarm=row["alarm"],
-        # A journal is checked before it is migrated, and an older one lacks these columns.
-        exported=row["exported"] if "exported" in row.keys() else None,  # noqa: SIM118 - a row is no mapping
-        let_go=bool(row["let_go"]) if "let_go" in row.keys() else False,  # noqa: SIM118
+        exported=row["exported"],
+        let_go=bool(row["let_go"]),
     )
 
 
@@ -82,7 +77,7 @@ def _read_signature(row: sqlite3.Row) -> Signature | None:
 
 
 def write_record(connection: sqlite3.Connection, record: Record, quorum: str | None) -> None:
-    """Store a record, and the verification code of its vault (``proposals.quorum`` in ``schema``).
+    """Store a record, and the verification code of its vault (``proposals.quorum`` in ``schema.sql``).
 
     The platform's highest count of signatures stays (S27).
     """
@@ -124,7 +119,6 @@ def _snapshot_text(snapshot: Snapshot) -> str:
     """All but its PSBT."""
     told = asdict(snapshot)
     del told["psbt"]
-    told[STORED_IMPORTED] = told.pop("imported")
     return canonical(told).decode()
 
 
@@ -192,7 +186,7 @@ def write_coins(connection: sqlite3.Connection, snapshot: Snapshot) -> None:
 MOST_COMPARED = 24
 
 # Coins are compared across vaults. Payments are compared within a quorum, whatever id the platform gives it,
-# and with those whose quorum an older journal did not record. Imported ones are compared with everything: a
+# and with those whose vault could not be read. Imported ones are compared with everything: a
 # bill presented a second time may name other coins to pay it from. Each row of ``spends`` and ``outputs`` is
 # read once at most (S34).
 _NEIGHBOURS = f"""
