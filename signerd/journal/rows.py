@@ -84,7 +84,7 @@ def write_record(connection: sqlite3.Connection, record: Record, quorum: str | N
     connection.execute(
         """
         INSERT INTO proposals (psbt_id, workspace_id, vault_id, state, identity, snapshot, psbt, approval,
-          decline, reason, alarm, settled, brought_by, quorum, collected, exported, let_go)
+          decline, reason, alarm, settled, imported_by, quorum, collected, exported, let_go)
         VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
         ON CONFLICT (psbt_id) DO UPDATE SET
           quorum=excluded.quorum, collected=max(collected, excluded.collected), state=excluded.state,
@@ -204,7 +204,7 @@ SELECT p.psbt_id, p.state, p.collected, p.identity, near.coin, s.psbt_id IS NOT 
 FROM (
   SELECT psbt_id FROM near UNION
   SELECT psbt_id FROM same JOIN proposals p USING (psbt_id)
-  WHERE p.quorum = :quorum OR p.quorum IS NULL OR p.brought_by IS NOT NULL OR :imported UNION
+  WHERE p.quorum = :quorum OR p.quorum IS NULL OR p.imported_by IS NOT NULL OR :imported UNION
   SELECT psbt_id FROM proposals WHERE psbt_id = :replaces AND quorum = :quorum AND psbt_id <> :id
 ) other
 JOIN proposals p USING (psbt_id)
@@ -292,11 +292,11 @@ def _neighbour(connection: sqlite3.Connection, row: sqlite3.Row, beside: str, *,
 # Signed but not accepted by the platform, by the time of the signature; ended, by the time of the last entry.
 _OVERDUE = """
 SELECT p.psbt_id FROM proposals p JOIN audit a ON a.subject = p.psbt_id AND a.kind = 'signed'
-WHERE p.state IN ('kept', 'signed') AND p.brought_by IS NULL
+WHERE p.state IN ('kept', 'signed') AND p.imported_by IS NULL
 GROUP BY p.psbt_id HAVING min(a.at) < :kept_before
 UNION ALL
 SELECT p.psbt_id FROM proposals p JOIN audit a ON a.subject = p.psbt_id
-WHERE p.settled = 0 AND p.state IN ('expired', 'superseded', 'withdrawn') AND p.brought_by IS NULL
+WHERE p.settled = 0 AND p.state IN ('expired', 'superseded', 'withdrawn') AND p.imported_by IS NULL
 GROUP BY p.psbt_id HAVING max(a.at) < :over_before
 """
 

@@ -3,7 +3,7 @@
 -- `quorum`: the verification code, not an id of the platform (S26), of the vault that the proposal was last judged
 -- by, final once a device was asked; '' for the person's own profile; NULL where the platform shows no vault that
 -- can be read, which is compared with every vault and counts in every limit.
--- `brought_by`: an app's id, '' for the person, NULL for the platform's proposals.
+-- `imported_by`: an app's id, '' for the person, NULL for the platform's proposals.
 -- `collected`: the platform's highest count of signatures, for finding what others signed (S27).
 -- `exported`: for a device without a cable, which may sign it at any time: it is never changed or deleted.
 -- `let_go`: a signed proposal that ended long ago and is no longer followed.
@@ -22,7 +22,7 @@ CREATE TABLE proposals (
   reason TEXT NOT NULL,
   alarm TEXT NOT NULL,
   settled INTEGER NOT NULL,
-  brought_by TEXT,
+  imported_by TEXT,
   collected INTEGER NOT NULL DEFAULT 0,
   quorum TEXT,
   exported BLOB,
@@ -32,7 +32,7 @@ CREATE TABLE proposals (
 ) STRICT;
 CREATE INDEX proposals_by_state ON proposals (state);
 CREATE INDEX proposals_unsettled ON proposals (settled) WHERE settled = 0;
-CREATE INDEX proposals_brought ON proposals (brought_by) WHERE brought_by IS NOT NULL;
+CREATE INDEX proposals_imported ON proposals (imported_by) WHERE imported_by IS NOT NULL;
 CREATE INDEX proposals_by_identity ON proposals (identity);
 CREATE INDEX proposals_by_quorum ON proposals (quorum);
 CREATE TRIGGER exports_stay BEFORE UPDATE OF exported ON proposals
