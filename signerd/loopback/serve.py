@@ -73,20 +73,19 @@ async def serving(
     port: int | None = None,
     handed: socket.socket | None = None,
     clock: Callable[[], float] = seconds_awake_or_not,
-    work: Callable[[], float] = time.thread_time,
     sessions: Sessions | None = None,
 ) -> AsyncIterator[Path]:
     """Serve during the body; at its end all streams are closed and all answers finished.
 
     The caller holds the state folder. Yields the path of the socket. ``port``: of TCP, 0 for any free one,
     None for none; where it cannot be served, the socket still is, and ``service.page_address`` says why.
-    ``handed``: the private socket if the service manager opened it. ``work``: CPU seconds of the calling
-    thread, charged to apps. ``sessions``: of the page; None: new ones.
+    ``handed``: the private socket if the service manager opened it. ``sessions``: of the page; None: new
+    ones.
 
     Raises:
         UnsafeFolder, SocketUnusable: as ``private_socket``.
     """
-    streams, rates = Streams(), Rates(clock, work)
+    streams, rates = Streams(), Rates(clock)
     seated = Sessions(clock) if sessions is None else sessions
     app = make_app(service, streams, seated)
     with contextlib.ExitStack() as stack:
