@@ -15,7 +15,7 @@ help:
 	@echo "make test          the whole suite (HWI=/path/to/HWI: with another one than the locked)"
 	@echo "make web           the client for web pages, in web/dist; needs Node.js 20 and npm"
 	@echo "make lint          ruff, mypy, import contracts"
-	@echo "make types         mypy once more, for Windows and macOS"
+	@echo "make types         mypy once more, for macOS; the device library for Windows, too"
 	@echo "make format        ruff's fixes and layout"
 	@echo "make bench         the figures of docs/understand/performance.md; takes minutes"
 	@echo "make fuzz          every parser of untrusted input, fuzzed for SECONDS=60 each (TARGETS=\"psbt tokens\")"
@@ -53,9 +53,9 @@ lint: venv
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# What was not run on Windows or macOS is at least typed for them.
+# What was not run on macOS or Windows is at least typed for it.
 types: venv
-	$(BIN)/mypy --platform win32 --no-warn-unreachable --cache-dir .mypy_cache/win32 signerd firmware_bridge
+	$(BIN)/mypy --platform win32 --no-warn-unreachable --cache-dir .mypy_cache/win32 firmware_bridge
 	$(BIN)/mypy --platform darwin --no-warn-unreachable --cache-dir .mypy_cache/darwin signerd firmware_bridge
 
 format: venv

@@ -59,7 +59,7 @@ def from_an_app(state: Path, count: int) -> None:
             imported = Imported("app", "app-1", int(time.time()) + 86_400)
             raw = equal_outputs(count, number).to_bytes()
             made = imported_snapshot(f"b-{number}", raw, imported, [make_pin()], own_keys(), NETWORK)
-            journal.bring(made)
+            journal.import_psbt(made)
 
 
 def from_the_platform(state: Path, count: int) -> None:

@@ -18,24 +18,18 @@ from typing import Final
 FAREWELL_SECONDS: Final = 10.0
 
 
-# On Windows children inherit no descriptor: one that outlives its parent ends when its work is done.
-_NO_LINE: Final = -1
-
-
 @cache
 def line() -> int:
     """The read end for this program's children; the write end is never written to, nor closed before the
     program ends.
     """
-    if sys.platform == "win32":
-        return _NO_LINE
     read, _write = os.pipe()
     return read
 
 
 def passed() -> tuple[int, ...]:
     """The descriptors that a child inherits (``pass_fds``)."""
-    return tuple(end for end in (line(),) if end != _NO_LINE)
+    return (line(),)
 
 
 def command(module: str, *arguments: str) -> list[str]:
@@ -59,8 +53,7 @@ def main() -> None:
     import runpy
 
     end, module = int(sys.argv[1]), sys.argv[2]
-    if end != _NO_LINE:
-        threading.Thread(target=_watch, args=(end,), name="lifeline", daemon=True).start()
+    threading.Thread(target=_watch, args=(end,), name="lifeline", daemon=True).start()
     sys.argv[:3] = [module]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

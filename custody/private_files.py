@@ -1,36 +1,25 @@
-"""Folders and files that only their owner can read: by owner and mode, on Windows by owner and access list;
-and reading any file up to a bound. On Windows the standard library gives a folder of mode 0700 an access list
-of its user and the administrators, which new files in it inherit.
-"""
+"""Folders and files that only their owner can read; and reading any file up to a bound."""
 
 import errno
+import fcntl
 import os
 import stat
-import sys
 from pathlib import Path
 from typing import Final
 
 PRIVATE_FOLDER: Final = 0o700
 PRIVATE_FILE: Final = 0o600
-# Refuses a symbolic link. On Windows only administrators can make those.
-NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
+# Refuses a symbolic link.
+NO_LINK: Final = os.O_NOFOLLOW
 
 
-def is_ours(path: Path, found: os.stat_result) -> bool:
-    """Whether this user owns the file. ``found``: its status. Raises OSError."""
-    if sys.platform == "win32":
-        from custody.windows_acl import is_owned, sddl_of, user_sid
-
-        return is_owned(sddl_of(path), user_sid())
+def is_ours(found: os.stat_result) -> bool:
+    """Whether this user owns the file of this status."""
     return found.st_uid == os.getuid()
 
 
-def is_open(path: Path, found: os.stat_result) -> bool:
-    """Whether other users may do anything with it. Raises OSError."""
-    if sys.platform == "win32":
-        from custody.windows_acl import is_open_to_others, sddl_of, user_sid
-
-        return is_open_to_others(sddl_of(path), user_sid())
+def is_open(found: os.stat_result) -> bool:
+    """Whether other users may do anything with it."""
     return bool(stat.S_IMODE(found.st_mode) & 0o077)
 
 
@@ -42,9 +31,9 @@ def folder_fault(path: Path) -> str | None:
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode):
         return f"{path} is not a folder, or is a link to one"
-    if not is_ours(path, found):
+    if not is_ours(found):
         return f"{path} belongs to another user"
-    if is_open(path, found):
+    if is_open(found):
         return f"{path} is open to other users (mode {stat.S_IMODE(found.st_mode):o})"
     return None
 
@@ -54,8 +43,6 @@ def written_by_others(path: Path) -> str | None:
     may write where it is the user's own. Raises OSError.
     """
     found = path.stat()
-    if sys.platform == "win32":
-        return None if is_ours(path, found) else f"{path} belongs to another user"
     if found.st_uid not in {os.getuid(), 0}:
         return f"{path} belongs to another user"
     shared = stat.S_IWOTH if found.st_gid == os.getgid() else stat.S_IWOTH | stat.S_IWGRP
@@ -92,9 +79,6 @@ def write_private(path: Path, content: bytes) -> None:
 
 def sync_folder(path: Path) -> None:
     """Sync a folder: a rename is on disk only when its folder is."""
-    if sys.platform == "win32":
-        # Windows cannot open folders; NTFS journals renames in order.
-        return
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -102,17 +86,6 @@ def sync_folder(path: Path) -> None:
         os.close(handle)
 
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def take(file: int, *, shared: bool = False) -> None:  # noqa: ARG001 - the other system's has it
-        """Raises OSError where another process holds it. Windows has no shared locks: it is exclusive."""
-        os.lseek(file, 0, os.SEEK_SET)
-        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-
-else:
-    import fcntl
-
-    def take(file: int, *, shared: bool = False) -> None:
-        """Raises OSError where another process holds it."""
-        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+def take(file: int, *, shared: bool = False) -> None:
+    """Raises OSError where another process holds it."""
+    fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)

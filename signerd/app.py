@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import random
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -157,10 +156,7 @@ def _turn(state: Path) -> Turn:
         fault = folder_fault(folder)
     except OSError:
         return no_turns
-    # Windows opens a device for one program at a time by itself.
-    if fault is not None or sys.platform == "win32":
-        return no_turns
-    return turns_in(folder, f"the signerd of {state}")
+    return no_turns if fault is not None else turns_in(folder, f"the signerd of {state}")
 
 
 def _wire(

@@ -8,7 +8,6 @@ time.
 import json
 import re
 import socket
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +15,8 @@ from typing import Any, Self
 from urllib.parse import urlencode
 
 from custody.exchange import CONNECT_SECONDS, NoAnswer, Outcome, Plan, Reply, Request, Why, exchange
-from signerd.endpoint import HAS_SOCKETS, HOST, IPV4, PREFIX, trusted_socket
+from signerd.endpoint import HOST, PREFIX, trusted_socket
 from signerd.errors import DaemonFailed, DaemonNotRunning, InvalidRequest, SignerdError
-from signerd.keyed_port import KeyedPort, authenticate
 from signerd.problems import error_from
 
 # Twice the heartbeat of the daemon's events, and some.
@@ -33,25 +31,22 @@ MAX_PORT = 65_535
 
 @dataclass(frozen=True)
 class DaemonAddress:
-    """The daemon's private socket or keyed port, for the person; or TCP on this machine, for an app.
+    """The daemon's private socket, for the person; or TCP on this machine, for an app.
 
-    ``url``: up to the host and port. ``socket``, ``keyed_port``: None over TCP. ``is_plain``: answers are not
-    parsed into shapes.
+    ``url``: up to the host and port. ``socket``: None over TCP. ``is_plain``: answers are not parsed into
+    shapes.
     """
 
     url: str
     socket: Path | None = None
     is_plain: bool = False
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    keyed_port: KeyedPort | None = None
 
     @classmethod
     def of_folder(cls, state: Path) -> Self:
         """Raises DaemonNotRunning, UnsafeFolder: nothing is sent to a socket that another user could have
         made (L12).
         """
-        if not HAS_SOCKETS:
-            return cls(f"http://{HOST}", keyed_port=KeyedPort.trusted(state))
         return cls(f"http://{HOST}", trusted_socket(state))
 
     @classmethod
@@ -67,21 +62,11 @@ class DaemonAddress:
         return cls(f"http://{found['host']}:{found['port']}", headers=headers)
 
     def __str__(self) -> str:
-        if self.keyed_port is not None:
-            return f"port {self.keyed_port.port}"
         return self.url if self.socket is None else str(self.socket)
 
     def connect(self, host: str, port: int | None) -> "Connection":
         """A connection to the daemon. ``host``, ``port``: of the URL, for TCP. Raises OSError."""
-        if self.keyed_port is not None:
-            found = socket.create_connection((IPV4, self.keyed_port.port), CONNECT_SECONDS)
-            try:
-                authenticate(found, self.keyed_port)
-            except OSError:
-                found.close()
-                raise
-            return found
-        if self.socket is None or sys.platform == "win32":
+        if self.socket is None:
             return socket.create_connection((host, port or 80), CONNECT_SECONDS)
         found = socket.socket(socket.AF_UNIX)
         try:
@@ -96,7 +81,7 @@ class DaemonAddress:
         """Raises DaemonNotRunning where no process listens. The socket file of a dead daemon is recognised at
         once.
         """
-        if self.socket is None and self.keyed_port is None:
+        if self.socket is None:
             return
         try:
             self.connect(HOST, None).close()

@@ -4,7 +4,6 @@ it.
 
 import os
 import secrets
-import socket
 import stat
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -14,8 +13,6 @@ from custody.private_files import is_open, is_ours
 from signerd.errors import DaemonNotRunning, UnsafeFolder
 
 SOCKET = "signerd.sock"
-# Systems without them use a port and a key instead (`signerd.keyed_port`).
-HAS_SOCKETS = hasattr(socket, "AF_UNIX")
 # The only name by which the daemon is called; an http URL must have one.
 HOST = "signerd"
 # Where the page is entered, with a code that the socket gave out.
@@ -118,7 +115,7 @@ def trusted_socket(state: Path) -> Path:
         raise UnsafeFolder(f"{path} cannot be reached: {error.strerror}") from error
     if not stat.S_ISDIR(folder.st_mode):
         raise UnsafeFolder(f"{state} is not a folder, or is a link to one")
-    if not is_ours(state, folder) or is_open(state, folder):
+    if not is_ours(folder) or is_open(folder):
         raise UnsafeFolder(f"{state} belongs to another user, or is open to others")
     require_own_socket(path, found)
     return path
@@ -128,5 +125,5 @@ def require_own_socket(path: Path, found: os.stat_result) -> None:
     """Raises UnsafeFolder."""
     if not stat.S_ISSOCK(found.st_mode):
         raise UnsafeFolder(f"{path} is not a socket, or is a link to one")
-    if not is_ours(path, found):
+    if not is_ours(found):
         raise UnsafeFolder(f"{path} belongs to another user")

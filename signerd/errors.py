@@ -4,7 +4,7 @@
 
     SignerdError
     ├── DecisionError        IllegalEvent · UnknownProposal · StaleApproval · RefusedByChecks
-    │                        NeedsAcknowledgement · AlreadyProposed · TooManyBrought · NotExported
+    │                        NeedsAcknowledgement · AlreadyProposed · TooManyImported · NotExported
     │                        AnswerRefused · NotCaughtUp
     ├── VaultError           UnknownVault · NotOurVault · VaultDiffers · WrongCode · AccountReused · NotPinned
     │                        AddressDiffers
@@ -82,7 +82,7 @@ class AlreadyProposed(DecisionError):
 class TooManyImported(DecisionError):
     """A bound against prompting a person until they approve (L6). Nothing was stored."""
 
-    code = "too-many-brought"
+    code = "too-many-imported"
     default_hint = "Wait until the person has decided about the others, or take one back."
 
 

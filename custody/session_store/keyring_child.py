@@ -14,7 +14,6 @@ REAL_KEYRINGS = (
     "keyring.backends.libsecret",
     "keyring.backends.kwallet",
     "keyring.backends.macOS",
-    "keyring.backends.Windows",
 )
 
 

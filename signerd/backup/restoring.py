@@ -29,7 +29,7 @@ from signerd.journal import Journal
 from signerd.journal.books import BACKUP
 from signerd.journal.chain import utc_now
 from signerd.journal.rows import audit_head, digest_of_tables, why_unproven
-from signerd.journal.schema import MIGRATIONS, migrate
+from signerd.journal.schema import VERSION, migrate
 from signerd.journal.storage import (
     BORN,
     CHECKED,
@@ -241,10 +241,10 @@ def _why_not_its_tables(journal: sqlite3.Connection) -> str | None:
 def _why_no_journal(journal: sqlite3.Connection) -> str | None:
     """Why the schema is not a journal's: a foreign trigger or view could falsify what is read."""
     version = int(journal.execute("PRAGMA user_version").fetchone()[0])
-    if not 0 < version <= len(MIGRATIONS):
-        return f"it is of version {version}, and this signerd knows up to {len(MIGRATIONS)}"
+    if version != VERSION:
+        return f"it is of version {version}, and this signerd reads version {VERSION}"
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
-        migrate(made, MIGRATIONS[:version])
+        migrate(made)
         wanted = [tuple(row) for row in made.execute(_SCHEMA)]
     found = [tuple(row) for row in journal.execute(_SCHEMA)]
     return None if found == wanted else f"its tables are not those of version {version}"

@@ -325,7 +325,7 @@ def _folder(state: Path) -> Path:
     given = os.environ.get("XDG_RUNTIME_DIR", "")
     with contextlib.suppress(OSError):
         found = Path(given).lstat()
-        private = is_ours(Path(given), found) and not is_open(Path(given), found)
+        private = is_ours(found) and not is_open(found)
         if Path(given).is_absolute() and stat.S_ISDIR(found.st_mode) and private:
             return Path(given)
     return state

@@ -103,7 +103,7 @@ _ERRORS: Mapping[str, str] = MappingProxyType(
         "socket-unusable": "The daemon's private socket cannot be created or reached.",
         "stale-approval": "The proposal shows something else than what you approved.",
         "system-tool-failed": "A program of the operating system is missing or failed.",
-        "too-many-brought": "The app imported more transactions than a person can look at.",
+        "too-many-imported": "The app imported more transactions than a person can look at.",
         "too-many-pairings": "Too many apps ask to be paired.",
         "too-many-prompts": "The app asked for the device too often. The device was not asked.",
         "too-many-requests": "The app asked too often.",

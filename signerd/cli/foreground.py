@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import signal
-import sys
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -51,11 +50,7 @@ def run_daemon(state: Path, answers: Answers, *, as_json: bool) -> None:
 
 def _end_by_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
-        if sys.platform == "win32":
-            # Event loops on Windows do not support signal handlers.
-            signal.signal(number, lambda *_args: loop.call_soon_threadsafe(stop.set))
-        else:
-            loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, stop.set)
 
 
 async def _serve(config: Config, state: Path, store: SecretStore, log: Log, supervisor: Supervisor) -> None:

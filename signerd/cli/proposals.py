@@ -21,7 +21,7 @@ from signerd.errors import AnswerMissing, IllegalEvent, InvalidRequest, NeedsAck
 if TYPE_CHECKING:
     from signerd.cli.progress import Tell
     from signerd.client import DaemonClient
-    from signerd.shapes import BroughtView, ProposalView, PsbtVersion
+    from signerd.shapes import ImportedView, ProposalView, PsbtVersion
 
 
 acknowledge_option = click.option(
@@ -272,20 +272,20 @@ def sign(
         raise InvalidRequest(f"{out.parent} is not a folder", hint="Nothing was asked.")
     psbt = _read_psbt(file)
     with desk.daemon() as daemon:
-        imported, final = daemon.bring_psbt(psbt), None
+        imported, final = daemon.import_psbt(psbt), None
         if imported.signed_psbt is None:
             view = daemon.proposal(imported.psbt_id)
             named = frozenset(acknowledge)
             final = decided(desk, daemon, view, named, aside, wait=True, yes=yes, verbose=verbose)
         else:
             aside("You signed it before: this is the same signature again.")
-        imported = daemon.brought_psbt(imported.psbt_id, psbt_version)
+        imported = daemon.imported_psbt(imported.psbt_id, psbt_version)
         if imported.signed_psbt is None and final is not None:
             raise click.exceptions.Exit(status_of(final))
     _write_signed(imported, out, as_json=as_json)
 
 
-def _write_signed(imported: "BroughtView", out: Path | None, *, as_json: bool) -> None:
+def _write_signed(imported: "ImportedView", out: Path | None, *, as_json: bool) -> None:
     assert imported.signed_psbt is not None, "only a signed PSBT is written"
     if out is not None:
         _write(out, imported.signed_psbt)

@@ -22,7 +22,6 @@ KEYRING = 'Keep the session in the keyring: [secrets] store = "keyring".'
 MANAGERS = {
     "linux": "signerd.service.systemd",
     "darwin": "signerd.service.launchd",
-    "win32": "signerd.service.scheduler",
 }
 
 
@@ -111,13 +110,6 @@ def uninstall(desk: Desk, as_json: bool) -> None:
     _say(made, f"It is not started any more. {desk.state} stays as it is.", as_json=as_json)
 
 
-def _user() -> int:
-    """The user's id, for launchd; 0 on Windows."""
-    if sys.platform == "win32":
-        return 0
-    return os.getuid()
-
-
 def _service(desk: Desk) -> "Service":
     """Raises NotOnThisSystem."""
     from importlib import import_module
@@ -133,8 +125,7 @@ def _service(desk: Desk) -> "Service":
         own_state=desk.given is not None or "XDG_STATE_HOME" in os.environ,
         home=home,
         config=Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config"),
-        uid=_user(),
-        user="\\".join(filter(None, map(os.environ.get, ("USERDOMAIN", "USERNAME")))),
+        uid=os.getuid(),
     )
     if sys.platform not in MANAGERS:
         raise NotOnThisSystem(f"signerd has no service for '{sys.platform}'")

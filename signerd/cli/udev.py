@@ -58,7 +58,7 @@ def install(as_json: bool) -> None:
 
     _require_linux()
     wanted = [one.name for one in rules.rule_files(ROOT) if one.status is not rules.RuleStatus.INSTALLED]
-    if wanted and sys.platform != "win32" and os.geteuid():
+    if wanted and os.geteuid():
         if not as_json:
             _say_what(wanted)
         raise NeedsRoot("installing udev rules takes root", hint=f"Run: {_sudo()}")

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
         AccountKeys,
         AddressPage,
         AddressShown,
-        BroughtQuorum,
         CosignerView,
+        ImportedQuorum,
         PinPreview,
         VaultView,
     )
@@ -213,10 +213,10 @@ def unpin(desk: Desk, vault_id: str, code: str | None, as_json: bool) -> None:
         say(f"Not pinned any more.\n{vault_text(left)}")
 
 
-def _given_quorum(file: Path | None, psbt: Path | None, network: str) -> "BroughtQuorum | None":
+def _given_quorum(file: Path | None, psbt: Path | None, network: str) -> "ImportedQuorum | None":
     """The vault from the file or PSBT that the person gives. Raises InvalidRequest."""
     from multisig import MultisigError, Network, ReceivedPsbt, vault_of_file, vault_of_psbt
-    from signerd.shapes import BroughtQuorum
+    from signerd.shapes import ImportedQuorum
 
     if file is None and psbt is None:
         return None
@@ -225,11 +225,11 @@ def _given_quorum(file: Path | None, psbt: Path | None, network: str) -> "Brough
     try:
         if file is not None:
             vault = vault_of_file(_text(read_file(file, MAX_FILE_BYTES)), Network(network))
-            return BroughtQuorum(source="file", descriptor=vault.descriptor)
+            return ImportedQuorum(source="file", descriptor=vault.descriptor)
         assert psbt is not None
         data = read_file(psbt, MAX_FILE_BYTES)
         parsed = ReceivedPsbt.parse(data if data.startswith(PSBT_MAGIC) else _text(data)).psbt
-        return BroughtQuorum(source="psbt", descriptor=vault_of_psbt(parsed, Network(network)).descriptor)
+        return ImportedQuorum(source="psbt", descriptor=vault_of_psbt(parsed, Network(network)).descriptor)
     except MultisigError as error:
         raise InvalidRequest(
             f"{file or psbt} has no vault that can be pinned: {error}", hint=error.hint

@@ -38,10 +38,10 @@ def proposals_text(lines: "Sequence[ProposalLine]") -> str:
 
 
 def _listed_proposal(line: "ProposalLine", short: str) -> list[str]:
-    whose = PROFILE if line.brought_by and line.from_profile else _vault_words(line)
+    whose = PROFILE if line.imported_by and line.from_profile else _vault_words(line)
     lines = [line.title, standing_words(line), f"from {whose}, {_fee(line)}"]
-    if line.brought_by:
-        lines.append(f"not the platform's: imported by {line.brought_by}")
+    if line.imported_by:
+        lines.append(f"not the platform's: imported by {line.imported_by}")
     else:
         lines.append(f"{line.collected} of {line.required} signatures, {_said_of(line)}")
     lines += _trouble(line)
@@ -94,14 +94,14 @@ def _head(view: "ProposalView") -> list[str]:
     code = f", verification code {view.verification_code}" if view.verification_code else ""
     lines = [
         view.title,
-        f"{'PSBT' if view.brought_by else 'Proposal'} {view.psbt_id}    {network_words(view.network)}",
+        f"{'PSBT' if view.imported_by else 'Proposal'} {view.psbt_id}    {network_words(view.network)}",
         f"  State: {state_words(view.state, proof=is_proof(view))}",
     ]
-    if view.brought_by:
-        lines.append(f"  Not the platform's: imported by {view.brought_by}")
+    if view.imported_by:
+        lines.append(f"  Not the platform's: imported by {view.imported_by}")
     # A forward goes into a vault; an imported PSBT from the profile does not concern one.
     lines.append(
-        f"  From:  {PROFILE}" if view.brought_by and view.from_profile else f"  Vault: {vault}{code}"
+        f"  From:  {PROFILE}" if view.imported_by and view.from_profile else f"  Vault: {vault}{code}"
     )
     # Only where the check has proven the replacement; what the platform says of it stands at the end.
     lines += [
@@ -229,7 +229,7 @@ def check_lines(checks: "tuple[CheckView, ...]", *, verbose: bool = False) -> li
 
 
 def _claims(view: "ProposalView") -> list[str]:
-    if view.brought_by:
+    if view.imported_by:
         return ["The platform says nothing about it: it does not know it, and is not told."]
     collected = f"{view.collected} of {view.required} signatures"
     lines = [

@@ -162,16 +162,16 @@ class Api(PairingCalls):
 
     @row(calls.PREVIEW_PIN)
     @staticmethod
-    def preview_pin(vault_id: str, imported: "shapes.BroughtQuorum | None" = None) -> CallArguments:
+    def preview_pin(vault_id: str, imported: "shapes.ImportedQuorum | None" = None) -> CallArguments:
         """What to compare before pinning. A vault in ``imported`` must be the one in the record."""
-        return CallArguments({"vault_id": vault_id}, body={"brought": _dumped(imported)})
+        return CallArguments({"vault_id": vault_id}, body={"imported": _dumped(imported)})
 
     @row(calls.PIN)
     @staticmethod
     def pin(
         vault_id: str,
         code: str,
-        imported: "shapes.BroughtQuorum | None" = None,
+        imported: "shapes.ImportedQuorum | None" = None,
         *,
         without_device_address: bool = False,
         airgapped: "shapes.Compared | None" = None,
@@ -181,7 +181,7 @@ class Api(PairingCalls):
         """
         body = {
             "code": code,
-            "brought": _dumped(imported),
+            "imported": _dumped(imported),
             "without_device_address": without_device_address,
             **({} if airgapped is None else {"airgapped": airgapped}),
         }
@@ -283,20 +283,20 @@ class Api(PairingCalls):
         """What signing this PSBT (base64) would do. The person is not asked."""
         return CallArguments(body={"psbt": psbt})
 
-    @row(calls.BRING_PSBT)
+    @row(calls.IMPORT_PSBT)
     @staticmethod
-    def bring_psbt(psbt: str) -> CallArguments:
+    def import_psbt(psbt: str) -> CallArguments:
         """Import it, to be signed once the person approves. Idempotent for the same transaction."""
         return CallArguments(body={"psbt": psbt})
 
-    @row(calls.BROUGHT_PSBTS)
+    @row(calls.IMPORTED_PSBTS)
     @staticmethod
-    def brought_psbts() -> CallArguments:
+    def imported_psbts() -> CallArguments:
         return CallArguments()
 
-    @row(calls.BROUGHT_PSBT)
+    @row(calls.IMPORTED_PSBT)
     @staticmethod
-    def brought_psbt(psbt_id: str, version: "shapes.PsbtVersion | None" = None) -> CallArguments:
+    def imported_psbt(psbt_id: str, version: "shapes.PsbtVersion | None" = None) -> CallArguments:
         """Its state, and the signed PSBT once it exists. ``version``: "2" for a PSBT of BIP-370."""
         return CallArguments({"psbt_id": psbt_id}, query={"version": version})
 
@@ -409,5 +409,5 @@ class Api(PairingCalls):
         return CallArguments()
 
 
-def _dumped(imported: "shapes.BroughtQuorum | None") -> dict[str, object] | None:
+def _dumped(imported: "shapes.ImportedQuorum | None") -> dict[str, object] | None:
     return None if imported is None else imported.model_dump(mode="json")

@@ -13,7 +13,7 @@ from custody.transports import AwaitingTransport, message, no_answer
 from signerd.asking import DaemonAddress, address_of, failure, refusal
 from signerd.client.api import Api
 from signerd.client.flow import BROKEN, PATIENCE_SECONDS, Resumption, event, is_news, stream
-from signerd.errors import NotOnThisSystem, SignerdError
+from signerd.errors import SignerdError
 from signerd.shapes import Happened
 
 
@@ -126,10 +126,5 @@ def _translated(address: DaemonAddress) -> Iterator[None]:
 
 # No proxy from the environment and no redirects: a request goes to the daemon only.
 def _async_connection(address: DaemonAddress) -> httpx.AsyncClient:
-    if address.keyed_port is not None:
-        raise NotOnThisSystem(
-            "this system has no Unix sockets, and this client does not support the keyed port",
-            hint="Use DaemonClient, or AsyncDaemonClient.at(url, token) as a paired app.",
-        )
     uds = None if address.socket is None else str(address.socket)
     return httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(uds=uds), trust_env=False)

@@ -163,7 +163,7 @@ def stored_token(path: Path) -> str | None:
     """None where there is none. Raises UnsafeFolder for one that others may have read."""
     try:
         found = path.stat()
-        if not is_ours(path, found) or is_open(path, found):
+        if not is_ours(found) or is_open(found):
             raise UnsafeFolder(
                 f"{path} belongs to another user, or is open to others",
                 hint="Revoke the app on the page, remove the file and pair again.",

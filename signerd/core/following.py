@@ -55,7 +55,7 @@ def receive(snapshot: Snapshot, context: ReviewContext) -> Step:
 
 def _importer(snapshot: Snapshot) -> dict[str, str]:
     imported = snapshot.imported
-    return {} if imported is None else {"app": imported.app_id or "", "brought_by": imported.by}
+    return {} if imported is None else {"app": imported.app_id or "", "imported_by": imported.by}
 
 
 def polled(record: Record, event: events.Polled, context: ReviewContext) -> Step:

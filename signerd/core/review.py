@@ -116,7 +116,7 @@ def _with_digest(
         "verdicts": [[v.name, v.outcome.value, v.sentence, v.acknowledge] for v in verdicts],
         "workspace": snapshot.workspace_id,
         **({"created_by_name": plain(snapshot.created_by_name)} if snapshot.created_by_name else {}),
-        **({} if snapshot.imported is None else {"brought": plain(snapshot.imported.by)}),
+        **({} if snapshot.imported is None else {"imported": plain(snapshot.imported.by)}),
         **({} if token is None else {"token": bytecode_hash(token.blob).hex()}),
         **({"listed": [[one.address, one.name] for one in listed]} if listed else {}),
     }

@@ -8,7 +8,6 @@ import contextlib
 import hashlib
 import os
 import stat
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,8 +172,7 @@ def _staged(path: Path, text: str) -> "Iterator[ReplaceFile]":
         opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         # TOML is UTF-8, whatever the locale.
         with os.fdopen(opened, "w", encoding="utf-8", newline="\n") as file:
-            if sys.platform != "win32":
-                os.fchmod(file.fileno(), mode)
+            os.fchmod(file.fileno(), mode)
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -23,7 +23,7 @@ from signerd.daemon.runner import Runner
 from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyImported, UnknownProposal
 from signerd.journal import Journal
 from signerd.journal.apps import ImportedEntry
-from signerd.shapes import BroughtLine, BroughtView, PsbtReview, PsbtVersion
+from signerd.shapes import ImportedLine, ImportedView, PsbtReview, PsbtVersion
 from signerd.shapes.calls import MAX_PSBT_BYTES
 
 # As many as a person reads and decides about at one sitting (L6).
@@ -76,19 +76,19 @@ class ImportedPsbts:
     # --- asked ----------------------------------------------------------------------------------------------
 
     async def inspect(self, psbt: str, caller: Caller) -> PsbtReview:
-        """Review it without storing it. Raises InvalidRequest (not base64), TooManyBrought."""
+        """Review it without storing it. Raises InvalidRequest (not base64), TooManyImported."""
         self._limit_rate(caller)
         snapshot = self._snapshot(decoded_psbt(psbt), caller)
         self._limit_size(snapshot, caller)
         proposed = self.journal.imported.proposed(identity_of(snapshot.psbt))
         return self._shown(self.journal.preview(snapshot), proposed, caller)
 
-    async def bring(self, psbt: str, caller: Caller) -> BroughtView:
+    async def import_psbt(self, psbt: str, caller: Caller) -> ImportedView:
         """Store it and ask the person. The same transaction again, of the same caller, only adds the
         signatures that it carries.
 
         Raises:
-            InvalidRequest, RefusedByChecks, AlreadyProposed, TooManyBrought: nothing was stored.
+            InvalidRequest, RefusedByChecks, AlreadyProposed, TooManyImported: nothing was stored.
         """
         self._limit_rate(caller)
         snapshot = self._snapshot(decoded_psbt(psbt), caller)
@@ -101,20 +101,20 @@ class ImportedPsbts:
         self._require_room(snapshot, caller)
         self._limit_size(snapshot, caller)
         self._require_new(identity)
-        self.runner.perform(self.journal.bring(self._with_figures(snapshot, caller)).effects)
+        self.runner.perform(self.journal.import_psbt(self._with_figures(snapshot, caller)).effects)
         self._news.set()
         return self._view(self.journal.record(snapshot.psbt_id), caller).model_copy(update={"is_new": True})
 
-    async def all(self, caller: Caller) -> tuple[BroughtLine, ...]:
+    async def all(self, caller: Caller) -> tuple[ImportedLine, ...]:
         found = self.journal.imported.newest(MOST_LISTED, caller.app_id, everyone=_is_person(caller))
         names = {pin.vault.verification_code: pin.name for pin in self.journal.pins()}
         return tuple(self._line(entry, names.get(entry.quorum or ""), caller) for entry in found)
 
-    async def one(self, psbt_id: str, caller: Caller, version: PsbtVersion = "0") -> BroughtView:
+    async def one(self, psbt_id: str, caller: Caller, version: PsbtVersion = "0") -> ImportedView:
         """``version``: of the signed PSBT. Raises UnknownProposal."""
         return self._view(self._known(psbt_id, caller), caller, version)
 
-    async def withdraw(self, psbt_id: str, caller: Caller) -> BroughtLine:
+    async def withdraw(self, psbt_id: str, caller: Caller) -> ImportedLine:
         """Withdraw what the caller imported. Raises UnknownProposal, IllegalEvent (decided, or at the
         device).
         """
@@ -188,7 +188,7 @@ class ImportedPsbts:
         return replace(snapshot, imported=replace(snapshot.imported, paid=paid, fee=fee, title=title))
 
     def _require_room(self, snapshot: Snapshot, caller: Caller) -> None:
-        """L6. Raises TooManyBrought."""
+        """L6. Raises TooManyImported."""
         waiting = self.journal.imported.waiting()
         if len(waiting) >= MOST_OPEN:
             raise TooManyImported(f"{MOST_OPEN} imported PSBTs wait for the person already")
@@ -211,7 +211,7 @@ class ImportedPsbts:
             raise TooManyImported(f"an app may import {MOST_A_DAY} PSBTs in a day, whatever became of them")
 
     def _limit_rate(self, caller: Caller) -> None:
-        """L6: limits the reviews for an app, not for the person. Raises TooManyBrought."""
+        """L6: limits the reviews for an app, not for the person. Raises TooManyImported."""
         if caller.app_id is None:
             return
         now, taken = self.clock(), self._asked[caller.app_id]
@@ -224,7 +224,7 @@ class ImportedPsbts:
 
     def _limit_size(self, snapshot: Snapshot, caller: Caller) -> None:
         """L6: limits the size of what is reviewed for an app: large PSBTs delay other requests. Raises
-        TooManyBrought.
+        TooManyImported.
         """
         if caller.app_id is None:
             return
@@ -249,16 +249,16 @@ class ImportedPsbts:
 
     # --- showing --------------------------------------------------------------------------------------------
 
-    def _line(self, entry: ImportedEntry, vault_name: str | None, caller: Caller) -> BroughtLine:
+    def _line(self, entry: ImportedEntry, vault_name: str | None, caller: Caller) -> ImportedLine:
         return imported_line(entry, vault_name, self.journal.network, whole=_is_person(caller))
 
-    def _line_of(self, record: Record, caller: Caller) -> BroughtLine:
+    def _line_of(self, record: Record, caller: Caller) -> ImportedLine:
         pin = self.journal.pin_of(record.snapshot)
         return self._line(ImportedEntry.of(record), None if pin is None else pin.name, caller)
 
-    def _view(self, record: Record, caller: Caller, version: PsbtVersion = "0") -> BroughtView:
+    def _view(self, record: Record, caller: Caller, version: PsbtVersion = "0") -> ImportedView:
         signed = signed_of(record)
-        return BroughtView(
+        return ImportedView(
             **self._line_of(record, caller).model_dump(),
             review=self._shown(self.reviews.of(record), None, caller),
             signed_psbt=None if signed is None else written_as(version, signed),

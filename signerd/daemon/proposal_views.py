@@ -43,11 +43,11 @@ from signerd.core.values import Pin, Record, Trouble
 from signerd.daemon.views import device_screens
 from signerd.journal.apps import ImportedEntry
 from signerd.shapes import (
-    BroughtLine,
     ChangeView,
     CheckView,
     CoinView,
     DataView,
+    ImportedLine,
     ListedView,
     MoneyView,
     PaymentView,
@@ -123,7 +123,7 @@ def _line(
         "required": snapshot.required,
         "paid_sats": paid,
         "fee_sats": fee,
-        "brought_by": None if snapshot.imported is None else plain(snapshot.imported.by),
+        "imported_by": None if snapshot.imported is None else plain(snapshot.imported.by),
         "from_profile": snapshot.is_of_profile or snapshot.kind is TxType.FORWARD,
         "memo": memo_of(snapshot.description),
         "proposed_by": proposer_of(
@@ -306,13 +306,13 @@ def check_view(verdict: Verdict) -> CheckView:
 
 def imported_line(
     entry: ImportedEntry, vault_name: str | None, network: Network, *, whole: bool
-) -> BroughtLine:
+) -> ImportedLine:
     """Without a review. ``vault_name``: of the pinned vault; ``whole``: as in ``psbt_review``."""
     until = datetime.fromtimestamp(entry.imported.expires_at, UTC)
-    return BroughtLine(
+    return ImportedLine(
         psbt_id=entry.psbt_id,
         network=str(network),
-        brought_by=plain(entry.imported.by),
+        imported_by=plain(entry.imported.by),
         state=entry.state.value,
         reason=plain(entry.reason) if whole or entry.state is not State.REFUSED else NOT_TOLD,
         vault_id=entry.vault_id or None,

@@ -72,9 +72,9 @@ from signerd.journal import Journal
 from signerd.journal.storage import check_whole
 from signerd.shapes import (
     AuditReport,
-    BroughtQuorum,
     Compared,
     DeviceView,
+    ImportedQuorum,
     PinPreview,
     ProposalLine,
     ProposalView,
@@ -441,7 +441,7 @@ class Daemon:
         network = self.journal.network
         return await self._in_turn(vault_view(seen, network) for seen in seen_vaults(self.journal))
 
-    async def preview_pin(self, vault_id: str, imported: BroughtQuorum | None = None) -> PinPreview:
+    async def preview_pin(self, vault_id: str, imported: ImportedQuorum | None = None) -> PinPreview:
         """What the person compares before pinning. Raises as ``Pinning.preview``."""
         seen, source = self.pinning.preview(vault_id, imported)
         return pin_preview(seen, source, self.journal.network)
@@ -451,7 +451,7 @@ class Daemon:
         vault_id: str,
         code: str,
         *,
-        imported: BroughtQuorum | None = None,
+        imported: ImportedQuorum | None = None,
         without_device_address: bool = False,
         airgapped: Compared | None = None,
     ) -> VaultView:

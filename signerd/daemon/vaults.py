@@ -45,9 +45,9 @@ from signerd.shapes import (
     AddressPage,
     AddressShown,
     AddressView,
-    BroughtQuorum,
     Compared,
     HoldingView,
+    ImportedQuorum,
     TokenCallView,
     VaultTokens,
 )
@@ -228,7 +228,7 @@ def _words(chain: int, index: int) -> str:
 _DO_WITHOUT = "To pin without your device showing the first address: --without-device-address."
 
 
-def imported_quorum(given: BroughtQuorum | None, network: Network) -> Quorum | None:
+def imported_quorum(given: ImportedQuorum | None, network: Network) -> Quorum | None:
     """Raises VaultDiffers where the descriptor that the person gives is not a vault of this network."""
     if given is None:
         return None
@@ -247,7 +247,7 @@ class Pinning:
     devices: Devices
     feed: Feed
 
-    def preview(self, vault_id: str, given: BroughtQuorum | None) -> tuple[SeenVault, Source]:
+    def preview(self, vault_id: str, given: ImportedQuorum | None) -> tuple[SeenVault, Source]:
         """What pinning would pin. Raises as ``account.vaults.pinnable``."""
         imported = imported_quorum(given, self.journal.network)
         pinnable(self.journal, vault_id, imported)
@@ -257,7 +257,7 @@ class Pinning:
         self,
         vault_id: str,
         code: str,
-        given: BroughtQuorum | None,
+        given: ImportedQuorum | None,
         *,
         without_device_address: bool,
         airgapped: Compared | None = None,

@@ -6,7 +6,6 @@ A person may decline any step; the demo then says what that means and offers the
 import asyncio
 import shutil
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -39,9 +38,7 @@ EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 # The programs run in sessions of their own: a signal to the demo does not reach them.
-ENDING_SIGNALS: tuple[signal.Signals, ...] = (signal.SIGTERM,)
-if sys.platform != "win32":
-    ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 Rest = Callable[[], Awaitable[None]]
 

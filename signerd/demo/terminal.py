@@ -10,6 +10,7 @@ import os
 import select
 import shutil
 import sys
+import termios
 import textwrap
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -152,7 +153,7 @@ class Terminal:
             descriptor = sys.stdin.fileno()
             loop.add_reader(descriptor, self._read, descriptor)
         except (OSError, ValueError, AttributeError, NotImplementedError):
-            # A file, no input at all, or Windows.
+            # A file, or no input at all.
             self._end()
             yield
             return
@@ -187,9 +188,7 @@ class Terminal:
 
     def _forget_what_was_typed(self) -> None:
         self._typed = b""
-        if sys.platform != "win32" and sys.stdin.isatty():
-            import termios
-
+        if sys.stdin.isatty():
             with contextlib.suppress(termios.error):
                 termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 

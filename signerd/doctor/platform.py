@@ -135,9 +135,9 @@ def _wrong_mode(installation: Installation) -> str | None:
     found = installation.state.lstat()
     if not stat.S_ISDIR(found.st_mode):
         return f"{installation.state} is not a folder, or is a link to one."
-    if not is_ours(installation.state, found):
+    if not is_ours(found):
         return f"{installation.state} belongs to another user."
-    if is_open(installation.state, found):
+    if is_open(found):
         return f"{installation.state} has the mode {stat.S_IMODE(found.st_mode):04o}."
     return None
 

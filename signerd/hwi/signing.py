@@ -16,7 +16,7 @@ from signerd.hwi.codes import Code, HwiError, device_code
 from signerd.hwi.listing import PIN_AT_THE_HOST, Chosen, present
 
 if TYPE_CHECKING:
-    from signerd.shapes import BroughtView, DeviceView, UnlockStep
+    from signerd.shapes import DeviceView, ImportedView, UnlockStep
 
 Clock = Callable[[], float]
 _MAGIC: Final = "cHNidP"
@@ -48,7 +48,7 @@ def signed(
             Code.BAD_ARGUMENT,
         )
     chosen.require_registered()
-    imported = daemon.bring_psbt(text)
+    imported = daemon.import_psbt(text)
     try:
         found = _awaited(daemon, imported, clock() + seconds, clock)
     except BaseException:
@@ -69,7 +69,7 @@ def _answer(text: str, found: str) -> dict[str, Any]:
     return {"psbt": base64.b64encode(answer).decode("ascii"), "signed": is_new}
 
 
-def _awaited(daemon: DaemonClient, imported: "BroughtView", deadline: float, clock: Clock) -> str:
+def _awaited(daemon: DaemonClient, imported: "ImportedView", deadline: float, clock: Clock) -> str:
     if imported.signed_psbt is not None:
         return imported.signed_psbt
     _tell(imported)
@@ -97,11 +97,11 @@ def _awaited(daemon: DaemonClient, imported: "BroughtView", deadline: float, clo
     )
 
 
-def _look(daemon: DaemonClient, imported: "BroughtView") -> "BroughtView":
-    return daemon.brought_psbt(imported.psbt_id)
+def _look(daemon: DaemonClient, imported: "ImportedView") -> "ImportedView":
+    return daemon.imported_psbt(imported.psbt_id)
 
 
-def _outcome(now: "BroughtView", *, attempted: bool) -> str | None:
+def _outcome(now: "ImportedView", *, attempted: bool) -> str | None:
     """The signed PSBT; None while it is undecided. ``attempted``: since it was asked for. Raises HwiError."""
     if now.signed_psbt is not None:
         return now.signed_psbt
@@ -111,7 +111,7 @@ def _outcome(now: "BroughtView", *, attempted: bool) -> str | None:
     raise HwiError(f"not signed: {why}", ENDS[now.state] or device_code(now.reason))
 
 
-def _tell(imported: "BroughtView") -> None:
+def _tell(imported: "ImportedView") -> None:
     paid = "" if imported.paid_sats is None else f", which pays {amount(imported.paid_sats)}"
     whose = "" if imported.vault_name is None else f" from '{plain(imported.vault_name)}'"
     sys.stderr.write(
@@ -121,7 +121,7 @@ def _tell(imported: "BroughtView") -> None:
     sys.stderr.flush()
 
 
-def _take_back(daemon: DaemonClient, imported: "BroughtView") -> None:
+def _take_back(daemon: DaemonClient, imported: "ImportedView") -> None:
     """Where a device is being asked or the daemon has stopped, it cannot be withdrawn and expires within a
     day.
     """

@@ -128,14 +128,14 @@ _OVER = (State.DECLINED, State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN)
 _ENTRY_COLUMNS = """
 SELECT p.psbt_id, p.state, p.reason, p.vault_id, p.quorum, p.snapshot, length(p.psbt) AS size FROM proposals p
 """
-_OPEN = "p.brought_by IS NOT NULL AND p.settled = 0"
+_OPEN = "p.imported_by IS NOT NULL AND p.settled = 0"
 _NEWEST_OF_ALL = (
-    "p.rowid IN (SELECT rowid FROM proposals WHERE brought_by IS NOT NULL ORDER BY rowid DESC LIMIT ?)"
+    "p.rowid IN (SELECT rowid FROM proposals WHERE imported_by IS NOT NULL ORDER BY rowid DESC LIMIT ?)"
 )
-_NEWEST_OF_ONE = "p.rowid IN (SELECT rowid FROM proposals WHERE brought_by = ? ORDER BY rowid DESC LIMIT ?)"
+_NEWEST_OF_ONE = "p.rowid IN (SELECT rowid FROM proposals WHERE imported_by = ? ORDER BY rowid DESC LIMIT ?)"
 
 
-def bringer(app_id: str | None) -> str:
+def importer(app_id: str | None) -> str:
     return PERSON if app_id is None else app_id
 
 
@@ -169,13 +169,13 @@ class ImportedBook:
     connection: sqlite3.Connection
 
     def find(self, psbt_id: str) -> Record | None:
-        return next(self._records("p.brought_by IS NOT NULL AND p.psbt_id = ?", psbt_id), None)
+        return next(self._records("p.imported_by IS NOT NULL AND p.psbt_id = ?", psbt_id), None)
 
     def newest(self, most: int, app_id: str | None = None, *, everyone: bool) -> tuple[ImportedEntry, ...]:
         """In the order of import: of ``everyone``, else of one app (None: the person)."""
         if everyone:
             return self._entries(_NEWEST_OF_ALL, most)
-        return self._entries(_NEWEST_OF_ONE, bringer(app_id), most)
+        return self._entries(_NEWEST_OF_ONE, importer(app_id), most)
 
     def waiting(self) -> tuple[ImportedEntry, ...]:
         """As ``open``."""
@@ -187,14 +187,14 @@ class ImportedBook:
 
     def same(self, identity: str, app_id: str | None) -> Record | None:
         """The same transaction imported before by the same caller, where it is open or signed."""
-        found = self._records("p.brought_by = ? AND p.identity = ?", bringer(app_id), identity)
+        found = self._records("p.imported_by = ? AND p.identity = ?", importer(app_id), identity)
         return next((record for record in found if record.state not in _OVER), None)
 
     def proposed(self, identity: str) -> Record | None:
         """The platform's proposal of this transaction, unless it ended without our signature and was not
         exported.
         """
-        found = self._records("p.brought_by IS NULL AND p.identity = ?", identity)
+        found = self._records("p.imported_by IS NULL AND p.identity = ?", identity)
         signed = (r for r in found if r.signature or r.exported or r.state not in _OVER)
         return next(signed, None)
 
@@ -202,9 +202,9 @@ class ImportedBook:
         """The expiry in Unix seconds of the app's ``newest``-th newest import, in any state; None where it
         imported fewer.
         """
-        query = "SELECT snapshot FROM proposals WHERE brought_by = ? ORDER BY rowid DESC LIMIT 1 OFFSET ?"
+        query = "SELECT snapshot FROM proposals WHERE imported_by = ? ORDER BY rowid DESC LIMIT 1 OFFSET ?"
         row = self.connection.execute(query, (app_id, newest - 1)).fetchone()
-        return None if row is None else int(json.loads(row["snapshot"])[rows.STORED_IMPORTED]["expires_at"])
+        return None if row is None else int(json.loads(row["snapshot"])["imported"]["expires_at"])
 
     def _entries(self, where: str, *given: str | int) -> tuple[ImportedEntry, ...]:
         found = self.connection.execute(f"{_ENTRY_COLUMNS} WHERE {where} ORDER BY p.rowid", given)
@@ -216,7 +216,7 @@ class ImportedBook:
 
 
 def _entry(row: sqlite3.Row) -> ImportedEntry:
-    imported = Imported(**json.loads(row["snapshot"])[rows.STORED_IMPORTED])
+    imported = Imported(**json.loads(row["snapshot"])["imported"])
     return ImportedEntry(
         row["psbt_id"],
         State(row["state"]),

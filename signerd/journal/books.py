@@ -51,16 +51,19 @@ class ScreenBook:
 def screen_note(fingerprint: Fingerprint, screen: Screen) -> Note:
     """``whole`` is -1 where unknown: facts are text and integers."""
     whole = -1 if screen.whole is None else screen.whole
-    facts = {"first": screen.first, "model": screen.name, "whole": whole}
-    # Left out where empty, as in journals of earlier versions.
-    reasons = {"no_funds": screen.no_funds, "no_proof": screen.no_proof}
-    return Note(KIND, str(fingerprint), facts | {name: why for name, why in reasons.items() if why})
+    facts = {
+        "first": screen.first,
+        "model": screen.name,
+        "no_funds": screen.no_funds,
+        "no_proof": screen.no_proof,
+        "whole": whole,
+    }
+    return Note(KIND, str(fingerprint), facts)
 
 
 def _screen(facts: Mapping[str, Any]) -> Screen:
     whole = None if facts["whole"] < 0 else facts["whole"]
-    no_proof, no_funds = facts.get("no_proof", ""), facts.get("no_funds", "")
-    return Screen(facts["model"], whole, facts["first"], no_proof, no_funds)
+    return Screen(facts["model"], whole, facts["first"], facts["no_proof"], facts["no_funds"])
 
 
 class PlaceBook:
@@ -83,9 +86,6 @@ class PlaceBook:
         return {code: self._known[code] for code in codes if code in self._known}
 
     def _take(self, facts: Mapping[str, Any]) -> None:
-        # Entries of earlier versions lack it.
-        if "places" not in facts:
-            return
         code = facts["policy"]
         receive, change = (tuple((first, last) for first, last in spans) for spans in facts["places"])
         self._known[code] = joined(self._known.get(code, NEW_POLICY), (receive, change))

@@ -95,11 +95,11 @@ class Journal(KeysAndVaults):
         finally:
             self._db.execute("ROLLBACK")
 
-    def bring(self, snapshot: Snapshot) -> Step:
+    def import_psbt(self, snapshot: Snapshot) -> Step:
         """Store an imported PSBT, judged at once. ``snapshot.psbt_id`` is fresh: sqlite3.IntegrityError
         is a bug in the caller.
         """
-        with self._transaction("Brought"):
+        with self._transaction("Imported"):
             return self._received(snapshot)
 
     def _received(self, snapshot: Snapshot) -> Step:
@@ -183,7 +183,7 @@ class Journal(KeysAndVaults):
     def proposal_of(self, txid: str) -> Record | None:
         """The platform's newest proposal of that transaction; None where none is known here."""
         query = (
-            f"{rows.RECORD_COLUMNS} WHERE p.identity = ? AND p.brought_by IS NULL "
+            f"{rows.RECORD_COLUMNS} WHERE p.identity = ? AND p.imported_by IS NULL "
             "ORDER BY p.rowid DESC LIMIT 1"
         )
         row = self._db.execute(query, (txid,)).fetchone()
@@ -214,7 +214,7 @@ class Journal(KeysAndVaults):
         id.
         """
         query = (
-            "SELECT psbt_id FROM proposals WHERE settled = 0 AND workspace_id = ? AND brought_by IS NULL "
+            "SELECT psbt_id FROM proposals WHERE settled = 0 AND workspace_id = ? AND imported_by IS NULL "
             "ORDER BY rowid"
         )
         return tuple(row["psbt_id"] for row in self._db.execute(query, (workspace_id,)))

@@ -106,7 +106,7 @@ class Allowance:
 # Without imported PSBTs, and without what was signed or exported, which stays whatever its size.
 _THEIRS = """
 FROM proposals p LEFT JOIN signatures s USING (psbt_id)
-WHERE s.psbt_id IS NULL AND p.exported IS NULL AND p.brought_by IS NULL
+WHERE s.psbt_id IS NULL AND p.exported IS NULL AND p.imported_by IS NULL
 """
 
 _SIZE = "length(p.psbt) + length(p.snapshot)"

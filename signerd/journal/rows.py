@@ -37,8 +37,6 @@ _SNAPSHOT = TypeAdapter(Snapshot)
 # The output of a message's transaction (`multisig.bip322`): 0 to OP_RETURN, and no other. As a payment it
 # would burn all of its coins, and is refused.
 NOTHING_PAID = (b"\x6a", 0)
-# The name of ``Snapshot.imported`` in journals.
-STORED_IMPORTED = "brought"
 # States in which a proposal may confirm without a signature stored here.
 _LEAVING = ", ".join(f"'{state}'" for state in sorted({*DECIDED_YES, *AT_THE_DEVICE}))
 _OPEN = ", ".join(f"'{state}'" for state in sorted(OPEN_STATES))
@@ -50,9 +48,7 @@ FROM proposals p LEFT JOIN signatures s USING (psbt_id)
 
 
 def read_record(row: sqlite3.Row) -> Record:
-    stored = json.loads(row["snapshot"])
-    stored["imported"] = stored.pop(STORED_IMPORTED, None)
-    snapshot = _SNAPSHOT.validate_python({**stored, "psbt": row["psbt"]})
+    snapshot = _SNAPSHOT.validate_python({**json.loads(row["snapshot"]), "psbt": row["psbt"]})
     return Record(
         snapshot=snapshot,
         state=State(row["state"]),
@@ -62,9 +58,8 @@ def read_record(row: sqlite3.Row) -> Record:
         decline=None if row["decline"] is None else Decline(**json.loads(row["decline"])),
         reason=row["reason"],
         alarm=row["alarm"],
-        # A journal is checked before it is migrated, and an older one lacks these columns.
-        exported=row["exported"] if "exported" in row.keys() else None,  # noqa: SIM118 - a row is no mapping
-        let_go=bool(row["let_go"]) if "let_go" in row.keys() else False,  # noqa: SIM118
+        exported=row["exported"],
+        let_go=bool(row["let_go"]),
     )
 
 
@@ -82,14 +77,14 @@ def _read_signature(row: sqlite3.Row) -> Signature | None:
 
 
 def write_record(connection: sqlite3.Connection, record: Record, quorum: str | None) -> None:
-    """Store a record, and the verification code of its vault (``proposals.quorum`` in ``schema``).
+    """Store a record, and the verification code of its vault (``proposals.quorum`` in ``schema.sql``).
 
     The platform's highest count of signatures stays (S27).
     """
     connection.execute(
         """
         INSERT INTO proposals (psbt_id, workspace_id, vault_id, state, identity, snapshot, psbt, approval,
-          decline, reason, alarm, settled, brought_by, quorum, collected, exported, let_go)
+          decline, reason, alarm, settled, imported_by, quorum, collected, exported, let_go)
         VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
         ON CONFLICT (psbt_id) DO UPDATE SET
           quorum=excluded.quorum, collected=max(collected, excluded.collected), state=excluded.state,
@@ -124,7 +119,6 @@ def _snapshot_text(snapshot: Snapshot) -> str:
     """All but its PSBT."""
     told = asdict(snapshot)
     del told["psbt"]
-    told[STORED_IMPORTED] = told.pop("imported")
     return canonical(told).decode()
 
 
@@ -192,7 +186,7 @@ def write_coins(connection: sqlite3.Connection, snapshot: Snapshot) -> None:
 MOST_COMPARED = 24
 
 # Coins are compared across vaults. Payments are compared within a quorum, whatever id the platform gives it,
-# and with those whose quorum an older journal did not record. Imported ones are compared with everything: a
+# and with those whose vault could not be read. Imported ones are compared with everything: a
 # bill presented a second time may name other coins to pay it from. Each row of ``spends`` and ``outputs`` is
 # read once at most (S34).
 _NEIGHBOURS = f"""
@@ -210,7 +204,7 @@ SELECT p.psbt_id, p.state, p.collected, p.identity, near.coin, s.psbt_id IS NOT 
 FROM (
   SELECT psbt_id FROM near UNION
   SELECT psbt_id FROM same JOIN proposals p USING (psbt_id)
-  WHERE p.quorum = :quorum OR p.quorum IS NULL OR p.brought_by IS NOT NULL OR :imported UNION
+  WHERE p.quorum = :quorum OR p.quorum IS NULL OR p.imported_by IS NOT NULL OR :imported UNION
   SELECT psbt_id FROM proposals WHERE psbt_id = :replaces AND quorum = :quorum AND psbt_id <> :id
 ) other
 JOIN proposals p USING (psbt_id)
@@ -298,11 +292,11 @@ def _neighbour(connection: sqlite3.Connection, row: sqlite3.Row, beside: str, *,
 # Signed but not accepted by the platform, by the time of the signature; ended, by the time of the last entry.
 _OVERDUE = """
 SELECT p.psbt_id FROM proposals p JOIN audit a ON a.subject = p.psbt_id AND a.kind = 'signed'
-WHERE p.state IN ('kept', 'signed') AND p.brought_by IS NULL
+WHERE p.state IN ('kept', 'signed') AND p.imported_by IS NULL
 GROUP BY p.psbt_id HAVING min(a.at) < :kept_before
 UNION ALL
 SELECT p.psbt_id FROM proposals p JOIN audit a ON a.subject = p.psbt_id
-WHERE p.settled = 0 AND p.state IN ('expired', 'superseded', 'withdrawn') AND p.brought_by IS NULL
+WHERE p.settled = 0 AND p.state IN ('expired', 'superseded', 'withdrawn') AND p.imported_by IS NULL
 GROUP BY p.psbt_id HAVING max(a.at) < :over_before
 """
 

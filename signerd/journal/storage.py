@@ -30,7 +30,7 @@ from signerd.errors import (
     UnsafeFolder,
 )
 from signerd.journal.rows import RECORD_COLUMNS, audit_entries, audit_head, read_record
-from signerd.journal.schema import MIGRATIONS, migrate
+from signerd.journal.schema import VERSION, migrate
 
 JOURNAL = "journal.sqlite3"
 BORN = "journal.born"
@@ -110,9 +110,9 @@ def open_to_read(folder: Path) -> sqlite3.Connection:
 def require_today(connection: sqlite3.Connection) -> None:
     """Raises JournalUnwritable where the journal has another version: a reader does not migrate it."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if version != len(MIGRATIONS):
+    if version != VERSION:
         raise JournalUnwritable(
-            f"the journal has version {version}, and this signerd reads version {len(MIGRATIONS)}",
+            f"the journal has version {version}, and this signerd reads version {VERSION}",
             hint="Start the newer signerd of the two once.",
         )
 

@@ -168,14 +168,14 @@ async def vaults(service: Service, caller: By) -> tuple[shapes.VaultView, ...]:
 async def preview_pin(
     service: Service, vault_id: PathId, body: shapes.PinPreviewRequest
 ) -> shapes.PinPreview:
-    return await service.preview_pin(vault_id, body.brought)
+    return await service.preview_pin(vault_id, body.imported)
 
 
 async def pin(service: Service, vault_id: PathId, body: shapes.PinRequest) -> shapes.VaultView:
     return await service.pin(
         vault_id,
         body.code,
-        imported=body.brought,
+        imported=body.imported,
         without_device_address=body.without_device_address,
         airgapped=body.airgapped,
     )
@@ -268,12 +268,12 @@ async def proposals(
 ) -> tuple[shapes.ProposalLine, ...]:
     """An app finds its own imported PSBTs under ``/psbts``, and other apps' nowhere (L13)."""
     lines = await service.proposals(ended=ended, by=caller)
-    return lines if caller.app_id is None else tuple(line for line in lines if line.brought_by is None)
+    return lines if caller.app_id is None else tuple(line for line in lines if line.imported_by is None)
 
 
 async def proposal(service: Service, caller: By, psbt_id: PathId) -> shapes.ProposalView:
     view = await service.proposal(psbt_id, caller)
-    if caller.app_id is not None and view.brought_by is not None:
+    if caller.app_id is not None and view.imported_by is not None:
         raise UnknownProposal(f"there is no proposal '{psbt_id}' here")
     return view
 
@@ -307,21 +307,21 @@ async def inspect_psbt(service: Service, caller: By, body: shapes.PsbtRequest) -
     return await service.imported.inspect(body.psbt, caller)
 
 
-async def bring_psbt(service: Service, caller: By, body: shapes.PsbtRequest) -> shapes.BroughtView:
-    return await service.imported.bring(body.psbt, caller)
+async def import_psbt(service: Service, caller: By, body: shapes.PsbtRequest) -> shapes.ImportedView:
+    return await service.imported.import_psbt(body.psbt, caller)
 
 
-async def brought_psbts(service: Service, caller: By) -> tuple[shapes.BroughtLine, ...]:
+async def imported_psbts(service: Service, caller: By) -> tuple[shapes.ImportedLine, ...]:
     return await service.imported.all(caller)
 
 
-async def brought_psbt(
+async def imported_psbt(
     service: Service, caller: By, psbt_id: PathId, version: QueryVersion = "0"
-) -> shapes.BroughtView:
+) -> shapes.ImportedView:
     return await service.imported.one(psbt_id, caller, version)
 
 
-async def withdraw_psbt(service: Service, caller: By, psbt_id: PathId) -> shapes.BroughtLine:
+async def withdraw_psbt(service: Service, caller: By, psbt_id: PathId) -> shapes.ImportedLine:
     return await service.imported.withdraw(psbt_id, caller)
 
 
@@ -489,9 +489,9 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(calls.EXPORT_PSBT, export_psbt),
     Route(calls.IMPORT_ANSWER, import_answer),
     Route(calls.INSPECT_PSBT, inspect_psbt),
-    Route(calls.BRING_PSBT, bring_psbt),
-    Route(calls.BROUGHT_PSBTS, brought_psbts),
-    Route(calls.BROUGHT_PSBT, brought_psbt),
+    Route(calls.IMPORT_PSBT, import_psbt),
+    Route(calls.IMPORTED_PSBTS, imported_psbts),
+    Route(calls.IMPORTED_PSBT, imported_psbt),
     Route(calls.WITHDRAW_PSBT, withdraw_psbt),
     Route(calls.ASK_PAIRING, ask),
     Route(calls.COLLECT_PAIRING, collect),

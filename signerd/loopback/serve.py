@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import socket
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import cache, partial
@@ -24,12 +23,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from custody.phrases import phrase_of
 from signerd.callers import Right
 from signerd.daemon.service import Daemon
-from signerd.endpoint import ANSWERS, HAS_SOCKETS, PREFIX, socket_path
-from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError, SocketUnusable
-from signerd.keyed_port import KEYED_PORT_FILE, Handshake, KeyedPort, WrongKey
+from signerd.endpoint import ANSWERS, PREFIX, socket_path
+from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError
 from signerd.loopback.access.gates import LASTING_NAMES, Gate, PortGate, Rates, SocketGate, hosts_at
 from signerd.loopback.access.guard import Guard, NoPage
-from signerd.loopback.access.listening import listening_ports, private_keyed_port, private_socket
+from signerd.loopback.access.listening import listening_ports, private_socket
 from signerd.loopback.access.peers import Whose, peer_uid
 from signerd.loopback.access.sessions import Sessions
 from signerd.loopback.binding import JSON, Called, bind
@@ -63,8 +61,6 @@ def seconds_awake_or_not() -> float:
     """Counts while the machine is suspended, so that a page session ends then too. Linux's monotonic clock
     stops then, macOS's does not.
     """
-    if sys.platform == "win32":
-        return time.monotonic()
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime(clock)
 
@@ -77,32 +73,24 @@ async def serving(
     port: int | None = None,
     handed: socket.socket | None = None,
     clock: Callable[[], float] = seconds_awake_or_not,
-    work: Callable[[], float] = time.thread_time,
     sessions: Sessions | None = None,
-    by_keyed_port: bool = not HAS_SOCKETS,
 ) -> AsyncIterator[Path]:
     """Serve during the body; at its end all streams are closed and all answers finished.
 
-    The caller holds the state folder. Yields the path of the socket or of the keyed port's file. ``port``: of
-    TCP, 0 for any free one, None for none; where it cannot be served, the socket still is, and
-    ``service.page_address`` says why. ``handed``: the private socket if the service manager opened it.
-    ``work``: CPU seconds of the calling thread, charged to apps. ``sessions``: of the page; None: new ones.
-    ``by_keyed_port``: serve a keyed port instead of the socket.
+    The caller holds the state folder. Yields the path of the socket. ``port``: of TCP, 0 for any free one,
+    None for none; where it cannot be served, the socket still is, and ``service.page_address`` says why.
+    ``handed``: the private socket if the service manager opened it. ``sessions``: of the page; None: new
+    ones.
 
     Raises:
         UnsafeFolder, SocketUnusable: as ``private_socket``.
     """
-    streams, rates = Streams(), Rates(clock, work)
+    streams, rates = Streams(), Rates(clock)
     seated = Sessions(clock) if sessions is None else sessions
     app = make_app(service, streams, seated)
     with contextlib.ExitStack() as stack:
-        gate_of_person = SocketGate(service.apps, rates)
-        if by_keyed_port:
-            private, keyed_port = stack.enter_context(private_keyed_port(state))
-            config = _config(app, gate_of_person, partial(KeyedPortProtocol, keyed_port=keyed_port))
-        else:
-            private = stack.enter_context(private_socket(state, handed))
-            config = _config(app, gate_of_person, _of_owner(_of_the_socket))
+        private = stack.enter_context(private_socket(state, handed))
+        config = _config(app, SocketGate(service.apps, rates), _of_owner(_of_the_socket))
         servers = [_Server(config, (private,))]
         if port is not None:
             # Off the loop: it may ask which program has the port.
@@ -113,7 +101,7 @@ async def serving(
                 config = _config(app, gate, _of_owner(found.whose), hosts_at(found.port, *LASTING_NAMES))
                 servers.append(_Server(config, found.sockets))
         async with _answering(servers, streams):
-            yield state / KEYED_PORT_FILE if by_keyed_port else socket_path(state)
+            yield socket_path(state)
 
 
 @contextlib.asynccontextmanager
@@ -136,8 +124,6 @@ def _of_the_socket(connection: Any) -> int | None:
 
 
 def _of_owner(whose: Whose) -> Any:
-    if sys.platform == "win32":
-        raise SocketUnusable("this system has no numeric user ids: only the keyed port is served")
     return partial(OwnerProtocol, owner=os.getuid(), whose=whose)
 
 
@@ -247,26 +233,6 @@ class OwnerProtocol(PromptProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._refused:
             super().connection_lost(exc)
-
-
-class KeyedPortProtocol(PromptProtocol):
-    """HTTP on the keyed port: nothing is parsed before the caller has proven that it knows the key."""
-
-    def __init__(self, *args: Any, keyed_port: KeyedPort, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._handshake = Handshake(keyed_port)
-
-    def data_received(self, data: bytes) -> None:
-        if not self._handshake.is_open:
-            try:
-                answer, data = self._handshake.receive(data)
-            except WrongKey:
-                self.transport.abort()
-                return
-            if answer:
-                self.transport.write(answer)
-        if data:
-            super().data_received(data)
 
 
 _NOT_IN_THE_TABLE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})

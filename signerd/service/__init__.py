@@ -1,1 +1,1 @@
-"""signerd as a service of the system's service manager: systemd, launchd or the Task Scheduler."""
+"""signerd as a service of the system's service manager: systemd or launchd."""

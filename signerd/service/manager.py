@@ -24,8 +24,7 @@ class Answer:
 @dataclass(frozen=True)
 class Place:
     """``command``: this signerd's program, with an absolute path. ``own_state``: ``state`` is not the default
-    folder and has to be named. ``config``: the user's configuration folder. ``user``: the system's name of
-    the user.
+    folder and has to be named. ``config``: the user's configuration folder.
     """
 
     command: Command
@@ -34,7 +33,6 @@ class Place:
     home: Path
     config: Path
     uid: int
-    user: str
 
     @property
     def run(self) -> Command:

@@ -8,7 +8,6 @@ import contextlib
 import logging
 import os
 import socket
-import sys
 from collections.abc import AsyncIterator, MutableMapping
 from dataclasses import dataclass
 from typing import Final, Self
@@ -54,7 +53,7 @@ class Supervisor:
 
     def tell(self, state: str) -> None:
         """``state``: as in sd_notify(3). A failure is only logged."""
-        if self.address is None or sys.platform == "win32":
+        if self.address is None:
             return
         address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:

@@ -307,26 +307,26 @@ INSPECT_PSBT: Final = Call(
     "What signing a PSBT would do; nothing is stored",
     max_body=MAX_PSBT_BODY,
 )
-BRING_PSBT: Final = Call(
+IMPORT_PSBT: Final = Call(
     "POST",
     "/psbts",
-    lambda: shapes.BroughtView,
+    lambda: shapes.ImportedView,
     Right.PROPOSE,
-    "Bring a PSBT: the person is asked",
+    "Import a PSBT: the person is asked",
     max_body=MAX_PSBT_BODY,
 )
-BROUGHT_PSBTS: Final = Call(
+IMPORTED_PSBTS: Final = Call(
     "GET",
     "/psbts",
-    lambda: tuple[shapes.BroughtLine, ...],
+    lambda: tuple[shapes.ImportedLine, ...],
     Right.READ,
-    "The PSBTs that the caller brought; the person's: all",
+    "The PSBTs that the caller imported; the person's: all",
 )
-BROUGHT_PSBT: Final = Call(
-    "GET", "/psbts/{psbt_id}", lambda: shapes.BroughtView, Right.READ, "A brought PSBT, signed once it is"
+IMPORTED_PSBT: Final = Call(
+    "GET", "/psbts/{psbt_id}", lambda: shapes.ImportedView, Right.READ, "An imported PSBT, signed once it is"
 )
 WITHDRAW_PSBT: Final = Call(
-    "DELETE", "/psbts/{psbt_id}", lambda: shapes.BroughtLine, Right.PROPOSE, "Take back what was brought"
+    "DELETE", "/psbts/{psbt_id}", lambda: shapes.ImportedLine, Right.PROPOSE, "Take back what was imported"
 )
 
 # Apps.

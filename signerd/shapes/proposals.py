@@ -32,7 +32,7 @@ class ProposalLine(Answer):
     those whom it pays (``[addresses]`` of the configuration). ``memo``, ``proposed_by`` and ``proposed_at`` (RFC 3339 UTC, None where
     it is not told) are the platform's words, not believed: show them as such, beside the title and never in it.
 
-    ``brought_by``: it is not the platform's; this app, or the person, brought it. ``from_profile``: it spends the person's own
+    ``imported_by``: it is not the platform's; this app, or the person, imported it. ``from_profile``: it spends the person's own
     money, and no vault's. ``token``: what it does with a token, in a few words; None where it carries none, or bytes have
     not proven which it is. ``trouble``: None where the platform tells of none.
     """
@@ -50,7 +50,7 @@ class ProposalLine(Answer):
     required: int
     paid_sats: int | None
     fee_sats: int | None
-    brought_by: str | None = None
+    imported_by: str | None = None
     from_profile: bool = False
     token: str | None = None
     title: str = ""
@@ -287,12 +287,12 @@ class PsbtReview(Answer):
     title: str = ""
 
 
-class BroughtLine(Answer):
-    """A PSBT that was brought. ``expires_at``: RFC 3339 UTC, until when the person may decide. ``state``: as a proposal's."""
+class ImportedLine(Answer):
+    """A PSBT that was imported. ``expires_at``: RFC 3339 UTC, until when the person may decide. ``state``: as a proposal's."""
 
     psbt_id: str
     network: str
-    brought_by: str
+    imported_by: str
     state: str
     reason: str
     vault_id: str | None
@@ -302,7 +302,7 @@ class BroughtLine(Answer):
     expires_at: str
 
 
-class BroughtView(BroughtLine):
+class ImportedView(ImportedLine):
     """``review``: what the person is shown now. ``signed_psbt`` (base64): with this device's signatures, once they are there,
     and all that came with any copy.
 

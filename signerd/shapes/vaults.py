@@ -193,7 +193,7 @@ class VaultView(Answer):
     descriptor: str | None = None
 
 
-class BroughtQuorum(Request):
+class ImportedQuorum(Request):
     """A vault that the person has from elsewhere, as its descriptor with checksum; what read it proved it to be whole.
 
     ``source``: a file (a descriptor, or a record of BIP-129), or the account keys of a PSBT.
@@ -204,7 +204,7 @@ class BroughtQuorum(Request):
 
 
 class PinPreviewRequest(Request):
-    brought: BroughtQuorum | None = None
+    imported: ImportedQuorum | None = None
 
 
 class PinPreview(Answer):
@@ -229,7 +229,7 @@ class PinRequest(Request):
     """
 
     code: Code
-    brought: BroughtQuorum | None = None
+    imported: ImportedQuorum | None = None
     without_device_address: bool = False
     airgapped: Compared | None = None
 

@@ -99,8 +99,8 @@ def met() -> frozenset[tuple[str, str]]:
 
 
 def told_of_an_import(proposal: Proposal) -> set[str]:
-    """What the checks of imported PSBTs alone say where an app brings its bytes; too late, where they changed
-    later.
+    """What the checks of imported PSBTs alone say where an app imports its bytes; too late, where they
+    changed later.
     """
     around = replace(proposal.review_context(), lapsed=proposal.later is not None)
     imported = Imported("App", "app-1", expires_at=0)

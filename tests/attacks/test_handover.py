@@ -133,10 +133,10 @@ def test_s19_without_the_guard_the_device_s_word_would_be_kept(answer, monkeypat
 
 def given_back(copy) -> Psbt:
     """What Alice gives back who signed the first copy and is given this one."""
-    brought = imported_snapshot(
+    imported = imported_snapshot(
         "i-1", copy.bytes("psbt"), Imported("you", None, 0), [sound().review_context().pin], (), NETWORK
     )
-    signed = Record(brought, State.HANDED_OVER, "", signature=Signature(copy.bytes("signed"), "key"))
+    signed = Record(imported, State.HANDED_OVER, "", signature=Signature(copy.bytes("signed"), "key"))
     step = engine.decide(signed, ImportedAgain(copy.bytes("copy")), sound().review_context())
     assert step.record.state is State.HANDED_OVER
     return signed_of(step.record)

@@ -43,14 +43,14 @@ DAMAGES = tuple(d for d in entries("damages") if d.outcome)
 def test_a_hostile_one_is_refused_at_import_and_the_screen_stays_dark(desk, proposal):
     shown, text = desk.shown, base64.b64encode(proposal.raw).decode()
     with desk.client() as client:
-        before = client.brought_psbts()
+        before = client.imported_psbts()
         told = client.inspect_psbt(text)
         with pytest.raises(RefusedByChecks) as refused:
-            client.bring_psbt(text)
-        assert client.brought_psbts() == before
+            client.import_psbt(text)
+        assert client.imported_psbts() == before
     refusing = {check.name for check in told.checks if check.outcome == "refuse"}
     # A proposal names its vault. An imported PSBT does not: coins without our origins are of no known vault.
-    assert by_its_bytes(proposal) <= refusing or refusing == {"brought-coins"}
+    assert by_its_bytes(proposal) <= refusing or refusing == {"imported-coins"}
     assert all(f"[{name}]" in str(refused.value) for name in refusing)
     assert shown.prompts == []
 
@@ -59,10 +59,10 @@ def test_a_hostile_one_is_refused_at_import_and_the_screen_stays_dark(desk, prop
 def test_s23_what_cannot_be_read_is_refused_and_the_daemon_goes_on(desk, entry):
     shown, text = desk.shown, base64.b64encode(damage(entry)).decode()
     with desk.client() as client:
-        before = client.brought_psbts()
+        before = client.imported_psbts()
         with pytest.raises((RefusedByChecks, InvalidRequest, RequestTooLarge)) as refused:
-            client.bring_psbt(text)
-        assert client.brought_psbts() == before
+            client.import_psbt(text)
+        assert client.imported_psbts() == before
     assert refused.type is not RefusedByChecks or "[psbt-readable]" in str(refused.value)
     assert shown.prompts == []
 
@@ -71,12 +71,12 @@ def test_s23_what_cannot_be_read_is_refused_and_the_daemon_goes_on(desk, entry):
 def test_an_honest_one_is_shown_on_the_device_and_handed_back_signed(desk, proposal):
     shown, text = desk.shown, base64.b64encode(proposal.raw).decode()
     with desk.client() as client:
-        imported = client.bring_psbt(text)
+        imported = client.import_psbt(text)
         view = client.proposal(imported.psbt_id)
         client.approve(imported.psbt_id, view.digest, view.to_acknowledge)
         desk.await_state(imported.psbt_id, State.HANDED_OVER, State.INTERRUPTED)
-        done = client.brought_psbt(imported.psbt_id)
-        again = client.bring_psbt(text)
+        done = client.imported_psbt(imported.psbt_id)
+        again = client.import_psbt(text)
     assert shown.prompts
     assert done.state == "handed-over", done.reason
     signed = Psbt.parse(done.signed_psbt)

@@ -1,25 +1,18 @@
-"""What must not change: both OpenAPI documents byte for byte, stored words, journals, hashes, exit statuses.
+"""What must not change: both OpenAPI documents byte for byte, stored words, hashes, exit statuses.
 
-An intended change replaces the file beside this one:
-``python -m tests.frozen`` writes all but the journal.
+An intended change replaces the file beside this one: ``python -m tests.frozen`` writes them.
 """
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from custody.server.domain.audit import GENESIS, AuditRow, event_hash
-from signerd.core.audit import first_fault
 from signerd.core.review import review
-from signerd.core.values import Limits
-from signerd.journal import Journal
-from signerd.journal.storage import BORN, JOURNAL
 from tests.frozen.documents import loopback_document, platform_document
 from tests.frozen.words import words
-from tests.support.desk import NETWORK, review_context, snapshot_of, spend
+from tests.support.desk import review_context, snapshot_of, spend
 
 FROZEN = Path(__file__).parent
 WORDS = json.loads((FROZEN / "words.json").read_text(encoding="utf-8"))
@@ -68,18 +61,3 @@ def test_the_platforms_audit_chain_hashes_as_it_did():
     assert (
         event_hash(GENESIS, row).hex() == "0daacac427bdf919246ca18fff429d1bf0acf32909850faa2aed2df216cf9e45"
     )
-
-
-def test_a_journal_of_a_daemon_that_signed_and_saw_it_confirmed_opens_whole(tmp_path):
-    """Written by the demo's first signer: registered, pinned, six proposals approved and signed,
-    five of them confirmed.
-    """
-    with closing(sqlite3.connect(tmp_path / JOURNAL)) as connection:
-        connection.executescript((FROZEN / "journal.sql").read_text(encoding="utf-8"))
-    (tmp_path / BORN).write_text("2026-01-02T03:04:05+00:00\n")
-    with Journal(tmp_path, network=NETWORK, limits=Limits()) as journal:
-        assert first_fault(journal.audit()) is None
-        assert journal.head()[0] == 58
-        states = [record.state.value for record in journal.records()]
-        assert states == ["confirmed", "confirmed", "confirmed", "confirmed", "confirmed", "broadcast"]
-        assert [pin.name for pin in journal.pins()] == ["Cold reserve"]

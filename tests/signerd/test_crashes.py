@@ -27,7 +27,7 @@ from tests.support.wallets import ALICE
 ROOT = Path(__file__).parents[2]
 PAYMENT, SETUP, TROUBLE, *_ = STORIES
 # What the journal writes beside events, and what the client asks beside the platform's methods.
-WRITES = {"own-keys", "vault-claim", "pin", "unpin", "at-device", "note", "key-revoked", "Brought", "token"}
+WRITES = {"own-keys", "vault-claim", "pin", "unpin", "at-device", "note", "key-revoked", "Imported", "token"}
 REQUESTS = {
     "login",
     "refresh",

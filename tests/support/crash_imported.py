@@ -48,10 +48,10 @@ async def live_imported(folder: Path, fault: FaultPoint) -> None:
     async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
         # An app without an answer repeats its request.
         if not _of(daemon.journal, TAKEN_BACK, State.WITHDRAWN):
-            view = await daemon.imported.bring(TAKEN_BACK.to_base64(), WALLET)
+            view = await daemon.imported.import_psbt(TAKEN_BACK.to_base64(), WALLET)
             await daemon.imported.withdraw(view.psbt_id, WALLET)
         if not _of(daemon.journal, OVER, State.EXPIRED):
-            await daemon.imported.bring(OVER.to_base64(), WALLET)
+            await daemon.imported.import_psbt(OVER.to_base64(), WALLET)
             with a_day_later(daemon):
                 await until(lambda: bool(_of(daemon.journal, OVER, State.EXPIRED)))
         while (await _asked_for(daemon)).signed_psbt is None:
@@ -63,7 +63,7 @@ async def live_imported(folder: Path, fault: FaultPoint) -> None:
 
 
 async def _asked_for(daemon: Daemon):
-    return await daemon.imported.bring(SIGNED.to_base64(), WALLET)
+    return await daemon.imported.import_psbt(SIGNED.to_base64(), WALLET)
 
 
 @contextmanager

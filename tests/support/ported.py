@@ -125,8 +125,6 @@ def ported(
     state: Path,
     clock: Callable[[], float] = time.monotonic,
     at: int = 0,
-    *,
-    work: Callable[[], float] = time.thread_time,
     **answers: Any,
 ) -> Iterator[Port]:
     """``at``: the port, 0 for any free one. ``answers``: those of ``Scripted``."""
@@ -137,5 +135,5 @@ def ported(
 
     state.mkdir(mode=0o700, exist_ok=True)
     sessions = Sessions(clock)
-    with served(script(), state, port=at, clock=clock, work=work, sessions=sessions) as daemon:
+    with served(script(), state, port=at, clock=clock, sessions=sessions) as daemon:
         yield Port(daemon, sessions)

@@ -160,7 +160,6 @@ def served_daemon(
     *,
     prepared: bool = True,
     port: int | None = None,
-    by_keyed_port: bool = False,
     **given: Any,
 ) -> Iterator[Served]:
     """A real daemon: signed in, its device registered and its vault pinned where ``prepared``."""
@@ -169,5 +168,5 @@ def served_daemon(
         prepare(state)
     given.setdefault("sleep", brief_sleep)
     daemon: AbstractAsyncContextManager[Daemon] = daemon_at(state, outer.platform, outer.bridge, **given)
-    with served(daemon, state, port=port, by_keyed_port=by_keyed_port) as found:
+    with served(daemon, state, port=port) as found:
         yield found

@@ -71,7 +71,7 @@ class Signers:
         return self.do(known)
 
     def approve(self, number):
-        """The person looks at what was brought, and says yes; the device's buttons are pressed."""
+        """The person looks at what was imported, and says yes; the device's buttons are pressed."""
 
         async def say_yes():
             daemon, found = self.daemons[number], []

@@ -61,41 +61,6 @@ export interface components {
             at: number | null;
             fault: string | null;
         };
-        /** @description A PSBT that was brought. ``expires_at``: RFC 3339 UTC, until when the person may decide. ``state``: as a proposal's. */
-        BroughtLine: {
-            psbt_id: string;
-            network: string;
-            brought_by: string;
-            state: string;
-            reason: string;
-            vault_id: string | null;
-            vault_name: string | null;
-            paid_sats: number | null;
-            fee_sats: number | null;
-            expires_at: string;
-        };
-        /**
-         * @description ``review``: what the person is shown now. ``signed_psbt`` (base64): with this device's signatures, once they are there,
-         *     and all that came with any copy.
-         *
-         *     ``final``: the complete transaction as hex, where its signatures are enough; signerd does not send it. ``is_new``: this very call imported it; another one may wait for it otherwise.
-         */
-        BroughtView: {
-            psbt_id: string;
-            network: string;
-            brought_by: string;
-            state: string;
-            reason: string;
-            vault_id: string | null;
-            vault_name: string | null;
-            paid_sats: number | null;
-            fee_sats: number | null;
-            expires_at: string;
-            review: components["schemas"]["PsbtReview"];
-            is_new: boolean;
-            signed_psbt: string | null;
-            final: string | null;
-        };
         /**
          * @description Proven to come back: its script was derived again from the pinned vault. ``chain``: 0 receive, 1 change.
          *
@@ -180,6 +145,41 @@ export interface components {
             label: string;
             value: string;
             pinned: string | null;
+        };
+        /** @description A PSBT that was imported. ``expires_at``: RFC 3339 UTC, until when the person may decide. ``state``: as a proposal's. */
+        ImportedLine: {
+            psbt_id: string;
+            network: string;
+            imported_by: string;
+            state: string;
+            reason: string;
+            vault_id: string | null;
+            vault_name: string | null;
+            paid_sats: number | null;
+            fee_sats: number | null;
+            expires_at: string;
+        };
+        /**
+         * @description ``review``: what the person is shown now. ``signed_psbt`` (base64): with this device's signatures, once they are there,
+         *     and all that came with any copy.
+         *
+         *     ``final``: the complete transaction as hex, where its signatures are enough; signerd does not send it. ``is_new``: this very call imported it; another one may wait for it otherwise.
+         */
+        ImportedView: {
+            psbt_id: string;
+            network: string;
+            imported_by: string;
+            state: string;
+            reason: string;
+            vault_id: string | null;
+            vault_name: string | null;
+            paid_sats: number | null;
+            fee_sats: number | null;
+            expires_at: string;
+            review: components["schemas"]["PsbtReview"];
+            is_new: boolean;
+            signed_psbt: string | null;
+            final: string | null;
         };
         /** @description ``purpose``: "vault" or "profile"; ``path`` starts with ``m/``. */
         KeyView: {
@@ -272,7 +272,7 @@ export interface components {
          *     those whom it pays (``[addresses]`` of the configuration). ``memo``, ``proposed_by`` and ``proposed_at`` (RFC 3339 UTC, None where
          *     it is not told) are the platform's words, not believed: show them as such, beside the title and never in it.
          *
-         *     ``brought_by``: it is not the platform's; this app, or the person, brought it. ``from_profile``: it spends the person's own
+         *     ``imported_by``: it is not the platform's; this app, or the person, imported it. ``from_profile``: it spends the person's own
          *     money, and no vault's. ``token``: what it does with a token, in a few words; None where it carries none, or bytes have
          *     not proven which it is. ``trouble``: None where the platform tells of none.
          */
@@ -290,7 +290,7 @@ export interface components {
             required: number;
             paid_sats: number | null;
             fee_sats: number | null;
-            brought_by: string | null;
+            imported_by: string | null;
             from_profile: boolean;
             token: string | null;
             title: string;
@@ -322,7 +322,7 @@ export interface components {
             required: number;
             paid_sats: number | null;
             fee_sats: number | null;
-            brought_by: string | null;
+            imported_by: string | null;
             from_profile: boolean;
             token: string | null;
             title: string;
@@ -844,7 +844,7 @@ export interface operations {
             };
         };
     };
-    brought_psbts: {
+    imported_psbts: {
         parameters: {
             query?: never;
             header?: never;
@@ -859,12 +859,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["BroughtLine"][];
+                    "application/json": components["schemas"]["ImportedLine"][];
                 };
             };
         };
     };
-    bring_psbt: {
+    import_psbt: {
         parameters: {
             query?: never;
             header?: never;
@@ -883,12 +883,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["BroughtView"];
+                    "application/json": components["schemas"]["ImportedView"];
                 };
             };
         };
     };
-    brought_psbt: {
+    imported_psbt: {
         parameters: {
             query?: {
                 version?: "0" | "2";
@@ -907,7 +907,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["BroughtView"];
+                    "application/json": components["schemas"]["ImportedView"];
                 };
             };
         };
@@ -929,7 +929,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["BroughtLine"];
+                    "application/json": components["schemas"]["ImportedLine"];
                 };
             };
         };
@@ -1069,9 +1069,9 @@ export const CALLS = {
   approve: ["POST", "/v1/proposals/{psbt_id}/approve"],
   reject: ["POST", "/v1/proposals/{psbt_id}/reject"],
   inspect_psbt: ["POST", "/v1/psbts/inspect"],
-  bring_psbt: ["POST", "/v1/psbts"],
-  brought_psbts: ["GET", "/v1/psbts"],
-  brought_psbt: ["GET", "/v1/psbts/{psbt_id}"],
+  import_psbt: ["POST", "/v1/psbts"],
+  imported_psbts: ["GET", "/v1/psbts"],
+  imported_psbt: ["GET", "/v1/psbts/{psbt_id}"],
   withdraw_psbt: ["DELETE", "/v1/psbts/{psbt_id}"],
   ask: ["POST", "/v1/pairings"],
   collect: ["POST", "/v1/pairings/{pairing_id}/collect"],

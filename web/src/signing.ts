@@ -15,7 +15,7 @@ const OVER = new Map([
 ]);
 
 /** An imported PSBT with this person's signatures. `final`: the complete transaction in hex, if they are enough. */
-export type Signed = Answer<"brought_psbt"> & { signed_psbt: string };
+export type Signed = Answer<"imported_psbt"> & { signed_psbt: string };
 /** `patience`: how long signerd may be unreachable, in milliseconds. */
 type Waiting = { signal?: AbortSignal | undefined; patience?: number };
 
@@ -31,9 +31,9 @@ export async function signed(
   { version = "2", ...waiting }: Waiting & { version?: "0" | "2" } = {},
 ): Promise<Signed> {
   const { signal } = waiting;
-  const { psbt_id } = await call(daemon, "bring_psbt", { body: { psbt }, signal });
+  const { psbt_id } = await call(daemon, "import_psbt", { body: { psbt }, signal });
   for await (const _ of changes(daemon, psbt_id, waiting)) {
-    const found = await call(daemon, "brought_psbt", { path: { psbt_id }, query: { version }, signal });
+    const found = await call(daemon, "imported_psbt", { path: { psbt_id }, query: { version }, signal });
     if (found.signed_psbt !== null) return found as Signed;
     const why = OVER.get(found.state);
     if (why !== undefined) throw new SignerdError(found.state, why, found.reason);

@@ -44,7 +44,7 @@ test("a token goes to no other machine, and an id to no other path", async () =>
     await assert.rejects(call({ url, token: "t" }, "me"), fails("invalid-request"));
   }
   for (const psbt_id of ["..", "a/b", "", "a?b"]) {
-    await assert.rejects(call(daemon, "brought_psbt", { path: { psbt_id } }), fails("invalid-request"));
+    await assert.rejects(call(daemon, "imported_psbt", { path: { psbt_id } }), fails("invalid-request"));
   }
 });
 
@@ -72,7 +72,7 @@ test("signerd that stays away is waited for so long, and an abort ends the wait 
   await assert.rejects(never({}), fails("not-paired"));
 });
 
-test("a PSBT that is brought is waited for until it is signed, or the person says no", async () => {
+test("a PSBT that is imported is waited for until it is signed, or the person says no", async () => {
   let state = "waiting-for-person";
   answers = (asked, answer) => {
     if (asked.url.startsWith("/v1/events")) {

@@ -190,7 +190,7 @@ def without_record(case: Case) -> Answer:
     return warn(
         f"It is not the platform's: {by} imported it. There is no record of whom it should pay, how much and "
         "at what fee, to compare it with: look at where the money goes.",
-        brought_by=by,
+        imported_by=by,
         not_compared=", ".join(case.not_compared),
     )
 

@@ -98,12 +98,12 @@ READING, BEFORE, INSPECTION, AFTER = Stage.READING, Stage.BEFORE, Stage.INSPECTI
 # fmt: off
 _ROWS = (
     Check("psbt-readable", ("S23",), READING, "The PSBT can be read, within bounds."),
-    Check("brought", ("S12", "S13"), BEFORE,
+    Check("imported", ("S12", "S13"), BEFORE,
           "It is a proposal of the platform's; else the warning names what is not compared.",
           of=IMPORTS, run=before.without_record),
-    Check("brought-open", ("S24",), BEFORE, "The time to approve it is not over.",
+    Check("imported-open", ("S24",), BEFORE, "The time to approve it is not over.",
           of=IMPORTS, run=before.in_time),
-    Check("brought-coins", ("S3",), BEFORE, "Coins of no pinned vault belong to the registered profile.",
+    Check("imported-coins", ("S3",), BEFORE, "Coins of no pinned vault belong to the registered profile.",
           of=OF_PROFILE, run=before.own_coins),
     Check("kind-known", ("S12",), BEFORE,
           "It is of the kind that it claims, which this version can check in full.",

@@ -22,8 +22,8 @@ NO_QUORUM = ""
 class Spent:
     """A proposal that this machine signed or exported, or whose device is being asked now.
 
-    ``quorum``: the verification code of the vault that it spends from; None where an older journal does not
-    have it. ``at``: the latest time that the journal had seen. ``amount``: its payments in satoshis, without
+    ``quorum``: the verification code of the vault that it spends from; None where that could not be read.
+    ``at``: the latest time that the journal had seen. ``amount``: its payments in satoshis, without
     change.
     """
 

@@ -4,8 +4,7 @@ rate limit.
 
 import asyncio
 import math
-import time
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -25,50 +24,10 @@ from signerd.errors import (
 from signerd.loopback.access.headers import RequestHead, always
 from signerd.loopback.access.sessions import Sessions
 
-
-@dataclass
-class Metered:
-    """Awaits ``what`` in the current task and times it; tasks that ``what`` starts are not timed.
-
-    ``clock``: CPU seconds of the loop's thread, so that an app is not charged for other programs' load. Disk
-    waits are not counted: the limit on imported PSBTs per minute bounds what an app can write. ``spent``: CPU
-    seconds used, also after a failure. Raises what ``what`` raises.
-    """
-
-    what: Coroutine[Any, Any, None]
-    clock: Callable[[], float]
-    spent: float = 0.0
-
-    def __await__(self) -> Generator[Any, None, None]:
-        """``await`` written out (PEP 380), so that each step between two yields is timed."""
-        heard: BaseException | None = None
-        while True:
-            try:
-                waits_for = self._step(heard)
-            except StopIteration:
-                return
-            try:
-                heard = yield waits_for
-            except BaseException as error:  # noqa: BLE001 - above all a cancellation, which ``what`` has to receive
-                heard = error
-
-    def _step(self, heard: BaseException | None) -> Any:
-        began = self.clock()
-        try:
-            return self.what.send(None) if heard is None else self.what.throw(heard)
-        finally:
-            self.spent += self.clock() - began
-
-
 # A program that displays events sends a few requests per event; at twenty a second no delay is noticed.
 PER_SECOND = 20.0
 # A program fetches everything once when it starts.
 BURST = 60.0
-# Loop time per token: at PER_SECOND an app gets a tenth of the loop.
-TOKEN_SECONDS = 0.005
-# The largest debt in tokens: half a minute at PER_SECOND, whatever one request cost. The machine may have
-# been suspended during it.
-DEEPEST = 600.0
 # Concurrent requests of one app: the second is answered while the first waits for a device or the platform.
 AT_ONCE = 2
 
@@ -83,41 +42,24 @@ class _App:
 
 @dataclass
 class Rates:
-    """A token bucket per paired app, by its id. ``work``: see ``Metered.clock``."""
+    """A token bucket per paired app, by its id."""
 
     clock: Callable[[], float]
-    work: Callable[[], float] = time.thread_time
     per_second: float = PER_SECOND
     burst: float = BURST
     _apps: dict[str, _App] = field(default_factory=dict)
 
     def take(self, who: str) -> None:
         """Take one token. Raises TooManyRequests with the whole seconds until there is one."""
-        self._require(who, 1)
-        self._of(who).bucket.level -= 1
+        bucket = self._of(who).bucket
+        if wait := bucket.seconds_until(1):
+            raise TooManyRequests("this app asks too often", seconds=math.ceil(wait))
+        bucket.level -= 1
 
     async def in_turn(self, who: str, request: Request) -> None:
-        """Answer a request that ``take`` charged one token, after the app's earlier requests.
-
-        Its cost beyond that token is charged afterwards, so that concurrent requests cannot exceed the rate.
-        Raises TooManyRequests where the earlier requests left the app in debt.
-        """
+        """Answer a request for which a token was taken, after the app's earlier requests."""
         async with self._of(who).turns:
-            self._require(who, 0)
-            metered = Metered(request(), self.work)
-            try:
-                await metered
-            finally:
-                self._charge(who, metered.spent / TOKEN_SECONDS - 1)
-
-    def _require(self, who: str, tokens: float) -> None:
-        """Raises TooManyRequests."""
-        if wait := self._of(who).bucket.seconds_until(tokens):
-            raise TooManyRequests("this app asks too often, or for too much", seconds=math.ceil(wait))
-
-    def _charge(self, who: str, tokens: float) -> None:
-        bucket = self._of(who).bucket
-        bucket.level = max(-DEEPEST, bucket.level - max(0.0, tokens))
+            await request()
 
     def _of(self, who: str) -> _App:
         now = self.clock()

@@ -14,7 +14,6 @@ from custody.private_files import PRIVATE_FILE
 from signerd.endpoint import IPV4, require_own_socket, socket_path, taken_by
 from signerd.errors import SocketUnusable, UnsafeFolder
 from signerd.journal.storage import make_private
-from signerd.keyed_port import KeyedPort
 from signerd.loopback.access.peers import Whose, teller
 
 # sun_path has 108 bytes on Linux and 104 on macOS, with a final zero byte.
@@ -38,8 +37,6 @@ def private_socket(state: Path, handed: socket.socket | None = None) -> Iterator
         UnsafeFolder: others have access to the folder or to the file at the socket's path. SocketUnusable: it
             cannot be created here, or another one was passed.
     """
-    if sys.platform == "win32":
-        raise SocketUnusable("this system has no Unix sockets: the daemon uses a keyed port")
     make_private(state)
     path = socket_path(state)
     if handed is not None:
@@ -74,8 +71,6 @@ def private_socket(state: Path, handed: socket.socket | None = None) -> Iterator
 
 def _require_ours(handed: socket.socket, path: Path) -> None:
     """Raises UnsafeFolder, SocketUnusable."""
-    if sys.platform == "win32":
-        raise SocketUnusable("this system has no Unix sockets: the daemon uses a keyed port")
     kind = (handed.family, handed.type)
     listens = kind == (socket.AF_UNIX, socket.SOCK_STREAM) and handed.getsockopt(
         socket.SOL_SOCKET, socket.SO_ACCEPTCONN
@@ -118,27 +113,6 @@ def _is_listened_to(path: Path) -> bool:
     return any(row[7:] == [str(path)] and int(row[3], 16) & _ACCEPTS for row in rows)
 
 
-@contextlib.contextmanager
-def private_keyed_port(state: Path) -> Iterator[tuple[socket.socket, KeyedPort]]:
-    """A port chosen by the system, and the file in the private state folder by which the user's programs find
-    it; removed at the end.
-
-    Raises:
-        UnsafeFolder: others have access to the folder. SocketUnusable: no port, or the file cannot be
-        written.
-    """
-    make_private(state)
-    with contextlib.ExitStack() as stack:
-        try:
-            listening = stack.enter_context(_bound(socket.AF_INET, IPV4, 0))
-            keyed_port = KeyedPort.fresh(listening.getsockname()[1])
-            path = keyed_port.write(state)
-        except OSError as error:
-            raise SocketUnusable(f"no port can be opened for {state}: {error.strerror}") from error
-        stack.callback(path.unlink, missing_ok=True)
-        yield listening, keyed_port
-
-
 IPV6 = "::1"
 # A port that is free at the first address may be taken at the second; then another one is tried.
 TRIES = 8
@@ -176,8 +150,6 @@ def listening_ports(port: int) -> Iterator[Listening]:
 
 
 def _listening(port: int) -> Listening:
-    if sys.platform == "win32":
-        return Listening(notes=(UNTOLD,))
     whose = teller(IPV4, os.getuid())
     if whose is None:
         return Listening(notes=(UNTOLD,))
@@ -220,12 +192,8 @@ def _bound(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
     # asyncio sets TCP_NODELAY only where the protocol is given; without it each answer takes 40 ms.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        if sys.platform == "win32":
-            # Windows' SO_REUSEADDR would let another program take over the port.
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
-        else:
-            # A restarted daemon gets its port back despite old connections in TIME_WAIT.
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # A restarted daemon gets its port back despite old connections in TIME_WAIT.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listening.bind((host, port))

@@ -190,7 +190,7 @@ def _parts(asked: PageRequest, view: ProposalView, *, changed: bool = False) -> 
     lines = asked.service.feed.since(0, view.psbt_id)
     return {
         "shown": shown(view),
-        "stages": stages(view.state, imported=view.brought_by is not None, proof=is_proof(view)),
+        "stages": stages(view.state, imported=view.imported_by is not None, proof=is_proof(view)),
         "status_line": status_line(view, lines),
         "changed": changed,
         "standing_part": _standing_part(view.psbt_id),

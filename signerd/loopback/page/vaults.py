@@ -20,7 +20,7 @@ from signerd.loopback.page.airgap import as_address, pictures
 from signerd.loopback.page.home import saying
 from signerd.loopback.page.rendering import PageRequest, Row, render, shaped
 from signerd.loopback.page.rendering import answer as html
-from signerd.shapes import AddressPage, BroughtQuorum, Request, VaultView
+from signerd.shapes import AddressPage, ImportedQuorum, Request, VaultView
 from signerd.shapes.vaults import Chain, Index
 
 VAULTS = Live("vaults", "vaults/list.html", "/parts/vaults")
@@ -210,7 +210,7 @@ async def kit(asked: PageRequest) -> Response:
 MAX_TEXT = 40_000
 
 
-def quorum_in(fields: Fields, network: Network) -> BroughtQuorum | None:
+def quorum_in(fields: Fields, network: Network) -> ImportedQuorum | None:
     """None: the platform's record. The confirming form sends the vault back as its descriptor. ``network``:
     the daemon's.
 
@@ -220,7 +220,7 @@ def quorum_in(fields: Fields, network: Network) -> BroughtQuorum | None:
     if source in {"", "record"}:
         return None
     if fields.one("descriptor"):
-        return shaped(BroughtQuorum, source=source, descriptor=fields.one("descriptor"))
+        return shaped(ImportedQuorum, source=source, descriptor=fields.one("descriptor"))
     text = fields.one("text").strip()
     if not text.isascii() or not text or len(text) > MAX_TEXT:
         raise InvalidRequest(
@@ -235,13 +235,13 @@ def quorum_in(fields: Fields, network: Network) -> BroughtQuorum | None:
         )
     except MultisigError as error:
         raise InvalidRequest(f"no vault can be read from this: {error}", hint=error.hint) from error
-    return shaped(BroughtQuorum, source=source, descriptor=vault.descriptor)
+    return shaped(ImportedQuorum, source=source, descriptor=vault.descriptor)
 
 
 SOURCES = {"record": "the platform's record", "file": "what you pasted", "psbt": "the PSBT that you pasted"}
 
 
-async def _compared(asked: PageRequest, imported: shapes.BroughtQuorum | None) -> dict[str, Any]:
+async def _compared(asked: PageRequest, imported: shapes.ImportedQuorum | None) -> dict[str, Any]:
     found = await asked.service.preview_pin(asked.path_id("vault_id"), imported)
     return {
         "preview": found,
@@ -251,7 +251,7 @@ async def _compared(asked: PageRequest, imported: shapes.BroughtQuorum | None) -
     }
 
 
-async def _imported(asked: PageRequest, fields: Fields) -> shapes.BroughtQuorum | None:
+async def _imported(asked: PageRequest, fields: Fields) -> shapes.ImportedQuorum | None:
     return quorum_in(fields, Network((await asked.service.status()).network))
 
 
@@ -281,14 +281,14 @@ async def pin(asked: PageRequest) -> Response:
     said = shaped(
         shapes.PinRequest,
         code=fields.one("code"),
-        brought=await _imported(asked, fields),
+        imported=await _imported(asked, fields),
         without_device_address=fields.ticked("without_device_address"),
         airgapped=fields.one("airgapped") or None,
     )
     pinned = await asked.service.pin(
         asked.path_id("vault_id"),
         said.code,
-        imported=said.brought,
+        imported=said.imported,
         without_device_address=said.without_device_address,
         airgapped=said.airgapped,
     )

@@ -20,7 +20,7 @@ from signerd.backup.container import Backup
 from signerd.backup.restoring import restore
 from signerd.core.following import unfollowed_of
 from signerd.errors import BackupUnreadable
-from signerd.journal.schema import MIGRATIONS, migrate
+from signerd.journal.schema import migrate
 from signerd.journal.storage import JOURNAL
 from tests.support.backups import NOON, TOKEN, backup_of, open_one, remembering, write_last_entry
 from tests.support.desk import CLAIM, VAULT
@@ -33,7 +33,7 @@ Change = Callable[[sqlite3.Connection], object]
 def columns() -> list[tuple[str, str, str]]:
     """Every table and column of the schema, with its type."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
-        migrate(made, MIGRATIONS)
+        migrate(made)
         tables = [name for (name,) in made.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return [(t, c[1], c[2]) for t in tables for c in made.execute(f"PRAGMA table_info({t})")]
 

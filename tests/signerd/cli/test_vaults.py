@@ -142,7 +142,7 @@ def test_a_vault_that_the_person_brings_is_pinned_where_the_record_agrees(
 
 
 def test_s16_a_vault_that_is_not_the_records_is_refused_with_both_shown(desk, tmp_path, outer):
-    path = tmp_path / "brought"
+    path = tmp_path / "imported"
     for option, content in (
         ("--from", OTHER.descriptor.encode()),
         ("--from", enrolment_text(OTHER, "V", EnrolmentForm.BSMS).encode()),
@@ -158,7 +158,7 @@ def test_s16_a_vault_that_is_not_the_records_is_refused_with_both_shown(desk, tm
 
 
 def test_a_file_that_has_no_vault_is_said(desk, tmp_path):
-    path = tmp_path / "brought"
+    path = tmp_path / "imported"
     for option, content in (
         ("--from", None),
         ("--from", b"\xff\xfe"),

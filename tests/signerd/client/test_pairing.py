@@ -77,7 +77,7 @@ def test_the_granted_token_is_stored_for_its_owner_only(daemon, tmp_path, shell)
     with DaemonClient.at(url(daemon), granted.token) as app:
         assert app.me().rights == ("read",)
         with pytest.raises(NotAllowed):
-            app.bring_psbt("cHNidP8=")
+            app.import_psbt("cHNidP8=")
 
 
 @SHELLS
@@ -138,7 +138,7 @@ def test_f_ten_lines_to_a_signature_and_to_the_same_one_after_a_restart(tmp_path
 @pytest.mark.parametrize("end", ["declined", "withdrawn"])
 def test_ten_lines_to_an_end_without_a_signature(daemon, tmp_path, ten_lines, end):
     def answer(person, app):
-        (line,) = person.brought_psbts()
+        (line,) = person.imported_psbts()
         if end == "declined":
             person.reject(line.psbt_id, "no")
         else:
@@ -152,7 +152,7 @@ def approve(person, _app):
 
 
 def first_time(daemon, ten_lines, token, psbt, answer=approve):
-    """The app is paired, and the person answers to what it brings."""
+    """The app is paired, and the person answers to what it imports."""
     with ThreadPoolExecutor(1) as pool, daemon.client() as person:
         asking = pool.submit(ten_lines, url(daemon), token, psbt)
         daemon.until(lambda: asking.done() or bool(daemon.service.apps._requests.waiting()))
@@ -166,7 +166,7 @@ def first_time(daemon, ten_lines, token, psbt, answer=approve):
 
 def approve_when_it_waits(person):
     for _ in person.events(after=0):
-        (line,) = person.brought_psbts()
+        (line,) = person.imported_psbts()
         if line.state == "waiting-for-person":
             view = person.proposal(line.psbt_id)
             person.approve(line.psbt_id, view.digest, view.to_acknowledge)

@@ -406,7 +406,7 @@ def test_s24_another_transaction_under_its_id_quarantines_it() -> None:
     assert (step.record.state, step.record.exported) == (State.QUARANTINED, HONEST.psbt)
 
 
-def test_what_an_app_brought_lapses_after_its_day_though_it_was_exported() -> None:
+def test_what_an_app_imported_lapses_after_its_day_though_it_was_exported() -> None:
     app = replace(HONEST, imported=Imported("App", None, 0), recipients=(), amounts=(), txid_expected="")
     asked = receive(app, AROUND).record
     exported = run(approval(app), events.Exported(), start=asked)

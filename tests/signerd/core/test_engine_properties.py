@@ -44,9 +44,9 @@ ANSWERS = (
     HONEST.psbt,
     ALICE.sign(spend(fee=1_001)).to_bytes(),
 )
-# The same transaction, brought by an app: of the vault as above.
-BROUGHT = replace(HONEST, imported=Imported("App", "app-1", 0), recipients=(), amounts=(), txid_expected="")
-DIGESTS = tuple(review(s, a).digest for s in (*SNAPSHOTS, BROUGHT) for a in AROUNDS)
+# The same transaction, imported by an app: of the vault as above.
+IMPORTED = replace(HONEST, imported=Imported("App", "app-1", 0), recipients=(), amounts=(), txid_expected="")
+DIGESTS = tuple(review(s, a).digest for s in (*SNAPSHOTS, IMPORTED) for a in AROUNDS)
 
 SIMPLE = (
     events.Reconsidered(),
@@ -206,12 +206,12 @@ TestLife = Life.TestCase
 TestLife.settings = settings(max_examples=examples(20), stateful_step_count=40)
 
 
-class BroughtLife(Life):
-    """The same of what an app brought: the platform's word is nothing to it, and it is told nothing."""
+class ImportedLife(Life):
+    """The same of what an app imported: the platform's word is nothing to it, and it is told nothing."""
 
     @initialize()
     def arrive(self) -> None:  # type: ignore[override]
-        self.record = receive(BROUGHT, self.context).record
+        self.record = receive(IMPORTED, self.context).record
 
     def look_at(self, effects: tuple[Effect, ...]) -> None:
         assert not any(isinstance(effect, Submit | SubmitDecline) for effect in effects)
@@ -222,13 +222,13 @@ class BroughtLife(Life):
         self.context = replace(self.context, lapsed=lapsed)
 
     @invariant()
-    def it_is_what_was_brought(self) -> None:
+    def it_is_what_was_imported(self) -> None:
         if not hasattr(self, "record"):
             return
-        assert self.record.snapshot == BROUGHT
+        assert self.record.snapshot == IMPORTED
         # What is signed is handed over at once, and stays so.
         assert (self.record.state is State.HANDED_OVER) is (self.record.signature is not None)
 
 
-TestBroughtLife = BroughtLife.TestCase
-TestBroughtLife.settings = settings(max_examples=examples(20), stateful_step_count=40)
+TestImportedLife = ImportedLife.TestCase
+TestImportedLife.settings = settings(max_examples=examples(20), stateful_step_count=40)

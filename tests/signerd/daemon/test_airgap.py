@@ -317,9 +317,9 @@ async def test_a_device_with_a_cable_is_not_asked_for_what_was_exported(prepared
         assert (daemon.journal.record("p-1").state, bridge.asked) == (State.EXPORTED, 0)
 
 
-async def test_what_an_app_brought_is_handed_to_it_once_its_answer_is_brought(prepared, platform, bridge):
+async def test_what_an_app_imported_is_handed_to_it_once_its_answer_is_brought(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.imported.bring(bill().to_base64(), TERMINAL)
+        view = await daemon.imported.import_psbt(bill().to_base64(), TERMINAL)
         given = await exported(daemon, view.psbt_id)
         assert (await daemon.airgap.answer(signed(given), TERMINAL)).state == "handed-over"
         assert platform.told() == []

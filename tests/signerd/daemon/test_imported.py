@@ -1,4 +1,4 @@
-"""A PSBT that an app or the person brings: asked about, signed once, handed back, and never the platform's
+"""A PSBT that an app or the person imports: asked about, signed once, handed back, and never the platform's
 business.
 """
 
@@ -61,8 +61,8 @@ def prepared(prepared: Path) -> Path:
 
 
 async def signed(daemon, psbt: Psbt, caller: Caller = WALLET):
-    """Brought, approved by the person, and signed: what the one who brought it is given then."""
-    view = await daemon.imported.bring(psbt.to_base64(), caller)
+    """Imported, approved by the person, and signed: what the one who imported it is given then."""
+    view = await daemon.imported.import_psbt(psbt.to_base64(), caller)
     await approve(daemon, view.psbt_id)
     await until_state(daemon, view.psbt_id, State.HANDED_OVER)
     return await daemon.imported.one(view.psbt_id, caller)
@@ -70,7 +70,7 @@ async def signed(daemon, psbt: Psbt, caller: Caller = WALLET):
 
 async def test_a_vaults_psbt_is_asked_about_signed_and_handed_back(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.imported.bring(bill().to_base64(), WALLET)
+        view = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
         assert view.state == "waiting-for-person"
         assert view.vault_id == VAULT_ID
         assert view.signed_psbt is None
@@ -105,7 +105,7 @@ async def test_s6_it_is_signed_once_and_handed_out_again_the_same(prepared, plat
     async with daemon_at(prepared, platform, bridge) as daemon:
         first = await signed(daemon, bill())
     async with daemon_at(prepared, platform, bridge) as daemon:
-        again = await daemon.imported.bring(bill().to_base64(), WALLET)
+        again = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
         assert again == first
         await until_state(daemon, first.psbt_id, State.HANDED_OVER)
     assert bridge.asked == 1
@@ -114,29 +114,29 @@ async def test_s6_it_is_signed_once_and_handed_out_again_the_same(prepared, plat
 async def test_s33_what_came_with_another_copy_is_given_back_with_our_signature(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         first = await signed(daemon, bill())
-        again = await daemon.imported.bring(BOB.sign(bill()).to_base64(), WALLET)
+        again = await daemon.imported.import_psbt(BOB.sign(bill()).to_base64(), WALLET)
         assert again.psbt_id == first.psbt_id
         assert again.final is not None
         for version in ("0", "2"):
             told = await daemon.imported.one(first.psbt_id, WALLET, version)
             assert verify_signatures(ReceivedPsbt.parse(told.signed_psbt).psbt, VAULT).progress == 2
         with pytest.raises(RefusedByChecks, match="input 0 is invalid"):
-            await daemon.imported.bring(CAROL.sign(bill(), sighash=0x02).to_base64(), WALLET)
+            await daemon.imported.import_psbt(CAROL.sign(bill(), sighash=0x02).to_base64(), WALLET)
         assert await daemon.imported.one(first.psbt_id, WALLET) == again
     async with daemon_at(prepared, platform, bridge) as daemon:
         assert await daemon.imported.one(first.psbt_id, WALLET) == again
     assert bridge.asked == 1
 
 
-async def test_it_stands_among_the_proposals_and_says_who_brought_it(prepared, platform, bridge):
+async def test_it_stands_among_the_proposals_and_says_who_imported_it(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.imported.bring(bill().to_base64(), WALLET)
+        view = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
         (line,) = await daemon.proposals(ended=False)
-        assert line.brought_by == "the program 'Wallet'"
+        assert line.imported_by == "the program 'Wallet'"
         shown = await daemon.proposal(view.psbt_id)
     told = {check.name: check for check in shown.checks}
-    assert "the program 'Wallet' imported it" in told["brought"].sentence
-    assert told["brought"].outcome == "warn"
+    assert "the program 'Wallet' imported it" in told["imported"].sentence
+    assert told["imported"].outcome == "warn"
     # What has nothing to compare with does not pass in silence.
     assert not {"recipients", "amounts", "transaction-id", "fee-recorded", "replacement"} & told.keys()
 
@@ -146,8 +146,8 @@ async def test_it_stands_among_the_proposals_and_says_who_brought_it(prepared, p
 
 async def test_another_apps_same_psbt_is_another_one(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
-        first = await daemon.imported.bring(bill().to_base64(), WALLET)
-        second = await daemon.imported.bring(bill().to_base64(), OTHER)
+        first = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
+        second = await daemon.imported.import_psbt(bill().to_base64(), OTHER)
         assert first.psbt_id != second.psbt_id
         # The one is told nothing of the other; the person is.
         told = {check.name: check.sentence for check in second.review.checks}
@@ -161,9 +161,9 @@ async def test_another_apps_same_psbt_is_another_one(prepared, platform, bridge)
 
 async def test_declined_taken_back_or_over_it_is_not_signed(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
-        no = await daemon.imported.bring(bill(1).to_base64(), WALLET)
+        no = await daemon.imported.import_psbt(bill(1).to_base64(), WALLET)
         assert (await daemon.reject(no.psbt_id, "not mine")).state == "declined"
-        back = await daemon.imported.bring(bill(2).to_base64(), WALLET)
+        back = await daemon.imported.import_psbt(bill(2).to_base64(), WALLET)
         assert (await daemon.imported.withdraw(back.psbt_id, WALLET)).state == "withdrawn"
         for psbt_id in (no.psbt_id, back.psbt_id):
             with pytest.raises(IllegalEvent):
@@ -174,13 +174,13 @@ async def test_declined_taken_back_or_over_it_is_not_signed(prepared, platform, 
         await until(lambda: daemon.follower.state.rounds > rounds + 1)
         assert platform.told() == []
         # The same transaction may be asked about again, under another id.
-        assert (await daemon.imported.bring(bill(1).to_base64(), WALLET)).psbt_id != no.psbt_id
+        assert (await daemon.imported.import_psbt(bill(1).to_base64(), WALLET)).psbt_id != no.psbt_id
     assert bridge.asked == 0
 
 
 async def test_what_was_not_decided_in_a_day_expires(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.imported.bring(bill().to_base64(), WALLET)
+        view = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
         digest = (await daemon.proposal(view.psbt_id)).digest
         real = daemon.journal._now
         daemon.journal._now = lambda: real() + timedelta(days=1)
@@ -195,7 +195,7 @@ async def test_what_was_not_decided_in_a_day_expires(prepared, platform, bridge)
 async def test_a_device_that_fails_interrupts_it_and_the_person_is_asked_again(prepared, platform, bridge):
     bridge.failures.append(Disconnected("unplugged"))
     async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.imported.bring(bill().to_base64(), WALLET)
+        view = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
         await approve(daemon, view.psbt_id)
         await until_state(daemon, view.psbt_id, State.INTERRUPTED)
         told = await signed(daemon, bill())
@@ -209,7 +209,7 @@ async def test_a_device_that_fails_interrupts_it_and_the_person_is_asked_again(p
 async def refusals(daemon, psbt: Psbt) -> set[str]:
     shown = await daemon.imported.inspect(psbt.to_base64(), TERMINAL)
     with pytest.raises(RefusedByChecks) as refused:
-        await daemon.imported.bring(psbt.to_base64(), TERMINAL)
+        await daemon.imported.import_psbt(psbt.to_base64(), TERMINAL)
     names = {check.name for check in shown.checks if check.outcome == "refuse"}
     assert all(f"[{name}]" in str(refused.value) for name in names)
     assert not shown.allowed
@@ -228,7 +228,7 @@ async def test_s3_coins_of_no_policy_and_of_several_are_refused(prepared, platfo
     async with daemon_at(prepared, platform, bridge) as daemon:
         assert await refusals(
             daemon, make_spend(Profile(NETWORK, BOB.origin_key(PROFILE.key.origin.path)))
-        ) == {"brought-coins"}
+        ) == {"imported-coins"}
         assert "input-not-ours" in await refusals(daemon, both)
         assert "input-not-ours" in await refusals(daemon, make_spend(stranger))
         assert await daemon.proposals(ended=True) == ()
@@ -250,13 +250,13 @@ async def test_of_two_vaults_with_one_key_each_has_its_own(prepared, platform, b
 
 async def test_s16_coins_of_a_vault_that_is_not_pinned_any_more(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.imported.bring(bill().to_base64(), WALLET)
+        view = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
         digest = (await daemon.proposal(view.psbt_id)).digest
         await daemon.unpin(VAULT_ID, make_pin().vault.verification_code)
         with pytest.raises((IllegalEvent, StaleApproval)):
             await daemon.approve(view.psbt_id, digest)
         with pytest.raises(RefusedByChecks):
-            await daemon.imported.bring(bill(1).to_base64(), WALLET)
+            await daemon.imported.import_psbt(bill(1).to_base64(), WALLET)
     assert bridge.asked == 0
 
 
@@ -265,14 +265,14 @@ async def test_the_platforms_own_proposal_is_pointed_to(prepared, tmp_path, brid
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         with pytest.raises(AlreadyProposed, match="p-1"):
-            await daemon.imported.bring(spend().to_base64(), WALLET)
+            await daemon.imported.import_psbt(spend().to_base64(), WALLET)
         assert (await daemon.imported.inspect(spend().to_base64(), WALLET)).proposal_id == "p-1"
         # With a colleague's signature in it, it is the same transaction.
         with pytest.raises(AlreadyProposed):
-            await daemon.imported.bring(BOB.sign(spend()).to_base64(), WALLET)
+            await daemon.imported.import_psbt(BOB.sign(spend()).to_base64(), WALLET)
 
 
-async def test_s6_a_proposal_pays_what_was_brought_and_the_other_way_round(prepared, platform, bridge):
+async def test_s6_a_proposal_pays_what_was_imported_and_the_other_way_round(prepared, platform, bridge):
     """In both directions, regardless of which was signed first; and from the person's own profile too."""
     same = build_psbt(
         VAULT, [fund(VAULT, 100_000, index=40)], [pay(50_000, "bill"), ChangeTo(sats(49_000), 1, 9)], 0
@@ -292,12 +292,12 @@ async def test_s6_a_proposal_pays_what_was_brought_and_the_other_way_round(prepa
 
 @pytest.mark.parametrize("policy", [VAULT, PROFILE], ids=["vault", "profile"])
 @pytest.mark.parametrize("caller", [OTHER, TERMINAL], ids=["app", "person"])
-async def test_s6_a_brought_cancel_of_what_was_signed_is_held(prepared, platform, bridge, policy, caller):
+async def test_s6_an_imported_cancel_of_what_was_signed_is_held(prepared, platform, bridge, policy, caller):
     """Everything comes back, and no record says that the payment is to be stopped."""
     cancel = build_psbt(policy, [fund(policy, COIN, index=10)], [ChangeTo(sats(COIN - 9_000), 1, 99)], 0)
     async with daemon_at(prepared, platform, bridge) as daemon:
         first = await signed(daemon, bill(policy=policy))
-        view = await daemon.imported.bring(cancel.to_base64(), caller)
+        view = await daemon.imported.import_psbt(cancel.to_base64(), caller)
         shown = await daemon.proposal(view.psbt_id)
         assert shown.to_acknowledge == ("conflict",)
         assert first.psbt_id in {check.name: check.sentence for check in shown.checks}["conflict"]
@@ -312,15 +312,15 @@ async def test_s6_a_brought_cancel_of_what_was_signed_is_held(prepared, platform
 async def test_l6_an_app_has_few_open_ones(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         for number in range(imported.MOST_OPEN_OF_AN_APP):
-            await daemon.imported.bring(bill(number, 10_000 + number).to_base64(), WALLET)
+            await daemon.imported.import_psbt(bill(number, 10_000 + number).to_base64(), WALLET)
         with pytest.raises(TooManyImported):
-            await daemon.imported.bring(bill(30).to_base64(), WALLET)
+            await daemon.imported.import_psbt(bill(30).to_base64(), WALLET)
         assert len(await daemon.proposals(ended=False)) == imported.MOST_OPEN_OF_AN_APP
         # Another one has its own, and the first has room again when the person has decided.
-        await daemon.imported.bring(bill(31).to_base64(), OTHER)
+        await daemon.imported.import_psbt(bill(31).to_base64(), OTHER)
         (first, *_) = await daemon.imported.all(WALLET)
         await daemon.reject(first.psbt_id)
-        await daemon.imported.bring(bill(30).to_base64(), WALLET)
+        await daemon.imported.import_psbt(bill(30).to_base64(), WALLET)
 
 
 async def test_l6_an_app_has_few_looked_at_in_a_minute(prepared, platform, bridge):
@@ -341,5 +341,5 @@ async def test_l6_an_app_has_few_looked_at_in_a_minute(prepared, platform, bridg
 async def test_base64_is_read_strictly(prepared, platform, bridge, text):
     async with daemon_at(prepared, platform, bridge) as daemon:
         with pytest.raises((InvalidRequest, RefusedByChecks)) as refused:
-            await daemon.imported.bring(text, WALLET)
+            await daemon.imported.import_psbt(text, WALLET)
         assert text == "" or refused.type is InvalidRequest

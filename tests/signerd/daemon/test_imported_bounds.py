@@ -1,4 +1,4 @@
-"""How much an app may bring, so that the person is not worn out, the disk not filled, and everybody else
+"""How much an app may import, so that the person is not worn out, the disk not filled, and everybody else
 served (L6).
 """
 
@@ -31,15 +31,15 @@ async def test_l6_who_takes_back_and_brings_again_asks_no_oftener(
     monkeypatch.setattr(imported, "MOST_A_DAY", 3)
     async with daemon_at(prepared, platform, bridge) as daemon:
         for number in range(3):
-            view = await daemon.imported.bring(bill(number, 10_000 + number).to_base64(), WALLET)
+            view = await daemon.imported.import_psbt(bill(number, 10_000 + number).to_base64(), WALLET)
             await daemon.imported.withdraw(view.psbt_id, WALLET)
         with pytest.raises(TooManyImported, match="in a day"):
-            await daemon.imported.bring(bill(4).to_base64(), WALLET)
+            await daemon.imported.import_psbt(bill(4).to_base64(), WALLET)
         for caller in (OTHER, TERMINAL):
-            await daemon.imported.bring(bill(4).to_base64(), caller)
+            await daemon.imported.import_psbt(bill(4).to_base64(), caller)
         real = daemon.journal.now
         daemon.journal.now = lambda: real() + timedelta(days=1)
-        await daemon.imported.bring(bill(4).to_base64(), WALLET)
+        await daemon.imported.import_psbt(bill(4).to_base64(), WALLET)
 
 
 def of_outputs(count: int):
@@ -57,15 +57,15 @@ async def test_l6_an_app_has_few_inputs_and_outputs_judged_in_a_minute(
         daemon.imported.clock = lambda: now
         # A larger one than all together may be, where it is the first.
         assert (await daemon.imported.inspect(of_inputs(7), WALLET)).allowed
-        for ask in (daemon.imported.inspect, daemon.imported.bring):
+        for ask in (daemon.imported.inspect, daemon.imported.import_psbt):
             with pytest.raises(TooManyImported, match="8 inputs and outputs"):
                 await ask(of_inputs(1), WALLET)
         await daemon.imported.inspect(of_inputs(7), OTHER)
         await daemon.imported.inspect(of_inputs(7), TERMINAL)
         now = 60.0
-        await daemon.imported.bring(of_inputs(3), WALLET)
+        await daemon.imported.import_psbt(of_inputs(3), WALLET)
         # Known by now, and counted: the signatures that a copy carries are verified.
-        await daemon.imported.bring(of_inputs(3), WALLET)
+        await daemon.imported.import_psbt(of_inputs(3), WALLET)
         with pytest.raises(TooManyImported, match="8 inputs and outputs"):
             await daemon.imported.inspect(of_inputs(1), WALLET)
 
@@ -78,9 +78,9 @@ async def test_l6_outputs_are_weighed_as_inputs_are(prepared, platform, bridge, 
         daemon.imported.clock = lambda: now
         await daemon.imported.inspect(of_outputs(4), WALLET)
         with pytest.raises(TooManyImported, match="8 inputs and outputs"):
-            await daemon.imported.bring(of_outputs(3), WALLET)
+            await daemon.imported.import_psbt(of_outputs(3), WALLET)
         now = 60.0
-        await daemon.imported.bring(of_outputs(3), WALLET)
+        await daemon.imported.import_psbt(of_outputs(3), WALLET)
         await daemon.imported.inspect(of_outputs(3), WALLET)
 
 
@@ -97,11 +97,11 @@ def judged(monkeypatch):
     return ids
 
 
-async def test_l6_a_list_of_what_was_brought_judges_nothing(prepared, platform, bridge, judged) -> None:
+async def test_l6_a_list_of_what_was_imported_judges_nothing(prepared, platform, bridge, judged) -> None:
     """For any caller, after a restart, and for finished entries: the figures are stored with each entry."""
     async with daemon_at(prepared, platform, bridge) as daemon:
-        first = await daemon.imported.bring(bill(1).to_base64(), WALLET)
-        second = await daemon.imported.bring(bill(2, 20_000).to_base64(), WALLET)
+        first = await daemon.imported.import_psbt(bill(1).to_base64(), WALLET)
+        second = await daemon.imported.import_psbt(bill(2, 20_000).to_base64(), WALLET)
         await daemon.imported.withdraw(first.psbt_id, WALLET)
     async with daemon_at(prepared, platform, bridge) as daemon:
         judged.clear()
@@ -125,17 +125,17 @@ async def test_l6_what_apps_have_open_is_bounded_in_bytes(prepared, platform, br
     monkeypatch.setattr(imported, "MOST_OPEN_BYTES_OF_AN_APP", 2 * size + 10)
     monkeypatch.setattr(imported, "MOST_OPEN_BYTES", 3 * size + 10)
     async with daemon_at(prepared, platform, bridge) as daemon:
-        first = await daemon.imported.bring(bill(1, 10_000).to_base64(), WALLET)
-        await daemon.imported.bring(bill(2, 20_000).to_base64(), WALLET)
+        first = await daemon.imported.import_psbt(bill(1, 10_000).to_base64(), WALLET)
+        await daemon.imported.import_psbt(bill(2, 20_000).to_base64(), WALLET)
         with pytest.raises(TooManyImported, match="imported PSBTs of this app"):
-            await daemon.imported.bring(bill(3, 30_000).to_base64(), WALLET)
-        await daemon.imported.bring(bill(3, 30_000).to_base64(), OTHER)
+            await daemon.imported.import_psbt(bill(3, 30_000).to_base64(), WALLET)
+        await daemon.imported.import_psbt(bill(3, 30_000).to_base64(), OTHER)
         with pytest.raises(TooManyImported, match="imported PSBTs of apps"):
-            await daemon.imported.bring(bill(4, 40_000).to_base64(), OTHER)
+            await daemon.imported.import_psbt(bill(4, 40_000).to_base64(), OTHER)
         # The person's own are the person's; and there is room again where something is over.
-        await daemon.imported.bring(bill(4, 40_000).to_base64(), TERMINAL)
+        await daemon.imported.import_psbt(bill(4, 40_000).to_base64(), TERMINAL)
         await daemon.imported.withdraw(first.psbt_id, WALLET)
-        await daemon.imported.bring(bill(5, 45_000).to_base64(), WALLET)
+        await daemon.imported.import_psbt(bill(5, 45_000).to_base64(), WALLET)
 
 
 def test_l6_one_of_the_largest_has_room_and_the_reviews_of_all_that_apps_have_open() -> None:

@@ -1,4 +1,4 @@
-"""What is told of a PSBT that was brought: to the person by whom, to apps nothing of each other's and of the
+"""What is told of a PSBT that was imported: to the person by whom, to apps nothing of each other's and of the
 person's rules.
 """
 
@@ -23,10 +23,10 @@ __all__ = ["platform", "prepared", "pytestmark"]
 async def test_l8_an_app_is_told_as_one_whatever_it_calls_itself(prepared, platform, bridge) -> None:
     imitator = replace(WALLET, name=TERMINAL.name)
     async with daemon_at(prepared, platform, bridge) as daemon:
-        theirs = await daemon.imported.bring(bill(1).to_base64(), imitator)
-        own = await daemon.imported.bring(bill(2, 20_000).to_base64(), TERMINAL)
+        theirs = await daemon.imported.import_psbt(bill(1).to_base64(), imitator)
+        own = await daemon.imported.import_psbt(bill(2, 20_000).to_base64(), TERMINAL)
         told = [await daemon.proposal(view.psbt_id) for view in (theirs, own)]
-        assert [view.brought_by for view in told] == ["the program 'command line'", "command line"]
+        assert [view.imported_by for view in told] == ["the program 'command line'", "command line"]
         assert "the program 'command line' imported it" in told[0].checks[0].sentence
         await daemon.imported.withdraw(theirs.psbt_id, imitator)
         assert (await daemon.proposal(theirs.psbt_id)).reason == "The program 'command line' took it back."
@@ -35,16 +35,16 @@ async def test_l8_an_app_is_told_as_one_whatever_it_calls_itself(prepared, platf
 async def test_l8_a_site_is_told_by_its_address(prepared, platform, bridge) -> None:
     site = replace(OTHER, name="Shop", origin="https://evil.example")
     async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.imported.bring(bill().to_base64(), site)
+        view = await daemon.imported.import_psbt(bill().to_base64(), site)
         shown = await daemon.proposal(view.psbt_id)
-        assert shown.brought_by == shown.created_by == "the site https://evil.example ('Shop')"
+        assert shown.imported_by == shown.created_by == "the site https://evil.example ('Shop')"
         assert "the site https://evil.example ('Shop') imported it" in shown.checks[0].sentence
 
 
 async def test_l13_an_app_hears_of_a_refusal_and_not_of_the_persons_rules(prepared, platform, bridge) -> None:
     async with daemon_at(prepared, platform, bridge) as daemon:
-        theirs = await daemon.imported.bring(bill(1).to_base64(), WALLET)
-        own = await daemon.imported.bring(bill(2, 20_000).to_base64(), TERMINAL)
+        theirs = await daemon.imported.import_psbt(bill(1).to_base64(), WALLET)
+        own = await daemon.imported.import_psbt(bill(2, 20_000).to_base64(), TERMINAL)
         # As after a change of the configuration, or when a rule's window has filled.
         daemon.journal.limits = replace(daemon.journal.limits, max_fee=sats(500))
         daemon.runner.perform(judge_again(daemon.journal))
@@ -55,7 +55,7 @@ async def test_l13_an_app_hears_of_a_refusal_and_not_of_the_persons_rules(prepar
         assert "500 sats" in (await daemon.proposal(theirs.psbt_id)).reason
 
 
-async def test_l13_a_proposals_checks_tell_an_app_nothing_of_what_another_one_brought(
+async def test_l13_a_proposals_checks_tell_an_app_nothing_of_what_another_one_imported(
     prepared, platform, bridge
 ) -> None:
     same = build_psbt(
@@ -77,7 +77,7 @@ async def test_l13_nor_does_a_list_that_is_too_long_to_be_shown_whole(prepared, 
         change = ChangeTo(sats(49_000), 1, index)
         return build_psbt(VAULT, [fund(VAULT, 100_000, index=index)], [pay(50_000, "bill"), change], 0)
 
-    # In the order of names what the app brought stands behind them, where nothing is shown any more.
+    # In the order of names what the app imported stands behind them, where nothing is shown any more.
     ids = [f"a{n:x}-{'x' * 61}" for n in range(16)]
     async with daemon_at(prepared, platform, bridge) as daemon:
         theirs = await signed(daemon, bill())
@@ -102,7 +102,7 @@ async def test_what_was_approved_and_never_signed_is_not_told_as_undecided(
 ) -> None:
     async with daemon_at(prepared, platform, bridge) as daemon:
         bridge.state = DeviceState.LOCKED
-        view = await daemon.imported.bring(bill().to_base64(), WALLET)
+        view = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
         await approve(daemon, view.psbt_id)
         await until_state(daemon, view.psbt_id, State.WAITING_DEVICE)
         step = daemon.runner.decide(view.psbt_id, events.Lapsed())

@@ -38,12 +38,12 @@ ACCOUNT = "m/84h/1h/0h"
 
 @contextmanager
 def person(desk, does):
-    """A person at the page, who does this with the first PSBT that is brought."""
+    """A person at the page, who does this with the first PSBT that is imported."""
 
     def wait_and_do():
         desk.until(lambda: bool(desk.service.journal.imported.open()))
         with desk.client() as daemon:
-            (line,) = [line for line in daemon.brought_psbts() if line.state == "waiting-for-person"]
+            (line,) = [line for line in daemon.imported_psbts() if line.state == "waiting-for-person"]
             does(daemon, line.psbt_id)
 
     with ThreadPoolExecutor(1) as pool:
@@ -293,7 +293,7 @@ def interrupted(desk, hwi, outer):
     """What an earlier call left: its time was over while the device was asked, which then gave nothing."""
     psbt = bill().to_base64()
     with desk.client() as daemon:
-        imported = daemon.bring_psbt(psbt)
+        imported = daemon.import_psbt(psbt)
         outer.bridge.failures.append(Disconnected())
         approves(daemon, imported.psbt_id)
         desk.until(lambda: desk.service.journal.record(imported.psbt_id).state == "interrupted")
@@ -335,7 +335,7 @@ def test_f_signtx_of_what_was_interrupted_before_ends_with_its_own_attempt(
 def test_f_signtx_of_what_was_interrupted_before_and_is_not_approved_ends_in_time(desk, hwi, interrupted):
     words = no(hwi("--wait", "0", *NAMED, "signtx", interrupted), Code.ACTION_CANCELED)
     assert "in time" in words
-    assert len(waiting(desk)) == 1, "this call did not bring it"
+    assert len(waiting(desk)) == 1, "this call did not import it"
 
 
 def test_signtx_without_a_decision_ends_and_is_withdrawn(desk, hwi):
@@ -344,11 +344,11 @@ def test_signtx_without_a_decision_ends_and_is_withdrawn(desk, hwi):
     assert waiting(desk) == ()
 
 
-def test_signtx_leaves_alone_what_the_person_brought_otherwise(desk, hwi, monkeypatch):
+def test_signtx_leaves_alone_what_the_person_imported_otherwise(desk, hwi, monkeypatch):
     # Fifty newer ones, for which it is in no list.
     monkeypatch.setattr(imported, "MOST_LISTED", 0)
     with desk.client() as daemon:
-        daemon.bring_psbt(bill().to_base64())
+        daemon.import_psbt(bill().to_base64())
     no(hwi("--wait", "0", *NAMED, "signtx", bill().to_base64()), Code.ACTION_CANCELED)
     assert len(waiting(desk)) == 1
 
@@ -364,7 +364,7 @@ def test_signtx_that_is_interrupted_is_taken_back(desk, hwi, monkeypatch):
     assert waiting(desk) == ()
 
 
-def test_signtx_that_is_told_to_end_takes_back_what_it_brought(desk):
+def test_signtx_that_is_told_to_end_takes_back_what_it_imported(desk):
     """The real program: a person who stops it is not asked for any more."""
     command = [sys.executable, "-m", "signerd.hwi", "--state", str(desk.state), *NAMED, "signtx"]
     with subprocess.Popen(

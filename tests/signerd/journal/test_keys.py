@@ -2,24 +2,18 @@
 registered one.
 """
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from signerd.core import events
-from signerd.core.audit import GENESIS, Note, first_fault, link
+from signerd.core.audit import Note, first_fault
 from signerd.core.events import Notify, Submit
 from signerd.core.keys import Revocation, RevocationReason
 from signerd.core.states import State
 from signerd.core.values import OwnKey
 from signerd.journal import Journal
-from signerd.journal.rows import write_entry
-from signerd.journal.schema import MIGRATIONS, migrate
-from signerd.journal.storage import BORN, JOURNAL
 from tests.signerd.journal.test_journal import HONEST, NOW, open_one, prepared, to_signed
 from tests.support.desk import judge_again, make_pin, own_keys
 from tests.support.wallets import MALLORY
@@ -90,33 +84,6 @@ def test_when_a_device_was_replaced_is_kept_while_it_is(journal: Journal) -> Non
     journal.add_own_keys(own_keys(), "key-3", Note("registered", "key-3"))
     assert {known.replaced for known in journal.keys.former()} == {NOW}
     assert former(journal) == own_keys(MALLORY)
-
-
-def test_when_it_was_replaced_is_read_from_the_chain_of_an_earlier_version(tmp_path: Path) -> None:
-    """The first registration after the last one in which the key stands; nothing where the chain does not
-    name it.
-    """
-    with closing(sqlite3.connect(tmp_path / JOURNAL, isolation_level=None)) as connection:
-        migrate(connection, MIGRATIONS[:4])
-        known, unknown = own_keys(MALLORY)
-        told = [
-            ("2026-01-01T00:00:00.000Z", str(known.key)),
-            ("2026-02-01T00:00:00.000Z", str(known.key)),
-            ("2026-03-01T00:00:00.000Z", "another"),
-            ("2026-04-01T00:00:00.000Z", "yet another"),
-        ]
-        previous = GENESIS
-        for sequence, (at, key) in enumerate(told, start=1):
-            entry = link(sequence, at, Note("registered", "key-1", {"keys": [key]}), previous)
-            write_entry(connection, entry)
-            previous = entry.digest
-        for own in (known, unknown):
-            row = (str(own.key), own.purpose, own.account, "key-1", 1)
-            connection.execute("INSERT INTO own_keys VALUES (?,?,?,?,?)", row)
-    (tmp_path / BORN).write_text("2026-01-02T03:04:05+00:00\n")
-    with open_one(tmp_path) as journal:
-        dates = {found.own: found.replaced for found in journal.keys.former()}
-    assert dates == {known: datetime(2026, 3, 1, tzinfo=UTC), unknown: None}
 
 
 # --- the platform's word against the registered key ---------------------------------------------------------

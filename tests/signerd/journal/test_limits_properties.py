@@ -41,7 +41,7 @@ class Signed:
 
 @cache
 def proposal(number: int, amount: int, coin: int) -> Snapshot:
-    """Every second one is brought by an app: what it pays counts as a proposal's does, and the other way
+    """Every second one is imported by an app: what it pays counts as a proposal's does, and the other way
     round.
     """
     found = paying(amount, number, coin=coin)

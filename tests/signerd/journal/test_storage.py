@@ -22,7 +22,7 @@ from signerd.errors import (
     UnsafeFolder,
 )
 from signerd.journal import storage
-from signerd.journal.schema import MIGRATIONS, migrate
+from signerd.journal.schema import VERSION
 from signerd.journal.storage import (
     BORN,
     CHECKED,
@@ -256,28 +256,11 @@ def test_a_daemon_that_stops_ends_the_check(checked: Path, monkeypatch: pytest.M
 
 def test_a_newer_journal_is_not_touched(folder: Path) -> None:
     connection = sqlite3.connect(folder / JOURNAL)
-    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    connection.execute(f"PRAGMA user_version = {VERSION + 1}")
     connection.close()
     with pytest.raises(JournalTooNew):
         open_one(folder)
     assert not list(folder.glob("damaged-*"))
-
-
-def test_an_older_journal_is_brought_forward_step_by_step(folder: Path) -> None:
-    connection, _is_whole = open_journal(folder, NOW)
-    migrate(connection, (*MIGRATIONS, "CREATE TABLE one (a INTEGER);", "ALTER TABLE one ADD COLUMN b TEXT;"))
-    assert connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS) + 2
-    assert [row["name"] for row in connection.execute("PRAGMA table_info(one)")] == ["a", "b"]
-    connection.close()
-
-
-def test_a_step_that_fails_leaves_the_version_before_it(folder: Path) -> None:
-    connection, _is_whole = open_journal(folder, NOW)
-    with pytest.raises(sqlite3.Error):
-        migrate(connection, (*MIGRATIONS, "CREATE TABLE one (a INTEGER); CREATE TABLE one (a INTEGER);"))
-    assert connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS)
-    assert connection.execute("PRAGMA table_info(one)").fetchall() == []
-    connection.close()
 
 
 def test_the_marker_is_written_where_a_kill_left_it_out(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is brought, over the real socket: by the person's own program and by paired apps with their tokens."""
+"""Imports over the real socket: by the person's own program and by paired apps with their tokens."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from tests.support.served import make_outer, served_daemon
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("brought")
+    folder = tmp_path_factory.mktemp("imported")
     with served_daemon(folder / "s", make_outer(folder)) as found:
         yield found
 
@@ -54,15 +54,15 @@ def imported(http, wallet):
 
 
 def test_an_app_brings_and_the_person_sees_by_whom(http, imported):
-    assert (imported["state"], imported["brought_by"]) == ("waiting-for-person", "the program 'Wallet'")
+    assert (imported["state"], imported["imported_by"]) == ("waiting-for-person", "the program 'Wallet'")
     assert imported["psbt_id"].startswith("b-")
     assert len(imported["psbt_id"]) == 34
-    lines = {line["psbt_id"]: line["brought_by"] for line in http.get("/proposals").json()}
+    lines = {line["psbt_id"]: line["imported_by"] for line in http.get("/proposals").json()}
     assert lines[imported["psbt_id"]] == "the program 'Wallet'"
     assert [line["psbt_id"] for line in http.get("/psbts").json()] == [imported["psbt_id"]]
 
 
-def test_l13_an_app_decides_about_nothing_that_was_brought(http, wallet, other, imported):
+def test_l13_an_app_decides_about_nothing_that_was_imported(http, wallet, other, imported):
     """Granted to approve as they are: its own is refused to it, another one's is unknown."""
     path = f"/proposals/{imported['psbt_id']}"
     digest = http.get(path).json()["digest"]
@@ -80,11 +80,11 @@ def test_l13_an_app_finds_its_own_only(http, wallet, other, imported):
         assert (answer.status_code, answer.json()["code"]) == (404, unknown.json()["code"])
     assert http.get("/psbts", headers=other).json() == []
     for who in (wallet, other):
-        assert all(line["brought_by"] is None for line in http.get("/proposals", headers=who).json())
+        assert all(line["imported_by"] is None for line in http.get("/proposals", headers=who).json())
         assert http.get(f"/proposals/{imported['psbt_id']}", headers=who).status_code == 404
 
 
-def test_l13_a_stream_tells_an_app_nothing_of_what_others_brought(daemon, http, wallet, other, imported):
+def test_l13_a_stream_tells_an_app_nothing_of_what_others_imported(daemon, http, wallet, other, imported):
     def heard(headers) -> list[str]:
         found = []
         with http.stream("GET", "/events", params={"after": 0}, headers=headers) as stream:

@@ -100,7 +100,7 @@ VAULT = shapes.VaultView(
     enrolled=False,
     fault=None,
 )
-BROUGHT = shapes.BroughtQuorum(source="file", descriptor="wsh(sortedmulti(2))")
+IMPORTED = shapes.ImportedQuorum(source="file", descriptor="wsh(sortedmulti(2))")
 TO_COMPARE = shapes.PinPreview(vault=VAULT, source="file", advice=("Compare.",))
 REPORT = shapes.AuditReport(entries=1, head="00", at=None, fault=None)
 
@@ -134,9 +134,9 @@ def test_every_call_of_the_client_reaches_its_method_with_what_was_given(state):
         assert client.preview_registration("trezor-1") == PREVIEW
         assert client.register("trezor-1", DIGEST, replace=True) == REGISTERED
         assert client.vaults() == (VAULT,)
-        assert client.preview_pin("v-1") == client.preview_pin("v-1", BROUGHT) == TO_COMPARE
+        assert client.preview_pin("v-1") == client.preview_pin("v-1", IMPORTED) == TO_COMPARE
         assert client.pin("v-1", " AB-CD ") == VAULT
-        assert client.pin("v-1", "AB", BROUGHT, without_device_address=True) == VAULT
+        assert client.pin("v-1", "AB", IMPORTED, without_device_address=True) == VAULT
         assert client.pin("v-1", "AB", airgapped="same") == VAULT
         assert client.unpin("v-1", " AB ") == VAULT
         assert client.proposals() == client.proposals(ended=True) == (line(),)
@@ -155,9 +155,9 @@ def test_every_call_of_the_client_reaches_its_method_with_what_was_given(state):
             ("register", "trezor-1", DIGEST, True),
             ("vaults", False),
             ("preview_pin", "v-1", None),
-            ("preview_pin", "v-1", BROUGHT),
+            ("preview_pin", "v-1", IMPORTED),
             ("pin", "v-1", "AB-CD", None, False, None),
-            ("pin", "v-1", "AB", BROUGHT, True, None),
+            ("pin", "v-1", "AB", IMPORTED, True, None),
             ("pin", "v-1", "AB", None, False, "same"),
             ("unpin", "v-1", "AB"),
             ("proposals", False, TERMINAL),

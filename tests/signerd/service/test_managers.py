@@ -6,11 +6,10 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 
-from signerd.service import launchd, scheduler, systemd
+from signerd.service import launchd, systemd
 from signerd.service.manager import Answer, Place
 
 PLACE = Place(
@@ -20,7 +19,6 @@ PLACE = Place(
     home=Path("/home/ada"),
     config=Path("/home/ada/.config"),
     uid=1000,
-    user="DESK\\ada",
 )
 OWN = replace(PLACE, state=Path("/home/ada/100%"), own_state=True)
 
@@ -140,31 +138,3 @@ def test_launchd_starts_it_with_the_session_and_after_a_failure_alone():
 )
 def test_launchds_answer(answer, runs):
     assert launchd.service(PLACE).running(answer) is runs
-
-
-def test_windows_starts_it_for_this_user_without_a_limit_of_time():
-    made = scheduler.service(OWN)
-    (content,) = made.files.values()
-    assert content.startswith((b"\xff\xfe", b"\xfe\xff"))
-    root = ET.fromstring(content)
-    found = {element.tag.rpartition("}")[2]: element.text for element in root.iter()}
-    assert root.tag == f"{{{scheduler.NAMESPACE}}}Task"
-    assert found["Command"] == "/opt/s p/bin/signerd"
-    assert found["Arguments"] == "--state /home/ada/100% run"
-    assert (found["UserId"], found["RunLevel"]) == ("DESK\\ada", "LeastPrivilege")
-    assert found["ExecutionTimeLimit"] == "PT0S"
-
-
-@pytest.mark.parametrize(
-    ("answer", "runs"),
-    [
-        (
-            Answer(0, '"DESK","\\signerd","N/A","Wird ausgeführt","Interactive only","11/24/2026","267009"'),
-            True,
-        ),
-        (Answer(0, '"DESK","\\signerd","N/A","Bereit","Interactive only","11/24/2026","0"'), False),
-        (Answer(1, "ERROR: The system cannot find the file specified."), False),
-    ],
-)
-def test_windows_answer_in_any_language(answer, runs):
-    assert scheduler.service(PLACE).running(answer) is runs

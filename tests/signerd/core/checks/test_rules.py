@@ -105,7 +105,7 @@ def test_a_limit_of_a_vault_counts_the_vault_and_the_common_one_counts_all() -> 
     limit = AbovePerDay(sats(80_000))
     ours = Rule(Action.REFUSE, limit, "treasury", OURS)
     assert said_by(ours, spent=paid).outcome is Outcome.ALLOW
-    # Of what an older journal does not know the quorum counts for every vault.
+    # Where the vault could not be read it counts for every vault.
     assert said_by(ours, spent=(*paid, spent(1, None))).outcome is Outcome.REFUSE
     common = said_by(Rule(Action.REFUSE, limit), spent=paid)
     assert common.outcome is Outcome.REFUSE

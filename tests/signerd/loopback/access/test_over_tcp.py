@@ -171,7 +171,7 @@ def test_a_websocket_is_not_spoken(port):
 
 
 def test_l6_an_app_that_asks_too_often_is_told_when_to_come_again(tmp_path):
-    with ported(tmp_path / "s", lambda: 0.0, work=lambda: 0.0, devices=()) as port:
+    with ported(tmp_path / "s", lambda: 0.0, devices=()) as port:
         port.daemon.service.apps.paired["program", None] = READER
         answers = [port.ask("GET", "/v1/devices", {"Authorization": "Bearer program"}) for _ in range(61)]
         assert {answer.status for answer in answers[:60]} == {200}
@@ -179,28 +179,14 @@ def test_l6_an_app_that_asks_too_often_is_told_when_to_come_again(tmp_path):
         assert answers[60].headers["retry-after"] == "1"
 
 
-def test_l11_an_app_pays_for_what_its_requests_take_and_the_person_never_waits_for_it(tmp_path):
-    now = [0.0]
-
-    def devices():
-        now[0] += 1.0
-        return ()
-
-    with ported(tmp_path / "s", lambda: now[0], work=lambda: now[0], devices=devices) as port:
+def test_l11_the_person_never_waits_for_an_app_that_asks_too_often(tmp_path):
+    with ported(tmp_path / "s", lambda: 0.0, devices=()) as port:
         port.daemon.service.apps.paired["program", None] = READER
         app = {"Authorization": "Bearer program"}
-        assert port.ask("GET", "/v1/devices", app).status == 200
-        refused = port.ask("GET", "/v1/devices", app)
-        assert (refused.status, refused.code, refused.headers["retry-after"]) == (
-            429,
-            "too-many-requests",
-            "7",
-        )
+        assert {port.ask("GET", "/v1/devices", app).status for _ in range(61)} == {200, 429}
         with port.daemon.client() as client:
             for _ in range(3):
                 assert client.devices() == ()
-        now[0] += 7
-        assert port.ask("GET", "/v1/devices", app).status == 200
 
 
 # --- sizes and times ----------------------------------------------------------------------------------------

@@ -320,16 +320,16 @@ def test_every_state_has_its_stage_or_is_off_the_road(state):
 
 
 @pytest.mark.parametrize("state", list(State))
-def test_what_was_brought_never_goes_the_platforms_way(state):
+def test_what_was_imported_never_goes_the_platforms_way(state):
     found = stages(state.value, imported=True)
     assert not [stage for stage in found if "platform" in stage.words or "Others" in stage.words]
     places = [stage.place for stage in found]
     assert places.count("now") == (1 if found and state is not State.HANDED_OVER else 0)
 
 
-async def test_s13_of_what_was_brought_the_page_says_nothing_of_the_platforms(desk):
+async def test_s13_of_what_was_imported_the_page_says_nothing_of_the_platforms(desk):
     """The platform does not know it: no state, no count of signatures, and no one to show a reason to."""
-    view = await desk.daemon.imported.bring(bill().to_base64(), TERMINAL)
+    view = await desk.daemon.imported.import_psbt(bill().to_base64(), TERMINAL)
     words = (await desk.page(f"/proposals/{view.psbt_id}")).words
     for word in ("The platform takes", "Others sign", "Signatures:", "the platform shows it", "Made by"):
         assert word not in words
