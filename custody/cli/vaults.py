@@ -227,7 +227,7 @@ def _signers(client: "Client", workspace_id: int, given: tuple[str, ...], *, yes
 @click.command("replace")
 @pass_desk
 @click.argument("given", metavar="VAULT", help="Its id, the beginning of it, or its name.")
-@click.argument("name", metavar="NEW_NAME")
+@click.argument("name", metavar="NAME")
 @click.option(
     "--signer",
     "signers",
