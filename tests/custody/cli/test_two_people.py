@@ -1,5 +1,5 @@
-"""What needs two people at a treasurer's terminal: changes under the rule, and a vault that
-goes on.
+"""What needs two people at a treasurer's terminal: changes under the rule, a vault that
+is replaced (docs/operate/replacing-a-vault.md), and one that goes on.
 """
 
 import json

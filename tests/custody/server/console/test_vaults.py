@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.console import Forms, Visitor
 from tests.support.custody import ok
+from tests.support.platform import PASSWORD
 
 
 @pytest.fixture
@@ -204,7 +205,7 @@ def test_two_people_replace_a_vault_and_follow_it(desk, browse, admin, base):
     admin.open(f"{base}/replace").send(f"{base}/replace", name="Treasury 2", status=409)
     assert admin.facts["Policy"] == "2 of these 3 sign each payment"
     assert unsigned in admin.facts["Cancelled"]
-    admin.send(f"{base}/replace", button="ask_second_person")
+    admin.send(f"{base}/replace", button="ask_second_person", step_password=PASSWORD)
     assert "Nothing is changed yet" in admin.words
     assert "waits for a second person" in admin.open(f"{base}/replace").words
     changes = f"/console/w/{desk.workspace_id}/changes"
