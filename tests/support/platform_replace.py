@@ -57,7 +57,7 @@ def _look_back(state: Path, url: str | None) -> list[str]:
             desk.sign_off(record["psbt_id"])
         desk.settle()
         desk.mine()
-        vaults = desk.wallets()
+        vaults = sorted(desk.wallets(), key=lambda each: "replaces" in each)
         statuses = [record["status"] for record in proposals(desk)]
         said = world.audit_actions("workspace:1")
         wrong = [f"audit: {fault}" for fault in verify(world.platform.services.store)]

@@ -107,7 +107,8 @@ def test_two_people_replace_a_vault_and_its_coins_are_swept(ruled, run):
     done = run(EVE, "change", "confirm", change_id)
     assert done.stdout == "Confirmed, and done: Replace a vault.\n", done.output
     assert "Signers: " in done.stderr
-    old, new = sdk(ruled.world, ADMIN).list_wallets(1)
+    # Made in the same second, they are listed by id.
+    old, new = sorted(sdk(ruled.world, ADMIN).list_wallets(1), key=lambda one: one.replaces is not None)
     assert f"Replaced:   by {new.id}" in run(ADMIN, "vault", "show", old.id).stdout
     assert f"Replaces:   {old.id}" in run(ADMIN, "vault", "show", "Treasury 2").stdout
     assert "replaced" in run(ADMIN, "vault", "list").stdout
