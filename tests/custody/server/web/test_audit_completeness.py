@@ -167,7 +167,8 @@ def replace_vault(story: Story) -> httpx.Response:
     story.desk.deposit(50_000, to=second["address"])
     story.kept["replaced"] = second["id"]
     body = {"workspace_id": 1, "vault_id": second["id"], "name": "Third"}
-    change = ok(story.here("request-change", path="/api/v1/replace-vault", body=body))
+    asked = {"workspace_id": 1, "path": "/api/v1/replace-vault", "body": body}
+    change = ok(story.admin.post("/api/v1/request-change", asked))
     story.world.member(1, "manager@example.org", "Administrator")
     confirmed = {"workspace_id": 1, "change_id": change["change_id"]}
     return story.world.as_user("manager@example.org").post("/api/v1/confirm-change", confirmed)
