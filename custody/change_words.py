@@ -39,6 +39,7 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
             "update-role-policies": "Change a role's spending limit",
             "update-vault": "Change a vault's spending limit",
             "update-vault-controls": "Change what bounds a vault",
+            "replace-vault": "Replace a vault",
             "revoke-key": "Revoke a signing key",
             "invite-to-workspace": "Invite a person",
             "add-workspace-to-user": "Add a colleague to the workspace",
@@ -95,8 +96,8 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "is_required": "Members have to use it",
         "network": "Network",
         "force": "Even where a vault keeps too few signers",
-        "priority": "Fee of the sweeps",
-        "plan_hash": "Plan",
+        "m": "Signatures needed",
+        "signers": "Signers",
     }
 )
 # Fields that hold the id of a record.
@@ -106,6 +107,7 @@ _RECORDS: Final[Mapping[str, str]] = MappingProxyType(
         "role_uid": "a role",
         "confirming_role_id": "a role",
         "user_uuid": "a member",
+        "signers": "members",
         "vault_id": "a vault",
         "uid": "an entry",
         "webhook_id": "a webhook",

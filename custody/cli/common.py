@@ -85,3 +85,16 @@ class Amount(click.ParamType[int]):
             return value if isinstance(value, int) else parse_amount(value)
         except ValueError as error:
             self.fail(f"{error}.", param, ctx)
+
+
+_FEE_RATE = re.compile(r"(0|[1-9][0-9]{0,4})(\.[0-9]{1,3})?", re.ASCII)
+
+
+class FeeRate(click.ParamType[str]):
+    name = "sat/vB"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not _FEE_RATE.fullmatch(value):
+            message = f"'{value}' is not a rate in sat/vB: write a number like 2.5, at most three decimals."
+            self.fail(message, param, ctx)
+        return str(value)

@@ -1,13 +1,12 @@
 """``custody propose``: shows a payment, asks for a yes, and proposes it; ``custody max-send``."""
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import click
 
-from custody.cli.common import Amount, confirm, fail, json_option, yes_option
+from custody.cli.common import Amount, FeeRate, confirm, fail, json_option, yes_option
 from custody.cli.desk import Desk, pass_desk
 from custody.cli.meant import chosen, place_of, workspace_option
 from custody.cli.vaults import vault_of
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from custody.schemas.vaults import Vault
 
 PRIORITIES = ("low", "medium", "high")
-_FEE_RATE = re.compile(r"(0|[1-9][0-9]{0,4})(\.[0-9]{1,3})?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -37,16 +35,6 @@ class Payment:
     @property
     def whom(self) -> str:
         return f"{self.label}, {self.address}" if self.label else self.address
-
-
-class FeeRate(click.ParamType[str]):
-    name = "sat/vB"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not _FEE_RATE.fullmatch(value):
-            message = f"'{value}' is not a rate in sat/vB: write a number like 2.5, at most three decimals."
-            self.fail(message, param, ctx)
-        return str(value)
 
 
 @click.command("propose")

@@ -85,6 +85,8 @@ def audit() -> None:
 
 
 audit.add_command(auditing.tail_command)
+vaults.vault.add_command(vaults.replace_command)
+vaults.vault.add_command(vaults.sweep_command)
 vaults.vault.add_command(vaults.freeze_command)
 vaults.vault.add_command(vaults.unfreeze_command)
 vaults.vault.add_command(histories.history_command)

@@ -1,5 +1,5 @@
 """``custody vault list``, ``show``, ``create``, ``freeze`` and ``unfreeze``: one person freezes a vault, two
-unfreeze it.
+unfreeze it. And ``replace`` and ``sweep``: two people put a new vault in its place, and its coins move there.
 """
 
 from typing import TYPE_CHECKING
@@ -7,7 +7,8 @@ from uuid import uuid4
 
 import click
 
-from custody.cli.common import Amount, confirm, fail, in_btc, json_option, yes_option
+from custody.cli.changes import made_or_asked, told
+from custody.cli.common import Amount, FeeRate, confirm, fail, in_btc, json_option, yes_option
 from custody.cli.desk import Desk, pass_desk
 from custody.cli.meant import chosen, place_of, workspace_option
 from custody.cli.members import candidates_of, full_name, people_of
@@ -109,6 +110,10 @@ def _lines(one: "Vault", code: str, people: dict[str, str]) -> list[str]:
         lines[1:1] = [
             "  Frozen:     nothing is proposed, signed or sent until two people run custody vault unfreeze."
         ]
+    if one.replaced_by is not None:
+        lines[1:1] = [f"  Replaced:   by {one.replaced_by}; custody vault sweep moves there what is left."]
+    if one.replaces is not None:
+        lines[1:1] = [f"  Replaces:   {one.replaces}"]
     if one.lacks_signers:
         lines[1:1] = [
             f"  Stopped:    fewer than {one.m} of its signers can sign a payment; see the state of each."
@@ -217,6 +222,98 @@ def _signers(client: "Client", workspace_id: int, given: tuple[str, ...], *, yes
                 Exit.NOT_DECIDED,
             )
     return found
+
+
+@click.command("replace")
+@pass_desk
+@click.argument("given", metavar="VAULT", help="Its id, the beginning of it, or its name.")
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--signer",
+    "signers",
+    multiple=True,
+    metavar="MEMBER",
+    help="E-mail address, name or id; again for each. Default: the same people, with their active keys.",
+)
+@click.option(
+    "--signatures",
+    "-m",
+    "m",
+    type=click.IntRange(1, MAX_SIGNERS),
+    help="How many must sign. Default: as many as now.",
+)
+@workspace_option
+@yes_option
+@json_option
+def replace_command(
+    desk: Desk,
+    given: str,
+    name: str,
+    signers: tuple[str, ...],
+    m: int | None,
+    workspace: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Put a new vault in the place of one. Another manager of the workspace has to confirm it."""
+    from custody.schemas.vaults import ReplaceVaultRequest
+
+    with desk.client() as client:
+        place = place_of(client, workspace)
+        old = vault_of(client, place.workspace_id, given, unseen=yes)
+        same = tuple(signer.user_id for signer in old.signers)
+        members = _signers(client, place.workspace_id, signers or same, yes=yes)
+        request = ReplaceVaultRequest(
+            workspace_id=place.workspace_id,
+            vault_id=old.id,
+            name=name,
+            m=m or old.m,
+            signers=[member.uuid for member in members],
+        )
+        aside(f"Vault '{name}' in the place of '{old.name}' {old.id}")
+        aside(f"  Any {request.m} of these {len(members)} can spend from it:")
+        for member in members:
+            is_new = "" if str(member.uuid) in same else ", new"
+            aside(f"    {full_name(member)} <{member.email}>{is_new}")
+        aside("  Its coins then move there alone, beside every limit. Unsigned payments are cancelled.")
+        done = made_or_asked(
+            desk,
+            client,
+            place,
+            "/api/v1/replace-vault",
+            request,
+            lambda: client.replace_vault(request),
+            yes=yes,
+        )
+    told(done, f"The vault '{old.name}' is replaced.", as_json=as_json)
+
+
+@click.command("sweep")
+@pass_desk
+@click.argument("given", metavar="VAULT", help="Its id, the beginning of it, or its name.")
+@click.option("--fee-rate", type=FeeRate(), help="In sat/vB. Default: the platform's priority.")
+@workspace_option
+@yes_option
+@json_option
+def sweep_command(
+    desk: Desk, given: str, fee_rate: str | None, workspace: str | None, yes: bool, as_json: bool
+) -> None:
+    """Propose to move what is free of a replaced vault into the one in its place."""
+    from custody.schemas.vaults import SweepVaultRequest
+
+    with desk.client() as client:
+        place = place_of(client, workspace)
+        old = vault_of(client, place.workspace_id, given, unseen=yes)
+        free = amount(old.confirmed_sats - old.locked_sats)
+        aside(f"The vault '{old.name}' {old.id}: about {free} are free.")
+        confirm(desk.answers, f"Propose to move them to {old.replaced_by or 'its replacement'}?", yes=yes)
+        request = SweepVaultRequest(workspace_id=place.workspace_id, vault_id=old.id, fee_rate=fee_rate)
+        done = client.sweep_vault(request)
+    if as_json:
+        answer(done)
+        return
+    for psbt_id in done.psbt_ids:
+        say(f"Proposed: {psbt_id}")
 
 
 @click.command("freeze")

@@ -53,6 +53,10 @@ from custody.schemas.vaults import (
     FreezeVaultRequest,
     MaxSend,
     MaxSendQuery,
+    ReplacedVault,
+    ReplaceVaultRequest,
+    SweepVaultRequest,
+    SweptVault,
     UnfreezeVaultRequest,
     UpdateVaultControlsRequest,
     Vault,
@@ -174,6 +178,18 @@ class VaultCalls:
     @staticmethod
     def update_vault_controls(body: UpdateVaultControlsRequest) -> Sent:
         """Repeatable: it sets the controls absolutely."""
+        return Sent(body)
+
+    @row("POST", "/api/v1/replace-vault", ReplacedVault)
+    @staticmethod
+    def replace_vault(body: ReplaceVaultRequest) -> Sent:
+        """Always refused: ``request_change`` asks for it, and another member confirms it."""
+        return Sent(body)
+
+    @row("POST", "/api/v1/sweep-vault", SweptVault)
+    @staticmethod
+    def sweep_vault(body: SweepVaultRequest) -> Sent:
+        """Not repeated: an answer that was lost has stored proposals."""
         return Sent(body)
 
     @row("POST", "/api/v1/freeze-vault", VaultControls, repeatable=True)

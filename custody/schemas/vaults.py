@@ -12,6 +12,7 @@ from custody.schemas.common import (
     Few,
     IntId,
     Label,
+    Many,
     Name,
     NullString,
     Priority,
@@ -99,11 +100,14 @@ class MarkedVault(Shape):
     is_frozen: bool = False
     # Fewer than ``m`` of its signers can sign a payment, by the key in its script and by their role.
     lacks_signers: bool = False
+    # The vault that takes its place: its coins may go there, and nowhere else.
+    replaced_by: Label | None = Field(default=None, exclude_if=is_absent)
 
     @property
     def marks(self) -> str:
         """Why nothing is paid from it, in words; empty where payments may be proposed."""
-        marks = {"frozen": self.is_frozen, "too few signers": self.lacks_signers}
+        is_replaced = self.replaced_by is not None
+        marks = {"frozen": self.is_frozen, "too few signers": self.lacks_signers, "replaced": is_replaced}
         return ", ".join(mark for mark, holds in marks.items() if holds)
 
 
@@ -140,6 +144,8 @@ class Vault(MarkedVault):
     unconfirmed_sats: Sats
     locked_sats: Sats
     warnings: Few[Prose] | None = Field(default=None, exclude_if=is_absent)
+    # The vault in whose place it is.
+    replaces: Label | None = Field(default=None, exclude_if=is_absent)
 
     @model_validator(mode="after")
     def _limits_or_why_not(self) -> "Vault":
@@ -189,6 +195,46 @@ class UpdateVaultControlsRequest(Request):
     vault_id: TextId
     only_address_book: StrictBool
     maker_may_approve: StrictBool
+
+
+class ReplaceVaultRequest(Request):
+    """``POST /api/v1/replace-vault``: a new vault ``name`` in the place of ``vault_id``. ``m`` and ``signers``: as they are, unless they
+    are given; of each signer the key that is active now. Limit and controls are copied.
+    """  # noqa: E501
+
+    workspace_id: IntId
+    vault_id: TextId
+    name: Name
+    m: Annotated[StrictInt, Field(ge=1, le=MAX_SIGNERS)] | None = None
+    signers: (
+        Annotated[
+            list[IntId], Field(min_length=1, max_length=MAX_SIGNERS, json_schema_extra={"uniqueItems": True})
+        ]
+        | None
+    ) = None
+
+
+class ReplacedVault(Shape):
+    """``vault`` is the new one. Payments of the old one without a signature are cancelled, others go on."""
+
+    vault: Vault
+    cancelled_psbt_ids: Many[Label]
+    signed_psbt_ids: Many[Label]
+
+
+class SweepVaultRequest(Request):
+    """``POST /api/v1/sweep-vault``: of a vault that is replaced. ``fee_rate`` is in sat/vB, decimal."""
+
+    workspace_id: IntId
+    vault_id: TextId
+    priority: Priority | None = None
+    fee_rate: FeeRateText | None = None
+
+
+class SweptVault(Shape):
+    """One proposal, or several where one transaction does not take all coins."""
+
+    psbt_ids: Many[Label]
 
 
 class FreezeVaultRequest(Request):

@@ -76,6 +76,7 @@ class EventKind(StrEnum):
     VAULT_FROZEN = "vault.frozen"
     VAULT_UNFROZEN = "vault.unfrozen"
     VAULT_CONTROLS_CHANGED = "vault.controls_changed"
+    VAULT_REPLACED = "vault.replaced"
     ROLE_LIMIT_CHANGED = "role.limit_changed"
 
     # A token's deployment, and calls of tokens, by the statuses of their records. The first one is told of by

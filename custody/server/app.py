@@ -69,6 +69,7 @@ from custody.server.service.sign_in.providers import Providers
 from custody.server.service.tokens.calling import Calling, Resubmitting
 from custody.server.service.tokens.creating import TokenCreating
 from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals
+from custody.server.service.vault_replacement import VaultReplacement
 from custody.server.service.vaults import Vaults
 from custody.server.service.webhook_events import WebhookEvents
 from custody.server.service.webhooks.delivery import WebhookJobs
@@ -263,6 +264,7 @@ def _wire(
         onboarding=Onboarding(clock, audit),
         vaults=vaults,
         vault_controls=VaultControls(clock, audit, changes),
+        vault_replacement=VaultReplacement(clock, audit, changes, world.policies, limits, vaults, cancelling),
         history=History(),
         coin_list=CoinList(),
         limits=LimitAdministration(clock, audit, world.policies, limits),

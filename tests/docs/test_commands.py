@@ -32,6 +32,7 @@ RUN = {
 }
 # By page, what runs its commands otherwise: with another device, file, check or answer than the page has.
 RUN_OTHERWISE = {
+    "tests/custody/cli/test_two_people.py": "operate/replacing-a-vault",
     "tests/custody/server/cli/test_auditing.py": "operate/audit",
     "tests/end_to_end/test_tutorials.py": "operate/platform",
     "tests/signerd/cli/test_account.py": "sign/accounts",

@@ -36,10 +36,11 @@ from custody.server.store.store import committed
 from tests.support.forked import in_child
 from tests.support.platform import open_world
 from tests.support.platform_bump import BUMP
+from tests.support.platform_replace import REPLACE
 from tests.support.platform_story import CHANGE, PAYMENT, UNFREEZE, Story, Turn
 from tests.support.postgresql import Server
 
-STORIES = (PAYMENT, BUMP, UNFREEZE, CHANGE)
+STORIES = (PAYMENT, BUMP, UNFREEZE, CHANGE, REPLACE)
 
 # Statements without an effect: a kill there is a kill before the next one.
 IDLE = ("BEGIN", "SELECT", "PRAGMA", "SHOW", "SET")

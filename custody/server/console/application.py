@@ -33,6 +33,7 @@ from custody.server.console import (
     token_calls,
     tokens,
     vault_controls,
+    vault_replacement,
     vaults,
     webhooks,
 )
@@ -61,6 +62,7 @@ ROWS: tuple[Row, ...] = (
     *audit.ROWS,
     *vaults.ROWS,
     *vault_controls.ROWS,
+    *vault_replacement.ROWS,
     *tokens.ROWS,
     *token_calls.ROWS,
     *proposing.ROWS,

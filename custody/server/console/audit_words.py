@@ -129,6 +129,10 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
         "VAULT_CONTROLS_REPLACED": (
             ("vault {vault}, {more}", "changed what bounds the vault {vault}: it {more}"),
         ),
+        "VAULT_REPLACED": (
+            ("vault {vault}, by vault {text}, {text2} payments cancelled",
+             "replaced the vault {vault} by a new one"),
+        ),
         "VAULT_FROZEN": (
             ("vault {vault}, no reason given", "froze the vault {vault}"),
             ("vault {vault}, reason: {more}", "froze the vault {vault}: {more}"),

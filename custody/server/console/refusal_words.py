@@ -41,6 +41,8 @@ _TRIED: Final[Mapping[str, str]] = MappingProxyType(
             "make a vault": "create_wallet",
             "see the vaults": "list-wallets vault-names vault-controls vault-history vault-coins",
             "export a vault": "vault-export",
+            "replace a vault": "replace-vault",
+            "sweep a replaced vault": "sweep-vault",
             "freeze a vault": "freeze-vault",
             "unfreeze a vault": "unfreeze-vault",
             "see the limits":

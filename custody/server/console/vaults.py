@@ -178,9 +178,9 @@ def new_vault(visit: Visit) -> Response:
 
 def review_vault(visit: Visit) -> Review:
     form = visit.form
-    names = [member_words(each) for each in _signers(visit)]
+    names = [member_words(each) for each in chosen_signers(visit)]
     m, typed = whole(visit, "m"), vault_limit(visit)
-    _require_signers(m, names)
+    require_signers(m, names)
     return Review(
         f"Make the vault {form.one('name')}",
         (
@@ -194,7 +194,7 @@ def review_vault(visit: Visit) -> Review:
     )
 
 
-def _signers(visit: Visit) -> list[Member]:
+def chosen_signers(visit: Visit) -> list[Member]:
     """The chosen members. Raises Invalid."""
     members = {str(each.uuid): each for each in members_of(visit)}
     chosen = dict.fromkeys(visit.form.every("signers"))
@@ -203,7 +203,7 @@ def _signers(visit: Visit) -> list[Member]:
     return [members[each] for each in chosen]
 
 
-def _require_signers(m: int, names: Sequence[str]) -> None:
+def require_signers(m: int, names: Sequence[str]) -> None:
     if not names:
         raise Invalid.at("/signers", "Choose the signers.")
     if not 1 <= m <= len(names):
@@ -218,7 +218,7 @@ def make_vault(visit: Visit) -> Response:
         name=form.one("name"),
         network=visit.here.entry.workspace_info.net,
         m=whole(visit, "m"),
-        signers=[each.uuid for each in _signers(visit)],
+        signers=[each.uuid for each in chosen_signers(visit)],
         **vault_limit(visit),
     )
     return visit.go(path_of(visit, made), " ".join(("The vault is made.", *(made.warnings or ()))))

@@ -53,6 +53,7 @@ from custody.server.service.sign_in.signin import Challenges, SignIn
 from custody.server.service.sign_in.step_up import PasskeyEnrolment, StepUp
 from custody.server.service.tokens.calling import Calling, Resubmitting
 from custody.server.service.tokens.creating import TokenCreating
+from custody.server.service.vault_replacement import VaultReplacement
 from custody.server.service.vaults import Vaults
 from custody.server.service.webhooks.webhooks import Webhooks
 from custody.server.store import Store
@@ -109,6 +110,7 @@ class Services:
     onboarding: Onboarding
     vaults: Vaults
     vault_controls: VaultControls
+    vault_replacement: VaultReplacement
     history: History
     coin_list: CoinList
     limits: LimitAdministration

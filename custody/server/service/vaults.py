@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from sqlalchemy import Select, select, tuple_
+from sqlalchemy import Select, bindparam, select, tuple_
 from sqlalchemy.orm import Session
 
 from custody.schemas import vaults as wire
@@ -252,14 +252,19 @@ def _limit(text: str) -> Sats:
 
 def vault_names(db: Session, access: WorkspaceAccess, wanted: wire.VaultsQuery) -> Listed[wire.VaultName]:
     """The names of the vaults that `Vaults.in_workspace` would return. Raises NotFound (``after``)."""
+    columns = Vault.id, Vault.name, Vault.frozen_at, Vault.m, Vault.replaced_by_id
     query = _wanted(db, access, wanted)
-    rows = db.execute(query.with_only_columns(Vault.id, Vault.name, Vault.frozen_at, Vault.m)).all()
+    rows = db.execute(query.with_only_columns(*columns)).all()
     lacking = lacking_signers(db, {row.id: row.m for row in rows}, query.with_only_columns(Vault.id))
 
     def names(some: Sequence[Any]) -> list[wire.VaultName]:
         return [
             wire.VaultName(
-                id=row.id, name=row.name, is_frozen=row.frozen_at is not None, lacks_signers=row.id in lacking
+                id=row.id,
+                name=row.name,
+                is_frozen=row.frozen_at is not None,
+                lacks_signers=row.id in lacking,
+                replaced_by=row.replaced_by_id,
             )
             for row in some
         ]
@@ -288,6 +293,7 @@ def vault_records(db: Session, limits: Limits, vaults: Sequence[Vault]) -> list[
     known, trouble = _limits(db, limits, vaults)
     receive = receive_addresses(db, vaults)
     lacking = lacking_signers(db, {vault.id: vault.m for vault in vaults})
+    replaced = {new: old for old, new in db.execute(_REPLACED, {"ids": ids})}
     return [
         _record(
             vault,
@@ -297,9 +303,15 @@ def vault_records(db: Session, limits: Limits, vaults: Sequence[Vault]) -> list[
             known.get(vault.id),
             trouble,
             lacks_signers=vault.id in lacking,
+            replaces=replaced.get(vault.id),
         )
         for vault in vaults
     ]
+
+
+_REPLACED = select(Vault.id, Vault.replaced_by_id).where(
+    Vault.replaced_by_id.in_(bindparam("ids", expanding=True))
+)
 
 
 def _limits(
@@ -349,6 +361,7 @@ def _record(
     limit_error: str | None,
     *,
     lacks_signers: bool,
+    replaces: str | None,
 ) -> wire.Vault:
     return wire.Vault(
         id=vault.id,
@@ -375,6 +388,8 @@ def _record(
         locked_sats=balance.locked,
         is_frozen=vault.frozen_at is not None,
         lacks_signers=lacks_signers,
+        replaced_by=vault.replaced_by_id,
+        replaces=replaces,
     )
 
 

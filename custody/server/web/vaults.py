@@ -2,6 +2,10 @@
 roles.
 """
 
+from contextlib import suppress
+
+from sqlalchemy.orm import Session
+
 from custody.schemas.common import Listed
 from custody.schemas.history import VaultCoins, VaultCoinsQuery, VaultHistory, VaultHistoryQuery
 from custody.schemas.keys import (
@@ -25,6 +29,7 @@ from custody.schemas.limits import (
     VaultLimits,
     VaultQuery,
 )
+from custody.schemas.proposals import CreatePsbtRequest
 from custody.schemas.queries import ProfileQuery, WorkspaceQuery
 from custody.schemas.users import PermissionName
 from custody.schemas.vaults import (
@@ -32,6 +37,10 @@ from custody.schemas.vaults import (
     FreezeVaultRequest,
     MaxSend,
     MaxSendQuery,
+    ReplacedVault,
+    ReplaceVaultRequest,
+    SweepVaultRequest,
+    SweptVault,
     UnfreezeVaultRequest,
     UpdateVaultControlsRequest,
     Vault,
@@ -43,8 +52,11 @@ from custody.schemas.vaults import (
 )
 from custody.server.domain.errors import (
     ChainUnavailable,
+    Dust,
+    InsufficientFunds,
     KeyAccountsExhausted,
     KeyAlreadyActive,
+    LockedFunds,
     NotFound,
     NotInAddressBook,
     PermissionDenied,
@@ -57,6 +69,8 @@ from custody.server.domain.errors import (
 )
 from custody.server.domain.roles import VAULT_READERS, VAULT_VIEWERS
 from custody.server.service import vaults
+from custody.server.service.proposals.proposals import Prepared
+from custody.server.service.requests.changes import MAX_TRIES, Outdated
 from custody.server.service.stored_vaults import vault_in
 from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
 
@@ -64,6 +78,8 @@ ROLE_MANAGERS = frozenset({PermissionName.MANAGE_ROLE})
 VAULT_MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
 APPROVERS = frozenset({PermissionName.PAYMENT_APPROVE})
 ANY_MEMBER: frozenset[PermissionName] = frozenset()
+# Proposals of one sweep-vault: a bound on the work of a call.
+MAX_SWEEPS = 20
 
 
 def key_challenge(call: Call[KeyChallengeRequest]) -> KeyChallenge:
@@ -128,6 +144,13 @@ def update_vault_controls(call: Call[UpdateVaultControlsRequest]) -> VaultContro
     proposal, and for the next approval of those that wait.
     """  # noqa: E501
     return call.services.vault_controls.replace(call.db, call.caller, call.access, call.body)
+
+
+def replace_vault(call: Call[ReplaceVaultRequest]) -> ReplacedVault:
+    """Makes a vault in the place of another one, whose coins may then move there alone. No limit counts such a move, and the
+    address book does not bind it: a second person always confirms the replacement. Payments without a signature are cancelled.
+    """  # noqa: E501
+    return call.services.vault_replacement.replace(call.db, call.caller, call.access, call.body)
 
 
 def freeze_vault(call: Call[FreezeVaultRequest]) -> VaultControls:
@@ -220,6 +243,11 @@ ENDPOINTS = (
         needs_second_person=True,
     ),
     Endpoint(
+        "POST", "/api/v1/replace-vault", replace_vault, ReplacedVault, VAULT_MANAGERS, Unit.WRITE,
+        ReplaceVaultRequest, needs_second_person=True,
+        refuses=(KeyAccountsExhausted, PolicyUnavailable, StateConflict, TooFewSigners, VaultFrozen),
+    ),
+    Endpoint(
         "POST", "/api/v1/freeze-vault", freeze_vault, VaultControls, APPROVERS, Unit.WRITE,
         FreezeVaultRequest,
     ),
@@ -265,12 +293,59 @@ def max_send(call: Call[MaxSendQuery]) -> MaxSend:
     return call.services.maximum.find(call.db, call.caller, call.access, call.body)
 
 
+def sweep_vault(call: Call[SweepVaultRequest]) -> SweptVault:
+    """Proposes to move all that is free of a replaced vault into its replacement, in as many proposals as its coins need. Call it
+    again for what comes later.
+    """  # noqa: E501
+    made: list[str] = []
+    try:
+        while len(made) < MAX_SWEEPS:
+            made.append(_sweep_once(call))
+    except (Dust, InsufficientFunds, LockedFunds):
+        if not made:
+            raise
+    return SweptVault(psbt_ids=made)
+
+
+def _sweep_once(call: Call[SweepVaultRequest]) -> str:
+    """Drafts outside the write lock; after several outdated tries, inside."""
+    store = call.services.store
+    for tries in range(MAX_TRIES):
+        with store.read() as db:
+            drafted = _draft_sweep(call, db, tries)
+        with suppress(Outdated), store.write() as db:
+            return _store_sweep(call, db, *drafted)
+    with store.write() as db:
+        return _store_sweep(call, db, *_draft_sweep(call, db, MAX_TRIES))
+
+
+def _draft_sweep(
+    call: Call[SweepVaultRequest], db: Session, tries: int
+) -> tuple[CreatePsbtRequest, Prepared]:
+    access = call.enter(db, call.body.workspace_id)
+    wanted = call.services.vault_replacement.sweep_of(db, access, call.body)
+    return wanted, call.services.proposals.draft(db, call.caller, access, wanted, tries=tries)
+
+
+def _store_sweep(
+    call: Call[SweepVaultRequest], db: Session, wanted: CreatePsbtRequest, prepared: Prepared
+) -> str:
+    access = call.enter(db, call.body.workspace_id)
+    return call.services.proposals.create(db, call.caller, access, wanted, prepared).psbt_id
+
+
 MAX_SEND = (
     Endpoint(
         "GET", "/api/v1/max-send", max_send, MaxSend, VAULT_READERS, Unit.READ, MaxSendQuery,
         refuses=(
-            ChainUnavailable, NotInAddressBook, PolicyUnavailable, TooFewSigners, VaultFrozen,
+            ChainUnavailable, NotInAddressBook, PolicyUnavailable, StateConflict, TooFewSigners, VaultFrozen,
             WrongNetworkAddress,
+        ),
+    ),
+    Endpoint(
+        "POST", "/api/v1/sweep-vault", sweep_vault, SweptVault, VAULT_MANAGERS, Unit.OWN, SweepVaultRequest,
+        refuses=(
+            ChainUnavailable, Dust, InsufficientFunds, LockedFunds, StateConflict, TooFewSigners, VaultFrozen,
         ),
     ),
 )  # fmt: skip

@@ -1,5 +1,5 @@
-"""What needs two people at a treasurer's terminal: changes under the rule, and a vault that
-goes on.
+"""What needs two people at a treasurer's terminal: changes under the rule, a vault that
+is replaced (docs/operate/replacing-a-vault.md), and one that goes on.
 """
 
 import json
@@ -7,6 +7,7 @@ import json
 import pytest
 
 from custody.schemas.changes import SecondPersonRuleRequest
+from custody.server.store.models import Proposal
 from custody.terminal import Exit
 from tests.support.custody import Desk
 from tests.support.platform import PASSWORD
@@ -94,6 +95,27 @@ def test_a_service_account_is_asked_for_too(ruled, run):
     )
     assert told.stdout.startswith("Asked for: change "), told.output
     assert not sdk(ruled.world, ADMIN).service_accounts(1)
+
+
+def test_two_people_replace_a_vault_and_its_coins_are_swept(ruled, run):
+    ruled.deposit(1_000_000)
+    assert run(ADMIN, "vault", "sweep", "Treasury").exit_code == Exit.PLATFORM, "it is not replaced"
+    told = run(ADMIN, "vault", "replace", "Treasury", "Treasury 2", "--json")
+    assert told.exit_code == Exit.OK, told.output
+    assert "Any 2 of these 3 can spend from it" in told.stderr
+    change_id = json.loads(told.stdout)["change_id"]
+    done = run(EVE, "change", "confirm", change_id)
+    assert done.stdout == "Confirmed, and done: Replace a vault.\n", done.output
+    assert "Signers: " in done.stderr
+    # Made in the same second, they are listed by id.
+    old, new = sorted(sdk(ruled.world, ADMIN).list_wallets(1), key=lambda one: one.replaces is not None)
+    assert f"Replaced:   by {new.id}" in run(ADMIN, "vault", "show", old.id).stdout
+    assert f"Replaces:   {old.id}" in run(ADMIN, "vault", "show", "Treasury 2").stdout
+    assert "replaced" in run(ADMIN, "vault", "list").stdout
+    swept = run(ADMIN, "vault", "sweep", "Treasury", "--fee-rate", "2")
+    (proposal,) = ruled.rows(Proposal)
+    assert swept.stdout == f"Proposed: {proposal.id}\n", swept.output
+    assert proposal.recipients == [new.address]
 
 
 def test_one_person_freezes_a_vault_and_two_unfreeze_it(ruled, run):

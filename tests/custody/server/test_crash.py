@@ -31,6 +31,7 @@ OTHERS = (
     ("bump", "sqlite", 18, 60),
     ("unfreeze", "sqlite", 5, 20),
     ("change", "sqlite", 3, 20),
+    ("replace", "sqlite", 9, 30),
 )
 
 

@@ -47,6 +47,8 @@ PERMISSIONS: dict[str, set[str]] = {
     "GET /api/v1/vault-history": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/vault-coins": WHO_PAYS_OR_LOOKS,
     "POST /api/v1/update-vault-controls": {MANAGE_WORKSPACE},
+    "POST /api/v1/replace-vault": {MANAGE_WORKSPACE},
+    "POST /api/v1/sweep-vault": {MANAGE_WORKSPACE},
     "POST /api/v1/freeze-vault": {PAYMENT_APPROVE},
     "POST /api/v1/unfreeze-vault": {PAYMENT_APPROVE},
     "POST /api/v1/update-second-person-rule": {MANAGE_WORKSPACE},
@@ -99,7 +101,7 @@ ALONE = {
     "create-psbt", "preview-psbt", "cancel-psbt", "sign-psbt", "forward-to-vault", "preview-forward",
     "create-proof", "create-token", "call-contract", "contract-calls/resubmit",
     "add-to-contract-whitelist", "remove-from-contract-whitelist", "create_wallet", "freeze-vault",
-    "unfreeze-vault",
+    "unfreeze-vault", "sweep-vault",
     # People and programs: fewer of them, one's own, and secrets of what is there.
     "leave-workspace", "set-default-workspace", "revoke-invite", "unlink-identity", "revoke-service-account",
     "issue-service-secret", "update-identity-provider-secret",

@@ -13,7 +13,7 @@ from custody.schemas.proposals import TroubleKind
 from custody.server.chain.backend import Accepted, AlreadyKnown, ChainBackend, Outcome, RefusalCode, Refused
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import PLATFORM
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.domain.errors import ChainUnavailable, VaultFrozen
 from custody.server.domain.lifecycle import TO_BROADCAST, Event
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
@@ -22,6 +22,7 @@ from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, 
 from custody.server.service.jobs.tidying import SWEPT_AT_ONCE
 from custody.server.service.lifecycle import Lifecycle, taken_back_by
 from custody.server.service.network.sightings import is_outbid
+from custody.server.service.proposals.bounds import require_thawed
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
@@ -170,12 +171,15 @@ class Broadcaster:
 
 
 def _withheld(db: Session, proposal: Proposal) -> tuple[str, str] | None:
-    """Why the platform does not broadcast it now, as a code and a sentence: its vault is frozen, or a newer
-    version returns its coins to the vault. A vault's freeze does not apply to a forward, which spends a
-    member's own coins.
+    """Why the platform does not broadcast it now, as a code and a sentence: its vault or the one that
+    replaces it is frozen, or a newer version returns its coins to the vault. A vault's freeze does not apply
+    to a forward, which spends a member's own coins.
     """
-    if proposal.profile_key_id is None and db.get_one(Vault, proposal.vault_id).frozen_at is not None:
-        return "vault-frozen", "Its vault is frozen."
+    if proposal.profile_key_id is None:
+        try:
+            require_thawed(db, db.get_one(Vault, proposal.vault_id))
+        except VaultFrozen as error:
+            return "vault-frozen", error.detail
     back = taken_back_by(db, proposal)
     if back is not None:
         return "taken-back", f"It is being taken back by {back.id}."

@@ -67,6 +67,11 @@ def _confirming_role(db: Session, change: PendingChange, number: Any) -> str | N
     return None if found is None else found.name
 
 
+def _signers(db: Session, change: PendingChange, numbers: Any) -> str | None:
+    found = [_person(db, change, number) for number in numbers]
+    return None if None in found else "; ".join(filter(None, found))
+
+
 _role = _of_workspace(Role, lambda role: role.name)
 _NAMERS: Final[Mapping[str, Namer]] = MappingProxyType(
     {
@@ -74,6 +79,7 @@ _NAMERS: Final[Mapping[str, Namer]] = MappingProxyType(
         "role_uid": _role,
         "confirming_role_id": _confirming_role,
         "user_uuid": _person,
+        "signers": _signers,
         "vault_id": _of_workspace(Vault, lambda vault: vault.name),
         "uid": _of_workspace(AddressBookEntry, lambda entry: f"{entry.name}, {entry.address}"),
         "webhook_id": _of_workspace(Webhook, lambda hook: hook.url),

@@ -33,7 +33,7 @@ from custody.schemas.users import (
     PermissionName,
     RemovePermissionRequest,
 )
-from custody.schemas.vaults import UpdateVaultControlsRequest
+from custody.schemas.vaults import ReplaceVaultRequest, UpdateVaultControlsRequest
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import PLATFORM, Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import (
@@ -77,7 +77,9 @@ FEWEST: Final = 2
 
 # Calls that always take two people. Where the organisation has no rule, another member of the workspace with
 # this permission confirms.
-ALWAYS: Final[Mapping[str, PermissionName]] = MappingProxyType({})
+ALWAYS: Final[Mapping[str, PermissionName]] = MappingProxyType(
+    {"/api/v1/replace-vault": PermissionName.MANAGE_WORKSPACE}
+)
 
 
 # By the id of the role or vault.
@@ -349,7 +351,7 @@ class SecondPerson:
     def _loosens(self, db: Session, request: BaseModel) -> bool:
         """Whether the change allows more payments, more recipients or more people who decide: a limit that is
         raised or counted in another way, a role or permission that is given, a new address, a vault that is
-        no longer bound, the identity provider, the rule itself.
+        no longer bound or is replaced (no limit counts such moves), the identity provider, the rule itself.
         """
         match request:
             case UpdateRolePoliciesRequest():
@@ -369,6 +371,7 @@ class SecondPerson:
                 return False
             case (
                 AddWhitelistAddressRequest()
+                | ReplaceVaultRequest()
                 | wire.SecondPersonRuleRequest()
                 | CreateServiceAccountRequest()
                 | CreateRoleRequest()

@@ -7,7 +7,7 @@ And whether enough signers are left for what is proposed, which would lock its c
 from collections.abc import Collection
 from typing import cast
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.keys import RevokedReason
@@ -15,6 +15,7 @@ from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import (
     MakerMayNotApprove,
     NotInAddressBook,
+    StateConflict,
     TooFewSigners,
     VaultFrozen,
 )
@@ -32,22 +33,46 @@ _GIVES = frozenset({Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSHI
 def vault_to_spend(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
     """Raises NotFound, VaultFrozen."""
     vault = vault_in(db, access, vault_id)
-    require_thawed(vault)
+    require_thawed(db, vault)
     return vault
 
 
-def require_thawed(vault: Vault) -> None:
-    """Raises VaultFrozen."""
-    if vault.frozen_at is not None:
-        raise VaultFrozen(
-            f"The vault {vault.name} is frozen: nothing is proposed, approved or sent until two members who "
-            "may approve payments unfreeze it."
+def require_thawed(db: Session, vault: Vault) -> None:
+    """Raises VaultFrozen for the vault, and for the one that replaces it."""
+    for one in filter(None, (vault, replacement_of(db, vault))):
+        if one.frozen_at is not None:
+            raise VaultFrozen(
+                f"The vault {one.name} is frozen: nothing is proposed, approved or sent until two members "
+                "who may approve payments unfreeze it."
+            )
+
+
+def replacement_of(db: Session, vault: Vault) -> Vault | None:
+    return None if vault.replaced_by_id is None else db.get_one(Vault, vault.replaced_by_id)
+
+
+def is_move(db: Session, vault: Vault, scripts: Collection[bytes]) -> bool:
+    """Whether everything that a transaction with these output scripts pays goes to the vault that replaces
+    this one, as two people confirmed: no limit counts it.
+    """
+    return vault.replaced_by_id is not None and _all_of(
+        db, vault, scripts, WatchedScript.vault_id == vault.replaced_by_id
+    )
+
+
+def require_move(db: Session, vault: Vault, scripts: Collection[bytes]) -> None:
+    """A vault that is replaced pays its replacement alone. Raises StateConflict."""
+    replacement = replacement_of(db, vault)
+    if replacement is not None and not is_move(db, vault, scripts):
+        raise StateConflict(
+            f"The vault {vault.name} is replaced by {replacement.name}: its coins move there as a whole, and "
+            "it pays nothing else."
         )
 
 
 def require_listed(db: Session, vault: Vault, psbt: bytes) -> None:
     """Where the vault is bound to the address book, each destination in the PSBT's bytes must be an entry of
-    it. Excepted is the vault itself.
+    it. Excepted are the vault itself, and the one that replaces it.
 
     Raises NotInAddressBook, which names the addresses.
     """
@@ -63,7 +88,7 @@ def require_scripts_listed(db: Session, vault: Vault, scripts: set[bytes]) -> No
     own = select(WatchedScript.script_pubkey).where(
         WatchedScript.chain == vault.chain,
         WatchedScript.script_pubkey.in_(scripts),
-        WatchedScript.vault_id == vault.id,
+        WatchedScript.vault_id.in_([vault.id, vault.replaced_by_id]),
     )
     scripts = scripts - set(db.scalars(own))
     addresses = {encode_address(script, network) or f"script {script.hex()}" for script in scripts}
@@ -137,10 +162,10 @@ def require_signers(
 
 def stay_in_workspace(db: Session, vault: Vault, scripts: Collection[bytes]) -> bool:
     """Whether each of these output scripts is of a vault of the same workspace."""
+    return _all_of(db, vault, scripts, Vault.workspace_id == vault.workspace_id)
+
+
+def _all_of(db: Session, vault: Vault, scripts: Collection[bytes], whose: ColumnElement[bool]) -> bool:
     known = select(WatchedScript.script_pubkey).join(Vault, Vault.id == WatchedScript.vault_id)
-    query = known.where(
-        WatchedScript.chain == vault.chain,
-        WatchedScript.script_pubkey.in_(scripts),
-        Vault.workspace_id == vault.workspace_id,
-    )
+    query = known.where(WatchedScript.chain == vault.chain, WatchedScript.script_pubkey.in_(scripts), whose)
     return set(db.scalars(query)) == set(scripts)

@@ -97,8 +97,10 @@ class VaultControls:
     def _unfreeze(self, db: Session, vault: Vault) -> None:
         vault.frozen_at = vault.frozen_by = vault.freeze_reason = None
         vault.unfreeze_asked_at = vault.unfreeze_asked_by = None
-        for proposal_id in _ids(db, vault, *TO_BROADCAST):
-            enqueue(db, BROADCAST, proposal_id, self._clock())
+        replaced = db.scalars(select(Vault).where(Vault.replaced_by_id == vault.id))
+        for one in (vault, *replaced):
+            for proposal_id in _ids(db, one, *TO_BROADCAST):
+                enqueue(db, BROADCAST, proposal_id, self._clock())
         # No mails were sent while nothing could be signed.
         signers = select(VaultSigner.user_id).where(VaultSigner.vault_id == vault.id)
         tell_waiting(db, signers, self._clock())

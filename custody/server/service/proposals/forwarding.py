@@ -44,6 +44,7 @@ from custody.server.service.keys.profiles import (
     own_profiles,
 )
 from custody.server.service.lifecycle import Lifecycle
+from custody.server.service.proposals.bounds import replacement_of
 from custody.server.service.proposals.coins import (
     COINBASE_MATURITY,
     Utxo,
@@ -161,6 +162,15 @@ class ForwardDraft:
     built: Built
 
 
+def _vault_to_fill(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
+    """Raises NotFound; StateConflict where it is replaced."""
+    vault = vault_in(db, access, vault_id)
+    replacement = replacement_of(db, vault)
+    if replacement is not None:
+        raise StateConflict(f"The vault {vault.name} is replaced: forward to {replacement.name}.")
+    return vault
+
+
 class Forwarding:
     def __init__(
         self,
@@ -184,12 +194,12 @@ class Forwarding:
         """Chooses the coins and builds the PSBT. It only reads, for a snapshot, so that no writer waits.
 
         Raises NotFound (vault, profile), WalletAddressMismatch, KeyIsRevoked, Invalid, Dust,
-        InsufficientFunds, LockedFunds, ChainUnavailable, StateConflict (other coins than requested, or nodes
-        would not take it).
+        InsufficientFunds, LockedFunds, ChainUnavailable, StateConflict (the vault is replaced, other coins
+        than requested, or nodes would not take it).
         """
         if request.network != access.network:
             raise Invalid.at("/network", f"The workspace is on {access.network}.")
-        vault = vault_in(db, access, request.vault_id)
+        vault = _vault_to_fill(db, access, request.vault_id)
         own = _profile_of(db, caller, access, request.wallet_address)
         policy = own.policy(db)
         # The address is used again until the chain shows a payment to it: forwards that are never signed must
@@ -267,7 +277,7 @@ class Forwarding:
         Raises Outdated where a coin of the draft was spent, this transaction was proposed, or the vault's
         address was paid meanwhile; NotFound (vault), WalletAddressMismatch, KeyIsRevoked.
         """
-        vault = vault_in(db, access, request.vault_id)
+        vault = _vault_to_fill(db, access, request.vault_id)
         own = _profile_of(db, caller, access, request.wallet_address)
         if (own.key.id, vault.next_receive_index) != (draft.key_id, draft.receive_index):
             raise Outdated("The member has another key now, or the vault another address.")

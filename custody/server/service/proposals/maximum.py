@@ -12,7 +12,12 @@ from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.selection import most_of, select_cheapest, spent_at_once
 from custody.server.service.backends import Market, Quote
 from custody.server.service.limits.limits import Limits, Room
-from custody.server.service.proposals.bounds import require_scripts_listed, require_signers, vault_to_spend
+from custody.server.service.proposals.bounds import (
+    require_move,
+    require_scripts_listed,
+    require_signers,
+    vault_to_spend,
+)
 from custody.server.service.proposals.coins import Tally, VaultCoins, kept_for_tokens
 from custody.server.service.proposals.drafting import Drafter, plan_of
 from custody.server.service.proposals.payments import Intent, read_rate, read_recipients
@@ -76,11 +81,12 @@ class MaximumSend:
 
 
         Raises NotFound (vault), Invalid, WrongNetworkAddress, VaultFrozen, NotInAddressBook,
-        TooFewSigners, ChainUnavailable, PolicyUnavailable.
+        TooFewSigners, ChainUnavailable, PolicyUnavailable, StateConflict (the vault is replaced).
         """
         vault = vault_to_spend(db, access, query.wallet_id)
         intent = read_recipients(query, Network(vault.chain))
         scripts = {payment.output.script_pubkey for payment in intent.payments}
+        require_move(db, vault, {output.script_pubkey for output in intent.outputs})
         require_scripts_listed(db, vault, scripts)
         require_signers(db, vault, {output.script_pubkey for output in intent.outputs}, caller.user_id)
         quote = self._market.quote(vault.chain)

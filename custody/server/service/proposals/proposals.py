@@ -24,7 +24,7 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market, Quote
 from custody.server.service.limits.limits import Limits, Movement
-from custody.server.service.proposals.bounds import vault_to_spend
+from custody.server.service.proposals.bounds import is_move, require_move, vault_to_spend
 from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
 from custody.server.service.proposals.drafting import Draft, Drafter, plan_of
 from custody.server.service.proposals.maximum import MaximumSend, own_scripts
@@ -125,12 +125,14 @@ class Proposals:
         coins there are.
 
         Raises NotFound (vault), Invalid, WrongNetworkAddress, Dust, RoleLimitExceeded, VaultLimitExceeded,
-        InsufficientFunds, LockedFunds, PolicyUnavailable, ChainUnavailable.
+        InsufficientFunds, LockedFunds, PolicyUnavailable, ChainUnavailable, StateConflict (the vault is
+        replaced).
         """
         vault = vault_to_spend(db, access, request.wallet_id)
         intent = read_intent(request, Network(vault.chain))
         quote = self._market.quote(vault.chain)
         rate = read_rate(request, quote)
+        require_move(db, vault, {output.script_pubkey for output in intent.outputs})
         derive_ahead(vault)
         if request.coins is not None:
             named = named_coins(db, vault, request.coins, quote.tip.height, intent.outputs)
@@ -190,6 +192,8 @@ class Proposals:
         VaultLimitExceeded, PolicyUnavailable; Outdated where another draft might fit.
         """
         draft = _at_next_change(vault, prepared.draft)
+        if is_move(db, vault, draft.scripts):
+            return draft, Movement(Sats(0), self._clock())
         movement = Movement(Sats(prepared.paid + draft.selection.fee), self._clock())
         try:
             self._limits.require(db, caller, access, vault, movement)

@@ -5,7 +5,7 @@ cancel spends the same coins and sends everything back to the vault. At most one
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy.orm import Session
 
@@ -35,7 +35,7 @@ from custody.server.service.backends import Market
 from custody.server.service.lifecycle import settle_family
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.usage import moved_by_family
-from custody.server.service.proposals.bounds import vault_to_spend
+from custody.server.service.proposals.bounds import is_move, vault_to_spend
 from custody.server.service.proposals.coins import (
     Utxo,
     VaultCoins,
@@ -160,6 +160,8 @@ class Replacing:
         """The terms to store. Raises RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable."""
         original = _original(db, access, vault, request)
         terms = self._terms(caller, original, request, intent, draft)
+        if is_move(db, vault, draft.scripts):
+            return replace(terms, movement=Sats(0))
         movement = Movement(terms.movement, terms.proposed_at, original.family_id)
         if terms.counts_for_role:
             self._limits.require_role(db, caller, access, movement)

@@ -178,7 +178,7 @@ class Signing:
         """
         if signer.vault is None:
             return
-        require_thawed(signer.vault)
+        require_thawed(db, signer.vault)
         require_other_maker(db, signer.vault, signer.proposal, signer.user_id)
         require_listed(db, signer.vault, signer.proposal.psbt)
 

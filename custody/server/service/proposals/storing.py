@@ -13,7 +13,12 @@ from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.selection import PROPOSAL_LIFETIME
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.mail.waiting import tell_waiting
-from custody.server.service.proposals.bounds import require_listed, require_signers, require_thawed
+from custody.server.service.proposals.bounds import (
+    require_listed,
+    require_move,
+    require_signers,
+    require_thawed,
+)
 from custody.server.service.proposals.coins import Utxo
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.requests.changes import Changes, Outdated
@@ -51,9 +56,11 @@ def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Pro
     """Stores a PENDING proposal. The caller locks its coins.
 
     Raises Outdated where another proposal has this transaction; VaultFrozen, NotInAddressBook,
-    TooFewSigners.
+    TooFewSigners; StateConflict where the vault is replaced, except for moves, calls and new versions.
     """
-    require_thawed(vault)
+    require_thawed(db, vault)
+    if terms.replaces_id is None and terms.tx_type is not TxType.CALL:
+        require_move(db, vault, draft.scripts)
     require_listed(db, vault, draft.raw)
     require_signers(db, vault, draft.scripts, terms.created_by, terms.family_id)
     proposal = Proposal(

@@ -122,6 +122,7 @@ class Vault(Base):
         CheckConstraint("m >= 1 AND m <= n AND n <= 15", name="quorum"),
         CheckConstraint("limit_sats >= 0", name="limit"),
         CheckConstraint("cycle_period IN ('W', 'M')", name="cycle_period"),
+        CheckConstraint("replaced_by_id <> id", name="replaced"),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -151,6 +152,8 @@ class Vault(Base):
     # Who asked first that it be unfrozen: another member has to agree.
     unfreeze_asked_at: Mapped[datetime | None]
     unfreeze_asked_by: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
+    # A vault of the same workspace, newer than this one: set once, by two people.
+    replaced_by_id: Mapped[str | None] = mapped_column(ForeignKey("vaults.id"), unique=True)
     next_receive_index: Mapped[int]
     next_change_index: Mapped[int]
     created_at: Mapped[datetime]

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.console import Forms, Visitor
 from tests.support.custody import ok
+from tests.support.platform import PASSWORD
 
 
 @pytest.fixture
@@ -193,6 +194,34 @@ def test_one_freezes_and_two_unfreeze(desk, browse, base):
     assert kept in bob.words
     bob.confirm(f"{base}/unfreeze")
     assert not desk.wallets()[0]["is_frozen"]
+
+
+def test_two_people_replace_a_vault_and_follow_it(desk, browse, admin, base):
+    desk.deposit(1_000_000)
+    unsigned = ok(desk.propose(20_000))["psbt_id"]
+    desk.world.member(desk.workspace_id, "dora@example.org", "Administrator")
+    admin.open(base)
+    assert "Replace this vault" in admin.words
+    admin.open(f"{base}/replace").send(f"{base}/replace", name="Treasury 2", status=409)
+    assert admin.facts["Policy"] == "2 of these 3 sign each payment"
+    assert unsigned in admin.facts["Cancelled"]
+    admin.send(f"{base}/replace", button="ask_second_person", step_password=PASSWORD)
+    assert "Nothing is changed yet" in admin.words
+    assert "waits for a second person" in admin.open(f"{base}/replace").words
+    changes = f"/console/w/{desk.workspace_id}/changes"
+    dora = browse("dora").open(changes).send(f"{changes}/confirm")
+    assert (dora.facts["What would change"], dora.facts["Vault"]) == ("Replace a vault", "Treasury")
+    assert all(f"{name}@example.org" in dora.facts["Signers"] for name in ("alice", "bob", "carol"))
+    dora.confirm(f"{changes}/confirm")
+    (new,) = (each for each in desk.wallets() if "replaces" in each)
+    assert "This vault is replaced." in admin.open(base).words
+    admin.open(f"{base}/replace")
+    for words in ("Treasury 2", desk.devices["alice"].fingerprint.hex, f"signerd pin {new['id']}"):
+        assert words in admin.words
+    admin.send(f"{base}/replace/sweep")
+    assert "1 sweep is proposed." in admin.words
+    assert "held by" in admin.open(f"{base}/coins").words
+    admin.open(f"{base}/replace").send(f"{base}/replace/sweep", status=409)
 
 
 def test_movements_are_found_and_downloaded_without_a_formula(desk, admin, base):

@@ -34,7 +34,7 @@ from tests.support.accounts import (
 )
 from tests.support.custody import SHOP, Desk, ok, open_desk
 from tests.support.onboarding import REQUEST
-from tests.support.platform import PASSWORD, As, World, register_key, seed
+from tests.support.platform import PASSWORD, As, World, key_offer, register_key, seed
 from tests.support.profiles import forward, grant, pay_profile
 from tests.support.purchases import deliver, transaction
 from tests.support.service_accounts import create
@@ -156,6 +156,22 @@ def revoke_key(story: Story) -> httpx.Response:
 def update_vault(story: Story) -> httpx.Response:
     limits = {"transaction_limit": "9", "cycle_period": "M", "cycle_day": 1}
     return story.here("update-vault", vault_id=story.desk.vault["id"], **limits)
+
+
+def replace_vault(story: Story) -> httpx.Response:
+    """The second vault, which a second manager confirms; then there is something to sweep."""
+    for name, device in story.desk.devices.items():
+        offered = key_offer(device, accounts=3)["vault_accounts"]
+        ok(register_key(story.desk.signers[name], device, vault_accounts=offered))
+    second = story.desk.wallets()[-1]
+    story.desk.deposit(50_000, to=second["address"])
+    story.kept["replaced"] = second["id"]
+    body = {"workspace_id": 1, "vault_id": second["id"], "name": "Third"}
+    asked = {"workspace_id": 1, "path": "/api/v1/replace-vault", "body": body}
+    change = ok(story.admin.post("/api/v1/request-change", asked))
+    story.world.member(1, "manager@example.org", "Administrator")
+    confirmed = {"workspace_id": 1, "change_id": change["change_id"]}
+    return story.world.as_user("manager@example.org").post("/api/v1/confirm-change", confirmed)
 
 
 def unfreeze_vault(story: Story) -> httpx.Response:
@@ -371,6 +387,8 @@ EXAMPLES: dict[str, Example] = {
     ),
     "POST /api/v1/freeze-vault": lambda story: story.here("freeze-vault", vault_id=story.desk.vault["id"]),
     "POST /api/v1/unfreeze-vault": unfreeze_vault,
+    "POST /api/v1/replace-vault": replace_vault,
+    "POST /api/v1/sweep-vault": lambda story: story.here("sweep-vault", vault_id=story.kept["replaced"]),
     "POST /api/v1/add-whitelist-address": lambda story: story.keep(
         "address", story.here("add-whitelist-address", name="Shop", address=SHOP)
     ),

@@ -486,6 +486,7 @@ def upgrade() -> None:
         sa.Column("freeze_reason", sa.String),
         sa.Column("unfreeze_asked_at", _TIME),
         sa.Column("unfreeze_asked_by", _INT64, sa.ForeignKey("users.id")),
+        sa.Column("replaced_by_id", sa.String, sa.ForeignKey("vaults.id"), unique=True),
         sa.Column("next_receive_index", _INT64, nullable=False),
         sa.Column("next_change_index", _INT64, nullable=False),
         sa.Column("created_at", _TIME, nullable=False),
@@ -493,6 +494,7 @@ def upgrade() -> None:
         sa.CheckConstraint("cycle_period IN ('W', 'M')", name="cycle_period"),
         sa.CheckConstraint("limit_sats >= 0", name="limit"),
         sa.CheckConstraint("m >= 1 AND m <= n AND n <= 15", name="quorum"),
+        sa.CheckConstraint("replaced_by_id <> id", name="replaced"),
         sa.UniqueConstraint("workspace_id", "name"),
     )
     op.create_table(

@@ -1,0 +1,265 @@
+"""Replacing a vault (P108, P109): two people, the same limits, moves into the replacement alone."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from custody.server.store.models import CoinLock, Proposal, Vault
+from tests.support.custody import CAFE, SHOP, SIGNERS, ok, refused
+from tests.support.platform import key_offer, register_key, seed
+from tests.support.profiles import forward, grant, pay_profile
+from tests.support.replacing import bump, made, meanwhile, status, take_back
+
+DORA = "dora@example.org"
+
+
+@pytest.fixture
+def dora(desk):
+    """A second manager of the workspace."""
+    desk.world.member(desk.workspace_id, DORA, "Administrator")
+    return desk.world.as_user(DORA)
+
+
+def tell(desk, person, path, **body):
+    place = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    return person.post(f"/api/v1/{path}", place | body)
+
+
+def ask(desk, name="Treasury 2", **body):
+    wanted = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"], "name": name} | body
+    asked = {"workspace_id": desk.workspace_id, "path": "/api/v1/replace-vault", "body": wanted}
+    return desk.admin.post("/api/v1/request-change", asked)
+
+
+def confirm(desk, person, change):
+    body = {"workspace_id": desk.workspace_id, "change_id": change["change_id"]}
+    return person.post("/api/v1/confirm-change", body)
+
+
+def more_accounts(desk):
+    for name in SIGNERS:
+        offered = key_offer(desk.devices[name], accounts=4)["vault_accounts"]
+        ok(register_key(desk.signers[name], desk.devices[name], vault_accounts=offered))
+
+
+def replaced(desk, dora, **body):
+    """What the platform answers; the new vault is ``answer["vault"]``."""
+    return ok(confirm(desk, dora, ok(ask(desk, **body))))["answer"]
+
+
+def sweep(desk, **body):
+    return tell(desk, desk.admin, "sweep-vault", **body)
+
+
+def vaults(desk):
+    return {each["id"]: each for each in desk.wallets()}
+
+
+class TestReplace:
+    def test_p108_one_person_replaces_no_vault_with_or_without_the_rule(self, desk, dora):
+        body = {"name": "Treasury 2"}
+        refused(tell(desk, desk.admin, "replace-vault", **body), 409, "SECOND_PERSON_NEEDED")
+        change = ok(ask(desk))
+        refused(confirm(desk, desk.admin, change), 403, "PERMISSION_DENIED")
+        # A signer's role does not manage the workspace.
+        refused(confirm(desk, desk.signers["bob"], change), 403, "PERMISSION_DENIED")
+        assert len(desk.wallets()) == 1
+        ok(confirm(desk, dora, change))
+        assert len(desk.wallets()) == 2
+
+    def test_the_new_vault_has_the_old_ones_people_limit_and_controls(self, desk, dora):
+        ok(tell(desk, desk.admin, "update-vault-controls", only_address_book=True, maker_may_approve=False))
+        limit = {"transaction_limit": "0.5", "cycle_period": "W", "cycle_day": 3, "per_cycle": True}
+        ok(tell(desk, desk.admin, "update-vault", **limit))
+        new = replaced(desk, dora)["vault"]
+        old = vaults(desk)[desk.vault["id"]]
+        assert (old["replaced_by"], new["replaces"]) == (new["id"], old["id"])
+        assert "replaces" not in old
+        assert "replaced_by" not in new
+        same = ("m", "n", "network")
+        assert [new[field] for field in same] == [old[field] for field in same]
+        assert [each["user_id"] for each in new["signers"]] == [each["user_id"] for each in old["signers"]]
+        assert new["descriptor"] != old["descriptor"]
+        bounds = ("Limit", "CyclePeriod", "CycleDay", "PerCycle")
+        assert [new["detailed_vault_limits"][field] for field in bounds] == [
+            old["detailed_vault_limits"][field] for field in bounds
+        ]
+        controls = ok(
+            desk.admin.get("/api/v1/vault-controls", workspace_id=desk.workspace_id, vault_id=new["id"])
+        )
+        assert (controls["only_address_book"], controls["maker_may_approve"]) == (True, False)
+        assert desk.world.audit_actions(f"workspace:{desk.workspace_id}")[-3:] == [
+            "VAULT_CREATED",
+            "VAULT_REPLACED",
+            "CHANGE_CONFIRMED",
+        ]
+
+    def test_the_second_person_reads_who_signs_from_then_on(self, desk, dora):
+        people = [desk.user_ids[name] for name in SIGNERS[:2]]
+        change = ok(ask(desk, m=1, signers=people))
+        assert change["names"]["vault_id"] == "Treasury"
+        assert all(f"{name}@example.org" in change["names"]["signers"] for name in SIGNERS[:2])
+        new = ok(confirm(desk, dora, change))["answer"]["vault"]
+        assert (new["m"], [each["user_id"] for each in new["signers"]]) == (1, [str(one) for one in people])
+
+    def test_what_nobody_signed_is_cancelled_and_what_was_signed_goes_on(self, desk, dora):
+        desk.deposit(300_000, 300_000, 300_000)
+        kept, dropped = (made(desk.propose(100_000, recipients=[to])) for to in (SHOP, CAFE))
+        desk.approve("alice", kept)
+        answer = replaced(desk, dora)
+        assert (answer["cancelled_psbt_ids"], answer["signed_psbt_ids"]) == ([dropped], [kept])
+        desk.approve("bob", kept)
+        desk.settle()
+        assert desk.proposal(kept)["status"] == "BROADCASTING"
+        # Until it is mined it may still be bumped, or taken back.
+        later = made(bump(desk, kept, fee_rate="20"))
+        made(take_back(desk, later, fee_rate="40"))
+
+    def test_a_vault_is_replaced_once_and_its_replacement_again(self, desk, dora):
+        old, new = desk.vault, replaced(desk, dora)["vault"]
+        told = refused(ask(desk, name="Another"), 409, "STATE_CONFLICT")
+        assert "replaced by Treasury 2 already" in told["detail"]
+        desk.vault = new
+        refused(ask(desk, name="Treasury 3"), 409, "KEY_ACCOUNTS_EXHAUSTED")
+        more_accounts(desk)
+        third = ok(confirm(desk, dora, ok(ask(desk, name="Treasury 3"))))["answer"]["vault"]
+        chain = {each["id"]: each.get("replaced_by") for each in desk.wallets()}
+        assert chain == {old["id"]: new["id"], new["id"]: third["id"], third["id"]: None}
+
+    @pytest.mark.parametrize(
+        ("body", "status", "code"),
+        [
+            ({"name": "TREASURY"}, 409, "STATE_CONFLICT"),
+            ({"m": 4}, 422, "VALIDATION"),
+            ({"signers": [1, 1]}, 422, "VALIDATION"),
+            ({"signers": [999_999]}, 422, "VALIDATION"),
+            ({"vault_id": "another"}, 404, "NOT_FOUND"),
+        ],
+    )
+    def test_what_cannot_be_made_is_not_asked_for(self, desk, dora, body, status, code):
+        refused(ask(desk, **body), status, code)
+        assert not ok(desk.admin.get("/api/v1/changes", workspace_id=desk.workspace_id))
+
+    def test_too_few_are_left_to_move_its_coins(self, desk, dora):
+        for name in SIGNERS[:2]:
+            (key,) = ok(desk.signers[name].get("/api/v1/keys"))
+            lost = {"key_id": key["ID"], "reason": "lost", "force": True}
+            ok(desk.signers[name].post("/api/v1/revoke-key", lost))
+            desk.devices[name] = seed(len(name) + 10)
+            ok(register_key(desk.signers[name], desk.devices[name]))
+        told = refused(ask(desk), 409, "STATE_CONFLICT")
+        assert "their key is lost (2)" in told["detail"]
+
+    def test_two_requests_race_and_one_vault_is_made(self, desk, dora):
+        more_accounts(desk)
+        changes = [ok(ask(desk, name=name)) for name in ("One", "Two")]
+        with ThreadPoolExecutor(2) as pool:
+            answers = list(pool.map(lambda each: confirm(desk, dora, each), changes))
+        assert sorted(answer.status_code for answer in answers) == [200, 409]
+        assert len(desk.rows(Vault)) == 2
+        assert len(desk.rows(Vault, Vault.replaced_by_id.is_not(None))) == 1
+
+
+class TestSweep:
+    def test_superseded_keys_move_everything_and_no_limit_or_book_stops_it(self, desk, dora):
+        """P109: bound to an empty book, and with nothing left of its limit."""
+        desk.deposit(3_000_000, 2_000_000)
+        ok(tell(desk, desk.admin, "update-vault-controls", only_address_book=True, maker_may_approve=True))
+        ok(tell(desk, desk.admin, "update-vault", transaction_limit="0", cycle_period="M", cycle_day=1))
+        for number, name in enumerate(SIGNERS, 21):
+            (key,) = ok(desk.signers[name].get("/api/v1/keys"))
+            gone = {"key_id": key["ID"], "reason": "superseded", "force": True}
+            ok(desk.signers[name].post("/api/v1/revoke-key", gone))
+            ok(register_key(desk.signers[name], seed(number)))
+        new = ok(confirm(desk, dora, ok(ask(desk))))["answer"]["vault"]
+        (psbt_id,) = ok(sweep(desk, fee_rate="2"))["psbt_ids"]
+        record = desk.proposal(psbt_id)
+        assert record["recipients"] == [new["address"]]
+        desk.sign_off(psbt_id)
+        desk.settle()
+        desk.mine()
+        assert status(desk, psbt_id) == ["CONFIRMED"]
+        after = vaults(desk)
+        assert after[desk.vault["id"]]["confirmed_sats"] == 0
+        assert after[new["id"]]["confirmed_sats"] == 5_000_000 - record["fee_sats"]
+        assert after[desk.vault["id"]]["detailed_vault_limits"]["Used"] == "0.00000000"
+
+    def test_p109_it_pays_nothing_but_its_replacement(self, desk, dora):
+        desk.deposit(3_000_000, 2_000_000)
+        new = replaced(desk, dora)["vault"]
+        more_accounts(desk)
+        other = ok(desk.create_vault("Other"))
+        for answer in (
+            desk.propose(100_000),
+            desk.sweep(SHOP),
+            desk.sweep(other["address"]),
+            desk.propose(100_000, 100_000, recipients=[new["address"], SHOP]),
+            # The change would stay.
+            desk.propose(100_000, recipients=[new["address"]]),
+            desk.propose(recipients=[], amounts_sats=None, op_return="hello"),
+        ):
+            told = refused(answer, 409, "STATE_CONFLICT")
+            assert "is replaced by Treasury 2" in told["detail"]
+        assert desk.rows(Proposal) == []
+
+    def test_p109_a_payment_that_was_drafted_before_is_not_stored_after(self, desk, dora):
+        """The replacement is confirmed between the draft and the write lock."""
+        desk.deposit(3_000_000)
+        services = desk.world.platform.services
+        with meanwhile(services.proposals, lambda: replaced(desk, dora)):
+            refused(desk.propose(100_000), 409, "STATE_CONFLICT")
+        assert desk.rows(Proposal) == []
+
+    def test_a_bump_of_a_move_counts_for_no_limit_either_and_a_cancel_returns_it(self, desk, dora):
+        desk.deposit(3_000_000)
+        ok(tell(desk, desk.admin, "update-vault", transaction_limit="0.00002", cycle_period="M", cycle_day=1))
+        replaced(desk, dora)
+        (psbt_id,) = ok(sweep(desk, fee_rate="2"))["psbt_ids"]
+        again = made(bump(desk, psbt_id, fee_rate="5"))
+        assert [row.movement_sats for row in desk.rows(Proposal)] == [0, 0]
+        made(take_back(desk, again, fee_rate="8"))
+
+    def test_more_coins_than_one_transaction_takes_are_disjoint_proposals(self, desk, dora, monkeypatch):
+        monkeypatch.setattr("custody.server.domain.selection.MAX_INPUTS", 2)
+        desk.deposit(*(1_000_000 + number for number in range(5)))
+        replaced(desk, dora)
+        psbt_ids = ok(sweep(desk))["psbt_ids"]
+        assert len(psbt_ids) == 3
+        assert len(desk.rows(CoinLock)) == 5
+        refused(sweep(desk), 409, "LOCKED_FUNDS")
+        desk.deposit(700_000)
+        assert len(ok(sweep(desk))["psbt_ids"]) == 1, "what comes later"
+
+    def test_nothing_is_swept_before(self, desk):
+        desk.deposit(1_000_000)
+        refused(sweep(desk), 409, "STATE_CONFLICT")
+        refused(tell(desk, desk.signers["bob"], "sweep-vault"), 403, "PERMISSION_DENIED")
+
+    @pytest.mark.parametrize("which", ["old", "new"])
+    def test_a_freeze_of_either_stops_it_until_two_unfreeze(self, desk, dora, which):
+        desk.deposit(1_000_000, 900_000)
+        new = replaced(desk, dora)["vault"]
+        (psbt_id,) = ok(sweep(desk, fee_rate="2"))["psbt_ids"]
+        signed = desk.signed("alice", psbt_id)
+        desk.approve("bob", psbt_id)
+        vault_id = new["id"] if which == "new" else desk.vault["id"]
+        ok(tell(desk, desk.signers["carol"], "freeze-vault", vault_id=vault_id))
+        refused(sweep(desk), 409, "VAULT_FROZEN")
+        refused(desk.submit("alice", psbt_id, signed), 409, "VAULT_FROZEN")
+        for name in ("alice", "bob"):
+            ok(tell(desk, desk.signers[name], "unfreeze-vault", vault_id=vault_id))
+        ok(desk.submit("alice", psbt_id, signed))
+        ok(tell(desk, desk.signers["carol"], "freeze-vault", vault_id=vault_id))
+        desk.settle()
+        assert desk.proposal(psbt_id)["failure_code"] == "vault-frozen"
+        for name in ("alice", "bob"):
+            ok(tell(desk, desk.signers[name], "unfreeze-vault", vault_id=vault_id))
+        desk.settle()
+        assert status(desk, psbt_id) == ["BROADCASTING"]
+
+    def test_forwards_go_to_the_replacement(self, desk, dora):
+        grant(desk, "Signer", "PAYMENT_INIT")
+        pay_profile(desk, "alice", 500_000)
+        replaced(desk, dora)
+        told = refused(forward(desk, "alice", 100_000), 409, "STATE_CONFLICT")
+        assert "forward to Treasury 2" in told["detail"]
