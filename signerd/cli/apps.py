@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from custody.naming import LEAST
 from custody.private_files import NO_LINK, PRIVATE_FILE, is_open, is_ours
 from signerd.cli import naming
 from signerd.cli.desk import Desk, json_option, pass_desk
@@ -157,7 +158,7 @@ def _found(
     found = [
         asked
         for asked in daemon.pairings()
-        if pairing_id in {None, asked.id}
+        if (pairing_id is None or (len(pairing_id) >= LEAST and asked.id.startswith(pairing_id)))
         and origin in {None, asked.origin}
         and (accepted or asked.state == "waiting")
     ]

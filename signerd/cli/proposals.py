@@ -159,7 +159,15 @@ def refused_by_checks(view: "ProposalView") -> RefusedByChecks:
 
 
 def _acknowledged(desk: Desk, view: "ProposalView", named: frozenset[str], *, ask: bool) -> frozenset[str]:
-    """The warnings that the person named, on the command line or now."""
+    """The warnings that the person named, on the command line or now. Raises InvalidRequest (a name that is
+    no check's), NeedsAcknowledgement.
+    """
+    if unknown := named - {check.name for check in view.checks}:
+        names = ", ".join(sorted(unknown))
+        raise InvalidRequest(
+            f"no check of this proposal has the name {names}",
+            hint=f"`signerd show {view.psbt_id}` has the names of its checks.",
+        )
     missing = [name for name in view.to_acknowledge if name not in named]
     if missing and not ask:
         raise NeedsAcknowledgement(f"these warnings must be named first: {', '.join(missing)}")

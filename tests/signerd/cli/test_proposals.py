@@ -233,6 +233,13 @@ def test_s25_a_warning_that_holds_must_be_named(desk, outer):
     assert name in unnamed.err
     misspelt = signerd("approve", "b-2", state=desk.state, typed="yes\ny\n")
     assert misspelt.status == Exit.NOT_DECIDED
+    unknown = signerd(
+        "approve", "b-2", "--acknowledge", f"{name}x", "--acknowledge", name, "--yes", state=desk.state
+    )
+    assert (unknown.status, f"no check of this proposal has the name {name}x" in unknown.err) == (
+        Exit.USAGE,
+        True,
+    )
     assert outer.bridge.asked == 1
     typed = signerd("approve", "b-2", state=desk.state, typed=f"{name}\ny\n")
     assert typed.status == Exit.OK
