@@ -91,7 +91,7 @@ def test_l13_a_yes_is_taken_back_until_the_app_has_its_token(daemon):
     # Letting another app in is not about it.
     other = ask(daemon, "Other")
     assert signerd("pair", "--code", other.code, state=daemon.state).status == Exit.OK
-    assert signerd("pair", pairing.id, "--refuse", state=daemon.state).status == Exit.OK
+    assert signerd("pair", pairing.id[:4], "--refuse", state=daemon.state).status == Exit.OK
     assert collect(daemon, pairing).state == "refused"
     assert collect(daemon, other).state == "accepted"
 
