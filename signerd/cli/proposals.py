@@ -15,7 +15,7 @@ from signerd.cli.desk import Desk, json_option, pass_desk, read_file, verbose_op
 from signerd.cli.naming import proposal_named
 from signerd.cli.terminal import Exit, answer, aside, put, say
 from signerd.cli.words import payment_lines, proposal_text, proposals_text, psbt_text, standing_words
-from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY, network_words, state_words
+from signerd.core.states import ASKED, AT_THE_DEVICE, DELIVERED, ON_THE_WAY, network_words, state_words
 from signerd.errors import AnswerMissing, IllegalEvent, InvalidRequest, NeedsAcknowledgement, RefusedByChecks
 
 if TYPE_CHECKING:
@@ -209,6 +209,11 @@ def reject(desk: Desk, psbt_id: str, reason: str, verbose: bool, yes: bool, as_j
     tell = aside if as_json else say
     with desk.daemon() as daemon:
         view = proposal_named(daemon, psbt_id, unseen=yes)
+        if view.state in AT_THE_DEVICE:
+            raise IllegalEvent(
+                f"the proposal cannot be declined here now: {state_words(view.state)}",
+                hint="Say no on the device.",
+            )
         if not yes:
             tell(proposal_text(view, verbose=verbose) + "\n")
             if not desk.answers.yes(f"Decline this on {network_words(view.network)}?"):

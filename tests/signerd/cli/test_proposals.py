@@ -292,6 +292,9 @@ def test_an_approved_proposal_is_followed_without_asking_again(desk, outer, monk
     desk.on_loop(hold, outer)
     assert signerd("approve", "p-1", "--yes", "--no-wait", state=desk.state).status == Exit.OK
     desk.until(lambda: outer.bridge.asked == 1)
+    declined = signerd("reject", "p-1", state=desk.state)
+    assert declined.status == Exit.NOT_DECIDED
+    assert ("Say no on the device." in declined.err, declined.out) == (True, ""), "it asks nothing first"
     following = progress.until_decided
 
     def pressed(*args):
