@@ -119,13 +119,15 @@ def _require_childless(db: Session, original: Proposal) -> None:
             Proposal.family_id != original.family_id,
             holds_coins_clause(),
         )
-        .order_by(Proposal.created_at, Proposal.id)
+        # The newest version is the one that can still be declined or replaced.
+        .order_by(Proposal.created_at.desc(), Proposal.id)
         .limit(1)
     )
     child = db.scalars(query).first()
     if child is not None:
         raise StateConflict(
-            f"Proposal {child} spends its unconfirmed change, and would be lost with it: end that one first."
+            f"Proposal {child} spends its unconfirmed change, and would be lost with it. Decline that one "
+            "while it lacks signatures; after that raise its fee, which pays for both."
         )
 
 

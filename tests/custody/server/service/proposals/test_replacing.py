@@ -152,6 +152,16 @@ class TestABump:
         ok(cancel(funded, child))
         ok(bump(funded, first, fee_rate="5"))
 
+    def test_the_version_that_it_names_can_be_bumped_and_pays_for_both(self, funded, first):
+        finished(funded, first)
+        child = made(funded.propose(500_000, fee_rate="2"))
+        finished(funded, child)
+        newer = made(bump(funded, child, fee_rate="9"))
+        finished(funded, newer)
+        problem = refused(bump(funded, first, fee_rate="5"), 409, "STATE_CONFLICT")
+        assert f"Proposal {newer} spends" in problem["detail"]
+        ok(bump(funded, newer, fee_rate="15"))
+
     def test_a_payee_does_not_keep_it_from_being_taken_back(self, desk):
         """A forward may spend the payment while it waits, in any workspace: that is its owner's risk."""
         grant(desk, "Signer", "PAYMENT_INIT")
