@@ -27,7 +27,7 @@ FAULTS = (
     "suspend",
     "two daemons",
     "1,000",
-    "older version",
+    "newer version",
     "damaged",
     "extreme integers",
     "expands to gigabytes",
