@@ -74,15 +74,20 @@ def read(data: bytes) -> Psbt:
 
 
 def wallet_of(psbt: Psbt, seed: Seed, store: WalletStore) -> tuple[Wallet | None, bool]:
-    """The wallet that the transaction's xpubs describe (BIP-174, PSBT_GLOBAL_XPUB), None where it has none;
-    and whether it is on record.
+    """The wallet that the transaction's xpubs describe (BIP-174, PSBT_GLOBAL_XPUB), without them the one on
+    record that its first input is of, None for a single key's; and whether it is on record.
     """
-    script = psbt.inputs[0].witness_script
-    if not psbt.xpubs or script is None:
+    script, origins = psbt.inputs[0].witness_script, psbt.inputs[0].derivations.values()
+    if script is None:
         return None, True
     keys = tuple(OriginKey(origin, xpub) for xpub, origin in psbt.xpubs)
     try:
         threshold, _ = parse_multisig_script(script)
+        if not keys:
+            found = store.find(threshold, origins)
+            if found is None:
+                raise TransactionRefused("Unknown multisig wallet")
+            return found, True
         wallet = Wallet(f"PSBT-{threshold}-of-{len(keys)}", threshold, keys)
         check_membership(wallet, seed)
     except (MultisigError, CommandRefused) as error:

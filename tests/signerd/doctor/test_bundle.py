@@ -100,7 +100,7 @@ def test_nothing_planted_is_in_it(state, texts):
 def test_it_says_what_helps(state):
     installation, findings, devices = planted(state, ["x"])
     found = bundle(installation, findings, devices)
-    assert found["journal"]["version"] >= 10
+    assert found["journal"]["version"] == 1
     assert found["journal"]["signatures"] == 1
     assert found["configuration"]["network"] == "regtest"
     assert found["doctor"] == {"notes": "note", "journal": "trouble"}

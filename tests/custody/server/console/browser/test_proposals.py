@@ -18,7 +18,7 @@ from tests.support.platform import PASSWORD
 from tests.support.real_signer import pin, register, signer
 from tests.support.replacing import finished, made
 
-URL = "https://custody.example.org"
+URL = "https://localhost"
 
 
 def heading(page: Page, words: str) -> None:
