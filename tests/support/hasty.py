@@ -99,6 +99,8 @@ class Hasty:
             until_true(self._page, "!document.querySelector('.htmx-request, .htmx-settling, .htmx-added')")
         elif self._sent:
             self._page.locator(f"button.trap[data-number='{len(self._sent)}']").wait_for()
+            # Its deferred script has run by then.
+            self._page.wait_for_load_state("load")
 
     def _pass(self, seconds: float) -> None:
         self._now += int(seconds * _MS)
