@@ -90,7 +90,7 @@
   new MutationObserver(look).observe(document.documentElement, {
     subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["open", "hidden", "inert"],
   });
-  // A field grows with what is typed into it.
-  for (const moves of ["resize", "load", "input"]) addEventListener(moves, look, true);
+  // A field grows with what is typed into it; what is scrolled may come to where the last press was.
+  for (const moves of ["resize", "load", "input", "scroll"]) addEventListener(moves, look, true);
   look();
 })();

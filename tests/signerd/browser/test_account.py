@@ -53,6 +53,8 @@ def change_the_rules(desk, page: Page) -> None:
     expect(page.get_by_text("refuse: more than 0.00010000 BTC")).to_be_visible()
     page.get_by_role("link", name="Change limits and rules").click()
     rules.fill("")
+    # It comes to where "Save" was pressed a moment ago, and takes no press for a second (L17).
+    look.scroll_into_view_if_needed()
     look.click()
     expect(page.get_by_text("It holds no more as it did: refuse: more than 0.00010000 BTC")).to_be_visible()
     page.get_by_role("button", name="Save rules.toml").click()
