@@ -27,7 +27,6 @@ class ButtonCode(IntEnum):
     PROTECT_CALL = 7
     SIGN_TX = 8
     ADDRESS = 10
-    PUBLIC_KEY = 11
     UNKNOWN_DERIVATION_PATH = 15
     PASSPHRASE_ENTRY = 19
     PIN_ENTRY = 20

@@ -162,9 +162,10 @@ def _acknowledged(desk: Desk, view: "ProposalView", named: frozenset[str], *, as
     """The warnings that the person named, on the command line or now. Raises InvalidRequest (a name that is
     no check's), NeedsAcknowledgement.
     """
-    known = {check.name for check in view.checks}
+    from signerd.core.rules.values import RULE_NAMES
+
     # A rule that does not hold this proposal has no check, and its name is no mistake.
-    if unknown := {name for name in named - known if not name.startswith("rule-")}:
+    if unknown := named - {check.name for check in view.checks} - set(RULE_NAMES):
         names = ", ".join(sorted(unknown))
         raise InvalidRequest(
             f"no check of this proposal has the name {names}",

@@ -1,7 +1,7 @@
 """A minimal host of Trezor's protocol, so that a test may lie, stop or disconnect at any message."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -13,7 +13,6 @@ from multisig import HARDENED, Network, Psbt, Transaction, Vault, encode_address
 from tests.support.patience import PATIENCE
 from tests.support.virtual import seed
 
-"""Seconds for an answer of a device in the same process."""
 NOTHING = 0.05
 """Seconds without an answer that count as silence."""
 
@@ -89,9 +88,6 @@ async def host_of(endpoint: Endpoint, port_offset: int = 0) -> AsyncIterator[Hos
     finally:
         transport.close()
         await protocol.closed.wait()
-
-
-Change = Callable[[int, m.TxInput], m.TxInput]
 
 
 @dataclass
