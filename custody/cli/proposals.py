@@ -73,6 +73,7 @@ def title_of(proposal: "Proposal") -> str:
 _ADVICE: Final = {
     "bump": "A new version at a higher fee takes its place: `custody proposal bump`.",
     "wait": "Wait: nothing can be done here.",
+    "cancel": "It waits for that deposit to return. `custody proposal cancel` ends it.",
     "resend": "The platform sends it again by itself.",
     "none": "It is over: propose it anew where it is still to be paid.",
 }

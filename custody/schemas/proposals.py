@@ -269,6 +269,8 @@ class TroubleKind(StrEnum):
     CONFLICT = "conflict"
     # A confirmed one does, which is no version of it.
     DOUBLE_SPENT = "double-spent"
+    # One of its coins is in no block and not in the mempool: its deposit left with a reorganisation.
+    COIN_MISSING = "coin-missing"
     # It was sent, and the mempool has dropped it.
     NOT_IN_MEMPOOL = "not-in-mempool"
     # Below what nodes take now.
@@ -277,12 +279,12 @@ class TroubleKind(StrEnum):
     SLOW = "slow"
 
 
-Advice = Literal["bump", "wait", "resend", "none"]
+Advice = Literal["bump", "wait", "cancel", "resend", "none"]
 
 
 class ProposalTrouble(Shape):
     """Why a transaction gets no further, in ``words``, and what can be done. ``advice``: ``bump``, a new version at a higher fee
-    (``replaces_psbt_id``); ``wait``; ``resend``, which the platform does by itself; ``none``, it is over. ``txid`` is the other transaction of a conflict or a double spend, and ``psbt_id`` the
+    (``replaces_psbt_id``); ``wait``; ``cancel``, where it waits for a deposit that may never return; ``resend``, which the platform does by itself; ``none``, it is over. ``txid`` is the other transaction of a conflict or a double spend, and ``psbt_id`` the
     workspace's proposal that it is of, if it is one.
     """  # noqa: E501
 

@@ -60,6 +60,7 @@ KINDS: Mapping[TroubleKind, str] = MappingProxyType(
     {
         TroubleKind.CONFLICT: "Another transaction spends a coin of it: only one of the two can confirm.",
         TroubleKind.DOUBLE_SPENT: "Another transaction has spent a coin of it: it can never confirm.",
+        TroubleKind.COIN_MISSING: "A deposit that it spends is not in the chain any more.",
         TroubleKind.NOT_IN_MEMPOOL: "It was sent, and the mempool has dropped it.",
         TroubleKind.FEE_TOO_LOW: "Its fee is below what nodes take now.",
         TroubleKind.SLOW: "It has waited for hours, and its fee is low.",
@@ -69,6 +70,7 @@ ADVICE: Mapping[Advice, str] = MappingProxyType(
     {
         "bump": "A new version with a higher fee helps: you are asked as soon as it is proposed.",
         "wait": "No new version can be made of it now: wait.",
+        "cancel": "It waits for that deposit to return, or until it is cancelled at the platform.",
         "resend": "The platform sends it again by itself.",
         "none": "If it still has to be paid, it is proposed anew.",
     }

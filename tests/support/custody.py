@@ -106,6 +106,16 @@ class Desk:
         self.watcher.look()
         return batched.txid
 
+    def take_deposit_back(self, txid: str) -> None:
+        """The sender of a batched deposit spends its coin otherwise, in a longer branch without it."""
+        deposit = self.chain.transaction(txid)
+        depth = 0 if deposit.height is None else self.chain.tip().height - deposit.height + 1
+        (paid,) = deposit.transaction.inputs
+        rival = _assemble([paid.outpoint], (TxOut(Sats(BATCH_FEE), MINER_SCRIPT),))
+        source = self.chain.transaction(paid.outpoint.txid)
+        is_left_out = source.height is None or (deposit.height or source.height) <= source.height
+        self.reorganise(depth, depth + 1, [*([source.transaction] if is_left_out else []), rival])
+
     def propose(self, *amounts: int, recipients: Sequence[str] | None = None, **changes) -> httpx.Response:
         body = {
             "wallet_id": self.vault["id"],

@@ -436,8 +436,8 @@ export interface components {
         };
         /**
          * @description Why a transaction gets no further: all of it by the platform's word. ``sentence``: what that is and what helps, in this
-         *     machine's words; ``words`` are the platform's own. ``kind``: conflict, double-spent, not-in-mempool, fee-too-low or slow;
-         *     ``advice``: bump, wait, resend or none. ``since``: RFC 3339 UTC. ``txid``: of the transaction that takes a coin of it, and
+         *     machine's words; ``words`` are the platform's own. ``kind``: conflict, double-spent, coin-missing, not-in-mempool, fee-too-low or slow;
+         *     ``advice``: bump, wait, cancel, resend or none. ``since``: RFC 3339 UTC. ``txid``: of the transaction that takes a coin of it, and
          *     ``psbt_id`` the proposal that that one is of, where it is one.
          */
         TroubleView: {

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from custody.pages.rendering import Live
-from custody.schemas.proposals import Proposal, ProposalStatus, TxType
+from custody.schemas.proposals import Proposal, ProposalStatus, TroubleKind, TxType
 from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries_of
 from custody.server.console.money import money_of, proof_of
@@ -162,8 +162,10 @@ def _standing(visit: Visit, proposal: Proposal, vault: Vault) -> dict[str, Any]:
     may_propose = place.may(*PROPOSERS) and not is_forward
     may_end = proposal.created_by == me or may_propose
     is_pending = status is ProposalStatus.PENDING
+    lacks_deposit = proposal.trouble is not None and proposal.trouble.kind is TroubleKind.COIN_MISSING
     # Signatures of it exist: its coins stay locked.
     keeps_coins = status is ProposalStatus.CANCELLED and proposal.may_be_replaced
+    can_be_bumped = may_propose and proposal.may_be_replaced and not keeps_coins and not lacks_deposit
     signs = [signer for signer in proposal.signers if signer.user_id == me]
     return {
         "stages": stages_of(proposal),
@@ -171,14 +173,14 @@ def _standing(visit: Visit, proposal: Proposal, vault: Vault) -> dict[str, Any]:
         "actions": [
             (words, path)
             for words, path, may in (
-                ("Pay a higher fee", "bump", may_propose and proposal.may_be_replaced and not keeps_coins),
+                ("Pay a higher fee", "bump", can_be_bumped),
                 (
                     "Take its coins back",
                     "take-back",
                     may_propose and proposal.may_be_replaced and not is_pending,
                 ),
                 ("Free its coins", "release", may_end and keeps_coins),
-                ("Cancel", "cancel", may_end and is_pending),
+                ("Cancel", "cancel", may_end and (is_pending or lacks_deposit)),
             )
             if may
         ],

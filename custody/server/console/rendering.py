@@ -161,8 +161,9 @@ STATUS_WORDS: Mapping[ProposalStatus, str] = MappingProxyType(
 )
 ADVICE_WORDS: Mapping[Advice, str] = MappingProxyType(
     {
-        "bump": "Pay a higher fee, or add a payment that pays for it.",
+        "bump": "Pay a higher fee.",
         "wait": "Wait: nothing has to be done.",
+        "cancel": "Cancel it, or wait until the deposit returns.",
         "resend": "The platform sends it again by itself.",
         "none": "Nothing can be done: it is over.",
     }

@@ -57,12 +57,14 @@ TRANSITIONS: dict[tuple[Status, Event], Status] = {
     (Status.SIGNED, Event.COIN_SPENT): Status.INVALIDATED,
     (Status.SIGNED, Event.INPUT_GONE): Status.INVALIDATED,
     (Status.STALLED, Event.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.STALLED, Event.CANCEL): Status.CANCELLED,
     (Status.STALLED, Event.BACKEND_DOWN): Status.STALLED,
     (Status.STALLED, Event.REFUSED_FOR_GOOD): Status.FAILED,
     (Status.STALLED, Event.REPLACED): Status.REPLACED,
     (Status.STALLED, Event.COIN_SPENT): Status.INVALIDATED,
     (Status.STALLED, Event.INPUT_GONE): Status.INVALIDATED,
     (Status.BROADCASTING, Event.MINED): Status.CONFIRMED,
+    (Status.BROADCASTING, Event.CANCEL): Status.CANCELLED,
     (Status.BROADCASTING, Event.REPLACED): Status.REPLACED,
     (Status.BROADCASTING, Event.COIN_SPENT): Status.INVALIDATED,
     (Status.BROADCASTING, Event.INPUT_GONE): Status.INVALIDATED,
@@ -140,7 +142,8 @@ class Observation(StrEnum):
     OUTBID = "outbid"
     # A confirmed transaction that is not ours took a coin.
     COIN_SPENT = "coin-spent"
-    # One of its coins is the change of a transaction of ours that can no longer be mined.
+    # One of its coins is a deposit that left the chain, or the change of a transaction of ours that can no
+    # longer be mined.
     INPUT_GONE = "input-gone"
 
 
@@ -232,12 +235,12 @@ def kind_of(
     # A newer version spends the coins of the older one on purpose.
     if rival is Rival.OTHER or (rival is Rival.VERSION and status is Status.BROADCASTING):
         return Kind.CONFLICT
-    if status is not Status.BROADCASTING:
-        return None
-    if observation is Observation.ABSENT and waited >= GRACE:
+    if observation is Observation.INPUT_GONE:
+        return Kind.COIN_MISSING
+    if status is Status.BROADCASTING and observation is Observation.ABSENT and waited >= GRACE:
         return Kind.NOT_IN_MEMPOOL
     is_slow = observation is Observation.IN_MEMPOOL and waited >= PATIENCE and is_cheap
-    return Kind.SLOW if is_slow else None
+    return Kind.SLOW if is_slow and status is Status.BROADCASTING else None
 
 
 def advice_for(kind: Kind, *, may_be_replaced: bool) -> Advice:
@@ -246,6 +249,8 @@ def advice_for(kind: Kind, *, may_be_replaced: bool) -> Advice:
             return "none"
         case Kind.NOT_IN_MEMPOOL:
             return "resend"
+        case Kind.COIN_MISSING:
+            return "cancel"
         case Kind.CONFLICT | Kind.SLOW | Kind.FEE_TOO_LOW:
             return "bump" if may_be_replaced else "wait"
 
@@ -257,6 +262,11 @@ def words_of(kind: Kind, *, rival: str | None, pays: FeeRate, asked: FeeRate | N
             return f"The transaction {rival} in the mempool spends one of its coins: one of the two is mined."
         case Kind.DOUBLE_SPENT:
             return f"The confirmed transaction {rival} spends one of its coins: this one is never mined."
+        case Kind.COIN_MISSING:
+            return (
+                "A deposit that it spends is in no block and not in the mempool any more: it can only be "
+                "mined if that deposit returns. It is offered again at each block."
+            )
         case Kind.NOT_IN_MEMPOOL:
             return "It was sent, and the mempool does not have it now. It is offered again at each block."
         case Kind.SLOW:

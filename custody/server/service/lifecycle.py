@@ -248,7 +248,7 @@ class Troubles:
     ) -> TroubleKind | None:
         return kind_of(
             Status(proposal.status),
-            _observed(proposal, coins),
+            _observed(db, proposal, coins),
             _rival_kind(db, proposal, rival),
             self._clock() - proposal.updated_at,
             is_lost=proposal.failure_code == "coin-spent" and rival is not None,
@@ -268,9 +268,24 @@ def _rival(proposal: Proposal, coins: Sequence[ChainCoin | None]) -> ChainCoin |
     return min(taken, key=lambda coin: coin.spent_height is None, default=None)
 
 
-def _observed(proposal: Proposal, coins: Sequence[ChainCoin | None]) -> Observation:
+def _observed(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) -> Observation:
+    if missing_deposits(db, proposal, coins):
+        return Observation.INPUT_GONE
     is_there = all(coin is not None and coin.spent_by == proposal.txid_expected for coin in coins)
     return Observation.IN_MEMPOOL if is_there else Observation.ABSENT
+
+
+def missing_deposits(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) -> set[str]:
+    """The txids of its coins that are not on the chain. What a proposal under way makes is not missing: that
+    is offered to the network again.
+    """
+    if None not in coins:
+        return set()
+    query = select(ProposalInput.txid).where(ProposalInput.proposal_id == proposal.id)
+    txids = db.scalars(query.order_by(ProposalInput.input_index))
+    missing = {txid for txid, coin in zip(txids, coins, strict=True) if coin is None}
+    under_way = Proposal.txid_expected.in_(sorted(missing)), Proposal.status.not_in(_ENDED)
+    return missing - set(db.scalars(select(Proposal.txid_expected).where(*under_way)))
 
 
 def _rival_kind(db: Session, proposal: Proposal, rival: ChainCoin | None) -> Rival:

@@ -29,7 +29,7 @@ from custody.schemas.asset_tokens import (
     WorkspaceWhitelist,
     WorkspaceWhitelistQuery,
 )
-from custody.schemas.common import Listed
+from custody.schemas.common import Listed, Unreadable
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import (
     AlreadyPaused,
@@ -102,7 +102,7 @@ def contract_calls(call: Call[ContractCallsQuery]) -> Response:
     return page_response(call, _CALLS, page, "uid")
 
 
-def get_tokens(call: Call[VaultTokensQuery]) -> list[TokenBalance]:
+def get_tokens(call: Call[VaultTokensQuery]) -> list[TokenBalance | Unreadable]:
     """What a vault holds of tokens, and which of them it owns, by the blocks that were read."""
     return balances_in(call.db, call.access, call.body.vault_id)
 

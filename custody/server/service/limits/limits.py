@@ -47,7 +47,7 @@ from custody.server.service.limits.usage import (
 )
 from custody.server.service.token_status import token_families
 from custody.server.store.models import Role, Vault
-from multisig import Sats
+from multisig import Sats, sats
 
 
 class PolicyStore(Protocol):
@@ -117,7 +117,7 @@ _OF_MOVEMENT = (
 
 
 def _policy(limit: int, period: str, day: int, is_per_cycle: bool = True) -> SpendingPolicy:
-    return SpendingPolicy(Sats(limit), _cycle(period, day), is_per_cycle)
+    return SpendingPolicy(sats(limit), _cycle(period, day), is_per_cycle)
 
 
 def _cycle(period: str, day: int) -> Cycle:

@@ -21,7 +21,7 @@ from custody.server.domain.lifecycle import ENDED, Event, Observation, events_fo
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
-from custody.server.service.lifecycle import Lifecycle, Troubles, age_in_family, newer_than
+from custody.server.service.lifecycle import Lifecycle, Troubles, age_in_family, missing_deposits, newer_than
 from custody.server.service.network.deposits import Snapshot
 from custody.server.service.proposals.families import TOKEN_KINDS
 from custody.server.service.proposals.signing import BROADCAST
@@ -368,13 +368,7 @@ def _lost_a_deposit(db: Session, proposal: Proposal, coins: Sequence[ChainCoin |
     """Whether a forward lost an unconfirmed deposit that its sender replaced. Its other coins are freed then:
     another forward pays the owner's own vault and nobody twice. If the deposit returns, it is reopened.
     """
-    if proposal.profile_key_id is None:
-        return False
-    query = select(ProposalInput.txid).where(ProposalInput.proposal_id == proposal.id)
-    places = db.scalars(query.order_by(ProposalInput.input_index))
-    missing = {txid for txid, coin in zip(places, coins, strict=True) if coin is None}
-    ours = select(Proposal.txid_expected).where(Proposal.txid_expected.in_(sorted(missing)))
-    return bool(missing - set(db.scalars(ours)))
+    return proposal.profile_key_id is not None and bool(missing_deposits(db, proposal, coins))
 
 
 def coin_is_taken(db: Session, chain: str, proposal: Proposal) -> bool:

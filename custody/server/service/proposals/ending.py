@@ -10,7 +10,7 @@ from datetime import datetime
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.proposals import CancelPsbtRequest, CancelPsbtResponse, TxType
+from custody.schemas.proposals import CancelPsbtRequest, CancelPsbtResponse, TroubleKind, TxType
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
@@ -39,12 +39,11 @@ class Cancelling:
     ) -> CancelPsbtResponse:
         """Only by its maker or a manager of the workspace. Idempotent.
 
-
-        Raises NotFound, PermissionDenied, StateConflict (it is no longer pending).
+        Raises NotFound, PermissionDenied, StateConflict (it may still be mined).
         """
         proposal = _proposal(db, caller, access, request.psbt_id)
         status = Status(proposal.status)
-        if status is Status.PENDING:
+        if status is Status.PENDING or _waits_for_a_deposit(proposal):
             return self._cancel(db, caller, access, proposal, request)
         if status is not Status.CANCELLED:
             raise StateConflict(_too_late(proposal))
@@ -122,6 +121,14 @@ def _proposal(db: Session, caller: Caller, access: WorkspaceAccess, psbt_id: str
     raise PermissionDenied(
         "Its maker can cancel it, and a manager of the workspace can cancel a vault's own movements."
     )
+
+
+def _waits_for_a_deposit(proposal: Proposal) -> bool:
+    """Whether it is signed and can only be mined if a vanished deposit returns. No self-spend takes it back
+    where all its coins are gone.
+    """
+    is_sent = Status(proposal.status) in {Status.STALLED, Status.BROADCASTING}
+    return is_sent and proposal.trouble == TroubleKind.COIN_MISSING
 
 
 def _too_late(proposal: Proposal) -> str:

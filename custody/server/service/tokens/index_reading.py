@@ -11,8 +11,10 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import asset_tokens as wire
 from custody.schemas.asset_tokens import CallStatus
+from custody.schemas.common import Unreadable
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import IndexBehind, NotFound
+from custody.server.service.shown import shown
 from custody.server.service.stored_vaults import address_script, vault_in
 from custody.server.service.token_status import TokenFamily, token_families
 from custody.server.store.models import (
@@ -175,26 +177,35 @@ def _numbers(db: Session, *where: ColumnElement[bool]) -> dict[str, int]:
     return {contract_id: number for contract_id, number in found if number is not None}
 
 
-def balances_in(db: Session, access: WorkspaceAccess, vault_id: str) -> list[wire.TokenBalance]:
+def balances_in(db: Session, access: WorkspaceAccess, vault_id: str) -> list[wire.TokenBalance | Unreadable]:
     """The balances of every token that the vault's address holds or owns, the oldest contract first. A token
     whose bytecode is unknown is left out. Raises NotFound (vault), ChainUnavailable (the index is behind).
     """
     vault = vault_in(db, access, vault_id)
     require_current(db, vault.chain)
-    script = decode_address(vault.address, Network(vault.chain))
+    script = _script_of(vault)
     held, owned = holdings_of(db, vault.chain, script), owned_by(db, vault.chain, script)
     contracts = contracts_by_id(db, vault.chain, held.keys() | owned)
     supplies = supplies_of(db, vault.chain, contracts.keys())
-    return [
-        _balance(
-            contract_id,
-            contract,
-            held.get(contract_id, 0),
-            contract_id in owned,
-            supplies.get(contract_id, 0),
-        )
-        for contract_id, contract in sorted(contracts.items(), key=lambda item: item[1].uid)
-    ]
+
+    def balances(some: Sequence[tuple[str, Contract]]) -> list[wire.TokenBalance]:
+        return [_balance(key, one, held.get(key, 0), key in owned, supplies.get(key, 0)) for key, one in some]
+
+    oldest_first = sorted(contracts.items(), key=lambda item: item[1].uid)
+    return shown(oldest_first, balances, "contract_uid", lambda item: item[1].uid)
+
+
+def _script_of(vault: Vault) -> bytes:
+    """Raises NotFound where its row was altered outside the platform (P102)."""
+    (script,) = shown(
+        [vault],
+        lambda some: [decode_address(each.address, Network(each.chain)) for each in some],
+        "ID",
+        lambda each: each.id,
+    )
+    if isinstance(script, Unreadable):
+        raise NotFound(f"The vault is not shown. {script.unreadable}")
+    return script
 
 
 def _balance(
@@ -204,11 +215,11 @@ def _balance(
         contract_uid=contract.uid,
         contract_address=contract_id,
         name=contract.name,
-        balance=str(balance),
+        balance=str(token_amount(balance)),
         decimals=contract.decimals,
         icon=contract.icon,
         owned=owned,
-        total_supply=str(supply),
+        total_supply=str(token_amount(supply)),
         max_supply=str(contract.max_supply),
     )
 

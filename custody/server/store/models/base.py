@@ -79,6 +79,7 @@ class Base(DeclarativeBase):
         dict[str, Any]: Json,
         list[str]: Json,
         list[int]: Json,
+        list[dict[str, Any]]: Json,
     }
 
 

@@ -79,8 +79,8 @@ def test_the_contracts_paths(events, end):
     assert status is end
 
 
-def test_only_a_pending_proposal_can_be_signed_off_cancelled_or_expire():
-    for event in (Event.THRESHOLD_MET, Event.THRESHOLD_LOST, Event.CANCEL, Event.EXPIRE):
+def test_only_a_pending_proposal_can_be_signed_off_or_expire():
+    for event in (Event.THRESHOLD_MET, Event.THRESHOLD_LOST, Event.EXPIRE):
         assert [status for status, what in TRANSITIONS if what is event] == [Status.PENDING]
 
 

@@ -36,6 +36,8 @@ STEPS = st.one_of(
     st.tuples(st.just("mine"), st.integers(1, 2)),
     st.tuples(st.just("mine at random"), WHICH),
     st.tuples(st.just("reorganise"), st.integers(1, 4)),
+    st.tuples(st.just("deposit")),
+    st.tuples(st.just("lose a deposit"), WHICH),
     st.tuples(st.just("forget")),
     st.tuples(st.just("freeze")),
     st.tuples(st.just("unfreeze")),
@@ -49,6 +51,7 @@ class Life:
     made: list[str] = field(default_factory=list)
     is_frozen: bool = False
     is_bound: bool = False
+    deposits: list[str] = field(default_factory=list)
 
     def take(self, step: tuple) -> None:
         match step:
@@ -68,14 +71,10 @@ class Life:
                 self.of_vault(
                     None, "update-vault-controls", only_address_book=is_bound, maker_may_approve=True
                 )
-            case ("mine", blocks):
-                self.desk.chain.mine(blocks)
-            case ("reorganise", depth):
-                self.desk.chain.reorganise(depth, depth + 1)
-            case ("forget",):
-                forget_mempool(self.desk)
             case (what, which, *more) if self.made:
                 self.of_one(what, self.made[which % len(self.made)], *more)
+            case _:
+                self.on_the_chain(step)
         waiting = self.in_mempool()
         self.desk.settle()
         assert not self.is_frozen or self.in_mempool() <= waiting, "the platform sent what it had to keep"
@@ -108,6 +107,25 @@ class Life:
                 self.desk.chain.broadcast(self.transaction(psbt_id))
             case "mine at random":
                 self.mine(self.transaction(psbt_id))
+
+    def on_the_chain(self, step: tuple) -> None:
+        match step:
+            case ("mine", blocks):
+                self.desk.chain.mine(blocks)
+            case ("reorganise", depth):
+                self.desk.chain.reorganise(depth, depth + 1)
+            case ("deposit",):
+                self.deposits.append(self.desk.batch((self.desk.vault["receive_address"], 60_000), blocks=1))
+            case ("lose a deposit", which):
+                self.lose(which)
+            case ("forget",):
+                forget_mempool(self.desk)
+
+    def lose(self, which: int) -> None:
+        """Its sender takes a deposit back, where it is there."""
+        txid = self.deposits[which % len(self.deposits)] if self.deposits else ""
+        if txid and self.desk.chain.transaction(txid) is not None:
+            self.desk.take_deposit_back(txid)
 
     def keep(self, response: httpx.Response) -> None:
         if answered(response):
@@ -166,6 +184,7 @@ class Life:
         for psbt_id in self.made:
             if self.desk.proposal(psbt_id)["status"] == "PENDING":
                 self.of_one("decline", psbt_id)
+            answered(cancel(self.desk, psbt_id, release_coins=True))
         for _ in range(4):
             self.desk.world.clock.advance(seconds=61)
             self.desk.settle()

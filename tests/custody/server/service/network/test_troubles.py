@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.server.store.models import Proposal
+from custody.server.store.models import ChainCoin, Proposal
 from multisig import Psbt
 from tests.custody.server.service.network.test_sightings import (
     broadcasting,
@@ -10,7 +10,7 @@ from tests.custody.server.service.network.test_sightings import (
     outside_spend,
     signed_outside,
 )
-from tests.support.custody import ok
+from tests.support.custody import ok, refused
 from tests.support.replacing import bump, cancel, finished, forget_mempool, made
 from tests.support.webhooks import told
 
@@ -145,3 +145,32 @@ def test_what_has_ended_otherwise_is_no_trouble_any_more(desk, psbt_id):
     ok(cancel(desk, psbt_id))
     assert trouble(desk, psbt_id) is None
     assert told_of(desk) == [("troubled", "conflict"), ("trouble_ended", "conflict")]
+
+
+def test_a_payment_whose_deposit_left_the_chain_says_so_and_can_be_ended(desk):
+    """Its coins are gone: no self-spend takes it back. The deposit may return: it is not over."""
+    desk.deposit(300_000)
+    lost = desk.batch((desk.vault["receive_address"], 500_000), blocks=1)
+    psbt_id = made(desk.propose(150_000, coins=[coin_of(desk, lost)]))
+    broadcasting(desk, psbt_id)
+    child = made(desk.propose(100_000, coins=[coin_of(desk, desk.proposal(psbt_id)["txid"])]))
+    broadcasting(desk, child)
+    desk.take_deposit_back(lost)
+    desk.settle()
+    found = trouble(desk, psbt_id)
+    assert (found["kind"], found["advice"]) == ("coin-missing", "cancel")
+    assert desk.proposal(psbt_id)["status"] == "BROADCASTING"
+    refused(cancel(desk, child), 409, "STATE_CONFLICT")
+    ended = ok(cancel(desk, psbt_id, release_coins=True))
+    assert (ended["status"], ended["coins_kept"]) == ("CANCELLED", False)
+    desk.watcher.look()
+    assert kind(desk, child) == "coin-missing", "what spends its change cannot be mined without it"
+    ok(cancel(desk, child, release_coins=True))
+    (vault,) = desk.wallets()
+    assert (vault["detailed_vault_limits"]["Used"], vault["locked_sats"]) == ("0.00000000", 0)
+
+
+def coin_of(desk, txid):
+    """The vault's coin that the transaction makes."""
+    (row,) = desk.rows(ChainCoin, ChainCoin.txid == txid)
+    return f"{row.txid}:{row.vout}"
