@@ -380,7 +380,8 @@ def _record(
         limit_error=limit_error,
         assets=None if limits is None else limits.assets,
         signers=signers,
-        descriptor=vault.descriptor,
+        # Read once a process: a vault whose descriptor was altered is not shown as one that can be paid from.
+        descriptor=policy_of(vault).descriptor,
         chain=vault.chain,
         receive_address=receive_address,
         confirmed_sats=balance.confirmed,
