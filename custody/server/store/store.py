@@ -293,8 +293,8 @@ def _require_own_tables(db: Session) -> None:
 
 
 def upgrade(connection: Connection) -> None:
-    """Runs the missing migrations in the caller's transaction: a failed one leaves nothing behind. Raises
-    Newer.
+    """Brings the tables to this version in the caller's transaction: a failure leaves nothing behind. A new
+    database has them from the models; one of an older version is migrated. Raises Newer.
     """
     is_new = not inspect(connection).has_table("alembic_version")
     found = None if is_new else connection.scalar(_REVISION)
@@ -305,10 +305,16 @@ def upgrade(connection: Connection) -> None:
         from alembic import command
         from alembic.config import Config
 
+        from custody.server.store.models import Base
+
         config = Config()
         config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        if is_new:
+            Base.metadata.create_all(connection, checkfirst=False)
+            command.stamp(config, "head")
+        else:
+            command.upgrade(config, "head")
 
 
 def newest() -> str:
