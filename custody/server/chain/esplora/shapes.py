@@ -99,14 +99,6 @@ class Block(_Shape):
     previousblockhash: Hash | None = None
 
 
-class Tested(_Shape):
-    """One line of `testmempoolaccept`."""
-
-    txid: Hash
-    allowed: bool
-    reason: str = Field(default="", alias="reject-reason")
-
-
 Shape = TypeVar("Shape")
 
 
