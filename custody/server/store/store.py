@@ -5,7 +5,7 @@ page of a list.
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -16,17 +16,13 @@ from typing import Any, Final, Generic, Self, TypeVar
 
 import structlog
 from sqlalchemy import (
-    JSON,
     URL,
     ColumnElement,
     Connection,
     Engine,
-    Select,
     String,
     column,
-    func,
     inspect,
-    literal,
     make_url,
     select,
     table,
@@ -89,12 +85,6 @@ def chunks(values: Collection[Value]) -> Iterator[list[Value]]:
     ordered = sorted(values)
     for start in range(0, len(ordered), CHUNK):
         yield ordered[start : start + CHUNK]
-
-
-def ids_in(db: Session, ids: Sequence[str]) -> Select[str]:
-    """These ids as a part of statements, for which they are one value however many they are."""
-    each = func.json_each if db.get_bind().dialect.name == "sqlite" else func.json_array_elements_text
-    return select(each(literal(ids, JSON)).table_valued("value").c.value)
 
 
 Item = TypeVar("Item")
