@@ -62,7 +62,7 @@ def _families(figures: Figures, now: datetime) -> Iterator[Metric]:
 
     jobs = figures.jobs
     states: tuple[tuple[str, Callable[[int], int]], ...] = (
-        ("waiting", lambda i: jobs[i].waiting),
+        ("waiting", lambda i: jobs[i].due + jobs[i].waiting),
         ("leased", lambda i: jobs[i].leased),
         ("dead", lambda i: jobs[i].dead),
     )

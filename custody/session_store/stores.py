@@ -1,7 +1,7 @@
 """Storage for a session's secret: never in plain text, and never in a keyring backend that only pretends to
 store it.
-Two stores with the same three methods. Each call runs in a child process, which is killed at its deadline: a
-locked keyring may wait for a person, and the libraries of either would stay in a daemon's memory.
+Two stores with the same three methods. A call of the keyring runs in a child process, which is killed at its
+deadline: a locked keyring may wait for a person.
 ``signerd`` and ``custody`` use them, each under its own name and with its own errors.
 """
 
@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from custody import children
 from custody.private_files import write_private
-from custody.session_store.sealing_child import NOT_OPENED
 
 Passphrase = Callable[[], str | None]
 
@@ -26,8 +25,6 @@ SECRETS_FILE = "secrets.json"
 ARGON2_MEMORY_KIB = 64 * 1024
 ARGON2_PASSES = 3
 ARGON2_LANES = 4
-# The key derivation takes a second on a slow machine.
-SEALING_SECONDS = 60.0
 _HEADER = {"version": 1, "kdf": "argon2id", "memory_kib": ARGON2_MEMORY_KIB, "passes": ARGON2_PASSES}
 
 
@@ -80,11 +77,23 @@ class KeyringStore:
         self._ask("delete")
 
     def _ask(self, verb: str, secret: str = "") -> str:
+        """Raises ``unusable`` where the keyring, or the child, fails."""
+        module = "custody.session_store.keyring_child"
         try:
-            child = "custody.session_store.keyring_child"
-            done = _run(self.errors, self.seconds, secret, child, verb, self.service, self.account)
+            done = subprocess.run(  # noqa: S603 - our own interpreter and module
+                children.command(module, verb, self.service, self.account),
+                pass_fds=children.passed(),
+                input=secret,
+                capture_output=True,
+                text=True,
+                timeout=self.seconds,
+                check=False,
+            )
         except subprocess.TimeoutExpired:
             raise self.errors.late(f"the keyring did not answer in {self.seconds:.0f} seconds") from None
+        except OSError as error:
+            hint = "Close programs until the machine has room again, then try again."
+            raise self.errors.unusable(f"no program can be started: {error.strerror}", hint=hint) from error
         if done.returncode != 0:
             raise self.errors.unusable(f"the desktop's keyring cannot be used: {_last_line(done.stderr)}")
         return done.stdout
@@ -107,29 +116,28 @@ class FileStore:
         stored = self._read()
         if stored is None:
             return None
-        opened = _sealing(
-            self.errors,
-            "open",
-            key=self._key_for(base64.b64decode(stored["salt"])),
-            nonce=base64.b64decode(stored["nonce"]),
-            secret=base64.b64decode(stored["secret"]),
-            about=_aad(stored["salt"]),
-        )
-        if opened is None:
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        try:
+            salt, nonce, sealed = (base64.b64decode(stored[name]) for name in ("salt", "nonce", "secret"))
+            return AESGCM(self._key_for(salt)).decrypt(nonce, sealed, _aad(stored["salt"])).decode()
+        except (InvalidTag, ValueError):
             self._key = None
-            raise self.errors.locked(f"the passphrase does not open {self.path}, or the file was changed")
-        return opened.decode()
+            raise self.errors.locked(
+                f"the passphrase does not open {self.path}, or the file was changed"
+            ) from None
 
     def save(self, secret: str) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
         stored = self._read()
         salt = os.urandom(16) if stored is None else base64.b64decode(stored["salt"])
         if stored is not None and not self._has_key_for(salt):
             self.load()  # A mistyped passphrase must not lock out the right one.
-        key = self._key_for(salt)
-        nonce, told = os.urandom(12), _text(salt)
-        sealed = _sealing(self.errors, "seal", key=key, nonce=nonce, secret=secret.encode(), about=_aad(told))
-        assert sealed is not None
-        content = {**_HEADER, "salt": told, "nonce": _text(nonce), "secret": _text(sealed)}
+        key, nonce, text = self._key_for(salt), os.urandom(12), _text(salt)
+        sealed = AESGCM(key).encrypt(nonce, secret.encode(), _aad(text))
+        content = {**_HEADER, "salt": text, "nonce": _text(nonce), "secret": _text(sealed)}
         with self._written():
             write_private(self.path, json.dumps(content, indent=1).encode())
 
@@ -170,46 +178,18 @@ class FileStore:
             given = self.passphrase()
             if not given:
                 raise self.errors.locked("the secrets file needs its passphrase")
-            cost = f"{ARGON2_MEMORY_KIB} {ARGON2_PASSES} {ARGON2_LANES}".encode()
-            self._key = _sealing(self.errors, "derive", passphrase=given.encode(), salt=salt, cost=cost)
+            from argon2.exceptions import HashingError
+            from argon2.low_level import Type, hash_secret_raw
+
+            try:
+                self._key = hash_secret_raw(
+                    given.encode(), salt, ARGON2_PASSES, ARGON2_MEMORY_KIB, ARGON2_LANES, 32, Type.ID
+                )
+            except HashingError as error:
+                raise self.errors.locked(f"{self.path} cannot be opened: {error}") from error
             self._salt = salt
         assert self._key is not None
         return self._key
-
-
-def _sealing(errors: Errors, verb: str, **given: bytes) -> bytes | None:
-    """Runs ``sealing_child``; None where the key is wrong. Raises ``locked`` where the child fails."""
-    asked = json.dumps({name: _text(value) for name, value in given.items()})
-    try:
-        done = _run(errors, SEALING_SECONDS, asked, "custody.session_store.sealing_child", verb)
-    except subprocess.TimeoutExpired:
-        raise errors.locked(f"the secrets file was not ready in {SEALING_SECONDS:.0f} seconds") from None
-    if done.returncode == NOT_OPENED:
-        return None
-    if done.returncode != 0:
-        raise errors.locked(f"the secrets file cannot be used: {_last_line(done.stderr)}")
-    return base64.b64decode(done.stdout)
-
-
-def _run(
-    errors: Errors, seconds: float, given: str, module: str, *arguments: str
-) -> subprocess.CompletedProcess[str]:
-    """Runs a child with ``given`` on its stdin. Raises subprocess.TimeoutExpired, and ``unusable`` where it
-    cannot be started.
-    """
-    try:
-        return subprocess.run(  # noqa: S603 - our own interpreter and module
-            children.command(module, *arguments),
-            pass_fds=children.passed(),
-            input=given,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
-    except OSError as error:
-        hint = "Close programs until the machine has room again, then try again."
-        raise errors.unusable(f"no program can be started: {error.strerror}", hint=hint) from error
 
 
 def credential(folder: str | None, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The second reader: embit must read our bytes as the same transaction. No other module imports embit.
+"""The second reader: embit must read our bytes as the same transaction.
 
 No value is taken from embit 0.8.0. It is an independent parser, much like those in wallets and devices: a
 PSBT that it parses differently is one that another wallet could show differently. It gets our own

@@ -1,6 +1,7 @@
 import hashlib
 
 import pytest
+from embit.util import py_ripemd160
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,20 +23,20 @@ RIPEMD160 = [
 @pytest.mark.parametrize(("data", "digest"), RIPEMD160)
 def test_ripemd160(data, digest):
     assert hashes.ripemd160(data).hex() == digest
-    assert hashes._portable_ripemd160(data).hex() == digest
+    assert py_ripemd160.ripemd160(data).hex() == digest
 
 
 @given(st.binary(max_size=200))
 def test_both_forms_of_ripemd160_agree(data):
-    assert hashes._portable_ripemd160(data) == hashes.ripemd160(data)
+    assert py_ripemd160.ripemd160(data) == hashes.ripemd160(data)
 
 
-def test_without_openssl_s_ripemd160_our_own_is_used(monkeypatch):
+def test_without_openssl_s_ripemd160_the_one_in_python_is_used(monkeypatch):
     def refuse(name, *_args, **_kwargs):
         raise ValueError(f"unsupported hash type {name}")
 
     monkeypatch.setattr(hashlib, "new", refuse)
-    assert hashes._choose_ripemd160() is hashes._portable_ripemd160
+    assert hashes._choose_ripemd160() is py_ripemd160.ripemd160
 
 
 def test_sha256d_and_hash160():

@@ -4,7 +4,6 @@ second fails none.
 
 import pytest
 
-from custody.session_store import stores
 from firmware_bridge import Deadlines
 from signerd.account.config import MAX_PERSON_MINUTES, DevicesSection, SecretsSection
 from signerd.app import _bridge
@@ -22,7 +21,6 @@ BUSY_SECONDS = 30.0
     "seconds",
     [
         Deadlines().start,
-        stores.SEALING_SECONDS,
         SecretsSection().keyring_seconds,
         platform.KEYRING_SECONDS,
         notifier.DEADLINE_SECONDS - child.SECONDS,

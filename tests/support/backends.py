@@ -8,7 +8,7 @@ from multisig import FeeRate, Network, Transaction
 
 
 class Unreliable:
-    """`down`: the backend does not answer. `answer`: what broadcasting and testing return instead.
+    """`down`: the backend does not answer. `answer`: what broadcasting returns instead.
     `after_broadcast` runs when the transaction has reached the network, before the call returns.
     """
 
@@ -40,10 +40,9 @@ class Unreliable:
     def transaction(self, txid: str) -> ChainTransaction | None:
         return self._up().transaction(txid)
 
-    def test_accept(self, transaction: Transaction) -> Outcome:
-        return self.answer(transaction) if self.answer else self._up().test_accept(transaction)
-
     def broadcast(self, transaction: Transaction) -> Outcome:
+        if self.answer:
+            return self.answer(transaction)
         self.broadcasts.append(transaction.txid)
         outcome = self._up().broadcast(transaction)
         self.after_broadcast()

@@ -11,7 +11,7 @@ from custody.server.store.sqlite import PATIENCE_MS
 
 
 def make_sqlite(file: Path) -> None:
-    """A fresh database with the tables, in a thousandth of the migrations' time."""
+    """A fresh database with the tables, copied from one that is made once."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(_with_tables())
 

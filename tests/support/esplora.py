@@ -98,11 +98,10 @@ def merkle_branch(txids: Sequence[str], position: int) -> list[str]:
 
 
 class Explorer(httpx.BaseTransport):
-    """`tests`: whether it has mempool.space's /txs/test. `before` is called with the path of each request."""
+    """`before` is called with the path of each request."""
 
-    def __init__(self, chain: Callable[[], EmbeddedChain], *, tests: bool = False) -> None:
+    def __init__(self, chain: Callable[[], EmbeddedChain]) -> None:
         self._chain_now = chain
-        self._tests = tests
         self._twists: list[tuple[re.Pattern[str], Twist]] = []
         self.asked: list[str] = []
         self.sent: list[str] = []
@@ -258,22 +257,6 @@ class Explorer(httpx.BaseTransport):
             return plain(transaction.txid)
         return _rpc_error(*NODES_WORDS[outcome.code])
 
-    def test(self, body: bytes) -> httpx.Response:
-        if not self._tests:
-            return plain('endpoint does not exist "/txs/test"', 404)
-        (digits,) = json.loads(body)
-        transaction = Transaction.parse(bytes.fromhex(digits))
-        outcome = self._chain.test_accept(transaction)
-        if isinstance(outcome, Accepted):
-            return as_json([{"txid": transaction.txid, "wtxid": transaction.wtxid, "allowed": True}])
-        if isinstance(outcome, AlreadyKnown):
-            words = "txn-already-known" if outcome.confirmed else "txn-already-in-mempool"
-        elif outcome.code is RefusalCode.FEE_TOO_HIGH:
-            words = "max-fee-exceeded"
-        else:
-            words = NODES_WORDS[outcome.code][1]
-        return as_json([{"txid": transaction.txid, "allowed": False, "reject-reason": words}])
-
     def estimates(self) -> httpx.Response:
         return as_json(ESTIMATES)
 
@@ -371,7 +354,6 @@ ROUTES = (
     (f"GET /scripthash/{HASH}/txs/mempool", Explorer.mempool),
     ("GET /fee-estimates", Explorer.estimates),
     ("POST /tx", Explorer.send),
-    ("POST /txs/test", Explorer.test),
 )
 
 
@@ -408,13 +390,12 @@ def served(explorer: Explorer) -> Iterator[str]:
 class EsploraRig(EmbeddedRig):
     """The contract suite's rig of an Esplora over the embedded chain."""
 
-    def __init__(self, folder, *, tests: bool = False) -> None:
+    def __init__(self, folder) -> None:
         super().__init__(folder)
-        self._tests = tests
         self._connect()
 
     def _connect(self) -> None:
-        self.explorer = Explorer(lambda: self.chain, tests=self._tests)
+        self.explorer = Explorer(lambda: self.chain)
         self._backend = EsploraBackend(URL, Network.REGTEST, pace=AT_ONCE, transport=self.explorer)
 
     def renew(self) -> None:

@@ -222,26 +222,6 @@ class FakeBitcoind:
             coins = (index.coin(txin.outpoint) for txin in transaction.inputs)
             yield from (coin.output.script_pubkey for coin in coins if coin is not None)
 
-    def do_testmempoolaccept(self, raws: list[str], maxfeerate: str) -> list[dict[str, Any]]:
-        assert maxfeerate == "0.10"
-        transaction = _parse(raws[0])
-        outcome = self._chain().test_accept(transaction)
-        found = {"txid": transaction.txid, "wtxid": transaction.wtxid, "allowed": False}
-        if isinstance(outcome, Accepted):
-            return [found | {"allowed": True}]
-        if isinstance(outcome, AlreadyKnown):
-            return [found | {"reject-reason": self._known_as(transaction, confirmed=outcome.confirmed)}]
-        return [found | {"reject-reason": REASONS[outcome.code]}]
-
-    def _known_as(self, transaction: Transaction, *, confirmed: bool) -> str:
-        """A node knows a confirmed transaction by its unspent outputs alone."""
-        if not confirmed:
-            return "txn-already-in-mempool"
-        index = self._chain()._index
-        outpoints = (OutPoint(transaction.txid, vout) for vout in range(len(transaction.outputs)))
-        unspent = any(index.spender(outpoint) is None for outpoint in outpoints)
-        return "txn-already-known" if unspent else "missing-inputs"
-
     def do_sendrawtransaction(self, raw: str, maxfeerate: str, maxburnamount: str) -> str:
         assert (maxfeerate, maxburnamount) == ("0.10", "0")
         transaction = _parse(raw)

@@ -4,8 +4,8 @@ Answers are values. Only an unreachable backend is an exception, because every c
 keep what is stored and try again later.
 
 A node's reject reasons are mapped to our stable codes here. Bitcoin Core's texts come from
-`sendrawtransaction` and `testmempoolaccept`, directly or through an explorer. They are used because the
-numeric codes beside them are too coarse. (Core: validation.cpp, consensus/tx_check.cpp,
+`sendrawtransaction`, directly or through an explorer. They are used because the numeric codes beside them
+are too coarse. (Core: validation.cpp, consensus/tx_check.cpp,
 consensus/tx_verify.cpp, policy/policy.cpp, util/error.cpp.)
 """
 
@@ -109,7 +109,7 @@ class RefusalCode(StrEnum):
 
 @dataclass(frozen=True)
 class Accepted:
-    """The mempool holds it now, or would."""
+    """The mempool holds it now."""
 
     txid: str
 
@@ -165,10 +165,6 @@ class ChainBackend(Protocol):
         """The best chain's block at that height, with its transactions that push data beginning with
         `prefix`; None above the tip.
         """
-        ...
-
-    def test_accept(self, transaction: Transaction) -> Outcome:
-        """Whether `broadcast` would take it; changes nothing."""
         ...
 
     def broadcast(self, transaction: Transaction) -> Outcome:

@@ -57,7 +57,8 @@ def _lines(status: "Status", now: datetime) -> Iterator[str]:
         )
     for job in figures.jobs:
         oldest = "" if job.oldest_at is None else f", the oldest from {_ago(job.oldest_at, now)}"
-        yield f"jobs, {job.kind}: {job.waiting} waiting, {job.leased} under way, {job.dead} given up{oldest}"
+        waiting = job.due + job.waiting
+        yield f"jobs, {job.kind}: {waiting} waiting, {job.leased} under way, {job.dead} given up{oldest}"
     if not figures.jobs:
         yield "No job waits."
     for found in figures.proposals:
@@ -95,12 +96,13 @@ def jobs_command(context: click.Context, state: Path | None, after: int, as_json
     if context.invoked_subcommand is not None:
         return
     from custody.server.service.operations.jobs import MAX_JOBS, row_of, summary
+    from custody.server.service.operations.status import job_figures
 
     if state is None:
         fail("No state folder is named.", "Add --state, or set CUSTODY_STATE.", Exit.USAGE)
     with refusals(), stored_at(state) as stored, stored.store.read() as db:
-        jobs = _administration(stored)
-        figures, lines = jobs.figures(db), jobs.troubled(db, after=after)
+        figures = job_figures(db, stored.clock())
+        lines = _administration(stored).troubled(db, after=after)
     if as_json:
         answer(plain_values({"kinds": [asdict(each) for each in figures], "jobs": _plain(lines)}))
         return

@@ -9,19 +9,21 @@ import fcntl
 import json
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, ClassVar, Final
 
 import structlog
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from pydantic import BaseModel, ConfigDict, SecretStr
 from sqlalchemy import or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from custody.private_files import write_private
 from custody.server.domain.ports import RandomBytes
 from custody.server.store.models import Credential, IdentityProvider, Webhook
 
@@ -103,13 +105,7 @@ class Secrets:
         """Replaces the file atomically, under a lock between processes."""
         with _alone(self._path.with_suffix(".lock")):
             changed = change(self._read())
-            draft = self._path.with_suffix(".new")
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(_write(changed))
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self._path)
+            write_private(self._path, _write(changed))
             return changed
 
 
@@ -132,111 +128,85 @@ def _write(secrets: Kept) -> bytes:
     return json.dumps({"secrets": text}, indent=2).encode()
 
 
-class TotpSecrets:
-    """Secrets of authenticators, encrypted with the platform's secret for them.
+# The columns with what each of these encrypts. A rotation encrypts them anew.
+SEALED: Final[Mapping[Purpose, Sequence[InstrumentedAttribute[Any]]]] = {
+    Purpose.TOTP: (Credential.totp_secret, Credential.totp_pending),
+    Purpose.WEBHOOK: (Webhook.sealed_secret, Webhook.sealed_old_secret),
+    Purpose.IDENTITY_PROVIDER: (IdentityProvider.sealed_secret,),
+}
+
+
+def reencrypt(db: Session, secrets: Secrets, purpose: Purpose) -> int:
+    """Encrypts everything stored anew, with the newest secret. Returns how many rows there were."""
+    columns, cipher, count = SEALED[purpose], secrets.cipher(purpose), 0
+    for row in db.scalars(select(columns[0].class_).where(or_(*(each.is_not(None) for each in columns)))):
+        count += 1
+        for column in columns:
+            sealed = getattr(row, column.key)
+            # A value that cannot be decrypted stays as it is: the right file of secrets may come back.
+            with suppress(InvalidToken):
+                setattr(row, column.key, None if sealed is None else cipher.rotate(sealed))
+    return count
+
+
+@dataclass(frozen=True)
+class _Sealing:
+    """Secrets in the database, encrypted with one of the platform's.
 
     Call ``seal`` inside the transaction that stores: a rotation re-encrypts in a transaction of its own, so
     nothing that was sealed with an old secret is stored after it.
     """
 
-    def __init__(self, secrets: Secrets) -> None:
-        self._secrets = secrets
+    purpose: ClassVar[Purpose]
+    secrets: Secrets
+
+    def _decrypted(self, sealed: bytes) -> bytes | None:
+        """None where no secret of the platform decrypts it: the file was lost."""
+        with suppress(InvalidToken):
+            return self.secrets.cipher(self.purpose).decrypt(sealed)
+        log.error(
+            "a secret cannot be read: is this the file of secrets it was stored with?", purpose=self.purpose
+        )
+        return None
+
+
+class TotpSecrets(_Sealing):
+    """Secrets of authenticators. Of one that cannot be read the user needs a recovery code."""
+
+    purpose = Purpose.TOTP
 
     def seal(self, secret: bytes) -> bytes:
-        return self._secrets.cipher(Purpose.TOTP).encrypt(secret)
+        return self.secrets.cipher(self.purpose).encrypt(secret)
 
     def open(self, sealed: bytes) -> bytes | None:
-        """None where no secret of the platform decrypts it: the file was lost, and users need recovery
-        codes.
-        """
-        with suppress(InvalidToken):
-            return self._secrets.cipher(Purpose.TOTP).decrypt(sealed)
-        log.error("an authenticator's secret cannot be read: is this the file of secrets it was stored with?")
-        return None
-
-    def reencrypt(self, db: Session) -> int:
-        """Re-encrypts everything stored with the newest secret. Returns how many there were."""
-        cipher = self._secrets.cipher(Purpose.TOTP)
-        stored = or_(Credential.totp_secret.is_not(None), Credential.totp_pending.is_not(None))
-        count = 0
-        for credential in db.scalars(select(Credential).where(stored)):
-            credential.totp_secret = _reencrypted(cipher, credential.totp_secret)
-            credential.totp_pending = _reencrypted(cipher, credential.totp_pending)
-            count += 1
-        return count
+        return self._decrypted(sealed)
 
 
-class ClientSecrets:
-    """The client secrets at identity providers. As with `TotpSecrets`, seal inside the transaction that
-    stores.
-    """
+class ClientSecrets(_Sealing):
+    """The client secrets at identity providers. One that cannot be read an owner has to enter again."""
 
-    def __init__(self, secrets: Secrets) -> None:
-        self._secrets = secrets
+    purpose = Purpose.IDENTITY_PROVIDER
 
     def seal(self, secret: str) -> bytes:
-        return self._secrets.cipher(Purpose.IDENTITY_PROVIDER).encrypt(secret.encode())
+        return self.secrets.cipher(self.purpose).encrypt(secret.encode())
 
     def open(self, sealed: bytes) -> str | None:
-        """None where no secret of the platform decrypts it: an owner has to enter it again."""
-        with suppress(InvalidToken):
-            return self._secrets.cipher(Purpose.IDENTITY_PROVIDER).decrypt(sealed).decode()
-        log.error("a provider's secret cannot be read: is this the file of secrets it was stored with?")
-        return None
-
-    def reencrypt(self, db: Session) -> int:
-        """Re-encrypts everything stored with the newest secret. Returns how many there were."""
-        cipher, count = self._secrets.cipher(Purpose.IDENTITY_PROVIDER), 0
-        stored = select(IdentityProvider).where(IdentityProvider.sealed_secret.is_not(None))
-        for provider in db.scalars(stored):
-            provider.sealed_secret = _reencrypted(cipher, provider.sealed_secret)
-            count += 1
-        return count
+        opened = self._decrypted(sealed)
+        return None if opened is None else opened.decode()
 
 
-def _reencrypted(cipher: MultiFernet, sealed: bytes | None) -> bytes | None:
-    """A value that cannot be decrypted stays as it is: the right file of secrets may come back."""
-    if sealed is None:
-        return None
-    try:
-        return cipher.rotate(sealed)
-    except InvalidToken:
-        return sealed
+class WebhookSecrets(ClientSecrets):
+    """Secrets that sign webhook deliveries. In the place of one that cannot be read, a rotation makes a new
+    one.
+    """
 
-
-class WebhookSecrets:
-    """Secrets that sign webhook deliveries. As for `TotpSecrets`, seal inside the transaction that stores."""
-
-    def __init__(self, secrets: Secrets) -> None:
-        self._secrets = secrets
-
-    def seal(self, secret: str) -> bytes:
-        return self._secrets.cipher(Purpose.WEBHOOK).encrypt(secret.encode())
+    purpose = Purpose.WEBHOOK
 
     def that_sign(self, webhook: Webhook, now: datetime) -> list[str]:
-        """The newest first, then the former one while it is still valid. Empty where no secret of the
-        platform decrypts them: the file was lost, and a rotation makes a new one.
+        """The newest first, then the former one while it is still valid; without those that cannot be
+        read.
         """
         sealed = [webhook.sealed_secret]
         if webhook.sealed_old_secret is not None and webhook.old_secret_until is not None:
             sealed += [webhook.sealed_old_secret] if now < webhook.old_secret_until else []
-        cipher, opened = self._secrets.cipher(Purpose.WEBHOOK), []
-        for each in sealed:
-            with suppress(InvalidToken):
-                opened.append(cipher.decrypt(each).decode())
-        if not opened:
-            log.error("a webhook's secret cannot be read: is this the file of secrets it was stored with?")
-        return opened
-
-    def reencrypt(self, db: Session) -> int:
-        """Re-encrypts everything stored with the newest secret. Returns how many there were."""
-        cipher = self._secrets.cipher(Purpose.WEBHOOK)
-        count = 0
-        for webhook in db.scalars(select(Webhook)):
-            # A value that cannot be decrypted stays as it is: the right file may come back.
-            with suppress(InvalidToken):
-                webhook.sealed_secret = cipher.rotate(webhook.sealed_secret)
-                if webhook.sealed_old_secret is not None:
-                    webhook.sealed_old_secret = cipher.rotate(webhook.sealed_old_secret)
-                count += 1
-        return count
+        return [opened for each in sealed if (opened := self.open(each)) is not None]

@@ -5,7 +5,7 @@ page of a list.
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -16,17 +16,13 @@ from typing import Any, Final, Generic, Self, TypeVar
 
 import structlog
 from sqlalchemy import (
-    JSON,
     URL,
     ColumnElement,
     Connection,
     Engine,
-    Select,
     String,
     column,
-    func,
     inspect,
-    literal,
     make_url,
     select,
     table,
@@ -89,12 +85,6 @@ def chunks(values: Collection[Value]) -> Iterator[list[Value]]:
     ordered = sorted(values)
     for start in range(0, len(ordered), CHUNK):
         yield ordered[start : start + CHUNK]
-
-
-def ids_in(db: Session, ids: Sequence[str]) -> Select[str]:
-    """These ids as a part of statements, for which they are one value however many they are."""
-    each = func.json_each if db.get_bind().dialect.name == "sqlite" else func.json_array_elements_text
-    return select(each(literal(ids, JSON)).table_valued("value").c.value)
 
 
 Item = TypeVar("Item")
@@ -293,8 +283,8 @@ def _require_own_tables(db: Session) -> None:
 
 
 def upgrade(connection: Connection) -> None:
-    """Runs the missing migrations in the caller's transaction: a failed one leaves nothing behind. Raises
-    Newer.
+    """Brings the tables to this version in the caller's transaction: a failure leaves nothing behind. A new
+    database has them from the models; one of an older version is migrated. Raises Newer.
     """
     is_new = not inspect(connection).has_table("alembic_version")
     found = None if is_new else connection.scalar(_REVISION)
@@ -305,10 +295,16 @@ def upgrade(connection: Connection) -> None:
         from alembic import command
         from alembic.config import Config
 
+        from custody.server.store.models import Base
+
         config = Config()
         config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        if is_new:
+            Base.metadata.create_all(connection, checkfirst=False)
+            command.stamp(config, "head")
+        else:
+            command.upgrade(config, "head")
 
 
 def newest() -> str:

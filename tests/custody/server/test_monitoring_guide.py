@@ -16,7 +16,7 @@ GUIDE = Path(__file__).parents[3] / "docs" / "operate" / "monitoring.md"
 METRIC = re.compile(r"\b(?:custody|process)_[a-z_]+\b")
 OURS = re.compile(r"\bcustody_[a-z_]+\b")
 FIGURES = Figures(
-    (JobFigures("mail", 1, 0, 0, START, START),),
+    (JobFigures("mail", 1, 0, 0, 0, START, START),),
     (ProposalFigures("PENDING", 1, START),),
     (ChainFigures("regtest", 1, "00", START),),
 )

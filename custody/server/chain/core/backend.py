@@ -31,7 +31,6 @@ from custody.server.chain.core.node import (
     Node,
     garbled,
     hash_of,
-    list_of,
     object_of,
     transaction_of,
 )
@@ -46,7 +45,6 @@ from custody.server.chain.core.rpc import (
     Credentials,
     Failed,
     Rpc,
-    tidy,
 )
 from custody.server.chain.engine import InvalidSpend, verify_transaction
 from custody.server.domain.errors import ChainUnavailable
@@ -64,7 +62,7 @@ MAX_LOOKS = 3
 # How long a thread waits for another thread's scan.
 LOCK_SECONDS = 120.0
 # Errors about the transaction, not about the call.
-VERDICTS = (TRANSACTION_ERROR, TRANSACTION_REJECTED, DESERIALIZATION)
+VERDICTS = (TRANSACTION_ERROR, TRANSACTION_REJECTED, DESERIALIZATION, ALREADY_IN_CHAIN)
 
 
 class CoreBackend:
@@ -150,27 +148,18 @@ class CoreBackend:
             ),
         )
 
-    def test_accept(self, transaction: Transaction) -> Outcome:
+    def broadcast(self, transaction: Transaction) -> Outcome:
+        txid, known = transaction.txid, self.transaction(transaction.txid)
+        if known is not None and known.height is not None:
+            return AlreadyKnown(txid, confirmed=True)
+        # A transaction in the mempool already is announced to the peers again.
         raw = transaction.serialize().hex()
-        (answer,) = self._node.ask(Call("testmempoolaccept", ([raw], MAX_FEE_RATE)))
+        (answer,) = self._node.ask(Call("sendrawtransaction", (raw, MAX_FEE_RATE, MAX_BURNT)))
         if isinstance(answer, Failed) and answer.code in VERDICTS:
             return self._refused(transaction, answer.message)
-        results = list_of(self._node.value(answer, "testmempoolaccept"))
-        result = object_of(results[0] if len(results) == 1 else None)
-        if result.get("txid") != transaction.txid or not isinstance(result.get("allowed"), bool):
-            raise garbled("testmempoolaccept")
-        if result["allowed"]:
-            return Accepted(transaction.txid)
-        return self._refused(transaction, tidy(result.get("reject-reason")))
-
-    def broadcast(self, transaction: Transaction) -> Outcome:
-        outcome = self.test_accept(transaction)
-        match outcome:
-            case Refused() | AlreadyKnown(confirmed=True):
-                return outcome
-            case _:
-                # A transaction in the mempool already is announced to the peers again.
-                return self._send(transaction) or outcome
+        if self._node.value(answer, "sendrawtransaction") != txid:
+            raise garbled("sendrawtransaction")
+        return Accepted(txid) if known is None else AlreadyKnown(txid, confirmed=False)
 
     def fee_estimate(self, target_blocks: int) -> FeeRate | None:
         if target_blocks < 1:
@@ -235,16 +224,6 @@ class CoreBackend:
             return None
         block_hash = hash_of(fields["blockhash"])
         return ChainTransaction(transaction, self._node.header(block_hash)[0], block_hash)
-
-    def _send(self, transaction: Transaction) -> Outcome | None:
-        """None where the node took it."""
-        raw = transaction.serialize().hex()
-        (answer,) = self._node.ask(Call("sendrawtransaction", (raw, MAX_FEE_RATE, MAX_BURNT)))
-        if isinstance(answer, Failed) and answer.code in {*VERDICTS, ALREADY_IN_CHAIN}:
-            return self._refused(transaction, answer.message)
-        if self._node.value(answer, "sendrawtransaction") != transaction.txid:
-            raise garbled("sendrawtransaction")
-        return None
 
     def _refused(self, transaction: Transaction, reason: str) -> Outcome:
         """The node forgets a confirmed transaction whose outputs are spent, and calls its inputs missing."""

@@ -39,7 +39,6 @@ class History:
         # By the outpoint's bytes, as a block has them.
         self._coins: dict[bytes, FoundOutput] = {}
         self._recent: deque[dict[str, bytes]] = deque(maxlen=RECENT_BLOCKS)
-        self._asked: frozenset[bytes] | None = None
 
     @property
     def coins(self) -> Iterable[FoundOutput]:
@@ -49,16 +48,6 @@ class History:
     def recent(self) -> dict[str, bytes]:
         """The bytes of the transactions that created coins in the last blocks, by txid."""
         return {txid: raw for block in self._recent for txid, raw in block.items()}
-
-    def lacks(self, scripts: frozenset[bytes]) -> frozenset[bytes]:
-        """The scripts that it does not follow yet. Callers pass the same, possibly large set each time: it is
-        not compared again.
-        """
-        if scripts is self._asked:
-            return frozenset()
-        missing = scripts - self.scripts
-        self._asked = None if missing else scripts
-        return missing
 
     def connect(self, height: int, block: Block) -> None:
         """Blocks come in ascending order; those that do not touch the scripts may be left out."""
@@ -147,7 +136,7 @@ class Follower:
         deadline = self._clock() + LOOK_SECONDS
         self._settle(tip)
         self._advance(self.history, tip, deadline)
-        while missing := self.history.lacks(scripts):
+        while missing := scripts - self.history.scripts:
             self._backfill = self._backfill or History(missing, self._first)
             self._advance(self._backfill, tip, deadline)
             self.history.merge(self._backfill)
@@ -249,7 +238,6 @@ class MempoolView:
         self._examined: dict[str, bytes] = {}
         self._paying: dict[str, tuple[FoundOutput, ...]] = {}
         self._scripts: frozenset[bytes] = frozenset()
-        self._asked: frozenset[bytes] | None = None
         self._tip: str | None = None
         self._looked_at = 0.0
 
@@ -260,12 +248,11 @@ class MempoolView:
         Raises ChainUnavailable.
         """
         now = self._clock()
-        # Callers pass the same, possibly large set each time: it is not compared again.
-        new = frozenset() if scripts is self._asked else scripts - self._scripts
+        new = scripts - self._scripts
         recent = self._tip == tip and not new and now < self._looked_at + MANY_SECONDS
         if not (recent and len(self._examined) >= MANY):
             self._refresh(new, now + FIRST_READ_SECONDS)
-            self._tip, self._looked_at, self._asked = tip, now, scripts
+            self._tip, self._looked_at = tip, now
         return tuple(found for outputs in self._paying.values() for found in outputs)
 
     def _refresh(self, new: frozenset[bytes], deadline: float) -> None:

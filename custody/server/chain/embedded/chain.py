@@ -108,10 +108,6 @@ class EmbeddedChain:
         with self._open():
             return self._index.data_at(height, prefix)
 
-    def test_accept(self, transaction: Transaction) -> Outcome:
-        with self._open():
-            return self._mempool.check(transaction)
-
     def broadcast(self, transaction: Transaction) -> Outcome:
         with self._open() as store:
             outcome = self._mempool.check(transaction)

@@ -3,7 +3,6 @@
 Its fee estimates cannot be verified: the platform keeps them between a floor and a ceiling.
 """
 
-import json
 import re
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -31,8 +30,8 @@ from custody.server.chain.backend import (
 )
 from custody.server.chain.esplora.blocks import BestChain, ChainInconsistent
 from custody.server.chain.esplora.histories import Histories, History
-from custody.server.chain.esplora.shapes import Tested, read, read_hash
-from custody.server.chain.esplora.transactions import Acceptance, Transactions
+from custody.server.chain.esplora.shapes import read, read_hash
+from custody.server.chain.esplora.transactions import Transactions
 from custody.server.chain.esplora.wire import TIMEOUT, Answer, Pace, Wire
 from custody.server.chain.raw_blocks import read_block
 from custody.server.domain.errors import ChainUnavailable
@@ -79,8 +78,6 @@ def _rate(sat_per_vb: Decimal) -> FeeRate | None:
 
 # Bitcoin's tip does not change at each of so many reads.
 MAX_READS = 5
-# BTC/kvB: what sendrawtransaction takes by default, for testmempoolaccept.
-MAX_FEE_RATE = "0.10"
 # electrs passes on its node's error code; these two blame the transaction (Core, rpc/protocol.h).
 NODES_VERDICT = re.compile(r"RPC error\b.{0,20}-2[56]\b")
 # Refusals that a caller takes as final. A lying explorer must not cause one: it could free the coins of a
@@ -112,7 +109,6 @@ class EsploraBackend:
         self._chain = BestChain(network, self._wire, self._pace, clock)
         self._transactions = Transactions(self._wire, self._chain)
         self._histories = Histories(self._wire, self._chain, self._transactions, clock)
-        self._acceptance = Acceptance(self._chain, self._transactions)
         self._fees = FeeEstimates(self._wire, self._pace, clock)
 
     def __enter__(self) -> Self:
@@ -155,21 +151,6 @@ class EsploraBackend:
         with self._doubting():
             ref = self._chain.block_at(height)
             return None if ref is None else self._data_of(ref, prefix)
-
-    def test_accept(self, transaction: Transaction) -> Outcome:
-        if self._is_confirmed(transaction):
-            return AlreadyKnown(transaction.txid, confirmed=True)
-        body = json.dumps([transaction.serialize().hex()]).encode()
-        answer = self._wire.post(f"/txs/test?maxfeerate={MAX_FEE_RATE}", body, "application/json")
-        if answer.status != httpx.codes.OK:
-            # It has no such test, or does not understand the request: the transaction is tested here.
-            return self._acceptance.judge(transaction)
-        (tested,) = read(answer.body, tuple[Tested])
-        if tested.txid != transaction.txid:
-            raise ChainUnavailable("The explorer tested another transaction.")
-        if tested.allowed:
-            return Accepted(tested.txid)
-        return self._refused(transaction, tested.reason, verdict=True)
 
     def broadcast(self, transaction: Transaction) -> Outcome:
         known = self.transaction(transaction.txid)
@@ -257,7 +238,7 @@ class EsploraBackend:
             raise ChainUnavailable(f"The explorer does not take the transaction now: {words}")
         if code not in FOR_GOOD:
             return Refused(transaction.txid, code, words)
-        refused = self._acceptance.breaks_consensus(transaction)
+        refused = self._transactions.breaks_consensus(transaction)
         if refused is None:
             raise ChainUnavailable(f"The explorer refuses a transaction that the rules allow: {words}")
         return refused

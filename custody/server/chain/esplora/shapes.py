@@ -54,13 +54,9 @@ class Entry(_Shape):
 
 
 class Stats(_Shape):
-    """How often a script was paid and spent from."""
+    """How many transactions paid a script or spent from it."""
 
     tx_count: Count
-    funded_txo_count: Count
-    funded_txo_sum: Count
-    spent_txo_count: Count
-    spent_txo_sum: Count
 
 
 class ScriptStats(_Shape):
@@ -97,14 +93,6 @@ class Block(_Shape):
     nonce: Word
     merkle_root: Hash
     previousblockhash: Hash | None = None
-
-
-class Tested(_Shape):
-    """One line of `testmempoolaccept`."""
-
-    txid: Hash
-    allowed: bool
-    reason: str = Field(default="", alias="reject-reason")
 
 
 Shape = TypeVar("Shape")

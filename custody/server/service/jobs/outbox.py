@@ -26,7 +26,6 @@ from custody.server.domain.ports import Clock
 from custody.server.service.jobs.leases import LEASE, MAX_HOLD
 from custody.server.store import Store
 from custody.server.store.models import Job
-from custody.server.store.store import chunks
 
 log = structlog.get_logger()
 
@@ -111,27 +110,10 @@ _OPEN = select(Job.id).where(
 )
 
 
-_OPEN_AMONG = select(Job.subject).where(
-    Job.kind == bindparam("kind"),
-    Job.subject.in_(bindparam("subjects", expanding=True)),
-    Job.done_at.is_(None),
-    Job.dead_at.is_(None),
-)
-
-
 def enqueue_new(db: Session, kind: str, subjects: Collection[str], now: datetime) -> None:
     """Adds jobs for subjects that were created in this transaction, so that none can have a job yet."""
     if subjects:
         db.execute(insert(Job), [_fresh(kind, subject, now) for subject in subjects])
-
-
-def enqueue_missing(db: Session, kind: str, payloads: Mapping[str, dict[str, Any]], now: datetime) -> None:
-    """Adds a job for each subject that has no open one."""
-    for subjects in chunks(payloads):
-        waiting = set(db.scalars(_OPEN_AMONG, {"kind": kind, "subjects": subjects}))
-        missing = [_fresh(kind, each, now, payloads[each]) for each in subjects if each not in waiting]
-        if missing:
-            db.execute(insert(Job), missing)
 
 
 def _fresh(kind: str, subject: str, now: datetime, payload: dict[str, Any] | None = None) -> dict[str, Any]:

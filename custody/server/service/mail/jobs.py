@@ -6,7 +6,7 @@ Every text is a row of ``TEXTS``; ``{name}`` stands for a value.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -20,16 +20,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import CustodyError, MailRefused, MailUnavailable
-from custody.server.service.jobs.outbox import (
-    Again,
-    Dead,
-    Done,
-    Finish,
-    Task,
-    Verdict,
-    enqueue,
-    enqueue_missing,
-)
+from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, Verdict, enqueue
 from custody.server.service.jobs.tidying import BATCH
 from custody.server.service.mail.mailer import CannotMail, Mail, Mailer
 from custody.server.store.models import Job
@@ -218,14 +209,6 @@ def queue_mail(db: Session, template: Template, to: str, values: Mapping[str, st
     """
     payload = _payload(template, to, values)
     enqueue(db, MAIL, _subject(payload), now, payload)
-
-
-def queue_mails(
-    db: Session, template: Template, mails: Iterable[tuple[str, Mapping[str, str]]], *, now: datetime
-) -> None:
-    """Queues many mails, each an address and its values, with few statements: other writers wait."""
-    payloads = [_payload(template, to, values) for to, values in mails]
-    enqueue_missing(db, MAIL, {_subject(payload): payload for payload in payloads}, now)
 
 
 def _payload(template: Template, to: str, values: Mapping[str, str]) -> dict[str, Any]:

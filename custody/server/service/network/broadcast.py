@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TroubleKind
-from custody.server.chain.backend import Accepted, AlreadyKnown, ChainBackend, Outcome, RefusalCode, Refused
+from custody.server.chain.backend import Accepted, AlreadyKnown, Outcome, RefusalCode, Refused
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import PLATFORM
 from custody.server.domain.errors import ChainUnavailable, VaultFrozen
@@ -67,7 +67,7 @@ class Broadcaster:
 
     def _send(self, chain: str, transaction: Transaction) -> Outcome | ChainUnavailable:
         try:
-            return _offer(backend_of(self._backends, chain), transaction)
+            return backend_of(self._backends, chain).broadcast(transaction)
         except ChainUnavailable as error:
             return error
 
@@ -196,13 +196,6 @@ def _in_a_word(outcome: Outcome | ChainUnavailable) -> str:
             return code.value
         case ChainUnavailable():
             return "unavailable"
-
-
-def _offer(backend: ChainBackend, transaction: Transaction) -> Outcome:
-    """Broadcasts what passes the node's acceptance test, and relays again what waits in its mempool."""
-    tested = backend.test_accept(transaction)
-    is_waiting = isinstance(tested, AlreadyKnown) and not tested.confirmed
-    return backend.broadcast(transaction) if isinstance(tested, Accepted) or is_waiting else tested
 
 
 def _in_words(refused: Refused) -> str:

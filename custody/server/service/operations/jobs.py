@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, case, or_, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.audit import Category
@@ -17,6 +17,7 @@ from custody.server.domain.credentials import OPERATOR
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.operations.status import JobFigures
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.store.models import Job
 
@@ -32,18 +33,6 @@ class State(StrEnum):
     WAITING = "waiting"
     LEASED = "leased"
     DEAD = "dead"
-
-
-@dataclass(frozen=True)
-class KindFigures:
-    """Jobs of a kind by state, and since when the oldest one is open."""
-
-    kind: str
-    due: int
-    waiting: int
-    leased: int
-    dead: int
-    oldest: datetime | None
 
 
 @dataclass(frozen=True)
@@ -64,34 +53,6 @@ class JobAdministration:
     def __init__(self, clock: Clock, audit: AuditLog) -> None:
         self._clock = clock
         self._audit = audit
-
-    def figures(self, db: Session) -> list[KindFigures]:
-        """For each kind with jobs that are not done."""
-        state = _state(self._clock()).label("state")
-        open_since = case((Job.dead_at.is_(None), Job.created_at))
-        rows = db.execute(
-            select(Job.kind, state, func.count(), func.min(open_since))
-            .where(Job.done_at.is_(None))
-            .group_by(Job.kind, state)
-            .order_by(Job.kind)
-        ).all()
-        found: dict[str, dict[State, int]] = {}
-        oldest: dict[str, datetime] = {}
-        for kind, name, count, since in rows:
-            found.setdefault(kind, {})[State(name)] = count
-            if since is not None:
-                oldest[kind] = min(since, oldest.get(kind, since))
-        return [
-            KindFigures(
-                kind,
-                due=counts.get(State.DUE, 0),
-                waiting=counts.get(State.WAITING, 0),
-                leased=counts.get(State.LEASED, 0),
-                dead=counts.get(State.DEAD, 0),
-                oldest=oldest.get(kind),
-            )
-            for kind, counts in found.items()
-        ]
 
     def troubled(self, db: Session, *, after: int = 0) -> list[JobLine]:
         """Jobs that were given up, and those whose last try failed, by id."""
@@ -195,12 +156,12 @@ def row_of(line: JobLine) -> tuple[str, ...]:
     return str(line.id), line.state, f"{line.kind} of {line.subject}", tried, line.error or ""
 
 
-def summary(figures: Sequence[KindFigures]) -> str:
+def summary(figures: Sequence[JobFigures]) -> str:
     """One line for each kind."""
     if not figures:
         return "Nothing waits, and nothing was given up."
     return "\n".join(
         f"{each.kind}: {each.due} due, {each.waiting} waiting, {each.leased} leased, {each.dead} dead"
-        + (f", the oldest since {each.oldest:%Y-%m-%d %H:%M:%S} UTC" if each.oldest else "")
+        + (f", the oldest since {each.oldest_at:%Y-%m-%d %H:%M:%S} UTC" if each.oldest_at else "")
         for each in figures
     )

@@ -31,12 +31,13 @@ _SIZES: Final = {
 
 @dataclass(frozen=True)
 class JobFigures:
-    """Unfinished jobs of one kind. ``oldest_at``: the creation of the oldest that was not given up.
-    ``due_at``: since when the longest due job has waited without a worker. A mail server or receiver that
-    is down makes jobs old; missing workers leave them due.
+    """Unfinished jobs of one kind. ``due``: without a worker, the longest since ``due_at``; ``waiting``: for
+    their time. ``oldest_at``: the creation of the oldest that was not given up. A mail server
+    or receiver that is down makes jobs old; missing workers leave them due.
     """
 
     kind: str
+    due: int
     waiting: int
     leased: int
     dead: int
@@ -120,15 +121,16 @@ def _checkpoint_at(db: Session) -> datetime | None:
 
 
 def read_figures(db: Session, now: datetime) -> Figures:
-    return Figures(_jobs(db, now), _proposals(db), chain_figures(db))
+    return Figures(job_figures(db, now), _proposals(db), chain_figures(db))
 
 
-def _jobs(db: Session, now: datetime) -> tuple[JobFigures, ...]:
+def job_figures(db: Session, now: datetime) -> tuple[JobFigures, ...]:
     is_dead, is_leased, is_early = Job.dead_at.is_not(None), Job.lease_until > now, Job.run_at > now
     query = (
         select(
             Job.kind,
-            func.sum(case((is_dead, 0), (is_leased, 0), else_=1)),
+            func.sum(case((is_dead, 0), (is_leased, 0), (is_early, 0), else_=1)),
+            func.sum(case((is_dead, 0), (is_leased, 0), (is_early, 1), else_=0)),
             func.sum(case((is_dead, 0), (is_leased, 1), else_=0)),
             func.sum(case((is_dead, 1), else_=0)),
             func.min(case((is_dead, None), else_=Job.created_at)),
@@ -139,8 +141,8 @@ def _jobs(db: Session, now: datetime) -> tuple[JobFigures, ...]:
         .order_by(Job.kind)
     )
     return tuple(
-        JobFigures(kind, int(waiting), int(leased), int(dead), oldest, due)
-        for kind, waiting, leased, dead, oldest, due in db.execute(query)
+        JobFigures(kind, int(due), int(waiting), int(leased), int(dead), oldest, since)
+        for kind, due, waiting, leased, dead, oldest, since in db.execute(query)
     )
 
 

@@ -1,19 +1,13 @@
 """Rotating the platform's own secrets: stored values stay readable if the process is killed at any point."""
 
 from dataclasses import dataclass
-from typing import Final
-
-from sqlalchemy.orm import Session
 
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import OPERATOR
 from custody.server.domain.errors import StateConflict
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.secrets import ClientSecrets, Purpose, Secrets, TotpSecrets, WebhookSecrets
+from custody.server.service.secrets import SEALED, Purpose, Secrets, reencrypt
 from custody.server.store import Store
-
-# What these encrypt is stored: a rotation re-encrypts it.
-ENCRYPTING: Final = frozenset({Purpose.TOTP, Purpose.WEBHOOK, Purpose.IDENTITY_PROVIDER})
 
 
 @dataclass(frozen=True)
@@ -40,7 +34,7 @@ class Rotation:
         them.
         """
         self._secrets.rotate(purpose)
-        if purpose in ENCRYPTING:
+        if purpose in SEALED:
             return self._leave(purpose, "SECRET_ROTATED")
         with self._store.write() as db:
             self._audit.record(db, OPERATOR, Category.ACCESS, "SECRET_ROTATED", purpose.value)
@@ -58,21 +52,10 @@ class Rotation:
         with self._store.write() as db:
             # Inside the transaction, as every seal is: what is stored after it was sealed with a newer
             # secret.
-            count = self._reencrypt(db, purpose)
+            count = reencrypt(db, self._secrets, purpose) if purpose in SEALED else 0
             self._audit.record(db, OPERATOR, Category.ACCESS, action, purpose.value)
         self._secrets.drop(purpose, old)
         return self._done(purpose, count, len(old))
-
-    def _reencrypt(self, db: Session, purpose: Purpose) -> int:
-        match purpose:
-            case Purpose.TOTP:
-                return TotpSecrets(self._secrets).reencrypt(db)
-            case Purpose.WEBHOOK:
-                return WebhookSecrets(self._secrets).reencrypt(db)
-            case Purpose.IDENTITY_PROVIDER:
-                return ClientSecrets(self._secrets).reencrypt(db)
-            case _:
-                return 0
 
     def _done(self, purpose: Purpose, reencrypted: int, dropped: int) -> Rotated:
         return Rotated(purpose, reencrypted, dropped, len(self._secrets.of(purpose)) - 1)

@@ -47,7 +47,7 @@ log = structlog.get_logger()
 # This many blocks are read first and then written in one short transaction.
 BATCH = 100
 # A full block has thousands of calls: a batch ends with as many as are written in some tenths of a second.
-CALLS_A_BATCH = 500
+CALLS_A_BATCH = 200
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,6 @@ class Indexer:
         blocks = self._without_foreign(db, blocks)
         given = [token_block(block) for block in blocks]
         cells, bytecode_of = Cells(db, self._chain), self._published(db, self._chain)
-        cells.expect(given)
         state = GENESIS_STATE if place is None else place.state
         done = []
         for block in given:

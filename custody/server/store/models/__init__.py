@@ -1,4 +1,4 @@
-"""Every table. Importing this package fills ``Base.metadata``, which migrations are compared with."""
+"""Every table. Importing this package fills ``Base.metadata``, from which a new database is made."""
 
 from custody.server.store.models.accounts import (
     AccessToken,

@@ -50,7 +50,7 @@ def test_tells_what_an_operator_asks_first(desk: Desk, tmp_path: Path) -> None:
     tip = desk.chain.tip()
     assert (chain["chain"], chain["height"], chain["block_hash"]) == ("regtest", tip.height, tip.hash)
     assert chain["seen_at"].startswith("2026-03-01T12:00:00")
-    jobs = {job["kind"]: (job["waiting"], job["leased"], job["dead"]) for job in told["figures"]["jobs"]}
+    jobs = {job["kind"]: (job["due"], job["leased"], job["dead"]) for job in told["figures"]["jobs"]}
     assert jobs["broadcast"] == (1, 0, 0)
     assert [(found["status"], found["count"]) for found in told["figures"]["proposals"]] == [("SIGNED", 1)]
     assert told["checkpoint_at"].startswith("2026-03-01T12:00:00")

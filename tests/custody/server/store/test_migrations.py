@@ -1,4 +1,4 @@
-"""The migrations against the models, on either database."""
+"""A new database has the tables of the models, and one is made by one process, on either database."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +37,7 @@ def test_the_newest_by_its_files_name_is_alembics() -> None:
     assert newest() == ScriptDirectory(str(MIGRATIONS)).get_current_head()
 
 
-def test_from_empty_give_exactly_the_models(engine: Engine) -> None:
+def test_a_new_database_has_exactly_the_models(engine: Engine) -> None:
     with engine.begin() as connection:
         upgrade(connection)
         context = MigrationContext.configure(connection, opts={"compare_type": True})

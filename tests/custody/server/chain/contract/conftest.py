@@ -11,8 +11,8 @@ from tests.support.chains import EmbeddedRig, Rig
 from tests.support.esplora import EsploraRig
 from tests.support.fake_bitcoind import FakeNodeRig
 
-# Two kinds have a second rig: an explorer with mempool.space's API, and a fake node.
-RIGS = (*Kind, "mempool_space", "core")
+# One kind has a second rig: a fake node.
+RIGS = (*Kind, "core")
 
 
 @pytest.fixture(scope="module", params=RIGS)
@@ -37,13 +37,5 @@ def core_rig(tmp_path_factory):
 @pytest.fixture(scope="module")
 def esplora_rig(tmp_path_factory):
     opened = EsploraRig(tmp_path_factory.mktemp("chain"))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="module")
-def mempool_space_rig(tmp_path_factory):
-    """The same API with mempool.space's test of acceptance."""
-    opened = EsploraRig(tmp_path_factory.mktemp("chain"), tests=True)
     yield opened
     opened.close()

@@ -23,7 +23,6 @@ def every_question(backend, payment):
         lambda: backend.block_at(0),
         lambda: backend.outputs_to([SCRIPT]),
         lambda: backend.transaction("ab" * 32),
-        lambda: backend.test_accept(payment),
         lambda: backend.broadcast(payment),
         lambda: backend.fee_estimate(6),
     )
@@ -145,23 +144,11 @@ def test_a_known_block_saves_the_transaction_index(rig):
     assert asked == [(coin.outpoint.txid, 1, coin.block_hash)]
 
 
-def test_an_acceptance_that_makes_no_sense_is_none(rig, faults):
+def test_a_reason_of_the_nodes_own_is_policy_in_its_words(rig):
     coin, number = confirmed_coin(rig)
     payment = spend(coin, number, to=SCRIPT)
-    other = {"txid": "ab" * 32, "allowed": True}
-    for answer in ([], [{}], [other], [{"allowed": True}], [{"txid": payment.txid, "allowed": "yes"}]):
-        faults.instead["testmempoolaccept"] = lambda *_, answer=answer: answer
-        with pytest.raises(ChainUnavailable):
-            rig.backend.test_accept(payment)
-
-
-def test_a_reason_of_the_nodes_own_is_policy_in_its_words(rig, faults):
-    coin, number = confirmed_coin(rig)
-    payment = spend(coin, number, to=SCRIPT)
-    faults.instead["testmempoolaccept"] = lambda *_: [
-        {"txid": payment.txid, "allowed": False, "reject-reason": "datacarrier\n" + "x" * 500}
-    ]
-    refused = rig.backend.test_accept(payment)
+    refuse_with(rig, -26, "datacarrier\n" + "x" * 500)
+    refused = rig.backend.broadcast(payment)
     assert (refused.code, refused.reason[:12]) == (RefusalCode.POLICY, "datacarrier ")
     assert len(refused.reason) <= 200
 
@@ -169,27 +156,22 @@ def test_a_reason_of_the_nodes_own_is_policy_in_its_words(rig, faults):
 FLAG = "mempool-script-verify-flag-failed (Using non-compressed keys in segwit)"
 
 
-def test_a_script_that_only_the_nodes_own_rules_forbid_is_no_final_refusal(rig, faults):
+def test_a_script_that_only_the_nodes_own_rules_forbid_is_no_final_refusal(rig):
     """Else its coins would be free, the payment made anew, and this one could still be mined."""
     coin, number = confirmed_coin(rig)
     payment = spend(coin, number, to=SCRIPT)
     wrong = spend(coin, number, to=SCRIPT, witness=(open_script(number + 1),))
-    for each in (payment, wrong):
-        faults.instead["testmempoolaccept"] = lambda *_, txid=each.txid: [
-            {"txid": txid, "allowed": False, "reject-reason": FLAG}
-        ]
-        code = RefusalCode.POLICY if each is payment else RefusalCode.INVALID_SCRIPT
-        assert rig.backend.test_accept(each) == Refused(each.txid, code, FLAG)
+    refuse_with(rig, -26, FLAG)
+    assert rig.backend.broadcast(payment) == Refused(payment.txid, RefusalCode.POLICY, FLAG)
+    assert rig.backend.broadcast(wrong) == Refused(wrong.txid, RefusalCode.INVALID_SCRIPT, FLAG)
 
 
-def test_a_script_is_not_judged_without_the_coin_behind_it(rig, faults):
+def test_a_script_is_not_judged_without_the_coin_behind_it(rig):
     coin, number = confirmed_coin(rig)
     payment = spend(replace(coin, outpoint=OutPoint("ab" * 32, 0)), number, to=SCRIPT)
-    faults.instead["testmempoolaccept"] = lambda *_: [
-        {"txid": payment.txid, "allowed": False, "reject-reason": FLAG}
-    ]
+    refuse_with(rig, -26, FLAG)
     with pytest.raises(ChainUnavailable, match="a coin that it does not know"):
-        rig.backend.test_accept(payment)
+        rig.backend.broadcast(payment)
 
 
 @pytest.mark.parametrize(
@@ -202,8 +184,7 @@ def test_a_script_is_not_judged_without_the_coin_behind_it(rig, faults):
         (-26, "txn-mempool-conflict", RefusalCode.CONFLICT),
     ],
 )
-def test_what_passed_the_test_may_still_be_refused_when_sent(rig, faults, code, message, expected):
-    """The mempool moves on between the two."""
+def test_a_refusal_has_its_code(rig, code, message, expected):
     coin, number = confirmed_coin(rig)
     payment = spend(coin, number, to=SCRIPT)
     refuse_with(rig, code, message)

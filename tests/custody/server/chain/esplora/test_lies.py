@@ -5,7 +5,7 @@ import json
 import httpx
 import pytest
 
-from custody.server.chain.backend import Accepted, RefusalCode, Spend
+from custody.server.chain.backend import RefusalCode, Spend
 from custody.server.chain.embedded.mining import build_block
 from custody.server.chain.engine import HEADER_BYTES, block_hash, split_block
 from custody.server.domain.errors import ChainUnavailable
@@ -328,7 +328,6 @@ class TestBlocks:
             lambda: backend.block_at(0),
             lambda: backend.outputs_to([coin.script_pubkey]),
             lambda: backend.transaction(coin.outpoint.txid),
-            lambda: backend.test_accept(payment),
             lambda: backend.broadcast(payment),
             lambda: backend.fee_estimate(2),
         ):
@@ -362,17 +361,11 @@ class TestBroadcast:
     def test_a_refusal_for_good_is_not_believed_where_the_rules_allow_it(self, rig, payment, code):
         """It would free the coins of a payment that the liar keeps to send later."""
         words = plain(f"sendrawtransaction RPC error: {json.dumps({'message': NODES_WORDS[code][1]})}", 400)
-        tested = as_json([{"txid": payment.txid, "allowed": False, "reject-reason": NODES_WORDS[code][1]}])
         with (
             rig.explorer.answering("/tx", lambda _: words),
             pytest.raises(ChainUnavailable, match="rules allow"),
         ):
             rig.backend.broadcast(payment)
-        with (
-            rig.explorer.answering("/txs/test", lambda _: tested),
-            pytest.raises(ChainUnavailable, match="rules allow"),
-        ):
-            rig.backend.test_accept(payment)
 
     def test_what_is_no_verdict_is_tried_again_later(self, rig, payment):
         for words in ("mempool full", "dust", "database is locked", ""):
@@ -387,60 +380,20 @@ class TestBroadcast:
         said = plain(f"sendrawtransaction RPC error: {error}", 400)
         with rig.explorer.answering("/tx", lambda _: said):
             assert rig.backend.broadcast(payment).code is RefusalCode.POLICY
-        tested = as_json([{"txid": payment.txid, "allowed": False, "reject-reason": words}])
-        with rig.explorer.answering("/txs/test", lambda _: tested):
-            assert rig.backend.test_accept(payment).code is RefusalCode.POLICY
 
     def test_the_id_of_another_transaction(self, rig, payment):
-        tested = as_json([{"txid": "12" * 32, "allowed": True}])
-        for path, answer, ask in (
-            ("/tx", plain("12" * 32), rig.backend.broadcast),
-            ("/txs/test", tested, rig.backend.test_accept),
+        with (
+            rig.explorer.answering("/tx", lambda _: plain("12" * 32)),
+            pytest.raises(ChainUnavailable, match="another transaction"),
         ):
-            with (
-                rig.explorer.answering(path, lambda _, answer=answer: answer),
-                pytest.raises(ChainUnavailable, match="another transaction"),
-            ):
-                ask(payment)
+            rig.backend.broadcast(payment)
 
     def test_a_confirmation_that_is_only_said_counts_as_none(self, rig, payment):
         said = plain("sendrawtransaction RPC error: Transaction outputs already in utxo set", 400)
         with rig.explorer.answering("/tx", lambda _: said):
             assert rig.backend.broadcast(payment).confirmed is False
 
-    def test_without_a_test_of_its_own_we_judge_ourselves(self, rig, payment):
-        for words, status in (
-            ("Not found", 404),
-            ("Method not allowed", 405),
-            ("Invalid transaction size for item 0", 400),
-        ):
-            answer = plain(words, status)
-            with rig.explorer.answering("/txs/test", lambda _, answer=answer: answer):
-                assert rig.backend.test_accept(payment) == Accepted(payment.txid)
-
     def test_a_transaction_is_sent_as_text(self, rig, payment):
         """mempool.space takes anything else for a form."""
         rig.backend.broadcast(payment)
         assert rig.explorer.last_kind == "text/plain"
-
-    def test_a_bump_is_judged_by_what_it_pays(self, rig, coin, number):
-        """Without a node to ask, a rival in the mempool is measured (BIP-125)."""
-        here = p2wsh(open_script(rig.fresh()))
-        rig.send(spend(coin, number, to=here, fee=1_000))
-        vsize = spend(coin, number, to=here).vsize
-        for fee in (1_000, 1_000 + vsize - 1):
-            outcome = rig.backend.test_accept(spend(coin, number, to=here, fee=fee, locktime=1))
-            assert outcome.code is RefusalCode.CONFLICT
-        for fee in (1_000 + vsize, 9_000):
-            bump = spend(coin, number, to=here, fee=fee, locktime=1)
-            assert rig.backend.test_accept(bump) == Accepted(bump.txid)
-
-    @pytest.mark.parametrize(
-        ("sequence", "final"), [(1, True), (2, False), ((1 << 22) | 0, True), ((1 << 22) | 1, False)]
-    )
-    def test_relative_locks(self, rig, coin, number, sequence, final):
-        """BIP-68: in blocks, and in units of 512 seconds of the median time."""
-        locked = spend(coin, number, to=p2wsh(open_script(rig.fresh())), sequence=sequence)
-        outcome = rig.backend.test_accept(locked)
-        assert isinstance(outcome, Accepted) is final
-        assert final or outcome.code is RefusalCode.NON_FINAL

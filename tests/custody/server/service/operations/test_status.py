@@ -31,8 +31,8 @@ def test_jobs_by_kind(store: Store) -> None:
     with store.read() as db:
         figures = read_figures(db, NOW)
     assert figures.jobs == (
-        JobFigures("broadcast", 1, 0, 0, later, later),
-        JobFigures("mail", 2, 1, 1, later, later),
+        JobFigures("broadcast", 1, 0, 0, 0, later, later),
+        JobFigures("mail", 2, 0, 1, 1, later, later),
     )
 
 
@@ -45,7 +45,7 @@ def test_what_waits_for_its_next_try_is_old_and_not_due(store: Store) -> None:
         by_subject["tried"].run_at = NOW + timedelta(seconds=1)
         by_subject["leased"].lease_until = NOW + timedelta(seconds=1)
     with store.read() as db:
-        assert read_figures(db, NOW).jobs == (JobFigures("webhook", 1, 1, 0, START, None),)
+        assert read_figures(db, NOW).jobs == (JobFigures("webhook", 0, 1, 1, 0, START, None),)
         (later,) = read_figures(db, NOW + timedelta(minutes=1)).jobs
     assert later.due_at == START, "its lease has lapsed: whoever had it is gone"
 

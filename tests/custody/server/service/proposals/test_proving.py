@@ -72,7 +72,7 @@ def test_p93_it_locks_no_coin_and_is_never_sent(desk):
             for txin, item in zip(whole.tx.inputs, whole.inputs, strict=True)
         ),
     )
-    assert type(desk.chain.test_accept(tx)).__name__ == "Refused", "no node takes it"
+    assert type(desk.chain.broadcast(tx)).__name__ == "Refused", "no node takes it"
 
 
 def test_p93_of_too_many_coins_the_largest_are_named(desk, monkeypatch):

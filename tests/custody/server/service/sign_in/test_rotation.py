@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import select
 
 from custody.server.domain.errors import StateConflict
-from custody.server.service.secrets import Purpose, TotpSecrets
+from custody.server.service.secrets import Purpose
+from custody.server.service.sign_in import rotation as rotating
 from custody.server.service.sign_in.rotation import Rotation
 from custody.server.store.models import Credential
 from tests.support.accounts import PASSWORD, Phone, enrol, register, sign_in, validate
@@ -85,7 +86,7 @@ def test_a_kill_at_any_point_leaves_everything_readable(
 ) -> None:
     steps = [("_secrets", "rotate"), ("_totp", "reencrypt"), ("_audit", "record"), ("_secrets", "drop")]
     for (owner, step), when in product(steps, ("before", "after")):
-        part = TotpSecrets if owner == "_totp" else getattr(rotation, owner)
+        part = rotating if owner == "_totp" else getattr(rotation, owner)
         monkeypatch.setattr(part, step, killing(getattr(part, step), when))
         with pytest.raises(Killed):
             rotation.rotate(Purpose.TOTP)
@@ -103,7 +104,7 @@ def test_two_rotations_at_once_drop_nothing_that_is_needed(
     """The second runs as a whole between two steps of the first; the first one's transaction is not open
     yet.
     """
-    part = TotpSecrets if owner == "_totp" else getattr(rotation, owner)
+    part = rotating if owner == "_totp" else getattr(rotation, owner)
     inner = getattr(part, step)
 
     def meanwhile(*args, **kwargs):
