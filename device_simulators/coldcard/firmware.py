@@ -15,7 +15,6 @@ from device_simulators.coldcard.flows import Flows
 from device_simulators.coldcard.replies import (
     BadFraming,
     CommandRefused,
-    PowerLost,
     PromptOpen,
 )
 from device_simulators.coldcard.story import Chain, Format, single_key_format
@@ -35,7 +34,7 @@ from device_simulators.coldcard.wire import (
     shared_key,
 )
 from device_simulators.errors import NoSuchPrompt
-from device_simulators.faults import Phase
+from device_simulators.faults import Phase, Silenced
 from device_simulators.seed import Seed
 from multisig import DerivationPath, parse_multisig_script
 
@@ -103,7 +102,7 @@ class Firmware:
             return replies.BUSY
         except CommandRefused as refusal:
             return replies.error(str(refusal))
-        except (BadFraming, PowerLost):
+        except (BadFraming, Silenced):
             raise
         except Exception:  # noqa: BLE001 - the border: no host may bring the device down, as in the firmware
             _log.exception("a command failed unexpectedly")

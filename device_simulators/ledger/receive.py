@@ -105,7 +105,7 @@ class Ownership:
         if not paths:
             raise incorrect_data("no key of this policy is of this device")
         self.accounts: tuple[DerivationPath, ...] = tuple(paths)
-        self._prefixes = [bytes(wallet.fingerprint) + _serialize(path) for path in paths]
+        self._prefixes = [bytes(wallet.seed.fingerprint) + _serialize(path) for path in paths]
 
     def place_of(self, derivation: bytes) -> Place | None:
         """Where below one of our keys this derivation of a PSBT leads; None if it is none of ours."""

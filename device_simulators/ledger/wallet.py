@@ -11,8 +11,6 @@ from device_simulators.seed import Seed
 from multisig import (
     HARDENED,
     DerivationPath,
-    ExtendedPublicKey,
-    Fingerprint,
     Network,
     encode_address,
     profile_account_path,
@@ -69,35 +67,15 @@ class Wallet:
     """
 
     def __init__(self, seed: Seed, network: Network) -> None:
-        self._seed = seed
-        self._network = network
+        self.seed = seed
+        self.network = network
         self._hmac_key = seed.symmetric_key(_LABEL)
-        self._xpub = lru_cache(_XPUBS_KEPT)(lambda path: seed.xpub(path, network))
-
-    @property
-    def network(self) -> Network:
-        return self._network
+        self.xpub = lru_cache(_XPUBS_KEPT)(lambda path: seed.xpub(path, network))
 
     @property
     def ticker(self) -> str:
         """COIN_COINID_SHORT of the app's two builds."""
-        return "BTC" if self._network is Network.MAINNET else "TEST"
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._seed.fingerprint
-
-    def xpub(self, path: DerivationPath) -> ExtendedPublicKey:
-        return self._xpub(path)
-
-    def public_key(self, path: DerivationPath) -> bytes:
-        return self._seed.public_key(path)
-
-    def sign(self, path: DerivationPath, digest: bytes) -> bytes:
-        return self._seed.sign(path, digest)
-
-    def sign_message(self, path: DerivationPath, digest: bytes) -> bytes:
-        return self._seed.sign_recoverable(path, digest)
+        return "BTC" if self.network is Network.MAINNET else "TEST"
 
     def policy_hmac(self, policy_id: bytes) -> bytes:
         """What registering a policy gives: the same for the same seed and policy, for ever."""
@@ -109,7 +87,11 @@ class Wallet:
     def own_key(self, key: KeyInfo) -> DerivationPath | None:
         """Where in the seed this key is; None for another key, whatever its origin claims."""
         origin = key.origin
-        if origin is None or origin.fingerprint != self.fingerprint or self.xpub(origin.path) != key.xpub:
+        if (
+            origin is None
+            or origin.fingerprint != self.seed.fingerprint
+            or self.xpub(origin.path) != key.xpub
+        ):
             return None
         return origin.path
 
@@ -118,12 +100,12 @@ class Wallet:
         if policy.template.arrangement is not Arrangement.SINGLE or policy.header.name:
             return False
         path = self.own_key(policy.keys[0])
-        if path is None or len(path) != len(profile_account_path(self._network)):
+        if path is None or len(path) != len(profile_account_path(self.network)):
             return False
         account = path.indexes[-1] - HARDENED
-        return 0 <= account <= MAX_ACCOUNT and path == profile_account_path(self._network, account)
+        return 0 <= account <= MAX_ACCOUNT and path == profile_account_path(self.network, account)
 
     def show(self, script_pubkey: bytes) -> str | None:
         """The address as the screen shows it, `tb1…` on every test network; None for a script without one."""
-        shown = Network.MAINNET if self._network is Network.MAINNET else Network.TESTNET4
+        shown = Network.MAINNET if self.network is Network.MAINNET else Network.TESTNET4
         return encode_address(script_pubkey, shown)

@@ -266,9 +266,3 @@ class Wallet:
         address = self.show(p2pkh(hash160(self.public_key(path))))
         assert address is not None
         return address
-
-    def sign(self, path: Path, digest: bytes) -> bytes:
-        return self.seed.sign(DerivationPath(path), digest)
-
-    def sign_message(self, path: Path, digest: bytes) -> bytes:
-        return self.seed.sign_recoverable(DerivationPath(path), digest)
