@@ -46,12 +46,12 @@ async def register_wallet(work: Work, wallet: Wallet, data: bytes) -> bytes:
     reader = Reader(data)
     header = Header.parse(reader.sized())
     reader.finish()
-    policy = await fetch_policy(Host(work), header)
-    own = [wallet.own_key(key) is not None for key in policy.keys]
+    policy = await fetch_policy(Host(work), header, wallet.network)
+    own = [wallet.own_key(key) is not None for key in policy.cosigners]
     if not any(own):
         raise incorrect_data("no key of this policy is of this device")
     keys = zip(policy.keys, own, strict=True)
-    await work.confirm(screens.enrolment(policy.name, policy.template_text, keys))
+    await work.confirm(screens.enrolment(policy.name, policy.template, keys))
     return header.id + wallet.policy_hmac(header.id)
 
 
@@ -67,7 +67,7 @@ async def get_wallet_address(work: Work, wallet: Wallet, data: bytes) -> bytes:
     index = int.from_bytes(reader.take(4))
     reader.finish()
     policy = await fetch_known_policy(Host(work), wallet, policy_id, policy_hmac)
-    address = wallet.show(policy.script_pubkey(chain, index))
+    address = wallet.show(policy.of.script_pubkey(chain, index))
     assert address is not None, "every script of a policy has an address"
     if display:
         await work.confirm(screens.address(address, policy.name))
@@ -180,7 +180,9 @@ def _signature(
 ) -> Signature:
     coin = spend.coins[at]
     assert coin.place is not None, "only own coins are signed"
-    digest = hashes.segwit_v0(at, ownership.script_code(coin.place), coin.amount)
+    digest = hashes.segwit_v0(
+        at, ownership.policy.script_code(coin.place.chain, coin.place.index), coin.amount
+    )
     path = account / coin.place.chain / coin.place.index
     signature = faults.signature(wallet.seed, path, at, digest)
     assert signature is not None, "the missing ones are left out before"

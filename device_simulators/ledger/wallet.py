@@ -5,16 +5,18 @@ without the person being asked.
 import hmac
 from functools import lru_cache
 
-from device_simulators.ledger.policy import Arrangement, KeyInfo, Policy
+from device_simulators.ledger.policy import KnownPolicy
 from device_simulators.ledger.work import incorrect_data
 from device_simulators.seed import Seed
 from multisig import (
     HARDENED,
     DerivationPath,
     Network,
+    OriginKey,
+    Profile,
     encode_address,
-    profile_account_path,
 )
+from multisig.vault import account_of
 from multisig.wire import Reader
 
 MAX_STEPS = 10
@@ -84,26 +86,20 @@ class Wallet:
     def is_registered(self, policy_id: bytes, policy_hmac: bytes) -> bool:
         return hmac.compare_digest(self.policy_hmac(policy_id), policy_hmac)
 
-    def own_key(self, key: KeyInfo) -> DerivationPath | None:
+    def own_key(self, key: OriginKey) -> DerivationPath | None:
         """Where in the seed this key is; None for another key, whatever its origin claims."""
-        origin = key.origin
-        if (
-            origin is None
-            or origin.fingerprint != self.seed.fingerprint
-            or self.xpub(origin.path) != key.xpub
-        ):
-            return None
-        return origin.path
+        path = key.origin.path
+        mine = key.fingerprint == self.seed.fingerprint and self.xpub(path) == key.xpub
+        return path if mine else None
 
-    def is_default(self, policy: Policy) -> bool:
-        """Whether it needs no registration: one own key at the place that BIP-84 gives it, and no name."""
-        if policy.template.arrangement is not Arrangement.SINGLE or policy.header.name:
-            return False
-        path = self.own_key(policy.keys[0])
-        if path is None or len(path) != len(profile_account_path(self.network)):
-            return False
-        account = path.indexes[-1] - HARDENED
-        return 0 <= account <= MAX_ACCOUNT and path == profile_account_path(self.network, account)
+    def is_default(self, policy: KnownPolicy) -> bool:
+        """Whether it needs no registration: a person's own account (BIP-84) without a name."""
+        return (
+            isinstance(policy.of, Profile)
+            and not policy.name
+            and self.own_key(policy.of.key) is not None
+            and account_of(policy.of.key.origin.path) <= MAX_ACCOUNT
+        )
 
     def show(self, script_pubkey: bytes) -> str | None:
         """The address as the screen shows it, `tb1…` on every test network; None for a script without one."""
