@@ -15,14 +15,12 @@ from device_simulators.trezor.access import Access
 from device_simulators.trezor.commands import get_address, get_public_key, sign_message, sign_tx
 from device_simulators.trezor.messages import (
     ButtonCode,
-    EndSession,
     Failure,
     FailureCode,
     Features,
     GetAddress,
     GetPublicKey,
     Initialize,
-    LockDevice,
     Ping,
     SignMessage,
     SignTx,
@@ -185,13 +183,6 @@ class Dispatcher:
                 return self._initialize(work, message)
             case Ping():
                 return await self._ping(work, message)
-            case LockDevice():
-                self._access.lock()
-                return Success(message="Session cleared")
-            case EndSession():
-                self._access.end_session(self._active)
-                self._active = None
-                return Success(message="Session ended")
         if not isinstance(message, GetPublicKey | GetAddress | SignMessage | SignTx):
             raise Refused(FailureCode.UNEXPECTED_MESSAGE, "Unknown message")
         if not self._features.initialized:
