@@ -1,11 +1,13 @@
 """The faults that a virtual device shows on request, and that the software above must survive."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Self
 
 from device_simulators.errors import InvalidFaults
+from device_simulators.seed import Seed
+from multisig import DerivationPath
 
 
 class Phase(StrEnum):
@@ -57,6 +59,49 @@ class Faults:
             wrong_signatures=_parse_indexes(values.get("wrong_signatures", [])),
             missing_signatures=_parse_indexes(values.get("missing_signatures", [])),
         )
+
+    def signature(self, seed: Seed, path: DerivationPath, index: int, digest: bytes) -> bytes | None:
+        """The signature of an input's digest, DER without the sighash byte; None to leave it out."""
+        if index in self.missing_signatures:
+            return None
+        return seed.sign(path, digest[::-1] if index in self.wrong_signatures else digest)
+
+
+class Silenced(Exception):
+    """A fault has struck: the work ends here, and no host is told."""
+
+
+class Misbehaviour:
+    """The faults of one device, from the moment that it is plugged in. `vanish` pulls the cable."""
+
+    def __init__(self, faults: Callable[[], Faults], vanish: Callable[[], None]) -> None:
+        self._faults = faults
+        self._vanish = vanish
+        self._garbage_due = False
+        self.silent = False
+        """Nothing is answered any more."""
+
+    @property
+    def faults(self) -> Faults:
+        return self._faults()
+
+    def reach(self, phase: Phase) -> None:
+        """:raises Silenced: the device has vanished, or answers nothing from now on."""
+        if self.faults.vanish_at is phase:
+            self._vanish()
+        if phase in {self.faults.vanish_at, self.faults.stall_at}:
+            self.silent = True
+            raise Silenced
+        self._garbage_due = self._garbage_due or self.faults.garbage_at is phase
+
+    def start_over(self) -> None:
+        """It is plugged in again."""
+        self.silent = self._garbage_due = False
+
+    def take_garbage(self) -> bool:
+        """Whether the answer that is about to go out is the one to spoil."""
+        due, self._garbage_due = self._garbage_due, False
+        return due
 
 
 def _parse_phase(value: object) -> Phase | None:

@@ -106,17 +106,20 @@ class Panel:
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher)
 
-    async def ask(self, prompt: Prompt) -> bool:
-        """Show the prompt and wait for a decision: True for yes. Cancelling the call withdraws the prompt."""
+    async def ask(self, prompt: Prompt, shown: Callable[[], None] = lambda: None) -> bool:
+        """Show the prompt, call `shown`, and wait for a decision: True for yes. Cancelling the call,
+        or an error of `shown`, withdraws the prompt.
+        """
         if self._pending is not None:
             raise RuntimeError("the panel already shows a prompt: a device asks one thing at a time")
         pending = _Pending(self._next_id(), prompt, asyncio.get_running_loop().create_future())
         self._pending = pending
         self._tell(pending.id, Happening.SHOWN, prompt)
         try:
+            shown()
             self._apply_script(pending)
             approved = await pending.answer
-        except asyncio.CancelledError:
+        except BaseException:
             self._tell(pending.id, Happening.WITHDRAWN, prompt)
             raise
         finally:

@@ -12,7 +12,6 @@ worker processes.
 
 from firmware_bridge.advisories import Advisory, has_anti_exfil, known_flaws
 from firmware_bridge.advisories.firmware import DataScreen, data_screen
-from firmware_bridge.blocking import BlockingBridge
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.conversation import Ask, OnProgress
 from firmware_bridge.enrolment import (
@@ -60,7 +59,6 @@ __all__ = [
     "Advisory",
     "Ask",
     "BadDeviceSignature",
-    "BlockingBridge",
     "Bridge",
     "BridgeError",
     "Busy",

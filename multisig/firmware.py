@@ -1,6 +1,6 @@
 """Firmware versions, compared as numbers (5.10 is newer than 5.9), and ranges of them.
 
-A maker is a word such as ``coldcard``. The list of known flaws and signed advisories both use this.
+A maker is a word such as ``coldcard``.
 """
 
 import re
@@ -15,10 +15,6 @@ _LINES: Final[Mapping[str, frozenset[str]]] = {"coldcard": frozenset({MAIN, "Q",
 _ONE_LINE: Final = frozenset({MAIN})
 _FORM: Final = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6}){1,3})([A-Z]{0,2})")
 _PARTS: Final = 4
-
-
-def lines_of(maker: str) -> frozenset[str]:
-    return _LINES.get(maker, _ONE_LINE)
 
 
 def numbers(text: str) -> tuple[int, ...] | None:
@@ -43,7 +39,7 @@ class Version:
     def parse(cls, maker: str, text: str | None) -> Self | None:
         """None if it is not comparable: not reported, a build between releases, or an unknown line."""
         found = None if text is None else _FORM.fullmatch(text)
-        if found is None or found[2] not in lines_of(maker):
+        if found is None or found[2] not in _LINES.get(maker, _ONE_LINE):
             return None
         return cls(found[2], _padded(found[1]))
 

@@ -9,17 +9,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from device_simulators.coldcard import replies, story
-from device_simulators.coldcard.replies import (
-    IllegalStep,
-    PersonRefused,
-    PowerLost,
-    PromptOpen,
-    TransactionRefused,
-)
+from device_simulators.coldcard.replies import PersonRefused, PromptOpen, TransactionRefused
+from device_simulators.faults import Silenced
 from device_simulators.panel import Panel, Prompt
 
 
@@ -38,29 +33,6 @@ class State(StrEnum):
     REFUSED = "refused"
     FAILED = "failed"
 
-
-class Event(StrEnum):
-    BEGIN = "begin"
-    FINISH = "finish"
-    REFUSE = "refuse"
-    FAIL = "fail"
-    COLLECT = "collect"
-    DISCARD = "discard"
-
-
-TRANSITIONS: dict[tuple[State, Event], State] = {
-    (State.NONE, Event.BEGIN): State.ASKING,
-    (State.READY, Event.BEGIN): State.ASKING,  # the last outcome was not collected
-    (State.REFUSED, Event.BEGIN): State.ASKING,
-    (State.FAILED, Event.BEGIN): State.ASKING,
-    (State.ASKING, Event.FINISH): State.READY,
-    (State.ASKING, Event.REFUSE): State.REFUSED,
-    (State.ASKING, Event.FAIL): State.FAILED,
-    (State.READY, Event.COLLECT): State.NONE,
-    (State.REFUSED, Event.COLLECT): State.NONE,
-    (State.FAILED, Event.COLLECT): State.NONE,
-    **{(state, Event.DISCARD): State.NONE for state in State},
-}
 
 # What a new request may replace while the person is still being asked; anything else is told "busy". In the
 # firmware, too, an enrolment or a plain address throws away an open signing prompt.
@@ -105,38 +77,10 @@ class Pending:
     reply: bytes = b""
     reason: str = ""
 
-    def begin(self, kind: Kind) -> "Pending":
-        """Start asking. Raises PromptOpen while something else is being asked that this may not replace."""
-        if not self.gives_way_to(REPLACES[kind]):
-            raise PromptOpen(f"the device is still asking about: {self.kind}")
-        before = State.NONE if self.state is State.ASKING else self.state
-        return Pending(TRANSITIONS[before, Event.BEGIN], kind)
-
     def gives_way_to(self, replaced: frozenset[Kind]) -> bool:
         """Whether the screen is free for what replaces these kinds of requests."""
         held = self.state is State.ASKING or (self.state, self.kind) in HOLDS_SCREEN
         return not held or self.kind in replaced
-
-    def finish(self, reply: bytes) -> "Pending":
-        return replace(self._step(Event.FINISH), reply=reply)
-
-    def refuse(self) -> "Pending":
-        return self._step(Event.REFUSE)
-
-    def fail(self, reason: str) -> "Pending":
-        return replace(self._step(Event.FAIL), reason=reason)
-
-    def collect(self) -> "Pending":
-        return Pending(self._step(Event.COLLECT).state)
-
-    def discard(self) -> "Pending":
-        return Pending(self._step(Event.DISCARD).state)
-
-    def _step(self, event: Event) -> "Pending":
-        try:
-            return replace(self, state=TRANSITIONS[self.state, event])
-        except KeyError:
-            raise IllegalStep(f"{event} while {self.state}") from None
 
 
 _log = logging.getLogger(__name__)
@@ -182,12 +126,13 @@ class Approvals:
 
     def check_free(self, kind: Kind) -> None:
         """Raises PromptOpen while something is being asked that a request of this kind may not replace."""
-        self._pending.begin(kind)
+        if not self._pending.gives_way_to(REPLACES[kind]):
+            raise PromptOpen(f"the device is still asking about: {self._pending.kind}")
 
     async def begin(self, kind: Kind, flow: Flow) -> None:
         """Start a flow in place of what it may replace; `check_free` was asked before."""
         await self._stop()
-        self._pending = self._pending.begin(kind)
+        self._pending = Pending(State.ASKING, kind)
         self._over.set()
         self._task = self._counts = asyncio.create_task(self._run(kind, flow, self._closing))
         await asyncio.sleep(0)  # the prompt is up before the host hears that the request was taken
@@ -198,37 +143,37 @@ class Approvals:
                 # The firmware comes back to its menu, and to what a host has put there, only after the pause.
                 await asyncio.wait({before})
             ending = await flow
-        except PowerLost:
+        except Silenced:
             return
         except PersonRefused:
-            self._settle(Pending.refuse)
+            self._settle(Pending(State.REFUSED, kind))
             self._close(AFTER_NO.get(kind))
         except TransactionRefused as refusal:
-            self._settle(Pending.fail, str(refusal))
+            self._settle(Pending(State.FAILED, kind, reason=str(refusal)))
             self._panel.stay(story.failure("Failure", str(refusal)), _nothing)
         except Exception:  # noqa: BLE001 - the host must hear how every request ends
             _log.exception("a request failed unexpectedly")
-            self._settle(Pending.fail, "Confused")
+            self._settle(Pending(State.FAILED, kind, reason="Confused"))
         else:
-            self._end(ending)
+            self._end(kind, ending)
         finally:
             flow.close()
 
-    def _end(self, ending: bytes | tuple[bytes, Prompt] | Closing | None) -> None:
+    def _end(self, kind: Kind, ending: bytes | tuple[bytes, Prompt] | Closing | None) -> None:
         if isinstance(ending, Closing):
             self._close(ending)
         elif ending is None:
-            self._settle(Pending.discard)
+            self._settle(Pending())
         elif isinstance(ending, tuple):
             reply, stays = ending
-            self._settle(Pending.finish, reply)
+            self._settle(Pending(State.READY, kind, reply))
             self._panel.stay(stays, self._leave_result)
         else:
-            self._settle(Pending.finish, ending)
+            self._settle(Pending(State.READY, kind, ending))
 
-    def _settle(self, step: Callable[..., Pending], *told: str | bytes) -> None:
+    def _settle(self, pending: Pending) -> None:
         if self._counts is asyncio.current_task():
-            self._pending = step(self._pending, *told)
+            self._pending = pending
 
     def _close(self, closing: Closing | None) -> None:
         if closing is not None:
@@ -254,7 +199,7 @@ class Approvals:
             return replies.error("No active request")
         if pending.state is State.ASKING:
             return replies.OKAY
-        self._pending = pending.collect()
+        self._pending = Pending()
         self._over.set()
         if pending.state is State.REFUSED:
             return replies.REFUSED
@@ -269,7 +214,7 @@ class Approvals:
         """The active request is forgotten; its question stays on the screen, and its answer still has its
         effect.
         """
-        self._pending, self._counts = self._pending.discard(), None
+        self._pending, self._counts = Pending(), None
 
     def abandon(self) -> None:
         """`discard` for a caller that cannot wait: the prompt leaves the screen when the loop next turns."""

@@ -24,22 +24,6 @@ SCRIPT_SIZES = range(30, 521)
 
 
 @dataclass(frozen=True)
-class FileMark:
-    """An uploaded file by its length and SHA-256. `flags` only comes with a transaction."""
-
-    length: int
-    digest: bytes
-    flags: int = 0
-
-
-@dataclass(frozen=True)
-class TextToSign:
-    address_format: int
-    path: str
-    text: bytes
-
-
-@dataclass(frozen=True)
 class ScriptToShow:
     """A multisig address to show: each cosigner's fingerprint and path, in the order of the script's keys."""
 
@@ -55,24 +39,6 @@ def unpack(layout: str, arguments: bytes, *, exact: bool = True) -> tuple[Any, .
     if len(arguments) < fields.size or (exact and len(arguments) != fields.size):
         raise CommandRefused("badlen")
     return fields.unpack_from(arguments)
-
-
-def transaction_mark(arguments: bytes) -> FileMark:
-    length, flags, digest = unpack("II32s", arguments)
-    return FileMark(length, digest, flags)
-
-
-def enrolment_mark(arguments: bytes) -> FileMark:
-    length, digest = unpack("I32s", arguments)
-    return FileMark(length, digest)
-
-
-def text_to_sign(arguments: bytes) -> TextToSign:
-    address_format, path_length, text_length = unpack("III", arguments, exact=False)
-    rest = arguments[12:]
-    if len(rest) != path_length + text_length:
-        raise CommandRefused("badlen")
-    return TextToSign(address_format, ascii_text(rest[:path_length]), rest[path_length:])
 
 
 def ascii_text(data: bytes) -> str:

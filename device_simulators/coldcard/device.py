@@ -14,13 +14,13 @@ from device_simulators.coldcard import replies
 from device_simulators.coldcard.approvals import Pause, real_pause
 from device_simulators.coldcard.arguments import Staging
 from device_simulators.coldcard.firmware import Firmware
-from device_simulators.coldcard.flows import GARBAGE, Flows, Misbehaviour, Work, no_work
-from device_simulators.coldcard.replies import BadFraming, PowerLost
+from device_simulators.coldcard.flows import GARBAGE, Flows, Work, no_work
+from device_simulators.coldcard.replies import BadFraming
 from device_simulators.coldcard.story import Chain, chain_for
 from device_simulators.coldcard.wallet import WalletStore
 from device_simulators.coldcard.wire import PACKET_SIZE, Assembler, Message, to_packets
 from device_simulators.errors import AddressUnavailable, InvalidListenAddress
-from device_simulators.faults import Faults
+from device_simulators.faults import Faults, Misbehaviour, Silenced
 from device_simulators.panel import Panel
 from device_simulators.seed import Seed
 from firmware_bridge.model import Endpoint, Family
@@ -271,11 +271,11 @@ async def _serve(link: Link, firmware: Firmware, misbehaviour: Misbehaviour) -> 
                 continue
             encrypted = message.encrypted
             reply = await _answer(firmware, message)
-        except PowerLost:
+        except Silenced:
             return
         except BadFraming as fault:
             reply = replies.framing_error(str(fault))
-        if misbehaviour.stalled:
+        if misbehaviour.silent:
             continue
         for part in _outgoing(firmware, misbehaviour, reply, encrypted=encrypted):
             if not await link.send(part, sender):

@@ -15,7 +15,6 @@ from device_simulators.coldcard.flows import Flows
 from device_simulators.coldcard.replies import (
     BadFraming,
     CommandRefused,
-    PowerLost,
     PromptOpen,
 )
 from device_simulators.coldcard.story import Chain, Format, single_key_format
@@ -35,7 +34,7 @@ from device_simulators.coldcard.wire import (
     shared_key,
 )
 from device_simulators.errors import NoSuchPrompt
-from device_simulators.faults import Phase
+from device_simulators.faults import Phase, Silenced
 from device_simulators.seed import Seed
 from multisig import DerivationPath, parse_multisig_script
 
@@ -103,7 +102,7 @@ class Firmware:
             return replies.BUSY
         except CommandRefused as refusal:
             return replies.error(str(refusal))
-        except (BadFraming, PowerLost):
+        except (BadFraming, Silenced):
             raise
         except Exception:  # noqa: BLE001 - the border: no host may bring the device down, as in the firmware
             _log.exception("a command failed unexpectedly")
@@ -156,9 +155,6 @@ class Firmware:
     async def version(self, _rest: bytes) -> bytes:
         return replies.text("\n".join((*RELEASE, self._hardware)))
 
-    async def ping(self, rest: bytes) -> bytes:
-        return replies.binary(rest)
-
     async def chain(self, _rest: bytes) -> bytes:
         return replies.text(self._flows.chain.name)
 
@@ -189,29 +185,31 @@ class Firmware:
         return replies.binary(self._staging.send(offset, length, file_number))
 
     async def sign_transaction(self, rest: bytes) -> bytes:
-        mark = arguments.transaction_mark(rest)
-        if not MIN_PSBT <= mark.length <= SMALL_PSBT.get(self._hardware, MAX_PSBT):
+        length, flags, digest = arguments.unpack("II32s", rest)
+        if not MIN_PSBT <= length <= SMALL_PSBT.get(self._hardware, MAX_PSBT):
             raise CommandRefused("badlen")
-        if mark.flags:  # the hardware could also finalise, or only describe
+        if flags:  # the hardware could also finalise, or only describe
             raise CommandRefused("only partial PSBTs are returned")
-        data = self._staging.take(mark.length, mark.digest)
+        data = self._staging.take(length, digest)
         self.approvals.check_free(Kind.TRANSACTION)
         self._staging.end_lease()
         await self.approvals.begin(Kind.TRANSACTION, self._flows.transaction(data))
         return replies.OKAY
 
     async def sign_text(self, rest: bytes) -> bytes:
-        request = arguments.text_to_sign(rest)
+        number, path_length, text_length = arguments.unpack("III", rest, exact=False)
+        if len(rest) != 12 + path_length + text_length:
+            raise CommandRefused("badlen")
         self.approvals.check_free(Kind.TEXT)
-        chosen = single_key_format(request.address_format)
-        text, path = check_text(request.text), arguments.path(request.path)
+        chosen, end = single_key_format(number), 12 + path_length
+        text, path = check_text(rest[end:]), arguments.path(arguments.ascii_text(rest[12:end]))
         await self.approvals.begin(Kind.TEXT, self._flows.text(text, path, chosen))
         return replies.OKAY
 
     async def enrol(self, rest: bytes) -> bytes:
-        mark = arguments.enrolment_mark(rest)
-        content = self._staging.take(mark.length, mark.digest)
-        if not MIN_ENROLMENT <= mark.length <= MAX_ENROLMENT:
+        length, digest = arguments.unpack("I32s", rest)
+        content = self._staging.take(length, digest)
+        if not MIN_ENROLMENT <= length <= MAX_ENROLMENT:
             raise CommandRefused("badlen")
         self.approvals.forget()
         self._proposed = wallet = parse_wallet_file(content, self._flows.seed, self._flows.chain.network)
@@ -291,7 +289,6 @@ def check_text(data: bytes) -> str:
 COMMANDS: Final[dict[bytes, Command]] = {
     b"ncry": Command(Firmware.handshake, hsm=True, phase=Phase.PROBE),
     b"vers": Command(Firmware.version, locked=True, hsm=True),
-    b"ping": Command(Firmware.ping, locked=True, hsm=True),
     b"blkc": Command(Firmware.chain, locked=True, hsm=True),
     b"mitm": Command(Firmware.prove_link, encrypted=True, hsm=True),
     b"xpub": Command(Firmware.xpub, encrypted=True, phase=Phase.XPUB),

@@ -9,11 +9,11 @@ from hashlib import sha256
 
 from device_simulators.coldcard import replies, story
 from device_simulators.coldcard.approvals import SAVED, Closing
-from device_simulators.coldcard.replies import PersonRefused, PowerLost, TransactionRefused
+from device_simulators.coldcard.replies import PersonRefused, TransactionRefused
 from device_simulators.coldcard.review import Review, read, review, wallet_of
 from device_simulators.coldcard.story import MESSAGE_HEADERS, Chain, Format, single_key_script
 from device_simulators.coldcard.wallet import Wallet, WalletStore, compare
-from device_simulators.faults import Faults, Phase
+from device_simulators.faults import Faults, Misbehaviour, Phase
 from device_simulators.panel import Panel, Prompt
 from device_simulators.seed import Seed
 from multisig import SIGHASH_ALL, DerivationPath, Psbt, SighashCache, message_hash, p2wsh
@@ -22,50 +22,15 @@ from multisig import SIGHASH_ALL, DerivationPath, Psbt, SighashCache, message_ha
 GARBAGE = b"\xff" * 64
 
 
-class Misbehaviour:
-    """Asked at every phase. `vanish` is called once, at the moment the cable is to be pulled."""
-
-    def __init__(self, faults: Callable[[], Faults], vanish: Callable[[], None]) -> None:
-        self._faults = faults
-        self.stalled = False
-        self._vanish = vanish
-        self._garbage_due = False
-        self._garbage_spent = False
-
-    @property
-    def faults(self) -> Faults:
-        return self._faults()
-
-    def reach(self, phase: Phase) -> None:
-        """Raises PowerLost where the work is to end here and now."""
-        if phase is self.faults.stall_at:
-            self.stalled = True
-        if phase is self.faults.garbage_at and not self._garbage_spent:
-            self._garbage_due = self._garbage_spent = True
-        if phase is self.faults.vanish_at:
-            self._vanish()
-            raise PowerLost(phase)
-
-    def take_garbage(self) -> bool:
-        """Is the answer that is about to go out the one to spoil?"""
-        due, self._garbage_due = self._garbage_due, False
-        return due
-
-
 def sign(review: Review, seed: Seed, faults: Faults) -> Psbt:
-    """The reviewed PSBT with one more signature on every input that is ours to sign.
-
-    Faults may leave a signature out, or make it over another digest, as a broken device would.
-    """
+    """The reviewed PSBT with one more signature on every input that is ours to sign."""
     cache = SighashCache(review.psbt.tx)
     signatures: dict[int, dict[bytes, bytes]] = {}
     for use in review.uses:
-        if use.index in faults.missing_signatures:
-            continue
         digest = cache.segwit_v0(use.index, use.script_code, use.amount, SIGHASH_ALL)
-        if use.index in faults.wrong_signatures:
-            digest = digest[::-1]
-        signatures[use.index] = {use.public_key: seed.sign(use.path, digest) + bytes([SIGHASH_ALL])}
+        signature = faults.signature(seed, use.path, use.index, digest)
+        if signature is not None:
+            signatures[use.index] = {use.public_key: signature + bytes([SIGHASH_ALL])}
     return review.psbt.with_signatures(signatures)
 
 
@@ -165,5 +130,4 @@ class Flows:
             raise PersonRefused(prompt.kind)
 
     async def _ask(self, prompt: Prompt) -> bool:
-        self.misbehaviour.reach(Phase.PROMPT)
-        return await self.panel.ask(prompt)
+        return await self.panel.ask(prompt, lambda: self.misbehaviour.reach(Phase.PROMPT))

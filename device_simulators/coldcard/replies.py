@@ -7,9 +7,7 @@ What a host does wrong is answered on the wire, each leaf in its own way:
     ├── CommandRefused    `err_` + sentence
     ├── PromptOpen        `busy`
     ├── PersonRefused     kept as the outcome of the request; `stok` answers `refu`
-    ├── TransactionRefused  kept as the outcome of the request; `stok` answers `err_` + sentence
-    ├── PowerLost         no answer: the cable was pulled
-    └── IllegalStep       a bug: the table of requests has no such step
+    └── TransactionRefused  kept as the outcome of the request; `stok` answers `err_` + sentence
 """
 
 from struct import pack
@@ -85,11 +83,3 @@ class PersonRefused(VirtualColdcardError):
 
 class TransactionRefused(VirtualColdcardError):
     """A transaction that the device will not sign, in the firmware's words."""
-
-
-class PowerLost(VirtualColdcardError):
-    """The device is gone in the middle of its work, as its faults say."""
-
-
-class IllegalStep(VirtualColdcardError):
-    """An event that does not fit the state of the request."""

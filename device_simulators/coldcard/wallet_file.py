@@ -1,4 +1,4 @@
-"""A file by which a multisig wallet is enrolled: the simple text form, a descriptor, or a descriptor in JSON.
+"""A file by which a multisig wallet is enrolled: the simple text form, or a descriptor.
 Text form, one `label: value` a line, `#` starts a comment:
 
     Name: Treasury
@@ -8,11 +8,10 @@ Text form, one `label: value` a line, `#` starts a comment:
     0F056943: tpub…
 
 `Derivation` holds for the keys that follow it. A descriptor alone has no name: it gets that of its file on
-the card, or "2-of-3"; JSON of the form {"name": …, "desc": …} gives it one. Source: Coldcard firmware 5.6.1,
+the card, or "2-of-3". Source: Coldcard firmware 5.6.1,
 `from_file` in `shared/multisig.py`.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -49,7 +48,6 @@ def parse_wallet_file(content: bytes, seed: Seed, network: Network, stem: str = 
     """
     try:
         text = content.decode("utf-8")
-        name, text = _unwrap_json(text)
         is_descriptor = any(word in text for word in DESCRIPTOR_WORDS)
         named, threshold, keys = (_from_descriptor if is_descriptor else _from_lines)(text, network)
     except UnicodeDecodeError as error:
@@ -60,21 +58,10 @@ def parse_wallet_file(content: bytes, seed: Seed, network: Network, stem: str = 
         raise CommandRefused(str(error)) from error
     except MultisigError as error:
         raise CommandRefused("unable to parse xpub") from error
-    name = ascii_text((name or named or stem).encode())
+    name = ascii_text((named or stem).encode())
     wallet = Wallet(name or f"{threshold}-of-{len(keys)}", threshold, keys)
     check_membership(wallet, seed)
     return wallet
-
-
-def _unwrap_json(text: str) -> tuple[str, str]:
-    """Name and descriptor of the JSON form; any other text comes back unchanged."""
-    try:
-        wrapped = json.loads(text)
-    except ValueError:
-        return "", text
-    if not isinstance(wrapped, dict) or not isinstance(wrapped.get("desc"), str):
-        raise CommandRefused("'desc' key required")
-    return str(wrapped.get("name", "")), wrapped["desc"]
 
 
 def _from_descriptor(text: str, network: Network) -> tuple[str, int, tuple[OriginKey, ...]]:

@@ -73,8 +73,9 @@ def proof(wallet: Seed, policy: Mapping[str, Any]) -> bytes:
 def sign(psbt: Psbt, wallet: Seed, faults: Faults) -> Psbt:
     """With every key of the wallet that an input names. The bridge lets no unsound PSBT come this far."""
     hashes = SighashCache(psbt.tx)
-    chosen = set(range(len(psbt.inputs))) - faults.missing_signatures
-    return psbt.with_signatures({at: _signatures(psbt, at, wallet, hashes, faults) for at in chosen})
+    return psbt.with_signatures(
+        {at: _signatures(psbt, at, wallet, hashes, faults) for at in range(len(psbt.inputs))}
+    )
 
 
 def _signatures(
@@ -89,8 +90,9 @@ def _signatures(
             continue
         code = item.witness_script or p2pkh(hash160(key))
         digest = hashes.segwit_v0(at, code, coin.amount, SIGHASH_ALL)
-        spoiled = at in faults.wrong_signatures
-        signatures[key] = wallet.sign(origin.path, digest[::-1] if spoiled else digest) + bytes([SIGHASH_ALL])
+        signature = faults.signature(wallet, origin.path, at, digest)
+        if signature is not None:
+            signatures[key] = signature + bytes([SIGHASH_ALL])
     return signatures
 
 

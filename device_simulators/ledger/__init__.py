@@ -1,4 +1,4 @@
-"""A virtual Ledger in the Bitcoin app, on TCP: its APDUs, its distrust of the host, its screen."""
+"""A virtual Ledger in the Bitcoin app, on TCP: its APDUs, its screen."""
 
 from device_simulators.ledger.device import VirtualLedger
 

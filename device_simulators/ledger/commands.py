@@ -32,7 +32,7 @@ async def get_extended_pubkey(work: Work, wallet: Wallet, data: bytes) -> bytes:
     if not is_usual(path, wallet.network.coin_type) and not display:
         raise not_supported("an unusual path")
     xpub = str(wallet.xpub(path))
-    work.reach(Phase.XPUB)
+    work.misbehaviour.reach(Phase.XPUB)
     if display:
         await work.confirm(screens.public_key(path, xpub))
     return xpub.encode("ascii")
@@ -46,12 +46,12 @@ async def register_wallet(work: Work, wallet: Wallet, data: bytes) -> bytes:
     reader = Reader(data)
     header = Header.parse(reader.sized())
     reader.finish()
-    policy = await fetch_policy(Host(work), header)
-    own = [wallet.own_key(key) is not None for key in policy.keys]
+    policy = await fetch_policy(Host(work), header, wallet.network)
+    own = [wallet.own_key(key) is not None for key in policy.cosigners]
     if not any(own):
         raise incorrect_data("no key of this policy is of this device")
     keys = zip(policy.keys, own, strict=True)
-    await work.confirm(screens.enrolment(policy.name, policy.template_text, keys))
+    await work.confirm(screens.enrolment(policy.name, policy.template, keys))
     return header.id + wallet.policy_hmac(header.id)
 
 
@@ -67,7 +67,7 @@ async def get_wallet_address(work: Work, wallet: Wallet, data: bytes) -> bytes:
     index = int.from_bytes(reader.take(4))
     reader.finish()
     policy = await fetch_known_policy(Host(work), wallet, policy_id, policy_hmac)
-    address = wallet.show(policy.script_pubkey(chain, index))
+    address = wallet.show(policy.of.script_pubkey(chain, index))
     assert address is not None, "every script of a policy has an address"
     if display:
         await work.confirm(screens.address(address, policy.name))
@@ -85,9 +85,9 @@ async def sign_message(work: Work, wallet: Wallet, data: bytes) -> bytes:
     reader.finish()
     text = await _fetch_message(Host(work), length, root)
     await work.confirm(screens.message(path, text, sha256(text).digest()))
-    work.reach(Phase.SIGN)
-    signature = wallet.sign_message(path, sha256d(with_length(_MAGIC) + with_length(text)))
-    work.reach(Phase.RETURN)
+    work.misbehaviour.reach(Phase.SIGN)
+    signature = wallet.seed.sign_recoverable(path, sha256d(with_length(_MAGIC) + with_length(text)))
+    work.misbehaviour.reach(Phase.RETURN)
     return signature
 
 
@@ -122,7 +122,7 @@ async def sign_psbt(work: Work, wallet: Wallet, data: bytes, *, version: int) ->
     :raises Refused: the transaction is not one that the device signs, or the person said no.
     """
     request = SignRequest.parse(data)
-    work.reach(Phase.RECEIVE)
+    work.misbehaviour.reach(Phase.RECEIVE)
     host = Host(work)
     policy = await fetch_known_policy(host, wallet, request.policy_id, request.policy_hmac)
     ownership = Ownership(wallet, policy)
@@ -130,15 +130,14 @@ async def sign_psbt(work: Work, wallet: Wallet, data: bytes, *, version: int) ->
     spend = await receiver.receive(request)
     await receiver.read_again(request)
     await _approve(work, wallet, spend, policy.name)
-    work.reach(Phase.SIGN)
+    work.misbehaviour.reach(Phase.SIGN)
     hashes = SighashCache(spend.transaction)
-    to_sign = _to_sign(ownership, spend, work.faults)
+    to_sign = _to_sign(ownership, spend, work.misbehaviour.faults)
     for left, (account, at) in zip(reversed(range(len(to_sign))), to_sign, strict=True):
         await receiver.read_input(request, at)
-        spoiled = at in work.faults.wrong_signatures
-        signature = _signature(wallet, ownership, spend, at, account, hashes, spoiled=spoiled)
+        signature = _signature(wallet, ownership, spend, at, account, hashes, work.misbehaviour.faults)
         if not left:
-            work.reach(Phase.RETURN)
+            work.misbehaviour.reach(Phase.RETURN)
         await host.take(signature.serialize(with_key=version > 0))
     return b""
 
@@ -177,12 +176,14 @@ def _signature(
     at: int,
     account: DerivationPath,
     hashes: SighashCache,
-    *,
-    spoiled: bool,
+    faults: Faults,
 ) -> Signature:
     coin = spend.coins[at]
     assert coin.place is not None, "only own coins are signed"
-    digest = hashes.segwit_v0(at, ownership.script_code(coin.place), coin.amount)
+    digest = hashes.segwit_v0(
+        at, ownership.policy.script_code(coin.place.chain, coin.place.index), coin.amount
+    )
     path = account / coin.place.chain / coin.place.index
-    signature = wallet.sign(path, digest[::-1] if spoiled else digest)
-    return Signature(at, wallet.public_key(path), signature + bytes((SIGHASH_ALL,)))
+    signature = faults.signature(wallet.seed, path, at, digest)
+    assert signature is not None, "the missing ones are left out before"
+    return Signature(at, wallet.seed.public_key(path), signature + bytes((SIGHASH_ALL,)))

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from functools import partial
 
 from device_simulators.errors import AddressUnavailable, InvalidListenAddress, require_loopback
-from device_simulators.faults import Faults, Phase
+from device_simulators.faults import Faults, Misbehaviour
 from device_simulators.ledger.apdu import GARBAGE, Assembler, MalformedStream, Reply, to_bytes
 from device_simulators.ledger.dispatch import App, Dispatcher
 from device_simulators.ledger.wallet import Wallet
-from device_simulators.ledger.work import SILENCE_SECONDS, CallLater, Silenced, Timer
+from device_simulators.ledger.work import SILENCE_SECONDS, CallLater, Timer
 from device_simulators.panel import Panel
 from device_simulators.seed import Seed
 from firmware_bridge.model import Endpoint, Family
@@ -178,17 +178,15 @@ class VirtualLedger:
         self.app_version = app_version
         self._answer_seconds = answer_seconds
         self.call_later = call_later
+        self._misbehaviour = Misbehaviour(lambda: self.faults, self._close_link)
         self._dispatcher = Dispatcher(
             Wallet(seed, network),
             panel,
             self._app,
-            self._strike,
-            lambda: self.faults,
+            self._misbehaviour,
             self._start_silence,
         )
         self._link: Link | None = None
-        self._silent = False
-        self._garble = False
 
     async def start(self, host: str = DEFAULT_HOST, port: int = 0) -> Endpoint:
         """Listen on `port` (0: any); also plugs in again a device that has vanished or stalled.
@@ -197,7 +195,7 @@ class VirtualLedger:
         :raises AddressUnavailable: it is taken.
         """
         await self.stop()
-        self._silent = self._garble = False
+        self._misbehaviour.start_over()
         link = Link(self._on_command)
         address, bound = await link.open(host, port)
         self._link = link
@@ -229,9 +227,8 @@ class VirtualLedger:
         """THROW(EXCEPTION_IO_RESET) in app_ticker_event_callback: the dashboard comes, and the maker's
         emulator ends.
         """
-        self._silent = True
-        if self._link is not None:
-            self._link.close()
+        self._misbehaviour.silent = True
+        self._close_link()
         self._dispatcher.drop()
 
     def _app(self) -> App:
@@ -246,22 +243,16 @@ class VirtualLedger:
 
     def _heed(self, raw: bytes, connection: Connection, plugged: Link | None) -> None:
         # A command that waited for its time is forgotten by a device that was unplugged meanwhile.
-        if not self._silent and plugged is self._link:
+        if not self._misbehaviour.silent and plugged is self._link:
             self._dispatcher.handle(raw, partial(self._send, connection))
 
     def _send(self, connection: Connection, reply: Reply) -> None:
-        garble, self._garble = self._garble, False
+        garble = self._misbehaviour.take_garbage()
         connection.send(GARBAGE if garble else to_bytes(reply))
         if garble:
             # After an answer of a wrong length nothing on this connection can be understood any more.
             connection.close()
 
-    def _strike(self, phase: Phase) -> None:
-        """Misbehave, if that is due at this phase."""
-        if self.faults.vanish_at is phase and self._link is not None:
+    def _close_link(self) -> None:
+        if self._link is not None:
             self._link.close()
-        if phase in {self.faults.vanish_at, self.faults.stall_at}:
-            self._silent = True
-            raise Silenced
-        if self.faults.garbage_at is phase:
-            self._garble = True

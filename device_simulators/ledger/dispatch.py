@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
-from device_simulators.faults import Faults, Phase
+from device_simulators.faults import Misbehaviour, Phase, Silenced
 from device_simulators.ledger.apdu import Apdu, Bitcoin, Class, MalformedApdu, Reply, Status, System
 from device_simulators.ledger.commands import (
     get_extended_pubkey,
@@ -16,7 +16,7 @@ from device_simulators.ledger.commands import (
     sign_psbt,
 )
 from device_simulators.ledger.wallet import Wallet
-from device_simulators.ledger.work import Refused, Send, Silenced, Timer, Work
+from device_simulators.ledger.work import Refused, Send, Timer, Work
 from device_simulators.panel import Panel
 from multisig import MultisigError
 from multisig.wire import WireError, with_length
@@ -52,23 +52,21 @@ class App:
 
 
 class Dispatcher:
-    """`strike` tells the faults of a phase; `start_silence` ends the app unless its timer is cancelled."""
+    """`start_silence` ends the app unless its timer is cancelled."""
 
     def __init__(
         self,
         wallet: Wallet,
         panel: Panel,
         app: Callable[[], App],
-        strike: Callable[[Phase], None],
-        faults: Callable[[], Faults],
+        misbehaviour: Misbehaviour,
         start_silence: Callable[[], Timer],
     ) -> None:
         self.locked = False
         self._wallet = wallet
         self._panel = panel
         self._app = app
-        self._strike = strike
-        self._faults = faults
+        self._misbehaviour = misbehaviour
         self._start_silence = start_silence
         self._work: Work | None = None
         self._task: asyncio.Task[None] | None = None
@@ -122,7 +120,7 @@ class Dispatcher:
         if reply is not None:
             send(reply)
             return
-        self._work = Work(self._panel, send, self._strike, self._faults(), self._start_silence)
+        self._work = Work(self._panel, send, self._misbehaviour, self._start_silence)
         self._task = asyncio.create_task(self._run(self._work, apdu, self._task))
 
     def _at_once(self, apdu: Apdu) -> Reply | None:
@@ -133,7 +131,7 @@ class Dispatcher:
         if objection is not None:
             return Reply(objection)
         if apdu.ins == Bitcoin.GET_MASTER_FINGERPRINT:
-            return Reply(Status.OK, bytes(self._wallet.fingerprint))
+            return Reply(Status.OK, bytes(self._wallet.seed.fingerprint))
         return None
 
     def _objection(self, apdu: Apdu) -> Status | None:
@@ -149,7 +147,7 @@ class Dispatcher:
 
     def _system(self, apdu: Apdu) -> Reply:
         if apdu.ins == System.GET_VERSION:
-            self._strike(Phase.PROBE)
+            self._misbehaviour.reach(Phase.PROBE)
             app = self._app()
             names = with_length(app.name.encode("ascii")) + with_length(app.version.encode("ascii"))
             return Reply(Status.OK, _VERSION_FORMAT + names + with_length(_FLAGS))

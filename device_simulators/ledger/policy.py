@@ -1,130 +1,47 @@
-"""Wallet policies (BIP-388; app-bitcoin-new, doc/wallet.md): keys with their origins, the descriptor
-template, the policy that a host commits to, and the scripts that follow from it.
+"""Wallet policies (BIP-388; app-bitcoin-new, doc/wallet.md): the policy that a host commits to, fetched and
+proven, and what it is: a vault, or one person's account.
 
-Of the templates: one key, or a quorum, in native segwit. The hardware knows more: the older script kinds,
-miniscript and taproot. What is not here is refused, never misread.
+Of the templates: one key, or a sorted quorum, in native segwit. The hardware knows more: the older script
+kinds, miniscript and taproot. What is not here is refused, never misread.
 """
 
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 from hashlib import sha256
 from typing import Self
 
 from device_simulators.ledger.host import HASH_BYTES, Host
 from device_simulators.ledger.work import incorrect_data, not_supported
-from multisig import (
-    HARDENED,
-    DerivationPath,
-    ExtendedPublicKey,
-    Fingerprint,
-    KeyOrigin,
-    hash160,
-    multisig_script,
-    p2pkh,
-    p2wpkh,
-    p2wsh,
-)
+from multisig import Network, OriginKey, Profile, Vault, hash160, p2pkh
 from multisig.wire import Reader, compact_size
 
 MAX_KEY_INFO_BYTES = 46 + 113
-"""The app's limit: an origin and an extended public key (common/wallet.h)."""
-MAX_ORIGIN_STEPS = 8
-"""The app's limit on the steps of an origin (constants.h)."""
-
-_KEY_INFO = re.compile(
-    r"(?:\[([0-9a-f]{8})((?:/[0-9]{1,10}'?)*)\])?([1-9A-HJ-NP-Za-km-z]{111,112})", re.ASCII
-)
-
-
-@dataclass(frozen=True)
-class KeyInfo:
-    """`text` is what the host committed to and the person is shown. Without an `origin` its owner is
-    unknown.
-    """
-
-    text: str
-    origin: KeyOrigin | None
-    xpub: ExtendedPublicKey
-
-    @classmethod
-    def parse(cls, data: bytes) -> Self:
-        """:raises Refused: not such a text; a hardened step has the mark ' and no other.
-
-        :raises MultisigError: the extended key itself is wrong.
-        """
-        text = data.decode("ascii", errors="replace")
-        match = _KEY_INFO.fullmatch(text)
-        if match is None:
-            raise incorrect_data("not a key with its origin")
-        origin = None
-        if match[1] is not None:
-            origin = KeyOrigin(Fingerprint.from_hex(match[1]), _path(match[2]))
-        return cls(text, origin, ExtendedPublicKey.parse(match[3]))
-
-
-def _path(text: str) -> DerivationPath:
-    steps = text.split("/")[1:]
-    if len(steps) > MAX_ORIGIN_STEPS:
-        raise incorrect_data("an origin of too many steps")
-    return DerivationPath(tuple(_step(step) for step in steps))
-
-
-def _step(text: str) -> int:
-    number = int(text.removesuffix("'"))
-    if number >= HARDENED:
-        raise incorrect_data("a step beyond 2147483647")
-    return number + HARDENED if text.endswith("'") else number
-
-
 MAX_TEMPLATE_BYTES = 512
-"""The app's limit (common/wallet.h)."""
-
-_TEMPLATE = re.compile(r"wpkh\(@0/\*\*\)|wsh\((sortedmulti|multi)\(([1-9][0-9]?),([^()]+)\)\)", re.ASCII)
-
-
-class Arrangement(StrEnum):
-    """What the order of the keys means for the script."""
-
-    SINGLE = "wpkh"
-    SORTED = "sortedmulti"
-    AS_GIVEN = "multi"
-
-
-@dataclass(frozen=True)
-class Template:
-    """`threshold` of `key_count` keys; every key appears once, in order, as `@i/**`: chain 0 receives, chain
-    1 is change.
-    """
-
-    arrangement: Arrangement
-    threshold: int
-    key_count: int
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """:raises Refused: another form, a repeated or skipped key, an impossible quorum."""
-        match = _TEMPLATE.fullmatch(text)
-        if match is None:
-            raise incorrect_data("not a template that this device knows")
-        if match[1] is None:
-            return cls(Arrangement.SINGLE, 1, 1)
-        placeholders = match[3].split(",")
-        if placeholders != [f"@{number}/**" for number in range(len(placeholders))]:
-            raise incorrect_data("the keys of a template are @0/**, @1/**, … in this order")
-        threshold = int(match[2])
-        if threshold > len(placeholders):
-            raise incorrect_data("a quorum of more keys than there are")
-        return cls(Arrangement(match[1]), threshold, len(placeholders))
-
-
 MAX_NAME_BYTES = 64
 MAX_KEYS = 15
-"""The app's limits."""
+"""The app's limits (common/wallet.h, constants.h)."""
 MAX_POLICY_BYTES = 2 + MAX_NAME_BYTES + 9 + HASH_BYTES + 9 + HASH_BYTES
 
+_TEMPLATE = re.compile(r"wpkh\(@0/\*\*\)|wsh\(sortedmulti\(([1-9][0-9]?),([^()]+)\)\)", re.ASCII)
 _VERSION = 2
 """Version 1 is that of an app older than any with this protocol; this device does not know it."""
+
+
+def parse_template(text: str) -> tuple[int | None, int]:
+    """(threshold, number of keys) of a quorum, whose keys appear once, in order, as `@i/**`: chain 0
+    receives, chain 1 is change; no threshold for a single key.
+
+    :raises Refused: another form, or a repeated or skipped key.
+    """
+    match = _TEMPLATE.fullmatch(text)
+    if match is None:
+        raise incorrect_data("not a template that this device knows")
+    if match[1] is None:
+        return None, 1
+    placeholders = match[2].split(",")
+    if placeholders != [f"@{number}/**" for number in range(len(placeholders))]:
+        raise incorrect_data("the keys of a template are @0/**, @1/**, … in this order")
+    return int(match[1]), len(placeholders)
 
 
 @dataclass(frozen=True)
@@ -170,52 +87,44 @@ class Header:
 
 
 @dataclass(frozen=True)
-class Policy:
-    """A wallet: every piece fetched, and proven to be the one that the id commits to."""
+class KnownPolicy:
+    """Every piece fetched, and proven to be the one that the id commits to. `keys` are the texts of `of`'s
+    keys, as the host committed to them.
+    """
 
-    header: Header
-    template_text: str
-    template: Template
-    keys: tuple[KeyInfo, ...]
+    name: str
+    template: str
+    keys: tuple[str, ...]
+    of: Vault | Profile
 
     @property
-    def name(self) -> str:
-        return self.header.name.decode("ascii", errors="replace")
-
-    def script_pubkey(self, chain: int, index: int) -> bytes:
-        if self.template.arrangement is Arrangement.SINGLE:
-            return p2wpkh(self._public_keys(chain, index)[0])
-        return p2wsh(self._witness_script(chain, index))
+    def cosigners(self) -> tuple[OriginKey, ...]:
+        return self.of.cosigners if isinstance(self.of, Vault) else (self.of.key,)
 
     def script_code(self, chain: int, index: int) -> bytes:
         """What a segwit v0 signature covers as the script (BIP-143)."""
-        if self.template.arrangement is Arrangement.SINGLE:
-            return p2pkh(hash160(self._public_keys(chain, index)[0]))
-        return self._witness_script(chain, index)
-
-    def _witness_script(self, chain: int, index: int) -> bytes:
-        keys = self._public_keys(chain, index)
-        if self.template.arrangement is Arrangement.SORTED:
-            keys.sort()
-        return multisig_script(self.template.threshold, keys)
-
-    def _public_keys(self, chain: int, index: int) -> list[bytes]:
-        return [key.xpub.derive_public_key(chain, index) for key in self.keys]
+        if isinstance(self.of, Vault):
+            return self.of.witness_script(chain, index)
+        return p2pkh(hash160(self.of.key.xpub.derive_public_key(chain, index)))
 
 
-async def fetch_policy(host: Host, header: Header) -> Policy:
+async def fetch_policy(host: Host, header: Header, network: Network) -> KnownPolicy:
     """The template and the keys behind a header.
 
     :raises Refused: the host lies, or the template is not one that this device knows.
+    :raises MultisigError: the keys are no vault, and no person's account.
     """
     text = await host.preimage(header.template_hash, MAX_TEMPLATE_BYTES)
-    if len(text) != header.template_length:
-        raise incorrect_data("the template has another length than the policy says")
-    template = Template.parse(text.decode("ascii", errors="replace"))
-    if template.key_count != header.key_count:
-        raise incorrect_data("the template has another number of keys than the policy")
+    template = text.decode("ascii", errors="replace")
+    threshold, count = parse_template(template)
+    if (len(text), count) != (header.template_length, header.key_count):
+        raise incorrect_data("the template has another length or number of keys than the policy says")
     keys = [
-        KeyInfo.parse(await host.element(header.keys_root, header.key_count, at, MAX_KEY_INFO_BYTES))
-        for at in range(header.key_count)
+        (await host.element(header.keys_root, count, at, MAX_KEY_INFO_BYTES)).decode("ascii", "replace")
+        for at in range(count)
     ]
-    return Policy(header, text.decode("ascii"), template, tuple(keys))
+    if any("h" in key.partition("]")[0] for key in keys):
+        raise incorrect_data("a hardened step has the mark ' and no other")
+    parsed = tuple(OriginKey.parse(key, network) for key in keys)
+    of = Profile(network, parsed[0]) if threshold is None else Vault(network, threshold, parsed)
+    return KnownPolicy(header.name.decode("ascii", errors="replace"), template, tuple(keys), of)

@@ -9,7 +9,7 @@ from typing import Self
 
 from device_simulators.ledger.apdu import Status
 from device_simulators.ledger.host import HASH_BYTES, Commitment, Host, PsbtMap, open_map
-from device_simulators.ledger.policy import MAX_POLICY_BYTES, Header, Policy, fetch_policy
+from device_simulators.ledger.policy import MAX_POLICY_BYTES, Header, KnownPolicy, fetch_policy
 from device_simulators.ledger.spend import Coin, Output, Place, Spend
 from device_simulators.ledger.wallet import Wallet
 from device_simulators.ledger.work import Refused, incorrect_data, not_supported
@@ -77,7 +77,7 @@ def _read_list(reader: Reader, limit: int) -> List:
     return List(size, reader.take(HASH_BYTES))
 
 
-async def fetch_known_policy(host: Host, wallet: Wallet, policy_id: bytes, policy_hmac: bytes) -> Policy:
+async def fetch_known_policy(host: Host, wallet: Wallet, policy_id: bytes, policy_hmac: bytes) -> KnownPolicy:
     """The policy that the host names, if this device has registered it or does not need to.
 
     :raises Refused: the HMAC is another's, or there is none and the policy is not a default one.
@@ -85,7 +85,8 @@ async def fetch_known_policy(host: Host, wallet: Wallet, policy_id: bytes, polic
     has_hmac = policy_hmac != _NO_HMAC
     if has_hmac and not wallet.is_registered(policy_id, policy_hmac):
         raise Refused(Status.BAD_SIGNATURE, "this device has not registered such a policy")
-    policy = await fetch_policy(host, Header.parse(await host.preimage(policy_id, MAX_POLICY_BYTES)))
+    header = Header.parse(await host.preimage(policy_id, MAX_POLICY_BYTES))
+    policy = await fetch_policy(host, header, wallet.network)
     if not has_hmac and not wallet.is_default(policy):
         raise incorrect_data("a policy that is not a default one has to be registered")
     return policy
@@ -99,13 +100,13 @@ _STEP_BYTES = 4
 class Ownership:
     """:raises Refused: no key of the policy is ours."""
 
-    def __init__(self, wallet: Wallet, policy: Policy) -> None:
-        self._policy = policy
-        paths = [path for key in policy.keys if (path := wallet.own_key(key)) is not None]
+    def __init__(self, wallet: Wallet, policy: KnownPolicy) -> None:
+        self.policy = policy
+        paths = [path for key in policy.cosigners if (path := wallet.own_key(key)) is not None]
         if not paths:
             raise incorrect_data("no key of this policy is of this device")
         self.accounts: tuple[DerivationPath, ...] = tuple(paths)
-        self._prefixes = [bytes(wallet.fingerprint) + _serialize(path) for path in paths]
+        self._prefixes = [bytes(wallet.seed.fingerprint) + _serialize(path) for path in paths]
 
     def place_of(self, derivation: bytes) -> Place | None:
         """Where below one of our keys this derivation of a PSBT leads; None if it is none of ours."""
@@ -116,12 +117,6 @@ class Ownership:
             int.from_bytes(derivation[at : at + _STEP_BYTES], "little") for at in (split, split + _STEP_BYTES)
         )
         return Place(chain, index)
-
-    def script_pubkey(self, place: Place) -> bytes:
-        return self._policy.script_pubkey(place.chain, place.index)
-
-    def script_code(self, place: Place) -> bytes:
-        return self._policy.script_code(place.chain, place.index)
 
 
 def _serialize(path: DerivationPath) -> bytes:
@@ -249,7 +244,8 @@ class Receiver:
             derivation = await fields.get(kind, MAX_DERIVATION_BYTES, public_key)
             place = self._ownership.place_of(derivation or b"")
             if place is not None:
-                return place if self._ownership.script_pubkey(place) == script_pubkey else None
+                own = self._ownership.policy.of.script_pubkey(place.chain, place.index)
+                return place if own == script_pubkey else None
         return None
 
 

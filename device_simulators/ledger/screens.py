@@ -8,7 +8,6 @@ through them, and says yes or no on the last.
 
 from collections.abc import Iterable
 
-from device_simulators.ledger.policy import KeyInfo
 from device_simulators.panel import Prompt
 from multisig import DerivationPath, Sats
 
@@ -47,14 +46,14 @@ def address(text: str, wallet_name: str) -> Prompt:
     return Prompt("address", ("Verify bitcoin address", f"Address {text}", *named), "Cancel", "Confirm")
 
 
-def enrolment(name: str, template: str, keys: Iterable[tuple[KeyInfo, bool]]) -> Prompt:
+def enrolment(name: str, template: str, keys: Iterable[tuple[str, bool]]) -> Prompt:
     """`keys`: each with whether it is this device's."""
     pages = (
         "Review account to register",
         f"Account name {name}",
         f"Wallet policy {template}",
         "Review co-signer public keys",
-        *(f"{'Our' if own else 'Their'} key@{at} {key.text}" for at, (key, own) in enumerate(keys)),
+        *(f"{'Our' if own else 'Their'} key@{at} {key}" for at, (key, own) in enumerate(keys)),
     )
     return Prompt("enrol", pages, "Reject operation", "Register account")
 

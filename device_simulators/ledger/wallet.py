@@ -5,18 +5,18 @@ without the person being asked.
 import hmac
 from functools import lru_cache
 
-from device_simulators.ledger.policy import Arrangement, KeyInfo, Policy
+from device_simulators.ledger.policy import KnownPolicy
 from device_simulators.ledger.work import incorrect_data
 from device_simulators.seed import Seed
 from multisig import (
     HARDENED,
     DerivationPath,
-    ExtendedPublicKey,
-    Fingerprint,
     Network,
+    OriginKey,
+    Profile,
     encode_address,
-    profile_account_path,
 )
+from multisig.vault import account_of
 from multisig.wire import Reader
 
 MAX_STEPS = 10
@@ -69,35 +69,15 @@ class Wallet:
     """
 
     def __init__(self, seed: Seed, network: Network) -> None:
-        self._seed = seed
-        self._network = network
+        self.seed = seed
+        self.network = network
         self._hmac_key = seed.symmetric_key(_LABEL)
-        self._xpub = lru_cache(_XPUBS_KEPT)(lambda path: seed.xpub(path, network))
-
-    @property
-    def network(self) -> Network:
-        return self._network
+        self.xpub = lru_cache(_XPUBS_KEPT)(lambda path: seed.xpub(path, network))
 
     @property
     def ticker(self) -> str:
         """COIN_COINID_SHORT of the app's two builds."""
-        return "BTC" if self._network is Network.MAINNET else "TEST"
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._seed.fingerprint
-
-    def xpub(self, path: DerivationPath) -> ExtendedPublicKey:
-        return self._xpub(path)
-
-    def public_key(self, path: DerivationPath) -> bytes:
-        return self._seed.public_key(path)
-
-    def sign(self, path: DerivationPath, digest: bytes) -> bytes:
-        return self._seed.sign(path, digest)
-
-    def sign_message(self, path: DerivationPath, digest: bytes) -> bytes:
-        return self._seed.sign_recoverable(path, digest)
+        return "BTC" if self.network is Network.MAINNET else "TEST"
 
     def policy_hmac(self, policy_id: bytes) -> bytes:
         """What registering a policy gives: the same for the same seed and policy, for ever."""
@@ -106,24 +86,22 @@ class Wallet:
     def is_registered(self, policy_id: bytes, policy_hmac: bytes) -> bool:
         return hmac.compare_digest(self.policy_hmac(policy_id), policy_hmac)
 
-    def own_key(self, key: KeyInfo) -> DerivationPath | None:
+    def own_key(self, key: OriginKey) -> DerivationPath | None:
         """Where in the seed this key is; None for another key, whatever its origin claims."""
-        origin = key.origin
-        if origin is None or origin.fingerprint != self.fingerprint or self.xpub(origin.path) != key.xpub:
-            return None
-        return origin.path
+        path = key.origin.path
+        mine = key.fingerprint == self.seed.fingerprint and self.xpub(path) == key.xpub
+        return path if mine else None
 
-    def is_default(self, policy: Policy) -> bool:
-        """Whether it needs no registration: one own key at the place that BIP-84 gives it, and no name."""
-        if policy.template.arrangement is not Arrangement.SINGLE or policy.header.name:
-            return False
-        path = self.own_key(policy.keys[0])
-        if path is None or len(path) != len(profile_account_path(self._network)):
-            return False
-        account = path.indexes[-1] - HARDENED
-        return 0 <= account <= MAX_ACCOUNT and path == profile_account_path(self._network, account)
+    def is_default(self, policy: KnownPolicy) -> bool:
+        """Whether it needs no registration: a person's own account (BIP-84) without a name."""
+        return (
+            isinstance(policy.of, Profile)
+            and not policy.name
+            and self.own_key(policy.of.key) is not None
+            and account_of(policy.of.key.origin.path) <= MAX_ACCOUNT
+        )
 
     def show(self, script_pubkey: bytes) -> str | None:
         """The address as the screen shows it, `tb1…` on every test network; None for a script without one."""
-        shown = Network.MAINNET if self._network is Network.MAINNET else Network.TESTNET4
+        shown = Network.MAINNET if self.network is Network.MAINNET else Network.TESTNET4
         return encode_address(script_pubkey, shown)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from device_simulators.faults import Faults, Phase
+from device_simulators.faults import Misbehaviour, Phase
 from device_simulators.ledger.apdu import Reply, Status
 from device_simulators.panel import Panel, Prompt
 
@@ -17,10 +17,6 @@ class Refused(Exception):
     def __init__(self, status: Status, reason: str) -> None:
         super().__init__(reason)
         self.status = status
-
-
-class Silenced(Exception):
-    """A fault has struck: the work ends, and the host is not told."""
 
 
 def incorrect_data(reason: str) -> Refused:
@@ -54,15 +50,12 @@ class Work:
         self,
         panel: Panel,
         send: Send,
-        strike: Callable[[Phase], None],
-        faults: Faults,
+        misbehaviour: Misbehaviour,
         start_silence: Callable[[], Timer],
     ) -> None:
-        self.reach = strike
-        """Tell the device's faults which phase this is. Raises Silenced where one strikes."""
         self.send = send
         """To the host that was heard last, while it is connected."""
-        self.faults = faults
+        self.misbehaviour = misbehaviour
         self._panel = panel
         self._start_silence = start_silence
         self._answer: asyncio.Future[bytes] | None = None
@@ -94,15 +87,5 @@ class Work:
 
         :raises Refused: the person said no.
         """
-        decision = asyncio.create_task(self._panel.ask(prompt))
-        try:
-            # One turn of the loop, so that a fault at this phase finds the prompt on the screen.
-            await asyncio.sleep(0)
-            self.reach(Phase.PROMPT)
-            approved = await decision
-        finally:
-            # An undecided prompt leaves the screen, so that the next command may show one at once.
-            decision.cancel()
-            await asyncio.wait({decision})
-        if not approved:
+        if not await self._panel.ask(prompt, lambda: self.misbehaviour.reach(Phase.PROMPT)):
             raise Refused(Status.DENIED, "the person said no")

@@ -89,10 +89,6 @@ class Access:
             self._sessions.popitem(last=False)
         return session_id
 
-    def end_session(self, session_id: bytes | None) -> None:
-        if session_id is not None:
-            self._sessions.pop(session_id, None)
-
     async def open(self, work: Work, session_id: bytes) -> Seed:
         """The seed, once PIN and passphrase are given.
 

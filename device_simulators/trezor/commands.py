@@ -64,7 +64,7 @@ async def get_public_key(work: Work, wallet: Wallet, request: GetPublicKey) -> P
     """An extended public key, in the text form of the coin that the host names."""
     require_key_path(request.address_n)
     xpub = wallet.seed.xpub(DerivationPath(request.address_n), wallet.network)
-    work.reach(Phase.XPUB)
+    work.misbehaviour.reach(Phase.XPUB)
     return PublicKey(
         node=_node(xpub),
         xpub=str(xpub),
@@ -123,9 +123,9 @@ async def sign_message(work: Work, wallet: Wallet, request: SignMessage) -> Mess
     await work.confirm(ButtonCode.OTHER, screens.message_signer(address))
     for prompt in screens.message(request.message):
         await work.confirm(ButtonCode.OTHER, prompt)
-    work.reach(Phase.SIGN)
-    signature = wallet.sign_message(request.address_n, message_hash(text))
-    work.reach(Phase.RETURN)
+    work.misbehaviour.reach(Phase.SIGN)
+    signature = wallet.seed.sign_recoverable(DerivationPath(request.address_n), message_hash(text))
+    work.misbehaviour.reach(Phase.RETURN)
     return MessageSignature(address=address, signature=signature)
 
 
@@ -150,10 +150,10 @@ async def sign_tx(work: Work, wallet: Wallet, request: SignTx) -> TxRequest:
 
     :raises Refused: the transaction is not one that the device signs, or the person said no.
     """
-    work.reach(Phase.RECEIVE)
+    work.misbehaviour.reach(Phase.RECEIVE)
     spend = await _receive(work, wallet, request)
     await _approve(work, wallet, spend)
-    work.reach(Phase.SIGN)
+    work.misbehaviour.reach(Phase.SIGN)
     return await _sign(work, wallet, spend)
 
 
@@ -214,16 +214,13 @@ async def _sign(work: Work, wallet: Wallet, spend: Spend) -> TxRequest:
         work.send(TxRequest(request_type=Request.INPUT, details=details, serialized=signed))
         await work.receive(TxAck)
         digest = hashes.segwit_v0(index, coin.place.script_code, coin.amount)
-        signed = _signature(wallet, coin, index, digest, work.faults)
-    work.reach(Phase.RETURN)
+        signed = _signature(wallet, coin, index, digest, work.misbehaviour.faults)
+    work.misbehaviour.reach(Phase.RETURN)
     return TxRequest(request_type=Request.FINISHED, serialized=signed)
 
 
 def _signature(
     wallet: Wallet, coin: Coin, index: int, digest: bytes, faults: Faults
 ) -> TxRequestSerialized | None:
-    if index in faults.missing_signatures:
-        return None
-    if index in faults.wrong_signatures:
-        digest = digest[::-1]
-    return TxRequestSerialized(signature_index=index, signature=wallet.sign(coin.place.path, digest))
+    signature = faults.signature(wallet.seed, DerivationPath(coin.place.path), index, digest)
+    return None if signature is None else TxRequestSerialized(signature_index=index, signature=signature)

@@ -14,11 +14,11 @@ from device_simulators.errors import (
     NothingToLock,
     require_loopback,
 )
-from device_simulators.faults import Faults, Phase
+from device_simulators.faults import Faults, Misbehaviour
 from device_simulators.panel import Panel
 from device_simulators.seed import Seed
 from device_simulators.trezor.access import Access
-from device_simulators.trezor.dispatch import Dispatcher, HostLink
+from device_simulators.trezor.dispatch import Dispatcher
 from device_simulators.trezor.messages import (
     BY_NUMBER,
     NUMBERS,
@@ -41,7 +41,7 @@ from device_simulators.trezor.wire import (
     encode,
     to_chunks,
 )
-from device_simulators.trezor.work import Peer, Silenced
+from device_simulators.trezor.work import Peer
 from firmware_bridge.model import Endpoint, Family
 from multisig import Fingerprint, Network
 
@@ -190,21 +190,21 @@ class VirtualTrezor:
             random_bytes=random_bytes,
             sleep=sleep,
         )
+        self._misbehaviour = Misbehaviour(lambda: self.faults, self._close_link)
         self._dispatcher = Dispatcher(
             features=features_of(
                 model, seed.fingerprint, label, initialized=initialized, bootloader=bootloader
             ),
             access=self._access,
             panel=panel,
-            around=HostLink(self._send, self._strike, lambda: self.faults),
+            send=self._send,
+            misbehaviour=self._misbehaviour,
         )
         self._link: Link | None = None
         self._server: asyncio.Task[None] | None = None
         self._chunks: asyncio.Queue[tuple[Peer, bytes]] = asyncio.Queue(_MAX_QUEUED)
         self._reassembler = Reassembler()
         self._heard: Peer | None = None
-        self._silent = False
-        self._garble = False
 
     async def start(self, host: str = DEFAULT_HOST, port: int = 0) -> Endpoint:
         """Listen on `port` and the next one (0: any two); also plugs in again a device that has vanished or
@@ -214,7 +214,7 @@ class VirtualTrezor:
         :raises AddressUnavailable: it is taken.
         """
         await self.stop()
-        self._silent = self._garble = False
+        self._misbehaviour.start_over()
         self._link = await open_link(host, port, self._on_wire, self._on_debug)
         self._server = asyncio.create_task(self._serve())
         address, bound = self._link.wire.address
@@ -253,13 +253,13 @@ class VirtualTrezor:
         self._access.entered = passphrase
 
     def _on_wire(self, peer: Peer, data: bytes) -> None:
-        if not self._silent and self._link is not None and not self._chunks.full():
+        if not self._misbehaviour.silent and self._link is not None and not self._chunks.full():
             self._chunks.put_nowait((peer, data))
 
     async def _serve(self) -> None:
         while True:
             peer, data = await self._chunks.get()
-            if not self._silent:
+            if not self._misbehaviour.silent:
                 await self._take(peer, data)
 
     async def _take(self, peer: Peer, data: bytes) -> None:
@@ -281,26 +281,20 @@ class VirtualTrezor:
         await self._dispatcher.handle(message)
 
     def _send(self, message: Message) -> None:
-        garble, self._garble = self._garble, False
+        garble = self._misbehaviour.take_garbage()
         for chunk in [_GARBAGE] if garble else to_chunks(NUMBERS[type(message)], encode(message)):
             self._write(chunk)
 
     def _write(self, chunk: bytes) -> None:
-        if not self._silent and self._link is not None and self._heard is not None:
+        if not self._misbehaviour.silent and self._link is not None and self._heard is not None:
             self._link.wire.send(self._heard, chunk)
 
-    def _strike(self, phase: Phase) -> None:
-        """Misbehave, if that is due at this phase."""
-        if self.faults.vanish_at is phase and self._link is not None:
+    def _close_link(self) -> None:
+        if self._link is not None:
             self._link.close()
-        if phase in {self.faults.vanish_at, self.faults.stall_at}:
-            self._silent = True
-            raise Silenced
-        if self.faults.garbage_at is phase:
-            self._garble = True
 
     def _on_debug(self, peer: Peer, data: bytes) -> None:
-        if self._silent or self._link is None:
+        if self._misbehaviour.silent or self._link is None:
             return
         if data == PING:
             self._link.debug.send(peer, PONG)

@@ -8,21 +8,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from device_simulators.faults import Faults, Phase
+from device_simulators.faults import Misbehaviour, Phase, Silenced
 from device_simulators.panel import Panel
 from device_simulators.trezor import screens
 from device_simulators.trezor.access import Access
 from device_simulators.trezor.commands import get_address, get_public_key, sign_message, sign_tx
 from device_simulators.trezor.messages import (
     ButtonCode,
-    EndSession,
     Failure,
     FailureCode,
     Features,
     GetAddress,
     GetPublicKey,
     Initialize,
-    LockDevice,
     Ping,
     SignMessage,
     SignTx,
@@ -35,7 +33,6 @@ from device_simulators.trezor.work import (
     Action,
     Mode,
     Refused,
-    Silenced,
     Sort,
     Work,
     action_cancelled,
@@ -55,15 +52,6 @@ _WITH_SEED: dict[type[Message], Callable[[Work, Wallet, Any], Awaitable[Message]
 
 
 @dataclass(frozen=True)
-class HostLink:
-    """What the dispatcher is given: how to answer the host that wrote last, and the faults."""
-
-    send: Callable[[Message], None]
-    strike: Callable[[Phase], None]
-    faults: Callable[[], Faults]
-
-
-@dataclass(frozen=True)
 class _Running:
     work: Work
     task: asyncio.Task[None]
@@ -76,12 +64,15 @@ class Dispatcher:
         features: Features,
         access: Access,
         panel: Panel,
-        around: HostLink,
+        send: Callable[[Message], None],
+        misbehaviour: Misbehaviour,
     ) -> None:
+        """`send` answers the host that wrote last."""
         self._features = features
         self._access = access
         self._panel = panel
-        self._around = around
+        self._send = send
+        self._misbehaviour = misbehaviour
         self._active: bytes | None = None
         """The session that the last Initialize began or resumed."""
         self._running: list[_Running] = []
@@ -160,8 +151,7 @@ class Dispatcher:
         return Mode.IDLE, sort_of(message, None)
 
     def _start(self, message: Message | None) -> None:
-        around = self._around
-        work = Work(self._panel, around.send, around.strike, around.faults())
+        work = Work(self._panel, self._send, self._misbehaviour)
         self._running.append(_Running(work, asyncio.create_task(self._run(work, message))))
 
     async def _run(self, work: Work, message: Message | None) -> None:
@@ -172,7 +162,7 @@ class Dispatcher:
         # Free before the host hears of it: its next command comes at once.
         self._running = [each for each in self._running if each.work is not work]
         if answer is not None:
-            self._around.send(answer)
+            self._send(answer)
 
     async def _answer(self, work: Work, message: Message | None) -> Message | None:
         try:
@@ -193,13 +183,6 @@ class Dispatcher:
                 return self._initialize(work, message)
             case Ping():
                 return await self._ping(work, message)
-            case LockDevice():
-                self._access.lock()
-                return Success(message="Session cleared")
-            case EndSession():
-                self._access.end_session(self._active)
-                self._active = None
-                return Success(message="Session ended")
         if not isinstance(message, GetPublicKey | GetAddress | SignMessage | SignTx):
             raise Refused(FailureCode.UNEXPECTED_MESSAGE, "Unknown message")
         if not self._features.initialized:
@@ -209,7 +192,7 @@ class Dispatcher:
         return await _WITH_SEED[type(message)](work, wallet, message)
 
     def _initialize(self, work: Work, message: Initialize) -> Features:
-        work.reach(Phase.PROBE)
+        work.misbehaviour.reach(Phase.PROBE)
         return replace(self.features, session_id=self._session(message.session_id))
 
     async def _ping(self, work: Work, message: Ping) -> Success:
@@ -226,10 +209,10 @@ class Dispatcher:
 
     def _tell_features(self) -> None:
         try:
-            self._around.strike(Phase.PROBE)
+            self._misbehaviour.reach(Phase.PROBE)
         except Silenced:
             return
-        self._around.send(self.features)
+        self._send(self.features)
 
     def _refuse(self, refusal: Refused) -> None:
-        self._around.send(Failure(code=refusal.code, message=str(refusal)))
+        self._send(Failure(code=refusal.code, message=str(refusal)))

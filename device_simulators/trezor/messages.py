@@ -112,16 +112,6 @@ class Cancel(Message):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LockDevice(Message):
-    pass
-
-
-@dataclass(frozen=True, kw_only=True)
-class EndSession(Message):
-    pass
-
-
-@dataclass(frozen=True, kw_only=True)
 class ButtonRequest(Message):
     code: int = required(1, Kind.UINT32)
 
@@ -323,7 +313,6 @@ NUMBERS: dict[type[Message], int] = {
     Cancel: 20,
     TxRequest: 21,
     TxAck: 22,
-    LockDevice: 24,
     ButtonRequest: 26,
     ButtonAck: 27,
     GetAddress: 29,
@@ -333,7 +322,6 @@ NUMBERS: dict[type[Message], int] = {
     PassphraseRequest: 41,
     PassphraseAck: 42,
     GetFeatures: 55,
-    EndSession: 83,
     DebugLinkDecision: 100,
     DebugLinkGetState: 101,
     DebugLinkState: 102,

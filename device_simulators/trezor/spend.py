@@ -160,7 +160,6 @@ class Spend:
             and self._accounts == {_account(place.path)}
             and self._identities == {place.identity}
             and is_address_suffix(place.path[-2:])
-            and (place.quorum is None or place.quorum.at_one_place)
             and output.tx_out.amount > 0
         )
 

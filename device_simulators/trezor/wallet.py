@@ -125,11 +125,7 @@ def _coin(network: Network) -> int:
 
 @dataclass(frozen=True)
 class Quorum:
-    """m of the given keys, derived and ordered: one script, and the identity that its siblings share.
-
-    `at_one_place`: every key stands at the same chain and index. Where each has its own, no wallet finds the
-    coins again (S9).
-    """
+    """m of the given keys, derived and ordered: one script, and the identity that its siblings share."""
 
     threshold: int
     public_keys: tuple[bytes, ...]
@@ -140,7 +136,6 @@ class Quorum:
     ordered: bool
     """Whether the host says that the script has its keys in lexicographic order."""
     identity: bytes
-    at_one_place: bool
 
     @classmethod
     def from_message(cls, message: MultisigRedeemScript, own_key: bytes) -> Self:
@@ -156,7 +151,6 @@ class Quorum:
         if ordered:
             keys = tuple(sorted(keys))
         multisig_script(message.m, keys)
-        places = {tuple(path.address_n) for path in message.pubkeys}
         return cls(
             threshold=message.m,
             public_keys=keys,
@@ -164,7 +158,6 @@ class Quorum:
             own=own,
             ordered=ordered,
             identity=_identity(message),
-            at_one_place=len(places) == 1,
         )
 
     @property
@@ -266,9 +259,3 @@ class Wallet:
         address = self.show(p2pkh(hash160(self.public_key(path))))
         assert address is not None
         return address
-
-    def sign(self, path: Path, digest: bytes) -> bytes:
-        return self.seed.sign(DerivationPath(path), digest)
-
-    def sign_message(self, path: Path, digest: bytes) -> bytes:
-        return self.seed.sign_recoverable(DerivationPath(path), digest)

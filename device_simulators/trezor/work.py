@@ -14,7 +14,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import TypeVar
 
-from device_simulators.faults import Faults, Phase
+from device_simulators.faults import Misbehaviour, Phase
 from device_simulators.panel import Panel, Prompt
 from device_simulators.trezor.messages import (
     ButtonAck,
@@ -131,10 +131,6 @@ class Refused(Exception):
         self.code = code
 
 
-class Silenced(Exception):
-    """A fault has struck: the work ends, and no host is told."""
-
-
 def data_error(message: str) -> Refused:
     """What the firmware says to a request that makes no sense or is not allowed."""
     return Refused(FailureCode.DATA_ERROR, message)
@@ -147,18 +143,10 @@ def action_cancelled(message: str = "Action cancelled by user") -> Refused:
 class Work:
     """A command under way."""
 
-    def __init__(
-        self,
-        panel: Panel,
-        send: Callable[[Message], None],
-        strike: Callable[[Phase], None],
-        faults: Faults,
-    ) -> None:
+    def __init__(self, panel: Panel, send: Callable[[Message], None], misbehaviour: Misbehaviour) -> None:
         self.panel = panel
         self.send = send
-        self.reach = strike
-        """Tell the device's faults which phase this is. Raises Silenced where one strikes."""
-        self.faults = faults
+        self.misbehaviour = misbehaviour
         self.awaits: type[Message] | None = None
         """What the host has to send next. None while the device or the person is at work."""
         self._prompting = False
@@ -210,7 +198,7 @@ class Work:
             # One turn of the loop, so that the prompt is on the screen before the host hears of it.
             await asyncio.sleep(0)
             self.send(ButtonRequest(code=code))
-            self.reach(Phase.PROMPT)
+            self.misbehaviour.reach(Phase.PROMPT)
             await self.receive(ButtonAck)
             return await decision
         finally:

@@ -1,10 +1,10 @@
 """Devices without a cable: requests and answers as files on a card or as QR codes.
 
-    path = write_psbt(psbt, vault, card, label="Rent")  # the card goes to the device; the person signs there
-    for answer in find_answers(path):
-        psbt = read_signed(answer, psbt, vault, signer)
+    request = request_bytes(psbt, vault)  # a file for the device's card; the person signs there
+    psbt = take_signed(answer.read_bytes(), psbt, vault, signer)
 
-    scanner = Scanner()  # or: show psbt_bbqr(psbt, vault), then read its screen
+    texts = series_of(request, Content.PSBT, Series.BBQR, 2_000)  # or: as QR codes
+    scanner = Scanner()
     while not scanner.add(await camera.next_text()).complete: ...
     psbt = take_signed(scanner.result, psbt, vault, signer)
 
@@ -19,12 +19,10 @@ from firmware_bridge.airgap.codes import (
     Series,
     draw,
     file_of,
-    psbt_bbqr,
-    psbt_ur,
     series_of,
     version_of,
 )
-from firmware_bridge.airgap.handoff import Form, find_answers, read_signed, take_signed, write_psbt
+from firmware_bridge.airgap.handoff import request_bytes, take_signed
 from firmware_bridge.airgap.transfer import (
     CardFault,
     CardProtected,
@@ -42,14 +40,13 @@ from firmware_bridge.airgap.transfer import (
 )
 from firmware_bridge.airgap.vault_files import (
     EnrolmentForm,
+    enrolment_file,
     enrolment_text,
     message_request,
     parse_key,
     parse_signer_keys,
-    read_key,
     require_airgap,
     signature_of,
-    write_enrolment,
 )
 
 __all__ = [
@@ -58,7 +55,6 @@ __all__ = [
     "Content",
     "EnrolmentForm",
     "FinalTransaction",
-    "Form",
     "NameTaken",
     "NoCard",
     "NothingSigned",
@@ -72,21 +68,16 @@ __all__ = [
     "Transfer",
     "Unreadable",
     "draw",
+    "enrolment_file",
     "enrolment_text",
     "file_of",
-    "find_answers",
     "message_request",
     "parse_key",
     "parse_signer_keys",
-    "psbt_bbqr",
-    "psbt_ur",
-    "read_key",
-    "read_signed",
+    "request_bytes",
     "require_airgap",
     "series_of",
     "signature_of",
     "take_signed",
     "version_of",
-    "write_enrolment",
-    "write_psbt",
 ]

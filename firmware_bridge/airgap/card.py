@@ -8,7 +8,7 @@ import re
 import stat
 import tempfile
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -18,8 +18,6 @@ from firmware_bridge.errors import BridgeError
 from multisig import Psbt
 
 _TEMPORARY: Final = ".part.tmp"
-# At most this many files of a folder are looked at.
-MAX_ENTRIES: Final = 10_000
 
 
 def read(path: Path, limit: int) -> bytes:
@@ -65,15 +63,6 @@ def write(folder: Path, name: str, content: bytes) -> Path:
                 temporary.unlink()
         _settle(folder)
     return target
-
-
-def entries(folder: Path) -> list[str]:
-    """The names in a folder.
-
-    :raises BridgeError: the card's own outcomes.
-    """
-    with _outcomes(), os.scandir(folder) as found:
-        return [entry.name for entry, _ in zip(found, range(MAX_ENTRIES), strict=False)]
 
 
 def _holds(target: Path, content: bytes) -> bool:
@@ -157,21 +146,3 @@ def safe_label(label: str) -> str:
 def request_name(label: str, psbt: Psbt) -> str:
     """The label and the start of the txid, so that each request has a name of its own."""
     return f"{safe_label(label)}-{psbt.tx.txid[:_TXID_DIGITS]}.psbt"
-
-
-def answers_among(names: Iterable[str], request: str) -> tuple[str, ...]:
-    """The names that a Coldcard gives to answers to this request, the latest first.
-
-    `-part` while signatures are missing, `-signed` when all are there, and a number if the name was taken.
-    The device's clock may be wrong, so that only the name tells which is later. FAT ignores case.
-    """
-    base = request.rpartition(".")[0] or request
-    # A Coldcard removes any `-part` from the name before it appends its own.
-    bases = "|".join(map(re.escape, (base, base.replace("-part", ""))))
-    pattern = re.compile(rf"(?:{bases})-(part|signed)(?:-([0-9]{{1,4}}))?\.psbt", re.ASCII | re.IGNORECASE)
-    ranked = [
-        (match[1].lower() == "signed", int(match[2] or 1), name)
-        for name in names
-        if (match := pattern.fullmatch(name))
-    ]
-    return tuple(name for _, _, name in sorted(ranked, reverse=True))

@@ -1,6 +1,6 @@
-"""QR codes: PSBTs as series of texts, their pictures, and the scanner that reads a device's screen."""
+"""QR codes: files as series of texts, their pictures, and the scanner that reads a device's screen."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from enum import StrEnum, unique
 from io import BytesIO, StringIO
 from itertools import islice
@@ -9,7 +9,6 @@ from typing import Final
 import segno
 
 from firmware_bridge.airgap import bbqr, handoff, ur
-from firmware_bridge.airgap.handoff import request_bytes
 from firmware_bridge.airgap.transfer import (
     MAX_PARTS,
     MAX_TEXT,
@@ -21,7 +20,6 @@ from firmware_bridge.airgap.transfer import (
     Transfer,
     Unreadable,
 )
-from multisig import Policy, Psbt
 
 # BBQr.md, "ECC Levels": the lowest level holds the most, and a screen has no dirt.
 _LEVEL: Final = "L"
@@ -62,33 +60,6 @@ def version_of(texts: Iterable[str]) -> int:
 
 def _make(text: str, version: int | None) -> segno.QRCode:
     return segno.make(text, error=_LEVEL, version=version, micro=False, boost_error=False)
-
-
-def psbt_bbqr(
-    psbt: Psbt, policy: Policy, *, max_characters: int = bbqr.DEFAULT_CHARACTERS
-) -> tuple[str, ...]:
-    """The request as a BBQr series (Coldcard Q). Show it in a loop, each text for a quarter of a second.
-
-    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad (S4,
-        S5).
-    :raises TooMuchForCodes: it takes more parts than a series has.
-    """
-    return series_of(request_bytes(psbt, policy), Content.PSBT, Series.BBQR, max_characters)
-
-
-def psbt_ur(psbt: Psbt, policy: Policy, *, max_fragment: int = ur.DEFAULT_FRAGMENT) -> Iterator[str]:
-    """The request as an endless UR 2 series (Jade, Keystone, Passport, SeedSigner). Show one text after the
-    other.
-
-    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad (S4,
-        S5).
-    :raises TooMuchForCodes: it takes more parts than a series has.
-    """
-    content = request_bytes(psbt, policy)
-    try:
-        return ur.split(content, Content.PSBT, max_fragment=max_fragment)
-    except ValueError as error:
-        raise TooMuchForCodes(detail=str(error)) from error
 
 
 @unique

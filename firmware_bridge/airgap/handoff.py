@@ -1,16 +1,13 @@
-"""PSBTs without a cable: the request as a device gets it, the answer as it is accepted, and both as files.
-The common mistakes with an answer have outcomes of their own.
+"""PSBTs without a cable: the request as a device gets it, and the answer as it is accepted. The common
+mistakes with an answer have outcomes of their own.
 """
 
 import base64
 import binascii
 import re
-from enum import StrEnum, unique
-from pathlib import Path
 from typing import Final
 
 from firmware_bridge import sanitised_psbt
-from firmware_bridge.airgap import card
 from firmware_bridge.airgap.transfer import (
     MAX_BYTES,
     FinalTransaction,
@@ -44,19 +41,6 @@ SPECTER_SERIES: Final = (
 )
 # No group in a loop, which would take sixty bytes of memory for each byte read.
 _HEX = re.compile(rb"[0-9a-f]+")
-
-
-@unique
-class Form(StrEnum):
-    """How a PSBT is written."""
-
-    BINARY = "binary"
-    """Coldcard's default; every device with a card reads it."""
-    BASE64 = "base64"
-
-
-def encode_psbt(psbt: bytes, form: Form) -> bytes:
-    return base64.b64encode(psbt) if form is Form.BASE64 else psbt
 
 
 def decode_psbt(carried: bytes) -> bytes:
@@ -152,38 +136,3 @@ def _told_apart(error: DeviceFault) -> DeviceFault:
     if isinstance(error.__cause__, PsbtMismatch):
         return OtherTransaction("This belongs to another transaction.")
     return Unreadable(f"This PSBT cannot be read: {error.__cause__}", detail=error.detail)
-
-
-def write_psbt(
-    psbt: Psbt, policy: Policy, folder: Path, *, label: str = "", form: Form = Form.BINARY
-) -> Path:
-    """Write the request to a card's folder and flush it. Returns the file's path.
-
-    The name is made of the label and the txid, so that the same request is written once. One card may go
-    from signer to signer.
-
-    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad (S4,
-        S5).
-    :raises NameTaken: another file has that name.
-    :raises NoCard, CardProtected, CardFault: the folder cannot be written.
-    """
-    content = encode_psbt(request_bytes(psbt, policy), form)
-    return card.write(folder, card.request_name(label, psbt), content)
-
-
-def find_answers(request: Path) -> tuple[Path, ...]:
-    """The files beside the request that are named as answers to it, the latest first. None is opened.
-
-    :raises NoCard, CardProtected, CardFault: the folder cannot be read.
-    """
-    found = card.answers_among(card.entries(request.parent), request.name)
-    return tuple(request.parent / name for name in found)
-
-
-def read_signed(file: Path, psbt: Psbt, policy: Policy, signer: Fingerprint) -> Psbt:
-    """Our PSBT with the file's new signatures, verified. The file may be binary, base64 or hexadecimal.
-
-    :raises BridgeError: as `take_signed`; and `NoCard`, `CardProtected`, `CardFault` where the file cannot be
-        read.
-    """
-    return take_signed(card.read(file, MAX_CARRIED), psbt, policy, signer)

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Sequence
 from enum import StrEnum, unique
-from pathlib import Path
 from typing import Any, Final
 
 from firmware_bridge.airgap import card
@@ -110,23 +109,8 @@ _P2WSH_VERSIONS: Final = {
 }
 
 
-def read_key(file: Path, network: Network, *, signer: Fingerprint | None = None) -> OriginKey:
-    """The key for a native segwit vault (BIP-48), checked for network, path and depth (S14, S15, S17).
-
-    :raises NoCard, CardProtected, CardFault, Unreadable: the file cannot be read, or is not text.
-    :raises MultisigError: as `parse_key`.
-    :raises WrongDevice: as `parse_key`.
-    """
-    content = card.read(file, MAX_FILE)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise Unreadable("This file holds no text.") from None
-    return parse_key(text, network, signer=signer)
-
-
 def parse_key(text: str, network: Network, *, signer: Fingerprint | None = None) -> OriginKey:
-    """As `read_key`, from the text of the file.
+    """The key for a native segwit vault (BIP-48), checked for network, path and depth (S14, S15, S17).
 
     :raises InvalidKey, InvalidPath, WrongNetwork: not a key for a vault.
     :raises WrongDevice: the key belongs to another device than `signer`.
@@ -343,22 +327,8 @@ def enrolment_text(vault: Vault, name: str, form: EnrolmentForm = EnrolmentForm.
             return bsms_record(vault)
 
 
-def write_enrolment(
-    vault: Vault, name: str, folder: Path, form: EnrolmentForm = EnrolmentForm.COLDCARD
-) -> Path:
-    """Write the vault to a card's folder. A Coldcard takes the file's name, made from `name`, for the
-    vault's. Returns the path.
-
-    :raises Unsupported: as `enrolment_text`.
-    :raises NameTaken: another file has that name.
-    :raises NoCard, CardProtected, CardFault: the folder cannot be written.
-    """
-    file_name, text = enrolment_file(vault, name, form)
-    return card.write(folder, file_name, text.encode())
-
-
 def enrolment_file(vault: Vault, name: str, form: EnrolmentForm) -> tuple[str, str]:
-    """The file's name and its text.
+    """The file's name and its text. A Coldcard takes the file's name, made from `name`, for the vault's.
 
     :raises Unsupported: as `enrolment_text`.
     """

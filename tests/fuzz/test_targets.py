@@ -107,7 +107,7 @@ def test_signatures_that_bring_something_else_with_them(monkeypatch):
 
 
 def test_another_psbt_in_another_form(monkeypatch):
-    monkeypatch.setattr(handoff, "encode_psbt", lambda _psbt, _form: codes.SPEND.to_bytes() + b"\x00")
+    monkeypatch.setattr(handoff, "decode_psbt", lambda carried: carried + b"\x00")
     with pytest.raises(BrokenPromise, match="base64"):
         run_seeds("key_files")
 

@@ -1,6 +1,4 @@
-"""Requests to a Coldcard: addresses, whether it knows a vault, and questions to the person; and what its
-releases do differently.
-"""
+"""Requests to a Coldcard: addresses, whether it knows a vault, and questions to the person."""
 
 import struct
 from collections.abc import Mapping
@@ -22,32 +20,6 @@ _SMALL: Final = frozenset({"mk1", "mk2", "mk3"})
 
 
 @dataclass(frozen=True)
-class Release:
-    """`since`: the first version. `unique_names`: it keeps no two wallets of the same name. `collects_later`:
-    a later connection can collect the result too, not only the one on which the person approved.
-    """
-
-    since: tuple[int, ...]
-    unique_names: bool
-    collects_later: bool
-
-
-# Read from the maker's source, tag by tag, and seen on 5.4.5 and 5.6.1. The newest first. In 5.6.1 both
-# changed (`multisig.py`, `name_is_used`; `usb.py`, `ALLOWED_DOWNLOAD`); 5.6.0 is as 5.4.5.
-_RELEASES: Final = (
-    Release((5, 6, 1), unique_names=True, collects_later=False),
-    Release((), unique_names=False, collects_later=True),
-)
-
-
-def release_of(firmware: str | None) -> Release:
-    """The row of this version; firmware without a version is older than all rows."""
-    parts = (firmware or "").split(".")
-    version = tuple(int(part) for part in parts) if all(part.isdecimal() for part in parts) else ()
-    return next(release for release in _RELEASES if release.since <= version)
-
-
-@dataclass(frozen=True)
 class Versions:
     """The versions that the device reports. `label` is its model; None for models before the Mk4."""
 
@@ -62,10 +34,6 @@ class Versions:
     def max_psbt_bytes(self) -> int:
         small = self.label is None or self.label in _SMALL
         return int(MAX_TXN_LEN if small else MAX_TXN_LEN_MK4)
-
-    @property
-    def release(self) -> Release:
-        return release_of(self.firmware)
 
 
 def address_command(

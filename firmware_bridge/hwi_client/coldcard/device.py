@@ -51,11 +51,6 @@ _MASTER: Final = "m"
 # For two seconds after a refused enrolment the firmware shows the refusal, then it forgets its active
 # request, even a newer one.
 _CLEAN_UP_SECONDS: Final = 3.0
-_NOT_KEPT: Final = "it did not keep the vault"
-_NAME_TAKEN: Final = (
-    "this firmware keeps no two vaults of one name: "
-    "if another is called {name!r}, rename or delete it on the device"
-)
 # Answers to `blkc`, and their names in the menu.
 _CHAINS: Final = {"BTC": "Bitcoin", "XTN": "Testnet4", "XRT": "Regtest"}
 # Lines of the version text: build date, version, bootloader, build time, model. Older firmware has fewer.
@@ -230,14 +225,14 @@ class ColdcardDevice(OpenDevice):
             done = earlier.look()
         except (CCProtoError, CCUserRefused):
             return None
-        if done is not None and not self._versions().release.collects_later:
-            self._caller.tell(
-                "asked-again", "This firmware gives no new connection an earlier approval: it asks again"
-            )
-            return None
         try:
             collected = self._collect_transaction(earlier) if done is None else self._fetch(*done)
         except CCProtoError:
+            if done is not None:
+                # From 5.6.1 on (`usb.py`, ALLOWED_DOWNLOAD).
+                self._caller.tell(
+                    "asked-again", "This firmware gives no new connection an earlier approval: it asks again"
+                )
             return None
         return encode_base64(collected) if _same_transaction(collected, psbt) else None
 
@@ -309,12 +304,7 @@ class ColdcardDevice(OpenDevice):
             self._ckcc.send_recv(packet)
             if self._await_enrolment(policy):
                 return None
-        raise DeviceFailure(NotEnrolled.code, self._why_not_kept(policy) or _NOT_KEPT)
-
-    def _why_not_kept(self, policy: Args) -> str | None:
-        """A taken name is shown on the screen only, where the only key offered is X."""
-        unique = self._versions().release.unique_names
-        return _NAME_TAKEN.format(name=policy["name"]) if unique else None
+        raise DeviceFailure(NotEnrolled.code, _not_kept(policy))
 
     def _knows(self, policy: Args) -> bool:
         """Whether the device knows this vault, and not just another one of the same devices."""
@@ -343,8 +333,16 @@ class ColdcardDevice(OpenDevice):
                     return False
                 raise
             except CCUserRefused:
-                raise DeviceFailure(RefusedByPerson.code, self._why_not_kept(policy)) from None
+                raise DeviceFailure(RefusedByPerson.code, _not_kept(policy)) from None
             self._pause()
+
+
+def _not_kept(policy: Args) -> str:
+    """A taken name is shown on the screen only, where the only key offered is X."""
+    return (
+        "it did not keep the vault; firmware from 5.6.1 on keeps no two of one name: "
+        f"if another is called {policy['name']!r}, rename or delete it on the device"
+    )
 
 
 def _same_transaction(one: bytes, other: bytes) -> bool:

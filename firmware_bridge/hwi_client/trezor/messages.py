@@ -1,141 +1,16 @@
-"""Trezor's messages: a faster encoder than HWI's, three corrections of HWI's messages, and the request for an
-address.
-
-HWI's encoder walks every nested message twice at every level, to learn its length first, and looks up each
-field's type by name: four fifths of the host's time at 50 inputs. This one writes the same bytes from a plan
-made once per message type. Decoding stays HWI's: answers are short.
-"""
+"""Trezor's messages: three corrections of HWI's messages, and the request for an address."""
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
-from functools import cache
 from typing import Any, ClassVar, Final
 
 from hwilib.devices.trezorlib import messages, protobuf
-from hwilib.devices.trezorlib.mapping import ProtobufMapping
 
 from firmware_bridge.errors import WrongDevice
 from firmware_bridge.hwi_client.base import is_vault
 from firmware_bridge.protocol import DeviceFailure
 from multisig import ExtendedPublicKey, Network, OriginKey
-
-_UNSIGNED_BITS: Final = {"uint32": 32, "uint64": 64}
-
-_Write = Callable[[bytearray, Any], None]
-_Step = tuple[str, bool, bytes, _Write]
-"""One field: its name, whether it repeats, its encoded key, and the writer of its values."""
-
-
-class Codec(ProtobufMapping):  # type: ignore[misc]  # HWI is untyped
-    """trezorlib's table of messages with another encoder."""
-
-    def encode(self, msg: Any) -> tuple[int, bytes]:
-        number = msg.MESSAGE_WIRE_TYPE
-        if number is None:
-            raise ValueError("a message without a wire type")
-        return number, bytes(encode(msg))
-
-
-def encode(message: Any) -> bytearray:
-    """:raises ValueError: a value does not fit its field, or a required one is missing."""
-    out = bytearray()
-    for name, repeated, key, write in _plan(message.__class__):
-        value = getattr(message, name, None)
-        if value is None:
-            continue
-        for item in value if repeated else (value,):
-            out += key
-            write(out, item)
-    return out
-
-
-@cache
-def _plan(kind: type) -> tuple[_Step, ...]:
-    return tuple(
-        (field.name, field.repeated, _varint(tag << 3 | field.wire_type), _writer(field))
-        for tag, field in kind.FIELDS.items()  # type: ignore[attr-defined]  # HWI is untyped
-    )
-
-
-def _writer(field: Any) -> _Write:
-    if field.type in _UNSIGNED_BITS:
-        return _number_writer(field.name, _UNSIGNED_BITS[field.type])
-    if field.type in _PLAIN:
-        return _PLAIN[field.type]
-    kind = protobuf.get_field_type_object(field)
-    if kind is None:
-        # Signed numbers, used for other coins only.
-        return _refuse
-    return _enum_writer(field.name, kind) if issubclass(kind, IntEnum) else _message_writer(field.name, kind)
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    _write_varint(out, value)
-    return bytes(out)
-
-
-def _write_varint(out: bytearray, value: int) -> None:
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-
-
-def _number_writer(name: str, bits: int) -> _Write:
-    def write(out: bytearray, value: int) -> None:
-        if not 0 <= value < 1 << bits:
-            raise ValueError(f"{name} does not fit into {bits} bits")
-        _write_varint(out, value)
-
-    return write
-
-
-def _enum_writer(name: str, kind: type[IntEnum]) -> _Write:
-    known = frozenset(kind)
-
-    def write(out: bytearray, value: int) -> None:
-        if value not in known:
-            raise ValueError(f"{name} is not a {kind.__name__}")
-        _write_varint(out, value)
-
-    return write
-
-
-def _message_writer(name: str, kind: type) -> _Write:
-    def write(out: bytearray, value: Any) -> None:
-        if not isinstance(value, kind):
-            raise ValueError(f"{name} is not a {kind.__name__}")  # noqa: TRY004 - as HWI's encoder has it
-        _write_bytes(out, encode(value))
-
-    return write
-
-
-def _write_bool(out: bytearray, value: object) -> None:
-    out.append(bool(value))
-
-
-def _write_bytes(out: bytearray, value: bytes | bytearray) -> None:
-    if not isinstance(value, bytes | bytearray):
-        raise ValueError("bytes are expected")  # noqa: TRY004 - REQUIRED_FIELD_PLACEHOLDER comes here, too
-    _write_varint(out, len(value))
-    out += value
-
-
-def _write_text(out: bytearray, value: str) -> None:
-    _write_bytes(out, value.encode())
-
-
-def _refuse(_out: bytearray, _value: object) -> None:
-    raise ValueError("signed numbers are not supported")
-
-
-_PLAIN: Final[dict[str, _Write]] = {"bool": _write_bool, "bytes": _write_bytes, "string": _write_text}
-
-CODEC: Final = Codec.from_module(messages)
-
 
 # MultisigPubkeysOrder.LEXICOGRAPHIC of messages-bitcoin.proto, which HWI's older copy lacks. Without it,
 # firmware from T1 1.13.0 and core 2.8.7 shows change as a payment, because the order of keys is part of the

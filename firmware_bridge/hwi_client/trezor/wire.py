@@ -18,7 +18,7 @@ from hwilib.devices.trezorlib.transport.udp import UdpTransport
 from hwilib.devices.trezorlib.transport.webusb import WebUsbTransport
 
 from firmware_bridge.errors import Busy, Disconnected, Locked, Uninitialised, Unsupported
-from firmware_bridge.hwi_client.trezor.messages import CODEC, mend
+from firmware_bridge.hwi_client.trezor.messages import mend
 from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded, Screen, hidden_wallet
 from firmware_bridge.model import Endpoint
 from firmware_bridge.protocol import DeviceFailure
@@ -110,7 +110,6 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
 
     def __init__(self, transport: Any, screen: Screen, session: bytes | None = None) -> None:
         super().__init__(transport, ui=screen, session_id=session, _init_device=False)
-        self.mapping = CODEC
         self.features: Any = None
         self.wallet = session
         """The session of the wallet that `unlock` opened."""

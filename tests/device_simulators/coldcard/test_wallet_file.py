@@ -1,6 +1,5 @@
-"""Enrolment files: the text form, a descriptor, and JSON around one."""
+"""Enrolment files: the text form, and a descriptor."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -38,7 +37,6 @@ def edited(old, new):
         edited("Policy: 2 of 3", "policy: 2/3"),
         edited("Format: P2WSH", "Format: p2wsh\nOwner: somebody (else)"),
         edited("48h", "48'"),
-        json.dumps({"name": "Treasury", "desc": VAULT.descriptor}).encode(),
     ],
 )
 def test_every_form_gives_the_same_wallet(content):

@@ -106,7 +106,6 @@ async def test_what_a_stranger_says_while_a_question_waits_is_ignored():
             KEY,
             MESSAGE,
             m.Ping(message="x"),
-            m.LockDevice(),
             m.ButtonAck(),
             m.TxAck(),
             m.PinMatrixAck(pin="1"),

@@ -25,10 +25,10 @@ def test_the_example(tmp_path, example):
     device = CardDevice()
     device.enrol(airgap.enrolment_text(VAULT, "Treasury").encode())
     names = {name: getattr(airgap, name) for name in airgap.__all__}
-    names |= {"card": tmp_path / "card", "vault": VAULT, "psbt": make_spend(VAULT)}
+    names |= {"card": tmp_path, "vault": VAULT, "psbt": make_spend(VAULT)}
     names |= {"device": device, "signer": SEED.fingerprint}
     exec(compile(example, str(DOCUMENT), "exec"), names)
     assert signer_progress(names["psbt"], VAULT, SEED.fingerprint).is_complete
     assert names["received"].complete
     assert all(picture.startswith(b"<?xml") for picture in names["pictures"])
-    assert len(list((tmp_path / "card").iterdir())) == 3
+    assert len(list(tmp_path.iterdir())) == 3

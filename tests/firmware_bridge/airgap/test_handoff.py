@@ -12,10 +12,8 @@ from firmware_bridge.airgap import (
     Transfer,
     Unreadable,
     handoff,
-    read_signed,
     take_signed,
 )
-from firmware_bridge.airgap import card as card_module
 from firmware_bridge.airgap.handoff import MAX_CARRIED
 from firmware_bridge.airgap.transfer import MAX_BYTES
 from firmware_bridge.errors import BadDeviceSignature, DeviceFault, Unsupported, WrongDevice
@@ -171,11 +169,3 @@ def test_s23_a_file_of_nothing_takes_little_more_memory_than_it_is_long(content)
     finally:
         tracemalloc.stop()
     assert most < 8 * MAX_CARRIED
-
-
-def test_the_largest_file_is_read_and_no_larger_one(tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(card_module, "read", lambda path, limit: asked.append(limit) or SIGNED.to_bytes())
-    assert read_signed(tmp_path / "x", PSBT, VAULT, ALICE.fingerprint) == SIGNED
-    assert asked == [MAX_CARRIED]
-    assert MAX_CARRIED > 2 * MAX_BYTES

@@ -2,8 +2,6 @@
 
 import base64
 import json
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from coincurve import PrivateKey
@@ -15,17 +13,15 @@ from device_simulators.coldcard.wallet_file import parse_wallet_file
 from firmware_bridge.airgap import (
     Content,
     EnrolmentForm,
-    NameTaken,
     Unreadable,
     bbqr,
+    enrolment_file,
     enrolment_text,
     message_request,
     parse_key,
     parse_signer_keys,
-    read_key,
     require_airgap,
     signature_of,
-    write_enrolment,
 )
 from firmware_bridge.airgap.card import safe_label
 from firmware_bridge.airgap.vault_files import MAX_EXPORTS, MAX_FILE
@@ -115,10 +111,9 @@ def generic(key=KEY, **changes):
     ids=["ccxp", "indented", "plain", "generic", "no own", "text", "spaces", "apostrophes"],
 )
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_every_form(tmp_path, text, mark):
-    (tmp_path / "key").write_text(mark + text, encoding="utf-8", newline="")
-    assert read_key(tmp_path / "key", NETWORK) == KEY
-    assert read_key(tmp_path / "key", NETWORK, signer=ALICE.fingerprint) == KEY
+def test_every_form(text, mark):
+    assert parse_key(mark + text, NETWORK) == KEY
+    assert parse_key(mark + text, NETWORK, signer=ALICE.fingerprint) == KEY
 
 
 def test_a_published_export():
@@ -194,11 +189,9 @@ def test_s23_texts_that_are_no_key(text):
     assert str(caught.value).isprintable()
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe\0", bytes(MAX_FILE + 1)])
-def test_s23_files_that_are_no_text(tmp_path, content):
-    (tmp_path / "key").write_bytes(content)
+def test_s23_a_text_that_is_too_large():
     with pytest.raises(Unreadable):
-        read_key(tmp_path / "key", NETWORK)
+        parse_key(" " * (MAX_FILE + 1), NETWORK)
 
 
 def key_record(key=KEY, by=ALICE, token="00", words="Alice's Coldcard"):
@@ -257,22 +250,21 @@ COLDCARD_S = vault_with_device()
 CODE = COLDCARD_S.verification_code.partition("-")[0]
 
 
-def test_coldcard_s_own_text(tmp_path):
-    path = write_enrolment(VAULT, "Our savings", tmp_path)
-    assert path.name == "Our-savings.txt"
-    assert path.read_text() == coldcard_file(VAULT, "Our savings")
+def test_coldcard_s_own_text():
+    name, text = enrolment_file(VAULT, "Our savings", EnrolmentForm.COLDCARD)
+    assert (name, text) == ("Our-savings.txt", coldcard_file(VAULT, "Our savings"))
 
 
-def test_a_descriptor(tmp_path):
-    path = write_enrolment(VAULT, "Savings", tmp_path, EnrolmentForm.DESCRIPTOR)
-    assert path.name == "Savings.descriptor.txt"
-    assert Vault.from_descriptor(path.read_text().strip(), Network.REGTEST) == VAULT
+def test_a_descriptor():
+    name, text = enrolment_file(VAULT, "Savings", EnrolmentForm.DESCRIPTOR)
+    assert name == "Savings.descriptor.txt"
+    assert Vault.from_descriptor(text.strip(), Network.REGTEST) == VAULT
 
 
-def test_a_record(tmp_path):
-    path = write_enrolment(VAULT, "Savings", tmp_path, EnrolmentForm.BSMS)
-    version, template, paths, address = path.read_text().split("\n")
-    assert (path.name, version, paths) == ("Savings.bsms", "BSMS 1.0", "/0/*,/1/*")
+def test_a_record():
+    name, text = enrolment_file(VAULT, "Savings", EnrolmentForm.BSMS)
+    version, template, paths, address = text.split("\n")
+    assert (name, version, paths) == ("Savings.bsms", "BSMS 1.0", "/0/*,/1/*")
     assert address == VAULT.address(0, 0)
     assert template.count("/**") == 3
 
@@ -289,15 +281,8 @@ def test_the_records_of_the_bip(vector):
     assert enrolment_text(vault, "any", EnrolmentForm.BSMS) == vector["round_2_descriptor_record"]
 
 
-def test_the_forms_stand_beside_each_other(tmp_path):
-    paths = {write_enrolment(VAULT, "Savings", tmp_path, form) for form in EnrolmentForm}
-    assert len(paths) == len(EnrolmentForm)
-
-
-def test_another_vault_of_the_same_name(tmp_path):
-    write_enrolment(VAULT, "Savings", tmp_path)
-    with pytest.raises(NameTaken):
-        write_enrolment(make_vault((ALICE, BOB)), "Savings", tmp_path)
+def test_the_forms_stand_beside_each_other():
+    assert len({enrolment_file(VAULT, "Savings", form)[0] for form in EnrolmentForm}) == len(EnrolmentForm)
 
 
 @pytest.mark.parametrize("form", [EnrolmentForm.COLDCARD, EnrolmentForm.DESCRIPTOR])
@@ -317,11 +302,11 @@ def test_another_vault_of_the_same_name(tmp_path):
         ("A/B: 50%. Really", "A/B: 50%. Really"),
     ],
 )
-def test_the_vault_s_name_is_the_wallet_s_name_on_a_coldcard(tmp_path, name, known_as, form):
+def test_the_vault_s_name_is_the_wallet_s_name_on_a_coldcard(name, known_as, form):
     """In its own text it is written; of a descriptor the device takes the file's name, which has hyphens for
     all but letters.
     """
-    wallet = enrolled_from(write_enrolment(COLDCARD_S, name, tmp_path, form))
+    wallet = enrolled_from(*enrolment_file(COLDCARD_S, name, form))
     written = form is EnrolmentForm.COLDCARD
     assert wallet.name == (known_as if written else safe_label(known_as))
     assert wallet.same_keys(Wallet("x", COLDCARD_S.threshold, COLDCARD_S.cosigners))
@@ -330,15 +315,13 @@ def test_the_vault_s_name_is_the_wallet_s_name_on_a_coldcard(tmp_path, name, kno
 @given(st.text(max_size=80))
 def test_any_name_gives_a_file_that_a_coldcard_takes(name):
     for form in (EnrolmentForm.COLDCARD, EnrolmentForm.DESCRIPTOR):
-        with TemporaryDirectory() as folder:
-            wallet = enrolled_from(write_enrolment(COLDCARD_S, name, Path(folder), form))
-            assert 1 <= len(wallet.name) <= 20
+        wallet = enrolled_from(*enrolment_file(COLDCARD_S, name, form))
+        assert 1 <= len(wallet.name) <= 20
 
 
-def enrolled_from(path):
+def enrolled_from(file_name, text):
     """As the device's menu imports a file from the card."""
-    stem = path.name.split(".")[0]
-    return parse_wallet_file(path.read_bytes(), SEED, Network.REGTEST, stem)
+    return parse_wallet_file(text.encode(), SEED, Network.REGTEST, file_name.split(".")[0])
 
 
 def test_as_a_qr_code():
