@@ -119,7 +119,7 @@ CASES: Sequence[tuple[str, Callable[[Path, int], None], tuple[int, ...]]] = (
     ("3 of the platform, equal outputs", from_the_platform, (787, 1_575, 3_150)),
     ("proposals over one coin", rivals, (75, 150, 300)),
     ("3 proposals, false origins", false_origins, (787, 1_575, 3_150)),
-    ("vaults of 15 keys", vaults, (249, 499, 999)),
+    ("vaults of 15 keys", vaults, (499, 999, 1_999)),
     ("entries of the chain", chain, (25_000, 50_000, 100_000)),
 )
 

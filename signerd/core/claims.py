@@ -28,7 +28,7 @@ class VaultClaim:
     first_address: str | None = None
 
 
-@lru_cache(maxsize=1_280)
+@lru_cache(maxsize=2_560)
 def contradictions(claim: VaultClaim, vault: Vault) -> tuple[str, ...]:
     """How the record's figures differ from ``vault``: that of its descriptor, or the pinned one. Cached: a
     status looks at every vault that the platform ever showed.

@@ -271,10 +271,6 @@ class Uncompared:
     others: int = 0
 
 
-# The size in the journal of a row of an unfollowed proposal, an output or a coin, with its index.
-UNFOLLOWED_ROW_BYTES = 200
-
-
 @dataclass(frozen=True)
 class Unfollowed:
     """Another proposal of the vault that others signed, and that never awaited this machine (S27).
@@ -291,12 +287,6 @@ class Unfollowed:
     @cached_property
     def outpoints(self) -> frozenset[OutPoint]:
         return frozenset(item.outpoint for item in self.tx.inputs)
-
-    @property
-    def size(self) -> int:
-        """Its size in the journal, in bytes."""
-        rows = 1 + len(self.payments) + len(self.outpoints)
-        return len(self.tx.serialize()) + rows * UNFOLLOWED_ROW_BYTES
 
     @cached_property
     def payments(self) -> frozenset[tuple[bytes, int]]:

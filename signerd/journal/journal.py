@@ -42,6 +42,7 @@ from signerd.journal import rows
 from signerd.journal.books import BACKED_UP, Restored, backed_up_note, caught_up_note, restored_note
 from signerd.journal.chain import stamp
 from signerd.journal.keys_and_vaults import KeysAndVaults
+from signerd.journal.quota import work_of
 
 # The states that a restart changes: how far an effect went is not known there.
 INTERRUPTIBLE = tuple(state for state in State if (state, Move.RESTARTED) in TABLE)
@@ -71,16 +72,13 @@ class Journal(KeysAndVaults):
         known = self._find(snapshot.psbt_id)
         if known is not None and known.snapshot == snapshot:
             return Step(known)
-        parts = parts_of(snapshot.psbt)
-        self._quota.require_words(known, self.now().timestamp(), parts)
-        self.parts_judged += parts
-        if known is not None:
-            self._quota.require_room_to_grow(known, snapshot)
+        self._quota.require_word(known, self.now().timestamp(), work_of(snapshot))
+        self.parts_judged += parts_of(snapshot.psbt)
         with self._transaction("Polled"):
+            forgotten = self._quota.make_room(known, snapshot)
+            if forgotten is not None:
+                self._append(forgotten)
             if known is None:
-                forgotten = self._quota.make_room(snapshot, parts)
-                if forgotten is not None:
-                    self._append(forgotten)
                 return self._received(snapshot)
             event, shown = Polled(snapshot), replace(known, snapshot=snapshot)
             return self._stored(known, decide(known, event, self._context_for(shown, event)))
@@ -256,7 +254,7 @@ class Journal(KeysAndVaults):
         """
         fresh = [one for _quorum, one in found if not self.unfollowed.knows(one.psbt_id)]
         if fresh:
-            self._quota.require_room_for_unfollowed(sum(one.size for one in fresh))
+            self._quota.require_room_for_unfollowed(fresh)
         with self._transaction("Heard"):
             for quorum, one in found:
                 self.unfollowed.write(quorum, one)

@@ -148,12 +148,14 @@ class KeysAndVaults(Chain, ABC):
         mark = fingerprint_of_change(claim, self.network)
         unknown = bool(told) and not self._vaults.knows_change(code, mark)
         fresh = unknown and self._quota.has_room_for_change(code)
-        news = self._vaults.claim(claim.vault_id) != claim
+        known = self._vaults.claim(claim.vault_id)
+        news = known != claim
         if not (news or fresh):
             return ClaimOutcome(news=False)
         if news and not fresh:  # An alarm has no daily allowance.
-            self._quota.require_room_for_vault(claim.vault_id)
-            self._quota.require_words(None, self.now().timestamp())
+            if known is None:
+                self._quota.require_room_for("vaults")
+            self._quota.require_word(None, self.now().timestamp())
         with self._transaction("vault-claim"):
             if news:
                 self._vaults.write_claim(claim)
@@ -195,7 +197,7 @@ class KeysAndVaults(Chain, ABC):
 
         Raises NotProven, and PlatformFloods where there is no room: nothing is stored.
         """
-        self._quota.require_room_for_token()
+        self._quota.require_room_for("tokens")
         with self._transaction("token"):
             proven = self.tokens.write(payload, published)
             facts = {"hash": bytecode_hash(published.bytecode).hex(), "ticker": proven.ticker}

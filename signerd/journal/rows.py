@@ -338,8 +338,8 @@ def code_of(descriptor: str, network: Network) -> str | None:
         return None
 
 
-# More than the platform may show (``quota.MOST_VAULTS``): a list of all is read again and again in one order.
-@lru_cache(maxsize=1_280)
+# More than the platform may show (``quota.MOST``): a list of all is read again and again in one order.
+@lru_cache(maxsize=2_560)
 def vault_of(descriptor: str, network: Network) -> Vault:
     """Cached, because a vault keeps the branch nodes from which every derivation starts. Raises leaves of
     MultisigError.

@@ -222,7 +222,8 @@ async def test_f_what_is_forgotten_while_others_are_judged_ends_no_task(prepared
 
         def forget() -> None:
             journal.poll(replace(shown[1], status=ProposalStatus.EXPIRED))
-            monkeypatch.setattr(quota, "MOST_KEPT_BYTES", journal._quota._kept().size)
+            stored = journal._db.execute(quota._STORED).fetchone()
+            monkeypatch.setattr(quota, "MOST_WORK", stored["work"])
             journal.poll(shown[2])
 
         real = journal.reconsider

@@ -113,7 +113,7 @@ async def test_f_of_workspaces_without_number_the_first_are_followed(prepared, p
 async def test_f_a_platform_that_floods_is_an_alarm_and_what_was_approved_goes_on(
     prepared, platform, bridge, monkeypatch
 ):
-    monkeypatch.setattr(quota, "MOST_OPEN", 10)
+    monkeypatch.setattr(quota, "MOST", 10)
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")

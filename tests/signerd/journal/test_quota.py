@@ -14,8 +14,7 @@ from signerd.core.states import State
 from signerd.core.values import Snapshot, identity_of
 from signerd.errors import PlatformFloods, UnknownProposal
 from signerd.journal import Journal, quota
-from signerd.journal import quota as book
-from signerd.journal.quota import Allowance
+from signerd.journal.quota import BYTES_OF_ONE, MOST_WORK, WORK_OF_A_WORD, work_of
 from tests.signerd.journal.test_journal import HONEST, prepared
 from tests.support.desk import CLAIM, VAULT, VAULT_ID
 
@@ -47,7 +46,7 @@ def flood(journal: Journal, numbers: range, **changes: object) -> int:
 
 
 def test_f_open_proposals_have_an_end_and_what_ends_makes_room(journal, monkeypatch):
-    monkeypatch.setattr(quota, "MOST_OPEN", 10)
+    monkeypatch.setattr(quota, "MOST", 10)
     assert flood(journal, range(1, 30)) == 10
     assert rows(journal, "proposals") == 10
     journal.poll(proposal(3, status=ProposalStatus.EXPIRED))
@@ -58,24 +57,22 @@ def test_f_open_proposals_have_an_end_and_what_ends_makes_room(journal, monkeypa
 
 
 def test_f_open_proposals_are_no_more_bytes_than_fit_in_memory(journal, monkeypatch):
-    most = 10 * (len(HONEST.psbt) + 1_000)
-    monkeypatch.setattr(quota, "MOST_OPEN_BYTES", most)
-    taken = flood(journal, range(1, 60))
-    assert 5 < taken < 20
+    monkeypatch.setattr(quota, "MOST_OPEN_WORK", 10 * work_of(HONEST))
+    assert flood(journal, range(1, 60)) == 10
     journal.poll(proposal(3, status=ProposalStatus.EXPIRED))
     assert flood(journal, range(60, 70)) == 1
     # Nor does what is known grow beyond that, with data that no check reads.
     magic, rest = HONEST.psbt[:5], HONEST.psbt[5:]
-    padded = magic + b"\x02\xef\x00\xfd" + (5_000).to_bytes(2, "little") + bytes(5_000) + rest
+    size = BYTES_OF_ONE
+    padded = magic + b"\x02\xef\x00\xfd" + size.to_bytes(2, "little") + bytes(size) + rest
     assert identity_of(padded) == identity_of(HONEST.psbt)
     assert flood(journal, range(4, 10), psbt=padded) == 0
-    assert rows(journal, "(SELECT 1 FROM proposals WHERE length(psbt) > 5000)") == 0
+    assert rows(journal, f"(SELECT 1 FROM proposals WHERE length(psbt) > {size})") == 0
 
 
 def test_f_kept_proposals_have_an_end_and_those_that_are_over_make_room(journal, monkeypatch):
-    size = len(HONEST.psbt) + 1_000
-    monkeypatch.setattr(quota, "MOST_KEPT_BYTES", 10 * size)
-    monkeypatch.setattr(book, "FORGOTTEN_AT_ONCE", 2)
+    monkeypatch.setattr(quota, "MOST_WORK", 10 * work_of(HONEST))
+    monkeypatch.setattr(quota, "FORGOTTEN_AT_ONCE", 2)
     for number in range(60):
         flood(journal, range(number, number + 1))
         flood(journal, range(number, number + 1), status=ProposalStatus.EXPIRED)
@@ -94,13 +91,14 @@ def test_f_what_was_decided_or_may_have_been_paid_is_never_forgotten(journal, mo
     if ends is ProposalStatus.EXPIRED:
         journal.decide("p-1", Refused("no"))
     journal.poll(proposal(1, status=ends, confirmations=6))
-    monkeypatch.setattr(quota, "MOST_KEPT_BYTES", 1)
+    # Room for it alone: it would make room for another.
+    monkeypatch.setattr(quota, "MOST_WORK", work_of(HONEST))
     assert flood(journal, range(2, 5)) == 0
     assert journal.record("p-1").snapshot.status is ends
 
 
 def test_f_a_platform_that_says_something_new_for_ever_is_heard_so_often_a_day(journal):
-    journal._quota.undecided = Allowance(a_day=50, _left=50.0)
+    journal._quota.undecided.size = 50 * WORK_OF_A_WORD
     told = 0
     for number in range(200):
         try:
@@ -109,7 +107,7 @@ def test_f_a_platform_that_says_something_new_for_ever_is_heard_so_often_a_day(j
             break
     assert 40 < told <= 50
     length, _ = journal.head()
-    with pytest.raises(PlatformFloods, match="new things in a day"):
+    with pytest.raises(PlatformFloods, match="new in a day"):
         journal.poll(proposal(1))
     assert journal.head()[0] == length
     # What was said before is no news, and a change of a pinned vault is told whatever else was said.
@@ -120,7 +118,7 @@ def test_f_a_platform_that_says_something_new_for_ever_is_heard_so_often_a_day(j
 def test_f_the_end_of_what_was_decided_is_heard_through_a_flood(journal):
     journal.poll(proposal(1))
     journal.decide("p-1", Refused("no"))
-    journal._quota.undecided = Allowance(a_day=1, _left=0.0)
+    journal._quota.undecided.size = 0
     with pytest.raises(PlatformFloods):
         journal.poll(proposal(2))
     journal.poll(proposal(1, status=ProposalStatus.CONFIRMED, confirmations=1))
@@ -128,8 +126,8 @@ def test_f_the_end_of_what_was_decided_is_heard_through_a_flood(journal):
 
 
 def test_f_vaults_and_changes_of_one_have_an_end(journal, monkeypatch):
-    monkeypatch.setattr(book, "MOST_VAULTS", 5)
-    monkeypatch.setattr(book, "MOST_CHANGES", 4)
+    monkeypatch.setattr(quota, "MOST", 5)
+    monkeypatch.setattr(quota, "MOST_CHANGES", 4)
     learnt = 0
     for number in range(10):
         try:
@@ -143,16 +141,24 @@ def test_f_vaults_and_changes_of_one_have_an_end(journal, monkeypatch):
     assert journal.vault_changes(VAULT_ID)
 
 
-def test_an_allowance_comes_back_evenly_and_a_clock_set_back_gives_nothing():
-    allowance = Allowance(a_day=24, _left=24.0)
-    assert sum(allowance.take(0.0) for _ in range(100)) == 24
-    assert sum(allowance.take(3_600.0) for _ in range(10)) == 1
-    assert not allowance.take(-1e9)
-    assert sum(allowance.take(1e9) for _ in range(100)) == 24
+def test_what_may_be_said_comes_back_evenly_and_a_clock_set_back_gives_nothing(journal):
+    def taken(at: float) -> int:
+        for count in range(MOST_WORK):
+            try:
+                journal._quota.require_word(None, at)
+            except PlatformFloods:
+                return count
+        raise AssertionError("it has no end")
+
+    a_day = MOST_WORK // WORK_OF_A_WORD
+    assert taken(1e10) == a_day
+    assert taken(1e10 + 3_600.0) == a_day // 24
+    assert taken(-1e10) == 0
+    assert taken(1e11) == a_day
 
 
 def test_f_a_refused_word_leaves_no_trace(journal, monkeypatch):
-    monkeypatch.setattr(quota, "MOST_OPEN", 0)
+    monkeypatch.setattr(quota, "MOST", 0)
     before = journal.head()
     with pytest.raises(PlatformFloods):
         journal.poll(HONEST)
@@ -161,7 +167,7 @@ def test_f_a_refused_word_leaves_no_trace(journal, monkeypatch):
 
 
 def test_s6_what_was_exported_takes_no_room_and_is_never_forgotten(journal, monkeypatch):
-    monkeypatch.setattr(quota, "MOST_OPEN", 2)
+    monkeypatch.setattr(quota, "MOST", 2)
     journal.poll(proposal(1))
     journal.decide("p-1", Approved(journal.review("p-1").digest))
     journal.decide("p-1", Exported())

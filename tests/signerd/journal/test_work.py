@@ -160,7 +160,7 @@ def test_s34_a_start_looks_up_no_other_proposal_before_it_serves(journal: Journa
 
 
 def test_s34_the_inputs_and_outputs_of_what_is_open_are_bounded(journal: Journal, monkeypatch) -> None:
-    monkeypatch.setattr(quota, "MOST_OPEN_PARTS", 20)
+    monkeypatch.setattr(quota, "MOST_OPEN_WORK", 20)
     journal.poll(snapshot_of(equal(9, 1), "p-1"))
     journal.poll(snapshot_of(equal(9, 2), "p-2"))
     with pytest.raises(PlatformFloods, match="20 inputs and outputs"):
@@ -171,8 +171,7 @@ def test_s34_the_inputs_and_outputs_of_what_is_open_are_bounded(journal: Journal
 
 
 def test_s34_a_word_about_a_large_transaction_counts_as_many(journal: Journal, monkeypatch) -> None:
-    monkeypatch.setattr(quota, "PARTS_OF_A_WORD", 10)
-    journal._quota.undecided = quota.Allowance(5, 5.0)
+    journal._quota.undecided.size = 4 * quota.WORK_OF_A_WORD
     journal.poll(snapshot_of(equal(29, 1), "p-1"))
     with pytest.raises(PlatformFloods, match="in a day"):
         journal.poll(snapshot_of(equal(19, 2), "p-2"))
