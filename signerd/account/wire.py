@@ -137,7 +137,14 @@ def _psbt_bytes(text: str) -> bytes:
 def claim_of(shape: VaultShape, workspace: Workspace) -> VaultClaim:
     """Raises PlatformAnswersWrongly for ids that are none."""
     return VaultClaim(
-        known_id(shape.id), workspace.id, shape.name, shape.descriptor, shape.m, shape.n, shape.address
+        known_id(shape.id),
+        workspace.id,
+        shape.name,
+        shape.descriptor,
+        shape.m,
+        shape.n,
+        shape.address,
+        None if shape.replaced_by is None else known_id(shape.replaced_by),
     )
 
 

@@ -26,6 +26,7 @@ class VaultClaim:
     threshold: int | None = None
     signers: int | None = None
     first_address: str | None = None
+    replaced_by: str | None = None
 
 
 @lru_cache(maxsize=2_560)

@@ -328,15 +328,16 @@ class Limits:
 class ReviewContext:
     """Everything that a review of one proposal depends on.
 
-    ``claimed_descriptor``, ``claimed_name``: the platform's current ones of the vault. ``lowered``: the
-    checks that the configuration lowers. ``spent``: what was signed in the longest window of a rule.
+    ``claimed_descriptor``, ``claimed_name``: the platform's current ones of the vault.
+    ``claimed_replacement``: the id of the vault that it says takes its place. ``lowered``: the checks that
+    the configuration lowers. ``spent``: what was signed in the longest window of a rule.
     ``uncompared``: beyond ``neighbours``. ``unfollowed``: proposals that others signed and that pay the same.
     ``vault_changes``: changes of the pinned vault that the person has not looked at. ``moment`` None: the
     time is unknown. ``former_keys``: of devices that were replaced. ``revoked``: the sentence about a
     revocation of the registered key, or empty. ``lapsed``: an imported PSBT can no longer be approved.
     ``token``: the proven token of the payload. ``pins``: every pinned vault, if that token's whitelist may
-    name one. ``places``: the known addresses, by ``places.policy_code``. ``screen``: of the device that was
-    last seen with our key of the vault, or None.
+    name one, or the vault is said to be replaced. ``places``: the known addresses, by ``places.policy_code``.
+    ``screen``: of the device that was last seen with our key of the vault, or None.
     """
 
     network: Network
@@ -352,6 +353,7 @@ class ReviewContext:
     spent: tuple[Spent, ...] = ()
     moment: Moment | None = None
     claimed_name: str | None = None
+    claimed_replacement: str | None = None
     vault_changes: tuple[str, ...] = ()
     former_keys: tuple[FormerKey, ...] = ()
     revoked: str = ""

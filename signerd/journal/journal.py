@@ -474,12 +474,15 @@ class Journal(KeysAndVaults):
         claim = self._vaults.claim(snapshot.vault_id if imported is None or pin is None else pin.vault_id)
         revoked, token = self.keys.revocation(), self.tokens.named_by(snapshot)
         own_keys = self.own_keys()
+        replacement = None if claim is None else claim.replaced_by
+        may_name_vaults = replacement is not None or (token is not None and bool(token.whitelist))
         return ReviewContext(
             network=self.network,
             limits=self.limits,
             pin=pin,
             claimed_descriptor=None if claim is None else claim.descriptor,
             claimed_name=None if claim is None else claim.name,
+            claimed_replacement=replacement,
             vault_changes=() if pin is None else self._vaults.changes(pin.vault.verification_code),
             own_keys=own_keys,
             former_keys=self.keys.former(),
@@ -488,7 +491,7 @@ class Journal(KeysAndVaults):
             rules=self.rules,
             lapsed=self.is_lapsed(snapshot),
             token=token,
-            pins=self.pins() if token is not None and token.whitelist else (),
+            pins=self.pins() if may_name_vaults else (),
             places=self._places.of(_codes(pin, own_keys)),
             screen=None if pin is None else self._screens.of(pin.own_key.fingerprint),
         )

@@ -114,6 +114,7 @@ def facts_of(claim: VaultClaim) -> dict[str, Any]:
         "descriptor": claim.descriptor,
         "first_address": claim.first_address,
         "name": claim.name,
+        "replaced_by": claim.replaced_by,
         "signers": claim.signers,
         "threshold": claim.threshold,
         "workspace": claim.workspace_id,
@@ -143,11 +144,11 @@ class VaultBook:
     def write_claim(self, claim: VaultClaim) -> None:
         self.connection.execute(
             "INSERT INTO vault_claims "
-            "(vault_id, workspace_id, name, descriptor, threshold, signers, first_address) VALUES "
-            "(?,?,?,?,?,?,?) "
+            "(vault_id, workspace_id, name, descriptor, threshold, signers, first_address, replaced_by) "
+            "VALUES (?,?,?,?,?,?,?,?) "
             "ON CONFLICT (vault_id) DO UPDATE SET workspace_id=excluded.workspace_id, name=excluded.name, "
             "descriptor=excluded.descriptor, threshold=excluded.threshold, signers=excluded.signers, "
-            "first_address=excluded.first_address",
+            "first_address=excluded.first_address, replaced_by=excluded.replaced_by",
             (
                 claim.vault_id,
                 claim.workspace_id,
@@ -156,6 +157,7 @@ class VaultBook:
                 claim.threshold,
                 claim.signers,
                 claim.first_address,
+                claim.replaced_by,
             ),
         )
 
@@ -252,4 +254,5 @@ def _claim(row: sqlite3.Row) -> VaultClaim:
         row["threshold"],
         row["signers"],
         row["first_address"],
+        row["replaced_by"],
     )

@@ -95,7 +95,8 @@ CREATE TABLE vault_claims (
   descriptor TEXT NOT NULL,
   threshold INTEGER,
   signers INTEGER,
-  first_address TEXT
+  first_address TEXT,
+  replaced_by TEXT
 ) STRICT;
 
 CREATE TABLE pins (

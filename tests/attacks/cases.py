@@ -132,6 +132,7 @@ class Proposal:
             claimed_descriptor=around.get("claimed", self.attack.pinned.descriptor),
             own_keys=(OwnKey(own, "vault", 0), OwnKey(ALICE.profile().key, "profile", 0)),
             neighbours=tuple(self._neighbour(n, other) for n, other in self._others()),
+            claimed_replacement=around.get("replaced_by"),
             vault_changes=tuple(around.get("changes", ())),
             token=proven(self.snapshot(), self.platform),
             screen=self._screen(),

@@ -221,7 +221,9 @@ def desk_with(
     shown = {p.snapshot().contract_uid: shown_of(p.platform) for p in proposals()}
     published = {uid: what for uid, what in shown.items() if uid is not None and what is not None}
     claimed = told.get("claimed", VAULT.descriptor)
-    hostile = HostilePlatform(place, claimed=claimed, published=published, **platform)
+    hostile = HostilePlatform(
+        place, claimed=claimed, replaced_by=told.get("replaced_by"), published=published, **platform
+    )
     rig = make.rig(folder, seed=seed)
 
     @asynccontextmanager

@@ -92,7 +92,8 @@ def _decoded(claim: TokenClaim) -> dict[str, Any]:
 class FakePlatform:
     """``proposals`` are snapshots; submissions and declines are read from the folder each time.
 
-    ``not_ours``: proposals that do not ask this signer.
+    ``not_ours``: proposals that do not ask this signer. ``replaced_by``: the vault that it says takes the
+    place of its own.
     """
 
     folder: Path
@@ -116,6 +117,7 @@ class FakePlatform:
     movements: list[Any] = field(default_factory=list)
     next_address: str = ""
     confirmed_sats: int = 0
+    replaced_by: str | None = None
 
     def __post_init__(self) -> None:
         issued = self.folder / "issued"
@@ -258,6 +260,7 @@ class FakePlatform:
             "confirmed_sats": self.confirmed_sats,
             "unconfirmed_sats": 0,
             "locked_sats": 0,
+            "replaced_by": self.replaced_by,
         }
 
     def _psbt(self, request: httpx.Request) -> httpx.Response:

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from multisig import RECEIVE, Change, MultisigError, Sats, Vault, decode_address
+from signerd.core.addresses import receive_scripts
 from signerd.core.checks.case import NO_FEE, Answer, InspectedCase, allow, hold, refuse, warn
 from signerd.core.places import GAP, NEW_POLICY, is_near, last_below, policy_code, with_coins
-from signerd.core.text import amount, count, place_words, said
+from signerd.core.text import amount, as_argument, count, place_words, said
 
 
 def proven(case: InspectedCase) -> Answer:
@@ -205,6 +206,27 @@ def _listed(far: Sequence[Change]) -> str:
     told = [f"{amount(back.amount)} to {place_words(back.chain, back.index)}" for back in far[:SHOWN]]
     more = f", and {len(far) - SHOWN} more" if len(far) > SHOWN else ""
     return f"{', '.join(told)}{more}"
+
+
+def into_pinned(case: InspectedCase) -> Answer:
+    """S16: where the platform says that the vault is replaced, its money goes to vaults that are pinned here.
+    Else it is held: the platform alone has shown the new vault. A sweep pays its first address.
+    """
+    replacement = case.context.claimed_replacement
+    if replacement is None:
+        return allow("The platform does not say that another vault replaces this one.")
+    known = {script for pin in case.context.pins for script in receive_scripts(pin.vault, 0)}
+    unknown = [payment for payment in case.to_others if payment.script_pubkey not in known]
+    if not unknown:
+        return allow("The platform says that the vault is replaced. It pays no one but vaults pinned here.")
+    total = Sats(sum(payment.amount for payment in unknown))
+    return hold(
+        f"The platform says that another vault replaces this one. {amount(total)} go to no vault that is "
+        f"pinned here. Pin the new one first: `signerd pin {as_argument(replacement)}`. If you do not sign "
+        "for it, compare the address with two of those who do.",
+        replaced_by=replacement,
+        total_sats=int(total),
+    )
 
 
 # A forward goes to the vault's next unused address, which only the chain and the platform know. Addresses up

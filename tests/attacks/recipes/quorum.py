@@ -3,7 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from multisig import Network, OriginKey, Psbt, multisig_script, p2wsh, parse_multisig_script
+from multisig import (
+    ChangeTo,
+    Network,
+    OriginKey,
+    Psbt,
+    build_psbt,
+    multisig_script,
+    p2wsh,
+    parse_multisig_script,
+    sats,
+)
 from multisig.descriptor import SortedMulti
 from tests.attacks.people import (
     ALICE,
@@ -49,6 +59,11 @@ def impostors_key() -> OriginKey:
     return OriginKey(ALICE.vault_key().origin, MALLORY.vault_key().xpub)
 
 
+def all_back(scene: Scene) -> Psbt:
+    return build_psbt(VAULT, [scene.coin(0), scene.coin(1)], [ChangeTo(sats(197_000), 1, 7)], 0)
+
+
+REPLACED = {"replaced_by": "vault-2"}
 IMPOSTOR = vault_of((BOB, CAROL)).cosigners
 WITH_IMPOSTOR = replace(VAULT, cosigners=(impostors_key(), *IMPOSTOR))
 
@@ -72,6 +87,8 @@ S16 = (
     Recipe(name="a vault that was pinned in another workspace", around={"workspace": 2}, checks=("vault-pinned",), off="check:vault-pinned"),
     Recipe(name="an account key in the PSBT that is not the pinned one", psbt=second_account, findings=XPUB, off="account-keys"),
     Recipe(name="a change that the platform took back and nobody looked at", around={"changes": ["It needs 1 signatures, not 2."]}, checks=("vault-alarm",), off="check:vault-alarm"),
+    Recipe(name="a vault in its place, which nobody pinned here", around=REPLACED, held=("replacement-not-pinned",), off="check:replacement-not-pinned"),
+    Recipe(name="a replaced vault that pays itself alone", psbt=all_back, around=REPLACED, honest=True),
 )  # fmt: skip
 
 

@@ -30,6 +30,7 @@ from tests.support.payments import (
 from tests.support.wallets import ALICE, BOB, MALLORY, fund, make_vault, pay
 
 CODE = policy_code(VAULT)
+NEW = make_vault(account=1)
 
 
 def spend(*back: tuple[int, int], coins: tuple[tuple[int, int], ...] = ((0, 0),)) -> Psbt:
@@ -50,6 +51,27 @@ def judged(psbt: Psbt, known=NEW_POLICY) -> Verdict:
 
 def signed(psbt: Psbt, known=NEW_POLICY):
     return joined(known, used_by(inspect(psbt, VAULT, network=NETWORK), known))
+
+
+@pytest.mark.parametrize(
+    ("replaced_by", "to", "pinned", "held"),
+    [
+        (None, "shop", False, 0),
+        ("vault-2", "shop", False, 50_000),
+        ("vault-2", "shop", True, 50_000),
+        ("vault-2", NEW.script_pubkey(RECEIVE, 0), False, 50_000),
+        ("vault-2", NEW.script_pubkey(RECEIVE, 99), True, 0),
+        # No wallet looks so far for what it gets.
+        ("vault-2", NEW.script_pubkey(RECEIVE, 5_000), True, 50_000),
+    ],
+)
+def test_s16_what_a_replaced_vault_pays_goes_to_a_pinned_one_or_is_held(replaced_by, to, pinned, held):
+    paid = pay(50_000, to) if isinstance(to, str) else TxOut(sats(50_000), to)
+    psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [paid, ChangeTo(sats(49_000), CHANGE, 7)], 0)
+    pins = (make_pin(), *([replace(make_pin(NEW), vault_id="vault-2")] if pinned else []))
+    found = review(snapshot_of(psbt), review_context(claimed_replacement=replaced_by, pins=pins))
+    (verdict,) = [v for v in found.verdicts if v.name == "replacement-not-pinned"]
+    assert (verdict.acknowledge, verdict.figures.get("total_sats", 0)) == (held > 0, held)
 
 
 @pytest.mark.parametrize("chain", [RECEIVE, CHANGE])
