@@ -54,7 +54,7 @@ def running(family: str, *arguments: str) -> Iterator[Running]:
         process.communicate(timeout=SECONDS)
 
 
-@pytest.mark.parametrize("family", ["trezor", "coldcard", "ledger"])
+@pytest.mark.parametrize("family", ["trezor"])
 def test_a_device_tells_where_it_is_obeys_and_ends_with_its_input(family):
     with running(family, "--json") as it:
         ready = it.hear()

@@ -1,6 +1,5 @@
 """A virtual Coldcard under test, and unmodified hwilib as its host."""
 
-import asyncio
 import secrets
 import socket
 from contextlib import asynccontextmanager, closing, contextmanager
@@ -129,8 +128,3 @@ def collect(client):
 def sign(client, psbt):
     start_signing(client, psbt)
     return collect(client)
-
-
-async def on_thread(function, *arguments):
-    """hwilib blocks, and the device needs the loop."""
-    return await asyncio.to_thread(function, *arguments)

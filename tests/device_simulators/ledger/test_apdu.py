@@ -2,8 +2,6 @@
 
 import pytest
 
-from device_simulators.errors import AddressUnavailable, InvalidListenAddress
-from device_simulators.ledger import VirtualLedger
 from device_simulators.ledger.apdu import (
     Apdu,
     Assembler,
@@ -13,7 +11,6 @@ from device_simulators.ledger.apdu import (
     Status,
     to_bytes,
 )
-from device_simulators.panel import Panel
 from multisig import Network
 from tests.support.ledger_host import host_of, table
 from tests.support.virtual import NETWORK, seed
@@ -86,56 +83,5 @@ async def test_a_stream_that_makes_no_sense_is_closed_and_the_next_one_is_served
     async with table() as it:
         it.host.writer.write(b"GET / HTTP/1.1\r\n")
         assert await it.host.reader.read() == b""
-        async with host_of(it.endpoint) as again:
-            assert (await again.exchange(*FINGERPRINT))[0] == 0x9000
-
-
-async def test_in_another_app_it_tells_the_name_and_nothing_else():
-    async with table(app_name="Ethereum") as it:
-        _, data = await it.host.exchange(*GET_VERSION)
-        assert b"Ethereum" in data
-        assert await it.host.exchange(*FINGERPRINT) == (0x6E00, b"")
-        it.device.app_name = "Bitcoin Test"  # the person opens it
-        assert (await it.host.exchange(*FINGERPRINT))[0] == 0x9000
-
-
-async def test_a_locked_device_tells_nothing():
-    async with table() as it:
-        it.device.lock()
-        for command in (GET_VERSION, FINGERPRINT, (0xF8, 0x01), (0x00, 0x00)):
-            assert await it.host.exchange(*command) == (0x5515, b"")
-        it.device.unlock()
-        assert (await it.host.exchange(*FINGERPRINT))[0] == 0x9000
-
-
-async def test_the_host_that_connects_last_is_served_and_no_other():
-    async with table() as it:
-        assert (await it.host.exchange(*FINGERPRINT))[0] == 0x9000
-        async with host_of(it.endpoint) as other:
-            assert (await other.exchange(*FINGERPRINT))[0] == 0x9000
-            it.host.send(*FINGERPRINT)
-            assert await it.host.hears_nothing()
-        it.host.send(*FINGERPRINT)
-        assert await it.host.hears_nothing()
-
-
-async def test_a_taken_port():
-    async with table() as it:
-        port = int(it.endpoint.place.rpartition(":")[2])
-        with pytest.raises(AddressUnavailable):
-            await VirtualLedger(seed(), Panel(), NETWORK).start(port=port)
-
-
-@pytest.mark.parametrize(("host", "port"), [("0.0.0.0", 0), ("example.org", 0), ("127.0.0.1", 65_536)])
-async def test_an_address_that_is_not_of_this_machine_or_none(host, port):
-    with pytest.raises(InvalidListenAddress):
-        await VirtualLedger(seed(), Panel(), NETWORK).start(host, port)
-
-
-async def test_a_device_that_is_plugged_in_again_is_at_its_port_and_knows_nothing_of_before():
-    async with table() as it:
-        port = int(it.endpoint.place.rpartition(":")[2])
-        assert await it.device.start(port=port) == it.endpoint
-        assert await it.host.hears_nothing()
         async with host_of(it.endpoint) as again:
             assert (await again.exchange(*FINGERPRINT))[0] == 0x9000

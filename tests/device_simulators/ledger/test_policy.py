@@ -6,28 +6,19 @@ from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy
 
 from device_simulators.ledger.policy import parse_template
 from device_simulators.ledger.work import Refused
-from device_simulators.panel import ask_person
 from device_simulators.seed import Seed
 from multisig import (
-    HARDENED,
-    Network,
-    multisig_account_path,
 )
 from tests.support.ledger_host import (
     OK,
-    VAULT,
     key_text,
-    policy_of,
-    registered,
-    spending,
     table,
 )
 from tests.support.vectors import official
-from tests.support.virtual import NETWORK, seed, spend, vault, vault_key
+from tests.support.virtual import vault_key
 
 pytestmark = pytest.mark.anyio
 
-ENROLMENT = ["enrol"]
 KNOWN = {"wpkh(@0/**)", "wsh(sortedmulti(2,@0/**,@1/**))"}
 """Of the official valid templates those that this device knows; the others it must refuse."""
 
@@ -117,92 +108,3 @@ async def test_the_default_policy_needs_no_registration(chain, index, address):
         await it.host.address(policy, None, chain, index)
         (prompt,) = it.record.prompts
         assert prompt.lines == ("Verify bitcoin address", f"Address {address.decode()}")
-
-
-async def test_a_registration_shows_everything_that_it_covers_and_is_the_same_after_a_restart():
-    policy = policy_of(VAULT)
-    async with table() as it:
-        status, answer = await it.host.register(policy)
-        assert (status, answer[:32]) == (OK, policy.id)
-        assert it.record.kinds == ENROLMENT
-        ours, *theirs = policy.keys_info
-        assert it.record.prompts[0].lines == (
-            "Review account to register",
-            "Account name Savings",
-            "Wallet policy wsh(sortedmulti(2,@0/**,@1/**,@2/**))",
-            "Review co-signer public keys",
-            f"Our key@0 {ours}",
-            *(f"Their key@{at} {key}" for at, key in enumerate(theirs, 1)),
-        )
-        await it.device.start()
-    async with table() as it:
-        assert await it.host.register(policy) == (OK, answer)
-    async with table(of=seed(1)) as it:
-        other = await registered(it.host, policy)
-    assert other != answer[32:], "another device's mark is another"
-
-
-async def refusal_of(policy: WalletPolicy, **options) -> int:
-    async with table(ask_person, **options) as it:
-        status, data = await it.host.register(policy)
-        assert data == b""
-        assert it.record.prompts == []
-        return status
-
-
-async def test_a_quorum_without_our_key_is_refused_without_asking_s15():
-    assert await refusal_of(policy_of(VAULT), of=seed(7)) == 0x6A80
-
-
-async def test_a_registered_policy_is_known_by_its_mark_alone():
-    policy, others = policy_of(VAULT), [policy_of(VAULT, name="Savings 2"), policy_of(VAULT, order=(1, 0, 2))]
-    async with table() as it:
-        mark = await registered(it.host, policy)
-        before = len(it.record.prompts)
-        for other in others:
-            assert await it.host.address(other, mark) == (0xB008, b"")
-            assert await it.host.sign(spending(spend(VAULT), other), mark) == (0xB008, b"")
-        wrong = bytes((mark[0] ^ 1,)) + mark[1:]
-        assert await it.host.address(policy, wrong) == (0xB008, b"")
-        assert await it.host.sign(spending(spend(VAULT), policy), wrong) == (0xB008, b"")
-        assert await it.host.address(policy, None) == (0x6A80, b"")
-        assert await it.host.sign(spending(spend(VAULT), policy), None) == (0x6A80, b"")
-        assert len(it.record.prompts) == before
-        status, address = await it.host.address(policy, mark, 1, 5)
-        assert (status, address.decode()) == (OK, vault(network=Network.TESTNET4).address(1, 5))
-        prompt = it.record.prompts[-1]
-        assert prompt.kind == "address"
-        assert prompt.lines[1:] == (f"Address {address.decode()}", "Account name Savings")
-
-
-async def test_the_mark_of_one_device_is_nothing_to_another():
-    policy = policy_of(VAULT)
-    async with table() as it:
-        mark = await registered(it.host, policy)
-    async with table(of=seed(1)) as it:
-        assert await it.host.address(policy, mark) == (0xB008, b"")
-
-
-async def test_accounts_of_the_usual_paths_are_given_without_asking_and_others_with():
-    async with table() as it:
-        account = multisig_account_path(NETWORK)
-        for path, status in (
-            (account.indexes, OK),
-            ((*account.indexes, 0, 7), OK),
-            ((), 0x6A82),
-            ((48 + HARDENED, 1 + HARDENED, 0 + HARDENED, 3 + HARDENED), 0x6A82),
-            ((48 + HARDENED, 0 + HARDENED, 0 + HARDENED, 2 + HARDENED), 0x6A82),
-            ((48 + HARDENED, 1 + HARDENED, 101 + HARDENED, 2 + HARDENED), 0x6A82),
-            ((48 + HARDENED, 1 + HARDENED, 0 + HARDENED, 2), 0x6A82),
-            ((*account.indexes, HARDENED), 0x6A82),
-            ((44 + HARDENED, 1 + HARDENED, 0 + HARDENED), OK),
-            ((13 + HARDENED, 1 + HARDENED, 0 + HARDENED), 0x6A82),
-            ((4_541_509 + HARDENED, 1_112_098_098 + HARDENED), OK),
-        ):
-            data = bytes((0, len(path))) + b"".join(step.to_bytes(4) for step in path)
-            assert (await it.host.exchange(0xE1, 0x00, data))[0] == status, path
-        assert it.record.prompts == []
-        data = b"\x01\x01" + (13 + HARDENED).to_bytes(4)
-        status, xpub = await it.host.exchange(0xE1, 0x00, data)
-        assert (status, it.record.kinds) == (OK, ["public-key"])
-        assert it.record.prompts[0].lines == ("Confirm public key", "Path 13'", f"Public key {xpub.decode()}")

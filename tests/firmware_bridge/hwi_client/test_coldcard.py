@@ -11,7 +11,6 @@ import pytest
 
 from device_simulators.coldcard import VirtualColdcard
 from device_simulators.coldcard.approvals import SAVED, Kind, State
-from device_simulators.coldcard.story import BITCOIN, REGTEST, TESTNET
 from device_simulators.coldcard.wallet import WalletStore
 from device_simulators.panel import Decision, Happening, Panel, approve_all, ask_person, refuse_all
 from firmware_bridge import enrolment, sanitised_psbt
@@ -69,15 +68,6 @@ def signed_by_device(answer, psbt) -> bool:
 # Addresses
 
 
-async def test_every_cosigner_shows_the_same_address():
-    for seed in SEEDS:
-        async with coldcard(seed=seed) as (_device, endpoint):
-            await drive(endpoint, "enrol", enrol_args())
-            person = Person()
-            answer = await drive(endpoint, "show_address", {**FIRST, "index": 3}, person=person)
-            assert (answer["address"], person.steps) == (VAULT.address(0, 3), ["confirm-address"])
-
-
 async def test_the_answer_does_not_wait_for_the_person_and_the_next_one_takes_its_place():
     async with coldcard() as (device, endpoint):
         await drive(endpoint, "enrol", enrol_args())
@@ -91,13 +81,6 @@ async def test_the_answer_does_not_wait_for_the_person_and_the_next_one_takes_it
         assert await drive(
             endpoint, "show_address", {"policy": policy_args(own_profile()), "chain": 0, "index": 0}
         )
-
-
-async def test_s18_a_device_of_other_keys_shows_no_address():
-    async with coldcard(seed=rigs.Seed.from_entropy(b"9" * 16)) as (device, endpoint):
-        record = Record(device.panel)
-        assert (await fails(endpoint, "show_address", FIRST))[0] == "wrong-device"
-        assert record.prompts == []
 
 
 async def test_identify_shows_the_profile_s_first_address():
@@ -293,13 +276,6 @@ def test_what_it_tells_about_itself(lines, model, firmware, most):
     assert (versions.model, versions.firmware, versions.max_psbt_bytes) == (model, firmware, most)
 
 
-async def test_a_probe_names_model_and_firmware():
-    async with coldcard(hardware="mk3") as (_device, endpoint):
-        answer = await drive(endpoint, "probe")
-        assert (answer["model"], answer["firmware"]) == ("Coldcard Mk3", "5.6.1")
-        assert (answer["fingerprint"], answer["obstacle"]) == (SEEDS[0].fingerprint.hex, None)
-
-
 # States
 
 
@@ -400,24 +376,6 @@ async def test_a_refused_enrolment_is_no_success_because_of_another_vault_of_the
         assert (await fails(endpoint, "show_address", first))[0] == "not-enrolled"
 
 
-@pytest.mark.parametrize(
-    ("script", "code"), [(approve_all, "not-enrolled"), (refuse_all, "refused-by-person")]
-)
-async def test_a_second_vault_of_one_name_is_not_kept(script, code):
-    """Whatever the person presses; it offers nothing but X."""
-    other = vault_of_account(1)
-    async with coldcard() as (device, endpoint):
-        await drive(endpoint, "enrol", enrol_args())
-        record = Record(device.panel)
-        device.panel.script = script
-        refused, why = await fails(endpoint, "enrol", enrol_args(other))
-        assert refused == code
-        assert "if another is called 'Savings', rename or delete it on the device" in why
-        assert record.prompts[0].lines[0] == "Duplicate wallet. Name already exists."
-        device.panel.script = approve_all
-        assert (await drive(endpoint, "show_address", FIRST))["address"] == VAULT.address(0, 0)
-
-
 async def test_a_vault_that_the_device_shows_and_does_not_keep_is_not_enrolled(monkeypatch):
     monkeypatch.setattr(WalletStore, "keep", lambda _store, _wallet: None)
     async with coldcard() as (_device, endpoint):
@@ -505,36 +463,6 @@ async def test_a_request_that_was_forgotten_in_the_pause_of_a_refusal_is_made_on
         assert len(record.kinds) == 2
 
 
-async def test_an_enrolment_shows_fingerprints_and_keys_on_key_1_only():
-    async with coldcard(ask_person) as (device, endpoint):
-        seen = []
-        unwatch = device.panel.watch(lambda event: seen.append(event.prompt))
-        shown = asyncio.Event()
-        device.panel.watch(lambda _event: shown.set())
-        under_review = asyncio.create_task(drive(endpoint, "enrol", enrol_args()))
-        await asyncio.wait_for(shown.wait(), PATIENCE)
-        device.press_1()
-        unwatch()
-        device.panel.press_yes()
-        assert await under_review is None
-    asked, keys = seen
-    assert asked.lines == (
-        "Create new multisig wallet?",
-        "Wallet Name:",
-        "  Savings",
-        "Policy: 2 of 3",
-        "2 signatures, from 3 possible co-signers, will be required to approve spends.",
-        "Addresses:",
-        "  P2WSH",
-        "Derivation:",
-        f"  {ACCOUNT}",
-        "Press (1) to see extended public keys, OK to approve, X to cancel.",
-    )
-    assert keys.kind == "wallet-keys"
-    assert {f"{key.fingerprint.hex.upper()}:" for key in VAULT.cosigners} < set(keys.lines)
-    assert {str(key.xpub) for key in VAULT.cosigners} < set(keys.lines)
-
-
 # Large transactions
 
 
@@ -595,38 +523,6 @@ async def test_a_cancel_during_the_upload_ends_it_without_a_prompt():
 
 
 # The chain that the device is set to
-
-
-@pytest.mark.parametrize(
-    ("op", "args"),
-    [
-        ("fingerprint", {}),
-        ("xpubs", {"paths": [ACCOUNT]}),
-        ("identify", {}),
-        ("show_address", FIRST),
-        ("enrol", enrol_args()),
-        ("sign", sign_args(wallets.make_spend(VAULT))),
-        ("sign_message", {"text": "I am here", "path": f"{ACCOUNT}/0/0"}),
-    ],
-)
-async def test_a_device_set_to_another_chain_is_told_in_the_same_words_by_every_operation(op, args):
-    async with coldcard() as (device, endpoint):
-        await drive(endpoint, "enrol", enrol_args())
-        device.set_chain(BITCOIN)
-        record = Record(device.panel)
-        assert await fails(endpoint, op, args) == (
-            "wrong-app",
-            "set to Bitcoin: choose Testnet4 on it, under Advanced/Tools, Danger Zone, Testnet Mode",
-        )
-        assert record.prompts == []
-        probe = await drive(endpoint, "probe")
-        assert (probe["obstacle"], probe["fingerprint"]) == ("wrong-app", SEEDS[0].fingerprint.hex)
-        assert probe["detail"].startswith("set to Bitcoin:")
-        # Every setting for tests has the same keys, and shows addresses in one of their forms.
-        for chain in (REGTEST, TESTNET):
-            device.set_chain(chain)
-            assert (await drive(endpoint, "probe"))["obstacle"] is None
-            assert await drive(endpoint, op, args) is not ...
 
 
 async def test_a_vault_of_one_key_is_asked_for_too():

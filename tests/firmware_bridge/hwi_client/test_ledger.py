@@ -1,7 +1,6 @@
 """The Ledger driver: HWI's unmodified client against a virtual device on Ledger's own protocol."""
 
 import asyncio
-import base64
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from device_simulators.panel import ask_person, refuse_all
 from firmware_bridge.hwi_client.ledger import link
 from firmware_bridge.hwi_client.ledger.app import Loading
-from multisig import Psbt, multisig_account_path, profile_account_path, recover_message_key
+from multisig import Psbt, multisig_account_path, profile_account_path
 from tests.conformance import rigs
 from tests.support import wallets
 from tests.support.ledger_driver import ANOTHER, bench, fails_with, policy_of
@@ -68,15 +67,6 @@ async def test_a_proof_that_does_not_hold_or_is_not_wanted_is_replaced(again):
         assert answer == {"hmac": hmac}
         assert b.kinds == ["enrol"]
         assert b.driver.caller.steps == ["confirm-enrolment"] * 2
-
-
-async def test_s18_a_vault_without_a_key_of_the_device_is_not_shown():
-    strangers = tuple(rigs.vault_key(rigs.Seed.from_entropy(bytes([number]) * 16)) for number in (21, 22, 23))
-    vault = rigs.Vault(rigs.NETWORK, 2, strangers)
-    async with bench() as b:
-        with fails_with("device-fault", r"does not accept .* \(0x6A80\)"):
-            await b.driver.enrol(vault)
-        assert b.shown == []
 
 
 async def test_progress_counts_the_inputs():
@@ -159,18 +149,6 @@ async def test_another_program_in_the_middle_is_noticed_long_before_a_persons_de
         assert "confirm-transaction" not in b.driver.caller.steps
 
 
-async def test_a_vault_that_is_not_enrolled_is_not_sent():
-    """The bridge has no name for it either: that it is unknown is told before that the name is none."""
-    unknown = {**policy_of(VAULT), "name": ""}
-    async with bench() as b:
-        await b.driver.call("fingerprint")
-        with fails_with("not-enrolled"):
-            await sign(b.driver, wallets.make_spend(VAULT), unknown)
-        with fails_with("not-enrolled"):
-            await b.driver.call("show_address", policy=unknown, chain=0, index=0)
-        assert b.driver.caller.notes == []
-
-
 @pytest.mark.parametrize("change", ["proof", "name", "order"])
 async def test_a_proof_of_another_policy_is_not_enrolled(change):
     async with bench() as b:
@@ -184,25 +162,6 @@ async def test_a_proof_of_another_policy_is_not_enrolled(change):
         with fails_with("not-enrolled", "0xB008"):
             await sign(b.driver, wallets.make_spend(VAULT), policy | other)
         assert b.shown == []
-
-
-@pytest.mark.parametrize("chain", [0, 1])
-async def test_an_address_of_a_vault_is_shown(chain):
-    async with bench() as b:
-        policy = policy_of(VAULT, hmac=await b.driver.enrol(VAULT))
-        answer = await b.driver.call("show_address", policy=policy, chain=chain, index=3)
-    assert answer == {"address": VAULT.address(chain, 3)}
-    assert b.driver.caller.steps[-1] == "confirm-address"
-    assert any(answer["address"] in line for line in b.shown[-1][1])
-
-
-async def test_a_message_is_signed_by_the_key_at_the_path():
-    path = PROFILE_PATH.child(0).child(0)
-    async with bench() as b:
-        answer = await b.driver.call("sign_message", text="I am here", path=str(path))
-    key = recover_message_key("I am here", base64.b64decode(answer))
-    assert key == SEED.public_key(path)
-    assert b.driver.caller.steps == ["confirm-message"]
 
 
 @pytest.mark.parametrize("script", [None, refuse_all], ids=["yes", "no"])
@@ -234,15 +193,6 @@ async def test_s14_the_app_is_looked_at_before_everything_that_is_asked(op):
             await b.driver.call(op, **OPERATIONS[op])
     assert b.shown == []
     assert b.driver.caller.notes == []
-
-
-@pytest.mark.parametrize("op", OPERATIONS)
-async def test_a_device_that_was_locked_in_the_middle_of_a_session(op):
-    async with bench() as b:
-        await b.driver.call("fingerprint")
-        b.device.lock()
-        with fails_with("locked", "0x5515"):
-            await b.driver.call(op, **OPERATIONS[op])
 
 
 async def test_a_device_that_is_switched_to_the_right_app_works_without_a_new_connection():

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from device_simulators.panel import Decision, Panel, approve_all, ask_person, refuse_all
+from device_simulators.panel import Panel, approve_all, ask_person, refuse_all
 from device_simulators.trezor import VirtualTrezor
 from device_simulators.trezor import messages as m
 from device_simulators.trezor.wire import PING, PONG
@@ -30,7 +30,7 @@ PIN = "1379"
 
 
 async def no_wait(_seconds: float) -> None:
-    """No delay after wrong PINs, which tests/device_simulators/trezor/test_dispatch.py tests."""
+    """No delay after wrong PINs."""
 
 
 @asynccontextmanager
@@ -94,27 +94,6 @@ async def test_a_locked_device_asks_for_nothing_by_itself():
         assert person.asked == []
 
 
-async def test_unlock_by_the_places_of_the_pin():
-    async with trezor(pin=PIN) as (device, endpoint):
-        person = knows_pin(device)
-        answer = await drive(endpoint, "unlock", person=person)
-        assert answer == {"fingerprint": SEEDS[0].fingerprint.hex, "session": None}
-        assert person.asked == [Question.PIN]
-        (told,) = person.told
-        assert told[0] == "checking-pin"
-        assert "1, 2, 4, 8, 16, 31 seconds" in told[1]
-        assert (await drive(endpoint, "probe"))["fingerprint"] == SEEDS[0].fingerprint.hex
-
-
-async def test_without_a_pin_or_with_a_wrong_one():
-    async with trezor(pin=PIN) as (device, endpoint):
-        assert await fails(endpoint, "unlock") == ("locked", "the device asks for its PIN")
-        wrong = knows_pin(device, "1111")
-        assert await fails(endpoint, "unlock", person=wrong) == ("locked", "the PIN was wrong")
-        # The device does not go on waiting for it.
-        await drive(endpoint, "unlock", person=knows_pin(device))
-
-
 @pytest.mark.parametrize("typed", ["", "12a4", "0", "1" * 51])
 async def test_an_invalid_pin_never_reaches_the_device(typed):
     async with trezor(pin=PIN) as (_device, endpoint):
@@ -141,21 +120,6 @@ async def test_unlocking_what_is_not_locked_asks_nothing():
 
 
 # Passphrase and session
-
-
-async def test_a_passphrase_is_asked_by_unlock_only_and_the_session_remembers_it():
-    async with trezor(passphrase_protection=True) as (_device, endpoint):
-        assert (await fails(endpoint, "fingerprint"))[0] == "needs-passphrase"
-        assert (await drive(endpoint, "probe"))["obstacle"] == "needs-passphrase"
-        person = Person({Question.PASSPHRASE: ["x"]})
-        unlocked = await drive(endpoint, "unlock", person=person)
-        assert unlocked["fingerprint"] == hidden("x")
-        session = unlocked["session"]
-        assert await drive(endpoint, "fingerprint", session=session) == hidden("x")
-        ready = await drive(endpoint, "probe", session=session)
-        assert (ready["obstacle"], ready["fingerprint"]) == (None, hidden("x"))
-        # Without the session, the hidden wallet stays closed.
-        assert (await fails(endpoint, "fingerprint"))[0] == "needs-passphrase"
 
 
 async def test_a_passphrase_is_confirmed_on_two_screens_and_each_is_told_of():
@@ -333,24 +297,6 @@ async def test_every_cosigner_is_asked_by_its_own_path():
         async with trezor(seed=seed) as (_device, endpoint):
             args = {"policy": policy_args(VAULT), "chain": 0, "index": 3}
             assert (await drive(endpoint, "show_address", args))["address"] == VAULT.address(0, 3)
-
-
-async def test_the_pages_of_an_address_are_turned_without_a_word_and_refuse_nothing():
-    turns = iter([Decision.TURN] * 3 + [Decision.YES])
-    async with trezor(lambda _prompt: next(turns)) as (device, endpoint):
-        record, person = Record(device.panel), Person()
-        args = {"policy": policy_args(VAULT), "chain": 0, "index": 0}
-        assert (await drive(endpoint, "show_address", args, person=person))["address"] == VAULT.address(0, 0)
-        assert record.kinds == ["address", "address-qr", "address-xpub", "address-xpub"]
-        assert person.steps == ["confirm-address"]
-
-
-async def test_s18_a_device_of_other_keys_shows_no_address():
-    async with trezor(seed=rigs.Seed.from_entropy(b"9" * 16)) as (device, endpoint):
-        record = Record(device.panel)
-        args = {"policy": policy_args(VAULT), "chain": 0, "index": 0}
-        assert (await fails(endpoint, "show_address", args))[0] == "wrong-device"
-        assert record.prompts == []
 
 
 # Identify

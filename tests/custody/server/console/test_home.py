@@ -100,21 +100,3 @@ def test_a_request_is_shown_back_sent_and_approved_by_an_operator(desk, browse):
     decides.confirm(one)
     assert ("approved" in asks.open(HERE).words, "Welcome" in asks.words) == (True, True)
     assert "Prado & Filhas" in asks.open("/console/").words
-
-
-def test_a_person_sees_only_their_own_requests(browse):
-    browse("alice").open(HERE).send(HERE, **REQUEST).confirm(HERE)
-    assert "Prado & Filhas" not in browse("bob").open(HERE).words
-
-
-def test_a_person_who_is_no_operator_is_refused(browse):
-    browse("alice").open(HERE).send(HERE, **REQUEST).confirm(HERE)
-    bob = browse("bob").open(HERE)
-    bob.post_one(f"{HERE}/1", decision="approve", status=404)
-
-
-def test_a_wrong_address_is_told_and_the_rest_is_kept(browse):
-    person = browse("alice").open(HERE).send(HERE, **{**REQUEST, "work_email": "none"})
-    person.confirm(HERE, status=422)
-    assert ("org_name", "Prado & Filhas") in person.form(HERE).fields
-    assert person.page.by_id("work_email-problem").words

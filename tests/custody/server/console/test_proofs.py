@@ -1,8 +1,6 @@
 """Proofs of control: asked for on a page, followed as a proposal, and given out as the API gives them out."""
 
-from custody.schemas.users import PermissionName
 from tests.support.custody import ok
-from tests.support.staff import add_someone
 
 
 def test_a_proof_is_asked_for_signed_and_downloaded(desk, browse):
@@ -33,13 +31,3 @@ def test_a_proof_is_asked_for_signed_and_downloaded(desk, browse):
     file = person.http.get(f"{here}/proofs/{psbt_id}/file")
     given = ok(desk.admin.get("/api/v1/proof", workspace_id=desk.workspace_id, psbt_id=psbt_id))
     assert (file.json(), "attachment" in file.headers["Content-Disposition"]) == (given, True)
-
-
-def test_who_may_not_propose_asks_for_none(desk, browse):
-    add_someone(desk.world, "looker", frozenset({PermissionName.VIEW_BALANCES}), desk.workspace_id)
-    here = f"/console/w/{desk.workspace_id}"
-    person = browse("looker").open(f"{here}/proofs")
-    assert "Ask for a proof" not in person.words
-    person.open(f"{here}/proofs/new", 403)
-    typed = {"vault": desk.vault["id"], "message": "Mine", "confirmed": "yes"}
-    person.open(f"{here}/proofs").post_one(f"{here}/proofs/new", 403, **typed)

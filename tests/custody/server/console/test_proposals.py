@@ -280,31 +280,6 @@ def test_a_frozen_vault_says_so_and_offers_no_payment(desk, browse, here):
     assert "The vault is frozen." in browse("alice").open(f"{here}/{waiting}").words
 
 
-def test_permissions_hide_and_refuse(desk, browse, here):
-    member = browse("alice").open(here)
-    assert f"{here}/new" not in member.html
-    member.open(f"{here}/new", 403)
-    psbt_id = made(desk.propose(100_000))
-    member.open(f"{here}/{psbt_id}")
-    assert f"{here}/{psbt_id}/bump" not in member.html
-    assert f"signerd approve {psbt_id[:8]}" in member.words
-    sent = {"form_token": form_token(member), "fee_rate": "9", "confirmed": "yes"}
-    for action, extra in (("bump", {}), ("cancel", {}), ("release", {})):
-        answer = member.http.post(
-            f"{here}/{psbt_id}/{action}", data=sent | extra, headers={"Sec-Fetch-Site": "same-origin"}
-        )
-        assert answer.status_code == 403, action
-    made_by_hand = sent | {"wallet": desk.vault["id"], "recipient": SHOP, "amount": "0.001"}
-    answer = member.http.post(f"{here}/new", data=made_by_hand, headers={"Sec-Fetch-Site": "same-origin"})
-    assert answer.status_code == 403
-    assert len(desk.rows(Proposal)) == 1
-
-
-def form_token(person):
-    person.open("/console/account")
-    return dict(person.form("/console/account/name").fields)["form_token"]
-
-
 def test_a_bump_shows_both_fees(desk, browse, here):
     psbt_id = made(desk.propose(400_000, fee_rate="2"))
     person = browse("admin").open(f"{here}/{psbt_id}/bump")
@@ -419,14 +394,6 @@ def test_the_list_filters_and_pages(desk, browse, here, monkeypatch):
     seen = part.text.partition("seen=")[2][:16]
     again = person.http.get(f"/console/w/{desk.workspace_id}/parts/proposals?seen={seen}")
     assert again.status_code == 204
-
-
-def test_text_of_others_does_not_change_the_page(desk, browse, here):
-    psbt_id = made(desk.propose(50_000, description="<b>\u202eknihT\x07"))
-    for path in (here, f"{here}/{psbt_id}"):
-        html = browse("admin").open(path).html
-        assert "&lt;b&gt;·knihT·" in html
-        assert "<b>knihT" not in html
 
 
 def test_a_member_forwards_own_money(desk, browse, here):

@@ -141,16 +141,6 @@ def test_a_call_that_the_network_did_not_take_is_offered_again(desk, tokens, bro
     assert "Offer it to the network again" not in admin.open(f"{path}/{uid}").words
 
 
-def test_who_may_not_manage_is_offered_no_call_and_refused_one(tokens, browse, path):
-    uid = tokens.started()
-    alice = browse("alice").open(f"{path}/{uid}")
-    assert "/call/" not in alice.html
-    assert "Make a token" not in alice.open(path).words
-    call = f"{path}/{uid}/call/pause"
-    alice.open(call).send(call)
-    alice.confirm(call, status=403)
-
-
 def test_the_drawing_has_the_steps_of_the_tables():
     assert steps(of_call=True) == {
         (PENDING, BROADCASTING), (PENDING, STALLED), (PENDING, FAILED), (STALLED, BROADCASTING),

@@ -205,14 +205,6 @@ def test_what_is_exported_is_read_back_as_the_same_vault(desk: Desk) -> None:
     assert template.count("/**") == 3
 
 
-def test_another_workspaces_vault_is_not_there(desk: Desk) -> None:
-    """P24."""
-    desk.world.organisation("Umbrella", "eve@example.com")
-    eve = desk.world.as_user("eve@example.com")
-    refused(export(desk, eve), 404, "NOT_FOUND")
-    refused(eve.get(PATH, workspace_id=2, vault_id=desk.vault["id"]), 404, "NOT_FOUND")
-
-
 SUBSETS = [list(some) for size in (1, 2, 3) for some in combinations(SIGNERS, size)]
 # A vault of some of them; a device in the place of another one; the same device once more after it was lost.
 steps = st.lists(

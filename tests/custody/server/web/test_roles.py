@@ -231,19 +231,6 @@ class TestPermissions:
 class TestElsewhere:
     """P24, P25."""
 
-    def test_another_tenants_role_is_not_there(self, alice: As, eve: As, world: World) -> None:
-        """Named from a workspace of one's own, it is answered as one that never was."""
-        theirs = add_role(world, "Theirs", workspace_id=2)
-        for act in (
-            lambda role: add_permission(alice, role, "VIEW_LOGS"),
-            lambda role: remove_permission(alice, role, "VIEW_LOGS"),
-            lambda role: update(alice, role, name="Mine"),
-            lambda role: delete(alice, role),
-        ):
-            there, nowhere = act(theirs), act(999)
-            assert refused(there, 404, "NOT_FOUND")["detail"] == refused(nowhere, 404, "NOT_FOUND")["detail"]
-        assert carried(roles(eve, 2)["Theirs"]) == []
-
     def test_another_workspaces_role_of_ones_own_is_not_here(self, alice: As) -> None:
         body = {"workspace_id": 1, "org_id": 1, "name": "Second", "network": "testnet"}
         second = ok(alice.post("/api/v1/create-workspace", body))

@@ -158,14 +158,6 @@ class TestRule:
         refused(decide(ruled, change), 409, "LAST_ADMIN")
         refused(ruled.post("/api/v1/leave-workspace", {"workspace_id": 1}), 409, "LAST_ADMIN")
 
-    def test_p24_another_organisation_sees_and_decides_nothing(self, alice, ruled, eve):
-        change = ok(ask(alice, "update-role-policies", **RAISED))
-        body = {"workspace_id": 2, "change_id": change["change_id"]}
-        refused(eve.post("/api/v1/confirm-change", body), 404, "NOT_FOUND")
-        refused(eve.post("/api/v1/decline-change", body), 404, "NOT_FOUND")
-        assert ok(eve.get("/api/v1/changes", workspace_id=2)) == []
-        refused(decide(eve, change), 404, "NOT_FOUND")
-
 
 class TestChange:
     def test_what_would_be_refused_is_not_asked_for_and_leaves_nothing(self, world, alice, ruled, bob):

@@ -106,12 +106,6 @@ class TestRights:
         _, bot = made(world, alice)
         refused(bot.get("/api/v1/list-wallets", workspace_id=2), 404, "NOT_FOUND")
 
-    def test_p24_another_tenant_neither_sees_nor_ends_it(self, world, alice, eve):
-        account_id, bot = made(world, alice)
-        assert ok(eve.get("/api/v1/service-accounts", workspace_id=2)) == []
-        refused(revoke(eve, account_id, workspace_id=2), 404, "NOT_FOUND")
-        ok(wallets(bot))
-
     def test_only_its_maker_changes_it_and_a_workspace_manager_ends_it(self, world, alice):
         account_id, _ = made(world, alice)
         keeper = add_someone(world, "Keeper", {PermissionName.MANAGE_WORKSPACE}).calls

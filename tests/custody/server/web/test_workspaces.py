@@ -56,11 +56,6 @@ class TestFounding:
         answer = founder.calls.get("/api/v1/get-users-from-workspace", workspace_id=1)
         refused(answer, 403, "PERMISSION_DENIED")
 
-    def test_p24_is_for_ones_own_organisation(self, alice: As, eve: As) -> None:
-        for org_id in (2, 999):
-            refused(create(alice, org_id=org_id), 404, "NOT_FOUND")
-        refused(create(alice, workspace_id=2, org_id=2), 404, "NOT_FOUND")
-
     def test_a_name_is_one_workspaces(self, alice: As, eve: As) -> None:
         """Of the organisation's."""
         for name in ("Main", " Main "):

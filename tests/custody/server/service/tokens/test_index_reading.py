@@ -264,27 +264,6 @@ def test_p15_a_stalled_call_is_sent_again_as_it_was_signed_and_once(tokens):
     assert actions.count("CALL_RESUBMITTED") == 2
 
 
-def test_p24_another_tenant_finds_none_of_it(tokens):
-    token = tokens.started()
-    world = tokens.desk.world
-    placed = world.organisation("Umbrella", "eve@example.com")
-    eve = world.as_user("eve@example.com")
-    for path, query in (
-        ("contract", {"contract_uid": token.uid}),
-        ("contracts", {"vault_id": tokens.desk.vault["id"]}),
-        ("get-tokens", {"vault_id": tokens.desk.vault["id"]}),
-        ("contract-calls", {"contract_uid": token.uid}),
-        ("contract-calls", {"vault_id": tokens.desk.vault["id"]}),
-    ):
-        for workspace_id in (placed.workspace_id, tokens.desk.workspace_id):
-            answer = eve.get(f"/api/v1/{path}", workspace_id=workspace_id, **query)
-            refused(answer, 404, "NOT_FOUND")
-    answer = eve.get("/api/v1/get-workspace-whitelist", workspace_id=placed.workspace_id)
-    assert answer.json() == {"contracts": [], "aggregate": [], "vault_errors": []}
-    body = {"call_uid": tokens.calls(token)[0]["UID"], "workspace_id": placed.workspace_id}
-    refused(eve.post("/api/v1/contract-calls/resubmit", body), 404, "NOT_FOUND")
-
-
 def test_the_proposals_record_says_what_its_own_bytes_do(tokens):
     token = tokens.started()
     uid, psbt_id = tokens.call(token, "transfer", 125, BOB)
