@@ -1,7 +1,4 @@
-"""From the daemon's errors to HWI's. The code of an error stands at its class, that of an outcome here."""
-
-from collections.abc import Mapping
-from types import MappingProxyType
+"""From the daemon's errors to HWI's. Each stands at the class of the error or the outcome."""
 
 from signerd.errors import DeviceFailed, HwiCode, SignerdError
 
@@ -14,30 +11,6 @@ class HwiError(Exception):
         self.code = code
 
 
-# By the stable codes of ``firmware_bridge``'s outcomes, exhaustively.
-OUTCOMES: Mapping[str, HwiCode] = MappingProxyType(
-    {
-        "refused-by-person": HwiCode.ACTION_CANCELED,
-        "cancelled": HwiCode.ACTION_CANCELED,
-        "disconnected": HwiCode.DEVICE_CONN_ERROR,
-        "locked": HwiCode.DEVICE_NOT_READY,
-        "uninitialised": HwiCode.DEVICE_NOT_INITIALIZED,
-        "wrong-app": HwiCode.DEVICE_NOT_READY,
-        "needs-passphrase": HwiCode.DEVICE_NOT_READY,
-        "timed-out": HwiCode.DEVICE_CONN_ERROR,
-        "busy": HwiCode.DEVICE_BUSY,
-        "no-permission": HwiCode.DEVICE_CONN_ERROR,
-        "unsupported": HwiCode.UNAVAILABLE_ACTION,
-        "not-enrolled": HwiCode.DEVICE_NOT_READY,
-        "wrong-device": HwiCode.BAD_ARGUMENT,
-        "address-mismatch": HwiCode.UNKNOWN_ERROR,
-        "bad-device-signature": HwiCode.UNKNOWN_ERROR,
-        "device-fault": HwiCode.UNKNOWN_ERROR,
-        "worker-crashed": HwiCode.UNKNOWN_ERROR,
-    }
-)
-
-
 def device_code(sentence: str) -> HwiCode:
     """The code of a device's failure, which the daemon reports by the library's sentence, without a code."""
     # Imported after a failure only: the library is large.
@@ -45,7 +18,7 @@ def device_code(sentence: str) -> HwiCode:
 
     for outcome in BridgeError.__subclasses__():
         if outcome.sentence is not BridgeError.sentence and sentence.startswith(outcome.sentence):
-            return OUTCOMES[outcome.code]
+            return HwiCode(outcome.hwi_code)
     return HwiCode.UNKNOWN_ERROR
 
 
