@@ -9,7 +9,7 @@ from typing import Any
 
 from firmware_bridge import enrolment
 from firmware_bridge.enrolment import HMAC_BYTES, Registration
-from firmware_bridge.errors import AddressMismatch, DeviceFault, WrongApp
+from firmware_bridge.errors import AddressMismatch, BridgeError, DeviceFault, WrongApp, from_worker
 from firmware_bridge.families import clean_detail
 from firmware_bridge.model import Family
 from multisig import (
@@ -77,15 +77,12 @@ def count_payments(psbt: Psbt, subject: Policy) -> int:
 
 @dataclass(frozen=True)
 class Probed:
-    """The answer to `probe`. `obstacle` is the code of the outcome that keeps the device from working,
-    `detail` its words.
-    """
+    """The answer to `probe`. `obstacle` keeps the device from working."""
 
     model: str | None
     label: str | None
     fingerprint: Fingerprint | None
-    obstacle: str | None
-    detail: str | None
+    obstacle: BridgeError | None
     firmware: str | None
 
 
@@ -101,7 +98,8 @@ def probed(value: Any) -> Probed:
             version := rest.get("firmware"), str | None
         ):
             known = None if master is None else fingerprint(master)
-            return Probed(_clean(model), _clean(label), known, obstacle, _clean(detail), _clean(version))
+            outcome = None if obstacle is None else from_worker(obstacle, _clean(detail))
+            return Probed(_clean(model), _clean(label), known, outcome, _clean(version))
         case _:
             raise DeviceFault("it did not describe itself")
 

@@ -1,28 +1,12 @@
 """Every way in which work with a device can fail.
 
-    BridgeError
-    ├── RefusedByPerson      the person refused on the device
-    ├── Cancelled            this program cancelled the operation
-    ├── Disconnected         the device is gone
-    ├── Locked               it needs its PIN
-    ├── Uninitialised        it has no keys yet
-    ├── WrongApp             another app is open on it, or it is set to another network
-    ├── NeedsPassphrase      it needs a passphrase that was not given
-    ├── TimedOut             no answer within the deadline
-    ├── Busy                 it works for another program, or shows an unanswered question
-    ├── NoPermission         the operating system does not let us open it
-    ├── Unsupported          the device, or HWI, cannot do this
-    ├── NotEnrolled          it does not know this vault yet
-    ├── WrongDevice          it holds other keys than the ones that were asked for
-    ├── AddressMismatch      it shows another address than the vault has there
-    ├── BadDeviceSignature   it returned a signature that does not verify
-    ├── DeviceFault          any other failure; `detail` has the device's words
-    └── WorkerCrashed        the process that drove it died
-
-A bad PSBT, key or text is an error of `multisig`.
+What an outcome is stands at its class: its stable code, what is wrong, what to do, and the state in which the
+device then is. A bad PSBT, key or text is an error of `multisig`.
 """
 
 from typing import ClassVar, Final
+
+from firmware_bridge.model import DeviceState
 
 # A detail of `WrongApp` that begins so describes a setting of the device, not an app.
 _SETTINGS: Final = ("set to ", "bound to ")
@@ -33,6 +17,9 @@ class BridgeError(Exception):
     own, `Maker.hints`), `detail` is the device's own words; `words` is the text with the detail, unless
     `says_all`: a library's words add nothing to it for a person.
     `question_open`: the device still shows the question of a cancelled operation.
+    `state`: of the device after an operation or a probe that ends so. `advice`: what it needs in that state.
+    `perhaps_unheard`: an operation may end so before the device was asked: its state stays what it was.
+    `hwi_code`: what HWI itself would say (`hwilib.errors`).
     """
 
     code: ClassVar[str] = "bridge-error"
@@ -40,6 +27,10 @@ class BridgeError(Exception):
     hint: str = "Read the message; it names what is wrong."
     question_open: bool = False
     says_all: ClassVar[bool] = False
+    state: ClassVar[DeviceState] = DeviceState.PRESENT
+    advice: ClassVar[str] = ""
+    perhaps_unheard: ClassVar[bool] = False
+    hwi_code: ClassVar[int] = -13
 
     def __init__(self, sentence: str | None = None, *, detail: str | None = None) -> None:
         super().__init__(sentence or self.sentence)
@@ -57,6 +48,8 @@ class BridgeError(Exception):
 class RefusedByPerson(BridgeError):
     code = "refused-by-person"
     sentence = "The request was refused on the device."
+    state = DeviceState.READY
+    hwi_code = -14
     hint = "Nothing was signed. Start again if the refusal was a mistake."
     says_all = True
 
@@ -64,12 +57,16 @@ class RefusedByPerson(BridgeError):
 class Cancelled(BridgeError):
     code = "cancelled"
     sentence = "The operation was cancelled before the device had finished."
+    perhaps_unheard = True
+    hwi_code = -14
     hint = "If the device still shows a question, answer no there."
 
 
 class Disconnected(BridgeError):
     code = "disconnected"
     sentence = "The device is not connected."
+    state = DeviceState.ABSENT
+    hwi_code = -3
     hint = "Check the cable, connect the device again and repeat."
     says_all = True
 
@@ -77,19 +74,28 @@ class Disconnected(BridgeError):
 class Locked(BridgeError):
     code = "locked"
     sentence = "The device is locked."
+    state = DeviceState.LOCKED
+    advice = "Unlock it with its PIN."
+    hwi_code = -12
     hint = "Unlock it with its PIN and repeat."
 
 
 class Uninitialised(BridgeError):
     code = "uninitialised"
     sentence = "The device has no keys yet."
-    hint = "Set it up first: create a wallet on it, or restore yours from its backup."
+    state = DeviceState.UNINITIALISED
+    advice = "Set it up first: create a wallet on it, or restore yours from its backup."
+    hwi_code = -18
+    hint = advice
 
 
 class WrongApp(BridgeError):
     """`app` is the open app's name, if the device reports it, or a setting: "set to Bitcoin: choose …"."""
 
     code = "wrong-app"
+    state = DeviceState.WRONG_APP
+    advice = "Open the Bitcoin app of the right network on it."
+    hwi_code = -12
     hint = (
         "Open the Bitcoin app of the right network on the device, "
         "or set the device to that network, and repeat."
@@ -109,30 +115,47 @@ class WrongApp(BridgeError):
 class NeedsPassphrase(BridgeError):
     code = "needs-passphrase"
     sentence = "The device needs a passphrase."
+    state = DeviceState.NEEDS_PASSPHRASE
+    advice = "Enter its passphrase on the device."
+    hwi_code = -12
     hint = "Enter the passphrase on the device, or switch passphrase protection off."
 
 
 class TimedOut(BridgeError):
     code = "timed-out"
     sentence = "The device did not finish in time."
+    hwi_code = -3
     hint = "Look at its screen: answer what it asks, or connect it again. Then repeat."
 
 
 class Busy(BridgeError):
     code = "busy"
     sentence = "The device is busy with something else."
+    state = DeviceState.BUSY
+    advice = (
+        "Finish what was asked here, or close the other program that uses it. "
+        "Answer no to a question that was given up."
+    )
+    hwi_code = -15
     hint = "Finish what its screen shows, close other wallet programs, and repeat."
 
 
 class NoPermission(BridgeError):
     code = "no-permission"
     sentence = "The operating system does not let this program open the device."
+    state = DeviceState.NO_PERMISSION
+    advice = "On Linux install this project's udev rules; elsewhere close other wallet programs."
+    hwi_code = -3
     hint = "On Linux install the udev rules of this project; elsewhere close other wallet programs."
 
 
 class Unsupported(BridgeError):
     code = "unsupported"
     sentence = "The device does not support this."
+    state = DeviceState.UNSUPPORTED
+    advice = "Update its firmware, or use another device."
+    perhaps_unheard = True
+    hwi_code = -9
     hint = (
         "Ask for what the message allows, if it names a limit; "
         "else update the firmware, or use another device."
@@ -142,6 +165,8 @@ class Unsupported(BridgeError):
 class NotEnrolled(BridgeError):
     code = "not-enrolled"
     sentence = "The device does not know this vault."
+    state = DeviceState.READY
+    hwi_code = -12
     hint = (
         "Enrol the vault on the device (with signerd: `signerd pin NAME` once more), compare the details on "
         "its screen, and repeat."
@@ -151,12 +176,15 @@ class NotEnrolled(BridgeError):
 class WrongDevice(BridgeError):
     code = "wrong-device"
     sentence = "The device holds other keys than expected."
+    state = DeviceState.READY
+    hwi_code = -7
     hint = "Connect the device that belongs to this key, with the right passphrase if it has one."
 
 
 class AddressMismatch(BridgeError):
     code = "address-mismatch"
     sentence = "The device shows another address than this vault has there."
+    state = DeviceState.READY
     hint = "Send nothing to either address. Compare the vault's verification code with the other signers."
 
 
@@ -164,6 +192,7 @@ class BadDeviceSignature(BridgeError):
     """`input_index` is the input of the bad signature; None for a signed message."""
 
     code = "bad-device-signature"
+    state = DeviceState.READY
     hint = "Do not use this device until its firmware is known to be genuine and sound."
 
     def __init__(self, input_index: int | None = None) -> None:

@@ -5,27 +5,28 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
-from firmware_bridge import errors
+from firmware_bridge.errors import (
+    BridgeError,
+    Busy,
+    DeviceFault,
+    Disconnected,
+    Locked,
+    NeedsPassphrase,
+    NoPermission,
+    NotEnrolled,
+    RefusedByPerson,
+    TimedOut,
+    Uninitialised,
+    Unsupported,
+    WorkerCrashed,
+    WrongApp,
+    WrongDevice,
+)
 from firmware_bridge.limits import Limits, Pace, ledger_takes, trezor_takes
 from firmware_bridge.model import Family
 
 # A device's words go to screens and logs: bounded, without control characters (L8).
 MAX_DETAIL: Final = 300
-
-_REFUSED: Final = errors.RefusedByPerson.code
-_DISCONNECTED: Final = errors.Disconnected.code
-_LOCKED: Final = errors.Locked.code
-_UNINITIALISED: Final = errors.Uninitialised.code
-_WRONG_APP: Final = errors.WrongApp.code
-_PASSPHRASE: Final = errors.NeedsPassphrase.code
-_TIMED_OUT: Final = errors.TimedOut.code
-_BUSY: Final = errors.Busy.code
-_PERMISSION: Final = errors.NoPermission.code
-_UNSUPPORTED: Final = errors.Unsupported.code
-_NOT_ENROLLED: Final = errors.NotEnrolled.code
-_WRONG_DEVICE: Final = errors.WrongDevice.code
-_FAULT: Final = errors.DeviceFault.code
-_CRASHED: Final = errors.WorkerCrashed.code
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Maker:
     `unlock` returned stays valid without power. `refuses_address`: the person can refuse an address on the
     device; if not, on the computer.
     `knows_regtest`: they write its addresses in its own form, where the others use testnet's.
-    `hints`: what to do after an outcome (by its code), if not `BridgeError.hint`. `pace`: how long they work
+    `hints`: what to do after an outcome, if not `BridgeError.hint`. `pace`: how long they work
     on a transaction. `limits`: by the beginning of the model's name, the first that fits.
     """
 
@@ -66,12 +67,12 @@ class Maker:
     udev_rules: str
     cable_only: bool = True
     max_name: int | None = None
-    statuses: Mapping[int, str] = field(default_factory=dict)
-    phrases: tuple[tuple[str, str], ...] = ()
+    statuses: Mapping[int, type[BridgeError]] = field(default_factory=dict)
+    phrases: tuple[tuple[str, type[BridgeError]], ...] = ()
     shares_session: bool = False
     enrols: bool = False
     keeps_session: bool = False
-    hints: Mapping[str, str] = field(default_factory=dict)
+    hints: Mapping[type[BridgeError], str] = field(default_factory=dict)
     refuses_address: bool = True
     knows_regtest: bool = False
     pace: Pace = _USUAL
@@ -106,31 +107,31 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
             # FailureType in the vendor's messages-common.proto; 15 and up are newer than HWI's copy. 17: it
             # speaks THP only.
             statuses={
-                4: _REFUSED,
-                5: _LOCKED,
-                6: _LOCKED,
-                7: _LOCKED,
-                11: _UNINITIALISED,
-                14: _PASSPHRASE,
-                15: _BUSY,
-                17: _UNSUPPORTED,
-                19: _BUSY,
+                4: RefusedByPerson,
+                5: Locked,
+                6: Locked,
+                7: Locked,
+                11: Uninitialised,
+                14: NeedsPassphrase,
+                15: Busy,
+                17: Unsupported,
+                19: Busy,
             },
             phrases=(
-                ("cannot sign external inputs", _WRONG_DEVICE),
-                ("unsupported trezor model", _UNSUPPORTED),
-                ("unsupported device", _UNSUPPORTED),
-                ("firmware is out of date", _UNSUPPORTED),
-                ("could not find device by path", _DISCONNECTED),
-                ("device is busy", _BUSY),
-                ("used by another application", _BUSY),
-                ("open failed", _PERMISSION),
+                ("cannot sign external inputs", WrongDevice),
+                ("unsupported trezor model", Unsupported),
+                ("unsupported device", Unsupported),
+                ("firmware is out of date", Unsupported),
+                ("could not find device by path", Disconnected),
+                ("device is busy", Busy),
+                ("used by another application", Busy),
+                ("open failed", NoPermission),
                 # HWI's text about missing udev rules.
-                ("cannot open device", _PERMISSION),
-                ("unexpected chunk size", _FAULT),
+                ("cannot open device", NoPermission),
+                ("unexpected chunk size", DeviceFault),
                 # The request is at fault, not the device.
-                ("forbidden key path", _UNSUPPORTED),
-                ("message too long", _UNSUPPORTED),
+                ("forbidden key path", Unsupported),
+                ("message too long", Unsupported),
             ),
         ),
         Family.COLDCARD: Maker(
@@ -147,30 +148,30 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
             # of a 2-of-3.
             pace=Pace(kilobyte=0.11),
             phrases=(
-                ("unknown multisig wallet", _NOT_ENROLLED),
-                ("do not match any existing wallet", _NOT_ENROLLED),
-                ("wallet with those fingerprints not found", _NOT_ENROLLED),
-                ("refused to import", _REFUSED),
+                ("unknown multisig wallet", NotEnrolled),
+                ("do not match any existing wallet", NotEnrolled),
+                ("wallet with those fingerprints not found", NotEnrolled),
+                ("refused to import", RefusedByPerson),
                 # HSM mode, or a spending policy of its owner.
-                ("not allowed in hsm mode", _BUSY),
-                ("spending policy", _UNSUPPORTED),
-                ("none of the keys involved", _WRONG_DEVICE),
-                ("framing error", _BUSY),
-                ("cannot connect to simulator", _DISCONNECTED),
-                ("timeout reading usb", _TIMED_OUT),
+                ("not allowed in hsm mode", Busy),
+                ("spending policy", Unsupported),
+                ("none of the keys involved", WrongDevice),
+                ("framing error", Busy),
+                ("cannot connect to simulator", Disconnected),
+                ("timeout reading usb", TimedOut),
                 # ckcc's own words. A Coldcard speaks USB only after its PIN (start_login_sequence).
-                ("doesn't have any secrets", _UNINITIALISED),
-                ("device is locked", _LOCKED),
-                ("open failed", _PERMISSION),
+                ("doesn't have any secrets", Uninitialised),
+                ("device is locked", Locked),
+                ("open failed", NoPermission),
                 # The request is at fault, not the device. The first: the owner's setting, 10 % unless changed
                 # (shared/psbt.py, consider_outputs), said before it asks. The last: ckcc's own check.
-                ("network fee bigger than", _UNSUPPORTED),
-                ("msg too short", _UNSUPPORTED),
-                ("msg too long", _UNSUPPORTED),
+                ("network fee bigger than", Unsupported),
+                ("msg too short", Unsupported),
+                ("msg too long", Unsupported),
                 # Too many spaces together, at the beginning, or at the end.
-                ("in msg", _UNSUPPORTED),
-                ("must be ascii printable", _UNSUPPORTED),
-                ("msg length:", _UNSUPPORTED),
+                ("in msg", Unsupported),
+                ("must be ascii printable", Unsupported),
+                ("msg length:", Unsupported),
             ),
         ),
         Family.LEDGER: Maker(
@@ -187,35 +188,35 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
             # src/handler/sign_psbt.c ("Too many change outputs").
             limits={"": Limits(inputs=512, outputs=512, change=10, takes=ledger_takes)},
             statuses={
-                0x5515: _LOCKED,
-                0x6511: _LOCKED,
+                0x5515: Locked,
+                0x6511: Locked,
                 # DEVICE_NOT_ONBOARDED, in both its numbers (StatusCodes of the maker's @ledgerhq/errors).
-                0x6611: _UNINITIALISED,
-                0x6804: _LOCKED,
-                0x6901: _BUSY,
-                0x6982: _LOCKED,
-                0x6985: _REFUSED,
-                0x6A82: _UNSUPPORTED,
-                0x6D00: _WRONG_APP,
-                0x6D07: _UNINITIALISED,
-                0x6E00: _WRONG_APP,
-                0x6E01: _WRONG_APP,
-                0x6FAA: _LOCKED,
-                0xB008: _NOT_ENROLLED,
+                0x6611: Uninitialised,
+                0x6804: Locked,
+                0x6901: Busy,
+                0x6982: Locked,
+                0x6985: RefusedByPerson,
+                0x6A82: Unsupported,
+                0x6D00: WrongApp,
+                0x6D07: Uninitialised,
+                0x6E00: WrongApp,
+                0x6E01: WrongApp,
+                0x6FAA: Locked,
+                0xB008: NotEnrolled,
                 # No status at all: the connection was closed.
-                0x0000: _DISCONNECTED,
+                0x0000: Disconnected,
             },
             phrases=(
-                ("not in either the bitcoin", _WRONG_APP),
-                ("device is asleep", _LOCKED),
-                ("open failed", _PERMISSION),
+                ("not in either the bitcoin", WrongApp),
+                ("device is asleep", Locked),
+                ("open failed", NoPermission),
             ),
             # Approving an abandoned question signs nothing, but closes the app if its host has gone.
             hints={
-                _TIMED_OUT: "If it still shows the question, answer no there; "
+                TimedOut: "If it still shows the question, answer no there; "
                 "a yes has no effect any more. Then repeat.",
-                _BUSY: "If it shows a question, answer no there. Close other wallet programs. Then repeat.",
-                _CRASHED: "If it still shows the question, answer no there; "
+                Busy: "If it shows a question, answer no there. Close other wallet programs. Then repeat.",
+                WorkerCrashed: "If it still shows the question, answer no there; "
                 "a yes would close the Bitcoin app. Then repeat.",
             },
         ),
@@ -230,21 +231,21 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
             keeps_session=True,
             # The firmware's error codes (hww/api/error.rs). HWI says of 101 and 103 that a path may be wrong.
             statuses={
-                101: _UNSUPPORTED,
-                103: _FAULT,
-                104: _REFUSED,
-                106: _UNSUPPORTED,
-                107: _UNSUPPORTED,
+                101: Unsupported,
+                103: DeviceFault,
+                104: RefusedByPerson,
+                106: Unsupported,
+                107: Unsupported,
             },
             phrases=(
-                ("pairing rejected", _REFUSED),
-                ("unlock process aborted", _REFUSED),
-                ("channel busy", _BUSY),
-                ("not one of the cosigners", _WRONG_DEVICE),
-                ("no key found for input", _WRONG_DEVICE),
-                ("output type not recognized", _UNSUPPORTED),
-                ("keypath bip44 purpose", _UNSUPPORTED),
-                ("open failed", _PERMISSION),
+                ("pairing rejected", RefusedByPerson),
+                ("unlock process aborted", RefusedByPerson),
+                ("channel busy", Busy),
+                ("not one of the cosigners", WrongDevice),
+                ("no key found for input", WrongDevice),
+                ("output type not recognized", Unsupported),
+                ("keypath bip44 purpose", Unsupported),
+                ("open failed", NoPermission),
             ),
         ),
         Family.JADE: Maker(
@@ -258,12 +259,12 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
             enrols=True,
             # JadeError in the maker's jadepy; the other codes are faults of the conversation.
             statuses={
-                -32000: _REFUSED,
-                -32002: _LOCKED,
-                -32003: _WRONG_APP,
-                -32601: _UNSUPPORTED,
+                -32000: RefusedByPerson,
+                -32002: Locked,
+                -32003: WrongApp,
+                -32601: Unsupported,
             },
-            phrases=(("permission denied", _PERMISSION), ("resource busy", _BUSY)),
+            phrases=(("permission denied", NoPermission), ("resource busy", Busy)),
         ),
     }
 )
@@ -274,64 +275,64 @@ def maker_of(family: Family) -> Maker:
 
 
 # HWI's own codes (hwilib.errors) that name an outcome.
-_HWI_CODES: Final[Mapping[int, str]] = {
-    -3: _DISCONNECTED,
-    -6: _PASSPHRASE,
-    -8: _UNSUPPORTED,
-    -9: _UNSUPPORTED,
-    -12: _LOCKED,
-    -14: _REFUSED,
-    -15: _BUSY,
-    -18: _UNINITIALISED,
+_HWI_CODES: Final[Mapping[int, type[BridgeError]]] = {
+    -3: Disconnected,
+    -6: NeedsPassphrase,
+    -8: Unsupported,
+    -9: Unsupported,
+    -12: Locked,
+    -14: RefusedByPerson,
+    -15: Busy,
+    -18: Uninitialised,
 }
 
 # Exceptions that HWI passes on, by name: trezorlib's, ckcc's, libusb's, the system's.
-_KINDS: Final[Mapping[str, str]] = {
-    "Cancelled": _REFUSED,
-    "CCUserRefused": _REFUSED,
-    "CCBusyError": _BUSY,
-    "PinNeeded": _LOCKED,
-    "PinException": _LOCKED,
-    "PassphraseNeeded": _PASSPHRASE,
-    "OutdatedFirmwareError": _UNSUPPORTED,
-    "FirmwareVersionOutdatedException": _UNSUPPORTED,
-    "LibraryVersionOutdatedException": _UNSUPPORTED,
-    "UnsupportedException": _UNSUPPORTED,
-    "DuplicateEntryException": _UNSUPPORTED,
-    "TransportException": _DISCONNECTED,
-    "USBErrorNoDevice": _DISCONNECTED,
-    "USBErrorNotFound": _DISCONNECTED,
-    "USBErrorIO": _DISCONNECTED,
-    "USBErrorPipe": _DISCONNECTED,
-    "USBErrorAccess": _PERMISSION,
-    "USBErrorBusy": _BUSY,
-    "USBErrorTimeout": _TIMED_OUT,
-    "PermissionError": _PERMISSION,
-    "TimeoutError": _TIMED_OUT,
-    "ConnectionError": _DISCONNECTED,
-    "FileNotFoundError": _DISCONNECTED,
-    "OSError": _DISCONNECTED,
-    "NotImplementedError": _UNSUPPORTED,
-    "NotAvailable": _UNSUPPORTED,
+_KINDS: Final[Mapping[str, type[BridgeError]]] = {
+    "Cancelled": RefusedByPerson,
+    "CCUserRefused": RefusedByPerson,
+    "CCBusyError": Busy,
+    "PinNeeded": Locked,
+    "PinException": Locked,
+    "PassphraseNeeded": NeedsPassphrase,
+    "OutdatedFirmwareError": Unsupported,
+    "FirmwareVersionOutdatedException": Unsupported,
+    "LibraryVersionOutdatedException": Unsupported,
+    "UnsupportedException": Unsupported,
+    "DuplicateEntryException": Unsupported,
+    "TransportException": Disconnected,
+    "USBErrorNoDevice": Disconnected,
+    "USBErrorNotFound": Disconnected,
+    "USBErrorIO": Disconnected,
+    "USBErrorPipe": Disconnected,
+    "USBErrorAccess": NoPermission,
+    "USBErrorBusy": Busy,
+    "USBErrorTimeout": TimedOut,
+    "PermissionError": NoPermission,
+    "TimeoutError": TimedOut,
+    "ConnectionError": Disconnected,
+    "FileNotFoundError": Disconnected,
+    "OSError": Disconnected,
+    "NotImplementedError": Unsupported,
+    "NotAvailable": Unsupported,
 }
 
 
-def outcome(family: Family, fault: Fault) -> tuple[str, str]:
-    """(code of a leaf of `BridgeError`, the device's own words). An unknown failure is a device fault."""
+def outcome(family: Family, fault: Fault) -> tuple[type[BridgeError], str]:
+    """The outcome, and the device's own words. An unknown failure is a device fault."""
     maker = maker_of(family)
     detail = clean_detail(fault.text or fault.kinds[0])
     if fault.status is not None and fault.status in maker.statuses:
         return maker.statuses[fault.status], detail
     lowered = fault.text.lower()
-    for phrase, code in maker.phrases:
+    for phrase, meant in maker.phrases:
         if phrase in lowered:
-            return code, detail
+            return meant, detail
     for kind in fault.kinds:
         if kind in _KINDS:
             return _KINDS[kind], detail
     if fault.hwi_code is not None and fault.hwi_code in _HWI_CODES:
         return _HWI_CODES[fault.hwi_code], detail
-    return _FAULT, detail
+    return DeviceFault, detail
 
 
 def clean_detail(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A device as values: its endpoint, its family, its state; and the table of state changes."""
+"""A device as values: its endpoint, its family, its state; and how the state may change."""
 
 import hashlib
 import re
@@ -42,67 +42,15 @@ class DeviceState(StrEnum):
     UNSUPPORTED = "unsupported"
 
 
-@unique
-class Happening(StrEnum):
-    """An event that changes a device's state."""
-
-    APPEARED = "appeared"
-    VANISHED = "vanished"
-    PROBE_STARTED = "probe-started"
-    USE_STARTED = "use-started"
-    FOUND_READY = "found-ready"
-    FOUND_LOCKED = "found-locked"
-    FOUND_UNINITIALISED = "found-uninitialised"
-    FOUND_WRONG_APP = "found-wrong-app"
-    FOUND_NEEDS_PASSPHRASE = "found-needs-passphrase"  # noqa: S105 - an event, no secret
-    FOUND_BUSY = "found-busy"
-    FOUND_NO_PERMISSION = "found-no-permission"
-    FOUND_UNSUPPORTED = "found-unsupported"
-    FAILED = "failed"
-
-
-_FOUND = {
-    Happening.FOUND_READY: DeviceState.READY,
-    Happening.FOUND_LOCKED: DeviceState.LOCKED,
-    Happening.FOUND_UNINITIALISED: DeviceState.UNINITIALISED,
-    Happening.FOUND_WRONG_APP: DeviceState.WRONG_APP,
-    Happening.FOUND_NEEDS_PASSPHRASE: DeviceState.NEEDS_PASSPHRASE,
-    Happening.FOUND_BUSY: DeviceState.BUSY,
-    Happening.FOUND_NO_PERMISSION: DeviceState.NO_PERMISSION,
-    Happening.FOUND_UNSUPPORTED: DeviceState.UNSUPPORTED,
-    Happening.FAILED: DeviceState.PRESENT,
-    Happening.VANISHED: DeviceState.ABSENT,
-}
-_AT_REST = frozenset(DeviceState) - {DeviceState.ABSENT, DeviceState.PROBING}
-
-# (state, event) -> new state. Any other pair raises IllegalTransition.
-TRANSITIONS: dict[tuple[DeviceState, Happening], DeviceState] = {
-    (DeviceState.ABSENT, Happening.APPEARED): DeviceState.PRESENT,
-    **{
-        (state, Happening.VANISHED): DeviceState.ABSENT
-        for state in DeviceState
-        if state != DeviceState.ABSENT
-    },
-    **{(state, Happening.PROBE_STARTED): DeviceState.PROBING for state in _AT_REST},
-    **{(state, Happening.USE_STARTED): DeviceState.BUSY for state in _AT_REST},
-    **{(DeviceState.PROBING, happening): state for happening, state in _FOUND.items()},
-    **{(DeviceState.BUSY, happening): state for happening, state in _FOUND.items()},
-    # Known without opening the device: HWI cannot drive this model, or the device file may not be opened.
-    (DeviceState.PRESENT, Happening.FOUND_UNSUPPORTED): DeviceState.UNSUPPORTED,
-    (DeviceState.PRESENT, Happening.FOUND_NO_PERMISSION): DeviceState.NO_PERMISSION,
-}
+# Neither gone nor being asked: work may begin.
+_AT_REST: Final = frozenset(DeviceState) - {DeviceState.ABSENT, DeviceState.PROBING}
+_AT_WORK: Final = frozenset({DeviceState.PROBING, DeviceState.BUSY})
+# Known without opening the device: HWI cannot drive this model, or the device file may not be opened.
+_KNOWN_FROM_OUTSIDE: Final = frozenset({DeviceState.UNSUPPORTED, DeviceState.NO_PERMISSION})
 
 
 class IllegalTransition(Exception):
-    """A bug: this event cannot happen in the device's state. Nothing was changed."""
-
-
-def next_state(state: DeviceState, happening: Happening) -> DeviceState:
-    """:raises IllegalTransition: the table has no such row."""
-    try:
-        return TRANSITIONS[state, happening]
-    except KeyError:
-        raise IllegalTransition(f"a device that is {state} cannot have {happening}") from None
+    """A bug: this cannot happen in the device's state. Nothing was changed."""
 
 
 _KINDS: Final = ("udp", "unix", "tcp", "hid", "webusb", "serial")
@@ -197,15 +145,31 @@ class Device(ByMember):
             detail=None,
         )
 
-    def after(self, happening: Happening, detail: str | None = None) -> Self:
-        """The same device after this event. An absent device has no label and no fingerprint, and one without
-        keys no fingerprint.
+    def appeared(self) -> Self:
+        """:raises IllegalTransition: as the methods below, where this cannot happen in this state."""
+        return self._to(DeviceState.PRESENT, None, self.state == DeviceState.ABSENT)
 
-        :raises IllegalTransition: it cannot happen in this state.
+    def left(self) -> Self:
+        """An absent device has no label and no fingerprint."""
+        gone = self._to(DeviceState.ABSENT, None, self.state != DeviceState.ABSENT)
+        return replace(gone, label=None, fingerprint=None, firmware=None)
+
+    def at_work(self, state: DeviceState, detail: str | None = None) -> Self:
+        """It is probed or used."""
+        return self._to(state, detail, self.state in _AT_REST and state in _AT_WORK)
+
+    def found(self, state: DeviceState, detail: str | None = None) -> Self:
+        """The end of that work: `BridgeError.state` of its outcome, or ready. One without keys has no
+        fingerprint.
         """
-        state = next_state(self.state, happening)
         if state == DeviceState.ABSENT:
-            return replace(self, state=state, label=None, fingerprint=None, detail=detail, firmware=None)
+            return replace(self.left(), detail=detail)
+        outside = self.state == DeviceState.PRESENT and state in _KNOWN_FROM_OUTSIDE
+        return self._to(state, detail, (self.state in _AT_WORK and state != DeviceState.PROBING) or outside)
+
+    def _to(self, state: DeviceState, detail: str | None, legal: bool) -> Self:
+        if not legal:
+            raise IllegalTransition(f"a device that is {self.state} cannot become {state} so")
         kept = None if state == DeviceState.UNINITIALISED else self.fingerprint
         return replace(self, state=state, detail=detail, fingerprint=kept)
 

@@ -10,7 +10,7 @@ from firmware_bridge.calls import Probed
 from firmware_bridge.errors import BridgeError, Cancelled, Disconnected
 from firmware_bridge.families import maker_of
 from firmware_bridge.lane import Lane
-from firmware_bridge.model import TRANSITIONS, Deadlines, Device, DeviceState, Family, Happening, Sighting
+from firmware_bridge.model import Deadlines, Device, DeviceState, Family, Sighting
 from firmware_bridge.presence.holders import FindHolder, Turn
 from multisig import Fingerprint
 
@@ -75,55 +75,11 @@ class Record:
             raise Disconnected
 
 
-# The event for the device at the end of an operation. A person's refusal is not the device's fault.
-AFTER_OPERATION: Final[dict[type[BridgeError], Happening]] = {
-    errors.RefusedByPerson: Happening.FOUND_READY,
-    errors.Cancelled: Happening.FOUND_READY,
-    errors.NotEnrolled: Happening.FOUND_READY,
-    errors.WrongDevice: Happening.FOUND_READY,
-    errors.BadDeviceSignature: Happening.FOUND_READY,
-    errors.AddressMismatch: Happening.FOUND_READY,
-    errors.Unsupported: Happening.FOUND_READY,
-    errors.Disconnected: Happening.VANISHED,
-    errors.Locked: Happening.FOUND_LOCKED,
-    errors.Uninitialised: Happening.FOUND_UNINITIALISED,
-    errors.WrongApp: Happening.FOUND_WRONG_APP,
-    errors.NeedsPassphrase: Happening.FOUND_NEEDS_PASSPHRASE,
-    errors.Busy: Happening.FOUND_BUSY,
-    errors.NoPermission: Happening.FOUND_NO_PERMISSION,
-    errors.TimedOut: Happening.FAILED,
-    errors.DeviceFault: Happening.FAILED,
-    errors.WorkerCrashed: Happening.FAILED,
-}
-# The same for a probe, which found no working device where it ended so.
-AFTER_PROBE: Final = {
-    **AFTER_OPERATION,
-    errors.Unsupported: Happening.FOUND_UNSUPPORTED,
-    errors.Cancelled: Happening.FAILED,
-}
-# An operation may end so before the device was asked: cancelled while it waited, or more than the family can
-# do.
-_PERHAPS_UNHEARD: Final = (errors.Cancelled, errors.Unsupported)
-_BACK_TO: Final = {
-    state: happening for (start, happening), state in TRANSITIONS.items() if start == DeviceState.BUSY
-}
-
-
-def tells_nothing(outcome: BridgeError) -> bool:
-    """Whether it says nothing about the device's state, which then stays what it was."""
-    return isinstance(outcome, _PERHAPS_UNHEARD)
-
-
-def back_to(state: DeviceState) -> Happening:
-    return _BACK_TO[state]
-
-
-def after_answer(answer: Probed) -> tuple[Happening, str | None]:
-    """The event and detail of a probe's answer: ready, or what keeps the device from working."""
+def after_answer(answer: Probed) -> tuple[DeviceState, str | None]:
+    """The state and detail of a probe's answer: ready, or what keeps the device from working."""
     if answer.obstacle is None:
-        return Happening.FOUND_READY, None
-    outcome = errors.from_worker(answer.obstacle, answer.detail)
-    return AFTER_PROBE[type(outcome)], outcome.words
+        return DeviceState.READY, None
+    return answer.obstacle.state, answer.obstacle.words
 
 
 def no_permission(family: Family) -> str:
@@ -145,17 +101,17 @@ ASK_AGAIN: Final = frozenset(
 )
 
 
-_PERHAPS_IN_USE: Final = frozenset({Happening.FAILED, Happening.FOUND_BUSY})
+_PERHAPS_IN_USE: Final = frozenset({DeviceState.PRESENT, DeviceState.BUSY})
 # How a device looks that another program has open. hidapi does not tell "busy" from "not allowed".
-_PERHAPS_HELD: Final = _PERHAPS_IN_USE | {Happening.FOUND_NO_PERMISSION}
+_PERHAPS_HELD: Final = _PERHAPS_IN_USE | {DeviceState.NO_PERMISSION}
 # After this many fruitless probes the pause grows: a device that stays locked for an hour is probed rarely.
 _TRIES_AT_A_PACE: Final = 4
 
 
 class Move(Protocol):
-    """Moves the device to its next state and publishes it."""
+    """Puts the device in its next state and publishes it."""
 
-    def __call__(self, record: Record, happening: Happening, detail: str | None = None) -> None: ...
+    def __call__(self, record: Record, device: Device) -> None: ...
 
 
 class Prober:
@@ -190,46 +146,42 @@ class Prober:
         return min(longest, self._deadlines.retry * (1 + record.fruitless // _TRIES_AT_A_PACE))
 
     async def probe(self, record: Record) -> None:
-        happening, detail, answer = Happening.FAILED, None, None
+        state, detail, answer = DeviceState.PRESENT, None, None
         try:
             if record.held and (holder := await self._find_holder(record.device.endpoint)) is not None:
                 # Not disturbed as long as another program has it open.
-                happening, detail = Happening.FOUND_BUSY, _in_use_by(holder)
+                state, detail = DeviceState.BUSY, _in_use_by(holder)
                 return
             async with record.lane.lock:
                 with self._turn(record.device.endpoint):
                     told = await record.lane.call("probe", deadline=self._deadlines.probe, probing=True)
             answer = calls.probed(told)
-            happening, detail = await self.explain(record, *after_answer(answer))
+            state, detail = await self.explain(record, *after_answer(answer))
         except BridgeError as outcome:
-            happening = AFTER_PROBE.get(type(outcome), Happening.FAILED)
-            happening, detail = await self.explain(record, happening, outcome.words)
+            state, detail = await self.explain(record, outcome.state, outcome.words)
         finally:
             if record.probe is asyncio.current_task():
                 record.probe = None
-                self._conclude(record, happening, detail, answer)
+                self._conclude(record, state, detail, answer)
 
     def _conclude(
-        self, record: Record, happening: Happening, detail: str | None, answer: Probed | None
+        self, record: Record, state: DeviceState, detail: str | None, answer: Probed | None
     ) -> None:
         record.probed_at = self._clock()
-        record.perhaps_shared = happening in _PERHAPS_IN_USE and maker_of(record.device.family).shares_session
+        record.perhaps_shared = state in _PERHAPS_IN_USE and maker_of(record.device.family).shares_session
         self._learn(record, answer)
-        self._move(record, happening, detail)
+        self._move(record, record.device.found(state, detail))
         record.fruitless = record.fruitless + 1 if record.device.state in ASK_AGAIN else 0
 
     async def explain(
-        self, record: Record, happening: Happening, detail: str | None
-    ) -> tuple[Happening, str | None]:
+        self, record: Record, state: DeviceState, detail: str | None
+    ) -> tuple[DeviceState, str | None]:
         """Name the program that has the device open, if one has."""
         record.held = False
-        if (
-            happening not in _PERHAPS_HELD
-            or (holder := await self._find_holder(record.device.endpoint)) is None
-        ):
-            return happening, detail
+        if state not in _PERHAPS_HELD or (holder := await self._find_holder(record.device.endpoint)) is None:
+            return state, detail
         record.held = True
-        return Happening.FOUND_BUSY, _in_use_by(holder)
+        return DeviceState.BUSY, _in_use_by(holder)
 
     def _learn(self, record: Record, answer: Probed | None) -> None:
         if answer is None:

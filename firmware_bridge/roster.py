@@ -1,7 +1,7 @@
 """Which devices are connected and in which state: noticed without opening them, probed once when new and
 idle.
 
-Every change goes through the table in `firmware_bridge.model` and is published.
+Every change is one of the four of `firmware_bridge.model.Device`, and is published.
 """
 
 import asyncio
@@ -23,22 +23,18 @@ from firmware_bridge.model import (
     DeviceEvent,
     DeviceState,
     Endpoint,
-    Happening,
     Listing,
     Sighting,
 )
 from firmware_bridge.presence.holders import FindHolder, Turn, holder_of, no_turns
 from firmware_bridge.record import (
-    AFTER_OPERATION,
     ASK_AGAIN,
     Clock,
     Prober,
     Record,
     Use,
-    back_to,
     is_working,
     no_permission,
-    tells_nothing,
 )
 from multisig import Fingerprint
 
@@ -200,7 +196,7 @@ class Roster:
             return []
         for record in self._records.values():
             if self._prober.wants(record):
-                self._move(record, Happening.PROBE_STARTED)
+                self._move(record, record.device.at_work(DeviceState.PROBING))
                 record.probe = asyncio.create_task(self._prober.probe(record))
         return [record.probe for record in self._records.values() if record.probe is not None]
 
@@ -236,7 +232,7 @@ class Roster:
                 self._require_usable(record)
                 with self._turn(record.device.endpoint):
                     before = record.device
-                    self._move(record, Happening.USE_STARTED, "In use by this program.")
+                    self._move(record, before.at_work(DeviceState.BUSY, "In use by this program."))
                     async with self._settling(record, before):
                         yield record
         finally:
@@ -275,13 +271,13 @@ class Roster:
 
     @contextlib.asynccontextmanager
     async def _settling(self, record: Record, before: Device) -> AsyncIterator[None]:
-        happening, detail = Happening.FAILED, None
+        state, detail = DeviceState.PRESENT, None
         try:
             yield
-            happening = Happening.FOUND_READY
+            state = DeviceState.READY
         except BridgeError as outcome:
-            happening, detail = await self._after(record, outcome, before)
-            outcome.hint = maker_of(record.device.family).hints.get(outcome.code, outcome.hint)
+            state, detail = await self._after(record, outcome, before)
+            outcome.hint = maker_of(record.device.family).hints.get(type(outcome), outcome.hint)
             if record.held and isinstance(outcome, errors.Busy | errors.NoPermission):
                 raise errors.Busy(detail) from outcome
             raise
@@ -289,19 +285,18 @@ class Roster:
             # The device may have been unplugged, and its absence noticed, meanwhile.
             if record.device.state == DeviceState.BUSY:
                 record.probed_at = self._clock()
-                self._move(record, happening, detail)
+                self._move(record, record.device.found(state, detail))
 
     async def _after(
         self, record: Record, outcome: BridgeError, before: Device
-    ) -> tuple[Happening, str | None]:
+    ) -> tuple[DeviceState, str | None]:
         if outcome.question_open:
-            return Happening.FOUND_BUSY, _QUESTION_OPEN
-        if tells_nothing(outcome):
-            return back_to(before.state), before.detail
-        happening = AFTER_OPERATION.get(type(outcome), Happening.FAILED)
-        if happening == Happening.FOUND_READY:
-            return happening, None
-        return await self._prober.explain(record, happening, outcome.words)
+            return DeviceState.BUSY, _QUESTION_OPEN
+        if outcome.perhaps_unheard:
+            return before.state, before.detail
+        if outcome.state == DeviceState.READY:
+            return outcome.state, None
+        return await self._prober.explain(record, outcome.state, outcome.words)
 
     async def _find(self, device_id: str) -> Record:
         record = self._records.get(device_id)
@@ -345,15 +340,16 @@ class Roster:
             record.probed_at, record.perhaps_shared, record.held, record.fruitless = None, False, False, 0
             # Another model may be plugged in there now.
             record.device = replace(record.device, model=sighting.model)
-            self._move(record, Happening.APPEARED)
+            self._move(record, record.device.appeared())
         if record.device.state == DeviceState.PRESENT:
             self._note_obstacle(record, sighting)
 
     def _note_obstacle(self, record: Record, sighting: Sighting) -> None:
         if sighting.unsupported is not None:
-            self._move(record, Happening.FOUND_UNSUPPORTED, sighting.unsupported)
+            self._move(record, record.device.found(DeviceState.UNSUPPORTED, sighting.unsupported))
         elif not sighting.permitted:
-            self._move(record, Happening.FOUND_NO_PERMISSION, no_permission(record.device.family))
+            words = no_permission(record.device.family)
+            self._move(record, record.device.found(DeviceState.NO_PERMISSION, words))
 
     def _miss(self, seen: Collection[str]) -> None:
         for device_id, record in self._records.items():
@@ -369,11 +365,10 @@ class Roster:
                 # Its result would belong to the device that has left.
                 record.probe.cancel()
                 record.probe = None
-            self._move(record, Happening.VANISHED)
+            self._move(record, record.device.left())
 
-    def _move(self, record: Record, happening: Happening, detail: str | None = None) -> None:
-        old = record.device.state
-        record.device = record.device.after(happening, detail)
+    def _move(self, record: Record, device: Device) -> None:
+        old, record.device = record.device.state, device
         if record.device.state == DeviceState.ABSENT and not maker_of(record.device.family).keeps_session:
             # The device was without power: it has forgotten the passphrase.
             record.lane.session = None

@@ -1,74 +1,108 @@
 """The daemon's errors, for a person and for a program.
 
-::
-
-    SignerdError
-    ├── DecisionError        IllegalEvent · UnknownProposal · StaleApproval · RefusedByChecks
-    │                        NeedsAcknowledgement · AlreadyProposed · TooManyImported · NotExported
-    │                        AnswerRefused · NotCaughtUp
-    ├── VaultError           UnknownVault · NotOurVault · VaultDiffers · WrongCode · AccountReused · NotPinned
-    │                        AddressDiffers
-    ├── RegistrationError    NoRegisteredKey · RegistrationStale
-    ├── DeviceError          NoSuchDevice · DeviceUnready · DeviceFailed · AddressNotShown
-    │                        NoSuchQuestion · NothingUnlocked
-    ├── JournalError         AlreadyRunning · JournalCorrupted · JournalTooNew · JournalUnwritable
-    │                        UnsafeFolder · RegistrationsUnreadable
-    ├── BackupError          BackupUnreadable · BackupLocked · BackupNotMade · FolderNotEmpty
-    ├── ConfigError          ConfigMissing · ConfigInvalid · RulesInvalid · SettingsChanged · LooserSettings
-    ├── SecretsError         NoSecretStore · SecretsLocked · KeyringTimedOut
-    ├── SessionError         SignedOut · SignInFailed
-    ├── PlatformError        PlatformUnreachable · PlatformRefused · PlatformAnswersWrongly · PlatformFloods
-    ├── PairingError         UnknownPairing · AlreadyAsking · NameTaken · TooManyPairings · WrongPairingCode
-    │                        UnknownApp
-    ├── LoopbackError        InvalidRequest · RequestTooLarge · RequestTooSlow · NotForBrowsers · NoSuchRoute
-    │                        TooManyStreams · TooManyPrompts · TooManyRequests · HostRefused · OriginRefused
-    │                        EntryRefused · PageNotServed · SocketUnusable · DaemonNotRunning · DaemonFailed
-    └── SetupError           AlreadyConfigured · AnswerMissing · NotOnThisSystem · NeedsRoot
-                             SystemToolFailed · FileNotWritten
-
-Each leaf has a stable ``code``, a sentence that says what is wrong, and a ``hint`` that says what to do.
+What an error is stands at its class, or at the branch above it where all of the branch are alike: its stable
+``code``, what the code means in general, what to do (``default_hint``), and what it becomes outside: an HTTP
+status (``problems``), a command's exit status (``cli.terminal``) and a code of HWI (``hwi.codes``).
+``signerd explain`` and docs/sign/codes.md are read from here.
 """
 
+from enum import IntEnum
+from http import HTTPStatus
 from typing import ClassVar
+
+from custody.exits import Exit
+
+
+class HwiCode(IntEnum):
+    """The values of ``code`` in HWI's answers (``hwilib/errors.py``): of 3.2.0, and one that came after it.
+
+    DEVICE_CONN_ERROR: a device or daemon that cannot be reached. INVALID_TX: a transaction that is not
+    signed. DEVICE_NOT_READY: something that the person has to do first.
+    """
+
+    NO_DEVICE_TYPE = -1
+    MISSING_ARGUMENTS = -2
+    DEVICE_CONN_ERROR = -3
+    UNKNOWN_DEVICE_TYPE = -4
+    INVALID_TX = -5
+    NO_PASSWORD = -6
+    BAD_ARGUMENT = -7
+    NOT_IMPLEMENTED = -8
+    UNAVAILABLE_ACTION = -9
+    DEVICE_ALREADY_INIT = -10
+    DEVICE_ALREADY_UNLOCKED = -11
+    DEVICE_NOT_READY = -12
+    UNKNOWN_ERROR = -13
+    ACTION_CANCELED = -14
+    DEVICE_BUSY = -15
+    NEED_TO_BE_ROOT = -16
+    HELP_TEXT = -17
+    DEVICE_NOT_INITIALIZED = -18
+    INVALID_POLICY = -19
 
 
 class SignerdError(Exception):
     """The root. ``str(error)`` is the sentence; ``hint`` may be empty where nothing can be done."""
 
     code: ClassVar[str] = "signerd-error"
+    meaning: ClassVar[str] = ""
     default_hint: ClassVar[str] = ""
+    # The caller's fault: 4xx. Something that the person has to do first: 409. Not available now: 503.
+    http_status: ClassVar[HTTPStatus] = HTTPStatus.INTERNAL_SERVER_ERROR
+    exit_status: ClassVar[Exit] = Exit.FAILED
+    hwi: ClassVar[HwiCode] = HwiCode.UNKNOWN_ERROR
 
     def __init__(self, sentence: str, *, hint: str | None = None) -> None:
         super().__init__(sentence)
         self.hint = self.default_hint if hint is None else hint
 
 
+def leaves(root: type[SignerdError] = SignerdError) -> tuple[type[SignerdError], ...]:
+    """Every error of the tree that has a code of its own."""
+    found: list[type[SignerdError]] = []
+    for kind in root.__subclasses__():
+        found += [*([kind] if "code" in vars(kind) else []), *leaves(kind)]
+    return tuple(found)
+
+
 class DecisionError(SignerdError):
     """A decision that is not possible now. Nothing was changed."""
+
+    http_status = HTTPStatus.CONFLICT
+    exit_status = Exit.NOT_DECIDED
+    hwi = HwiCode.UNAVAILABLE_ACTION
 
 
 class IllegalEvent(DecisionError):
     code = "illegal-event"
+    meaning = "The proposal's state does not allow this step."
     default_hint = "Look at the proposal's state with `signerd show`."
 
 
 class UnknownProposal(DecisionError):
     code = "unknown-proposal"
+    meaning = "This machine knows no such proposal."
     default_hint = "List what is known here with `signerd proposals`."
+    http_status = HTTPStatus.NOT_FOUND
+    hwi = HwiCode.BAD_ARGUMENT
 
 
 class StaleApproval(DecisionError):
     code = "stale-approval"
+    meaning = "The proposal shows something else than what you approved."
     default_hint = "Look at the proposal again with `signerd show` and approve what it shows now."
 
 
 class RefusedByChecks(DecisionError):
     code = "refused-by-checks"
+    meaning = "A check refuses the proposal. No option of approve changes that."
     default_hint = "`signerd show` gives the reasons. Decline it, or ask who made it."
+    hwi = HwiCode.INVALID_TX
 
 
 class NeedsAcknowledgement(DecisionError):
     code = "needs-acknowledgement"
+    meaning = "A check holds the proposal until you name its warning."
     default_hint = "Read the warning, and name it with `--acknowledge` where you still want to sign."
 
 
@@ -76,6 +110,7 @@ class AlreadyProposed(DecisionError):
     """The imported PSBT is one of the platform's proposals. Nothing was stored."""
 
     code = "already-proposed"
+    meaning = "The PSBT is the transaction of a proposal on the platform. Nothing was stored."
     default_hint = "Decide about the proposal instead: `signerd show` shows it."
 
 
@@ -83,11 +118,15 @@ class TooManyImported(DecisionError):
     """A bound against prompting a person until they approve (L6). Nothing was stored."""
 
     code = "too-many-imported"
+    meaning = "The app imported more transactions than a person can look at."
     default_hint = "Wait until the person has decided about the others, or take one back."
+    http_status = HTTPStatus.TOO_MANY_REQUESTS
+    hwi = HwiCode.DEVICE_BUSY
 
 
 class NotExported(DecisionError):
     code = "not-exported"
+    meaning = "The answer is for a transaction that was not exported here."
     default_hint = (
         "Export the proposal first: `signerd export ID`. For a PSBT that is not a proposal, use `signerd "
         "sign`."
@@ -98,13 +137,16 @@ class AnswerRefused(DecisionError):
     """The imported file is no valid answer of a device. Nothing was stored; another file may be imported."""
 
     code = "answer-refused"
+    meaning = "The file is not a valid answer of your device to this transaction."
     default_hint = "Import the file that the device wrote for this transaction, or read its codes again."
+    hwi = HwiCode.INVALID_TX
 
 
 class NotCaughtUp(DecisionError):
     """The journal was restored from a backup, and what was signed since is not known yet."""
 
     code = "not-caught-up"
+    meaning = "After a restore, signerd does not know yet what you signed since the backup."
     default_hint = (
         "Once signed in, signerd reads the platform's list; approve again after that. "
         "`signerd status` says how far it is."
@@ -114,35 +156,47 @@ class NotCaughtUp(DecisionError):
 class VaultError(SignerdError):
     """A vault that cannot be pinned or used. Nothing was changed."""
 
+    http_status = HTTPStatus.CONFLICT
+    exit_status = Exit.NOT_DECIDED
+    hwi = HwiCode.BAD_ARGUMENT
+
 
 class UnknownVault(VaultError):
     code = "unknown-vault"
+    meaning = "This machine knows no such vault."
     default_hint = "List the vaults with `signerd vaults`."
+    http_status = HTTPStatus.NOT_FOUND
 
 
 class NotOurVault(VaultError):
     code = "not-our-vault"
+    meaning = "None of your registered keys is in the vault."
     default_hint = "None of this device's registered keys is in the vault. Do not sign for it."
 
 
 class VaultDiffers(VaultError):
     code = "vault-differs"
+    meaning = "The platform's record differs from the vault that you named or pinned."
     default_hint = "A vault's keys and threshold never change. Call the other signers before you go on."
 
 
 class WrongCode(VaultError):
     code = "wrong-verification-code"
+    meaning = "The code that you typed is not the vault's."
     default_hint = "Compare the code with the other signers by another channel, then type it as shown."
 
 
 class AccountReused(VaultError):
     code = "account-reused"
+    meaning = "Another pinned vault uses the same account of your device."
     default_hint = "Each vault has an account of its own. Ask the operator of the platform."
 
 
 class NotPinned(VaultError):
     code = "not-pinned"
+    meaning = "The vault is not pinned on this machine."
     default_hint = "List the vaults with `signerd vaults`."
+    hwi = HwiCode.UNAVAILABLE_ACTION
 
 
 class AddressDiffers(VaultError):
@@ -151,74 +205,103 @@ class AddressDiffers(VaultError):
     """
 
     code = "address-differs"
+    meaning = "The device and this machine show different first addresses."
     default_hint = (
         "Send nothing to either address and do not pin. Compare the code and the address with the other "
         "signers; "
         "try another device of yours or another machine."
     )
+    # An alarm, which must not be mistaken for the person's refusal.
+    hwi = HwiCode.UNKNOWN_ERROR
 
 
 class RegistrationError(SignerdError):
     """The device's key and the platform."""
 
+    http_status = HTTPStatus.CONFLICT
+    exit_status = Exit.NOT_DECIDED
+    hwi = HwiCode.DEVICE_NOT_READY
+
 
 class NoRegisteredKey(RegistrationError):
     code = "no-registered-key"
+    meaning = "No key of your device is registered from this machine."
     default_hint = "Connect your device and run `signerd register`."
 
 
 class RegistrationStale(RegistrationError):
     code = "registration-stale"
+    meaning = "The registration was begun too long ago, or with another device."
     default_hint = "Run `signerd register` again and compare the fingerprint with your device."
 
 
 class DeviceError(SignerdError):
     """No device can do now what was asked."""
 
+    http_status = HTTPStatus.CONFLICT
+    exit_status = Exit.DEVICE
+    hwi = HwiCode.DEVICE_NOT_READY
+
 
 class NoSuchDevice(DeviceError):
     code = "no-such-device"
+    meaning = "No device of this name is connected."
     default_hint = "Connect the device, unlock it, and look at `signerd devices`."
+    hwi = HwiCode.DEVICE_CONN_ERROR
 
 
 class DeviceUnready(DeviceError):
     code = "device-not-ready"
+    meaning = "The device is locked, busy, or in another app."
     default_hint = "See `signerd devices` for what the device needs."
 
 
 class DeviceFailed(DeviceError):
     code = "device-failed"
+    meaning = "The device did not do what it was asked. The error has the device's outcome."
+    # Where its sentence is no outcome's: see ``hwi.codes.device_code``.
+    hwi = HwiCode.UNKNOWN_ERROR
 
 
 class AddressNotShown(DeviceError):
     code = "address-not-shown"
+    meaning = "The device cannot show the vault's address."
     default_hint = (
         "Compare the first address with the other signers instead, and pin with --without-device-address "
         "if you accept that your device never showed it."
     )
+    hwi = HwiCode.UNAVAILABLE_ACTION
 
 
 class NoSuchQuestion(DeviceError):
     code = "no-such-question"
+    meaning = "The device does not ask this any more."
     default_hint = "It was answered or has expired. Start unlocking the device again."
+    http_status = HTTPStatus.NOT_FOUND
 
 
 class NothingUnlocked(DeviceError):
     code = "nothing-unlocked"
+    meaning = "No device is being unlocked."
     default_hint = "Begin with `signerd devices unlock`, or with the device's button on the page."
 
 
 class JournalError(SignerdError):
     """The journal. Without it the daemon signs nothing."""
 
+    http_status = HTTPStatus.SERVICE_UNAVAILABLE
+    exit_status = Exit.STATE
+
 
 class AlreadyRunning(JournalError):
     code = "already-running"
+    meaning = "Another signerd works on this state folder."
     default_hint = "One signerd works on a state folder at a time. Stop the other one, or use its socket."
 
 
 class JournalCorrupted(JournalError):
     code = "journal-corrupted"
+    meaning = "The journal is damaged, or was changed outside signerd."
     default_hint = (
         "The damaged journal is kept. Restore it from a backup, or run `signerd audit start-over`; "
         "what was signed before is then unknown here."
@@ -227,23 +310,28 @@ class JournalCorrupted(JournalError):
 
 class JournalTooNew(JournalError):
     code = "journal-too-new"
+    meaning = "A newer version of signerd has written this journal."
     default_hint = "A newer signerd wrote it. Install that version again."
 
 
 class JournalUnwritable(JournalError):
     code = "journal-unwritable"
+    meaning = "The journal cannot be written. Nothing is signed until it can."
     default_hint = "Free some disk space and check the state folder's permissions, then start signerd again."
 
 
 class UnsafeFolder(JournalError):
     code = "unsafe-folder"
+    meaning = "Other users can enter the state folder, or it is not yours."
     default_hint = (
         "The state folder must be a real folder of your own that no other user can enter (mode 0700)."
     )
+    hwi = HwiCode.DEVICE_CONN_ERROR
 
 
 class RegistrationsUnreadable(JournalError):
     code = "registrations-unreadable"
+    meaning = "The file of the vaults that devices know cannot be read."
     default_hint = (
         "Restore the file from a backup, or move it away and start signerd again: "
         "a Ledger then shows each vault once more when it is pinned again."
@@ -253,55 +341,72 @@ class RegistrationsUnreadable(JournalError):
 class BackupError(SignerdError):
     """Backups of the state folder. Nothing was changed."""
 
+    http_status = HTTPStatus.CONFLICT
+    exit_status = Exit.STATE
+
 
 class BackupUnreadable(BackupError):
     code = "backup-unreadable"
+    meaning = "The file is not a backup, or it is damaged."
     default_hint = "Take another copy of the file, or an older backup."
 
 
 class BackupLocked(BackupError):
     code = "backup-locked"
+    meaning = "The passphrase or the key file does not open the backup."
     default_hint = "Type the passphrase that it was made with, or name the right key file with --identity."
 
 
 class BackupNotMade(BackupError):
     code = "backup-not-made"
+    meaning = "The backup could not be written."
     default_hint = "Name another file, in a folder that you may write to."
 
 
 class FolderNotEmpty(BackupError):
     code = "folder-not-empty"
+    meaning = "The state folder is in use, and a backup is restored into an empty one."
     default_hint = "Restore into a state folder of its own: `signerd --state DIR restore FILE`."
 
 
 class ConfigError(SignerdError):
     """The configuration file."""
 
+    http_status = HTTPStatus.SERVICE_UNAVAILABLE
+    exit_status = Exit.STATE
+
 
 class ConfigMissing(ConfigError):
     code = "config-missing"
+    meaning = "The configuration names no platform yet."
     default_hint = "Name the platform once: `signerd setup --platform URL --network NAME`."
 
 
 class ConfigInvalid(ConfigError):
     code = "config-invalid"
+    meaning = "The configuration has a mistake. The error names the line."
     default_hint = "Correct the line and start again."
 
 
 class SettingsChanged(ConfigError):
     code = "settings-changed"
+    meaning = "The settings were changed after you opened them."
     default_hint = "Load the page again, and make the change to the current text."
+    http_status = HTTPStatus.CONFLICT
 
 
 class LooserSettings(ConfigError):
     """The change loosens a limit or check, and the person has not confirmed that."""
 
     code = "looser-settings"
+    meaning = "The change would let pass what signerd stops today. You have not confirmed that."
     default_hint = "Confirm the change, and send it again."
+    http_status = HTTPStatus.CONFLICT
 
 
 class RulesInvalid(ConfigError):
     code = "rules-invalid"
+    meaning = "The rules have a mistake. The error names the line."
     default_hint = (
         "Correct the line; `signerd rules show --file FILE` reads it again. "
         "The page 'Your own rules' of the documentation has an example."
@@ -311,9 +416,13 @@ class RulesInvalid(ConfigError):
 class SecretsError(SignerdError):
     """Where the session's secret is kept."""
 
+    http_status = HTTPStatus.SERVICE_UNAVAILABLE
+    exit_status = Exit.SIGNED_OUT
+
 
 class NoSecretStore(SecretsError):
     code = "no-secret-store"
+    meaning = "There is no keyring and no secrets file for the session."
     default_hint = (
         "Unlock the desktop's keyring; or keep the session in a file under a passphrase: `--secrets file` at "
         'the first sign-in, [secrets] store = "file" in config.toml later.'
@@ -322,30 +431,41 @@ class NoSecretStore(SecretsError):
 
 class SecretsLocked(SecretsError):
     code = "secrets-locked"
+    meaning = "The secrets file needs its passphrase."
     default_hint = "Give the passphrase that protects the secrets file."
 
 
 class KeyringTimedOut(SecretsError):
     code = "keyring-timed-out"
+    meaning = "The desktop's keyring did not answer."
     default_hint = "Unlock the desktop's keyring, then try again."
 
 
 class SessionError(SignerdError):
     """Signing in to the platform."""
 
+    http_status = HTTPStatus.CONFLICT
+    exit_status = Exit.SIGNED_OUT
+    hwi = HwiCode.DEVICE_NOT_READY
+
 
 class SignedOut(SessionError):
     code = "signed-out"
+    meaning = "There is no session with the platform."
     default_hint = "Run `signerd login`."
 
 
 class SignInFailed(SessionError):
     code = "sign-in-failed"
+    meaning = "The platform did not accept the sign-in."
     default_hint = "Check the e-mail address, the password and the one-time code."
 
 
 class PlatformError(SignerdError):
     """The platform's answer, or its absence."""
+
+    http_status = HTTPStatus.BAD_GATEWAY
+    exit_status = Exit.PLATFORM
 
 
 class PlatformUnreachable(PlatformError):
@@ -355,7 +475,9 @@ class PlatformUnreachable(PlatformError):
     """
 
     code = "platform-unreachable"
+    meaning = "The platform did not answer. The call may have had an effect or none."
     default_hint = "signerd tries again by itself; nothing is lost meanwhile."
+    http_status = HTTPStatus.SERVICE_UNAVAILABLE
 
     def __init__(
         self, sentence: str, *, hint: str | None = None, platform_code: str = "", why: str = ""
@@ -368,6 +490,7 @@ class PlatformRefused(PlatformError):
     """A final refusal. ``platform_code`` is the platform's own stable code."""
 
     code = "platform-refused"
+    meaning = "The platform said no. Its own code stands beside the error."
 
     def __init__(self, sentence: str, *, platform_code: str, status: int, hint: str | None = None) -> None:
         super().__init__(sentence, hint=hint)
@@ -377,6 +500,7 @@ class PlatformRefused(PlatformError):
 
 class PlatformAnswersWrongly(PlatformError):
     code = "platform-answers-wrongly"
+    meaning = "The platform's answer does not have the form that it must have."
     default_hint = "What answered is not a custody platform of this version. Check the configured address."
 
 
@@ -384,6 +508,7 @@ class PlatformFloods(PlatformError):
     """It sends more than a platform may make this machine store: the rest is left out."""
 
     code = "platform-floods"
+    meaning = "The platform sends more than this machine keeps. The rest is left out."
     default_hint = (
         "Ask those who run the platform what it sends. What you decided and signed is kept and followed."
     )
@@ -392,59 +517,88 @@ class PlatformFloods(PlatformError):
 class LoopbackError(SignerdError):
     """The API between the daemon and the programs of the same user."""
 
+    http_status = HTTPStatus.FORBIDDEN
+
 
 class InvalidRequest(LoopbackError):
     code = "invalid-request"
+    meaning = "A value in the command or in the request is wrong. The error names it."
     default_hint = "Correct what the sentence names; `signerd COMMAND --help` says what a command takes."
+    http_status = HTTPStatus.UNPROCESSABLE_ENTITY
+    exit_status = Exit.USAGE
+    hwi = HwiCode.BAD_ARGUMENT
 
 
 class RequestTooLarge(LoopbackError):
     code = "request-too-large"
+    meaning = "The request is larger than the daemon reads."
+    http_status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    hwi = HwiCode.BAD_ARGUMENT
 
 
 class RequestTooSlow(LoopbackError):
     code = "request-too-slow"
+    meaning = "The request did not arrive in time."
+    http_status = HTTPStatus.REQUEST_TIMEOUT
 
 
 class NotForBrowsers(LoopbackError):
     code = "not-for-browsers"
+    meaning = "A browser called an interface that is for programs alone."
     default_hint = "The interface is for programs on this machine, through the daemon's socket."
 
 
 class NotPaired(LoopbackError):
     code = "not-paired"
+    meaning = "The app is not paired, or its pairing was ended."
     default_hint = (
         "Pair the app: it asks at /v1/pairings, and the person accepts on the page or with `signerd pair`."
     )
+    http_status = HTTPStatus.UNAUTHORIZED
 
 
 class NotAllowed(LoopbackError):
     code = "not-allowed"
+    meaning = "The person has not granted the app this right."
     default_hint = "Pair the app again with what it needs; the person decides what it gets."
+    hwi = HwiCode.UNAVAILABLE_ACTION
 
 
 class NoSuchRoute(LoopbackError):
     code = "no-such-route"
+    meaning = "The daemon has no such call."
     default_hint = "Another version of signerd may be running: end it and start this one."
+    http_status = HTTPStatus.NOT_FOUND
+    # The daemon is older than the program that asks.
+    hwi = HwiCode.NOT_IMPLEMENTED
 
 
 class TooManyStreams(LoopbackError):
     code = "too-many-streams"
+    meaning = "Too many programs follow the daemon's events."
     default_hint = "Close a program that follows the daemon's events."
+    http_status = HTTPStatus.TOO_MANY_REQUESTS
+    hwi = HwiCode.DEVICE_BUSY
 
 
 class TooManyPrompts(LoopbackError):
     """An app occupies the person's device (L6). The device was not asked."""
 
     code = "too-many-prompts"
+    meaning = "The app asked for the device too often. The device was not asked."
     default_hint = "Wait for the last answer, then a minute."
+    http_status = HTTPStatus.TOO_MANY_REQUESTS
+    hwi = HwiCode.DEVICE_BUSY
 
 
 class TooManyRequests(LoopbackError):
     """``seconds``: until the next request is answered."""
 
     code = "too-many-requests"
+    meaning = "The app asked too often."
     default_hint = "Wait as long as Retry-After says; follow /v1/events instead of polling."
+    http_status = HTTPStatus.TOO_MANY_REQUESTS
+    hwi = HwiCode.DEVICE_BUSY
 
     def __init__(self, sentence: str, *, seconds: int = 1, hint: str | None = None) -> None:
         super().__init__(sentence, hint=hint)
@@ -453,6 +607,7 @@ class TooManyRequests(LoopbackError):
 
 class HostRefused(LoopbackError):
     code = "host-refused"
+    meaning = "A browser called the daemon by a name that is not this machine's."
     default_hint = "Call it as 127.0.0.1, [::1] or localhost, with its port."
 
 
@@ -460,59 +615,83 @@ class OriginRefused(LoopbackError):
     """A request that a browser sent for a site without access (L2-L4, L14)."""
 
     code = "origin-refused"
+    meaning = "A web site called the daemon, and the person has not let it in."
     default_hint = "The person lets a site in on the page, or with `signerd pair --origin`."
 
 
 class EntryRefused(LoopbackError):
     code = "entry-refused"
+    meaning = "The code for the page is wrong, used, or too old."
     default_hint = "A code is valid once, for half a minute. Run `signerd open` again."
 
 
 class PageNotServed(LoopbackError):
     code = "page-not-served"
+    meaning = "The daemon runs without its page."
     default_hint = "`signerd status` says why."
+    http_status = HTTPStatus.CONFLICT
 
 
 class SocketUnusable(LoopbackError):
     code = "socket-unusable"
+    meaning = "The daemon's private socket cannot be created or reached."
     default_hint = "Use a state folder of your own, with a short path, on a local disk: `--state DIR`."
+    http_status = HTTPStatus.SERVICE_UNAVAILABLE
+    exit_status = Exit.STATE
+    hwi = HwiCode.DEVICE_CONN_ERROR
 
 
 class DaemonNotRunning(LoopbackError):
     code = "daemon-not-running"
+    meaning = "No daemon answers for this state folder."
     default_hint = "Start it with `signerd run`, and give the same --state to both."
+    http_status = HTTPStatus.SERVICE_UNAVAILABLE
+    exit_status = Exit.NOT_RUNNING
+    hwi = HwiCode.DEVICE_CONN_ERROR
 
 
 class DaemonFailed(LoopbackError):
     """An unforeseen error, or an answer that makes no sense."""
 
     code = "daemon-failed"
+    meaning = "The daemon failed in a way that has no name of its own."
     default_hint = "The output of `signerd run` says more. Earlier decisions are in the journal."
+    http_status = HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 class PairingError(SignerdError):
     """Pairing an app. Nothing was granted."""
+
+    http_status = HTTPStatus.CONFLICT
+    exit_status = Exit.NOT_DECIDED
+    hwi = HwiCode.BAD_ARGUMENT
 
 
 class UnknownPairing(PairingError):
     """Unknown, expired, collected, or asked for with another secret: the same words for all (L7)."""
 
     code = "unknown-pairing"
+    meaning = "The pairing request is over, was collected, or never existed."
     default_hint = "A request lasts two minutes. Let the app ask again."
+    http_status = HTTPStatus.NOT_FOUND
+    hwi = HwiCode.UNKNOWN_ERROR
 
 
 class AlreadyAsking(PairingError):
     code = "already-asking"
+    meaning = "The app asks to be paired, and its earlier request is still open."
     default_hint = (
         "The person answers the request that is open, on the page or with `signerd pair`. "
         "Once it is refused, the app may ask again at once."
     )
+    hwi = HwiCode.DEVICE_BUSY
 
 
 class NameTaken(PairingError):
     """The person tells apps apart by their names (L8)."""
 
     code = "name-taken"
+    meaning = "Another paired app has this name."
     default_hint = (
         "Choose another name. If it is an earlier pairing of this app, the person can end that "
         "with `signerd apps revoke`."
@@ -521,11 +700,15 @@ class NameTaken(PairingError):
 
 class TooManyPairings(PairingError):
     code = "too-many-pairings"
+    meaning = "Too many apps ask to be paired."
     default_hint = "Wait a minute before you ask again."
+    http_status = HTTPStatus.TOO_MANY_REQUESTS
+    hwi = HwiCode.DEVICE_BUSY
 
 
 class WrongPairingCode(PairingError):
     code = "wrong-pairing-code"
+    meaning = "The code is not the one that the app shows."
     default_hint = (
         "Type the six digits that the app shows. If it shows none, another program asks: refuse it."
     )
@@ -533,30 +716,41 @@ class WrongPairingCode(PairingError):
 
 class UnknownApp(PairingError):
     code = "unknown-app"
+    meaning = "No paired app has this name or id."
     default_hint = "List the paired apps with `signerd apps`."
+    http_status = HTTPStatus.NOT_FOUND
 
 
 class SetupError(SignerdError):
     """What a command needs from the person before it can start."""
 
+    http_status = HTTPStatus.CONFLICT
+    exit_status = Exit.USAGE
+
 
 class AlreadyConfigured(SetupError):
     code = "already-configured"
+    meaning = "The configuration says something else than the command does."
     default_hint = "Change the file by hand, or use another state folder: `--state DIR`."
+    exit_status = Exit.STATE
 
 
 class AnswerMissing(SetupError):
     code = "answer-missing"
+    meaning = "The command needs an answer, and no terminal can ask for it."
     default_hint = "Run it in a terminal, or give one line for each question on standard input."
+    hwi = HwiCode.MISSING_ARGUMENTS
 
 
 class NotOnThisSystem(SetupError):
     code = "not-on-this-system"
+    meaning = "Your operating system does not have what this command needs."
     default_hint = "The page 'Installing signerd' of the documentation lists what each system has."
 
 
 class NeedsRoot(SetupError):
     code = "needs-root"
+    meaning = "Only root may do this on your system."
     default_hint = "Run the same command with sudo."
 
 
@@ -564,11 +758,16 @@ class SystemToolFailed(SetupError):
     """A program of the system, such as systemctl, is missing or failed."""
 
     code = "system-tool-failed"
+    meaning = "A program of the operating system is missing or failed."
     default_hint = "Run the command by hand to see what it says."
+    http_status = HTTPStatus.INTERNAL_SERVER_ERROR
+    exit_status = Exit.FAILED
 
 
 class FileNotWritten(SetupError):
     """A command's output file could not be written. An existing file is unchanged."""
 
     code = "file-not-written"
+    meaning = "The file that the command makes could not be written."
     default_hint = "Name another file, in a folder that you may write to."
+    exit_status = Exit.STATE

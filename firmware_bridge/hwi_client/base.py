@@ -103,7 +103,8 @@ def probed(
 
 def failure(family: Family, error: BaseException) -> DeviceFailure:
     """The outcome of anything raised by HWI, a maker's library, libusb, hidapi or the system."""
-    return DeviceFailure(*outcome(family, describe(error)))
+    meant, detail = outcome(family, describe(error))
+    return DeviceFailure(meant.code, detail)
 
 
 def describe(error: BaseException) -> Fault:

@@ -1,18 +1,15 @@
-"""The command line's output and questions (``custody.terminal``), with signerd's errors and exit statuses."""
+"""The command line's output and questions (``custody.terminal``), with signerd's errors."""
 
 import os
 import sys
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import NoReturn
 
 from custody import terminal
 from custody.terminal import Answers, Exit, answer, aside, put, say, table, tell
-from signerd import errors as e
 from signerd.errors import AnswerMissing, SignerdError
 
 __all__ = [
-    "STATUSES",
     "Answers",
     "Exit",
     "answer",
@@ -22,7 +19,6 @@ __all__ = [
     "fail",
     "put",
     "say",
-    "status_of",
     "table",
     "tell",
 ]
@@ -32,40 +28,9 @@ def answers() -> Answers:
     return terminal.answers(AnswerMissing)
 
 
-# By base class, or by leaf where it differs; the most derived class counts.
-STATUSES: Mapping[type[e.SignerdError], Exit] = MappingProxyType(
-    {
-        e.DecisionError: Exit.NOT_DECIDED,
-        e.VaultError: Exit.NOT_DECIDED,
-        e.RegistrationError: Exit.NOT_DECIDED,
-        e.DeviceError: Exit.DEVICE,
-        e.JournalError: Exit.STATE,
-        e.BackupError: Exit.STATE,
-        e.ConfigError: Exit.STATE,
-        e.SecretsError: Exit.SIGNED_OUT,
-        e.SessionError: Exit.SIGNED_OUT,
-        e.PlatformError: Exit.PLATFORM,
-        e.PairingError: Exit.NOT_DECIDED,
-        e.LoopbackError: Exit.FAILED,
-        e.InvalidRequest: Exit.USAGE,
-        e.SocketUnusable: Exit.STATE,
-        e.DaemonNotRunning: Exit.NOT_RUNNING,
-        e.SetupError: Exit.USAGE,
-        e.AlreadyConfigured: Exit.STATE,
-        e.FileNotWritten: Exit.STATE,
-        e.SystemToolFailed: Exit.FAILED,
-    }
-)
-
-
-def status_of(error: e.SignerdError | type[e.SignerdError]) -> Exit:
-    leaf = error if isinstance(error, type) else type(error)
-    return next((STATUSES[kind] for kind in leaf.__mro__ if kind in STATUSES), Exit.FAILED)
-
-
 def fail(error: SignerdError, *, as_json: bool) -> Exit:
     """Print the error and its hint on standard error. Returns the exit status."""
-    return tell("signerd", error.code, str(error), error.hint, status_of(error), as_json=as_json)
+    return tell("signerd", error.code, str(error), error.hint, error.exit_status, as_json=as_json)
 
 
 def end_with(work: Callable[[], object]) -> NoReturn:

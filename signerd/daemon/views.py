@@ -5,7 +5,7 @@ for a proposal, for comparison, too.
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from firmware_bridge import Advisory, Device, DeviceState, has_anti_exfil, known_flaws
+from firmware_bridge import Advisory, BridgeError, Device, DeviceState, has_anti_exfil, known_flaws
 from firmware_bridge.advisories import firmware_known
 from firmware_bridge.missing import missing_hwi
 from firmware_bridge.screens import Output, Payment, Proof, Screen, payment_screens, proof_screens
@@ -33,21 +33,11 @@ from signerd.shapes import (
     VaultView,
 )
 
+# An outcome's own, and those of the two states that no outcome says anything about.
 ADVICE = {
+    **{outcome.state: outcome.advice for outcome in BridgeError.__subclasses__() if outcome.advice},
     DeviceState.ABSENT: "Connect it.",
     DeviceState.PRESENT: "signerd has not reached it yet. If this lasts, connect it again.",
-    DeviceState.LOCKED: "Unlock it with its PIN.",
-    DeviceState.UNINITIALISED: "Set it up first: create a wallet on it, or restore yours from its backup.",
-    DeviceState.WRONG_APP: "Open the Bitcoin app of the right network on it.",
-    DeviceState.NEEDS_PASSPHRASE: "Enter its passphrase on the device.",
-    DeviceState.BUSY: (
-        "Finish what was asked here, or close the other program that uses it. "
-        "Answer no to a question that was given up."
-    ),
-    DeviceState.NO_PERMISSION: (
-        "On Linux install this project's udev rules; elsewhere close other wallet programs."
-    ),
-    DeviceState.UNSUPPORTED: "Update its firmware, or use another device.",
 }
 
 UNKNOWN_FIRMWARE = (

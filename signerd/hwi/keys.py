@@ -25,8 +25,8 @@ from multisig.descriptor import MAX_CHARACTERS, strip_checksum
 from multisig.keys import HARDENED
 from multisig.vault import CHANGE, RECEIVE, account_of, multisig_account_path
 from signerd.client import DaemonClient
-from signerd.errors import DaemonFailed
-from signerd.hwi.codes import Code, HwiError
+from signerd.errors import DaemonFailed, HwiCode
+from signerd.hwi.codes import HwiError
 from signerd.hwi.listing import Chosen, key_of, present
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def descriptors(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[s
         raise HwiError(
             f"account {args.account} is not registered, so signerd would not sign for what it receives; "
             "getxpub gives its key",
-            Code.UNAVAILABLE_ACTION,
+            HwiCode.UNAVAILABLE_ACTION,
         )
     return {"receive": [_descriptor(chosen, key, 0)], "internal": [_descriptor(chosen, key, 1)]}
 
@@ -81,7 +81,7 @@ def _vault(daemon: DaemonClient, network: Network, named: str) -> Vault:
     if len(pinned) != 1:
         why = "several pinned vaults have" if pinned else "no vault that is pinned here has"
         hint = "`signerd vaults` shows each one's verification code, which --vault accepts too"
-        raise HwiError(f"{why} the name '{named}': {hint}", Code.BAD_ARGUMENT)
+        raise HwiError(f"{why} the name '{named}': {hint}", HwiCode.BAD_ARGUMENT)
     assert pinned[0].descriptor is not None, "a pinned vault is whole"
     return Vault.from_descriptor(pinned[0].descriptor, network)
 
@@ -91,7 +91,7 @@ def require_native(address_type: str) -> None:
     if address_type != "wit":
         raise HwiError(
             f"signerd has native segwit accounts only, and --addr-type says {address_type}",
-            Code.UNAVAILABLE_ACTION,
+            HwiCode.UNAVAILABLE_ACTION,
         )
 
 
@@ -100,7 +100,7 @@ def parsed(text: str) -> DerivationPath:
     try:
         return DerivationPath.parse(text)
     except MultisigError as error:
-        raise HwiError(str(error), Code.BAD_ARGUMENT) from None
+        raise HwiError(str(error), HwiCode.BAD_ARGUMENT) from None
 
 
 def _descriptor(chosen: Chosen, key: "KeyView", chain: int) -> str:
@@ -121,13 +121,13 @@ def _standard(path: DerivationPath, network: Network) -> tuple[str, int, Derivat
     raise HwiError(
         f"signerd gives the keys at {multisig_account_path(network)} and {profile_account_path(network)}, "
         f"of accounts up to {MAX_ACCOUNT}, and those below them; {path} is not among these",
-        Code.UNAVAILABLE_ACTION,
+        HwiCode.UNAVAILABLE_ACTION,
     )
 
 
 def _require_account(account: int) -> None:
     if not 0 <= account <= MAX_ACCOUNT:
-        raise HwiError(f"an account is a number from 0 to {MAX_ACCOUNT}", Code.BAD_ARGUMENT)
+        raise HwiError(f"an account is a number from 0 to {MAX_ACCOUNT}", HwiCode.BAD_ARGUMENT)
 
 
 def _account_key(daemon: DaemonClient, chosen: Chosen, purpose: str, account: int) -> "KeyView":
@@ -193,18 +193,18 @@ def _of_descriptor(daemon: DaemonClient, chosen: Chosen, text: str) -> dict[str,
     try:
         body = strip_checksum(text[: MAX_CHARACTERS + 1], strict=False)
         if len(body) > MAX_CHARACTERS:
-            raise HwiError("the descriptor is too long", Code.BAD_ARGUMENT)
+            raise HwiError("the descriptor is too long", HwiCode.BAD_ARGUMENT)
         if (single := _SINGLE.fullmatch(body)) is not None:
             return _single(daemon, chosen, _key(single[1], network))
         if (quorum := _QUORUM.fullmatch(body)) is not None:
             keys = [_key(expression, network) for expression in quorum[3].split(",")]
             return _quorum(daemon, network, int(quorum[2]), keys, is_sorted=quorum[1] == "sortedmulti")
     except MultisigError as error:
-        raise HwiError(str(error), Code.BAD_ARGUMENT) from None
+        raise HwiError(str(error), HwiCode.BAD_ARGUMENT) from None
     raise HwiError(
         "signerd shows addresses of the form wpkh([…]…) and wsh(sortedmulti(…)), at one chain and index, "
         "without *",
-        Code.UNAVAILABLE_ACTION,
+        HwiCode.UNAVAILABLE_ACTION,
     )
 
 
@@ -212,27 +212,29 @@ def _key(expression: str, network: Network) -> KeyAt:
     """Raises MultisigError, HwiError."""
     match = _KEY.fullmatch(expression)
     if match is None:
-        raise HwiError("a key of the descriptor is not of the form [fingerprint/path]key", Code.BAD_ARGUMENT)
+        raise HwiError(
+            "a key of the descriptor is not of the form [fingerprint/path]key", HwiCode.BAD_ARGUMENT
+        )
     origin, below = KeyOrigin.parse(match[1]), DerivationPath.parse(match[3].removeprefix("/"))
     if _PUBLIC_KEY.fullmatch(match[2]) is None:
         public_key = ExtendedPublicKey.parse(match[2], network).derive(below).public_key
     elif not below.indexes:
         public_key = bytes.fromhex(match[2])
     else:
-        raise HwiError("nothing can be derived below a plain public key", Code.BAD_ARGUMENT)
+        raise HwiError("nothing can be derived below a plain public key", HwiCode.BAD_ARGUMENT)
     whole = KeyOrigin(origin.fingerprint, origin.path / below)
     if len(whole.path) < 2 or any(index >= HARDENED for index in whole.path.indexes[-2:]):
-        raise HwiError("a key of the descriptor has no chain and index", Code.BAD_ARGUMENT)
+        raise HwiError("a key of the descriptor has no chain and index", HwiCode.BAD_ARGUMENT)
     return KeyAt(whole, public_key)
 
 
 def _single(daemon: DaemonClient, chosen: Chosen, key: KeyAt) -> dict[str, str]:
     if str(key.origin.fingerprint) != chosen.fingerprint:
-        raise HwiError("Descriptor fingerprint does not match device", Code.BAD_ARGUMENT)
+        raise HwiError("Descriptor fingerprint does not match device", HwiCode.BAD_ARGUMENT)
     network, account = _profile(chosen)
     chain, index = _place_below(key.origin.path, profile_account_path(network))
     if account.derive_public_key(chain, index) != key.public_key:
-        raise HwiError("Key in descriptor does not match device", Code.BAD_ARGUMENT)
+        raise HwiError("Key in descriptor does not match device", HwiCode.BAD_ARGUMENT)
     expected = encode_address(p2wpkh(key.public_key), network)
     return confirmed(daemon.show_profile_address(index, chain), expected)
 
@@ -248,7 +250,7 @@ def _quorum(
         if vault.pinned and _script(vault, network, chain, index) == script:
             shown = daemon.show_vault_address(vault.vault_id, index, chain)
             return confirmed(shown, encode_address(p2wsh(script), network))
-    raise HwiError(NOT_PINNED, Code.UNAVAILABLE_ACTION)
+    raise HwiError(NOT_PINNED, HwiCode.UNAVAILABLE_ACTION)
 
 
 def _script(vault: "VaultView", network: Network, chain: int, index: int) -> bytes:
@@ -262,7 +264,7 @@ def _profile(chosen: Chosen) -> tuple[Network, ExtendedPublicKey]:
     """Raises HwiError."""
     key = chosen.key(PROFILE, 0)
     if key is None:
-        raise HwiError("no BIP-84 account of this device is registered", Code.UNAVAILABLE_ACTION)
+        raise HwiError("no BIP-84 account of this device is registered", HwiCode.UNAVAILABLE_ACTION)
     network = Network(chosen.accounts.network)
     return network, ExtendedPublicKey.parse(key.xpub, network)
 
@@ -272,11 +274,11 @@ def _place_below(path: DerivationPath, account: DerivationPath) -> tuple[int, in
     if len(path) != len(account) + 2 or not path.starts_with(account):
         raise HwiError(
             f"signerd shows addresses of the registered account {account}; {path} is not in it",
-            Code.UNAVAILABLE_ACTION,
+            HwiCode.UNAVAILABLE_ACTION,
         )
     chain, index = path.indexes[-2:]
     if chain >= HARDENED or index >= HARDENED:
-        raise HwiError(f"{path} has no chain and index", Code.BAD_ARGUMENT)
+        raise HwiError(f"{path} has no chain and index", HwiCode.BAD_ARGUMENT)
     return chain, index
 
 

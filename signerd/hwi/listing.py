@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from signerd.client import DaemonClient
-from signerd.errors import SignerdError
-from signerd.hwi.codes import Code, HwiError, code_of, in_words
+from signerd.errors import HwiCode, SignerdError
+from signerd.hwi.codes import HwiError, code_of, in_words
 
 if TYPE_CHECKING:
     from signerd.shapes import AccountKeys, DeviceView, KeyView
@@ -40,16 +40,16 @@ PIN_AT_THE_HOST: Final = frozenset({"trezor"})
 FAMILIES: Final = frozenset({"trezor", "coldcard", "ledger", "bitbox02", "jade"})
 # HWI does not list devices with another app open, or that it cannot drive.
 _PASSED_OVER: Final = frozenset({"absent", "wrong-app", "unsupported"})
-_STATES: Mapping[str, Code] = MappingProxyType(
+_STATES: Mapping[str, HwiCode] = MappingProxyType(
     {
-        "present": Code.DEVICE_CONN_ERROR,
-        "probing": Code.DEVICE_BUSY,
-        "busy": Code.DEVICE_BUSY,
-        "locked": Code.DEVICE_NOT_READY,
-        "uninitialised": Code.DEVICE_NOT_INITIALIZED,
-        "needs-passphrase": Code.DEVICE_NOT_READY,
-        "no-permission": Code.DEVICE_CONN_ERROR,
-        "ready": Code.UNKNOWN_ERROR,
+        "present": HwiCode.DEVICE_CONN_ERROR,
+        "probing": HwiCode.DEVICE_BUSY,
+        "busy": HwiCode.DEVICE_BUSY,
+        "locked": HwiCode.DEVICE_NOT_READY,
+        "uninitialised": HwiCode.DEVICE_NOT_INITIALIZED,
+        "needs-passphrase": HwiCode.DEVICE_NOT_READY,
+        "no-permission": HwiCode.DEVICE_CONN_ERROR,
+        "ready": HwiCode.UNKNOWN_ERROR,
     }
 )
 # Besides udp and webusb, the transports whose paths begin with their name (``get_path`` of trezorlib;
@@ -81,14 +81,15 @@ class Chosen:
         """Raises HwiError for any device but the registered one."""
         if self.accounts.fingerprint is None:
             raise HwiError(
-                "no device is registered here. Connect it and run `signerd register`.", Code.DEVICE_NOT_READY
+                "no device is registered here. Connect it and run `signerd register`.",
+                HwiCode.DEVICE_NOT_READY,
             )
         if not self.registered:
             raise HwiError(
                 f"the registered device is {self.accounts.fingerprint}, and this is "
                 f"{self.fingerprint or 'one of unknown fingerprint'}: signerd signs and shows "
                 "addresses with the registered one only",
-                Code.BAD_ARGUMENT,
+                HwiCode.BAD_ARGUMENT,
             )
 
 
@@ -114,24 +115,24 @@ def choose(daemon: DaemonClient, args: Namespace) -> Chosen:
     if not args.fingerprint and not args.device_type:
         raise HwiError(
             "You must specify a device type or fingerprint for all commands except enumerate",
-            Code.NO_DEVICE_TYPE,
+            HwiCode.NO_DEVICE_TYPE,
         )
     if args.device_type and args.device_path and args.device_type.split("_")[0].lower() not in FAMILIES:
-        raise HwiError("Unknown device type specified", Code.UNKNOWN_DEVICE_TYPE)
+        raise HwiError("Unknown device type specified", HwiCode.UNKNOWN_DEVICE_TYPE)
     accounts = daemon.accounts()
     _require_chain(args.chain, accounts.network)
     device = next((device for device in _devices(daemon) if _meant(device, args)), None)
     if device is not None:
         return Chosen(accounts, device.fingerprint, device)
     if args.device_type or args.fingerprint != accounts.fingerprint:
-        raise HwiError("Could not find device with specified fingerprint or type", Code.DEVICE_CONN_ERROR)
+        raise HwiError("Could not find device with specified fingerprint or type", HwiCode.DEVICE_CONN_ERROR)
     return Chosen(accounts, args.fingerprint, None)
 
 
 def present(chosen: Chosen) -> "DeviceView":
     """Raises HwiError."""
     if chosen.device is None:
-        raise HwiError(f"the device {chosen.fingerprint} is not connected", Code.DEVICE_CONN_ERROR)
+        raise HwiError(f"the device {chosen.fingerprint} is not connected", HwiCode.DEVICE_CONN_ERROR)
     return chosen.device
 
 
@@ -196,5 +197,5 @@ def _require_chain(chain: str, network: str) -> None:
         name = next(name for name, ours in NETWORKS.items() if ours == network)
         raise HwiError(
             f"signerd runs on {network} here, and --chain says {chain}: give --chain {name}",
-            Code.BAD_ARGUMENT,
+            HwiCode.BAD_ARGUMENT,
         )

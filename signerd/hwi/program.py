@@ -12,8 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
-from signerd.errors import SignerdError
-from signerd.hwi.codes import Code, HwiError, code_of, in_words
+from signerd.errors import HwiCode, SignerdError
+from signerd.hwi.codes import HwiError, code_of, in_words
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient
@@ -69,11 +69,11 @@ class Parser(argparse.ArgumentParser):
 
     def print_help(self, file: Any = None) -> None:
         super().print_help(file or sys.stderr)
-        _put({"error": "Help text requested", "code": Code.HELP_TEXT})
+        _put({"error": "Help text requested", "code": HwiCode.HELP_TEXT})
 
     def error(self, message: str) -> NoReturn:
         self.print_usage()
-        _put({"error": f"{self.prog}: error: {message}", "code": Code.MISSING_ARGUMENTS})
+        _put({"error": f"{self.prog}: error: {message}", "code": HwiCode.MISSING_ARGUMENTS})
         self.exit(2)
 
 
@@ -208,7 +208,7 @@ def program() -> NoReturn:
         args = parse(sys.argv[1:], sys.stdin)
         answer, status = _guarded(args), 0
     except KeyboardInterrupt:
-        answer, status = _no("interrupted, and taken back", Code.ACTION_CANCELED), INTERRUPTED
+        answer, status = _no("interrupted, and taken back", HwiCode.ACTION_CANCELED), INTERRUPTED
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.exit(status)
 
@@ -228,18 +228,18 @@ def _guarded(args: Namespace) -> Any:
         # As HWI: a caller that reads JSON gets JSON. Only the error's type: its text may hold a secret.
         if args.debug:
             raise
-        return _no(f"signerd-hwi failed in an unforeseen way: {type(error).__name__}", Code.UNKNOWN_ERROR)
+        return _no(f"signerd-hwi failed in an unforeseen way: {type(error).__name__}", HwiCode.UNKNOWN_ERROR)
 
 
-def _no(words: str, code: Code) -> dict[str, Any]:
+def _no(words: str, code: HwiCode) -> dict[str, Any]:
     return {"error": words, "code": code}
 
 
 def _answer(args: Namespace) -> Any:
     if args.password is not None or args.stdinpass:
-        raise HwiError(NO_PASSWORDS, Code.BAD_ARGUMENT)
+        raise HwiError(NO_PASSWORDS, HwiCode.BAD_ARGUMENT)
     if args.command in REFUSED:
-        raise HwiError(sentence(args.command), Code.UNAVAILABLE_ACTION)
+        raise HwiError(sentence(args.command), HwiCode.UNAVAILABLE_ACTION)
     from signerd.client import DaemonClient
     from signerd.hwi import listing
 

@@ -15,7 +15,8 @@ from multisig.descriptor import MAX_CHARACTERS
 from multisig.vault import CHANGE, MAX_INDEX, RECEIVE
 from multisig.wire import Reader, WireError, compact_size, with_length
 from signerd.client import DaemonClient
-from signerd.hwi.codes import Code, HwiError
+from signerd.errors import HwiCode
+from signerd.hwi.codes import HwiError
 from signerd.hwi.keys import NOT_PINNED, confirmed
 from signerd.hwi.listing import Chosen, present
 
@@ -48,14 +49,16 @@ class Registration:
         try:
             reader = Reader(base64.b64decode(text.strip()[: _MAX_TEXT + 1], validate=True))
             if reader.take(len(_MAGIC)) != _MAGIC:
-                raise HwiError("Policy has invalid magic bytes", Code.BAD_ARGUMENT)
+                raise HwiError("Policy has invalid magic bytes", HwiCode.BAD_ARGUMENT)
             if reader.compact_size() != _VERSION:
-                raise HwiError("Serialized policy registration has unknown version number", Code.BAD_ARGUMENT)
+                raise HwiError(
+                    "Serialized policy registration has unknown version number", HwiCode.BAD_ARGUMENT
+                )
             name, descriptor, device_type = (reader.sized().decode() for _ in range(3))
             return cls(name, descriptor, device_type, reader.sized())
         except (binascii.Error, WireError, UnicodeDecodeError):
             raise HwiError(
-                "the registration is not an answer of registerdescriptor", Code.BAD_ARGUMENT
+                "the registration is not an answer of registerdescriptor", HwiCode.BAD_ARGUMENT
             ) from None
 
 
@@ -66,7 +69,8 @@ def register(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str,
     device = present(chosen)
     if device.family in _KEEP_NONE:
         raise HwiError(
-            f"a {device.family} stores no descriptors: there is nothing to register", Code.UNAVAILABLE_ACTION
+            f"a {device.family} stores no descriptors: there is nothing to register",
+            HwiCode.UNAVAILABLE_ACTION,
         )
     # Idempotent: an existing pin stays, and the device is asked again.
     daemon.pin(vault_id, vault.verification_code)
@@ -77,14 +81,14 @@ def address(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, 
     """An address of a registered vault."""
     chosen.require_registered()
     if args.registration is None:
-        raise HwiError("Missing --registration", Code.BAD_ARGUMENT)
+        raise HwiError("Missing --registration", HwiCode.BAD_ARGUMENT)
     if args.index is None:
-        raise HwiError("Missing --index", Code.BAD_ARGUMENT)
+        raise HwiError("Missing --index", HwiCode.BAD_ARGUMENT)
     chain = RECEIVE if args.multipath_index is None else args.multipath_index
     if not 0 <= args.index <= MAX_INDEX:
-        raise HwiError(f"An address index is from 0 to {MAX_INDEX}", Code.BAD_ARGUMENT)
+        raise HwiError(f"An address index is from 0 to {MAX_INDEX}", HwiCode.BAD_ARGUMENT)
     if chain not in {RECEIVE, CHANGE}:
-        raise HwiError("Multipath index is 0 for receiving or 1 for change", Code.BAD_ARGUMENT)
+        raise HwiError("Multipath index is 0 for receiving or 1 for change", HwiCode.BAD_ARGUMENT)
     vault_id, vault = _pinned(daemon, chosen, Registration.parse(args.registration).descriptor)
     shown = daemon.show_vault_address(vault_id, args.index, chain)
     return {
@@ -107,10 +111,10 @@ def _pinned(daemon: DaemonClient, chosen: Chosen, descriptor: str) -> tuple[str,
     try:
         wanted = Vault.from_descriptor(descriptor, Network(chosen.accounts.network), strict=False)
     except InvalidDescriptor as error:
-        raise HwiError(f"{error} {error.hint}".strip(), Code.INVALID_POLICY) from None
+        raise HwiError(f"{error} {error.hint}".strip(), HwiCode.INVALID_POLICY) from None
     except MultisigError as error:
-        raise HwiError(str(error), Code.BAD_ARGUMENT) from None
+        raise HwiError(str(error), HwiCode.BAD_ARGUMENT) from None
     for vault in daemon.vaults():
         if vault.pinned and vault.verification_code == wanted.verification_code:
             return vault.vault_id, wanted
-    raise HwiError(NOT_PINNED, Code.UNAVAILABLE_ACTION)
+    raise HwiError(NOT_PINNED, HwiCode.UNAVAILABLE_ACTION)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from signerd.client import DaemonClient
 from signerd.core.text import amount, plain
-from signerd.errors import DaemonFailed, DeviceFailed, SignerdError
-from signerd.hwi.codes import Code, HwiError, device_code
+from signerd.errors import DaemonFailed, DeviceFailed, HwiCode, SignerdError
+from signerd.hwi.codes import HwiError, device_code
 from signerd.hwi.listing import PIN_AT_THE_HOST, Chosen, present
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ _INTERRUPTED: Final = "interrupted"
 # How an imported PSBT may end without a signature, with HWI's codes. One interrupted at the device could be
 # approved again; as with HWI, a call waits for one attempt only.
 ENDS: Final = {
-    "declined": Code.ACTION_CANCELED,
-    "withdrawn": Code.ACTION_CANCELED,
-    "expired": Code.ACTION_CANCELED,
-    "refused": Code.INVALID_TX,
-    "quarantined": Code.INVALID_TX,
-    "superseded": Code.INVALID_TX,
-    "broadcast": Code.INVALID_TX,
-    "confirmed": Code.INVALID_TX,
+    "declined": HwiCode.ACTION_CANCELED,
+    "withdrawn": HwiCode.ACTION_CANCELED,
+    "expired": HwiCode.ACTION_CANCELED,
+    "refused": HwiCode.INVALID_TX,
+    "quarantined": HwiCode.INVALID_TX,
+    "superseded": HwiCode.INVALID_TX,
+    "broadcast": HwiCode.INVALID_TX,
+    "confirmed": HwiCode.INVALID_TX,
     _INTERRUPTED: None,
 }
 
@@ -45,7 +45,7 @@ def signed(
         raise HwiError(
             "this is not a PSBT in base64, which begins with cHNidP. Standard input is read with --stdin "
             "alone, and has the whole command: signtx PSBT",
-            Code.BAD_ARGUMENT,
+            HwiCode.BAD_ARGUMENT,
         )
     chosen.require_registered()
     imported = daemon.import_psbt(text)
@@ -93,7 +93,7 @@ def _awaited(daemon: DaemonClient, imported: "ImportedView", deadline: float, cl
             continue
     raise HwiError(
         "it was not approved and signed in time. Ask again when you are at the device.",
-        Code.ACTION_CANCELED,
+        HwiCode.ACTION_CANCELED,
     )
 
 
@@ -132,7 +132,7 @@ def _take_back(daemon: DaemonClient, imported: "ImportedView") -> None:
 # A device takes seconds to check a PIN, and longer after wrong ones.
 WORKS_SECONDS: Final = 60.0
 _PLACES: Final = re.compile(r"[1-9]{1,50}", re.ASCII)
-_LOCKED: Final = Code.DEVICE_NOT_READY
+_LOCKED: Final = HwiCode.DEVICE_NOT_READY
 _MATRIX: Final = """Use 'sendpin' to provide the number positions for the PIN as displayed on \
 your device's screen
 The layout:
@@ -161,7 +161,7 @@ def send(
     """``success`` is false for a wrong PIN."""
     device = _locked(chosen)
     if _PLACES.fullmatch(pin) is None:
-        raise HwiError("a PIN is sent as the places of its digits, 1 to 9", Code.BAD_ARGUMENT)
+        raise HwiError("a PIN is sent as the places of its digits, 1 to 9", HwiCode.BAD_ARGUMENT)
     question = _open_question(daemon, device)
     try:
         step = _settled(daemon, daemon.answer_question(question, pin), clock)
@@ -178,14 +178,16 @@ def _locked(chosen: Chosen) -> "DeviceView":
     """Raises HwiError."""
     device = present(chosen)
     if device.family not in PIN_AT_THE_HOST:
-        raise HwiError(f"a {device.family} does not need a PIN sent from the host", Code.UNAVAILABLE_ACTION)
+        raise HwiError(
+            f"a {device.family} does not need a PIN sent from the host", HwiCode.UNAVAILABLE_ACTION
+        )
     if device.state == "ready":
         raise _unlocked()
     return device
 
 
 def _unlocked() -> HwiError:
-    return HwiError("The PIN has already been sent to this device", Code.DEVICE_ALREADY_UNLOCKED)
+    return HwiError("The PIN has already been sent to this device", HwiCode.DEVICE_ALREADY_UNLOCKED)
 
 
 def _open_question(daemon: DaemonClient, device: "DeviceView") -> str:
@@ -201,7 +203,7 @@ def _settled(daemon: DaemonClient, step: "UnlockStep", clock: Callable[[], float
     deadline = clock() + WORKS_SECONDS
     while step.state == "works":
         if clock() >= deadline:
-            raise HwiError("the device did not finish in time", Code.DEVICE_CONN_ERROR)
+            raise HwiError("the device did not finish in time", HwiCode.DEVICE_CONN_ERROR)
         step = daemon.unlocking_step(step.device_id)
     return step
 
@@ -211,5 +213,5 @@ def _left_to_the_page(step: "UnlockStep") -> None:
     kind = None if step.question is None else step.question.kind
     raise HwiError(
         f"the device asks for its {kind}: answer on signerd's page or with `signerd devices unlock`",
-        Code.NO_PASSWORD,
+        HwiCode.NO_PASSWORD,
     )

@@ -11,9 +11,10 @@ from pydantic.json_schema import JsonSchemaMode
 
 from custody._version import __version__
 from custody.phrases import phrase_of
+from signerd.errors import leaves
 from signerd.loopback.binding import JSON, Argument, Endpoint, In, answer_of, arguments
 from signerd.loopback.endpoints import Route
-from signerd.problems import CONTENT_TYPE, STATUSES
+from signerd.problems import CONTENT_TYPE
 
 _REFERENCE = "#/components/schemas/{model}"
 _WORD, _NUMBER = {"type": "string"}, {"type": "integer"}
@@ -57,7 +58,7 @@ def _problems() -> dict[str, Any]:
     content = {CONTENT_TYPE: {"schema": {"$ref": _REFERENCE.format(model="Problem")}}}
     return {
         str(status.value): {"description": phrase_of(status), "content": content}
-        for status in sorted(set(STATUSES.values()))
+        for status in sorted({leaf.http_status for leaf in leaves()})
     }
 
 

@@ -35,7 +35,7 @@ from signerd.loopback.endpoints import ROUTES
 from signerd.loopback.events import Streams
 from signerd.loopback.page import entering
 from signerd.loopback.page.entering import PageMount
-from signerd.problems import CONTENT_TYPE, headers_of, problem, status_of
+from signerd.problems import CONTENT_TYPE, headers_of, problem
 from signerd.shapes.calls import MAX_PSBT_TEXT
 
 # A form encodes a character that is no letter or digit in three; base64 has few of them.
@@ -278,7 +278,7 @@ def _row(method: str, path: str, endpoint: Called) -> routing.Route:
 
 
 def _answer(error: SignerdError) -> JSONResponse:
-    return JSONResponse(problem(error), status_of(error), headers_of(error), CONTENT_TYPE)
+    return JSONResponse(problem(error), error.http_status, headers_of(error), CONTENT_TYPE)
 
 
 async def _known(_request: Request, error: Exception) -> Response:

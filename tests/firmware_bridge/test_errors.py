@@ -3,6 +3,7 @@
 import pytest
 
 from firmware_bridge import errors
+from firmware_bridge.model import DeviceState
 
 LEAVES = errors.BridgeError.__subclasses__()
 
@@ -20,9 +21,13 @@ def test_codes_are_distinct():
     assert len({leaf.code for leaf in LEAVES}) == len(LEAVES)
 
 
-def test_the_tree_at_the_top_is_the_tree():
-    drawn = [line.split("── ")[1].split()[0] for line in errors.__doc__.splitlines() if "── " in line]
-    assert drawn == [leaf.__name__ for leaf in LEAVES]
+def test_where_an_outcome_leaves_the_device_there_is_one_advice():
+    """Each state that a person can end has its advice at one outcome, beside its hint."""
+    found = [leaf.state for leaf in LEAVES if leaf.advice]
+    assert len(found) == len(set(found))
+    assert set(found) == set(DeviceState) - {
+        DeviceState.ABSENT, DeviceState.PRESENT, DeviceState.PROBING, DeviceState.READY
+    }  # fmt: skip
 
 
 def test_a_worker_cannot_claim_what_is_decided_here():

@@ -83,9 +83,7 @@ CASES = [
     ("family", "fault", "expected"), CASES, ids=lambda value: getattr(value, "text", None)
 )
 def test_an_observed_failure_has_its_outcome(family, fault, expected):
-    code, detail = outcome(family, fault)
-    assert code == expected.code
-    assert type(errors.from_worker(code, detail)) is expected
+    assert outcome(family, fault)[0] is expected
 
 
 @given(
@@ -95,8 +93,8 @@ def test_an_observed_failure_has_its_outcome(family, fault, expected):
     st.integers() | st.none(),
 )
 def test_anything_has_an_outcome_and_clean_words(family, text, status, hwi_code):
-    code, detail = outcome(family, Fault(("Exception",), text, status, hwi_code))
-    assert isinstance(errors.from_worker(code, detail), errors.BridgeError)
+    meant, detail = outcome(family, Fault(("Exception",), text, status, hwi_code))
+    assert type(errors.from_worker(meant.code, detail)) is meant
     assert len(detail) <= MAX_DETAIL
     assert detail.isprintable()
 

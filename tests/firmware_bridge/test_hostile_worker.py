@@ -253,7 +253,7 @@ async def test_a_worker_that_cannot_be_started_is_an_outcome(error):
 def test_what_a_device_calls_itself_is_one_short_line():
     answer = {"model": NASTY, "label": NASTY, "fingerprint": None, "obstacle": "locked", "detail": NASTY}
     told = probed({**answer, "firmware": NASTY})
-    for words in (told.model, told.label, told.detail, told.firmware):
+    for words in (told.model, told.label, told.obstacle.detail, told.firmware):
         assert words.isprintable()
         assert len(words) <= 300
 

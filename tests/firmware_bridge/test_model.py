@@ -5,62 +5,53 @@ from dataclasses import replace
 
 import pytest
 
-from firmware_bridge.model import (
-    TRANSITIONS,
-    Device,
-    DeviceState,
-    Endpoint,
-    Happening,
-    IllegalTransition,
-    next_state,
-)
+from firmware_bridge.model import Device, DeviceState, Endpoint, IllegalTransition
 from multisig import Fingerprint
 
 ENDPOINT = Endpoint.parse("trezor:udp:127.0.0.1:21324")
 
 
-@pytest.mark.parametrize(("state", "happening"), list(itertools.product(DeviceState, Happening)))
-def test_every_pair_is_in_the_table_or_raises(state, happening):
-    if (state, happening) in TRANSITIONS:
-        assert next_state(state, happening) == TRANSITIONS[state, happening]
+VERBS = {
+    "appeared": lambda device, _: device.appeared(),
+    "left": lambda device, _: device.left(),
+    "at_work": Device.at_work,
+    "found": Device.found,
+}
+# How a state may change: the verb, from which states, to which. Any other raises IllegalTransition.
+A, P = DeviceState.ABSENT, DeviceState.PROBING
+AT_REST = set(DeviceState) - {A, P}
+LEGAL = {
+    ("appeared", A, DeviceState.PRESENT),
+    *(("left", state, A) for state in set(DeviceState) - {A}),
+    *(("at_work", state, work) for state in AT_REST for work in (P, DeviceState.BUSY)),
+    *(("found", work, state) for work in (P, DeviceState.BUSY) for state in set(DeviceState) - {P}),
+    *(("found", state, A) for state in set(DeviceState) - {A}),
+    ("found", DeviceState.PRESENT, DeviceState.UNSUPPORTED),
+    ("found", DeviceState.PRESENT, DeviceState.NO_PERMISSION),
+}
+
+
+@pytest.mark.parametrize(("verb", "old", "new"), list(itertools.product(VERBS, DeviceState, DeviceState)))
+def test_every_change_is_legal_or_raises_and_changes_nothing(verb, old, new):
+    device = replace(Device.at(ENDPOINT, "Trezor"), state=old)
+    fixed = {"appeared": DeviceState.PRESENT, "left": A}
+    if (verb, old, fixed.get(verb, new)) in LEGAL:
+        assert VERBS[verb](device, new).state == fixed.get(verb, new)
     else:
         with pytest.raises(IllegalTransition):
-            next_state(state, happening)
-
-
-def test_an_absent_device_can_only_appear():
-    assert {happening for state, happening in TRANSITIONS if state == DeviceState.ABSENT} == {
-        Happening.APPEARED
-    }
-
-
-def test_every_state_can_be_left_by_unplugging():
-    for state in set(DeviceState) - {DeviceState.ABSENT}:
-        assert next_state(state, Happening.VANISHED) == DeviceState.ABSENT
-
-
-def test_a_device_being_asked_is_not_put_to_use_nor_asked_again():
-    for happening in (Happening.USE_STARTED, Happening.PROBE_STARTED):
-        with pytest.raises(IllegalTransition):
-            next_state(DeviceState.PROBING, happening)
+            VERBS[verb](device, new)
+        assert device.state == old
 
 
 def test_every_state_is_reached():
-    assert set(TRANSITIONS.values()) == set(DeviceState)
-
-
-def test_an_illegal_event_changes_nothing():
-    device = Device.at(ENDPOINT, "Trezor")
-    with pytest.raises(IllegalTransition):
-        device.after(Happening.FOUND_READY)
-    assert device == Device.at(ENDPOINT, "Trezor")
+    assert {new for _verb, _old, new in LEGAL} == set(DeviceState)
 
 
 def test_who_leaves_is_forgotten():
     device = replace(
         Device.at(ENDPOINT, "Trezor"), state=DeviceState.READY, label="Mine", fingerprint=Fingerprint(b"abcd")
     )
-    gone = device.after(Happening.VANISHED)
+    gone = device.left()
     assert (gone.state, gone.fingerprint, gone.label) == (DeviceState.ABSENT, None, None)
 
 

@@ -15,8 +15,6 @@ from firmware_bridge import (
     Unsupported,
     WrongDevice,
 )
-from firmware_bridge.model import next_state
-from firmware_bridge.record import back_to
 from tests.conformance import rigs
 from tests.conformance.rigs import QUICK, bridged, make_fake, make_rig
 from tests.support.wallets import make_spend
@@ -90,8 +88,3 @@ async def test_a_device_that_was_wiped_while_connected_is_not_ready(tmp_path, op
         keep_keys(rig, kept=True)
         (restored,) = await bridge.refresh()
         assert (restored.state, restored.fingerprint) == (DeviceState.READY, rig.seed.fingerprint)
-
-
-@pytest.mark.parametrize("state", [state for state in DeviceState if state != DeviceState.PROBING])
-def test_a_device_goes_back_to_what_it_was_before_it_was_used(state):
-    assert next_state(DeviceState.BUSY, back_to(state)) == state

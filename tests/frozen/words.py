@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from signerd.cli.terminal import STATUSES, Exit
+from signerd.cli.terminal import Exit
 from signerd.core.checks.table import CHECKS
 from signerd.core.states import State
+from signerd.errors import SignerdError, leaves
 
 ROOT = Path(__file__).parents[2]
 # The form of the platform's stored words: audit actions, statuses, error codes.
@@ -20,7 +21,9 @@ def words() -> dict[str, object]:
     return {
         "checks": {name: [list(check.attacks), check.lowered] for name, check in sorted(CHECKS.items())},
         "exit_statuses": {status.name: status.value for status in Exit},
-        "exit_statuses_of_errors": {kind.__name__: status.name for kind, status in STATUSES.items()},
+        "exit_statuses_of_errors": {
+            kind.__name__: kind.exit_status.name for kind in (*SignerdError.__subclasses__(), *leaves())
+        },
         "signerd_states": sorted(State),
         "signerd_notes": sorted(_note_kinds()),
         "platform": sorted(_literals("custody", _STORED)),

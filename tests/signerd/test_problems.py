@@ -5,7 +5,8 @@ import json
 import pytest
 
 from signerd import errors as e
-from signerd.problems import STATUSES, error_from, leaves, problem, status_of
+from signerd.errors import SignerdError, leaves
+from signerd.problems import error_from, problem
 from tests.support.command import is_tame
 
 
@@ -15,8 +16,11 @@ def made(leaf: type[e.SignerdError]) -> e.SignerdError:
     return leaf("it cannot be")
 
 
-def test_every_leaf_has_a_status_and_nothing_else_has():
-    assert set(STATUSES) == set(leaves())
+def test_what_an_error_is_stands_at_its_class_or_its_branch():
+    for leaf in leaves():
+        assert leaf.meaning, f"{leaf.__name__} has no meaning"
+        assert leaf.http_status >= 400
+    assert all(not branch.meaning for branch in SignerdError.__subclasses__())
 
 
 def test_every_leaf_has_a_code_of_its_own():
@@ -28,7 +32,7 @@ def test_every_leaf_has_a_code_of_its_own():
 def test_a_problem_comes_out_as_the_error_that_went_in(leaf):
     error = made(leaf)
     body = json.loads(json.dumps(problem(error)))
-    assert body["status"] == status_of(error) >= 400
+    assert body["status"] == error.http_status
     assert body["type"].endswith(body["code"])
     again = error_from(body)
     assert type(again) is leaf

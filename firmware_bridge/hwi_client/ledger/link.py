@@ -75,9 +75,9 @@ def ledger_failure(error: BaseException) -> DeviceFailure:
     words = _WORDS.get(fault.status or OK)
     if words is not None:
         fault = replace(fault, text=f"{words} (0x{fault.status:04X})")
-    code, detail = outcome(Family.LEDGER, fault)
+    meant, detail = outcome(Family.LEDGER, fault)
     # The detail of WrongApp is the other app's name, which a status word does not tell.
-    return DeviceFailure(code, None if code == WrongApp.code and fault.status is not None else detail)
+    return DeviceFailure(meant.code, None if meant is WrongApp and fault.status is not None else detail)
 
 
 def status_of(error: BaseException) -> int | None:

@@ -24,7 +24,7 @@ from signerd.loopback.access.headers import (
     guarded,
     preflight,
 )
-from signerd.problems import CONTENT_TYPE, headers_of, problem, status_of
+from signerd.problems import CONTENT_TYPE, headers_of, problem
 
 # The largest request is a rejection with its reason of 1,000 characters.
 MAX_BODY_BYTES = 64 * 1024
@@ -172,7 +172,7 @@ def _write_down(scope: Scope, admitted: Admitted) -> None:
 def _refusal(error: SignerdError) -> Response:
     """Closes the connection, because the rest of the request is not read."""
     headers = {"Connection": "close", **headers_of(error)}
-    return JSONResponse(problem(error), HTTPStatus(status_of(error)), headers, CONTENT_TYPE)
+    return JSONResponse(problem(error), error.http_status, headers, CONTENT_TYPE)
 
 
 def _replaying(body: bytes, receive: Receive) -> Receive:

@@ -1,6 +1,5 @@
 """Entering and leaving the page, and its mount, which imports the page when a browser first opens it."""
 
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
@@ -15,7 +14,7 @@ from signerd.endpoint import ENTER, LEAVE, is_of_api
 from signerd.errors import EntryRefused, InvalidRequest, NoSuchRoute, NotPaired, RequestTooLarge
 from signerd.loopback.access.headers import SCOPE_KEY, SESSION_KEY
 from signerd.loopback.access.sessions import Sessions
-from signerd.problems import problem, status_of
+from signerd.problems import problem
 
 # The feed's subject of the note that a browser entered.
 SUBJECT = "page"
@@ -89,7 +88,7 @@ def _refused(error: EntryRefused) -> Response:
 
     # With the form, so that a mistyped code can be typed again.
     html = rendering.render("enter.html", problem=problem(error))
-    return rendering.answer(html, HTTPStatus(status_of(error)))
+    return rendering.answer(html, error.http_status)
 
 
 ROUTES = (Route(ENTER, enter, methods=["POST"]), Route(LEAVE, leave, methods=["POST"]))

@@ -25,7 +25,7 @@ from signerd.core.states import is_proof, movement_words, network_words, state_w
 from signerd.daemon.service import Daemon
 from signerd.errors import InvalidRequest, NoSuchRoute, NotAllowed, NotPaired, SignerdError
 from signerd.loopback.access.headers import SCOPE_KEY
-from signerd.problems import problem, status_of
+from signerd.problems import problem
 
 TEMPLATES = Templates(
     Path(__file__).parent / "templates",
@@ -147,14 +147,14 @@ async def problem_answer(asked: PageRequest, error: SignerdError) -> Response:
     told = problem(error)
     if FRAGMENT in asked.request.headers:
         headers = LEFT if asked.request.method == "GET" else IN_PLACE
-        return answer(render("problem.html", problem=told), status_of(error), headers)
-    missing = status_of(error) == HTTPStatus.NOT_FOUND
+        return answer(render("problem.html", problem=told), error.http_status, headers)
+    missing = error.http_status == HTTPStatus.NOT_FOUND
     context = {"problem": told, "title": "Not found" if missing else "This cannot be shown now", "here": ""}
     if asked.caller.kind is Kind.PAGE:
         # The frame needs the daemon's status; where that fails too, the problem is shown without it.
         with contextlib.suppress(SignerdError):
-            return await asked.page("problem_page.html", status=status_of(error), **context)
-    return answer(render("problem_bare.html", **context), status_of(error))
+            return await asked.page("problem_page.html", status=error.http_status, **context)
+    return answer(render("problem_bare.html", **context), error.http_status)
 
 
 def _enter(asked: PageRequest, error: SignerdError) -> Response:
@@ -162,8 +162,8 @@ def _enter(asked: PageRequest, error: SignerdError) -> Response:
     if FRAGMENT in asked.request.headers:
         headers = LEFT if asked.request.method == "GET" else IN_PLACE
         told = problem(NotPaired("this page's session has ended, and nothing was done", hint=ENTER_AGAIN))
-        return answer(render("problem.html", problem=told), status_of(error), headers)
-    return answer(render("enter.html", problem=None), status_of(error))
+        return answer(render("problem.html", problem=told), error.http_status, headers)
+    return answer(render("enter.html", problem=None), error.http_status)
 
 
 STATIC = Path(__file__).parent / "static"

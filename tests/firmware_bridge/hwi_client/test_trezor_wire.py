@@ -133,7 +133,7 @@ def test_a_failure_instead_of_features_keeps_its_code():
     _transport, wire = connection(failure(15, "somebody else"))
     with pytest.raises(TrezorFailure) as caught:
         wire.look()
-    assert outcome(Family.TREZOR, describe(caught.value)) == (Busy.code, "somebody else")
+    assert outcome(Family.TREZOR, describe(caught.value)) == (Busy, "somebody else")
 
 
 def test_a_safe_7_speaks_another_protocol_and_that_is_said():

@@ -14,9 +14,8 @@ from signerd import errors
 from signerd.account.config import NAME
 from signerd.cli.desk import Desk
 from signerd.cli.program import OTHER_WORDS
-from signerd.cli.terminal import Exit, answer, answers, status_of, table
-from signerd.problems import leaves
-from tests.signerd.test_problems import made
+from signerd.cli.terminal import Exit, answer, answers, table
+from signerd.errors import leaves
 from tests.support.command import is_tame, signerd
 
 COMMANDS = [
@@ -53,7 +52,7 @@ def test_l12_no_command_talks_to_a_socket_in_a_folder_that_is_not_ours_alone(tmp
 
 @pytest.mark.parametrize("leaf", leaves(), ids=lambda leaf: leaf.code)
 def test_every_error_has_a_status_of_its_own_family(leaf):
-    status = status_of(made(leaf))
+    status = leaf.exit_status
     assert status not in {Exit.OK, Exit.DECLINED, Exit.NOT_SIGNED, Exit.INTERRUPTED}
     assert (status is Exit.FAILED) <= issubclass(leaf, errors.LoopbackError | errors.SystemToolFailed)
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 
 from firmware_bridge import Device, DeviceState, Endpoint
-from firmware_bridge.model import Happening
 from multisig import RECEIVE, ChangeTo, Network, TxOut, Vault, build_psbt, op_return_script, sats
 from multisig.tokens import Function, encode_payload, token_script, token_words
 from signerd.account.registration import Offer
@@ -177,7 +176,7 @@ def test_the_ended_states_are_those_that_nothing_is_expected_of():
 
 def test_every_state_but_ready_and_probing_comes_with_advice():
     assert set(DeviceState) - set(ADVICE) == {DeviceState.READY, DeviceState.PROBING}
-    device = Device.at(Endpoint.parse("trezor:udp:127.0.0.1:1"), "Trezor").after(Happening.APPEARED)
+    device = Device.at(Endpoint.parse("trezor:udp:127.0.0.1:1"), "Trezor").appeared()
     assert device_view(device).advice == ADVICE[DeviceState.PRESENT]
     assert device_view(replace(device, state=DeviceState.READY)).advice is None
 

@@ -22,8 +22,8 @@ from multisig import (
     verify_signatures,
 )
 from signerd.daemon import imported
+from signerd.errors import HwiCode
 from signerd.hwi import signing
-from signerd.hwi.codes import Code
 from signerd.hwi.program import REFUSED
 from signerd.hwi.registrations import Registration
 from tests.support.bills import PROFILE, bill
@@ -88,31 +88,31 @@ def test_enumerate_of_another_fingerprint_lists_nothing(hwi):
 def test_without_a_daemon_the_list_has_a_row_that_says_so(tmp_path):
     """Core shows the error of a row, and takes everything but an array for nonsense."""
     (row,) = signerd_hwi("enumerate", state=tmp_path / "nowhere").value
-    assert row["code"] == Code.DEVICE_CONN_ERROR
+    assert row["code"] == HwiCode.DEVICE_CONN_ERROR
     assert "signerd run" in row["error"]
     # Every other command is a no.
     answered = signerd_hwi(*NAMED, "getxpub", ACCOUNT, state=tmp_path / "nowhere")
-    no(answered, Code.DEVICE_CONN_ERROR)
+    no(answered, HwiCode.DEVICE_CONN_ERROR)
 
 
 # --- which device -------------------------------------------------------------------------------------------
 
 
 def test_a_command_names_its_device(hwi):
-    no(hwi("--chain", "regtest", "getxpub", ACCOUNT), Code.NO_DEVICE_TYPE)
-    no(hwi("-f", "00000000", "--chain", "regtest", "getxpub", ACCOUNT), Code.DEVICE_CONN_ERROR)
-    no(hwi("-t", "ledger", "--chain", "regtest", "getxpub", ACCOUNT), Code.DEVICE_CONN_ERROR)
-    no(hwi("-t", "abacus", "-d", "x", "--chain", "regtest", "getxpub", ACCOUNT), Code.UNKNOWN_DEVICE_TYPE)
+    no(hwi("--chain", "regtest", "getxpub", ACCOUNT), HwiCode.NO_DEVICE_TYPE)
+    no(hwi("-f", "00000000", "--chain", "regtest", "getxpub", ACCOUNT), HwiCode.DEVICE_CONN_ERROR)
+    no(hwi("-t", "ledger", "--chain", "regtest", "getxpub", ACCOUNT), HwiCode.DEVICE_CONN_ERROR)
+    no(hwi("-t", "abacus", "-d", "x", "--chain", "regtest", "getxpub", ACCOUNT), HwiCode.UNKNOWN_DEVICE_TYPE)
     by_type = hwi("-t", "trezor", "-d", "udp:127.0.0.1:1", "--chain", "regtest", "getxpub", ACCOUNT)
     assert by_type.value == {"xpub": str(PROFILE.key.xpub)}
 
 
 def test_another_network_is_refused_by_name(hwi):
     for chain in ("main", "test", "testnet4", "signet"):
-        words = no(hwi("-f", F, "--chain", chain, "getxpub", ACCOUNT), Code.BAD_ARGUMENT)
+        words = no(hwi("-f", F, "--chain", chain, "getxpub", ACCOUNT), HwiCode.BAD_ARGUMENT)
         assert "--chain regtest" in words
     # Without a chain mainnet is meant, as with HWI.
-    no(hwi("-f", F, "getxpub", ACCOUNT), Code.BAD_ARGUMENT)
+    no(hwi("-f", F, "getxpub", ACCOUNT), HwiCode.BAD_ARGUMENT)
 
 
 # --- keys ---------------------------------------------------------------------------------------------------
@@ -131,10 +131,10 @@ def test_getxpub_of_a_registered_account_needs_no_device_and_of_another_one_it_d
 def test_getxpub_of_anything_else_is_refused_with_what_there_is(hwi):
     for path in ("m", "m/0h", "m/44h/1h/0h", "m/86h/1h/0h", "m/84h/0h/0h", "m/84h/1h", "m/84h/1h/0h/0h",
                  "m/48h/1h/0h/1h"):  # fmt: skip
-        words = no(hwi(*NAMED, "getxpub", path), Code.UNAVAILABLE_ACTION)
+        words = no(hwi(*NAMED, "getxpub", path), HwiCode.UNAVAILABLE_ACTION)
         assert "m/48h/1h/0h/2h and m/84h/1h/0h" in words, path
     for path in ("m/84h/1h/101h", "m/x", "m/84h/1h/0h/"):
-        no(hwi(*NAMED, "getxpub", path), Code.BAD_ARGUMENT)
+        no(hwi(*NAMED, "getxpub", path), HwiCode.BAD_ARGUMENT)
 
 
 def test_getdescriptors_gives_the_registered_account_and_leaves_the_other_types_out(hwi, outer):
@@ -144,7 +144,7 @@ def test_getdescriptors_gives_the_registered_account_and_leaves_the_other_types_
         (text,) = told[name]
         assert text.startswith(f"wpkh([{F}/84h/1h/0h]{PROFILE.key.xpub}/{chain}/*)#")
     # Of another account Core would receive there, and signerd would not sign for it.
-    no(hwi(*NAMED, "getdescriptors", "--account", "1"), Code.UNAVAILABLE_ACTION)
+    no(hwi(*NAMED, "getdescriptors", "--account", "1"), HwiCode.UNAVAILABLE_ACTION)
 
 
 def test_getdescriptors_of_a_named_vault_are_its_own_and_of_a_pinned_one_alone(hwi):
@@ -152,7 +152,7 @@ def test_getdescriptors_of_a_named_vault_are_its_own_and_of_a_pinned_one_alone(h
     wanted = {"receive": [VAULT.chain_descriptor(0)], "internal": [VAULT.chain_descriptor(1)]}
     for named in ("Treasury", "vault-1", VAULT.verification_code):
         assert hwi(*NAMED, "--vault", named, "getdescriptors").value == wanted
-    words = no(hwi(*NAMED, "--vault", "Treasure", "getdescriptors"), Code.BAD_ARGUMENT)
+    words = no(hwi(*NAMED, "--vault", "Treasure", "getdescriptors"), HwiCode.BAD_ARGUMENT)
     assert "no vault that is pinned here has the name 'Treasure'" in words
 
 
@@ -189,21 +189,21 @@ def test_displayaddress_of_a_pinned_vault_in_any_order(hwi, outer):
 
 
 NO_ADDRESS_OF_OURS = [
-    (quorum(threshold=1), Code.UNAVAILABLE_ACTION),
-    (quorum(keys=VAULT.cosigners[:2]), Code.UNAVAILABLE_ACTION),
-    (quorum(keys=(*VAULT.cosigners[:2], BOB.vault_key(account=9))), Code.UNAVAILABLE_ACTION),
-    (quorum(index=2**31), Code.BAD_ARGUMENT),
-    (single().replace(F, "00000000"), Code.BAD_ARGUMENT),
-    (single(key=BOB.profile().key), Code.BAD_ARGUMENT),
-    (single().replace("84h", "49h"), Code.UNAVAILABLE_ACTION),
-    (single() + "#aaaaaaaa", Code.BAD_ARGUMENT),
-    (f"sh({single()})", Code.UNAVAILABLE_ACTION),
-    (f"pkh({PROFILE.key}/0/5)", Code.UNAVAILABLE_ACTION),
-    (f"wpkh({PROFILE.key}/0/*)", Code.BAD_ARGUMENT),
-    (f"wpkh({PROFILE.key})", Code.BAD_ARGUMENT),
-    ("wpkh()", Code.UNAVAILABLE_ACTION),
-    ("", Code.UNAVAILABLE_ACTION),
-    ("(" * 5000, Code.BAD_ARGUMENT),
+    (quorum(threshold=1), HwiCode.UNAVAILABLE_ACTION),
+    (quorum(keys=VAULT.cosigners[:2]), HwiCode.UNAVAILABLE_ACTION),
+    (quorum(keys=(*VAULT.cosigners[:2], BOB.vault_key(account=9))), HwiCode.UNAVAILABLE_ACTION),
+    (quorum(index=2**31), HwiCode.BAD_ARGUMENT),
+    (single().replace(F, "00000000"), HwiCode.BAD_ARGUMENT),
+    (single(key=BOB.profile().key), HwiCode.BAD_ARGUMENT),
+    (single().replace("84h", "49h"), HwiCode.UNAVAILABLE_ACTION),
+    (single() + "#aaaaaaaa", HwiCode.BAD_ARGUMENT),
+    (f"sh({single()})", HwiCode.UNAVAILABLE_ACTION),
+    (f"pkh({PROFILE.key}/0/5)", HwiCode.UNAVAILABLE_ACTION),
+    (f"wpkh({PROFILE.key}/0/*)", HwiCode.BAD_ARGUMENT),
+    (f"wpkh({PROFILE.key})", HwiCode.BAD_ARGUMENT),
+    ("wpkh()", HwiCode.UNAVAILABLE_ACTION),
+    ("", HwiCode.UNAVAILABLE_ACTION),
+    ("(" * 5000, HwiCode.BAD_ARGUMENT),
 ]
 
 
@@ -215,8 +215,8 @@ def test_l5_displayaddress_of_anything_else_reaches_no_device(hwi, outer):
 
 def test_displayaddress_that_is_refused_is_code_14_and_of_a_device_that_went_code_3(hwi, outer):
     outer.bridge.showing += [RefusedByPerson(), Disconnected()]
-    no(hwi(*NAMED, "displayaddress", "--desc", single()), Code.ACTION_CANCELED)
-    no(hwi(*NAMED, "displayaddress", "--desc", single()), Code.DEVICE_CONN_ERROR)
+    no(hwi(*NAMED, "displayaddress", "--desc", single()), HwiCode.ACTION_CANCELED)
+    no(hwi(*NAMED, "displayaddress", "--desc", single()), HwiCode.DEVICE_CONN_ERROR)
 
 
 # --- signing ------------------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def test_signtx_waits_for_the_person_and_gives_the_signed_psbt(desk, hwi):
 
 @pytest.mark.parametrize("given", ["-", "file.psbt", "p1of2 cHNidP8BAI"])
 def test_signtx_says_what_is_no_psbt(hwi, given):
-    assert "not a PSBT in base64" in no(hwi(*NAMED, "signtx", given), Code.BAD_ARGUMENT)
+    assert "not a PSBT in base64" in no(hwi(*NAMED, "signtx", given), HwiCode.BAD_ARGUMENT)
 
 
 def test_signtx_of_a_pinned_vault_with_what_registered_it(desk, hwi):
@@ -277,14 +277,14 @@ def test_signtx_of_a_psbt_of_version_2_is_answered_in_version_2(desk, hwi):
 def test_signtx_that_the_person_declines_is_code_14(desk, hwi):
     with person(desk, lambda daemon, psbt_id: daemon.reject(psbt_id, "no")):
         answered = hwi(*NAMED, "signtx", bill().to_base64())
-    no(answered, Code.ACTION_CANCELED)
+    no(answered, HwiCode.ACTION_CANCELED)
 
 
 def test_signtx_that_is_refused_on_the_device_is_code_14_and_taken_back(desk, hwi, outer):
     outer.bridge.failures.append(RefusedByPerson())
     with person(desk, approves):
         answered = hwi(*NAMED, "signtx", bill().to_base64())
-    no(answered, Code.ACTION_CANCELED)
+    no(answered, HwiCode.ACTION_CANCELED)
     assert waiting(desk) == ()
 
 
@@ -328,18 +328,18 @@ def test_f_signtx_of_what_was_interrupted_before_ends_with_its_own_attempt(
     hwi, outer, interrupted, approved_at_sight
 ):
     outer.bridge.failures.append(RefusedByPerson())
-    words = no(hwi(*NAMED, "signtx", interrupted), Code.ACTION_CANCELED)
+    words = no(hwi(*NAMED, "signtx", interrupted), HwiCode.ACTION_CANCELED)
     assert "in time" not in words
 
 
 def test_f_signtx_of_what_was_interrupted_before_and_is_not_approved_ends_in_time(desk, hwi, interrupted):
-    words = no(hwi("--wait", "0", *NAMED, "signtx", interrupted), Code.ACTION_CANCELED)
+    words = no(hwi("--wait", "0", *NAMED, "signtx", interrupted), HwiCode.ACTION_CANCELED)
     assert "in time" in words
     assert len(waiting(desk)) == 1, "this call did not import it"
 
 
 def test_signtx_without_a_decision_ends_and_is_withdrawn(desk, hwi):
-    words = no(hwi("--wait", "0", *NAMED, "signtx", bill().to_base64()), Code.ACTION_CANCELED)
+    words = no(hwi("--wait", "0", *NAMED, "signtx", bill().to_base64()), HwiCode.ACTION_CANCELED)
     assert "in time" in words
     assert waiting(desk) == ()
 
@@ -349,7 +349,7 @@ def test_signtx_leaves_alone_what_the_person_imported_otherwise(desk, hwi, monke
     monkeypatch.setattr(imported, "MOST_LISTED", 0)
     with desk.client() as daemon:
         daemon.import_psbt(bill().to_base64())
-    no(hwi("--wait", "0", *NAMED, "signtx", bill().to_base64()), Code.ACTION_CANCELED)
+    no(hwi("--wait", "0", *NAMED, "signtx", bill().to_base64()), HwiCode.ACTION_CANCELED)
     assert len(waiting(desk)) == 1
 
 
@@ -360,7 +360,7 @@ def test_signtx_that_is_interrupted_is_taken_back(desk, hwi, monkeypatch):
     monkeypatch.setattr("signerd.hwi.signing._tell", leave)
     answered = hwi(*NAMED, "signtx", bill().to_base64())
     assert answered.status == 130
-    assert answered.value["code"] == Code.ACTION_CANCELED
+    assert answered.value["code"] == HwiCode.ACTION_CANCELED
     assert waiting(desk) == ()
 
 
@@ -374,16 +374,16 @@ def test_signtx_that_is_told_to_end_takes_back_what_it_imported(desk):
         program.send_signal(signal.SIGTERM)
         out, _err = program.communicate(timeout=90)
     assert program.returncode == 130
-    assert json.loads(out)["code"] == Code.ACTION_CANCELED
+    assert json.loads(out)["code"] == HwiCode.ACTION_CANCELED
     assert waiting(desk) == ()
 
 
 def test_signtx_of_nonsense_or_of_what_the_checks_refuse_asks_no_person(desk, hwi):
     for psbt in ("", "not base64!", "cHNidP8BAAAA"):
         answered = hwi(*NAMED, "signtx", psbt)
-        assert answered.value["code"] in {Code.BAD_ARGUMENT, Code.INVALID_TX}
+        assert answered.value["code"] in {HwiCode.BAD_ARGUMENT, HwiCode.INVALID_TX}
     foreign = bill(policy=BOB.profile())
-    no(hwi(*NAMED, "signtx", foreign.to_base64()), Code.INVALID_TX)
+    no(hwi(*NAMED, "signtx", foreign.to_base64()), HwiCode.INVALID_TX)
     assert waiting(desk) == ()
 
 
@@ -395,18 +395,18 @@ def test_promptpin_and_sendpin_unlock_a_device_whose_pin_is_typed_here(hwi, oute
     outer.bridge.secrets = {Question.PIN: "137"}
     hwi(*NAMED, "promptpin")
     assert hwi(*NAMED, "sendpin", "999").value == {"success": False}
-    no(hwi(*NAMED, "sendpin", "137"), Code.DEVICE_NOT_READY)
+    no(hwi(*NAMED, "sendpin", "137"), HwiCode.DEVICE_NOT_READY)
     assert hwi(*NAMED, "promptpin").value == {"success": True}
     assert hwi(*NAMED, "sendpin", "137").value == {"success": True}
-    no(hwi(*NAMED, "promptpin"), Code.DEVICE_ALREADY_UNLOCKED)
+    no(hwi(*NAMED, "promptpin"), HwiCode.DEVICE_ALREADY_UNLOCKED)
 
 
 def test_l10_a_passphrase_is_left_to_the_page(hwi, outer):
     outer.bridge.state = DeviceState.LOCKED
     outer.bridge.secrets = {Question.PIN: "137", Question.PASSPHRASE: "ours"}
     hwi(*NAMED, "promptpin")
-    assert "passphrase" in no(hwi(*NAMED, "sendpin", "137"), Code.NO_PASSWORD)
-    no(hwi(*NAMED, "sendpin", "137"), Code.DEVICE_NOT_READY)
+    assert "passphrase" in no(hwi(*NAMED, "sendpin", "137"), HwiCode.NO_PASSWORD)
+    no(hwi(*NAMED, "sendpin", "137"), HwiCode.DEVICE_NOT_READY)
 
 
 # --- what is not done ---------------------------------------------------------------------------------------
@@ -414,28 +414,28 @@ def test_l10_a_passphrase_is_left_to_the_page(hwi, outer):
 
 def test_l5_what_could_cost_money_is_refused_by_name(hwi):
     for command in sorted(REFUSED):
-        words = no(hwi(*NAMED, "-i", command, "--label", "x", "y"), Code.UNAVAILABLE_ACTION)
+        words = no(hwi(*NAMED, "-i", command, "--label", "x", "y"), HwiCode.UNAVAILABLE_ACTION)
         assert f"'{command}'" in words
 
 
 def test_l10_a_passphrase_on_a_command_line_is_refused_and_not_repeated(hwi):
     for given in (("--password", "hunter2"), ("-p", "hunter2"), ("--stdinpass",)):
         answered = hwi(*given, *NAMED, "getxpub", ACCOUNT)
-        no(answered, Code.BAD_ARGUMENT)
+        no(answered, HwiCode.BAD_ARGUMENT)
         assert "hunter2" not in answered.out + answered.err
 
 
 def test_wrong_arguments_end_with_2_and_say_so_as_json(hwi):
     for given in ((), ("getxpub",), ("flyaway",), ("enumerate", "more"), ("--chain", "moon", "enumerate")):
         answered = hwi(*given)
-        assert (answered.status, answered.value["code"]) == (2, Code.MISSING_ARGUMENTS), given
+        assert (answered.status, answered.value["code"]) == (2, HwiCode.MISSING_ARGUMENTS), given
     open_quote = hwi(*NAMED, "--stdin", typed='getxpub "m/0\n')
-    assert (open_quote.status, open_quote.value["code"]) == (2, Code.MISSING_ARGUMENTS)
+    assert (open_quote.status, open_quote.value["code"]) == (2, HwiCode.MISSING_ARGUMENTS)
     # Standard input ends at an empty line, and has quotes.
     typed = f'getxpub "{ACCOUNT}"\n\ngetxpub m/0\n'
     assert hwi(*NAMED, "--stdin", typed=typed).value == {"xpub": str(PROFILE.key.xpub)}
     helped = hwi("--help")
-    assert (helped.status, helped.value["code"]) == (0, Code.HELP_TEXT)
+    assert (helped.status, helped.value["code"]) == (0, HwiCode.HELP_TEXT)
     assert "signtx" in helped.err
     assert hwi("--version").value.startswith("signerd-hwi ")
 
@@ -446,5 +446,5 @@ def test_what_is_unforeseen_is_json_and_tells_its_kind_alone(hwi, monkeypatch):
 
     monkeypatch.setattr("signerd.hwi.listing.listed", broken)
     answered = hwi("enumerate")
-    assert "ZeroDivisionError" in no(answered, Code.UNKNOWN_ERROR)
+    assert "ZeroDivisionError" in no(answered, HwiCode.UNKNOWN_ERROR)
     assert "secret" not in json.dumps(answered.value)

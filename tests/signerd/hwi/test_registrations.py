@@ -7,7 +7,7 @@ import pytest
 
 from firmware_bridge.errors import RefusedByPerson
 from multisig import Vault
-from signerd.hwi.codes import Code
+from signerd.errors import HwiCode
 from signerd.hwi.registrations import Registration
 from tests.support.bills import PROFILE, bill
 from tests.support.desk import NETWORK, VAULT
@@ -54,23 +54,23 @@ def test_a_pinned_vault_is_registered_under_its_own_name_whatever_the_order_of_i
 
 def test_a_registration_that_is_refused_on_the_device_is_code_14(hwi, outer):
     outer.bridge.failures.append(RefusedByPerson())
-    no(hwi(*NAMED, "registerdescriptor", "x", VAULT.descriptor), Code.ACTION_CANCELED)
+    no(hwi(*NAMED, "registerdescriptor", "x", VAULT.descriptor), HwiCode.ACTION_CANCELED)
 
 
 def test_a_trezor_keeps_no_vaults(hwi, outer):
     outer.bridge.endpoint = "trezor:udp:127.0.0.1:1"
-    words = no(hwi(*NAMED, "registerdescriptor", "x", VAULT.descriptor), Code.UNAVAILABLE_ACTION)
+    words = no(hwi(*NAMED, "registerdescriptor", "x", VAULT.descriptor), HwiCode.UNAVAILABLE_ACTION)
     assert "nothing to register" in words
     assert hwi(*NAMED, "displayaddress", "--registration", KEPT, "--index", "0").value["address"]
 
 
 NO_VAULT_OF_OURS = [
-    (OTHER.descriptor, Code.UNAVAILABLE_ACTION),
-    (VAULT.descriptor[:-1] + "x", Code.INVALID_POLICY),
-    (VAULT.descriptor.partition("#")[0].replace("<0;1>", "0"), Code.INVALID_POLICY),
-    (f"wpkh({PROFILE.key}/<0;1>/*)", Code.INVALID_POLICY),
-    ("", Code.INVALID_POLICY),
-    ("(" * 5000, Code.INVALID_POLICY),
+    (OTHER.descriptor, HwiCode.UNAVAILABLE_ACTION),
+    (VAULT.descriptor[:-1] + "x", HwiCode.INVALID_POLICY),
+    (VAULT.descriptor.partition("#")[0].replace("<0;1>", "0"), HwiCode.INVALID_POLICY),
+    (f"wpkh({PROFILE.key}/<0;1>/*)", HwiCode.INVALID_POLICY),
+    ("", HwiCode.INVALID_POLICY),
+    ("(" * 5000, HwiCode.INVALID_POLICY),
 ]
 
 
@@ -99,7 +99,7 @@ def test_a_place_is_complete_and_in_bounds(hwi, outer):
         ("--registration", KEPT, "--index", str(2**31)),
         ("--registration", KEPT, "--index", "0", "--multipath-index", "2"),
     ):
-        no(hwi(*NAMED, "displayaddress", *given), Code.BAD_ARGUMENT)
+        no(hwi(*NAMED, "displayaddress", *given), HwiCode.BAD_ARGUMENT)
     both = hwi(
         *NAMED, "displayaddress", "--registration", KEPT, "--index", "0", "--change", "--multipath-index", "0"
     )
@@ -117,13 +117,13 @@ def written(data):
      written(b"rdesc\x01\x01\xff\x00\x00\x00"), KEPT * 20],
 )  # fmt: skip
 def test_l5_nonsense_for_a_registration_is_refused(hwi, outer, text):
-    no(hwi(*NAMED, "displayaddress", "--registration", text, "--index", "0"), Code.BAD_ARGUMENT)
-    no(hwi(*NAMED, "signtx", bill().to_base64(), "--registration", text), Code.BAD_ARGUMENT)
+    no(hwi(*NAMED, "displayaddress", "--registration", text, "--index", "0"), HwiCode.BAD_ARGUMENT)
+    no(hwi(*NAMED, "signtx", bill().to_base64(), "--registration", text), HwiCode.BAD_ARGUMENT)
     assert outer.bridge.shown == []
 
 
 def test_another_device_than_the_registered_one_registers_nothing(hwi, outer):
     outer.bridge.signer = BOB
     answered = hwi("-t", "ledger", "--chain", "regtest", "registerdescriptor", "x", VAULT.descriptor)
-    no(answered, Code.BAD_ARGUMENT)
+    no(answered, HwiCode.BAD_ARGUMENT)
     assert outer.bridge.enrolled == []

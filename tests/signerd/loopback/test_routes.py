@@ -17,10 +17,9 @@ from signerd.core.states import State
 from signerd.core.values import Record
 from signerd.daemon.proposal_views import proposal_line, proposal_view
 from signerd.endpoint import HOST, PREFIX, socket_path
-from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError
+from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError, leaves
 from signerd.loopback.endpoints import ROUTES
 from signerd.loopback.serve import interface
-from signerd.problems import leaves
 from tests.signerd.test_problems import made
 from tests.support.desk import review_context, snapshot_of, spend
 from tests.support.served import served_script
