@@ -122,7 +122,7 @@ class UnknownVault(VaultError):
 
 class NotOurVault(VaultError):
     code = "not-our-vault"
-    default_hint = "None of this device's registered keys is in the vault. Do not sign for it."
+    default_hint = "Do not sign for it."
 
 
 class VaultDiffers(VaultError):
@@ -214,7 +214,7 @@ class JournalError(SignerdError):
 
 class AlreadyRunning(JournalError):
     code = "already-running"
-    default_hint = "One signerd works on a state folder at a time. Stop the other one, or use its socket."
+    default_hint = "Stop the other one, or use its socket."
 
 
 class JournalCorrupted(JournalError):
@@ -227,7 +227,7 @@ class JournalCorrupted(JournalError):
 
 class JournalTooNew(JournalError):
     code = "journal-too-new"
-    default_hint = "A newer signerd wrote it. Install that version again."
+    default_hint = "Install the newer version again."
 
 
 class JournalUnwritable(JournalError):
