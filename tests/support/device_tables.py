@@ -6,7 +6,6 @@
 import sys
 from collections.abc import Mapping
 from itertools import groupby
-from os.path import commonprefix
 from pathlib import Path
 
 from firmware_bridge import Family
@@ -29,10 +28,10 @@ def faults() -> str:
     """
     rows = []
     for _, group in groupby(FAULTS, key=lambda name: (name.partition("-")[0], repr(OUTCOMES[name]))):
-        first, *more = names = list(group)
+        first, *more = group
         text = FAULTS[first].text
         if more:
-            text = f"{commonprefix([FAULTS[name].text for name in names]).strip()}, at any moment"
+            text = f"{text.partition(' before ')[0]}, at any moment"
         rows.append(f"| {text} | {_by_maker(OUTCOMES[first])} |")
     return "\n".join(["| fault | outcome |\n|---|---|", *rows]) + "\n"
 
