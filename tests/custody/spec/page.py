@@ -42,7 +42,7 @@ def _summed(row: Row) -> tuple[str, ...]:
 
 
 def _share(lines: list[Line]) -> str:
-    return f"{sum(line.is_exact for line in lines)} of {len(lines)}" if lines else "–"
+    return f"{sum(line.is_exact for line in lines)}/{len(lines)}" if lines else "–"
 
 
 def _conditions(done: Comparison) -> Iterator[tuple[str, ...]]:
