@@ -430,7 +430,7 @@ class NoSuchRoute(LoopbackError):
 
 class TooManyStreams(LoopbackError):
     code = "too-many-streams"
-    default_hint = "Close a program that follows the daemon's events."
+    default_hint = "Close one of them."
 
 
 class TooManyPrompts(LoopbackError):
