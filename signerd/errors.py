@@ -171,7 +171,7 @@ class UnknownVault(VaultError):
 class NotOurVault(VaultError):
     code = "not-our-vault"
     meaning = "None of your registered keys is in the vault."
-    default_hint = "None of this device's registered keys is in the vault. Do not sign for it."
+    default_hint = "Do not sign for it."
 
 
 class VaultDiffers(VaultError):
@@ -296,7 +296,7 @@ class JournalError(SignerdError):
 class AlreadyRunning(JournalError):
     code = "already-running"
     meaning = "Another signerd works on this state folder."
-    default_hint = "One signerd works on a state folder at a time. Stop the other one, or use its socket."
+    default_hint = "Stop the other one, or use its socket."
 
 
 class JournalCorrupted(JournalError):
@@ -311,7 +311,7 @@ class JournalCorrupted(JournalError):
 class JournalTooNew(JournalError):
     code = "journal-too-new"
     meaning = "A newer version of signerd has written this journal."
-    default_hint = "A newer signerd wrote it. Install that version again."
+    default_hint = "Install the newer version again."
 
 
 class JournalUnwritable(JournalError):
@@ -576,7 +576,7 @@ class NoSuchRoute(LoopbackError):
 class TooManyStreams(LoopbackError):
     code = "too-many-streams"
     meaning = "Too many programs follow the daemon's events."
-    default_hint = "Close a program that follows the daemon's events."
+    default_hint = "Close one of them."
     http_status = HTTPStatus.TOO_MANY_REQUESTS
     hwi = HwiCode.DEVICE_BUSY
 

@@ -46,11 +46,11 @@ Sleep = Callable[[float], Awaitable[None]]
 DEVICE_PAUSE_SECONDS = 2.0
 # While something waits for a device, its state is polled as well, in case an event was missed.
 LOOK_AGAIN_SECONDS = 5.0
-# Rules about hours and windows are evaluated each minute.
+# What a rule about a day refused is judged again each minute.
 TIME_PASSES_SECONDS = 60.0
 # Deadlines of months are checked once a day.
 OVERDUE_SECONDS = 86_400.0
-# The pauses between tries after a temporary refusal. A freeze may last minutes, an advisory weeks; each try
+# The pauses between tries after a temporary refusal. A freeze may last minutes or days; each try
 # is an entry in the platform's audit log. The first one is unique, which tests use.
 KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS = 96.0, 900.0
 # Signing that takes longer counts as late: the platform is looked at again before submitting.

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -19,13 +18,9 @@ from tests.attacks.cases import Proposal, attacks, entries, proposals
 from tests.attacks.guards import GUARDS
 from tests.attacks.make import CORPUS, files
 from tests.attacks.rules import RULES
-from tests.support.documented import TESTS
 
-REPOSITORY = Path(__file__).parents[2]
-THREAT_MODEL = (REPOSITORY / "docs" / "understand" / "threat-model.md").read_text(encoding="utf-8")
+# The other numbers are no single transaction.
 NUMBERS = [f"S{number}" for number in (*range(1, 31), 32, 33)]
-# No single transaction, and so in no file of the corpus: their rows name the tests.
-OUTSIDE = ["S31", "S34", "S35", "S36"]
 
 
 def test_the_generator_makes_these_very_files():
@@ -135,61 +130,3 @@ def test_every_hostile_proposal_has_a_guard_that_is_taken_away():
     """Those that change between two looks have theirs in `test_sequence.py`."""
     unguarded = [str(p) for p in proposals() if not (p.honest or p.off or p.later)]
     assert unguarded == []
-
-
-# --- docs/understand/threat-model.md ------------------------------------------------------------------------
-
-
-def rows() -> dict[str, list[str]]:
-    """The cells of each number's row."""
-    found = {}
-    for line in THREAT_MODEL.splitlines():
-        cells = [cell.strip() for cell in line.split("|")[1:-1]]
-        if cells and re.fullmatch(r"S\d+", cells[0]):
-            assert cells[0] not in found, line
-            found[cells[0]] = cells
-    return found
-
-
-def test_the_threat_model_has_a_row_for_every_number():
-    assert list(rows()) == sorted([*NUMBERS, *OUTSIDE], key=lambda number: int(number[1:]))
-    for number, cells in rows().items():
-        assert len(cells) == 5, number
-        assert all(cells[:4]), number
-
-
-@pytest.mark.parametrize("number", [*NUMBERS, *OUTSIDE])
-def test_every_test_that_the_threat_model_names_exists(number):
-    """Each is a file that pytest collects something of."""
-    named = re.findall(r"`([^`]+\.py)`", rows()[number][3])
-    assert any(name.startswith("attacks/") for name in named) or (named and number in OUTSIDE)
-    for name in named:
-        path = TESTS / name
-        assert path.is_file(), name
-        assert re.search(r"^(async )?def test_", path.read_text(encoding="utf-8"), re.MULTILINE), name
-
-
-@pytest.mark.parametrize("number", NUMBERS)
-def test_each_file_named_under_attacks_runs_that_number(number):
-    """What a row says of a runner is so: it takes a part of the corpus that the number has."""
-    attack = attacks()[NUMBERS.index(number)]
-    for name in re.findall(r"`attacks/([^`]+)`", rows()[number][3]):
-        assert attack.parts.keys() & RUN_BY[name], name
-
-
-PROPOSED = {"proposals"}
-RUN_BY = {
-    "test_imported.py": {*PROPOSED, "damages"},
-    "test_cli.py": {*PROPOSED, "damages"},
-    "test_daemon.py": {*PROPOSED, "damages"},
-    "test_daemon_devices.py": {"misbehaviours"},
-    "test_daemon_signs.py": PROPOSED,
-    "test_devices.py": {"misbehaviours", "links", "firmware"},
-    "test_handover.py": {*PROPOSED, "answers", "copies"},
-    "test_inspection.py": PROPOSED,
-    "test_parser.py": {"damages"},
-    "test_relisted.py": PROPOSED,
-    "test_sequence.py": PROPOSED,
-    "test_token_screens.py": PROPOSED,
-    "test_vaults.py": {"vaults"},
-}

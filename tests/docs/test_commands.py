@@ -13,6 +13,8 @@ import click
 import pytest
 
 from custody.cli.program import app as custody
+from custody.server.settings import Settings
+from signerd.account.config import Config
 from signerd.cli.program import app as signerd
 from signerd.core.checks.table import CHECKS
 from tests.support.pages import DOCS, PAGES, ROOT, command_lines, named
@@ -44,6 +46,8 @@ RUN_OTHERWISE = {
     "tests/signerd/cli/test_service.py": "sign/install",
     "tests/signerd/cli/test_vaults.py": "sign/airgap",
 }
+# `--no-workers` is the option; the tests alone change the others.
+UNDOCUMENTED = {"with_workers", "require_key_proof", "broadcast_wait_seconds"}
 PROGRAMS = {"signerd": signerd, "custody": custody}
 INLINE = re.compile(r"`((?:signerd|custody) [^`…]+)`")
 READ = [*PAGES, ROOT / "README.md"]
@@ -133,6 +137,15 @@ def test_a_warning_that_a_page_acknowledges_is_a_checks():
     named = set(re.findall(r"--acknowledge ([a-z]+(?:-[a-z]+)*)", pages))
     assert named
     assert named <= CHECKS.keys()
+
+
+def test_every_setting_is_on_a_page():
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    sections = [field.annotation for field in Config.model_fields.values()]
+    keys = {key for section in sections for key in getattr(section, "model_fields", ())}
+    wanted = {key: rf"`{key}`|^ *{key} = " for key in keys}
+    wanted |= {name: f"CUSTODY_{name.upper()}" for name in Settings.model_fields.keys() - UNDOCUMENTED}
+    assert [name for name, words in wanted.items() if not re.search(words, pages, re.MULTILINE)] == []
 
 
 def test_a_mistyped_option_is_found():

@@ -5,6 +5,7 @@
 
 import sys
 from collections.abc import Mapping
+from itertools import groupby
 from pathlib import Path
 
 from firmware_bridge import Family
@@ -22,8 +23,16 @@ _FAMILIES = {Family.TREZOR: "Trezor", Family.COLDCARD: "Coldcard", Family.LEDGER
 
 
 def faults() -> str:
-    """A row for each fault, with one outcome where it is every maker's."""
-    rows = (f"| {FAULTS[name].text} | {_by_maker(OUTCOMES[name])} |" for name in FAULTS)
+    """A row for each fault, with one outcome where it is every maker's. What happens alike in each phase of
+    an operation is one row.
+    """
+    rows = []
+    for _, group in groupby(FAULTS, key=lambda name: (name.partition("-")[0], repr(OUTCOMES[name]))):
+        first, *more = group
+        text = FAULTS[first].text
+        if more:
+            text = f"{text.partition(' before ')[0]}, at any moment"
+        rows.append(f"| {text} | {_by_maker(OUTCOMES[first])} |")
     return "\n".join(["| fault | outcome |\n|---|---|", *rows]) + "\n"
 
 
@@ -39,16 +48,17 @@ def _word(outcome: Outcome) -> str:
 
 
 def situations() -> str:
-    """A row for each situation in which the models differ or need a word, a column for each model; with the
-    markers.
+    """A row for what happens in situations in which the models differ or need a word, a column for each
+    model; with the markers.
     """
     listed = load_all()
     head = "| situation | " + " | ".join(f"{each.model} {each.firmware}" for each in listed) + " |"
-    rows = (
-        f"| {situation.text} | " + " | ".join(_cell(each.entries[name]) for each in listed) + " |"
-        for name, situation in SITUATIONS.items()
-        if _is_worth_a_row([each.entries[name] for each in listed])
-    )
+    cells: dict[str, list[str]] = {}
+    for name, situation in SITUATIONS.items():
+        if _is_worth_a_row([each.entries[name] for each in listed]):
+            row = " | ".join(_cell(each.entries[name]) for each in listed)
+            cells.setdefault(row, []).append(situation.text)
+    rows = (f"| {'; '.join(texts)} | {row} |" for row, texts in cells.items())
     return _BEGIN + "\n".join([head, "|---|" + "---|" * len(listed), *rows]) + "\n" + _END
 
 

@@ -11,19 +11,18 @@ PAGE = Path(__file__).parents[3] / "docs" / "understand" / "conformance.md"
 TITLE = """# The platform's API beside its specification
 
 Each endpoint that the specification names: how many of its fields a running platform took and answered.
-`tests/custody/spec/day.py` calls each of them with what the specification names and with nothing else. *Not
-shown*: the specification is silent, and the server decided. `python -m tests.custody.spec` writes this page
-and prints the comparison field by field; a test compares.
+`tests/custody/spec/day.py` calls each with what the specification names and nothing else. –: the
+specification is silent, and the server decided. `python -m tests.custody.spec` writes this page, and prints
+the comparison field by field, with the permissions.
 """
 
 
 def render(done: Comparison) -> str:
     exact = sum(not row.wrong for row in done.rows)
-    summary = [_summed(number, row) for number, row in enumerate(done.rows, start=1)]
     parts = [
         TITLE,
         f"**{exact} of {len(done.rows)} endpoints are exact.**\n",
-        _table(("", "endpoint", "permission", "taken", "answered", "result"), summary),
+        _table(("endpoint", "taken", "answered"), [_summed(row) for row in done.rows]),
         "## What may go wrong\n\nThe specification's conditions, as they came to be on that day.\n",
         _table(("condition", "the specification", "the server"), list(_conditions(done))),
     ]
@@ -35,17 +34,15 @@ def details(done: Comparison) -> str:
     return "\n".join(_detail(number, row) for number, row in enumerate(done.rows, start=1))
 
 
-def _summed(number: int, row: Row) -> tuple[str, ...]:
-    (permission,) = (line.served for line in row.lines if line.part == "permission")
+def _summed(row: Row) -> tuple[str, ...]:
     asked = [line for line in row.lines if line.part == "asked"]
     answered = [line for line in row.lines if line.part not in {"asked", "permission", "method"}]
-    return (
-        str(number), f"`{row.method} {row.path}`", permission, _share(asked), _share(answered), row.verdict
-    )  # fmt: skip
+    verdict = f": **{row.verdict}**" if row.wrong else ""
+    return f"`{row.method} {row.path}`{verdict}", _share(asked), _share(answered)
 
 
 def _share(lines: list[Line]) -> str:
-    return f"{sum(line.is_exact for line in lines)} of {len(lines)}" if lines else "not shown"
+    return f"{sum(line.is_exact for line in lines)}/{len(lines)}" if lines else "–"
 
 
 def _conditions(done: Comparison) -> Iterator[tuple[str, ...]]:

@@ -7,15 +7,11 @@ from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy
 from device_simulators.ledger.policy import parse_template
 from device_simulators.ledger.work import Refused
 from device_simulators.seed import Seed
-from multisig import (
-)
 from tests.support.ledger_host import (
     OK,
-    key_text,
     table,
 )
 from tests.support.vectors import official
-from tests.support.virtual import vault_key
 
 pytestmark = pytest.mark.anyio
 
@@ -60,27 +56,6 @@ def test_the_official_templates(vector):
 def test_templates_that_are_refused(text):
     with pytest.raises(Refused):
         parse_template(text)
-
-
-GOOD_KEY = key_text(vault_key(0))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        GOOD_KEY + "/**",
-        GOOD_KEY.replace("'", "h"),
-        GOOD_KEY.replace("[", "[/"),
-        GOOD_KEY.partition("]")[2],
-        GOOD_KEY.upper(),
-        GOOD_KEY.replace("/48'", "/2147483648"),
-        GOOD_KEY[:-1] + ("1" if GOOD_KEY[-1] != "1" else "2"),
-    ],
-)
-async def test_keys_that_are_refused(text):
-    keys = [text, *(key_text(key) for key in VAULT.cosigners[1:])]
-    assert await refusal_of(MultisigWallet("Savings", AddressType.WIT, 2, keys)) == 0x6A80
 
 
 async def test_a_registration_made_on_the_vendor_s_emulator_is_known_here():

@@ -9,7 +9,6 @@ from click.testing import CliRunner
 
 from signerd.cli.program import app
 from signerd.cli.terminal import Exit
-from signerd.doctor.examining import CHECKS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sign" / "cli.md").read_text()
 # What prints something else than an answer.
@@ -36,11 +35,6 @@ def test_an_exit_status_is_in_the_table(status):
 
 def test_the_table_of_statuses_has_no_others():
     assert len(re.findall(r"^\| [0-9]+ \| ", PAGE, re.MULTILINE)) == len(Exit)
-
-
-def test_the_checks_of_the_doctor_are_listed_in_their_order():
-    listed = re.findall(r"^\| ([a-z-]+) \| ", PAGE.split("## signerd doctor")[1], re.MULTILINE)
-    assert [name for name in listed if name != "check"] == [check.name for check in CHECKS]
 
 
 @pytest.mark.parametrize("name", ALL)
