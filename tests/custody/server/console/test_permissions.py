@@ -47,7 +47,7 @@ def person(desk, browse, held):
     return browse("someone")
 
 
-def test_no_page_shows_what_would_be_refused(desk, person, held):
+def test_p84_no_page_shows_what_would_be_refused(desk, person, held):
     wrong, here = [], f"{ROOT}/w/{desk.workspace_id}/"
     for path in walk(person, here):
         if person.status == 403:
@@ -59,7 +59,7 @@ def test_no_page_shows_what_would_be_refused(desk, person, held):
     assert wrong == []
 
 
-def test_each_form_is_refused_without_its_permission(desk, person, held):
+def test_p84_each_form_is_refused_without_its_permission(desk, person, held):
     chain = f"workspace:{desk.workspace_id}"
     person.open("/console/account")
     token = person.form("/console/sign-out").fields[0][1]
