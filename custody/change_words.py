@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from custody.limit_words import bounds
+from custody.schemas.calls import CALLS
 from custody.schemas.changes import Change
 from custody.schemas.users import PermissionName
 from custody.text import network_words
@@ -31,11 +32,6 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
     {
         f"/api/v1/{name}": words
         for name, words in {
-            "add-perm-to-role": "Add a permission to a role",
-            "remove-perm-from-role": "Take a permission from a role",
-            "create-role": "Make a role",
-            "update-role": "Change a role's name",
-            "delete-role": "Delete a role",
             "update-role-policies": "Change a role's spending limit",
             "update-vault": "Change a vault's spending limit",
             "update-vault-controls": "Change what bounds a vault",
@@ -59,6 +55,7 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
             "remove-identity-provider": "Remove the organisation's identity provider",
         }.items()
     }
+    | {call.path: call.second_person for call in CALLS if call.second_person}
 )
 FIELDS: Final[Mapping[str, str]] = MappingProxyType(
     {

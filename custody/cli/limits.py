@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from custody.client import Client
     from custody.schemas.changes import Change
     from custody.schemas.limits import RoleLimit, VaultLimits
-    from custody.schemas.users import RoleDetails
+    from custody.schemas.roles import RoleDetails
     from custody.schemas.vaults import Vault
 
 

@@ -15,7 +15,8 @@ from custody.terminal import answer, aside, say, table
 
 if TYPE_CHECKING:
     from custody.client import Client
-    from custody.schemas.users import Member, RoleDetails
+    from custody.schemas.roles import RoleDetails
+    from custody.schemas.users import Member
     from custody.schemas.vaults import VaultSigner
 
 

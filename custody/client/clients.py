@@ -1,5 +1,6 @@
 """All calls of the platform, as a blocking client; ``async_client`` has the one for asyncio."""
 
+from custody.client.calls import RoleCalls
 from custody.client.connection import WaitingConnection
 from custody.client.history import HistoryCalls
 from custody.client.organisation import ChangeCalls, IdentityCalls, ServiceAccountCalls
@@ -11,7 +12,7 @@ from custody.client.payments import (
     ProposalCalls,
     VaultCalls,
 )
-from custody.client.people import InvitationCalls, MailCalls, OnboardingCalls, PeopleCalls, RoleCalls
+from custody.client.people import InvitationCalls, MailCalls, OnboardingCalls, PeopleCalls
 from custody.client.records import LogCalls, PurchaseCalls, WebhookCalls
 from custody.client.sign_in import SignInAccountCalls, SignInCalls
 from custody.client.tokens import TokenCalls

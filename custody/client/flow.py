@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from math import inf
 from types import MappingProxyType
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar, overload
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -19,10 +19,13 @@ from custody import exchange
 from custody.client.errors import ApiError, BadAnswer, InsecureUrl, SignedOut, Unreachable
 from custody.exchange import Exclusive, Plan, Reply, Request, Why, is_success, method, retry_after
 from custody.schemas.auth import REFRESH_COOKIE, RefreshRequest, RefreshResponse
+from custody.schemas.call import Auth, Call
+from custody.schemas.common import Unreadable
 from custody.schemas.errors import Problem
 from custody.schemas.faults import fault_place, fault_words
 
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 P = ParamSpec("P")
 # By the host.
 _NO_ANSWER: Final = MappingProxyType(
@@ -191,6 +194,33 @@ def row(
 
         plan.__doc__ = f"``{verb} {path}``" + (f": {given.__doc__}" if given.__doc__ else ".")
         return method(plan, given)
+
+    return described
+
+
+@overload
+def sends(
+    declared: Call[Any, list[Item | Unreadable]],
+) -> Callable[[Callable[P, Sent]], method[Core, P, list[Item]]]: ...
+
+
+@overload
+def sends(declared: Call[Any, Answer]) -> Callable[[Callable[P, Sent]], method[Core, P, Answer]]: ...
+
+
+def sends(declared: Call[Any, Any]) -> Callable[[Callable[P, Sent]], method[Core, P, Any]]:
+    """`row` of a declared call: what only reads is sent again where no answer came."""
+    described_by = row(
+        declared.method,
+        declared.path,
+        declared.reader,
+        repeatable=True if declared.repeatable or not declared.is_change else None,
+        signed_in=declared.needs is not Auth.OPEN,
+    )
+
+    def described(given: Callable[P, Sent]) -> method[Core, P, Any]:
+        given.__doc__ = declared.text
+        return described_by(given)
 
     return described
 

@@ -15,22 +15,16 @@ from custody.schemas.invitations import (
     SubmitOnboardingRequest,
 )
 from custody.schemas.users import (
-    AddPermissionRequest,
     AddWorkspaceToUserRequest,
     AllocationResponse,
     ChangeUserRoleRequest,
-    CreateRoleRequest,
     CreateWorkspaceRequest,
-    DeleteRoleRequest,
     LeaveWorkspaceRequest,
     MailSettings,
     Member,
-    RemovePermissionRequest,
     RemoveUserRequest,
-    RoleDetails,
     SetDefaultWorkspaceRequest,
     UpdateMailSettingsRequest,
-    UpdateRoleRequest,
     UpdateUserInfoRequest,
     UpdateWorkspaceRequest,
     User,
@@ -41,7 +35,6 @@ from custody.schemas.users import (
 _PATH = "/api/v1/onboarding-requests"
 _REQUESTS = TypeAdapter(Few[OnboardingRequest], config=LATER)
 _MEMBERS = TypeAdapter(Many[Member], config=LATER)
-_ROLES = TypeAdapter(Few[RoleDetails], config=LATER)
 _INVITATIONS = TypeAdapter(Few[Invitation], config=LATER)
 
 
@@ -130,38 +123,6 @@ class MailCalls:
     @row("POST", "/api/v1/update-mail-settings", MailSettings, repeatable=True)
     @staticmethod
     def update_mail_settings(body: UpdateMailSettingsRequest) -> Sent:
-        return Sent(body)
-
-
-class RoleCalls:
-    @row("GET", "/api/v1/get-roles-and-perms-detailed", _ROLES, repeatable=True)
-    @staticmethod
-    def roles(workspace_id: int) -> Sent:
-        return Sent(query={"workspace_id": workspace_id})
-
-    @row("POST", "/api/v1/create-role", RoleDetails)
-    @staticmethod
-    def create_role(body: CreateRoleRequest, *, idempotency_key: str | None = None) -> Sent:
-        return Sent(body, key=idempotency_key)
-
-    @row("POST", "/api/v1/update-role", RoleDetails)
-    @staticmethod
-    def update_role(body: UpdateRoleRequest) -> Sent:
-        return Sent(body)
-
-    @row("POST", "/api/v1/delete-role", Done)
-    @staticmethod
-    def delete_role(body: DeleteRoleRequest) -> Sent:
-        return Sent(body)
-
-    @row("POST", "/api/v1/add-perm-to-role", RoleDetails)
-    @staticmethod
-    def add_permission_to_role(body: AddPermissionRequest) -> Sent:
-        return Sent(body)
-
-    @row("POST", "/api/v1/remove-perm-from-role", RoleDetails)
-    @staticmethod
-    def remove_permission_from_role(body: RemovePermissionRequest) -> Sent:
         return Sent(body)
 
 

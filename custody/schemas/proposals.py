@@ -1,10 +1,11 @@
 """Proposals, and forwards of a member's own money from the profile into a vault."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_validator
 
+from custody.schemas.call import Call, Way
 from custody.schemas.common import (
     MAX_SATS,
     ApiNetwork,
@@ -25,6 +26,8 @@ from custody.schemas.common import (
     TextId,
     Timestamp,
 )
+from custody.schemas.errors import ErrorCode
+from custody.schemas.users import PermissionName
 
 MAX_RECIPIENTS = 100
 # One OP_RETURN of at most 80 bytes: what every relaying node takes. Twice that in hex, with its prefix.
@@ -375,3 +378,31 @@ class ForwardToVaultRequest(Request):
                 "amount_sats: give an amount, or sweep: true for the whole balance, and not both"
             )
         return self
+
+
+PROPOSERS: Final = frozenset({PermissionName.MANAGE_WORKSPACE})
+# A vault's transaction needs PAYMENT_APPROVE, which is checked with the proposal; a forward needs either.
+SIGNERS: Final = frozenset({PermissionName.PAYMENT_APPROVE, PermissionName.PAYMENT_INIT})
+CREATE_PSBT = Call(
+    "POST", "/api/v1/create-psbt", CreatePsbtRequest, CreatePsbtResponse,
+    "Proposes a send from a vault, or a version of it that takes its place. Its coins are locked;\n"
+    "nothing is signed and nothing reaches the network.",
+    PROPOSERS, creates=True, attempt="propose a payment", open_to=frozenset({Way.PROGRAM}),
+    refuses=(
+        ErrorCode.BACKEND_UNAVAILABLE, ErrorCode.DUST, ErrorCode.INSUFFICIENT_FUNDS, ErrorCode.LOCKED_FUNDS,
+        ErrorCode.NOT_IN_ADDRESS_BOOK, ErrorCode.POLICY_UNAVAILABLE, ErrorCode.ROLE_LIMIT_EXCEEDED,
+        ErrorCode.STATE_CONFLICT, ErrorCode.VAULT_FROZEN, ErrorCode.VAULT_LIMIT_EXCEEDED,
+        ErrorCode.WRONG_NETWORK_ADDRESS,
+    ),
+)  # fmt: skip
+SIGN_PSBT = Call(
+    "POST", "/api/v1/sign-psbt", SignPsbtRequest, SignPsbtResponse,
+    "Approves with a signed PSBT, or declines. The approval that meets the threshold finalises the "
+    "transaction, which\nis then broadcast; the answer waits a moment for that.",
+    SIGNERS, attempt="approve or decline a payment", open_to=frozenset({Way.SIGNER}),
+    carries_psbt=True, repeatable=True,
+    refuses=(
+        ErrorCode.KEY_REVOKED, ErrorCode.NOT_A_SIGNER, ErrorCode.NOT_IN_ADDRESS_BOOK, ErrorCode.PSBT_MISMATCH,
+        ErrorCode.BAD_SIGNATURE, ErrorCode.STATE_CONFLICT, ErrorCode.VAULT_FROZEN,
+    ),
+)  # fmt: skip

@@ -1,6 +1,5 @@
 """People, organisations and workspaces, as ``GET /api/v1/get-user-info`` shows them, and what changes them;
-roles: what they carry, their spending policy, and how many members hold them; and what a person is mailed
-when something waits for them.
+and what a person is mailed when something waits for them.
 """
 
 from enum import StrEnum
@@ -10,9 +9,6 @@ from pydantic import Field, StrictBool, StringConstraints
 
 from custody.schemas.common import (
     ApiNetwork,
-    Count,
-    CyclePeriod,
-    DecimalText,
     Few,
     Int64,
     IntId,
@@ -24,9 +20,7 @@ from custody.schemas.common import (
     Prose,
     Request,
     Shape,
-    is_absent,
 )
-from custody.schemas.limits import CycleFields
 
 
 class PermissionName(StrEnum):
@@ -194,60 +188,6 @@ class Member(Shape):
     role: Role = Field(alias="Role")
     can_sign: bool
     last_login: NullTime = Field(default=NullTime.model_construct(valid=False), alias="LastLogin")
-
-
-class RoleDetails(Role):
-    """A row of ``GET /api/v1/get-roles-and-perms-detailed``. ``TransactionLimit`` is in BTC, for each member and cycle.
-
-    ``limit_error`` stands in the place of the policy while spending policies cannot be read. ``Members``: how many hold it.
-    """  # noqa: E501
-
-    workspace_id: Int64 = Field(alias="WorkspaceId")
-    transaction_limit: Label | None = Field(default=None, alias="TransactionLimit", exclude_if=is_absent)
-    cycle_period: CyclePeriod | None = Field(default=None, alias="CyclePeriod", exclude_if=is_absent)
-    cycle_day: Count | None = Field(default=None, alias="CycleDay", exclude_if=is_absent)
-    limit_error: Prose | None = Field(default=None, exclude_if=is_absent)
-    members: Count = Field(alias="Members")
-
-
-class CreateRoleRequest(CycleFields):
-    """``POST /api/v1/create-role``."""
-
-    workspace_id: IntId
-    name: Name
-    description: Line = ""
-    permissions: Annotated[tuple[PermissionName, ...], Field(max_length=len(PermissionName))] = ()
-    transaction_limit: DecimalText
-
-
-class UpdateRoleRequest(Request):
-    """``POST /api/v1/update-role``. What is left out stays; permissions and policy have calls of their own."""  # noqa: E501
-
-    role_id: IntId
-    workspace_id: IntId
-    name: Name | None = None
-    description: Line | None = None
-
-
-class DeleteRoleRequest(Request):
-    """``POST /api/v1/delete-role``: of one that no member holds or is offered."""
-
-    role_id: IntId
-    workspace_id: IntId
-
-
-class AddPermissionRequest(Request):
-    """``POST /api/v1/add-perm-to-role``."""
-
-    role_id: IntId
-    workspace_id: IntId
-    rule_name: PermissionName
-
-
-class RemovePermissionRequest(AddPermissionRequest):
-    """``POST /api/v1/remove-perm-from-role``. ``force``: even where a vault keeps too few signers."""
-
-    force: StrictBool = False
 
 
 class MailSettings(Shape):

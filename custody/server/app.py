@@ -38,13 +38,13 @@ from custody.server.service.mail.mailer import (
 )
 from custody.server.service.operations.readiness import Readiness
 from custody.server.service.people.address_book import AddressBook
+from custody.server.service.people.grants import LimitGrants
 from custody.server.service.people.identity_providers import IdentityProviders
 from custody.server.service.people.invitations import Invitations
 from custody.server.service.people.members import Members
 from custody.server.service.people.onboarding import Onboarding
 from custody.server.service.people.people import People
 from custody.server.service.people.purchases import Purchases
-from custody.server.service.people.roles import LimitGrants, Roles
 from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.service_accounts import ServiceAccounts
 from custody.server.service.people.setup import Setup
@@ -63,7 +63,7 @@ from custody.server.service.requests.changes import Changes, Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import Rates
 from custody.server.service.secrets import ClientSecrets, Secrets, WebhookSecrets
-from custody.server.service.services import Services, SignInServices, wire_sign_in
+from custody.server.service.services import Services, SignInServices, Tools, wire_sign_in
 from custody.server.service.sign_in.accounts import Passwords
 from custody.server.service.sign_in.providers import Providers
 from custody.server.service.tokens.calling import Calling, Resubmitting
@@ -231,6 +231,7 @@ def _wire(
     token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits)
     services = Services(
         store=store,
+        tools=Tools(clock, random, audit, world.policies),
         secrets=Secrets(settings.secrets_path, random),
         audit=audit,
         rates=Rates(clock, calls=settings.calls_per_minute, writes=settings.writes_per_minute),
@@ -241,7 +242,6 @@ def _wire(
         account=account,
         people=people,
         members=Members(clock, audit, people, grants),
-        roles=Roles(clock, audit, world.policies),
         workspaces=Workspaces(clock, audit, people),
         keys=Keys(clock, random, audit, settings.public_url, requires_proof=settings.require_key_proof),
         profiles=Profiles(),

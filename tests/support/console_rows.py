@@ -18,7 +18,11 @@ _CALL = re.compile(r"""visit\.post\(\s*"([^"]+)\"""")
 
 
 def calls_of(row: Row) -> list[Endpoint]:
-    """The API calls of the row's handler and of the functions of its module that it names."""
+    """The declared calls of the row; else those of the API that its handler makes, and the functions of its
+    module that it names.
+    """
+    if row.acts:
+        return [_POSTS[call.path] for call in row.acts]
     found = [path for source in _sources(row.page) for path in _CALL.findall(source)]
     paths = (path if path.startswith("/") else f"/api/v1/{path}" for path in found)
     return [_POSTS[path] for path in paths if path in _POSTS]

@@ -22,6 +22,9 @@ class RemotePolicies:
     def of_role(self, db: Session, role_id: int) -> SpendingPolicy:
         return self._reach().of_role(db, role_id)
 
+    def of_roles(self, db: Session, role_ids: Sequence[int]) -> Mapping[int, SpendingPolicy]:
+        return self._reach().of_roles(db, role_ids)
+
     def of_movement(self, db: Session, role_id: int, vault_id: str) -> tuple[SpendingPolicy, SpendingPolicy]:
         return self._reach().of_movement(db, role_id, vault_id)
 

@@ -1,5 +1,5 @@
 """Rows of the audit log as sentences that a person reads. What is stored stays as it is, and is shown beside
-them.
+them. Nouns that are converted have their own (`domain.audit.Event`); the others stand here.
 
 One table: for each action how its description is written, and the sentence. In both, ``{vault}`` and the like
 are the parts that change. A sentence that begins with a small letter follows the name of who acted. A
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
+from itertools import groupby
 from types import MappingProxyType
 from typing import Final
 
@@ -22,8 +23,9 @@ from custody.limit_words import bounds
 from custody.schemas.logs import AuditLogEntry
 from custody.schemas.proposals import ProposalStatus
 from custody.schemas.users import PermissionName
+from custody.server import roles
 from custody.server.console.refusal_words import WHY, tried_words
-from custody.server.domain.audit import Category
+from custody.server.domain.audit import Category, Event
 from custody.text import SHORT_ID, amount, plain
 
 # What a status of a proposal is called where the chain led to it.
@@ -75,21 +77,6 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
         "INVITATION_DECLINED": ((_INVITATION, "declined the invitation of {email}"),),
         "INVITATION_REVOKED": ((_INVITATION, "took back the invitation of {email}"),),
         "INVITATION_EXPIRED": ((_INVITATION, "The invitation of {email} expired"),),
-        "ROLE_CREATED": (
-            ("role {text}, named {name}, with {rights}; {limit}",
-             "made the role {name}, whose members each pay at most {limit}: {rights}"),
-        ),
-        "ROLE_UPDATED": (
-            ("role {role}, named {name}; now {name2}", "renamed the role {name} to {name2}"),
-            ("role {role}, described anew", "changed the description of the role {role}"),
-        ),
-        "ROLE_DELETED": (("role {text}, named {name}", "deleted the role {name}"),),
-        "PERMISSION_ADDED": (("role {role}, {rights}", "gave the role {role} the permission: {rights}"),),
-        "PERMISSION_REMOVED": (
-            ("role {role}, {rights}; {short_of}",
-             "took a permission from the role {role}: {rights}; too few signers are left in a vault"),
-            ("role {role}, {rights}", "took a permission from the role {role}: {rights}"),
-        ),
         "ROLE_POLICY_REPLACED": (
             ("role {role}: " + _LIMIT,
              "changed the limit of each member of the role {role} from {limit} to {limit2}"),
@@ -230,6 +217,12 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
         "WEBHOOK_REDELIVERED": ((_HOOK, "had a delivery of the webhook {short} sent again"),),
         "WEBHOOK_DISABLED": ((_HOOK, "The webhook {short} was switched off: {more}"),),
         "EXPORTED": (("{more}", "exported the audit log: {more}"),),
+    }
+    | {
+        action: tuple((each.written, each.says) for each in told)
+        for action, told in groupby(
+            (each for each in vars(roles).values() if isinstance(each, Event)), lambda each: each.action
+        )
     }
 )  # fmt: skip
 _BY_STATUS: Final = MappingProxyType(

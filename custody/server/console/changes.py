@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from custody.change_words import facts_of, names_nothing, title_of
 from custody.schemas.changes import Change, SecondPersonRule
-from custody.schemas.users import RoleDetails
+from custody.schemas.roles import ROLES, RoleDetails
 from custody.server.console.members import members_of
 from custody.server.console.rendering import member_words
 from custody.server.console.table import Review, Row
@@ -47,8 +47,7 @@ def _roles(visit: Visit) -> list[RoleDetails]:
     first = min(own, key=lambda each: each.id)
     if not first.may("MANAGE_ROLE", "MANAGE_USERS", "MANAGE_WORKSPACE"):
         return []
-    found: list[RoleDetails] = visit.get("get-roles-and-perms-detailed", workspace_id=first.id)
-    return found
+    return visit.ask(ROLES, workspace_id=first.id)
 
 
 def _change(visit: Visit) -> Change:

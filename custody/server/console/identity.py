@@ -38,7 +38,7 @@ def _require_signed_out(visit: Visit) -> None:
     if visit.held is None:
         return
     try:
-        _, visit.held = session.authenticate(visit.services, visit.request, visit.held)
+        _, visit.held = session.authenticate(visit.services, visit.request, visit.held, visit.snapshot)
     except (Unauthenticated, TokenExpired):
         return
     raise StateConflict("You are signed in already. Sign out first, then sign in through your organisation.")

@@ -3,7 +3,8 @@
 from starlette.responses import Response
 
 from custody.change_words import PERMISSION_WORDS
-from custody.schemas.users import Member, RoleDetails
+from custody.schemas.roles import ROLES, RoleDetails
+from custody.schemas.users import Member
 from custody.server.console.rendering import member_words
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
@@ -37,7 +38,7 @@ def members_of(visit: Visit) -> list[Member]:
 def _roles(visit: Visit) -> list[RoleDetails]:
     if not visit.here.may("MANAGE_ROLE", "MANAGE_USERS", "MANAGE_WORKSPACE"):
         return []
-    found: list[RoleDetails] = visit.get("get-roles-and-perms-detailed", workspace_id=visit.here.id)
+    found = visit.ask(ROLES, workspace_id=visit.here.id)
     # The form preselects the first.
     return sorted(found, key=lambda role: len(role.perm))
 

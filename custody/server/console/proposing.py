@@ -15,7 +15,7 @@ from custody.recipients import reads_as_address, typed_address
 from custody.schemas.common import Priority
 from custody.schemas.errors import ErrorCode
 from custody.schemas.history import CoinState
-from custody.schemas.proposals import MAX_COINS, MAX_RECIPIENTS, PsbtPreview
+from custody.schemas.proposals import CREATE_PSBT, MAX_COINS, MAX_RECIPIENTS, PsbtPreview
 from custody.schemas.users import PermissionName
 from custody.schemas.vaults import Vault, VaultName
 from custody.server.console.addresses import entries_of
@@ -289,7 +289,7 @@ def make(visit: Visit) -> Response:
     require_as_shown(visit, *_reviewed(body))
     del body["priority" if "priority" in body else "fee_rate"]
     pinned = {"coins": list(form.every("shown_coin")), "fee_rate": form.one("shown_rate")}
-    made = at_field(lambda: visit.post("create-psbt", **{**body, **pinned}), is_stale=True)
+    made = at_field(lambda: visit.act(CREATE_PSBT, **{**body, **pinned}), is_stale=True)
     return visit.go(f"{visit.here.path}/proposals/{made.psbt_id}", "It is proposed. Its signers decide now.")
 
 
@@ -313,5 +313,12 @@ def at_field(call: Callable[[], Any], *, is_stale: bool = False) -> Any:
 
 ROWS = (
     Row("GET", "/w/{workspace_id:int}/proposals/new", form_page),
-    Row("POST", "/w/{workspace_id:int}/proposals/new", make, again=form_page, review=review),
+    Row(
+        "POST",
+        "/w/{workspace_id:int}/proposals/new",
+        make,
+        again=form_page,
+        review=review,
+        acts=(CREATE_PSBT,),
+    ),
 )

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from custody.change_words import TITLES
+from custody.schemas.calls import CALLS
 from custody.schemas.errors import ErrorCode
 
 
@@ -35,7 +36,6 @@ _TRIED: Final[Mapping[str, str]] = MappingProxyType(
             "leave the workspace": "leave-workspace",
             "change the workspace's name": "update-workspace",
             "see the members": "get-users-from-workspace",
-            "see the roles": "get-roles-and-perms-detailed",
             "see the invitations": "get-pending-workspace-invites",
             "take back an invitation": "revoke-invite",
             "make a vault": "create_wallet",
@@ -49,11 +49,9 @@ _TRIED: Final[Mapping[str, str]] = MappingProxyType(
                 "get-role-limit check-user-role-limit get-my-limits get-vault-limits check-vault-limit "
                 "max-send",
             "see the address book": "get-whitelist-addresses",
-            "propose a payment": "create-psbt",
             "preview a payment": "preview-psbt",
             "see the payments": "psbt",
             "cancel a payment": "cancel-psbt",
-            "approve or decline a payment": "sign-psbt",
             "forward their own money": "forward-to-vault",
             "preview a forward of their own money": "preview-forward",
             "ask for a proof": "create-proof",
@@ -85,4 +83,5 @@ _TRIED: Final[Mapping[str, str]] = MappingProxyType(
         }.items()
         for name in names.split()
     }
+    | {call.path.removeprefix("/api/v1/"): call.attempt for call in CALLS if call.attempt}
 )  # fmt: skip

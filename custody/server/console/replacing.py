@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from custody.schemas.proposals import Proposal, PsbtPreview
+from custody.schemas.proposals import CREATE_PSBT, Proposal, PsbtPreview
 from custody.server.console.money import money_of
 from custody.server.console.proposals import labels_of, proposal_of
 from custody.server.console.proposing import MoneyReview, left_of
@@ -112,8 +112,8 @@ def _reviewed(psbt_base64: str) -> list[Any]:
 
 def make(visit: Visit) -> Response:
     proposal, change = proposal_of(visit), _change(visit)
-    made = visit.post(
-        "create-psbt",
+    made = visit.act(
+        CREATE_PSBT,
         check=lambda made: require_as_shown(visit, *_reviewed(made.psbt_base64)),
         **_asked(visit, proposal, change),
     )
@@ -170,7 +170,10 @@ def _end(visit: Visit, **how: Any) -> Response:
 _ONE = "/w/{workspace_id:int}/proposals/{psbt_id}"
 ROWS = (
     *(Row("GET", f"{_ONE}/{kind}", form_page) for kind in CHANGES),
-    *(Row("POST", f"{_ONE}/{kind}", make, again=form_page, review=review) for kind in CHANGES),
+    *(
+        Row("POST", f"{_ONE}/{kind}", make, again=form_page, review=review, acts=(CREATE_PSBT,))
+        for kind in CHANGES
+    ),
     Row("GET", f"{_ONE}/cancel", cancel_page),
     Row("POST", f"{_ONE}/cancel", cancel, again=cancel_page, review=review_cancel),
     Row("GET", f"{_ONE}/release", release_page),

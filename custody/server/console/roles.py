@@ -6,7 +6,16 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.change_words import PERMISSION_WORDS
-from custody.schemas.users import PermissionName, RoleDetails
+from custody.schemas.roles import (
+    ADD_PERMISSION_TO_ROLE,
+    CREATE_ROLE,
+    DELETE_ROLE,
+    REMOVE_PERMISSION_FROM_ROLE,
+    ROLES,
+    UPDATE_ROLE,
+    RoleDetails,
+)
+from custody.schemas.users import PermissionName
 from custody.server.console.limits import role_limit
 from custody.server.console.rendering import role_words
 from custody.server.console.table import Review, Row, in_force_mark, require_in_force, shown_mark
@@ -77,8 +86,7 @@ def _limit_in_force(role: RoleDetails) -> dict[str, Any]:
 
 
 def _roles(visit: Visit) -> list[RoleDetails]:
-    found: list[RoleDetails] = visit.get("get-roles-and-perms-detailed", workspace_id=visit.here.id)
-    return found
+    return visit.ask(ROLES, workspace_id=visit.here.id)
 
 
 def _role(visit: Visit) -> RoleDetails:
@@ -119,8 +127,8 @@ def review_new(visit: Visit) -> Review:
 
 
 def create(visit: Visit) -> Response:
-    visit.post(
-        "create-role",
+    visit.act(
+        CREATE_ROLE,
         workspace_id=visit.here.id,
         name=visit.form.one("name"),
         description=visit.form.one("description"),
@@ -142,7 +150,7 @@ def review_name(visit: Visit) -> Review:
 def rename(visit: Visit) -> Response:
     form = visit.form
     ids = {"workspace_id": visit.here.id, "role_id": visit.path_param("role_id")}
-    visit.post("update-role", **ids, name=form.one("name"), description=form.one("description"))
+    visit.act(UPDATE_ROLE, **ids, name=form.one("name"), description=form.one("description"))
     return visit.go(visit.request.url.path.removesuffix("/name"), "The name is changed.")
 
 
@@ -151,7 +159,7 @@ def review_deletion(visit: Visit) -> Review:
 
 
 def delete(visit: Visit) -> Response:
-    visit.post("delete-role", workspace_id=visit.here.id, role_id=visit.path_param("role_id"))
+    visit.act(DELETE_ROLE, workspace_id=visit.here.id, role_id=visit.path_param("role_id"))
     return visit.go(f"{visit.here.path}/roles", "The role is deleted.")
 
 
@@ -174,17 +182,14 @@ def review_permission(visit: Visit) -> Review:
 
 
 def change_permission(visit: Visit) -> Response:
-    takes = visit.form.one("do") == "take"
-    body = {
-        "workspace_id": visit.here.id,
-        "role_id": visit.path_param("role_id"),
-        "rule_name": _permission(visit),
-    }
-    if takes:
-        visit.post("remove-perm-from-role", **body, force=visit.form.ticked("force"))
+    here = {"workspace_id": visit.here.id, "role_id": visit.path_param("role_id")}
+    if visit.form.one("do") == "take":
+        force = visit.form.ticked("force")
+        visit.act(REMOVE_PERMISSION_FROM_ROLE, **here, rule_name=_permission(visit), force=force)
+        done = "The permission is taken away."
     else:
-        visit.post("add-perm-to-role", **body)
-    done = "The permission is taken away." if takes else "The permission is added."
+        visit.act(ADD_PERMISSION_TO_ROLE, **here, rule_name=_permission(visit))
+        done = "The permission is added."
     return visit.go(visit.request.url.path.removesuffix("/permission"), done)
 
 
@@ -221,19 +226,28 @@ def change_limit(visit: Visit) -> Response:
 _HERE = "/w/{workspace_id:int}/roles"
 _ONE = _HERE + "/{role_id:int}"
 ROWS = (
-    Row("GET", _HERE, roles),
-    Row("GET", _HERE + "/new", new_role_page),
-    Row("POST", _HERE + "/new", create, again=new_role_page, review=review_new, steps_up=True),
-    Row("GET", _ONE, role_page),
-    Row("POST", _ONE + "/name", rename, again=role_page, review=review_name, steps_up=True),
-    Row("POST", _ONE + "/delete", delete, again=role_page, review=review_deletion, steps_up=True),
+    Row("GET", _HERE, roles, whole=True),
+    Row("GET", _HERE + "/new", new_role_page, whole=True),
     Row(
-        "POST",
-        _ONE + "/permission",
-        change_permission,
-        again=role_page,
-        review=review_permission,
-        steps_up=True,
+        "POST", _HERE + "/new", create, again=new_role_page, review=review_new, steps_up=True, whole=True,
+        acts=(CREATE_ROLE,),
     ),
-    Row("POST", _ONE + "/limit", change_limit, again=role_page, review=review_limit, steps_up=True),
-)
+    Row("GET", _ONE, role_page, whole=True),
+    Row(
+        "POST", _ONE + "/name", rename, again=role_page, review=review_name, steps_up=True, whole=True,
+        acts=(UPDATE_ROLE,),
+    ),
+    Row(
+        "POST", _ONE + "/delete", delete, again=role_page, review=review_deletion, steps_up=True, whole=True,
+        acts=(DELETE_ROLE,),
+    ),
+    Row(
+        "POST", _ONE + "/permission", change_permission, again=role_page, review=review_permission,
+        steps_up=True, whole=True, acts=(ADD_PERMISSION_TO_ROLE, REMOVE_PERMISSION_FROM_ROLE),
+    ),
+    # A call of `limits`, which is not declared yet.
+    Row(
+        "POST", _ONE + "/limit", change_limit, again=role_page, review=review_limit, steps_up=True,
+        whole=True,
+    ),
+)  # fmt: skip

@@ -4,12 +4,15 @@ The tokens of a sign-in are those of `/auth`: sessions are listed, ended and ren
 """
 
 import hmac
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Literal
 from urllib.parse import quote, unquote
 
+from sqlalchemy.orm import Session
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -17,6 +20,7 @@ from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import PermissionDenied, StateConflict, TokenExpired, Unauthenticated
 from custody.server.service.services import Services
 from custody.server.service.sign_in.sessions import Tokens
+from custody.server.store import Store
 from custody.server.web.auth import is_secure
 from custody.server.web.endpoint import address_of
 from custody.server.web.problems import trace_id_of
@@ -30,6 +34,37 @@ _SAID_SECONDS: Final = 60
 
 class FormOfAnotherSession(StateConflict):
     hint = "Look at it, and send it again."
+
+
+class Snapshot:
+    """A page's one view of the database, opened when it is first read. ``keeps``: until the page is made;
+    else each reading is a snapshot of its own, as for pages that still ask the API.
+    """
+
+    def __init__(self, store: Store, *, keeps: bool = False) -> None:
+        self._store = store
+        self._keeps = keeps
+        self._opened = ExitStack()
+        self._db: Session | None = None
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        if self._db is None:
+            self._db = self._opened.enter_context(self._store.read())
+        try:
+            yield self._db
+        except BaseException:
+            self._db = None
+            # Through the store, which names a database in trouble.
+            self._opened.__exit__(*sys.exc_info())
+            raise
+        if not self._keeps:
+            self.end()
+
+    def end(self) -> None:
+        """Before anything that opens a transaction of its own: a request holds one connection at a time."""
+        self._db = None
+        self._opened.close()
 
 
 @dataclass(frozen=True)
@@ -59,7 +94,9 @@ class BrowserSession:
         _set(request, response, "session", value, int(IDLE.total_seconds()))
 
 
-def authenticate(services: Services, request: Request, held: BrowserSession) -> tuple[Caller, BrowserSession]:
+def authenticate(
+    services: Services, request: Request, held: BrowserSession, snapshot: Snapshot
+) -> tuple[Caller, BrowserSession]:
     """The person, and the tokens to hold from now on: an expired access token is renewed. So is one that
     another tab of the browser has just renewed, since it is no longer known.
 
@@ -67,13 +104,15 @@ def authenticate(services: Services, request: Request, held: BrowserSession) -> 
     """
     trace_id = trace_id_of(request)
     try:
-        return services.sessions.authenticate(held.access, trace_id), held
+        with snapshot.reading() as db:
+            return services.sessions.caller_of(db, held.access, trace_id), held
     except (TokenExpired, Unauthenticated):
         # A renewal writes: each address may ask for so many.
         services.signin.admit(address_of(request))
         tokens = services.sessions.refresh(held.sid, held.refresh, trace_id, idle=IDLE, at_console=True)
         renewed = BrowserSession.of(tokens)
-        return services.sessions.authenticate(renewed.access, trace_id), renewed
+        with snapshot.reading() as db:
+            return services.sessions.caller_of(db, renewed.access, trace_id), renewed
 
 
 def require_own_site(request: Request) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from http import HTTPStatus
 from itertools import chain
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import anyio.to_thread
 from starlette.convertors import IntegerConvertor, register_url_convertor
@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from custody.pages.rendering import FORM, FORM_WITH_FILE, Fields
 from custody.pages.serving import HEADERS
+from custody.schemas.call import Call as Declared
 from custody.server.console import session
 from custody.server.console.visit import MAX_DIGITS, Rehearsed, Visit, WaitsForSecondPerson
 from custody.server.domain.errors import (
@@ -121,6 +122,9 @@ class Row:
     ``again``: the page that shows a refused form, with what was typed. ``review``: what is shown back
     first. ``steps_up``: it asks for the second factor again. ``is_open``: without a sign-in. ``has_file``:
     its form may send one.
+
+    ``whole``: the page reads in one snapshot. ``acts``: the declared calls of which its form makes one; they
+    say whether it needs a second person. A row without them is rehearsed.
     """
 
     method: Literal["GET", "POST"]
@@ -131,6 +135,8 @@ class Row:
     steps_up: bool = False
     is_open: bool = False
     has_file: bool = False
+    whole: bool = False
+    acts: tuple[Declared[Any, Any], ...] = ()
 
 
 class _RecordNumber(IntegerConvertor):
@@ -180,14 +186,23 @@ def _require_storable(request: Request, form: Fields) -> None:
 
 def _lead(row: Row, request: Request, form: Fields) -> Response:
     services, held = services_of(request), session.BrowserSession.read(request)
-    visit = Visit(request, services, form, held=held)
+    snapshot = session.Snapshot(services.store, keeps=row.whole)
+    visit = Visit(request, services, form, held=held, maybe_snapshot=snapshot, acts=row.acts)
+    try:
+        return _led(row, visit)
+    finally:
+        snapshot.end()
+
+
+def _led(row: Row, visit: Visit) -> Response:
+    request, services, held = visit.request, visit.services, visit.held
     try:
         if row.method == "POST":
             session.require_own_site(request)
         if not row.is_open:
             if held is None:
                 return _to_sign_in(request)
-            visit.maybe_caller, visit.held = session.authenticate(services, request, held)
+            visit.maybe_caller, visit.held = session.authenticate(services, request, held, visit.snapshot)
     except (Unauthenticated, TokenExpired):
         return _to_sign_in(request)
     except CustodyError as error:
@@ -277,6 +292,8 @@ def _needs_second_person(row: Row, visit: Visit, review: Review) -> SecondPerson
     """
     if visit.place is None or visit.form.ticked("ask_second_person"):
         return None
+    if row.acts:
+        return visit.second_person()
     pinned = {name: (value,) for name, value in review.pinned}
     rehearsal = replace(visit, form=Fields({**visit.form.values, **pinned}), is_rehearsal=True)
     try:
@@ -303,6 +320,8 @@ def _shown_back(visit: Visit, review: Review, asked: StepUpPrompt | None) -> Res
 def _prove(visit: Visit) -> None:
     """Raises Invalid, RateLimited."""
     form, step_up = visit.form, visit.services.account.step_up
+    if any(form.one(name) for name in ("step_assertion", "step_code", "step_password", "password")):
+        visit.snapshot.end()
     if assertion := form.one("step_assertion"):
         step_up.prove_by_code(visit.caller, form.one("step_token"), Assertion(assertion))
     elif code := form.one("step_code"):
@@ -316,12 +335,13 @@ def _prove(visit: Visit) -> None:
 
 def is_fresh(visit: Visit) -> bool:
     """Whether the person gave their second factor lately."""
-    with visit.services.store.read() as db:
+    with visit.snapshot.reading() as db:
         return visit.services.account.step_up.is_fresh(db, visit.caller)
 
 
 def _asked(visit: Visit) -> StepUpPrompt:
     """A challenge that is open stays: a mistyped code needs no second mail. The last try closes it."""
+    visit.snapshot.end()
     method, token = visit.form.one("step_method"), visit.form.one("step_token")
     is_kept = bool(token) and not visit.form.ticked("another_code") and method in {"email", "totp"}
     if is_kept and visit.services.account.step_up.is_open(visit.caller, token):

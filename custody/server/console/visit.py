@@ -4,12 +4,12 @@ calls it makes, and its answer.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 from urllib.parse import parse_qs, quote, urlsplit
 
 import anyio.from_thread
@@ -19,19 +19,23 @@ from starlette.responses import RedirectResponse, Response
 
 from custody.pages.rendering import Fields, Live
 from custody.pages.serving import HEADERS, HTML
+from custody.schemas.call import Call as Declared
+from custody.schemas.call import Way
 from custody.schemas.common import Unreadable
 from custody.schemas.faults import fault_words
 from custody.schemas.users import Organisation, PermissionName, User, WorkspaceEntry
+from custody.server import calls
+from custody.server.calls import Ctx, Invocation
 from custody.server.console.rendering import TEMPLATES
-from custody.server.console.session import BrowserSession, said, say
+from custody.server.console.session import BrowserSession, Snapshot, said, say
 from custody.server.domain.credentials import Caller
-from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound
+from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound, SecondPersonNeeded
 from custody.server.service.services import Services
 from custody.server.web.callers import FOR_UNLINKED, let_in
 from custody.server.web.endpoint import Auth, Call, Endpoint
 from custody.server.web.problems import STATUS, trace_id_of
 from custody.server.web.routes import ENDPOINTS
-from custody.server.web.runner import Handler, Runner
+from custody.server.web.runner import Runner
 from multisig import InvalidAmount, parse_btc
 
 _RUNNERS: Mapping[tuple[str, str], Runner] = {
@@ -45,6 +49,8 @@ MAX_DIGITS = 18
 # A form's key: the trace id of the request that its page answered.
 _KEY = re.compile(r"[0-9a-f-]{1,64}")
 Shape = TypeVar("Shape", bound=BaseModel)
+Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 
 
 class WaitsForSecondPerson(Exception):
@@ -97,6 +103,8 @@ class Visit:
     unreadable: list[Unreadable] = field(default_factory=list)
     # How many of them the last answer had.
     left_out: int = 0
+    maybe_snapshot: Snapshot | None = None
+    acts: tuple[Declared[Any, Any], ...] = ()
 
     # --- who and where --------------------------------------------------------------------------------------
 
@@ -106,9 +114,14 @@ class Visit:
         return self.maybe_caller
 
     @cached_property
+    def snapshot(self) -> Snapshot:
+        return self.maybe_snapshot or Snapshot(self.services.store)
+
+    @cached_property
     def user(self) -> User:
-        found: User = self.get("get-user-info")
-        return found
+        self.services.rates.take(self.caller.counted_as, is_write=False)
+        with self.snapshot.reading() as db:
+            return self.services.people.user_info(db, self.caller.user_id, self.caller.bound_to)
 
     @cached_property
     def places(self) -> list[Place]:
@@ -177,7 +190,77 @@ class Visit:
     def path_param(self, name: str) -> Any:
         return self.request.path_params[name]
 
-    # --- calls of the API -----------------------------------------------------------------------------------
+    # --- declared calls, made here --------------------------------------------------------------------------
+
+    @overload
+    def ask(self, call: Declared[Any, list[Item | Unreadable]], /, **given: Any) -> list[Item]: ...
+
+    @overload
+    def ask(self, call: Declared[Any, Answer], /, **given: Any) -> Answer: ...
+
+    def ask(self, call: Declared[Any, Any], /, **given: Any) -> Any:
+        """What a call that only reads answers, in the page's snapshot. Raises what it refuses with."""
+        assert not call.is_change, "an act has a transaction of its own"
+        invocation = self._invocation(call, given)
+        try:
+            with self.snapshot.reading() as db:
+                access = calls.let_in(self.services, db, invocation)
+                ctx = Ctx(self.services, invocation.caller, db, access)
+                return self._readable(calls.make(ctx, call, invocation.request))
+        except calls.REFUSALS as error:
+            calls.record_refusal(self.services, invocation, error)
+            raise
+
+    def act(
+        self,
+        call: Declared[Any, Answer],
+        /,
+        *,
+        nth: int = 0,
+        check: Callable[[Answer], None] | None = None,
+        **given: Any,
+    ) -> Answer:
+        """Makes a call that changes something. Where the form says to ask a second person, the change is
+        asked for instead. ``nth``: which of a form's calls it is, where one form makes several. ``check``: of
+        the answer, before anything is stored; it raises where that is not what the person was shown.
+
+        Raises what it refuses with, and WaitsForSecondPerson.
+        """
+        assert call in self.acts, "the row says what it may do"
+        invocation = self._invocation(call, given, self._key(nth) if call.creates else None, check)
+        self.snapshot.end()
+        if call.second_person and self.form.ticked("ask_second_person"):
+            body = invocation.request.model_dump(mode="json", exclude_none=True)
+            wanted = {"workspace_id": self.here.id, "path": call.path, "body": body}
+            self._call("POST", "request-change", wanted)
+            raise WaitsForSecondPerson
+        return call.writer.validate_json(calls.answer(self.services, invocation))
+
+    def second_person(self) -> SecondPersonNeeded | None:
+        """What the form's call would be refused with, for a person who may make it."""
+        needing = [each for each in self.acts if each.second_person and self.here.may(*each.permissions)]
+        if not needing:
+            return None
+        with self.snapshot.reading() as db:
+            try:
+                self.services.second_person.require_off(db, self.here.organisation.org_id, needing[0].path)
+            except SecondPersonNeeded as needed:
+                return needed
+        return None
+
+    def _invocation(
+        self,
+        call: Declared[Any, Any],
+        given: Mapping[str, Any],
+        key: str | None = None,
+        check: Callable[[Any], None] | None = None,
+    ) -> Invocation:
+        self.services.rates.take(self.caller.counted_as, is_write=call.is_change)
+        request = None if call.shape is None else shaped(call.shape, **given)
+        caller = calls.known_as(self.caller, call, Way.UNLINKED)
+        return Invocation(call, request, caller, key=key, check=check)
+
+    # --- calls of the API, for what is not declared yet -----------------------------------------------------
 
     def get(self, path: str, /, **query: Any) -> Any:
         """A reading endpoint's answer, by the last part of its path; None leaves a parameter out. Raises what
@@ -199,12 +282,10 @@ class Visit:
         *,
         ids: Mapping[str, int] = MappingProxyType({}),
         nth: int = 0,
-        check: Callable[[Any], None] | None = None,
         **body: Any,
     ) -> Any:
         """A changing endpoint's answer. Where the form says to ask a second person, the change is asked for
-        instead. ``nth``: which of a form's calls it is, where one form makes several. ``check``: of the
-        answer, before anything is stored; it raises where that is not what the person was shown.
+        instead. ``nth``: which of a form's calls it is, where one form makes several.
 
         Raises what it refuses with, and WaitsForSecondPerson.
         """
@@ -216,13 +297,13 @@ class Visit:
             wanted = {"path": _whole(path), "body": taken.model_dump(mode="json", exclude_none=True)}
             self._call("POST", "request-change", {"workspace_id": self.here.id, **wanted})
             raise WaitsForSecondPerson
-        return self._call("POST", path, body, ids, nth, check)
+        return self._call("POST", path, body, ids, nth)
 
     def _rehearse(self, endpoint: Endpoint) -> None:
         """Raises SecondPersonNeeded where the call would for a person who may make it, else Rehearsed."""
         needs = endpoint.needs
         if endpoint.needs_second_person and not isinstance(needs, Auth) and self.here.may(*needs):
-            with self.services.store.read() as db:
+            with self.snapshot.reading() as db:
                 self.services.second_person.require_off(db, self.here.organisation.org_id, endpoint.path)
         raise Rehearsed
 
@@ -233,9 +314,8 @@ class Visit:
         given: Mapping[str, Any],
         ids: Mapping[str, int] = MappingProxyType({}),
         nth: int = 0,
-        check: Callable[[Any], None] | None = None,
     ) -> Any:
-        response = self._response(method, path, given, ids, nth, check)
+        response = self._response(method, path, given, ids, nth)
         return self._readable(_ANSWERS[method, _whole(path)].validate_json(bytes(response.body)))
 
     def _readable(self, answer: Any) -> Any:
@@ -266,11 +346,9 @@ class Visit:
         given: Mapping[str, Any],
         ids: Mapping[str, int] = MappingProxyType({}),
         nth: int = 0,
-        check: Callable[[Any], None] | None = None,
     ) -> Response:
+        self.snapshot.end()
         runner = _RUNNERS[method, _whole(path)]
-        if check is not None:
-            runner = Runner(replace(runner.endpoint, handler=_checked(runner.endpoint.handler, check)))
         endpoint = runner.endpoint
         self.services.rates.take(self.caller.counted_as, is_write=endpoint.is_write)
         call: Call[Any] = Call(
@@ -338,15 +416,6 @@ class Visit:
             "said": "",
             "unreadable": list(dict.fromkeys((each.row_id, each.unreadable) for each in self.unreadable)),
         }
-
-
-def _checked(handler: Handler, check: Callable[[Any], None]) -> Handler:
-    def checked(call: Call[Any]) -> Any:
-        answer = handler(call)
-        check(answer)
-        return answer
-
-    return checked
 
 
 def number_of(text: str) -> int | None:

@@ -45,6 +45,18 @@ class Category(StrEnum):
     JOBS = "JOBS"
 
 
+@dataclass(frozen=True)
+class Event:
+    """An event of the log: how its description is written, with its values in braces, and the sentence that a
+    person reads. An action that is written in several ways has several; the more special ones come first.
+    """
+
+    action: str
+    written: str
+    says: str
+    category: Category = Category.PEOPLE
+
+
 def chain_of(org_uid: str, workspace_uid: str) -> str:
     """The one chain an event belongs to: the workspace's, else the organisation's, else the platform's."""
     if workspace_uid:

@@ -13,6 +13,7 @@ from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
 from custody.server.service.limits.administration import LimitAdministration
+from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.mail.jobs import Maker, Template
 from custody.server.service.mail.mailer import Mailer
 from custody.server.service.operations.readiness import Readiness
@@ -23,7 +24,6 @@ from custody.server.service.people.members import Members
 from custody.server.service.people.onboarding import Onboarding
 from custody.server.service.people.people import People
 from custody.server.service.people.purchases import Purchases
-from custody.server.service.people.roles import Roles
 from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.service_accounts import ServiceAccounts
 from custody.server.service.people.workspaces import Workspaces
@@ -82,8 +82,19 @@ class SignInServices:
 
 
 @dataclass(frozen=True)
+class Tools:
+    """What any use case may reach beside its transaction (`custody.server.calls`)."""
+
+    clock: Clock
+    random: RandomBytes
+    audit: AuditLog
+    policies: PolicyStore
+
+
+@dataclass(frozen=True)
 class Services:
     store: Store
+    tools: Tools
     secrets: Secrets
     audit: AuditLog
     rates: Rates
@@ -94,7 +105,6 @@ class Services:
     account: SignInServices
     people: People
     members: Members
-    roles: Roles
     workspaces: Workspaces
     keys: Keys
     profiles: Profiles

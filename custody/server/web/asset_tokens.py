@@ -50,12 +50,12 @@ from custody.server.domain.errors import (
     WrongNetworkAddress,
 )
 from custody.server.domain.roles import VAULT_READERS, VAULT_VIEWERS
+from custody.server.proposals import RECHECK_SECONDS
 from custody.server.service.tokens.calling import Drafted
 from custody.server.service.tokens.creating import TokenDraft
 from custody.server.service.tokens.index_reading import balances_in, token_history, workspace_whitelist
 from custody.server.service.tokens.records import call_page, contract_page, contract_record
 from custody.server.web.endpoint import Call, Endpoint, Unit, page_response
-from custody.server.web.proposals import RECHECK_SECONDS
 from multisig.tokens import Function
 
 _CALLS = TypeAdapter(Listed[ContractCall])

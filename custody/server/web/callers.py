@@ -14,6 +14,8 @@ from custody.schemas.auth import (
     UnlinkIdentityRequest,
     UpdateIdentityProviderRequest,
 )
+from custody.schemas.call import Way
+from custody.schemas.calls import CALLS
 from custody.schemas.common import Listed
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.service_accounts import (
@@ -32,6 +34,12 @@ from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
 MAKERS = frozenset({PermissionName.MANAGE_WORKSPACE})
 KEEPERS = frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.MANAGE_USERS})
 
+
+def _declared(way: Way) -> frozenset[str]:
+    """What the declared calls say of themselves."""
+    return frozenset(call.path for call in CALLS if way in call.open_to)
+
+
 # The calls that a program may make, if its rights allow. All others are for people: signing, people, roles,
 # policy, whatever can need a second person, one's own account and devices. A new endpoint is closed to
 # programs until it is listed here.
@@ -46,12 +54,12 @@ FOR_PROGRAMS: Final = frozenset(
         "vault-coins", "token-history",
         "webhook-deliveries", "get-logs", "export-audit-logs",
         # Proposing and cancelling: the vaults' signers decide.
-        "create-psbt", "preview-psbt", "cancel-psbt", "create-proof", "proof", "create-token",
+        "preview-psbt", "cancel-psbt", "create-proof", "proof", "create-token",
         "call-contract",
         "contract-calls/resubmit", "add-to-contract-whitelist", "remove-from-contract-whitelist",
         "redeliver-webhook",
     )
-)  # fmt: skip
+) | _declared(Way.PROGRAM)  # fmt: skip
 
 
 def documented(row: Endpoint) -> Mapping[str, bool]:
@@ -129,28 +137,27 @@ ANY_MEMBER: frozenset[PermissionName] = frozenset()
 
 # A provider's session is for the console only (`routes`). Calls about a person and no workspace concern the
 # account itself or other organisations, except these.
-FOR_BOUND: Final = frozenset({"/api/v1/get-user-info"})
+FOR_BOUND: Final = frozenset({"/api/v1/get-user-info"}) | _declared(Way.BOUND)
 # What password sessions may still call where members have to use the provider: linking and leaving.
 FOR_UNLINKED: Final = frozenset(
     f"/api/v1/{name}" for name in ("identity-provider", "unlink-identity", "leave-workspace")
-)
+) | _declared(Way.UNLINKED)
 # Also for members who confirm an owner's changes, so that two can always remove a failing provider: the calls
 # of the console's page of changes.
 FOR_SECOND_PERSON: Final = frozenset(
     f"/api/v1/{name}"
     for name in (
         "changes", "confirm-change", "decline-change", "second-person-rule", "get-users-from-workspace",
-        "get-roles-and-perms-detailed",
     )
-)  # fmt: skip
+) | _declared(Way.DECIDER)  # fmt: skip
 # Also, in the API, the calls of a signer's own program, which cannot show a provider's page; and freezing.
 FOR_SIGNERS: Final = FOR_UNLINKED | frozenset(
     f"/api/v1/{name}"
     for name in (
-        "list-wallets", "psbt", "sign-psbt", "vault-history", "get-tokens", "contract", "contract-calls",
+        "list-wallets", "psbt", "vault-history", "get-tokens", "contract", "contract-calls",
         "freeze-vault",
     )
-)  # fmt: skip
+) | _declared(Way.SIGNER)  # fmt: skip
 
 
 def require_for_bound(call: Call[None]) -> None:

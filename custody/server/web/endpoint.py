@@ -12,7 +12,10 @@ from sqlalchemy.orm import Session
 from starlette.requests import Request
 from starlette.responses import Response
 
+from custody.schemas.call import Auth as Auth  # noqa: PLC0414 - for the rows
+from custody.schemas.call import Call as Declared
 from custody.schemas.common import Unreadable
+from custody.schemas.errors import ErrorCode
 from custody.schemas.users import PermissionName
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import CustodyError
@@ -21,13 +24,6 @@ from custody.server.service.sign_in.sessions import require_session
 from custody.server.store.store import Item, Page
 
 Body_co = TypeVar("Body_co", bound=BaseModel | None, covariant=True)
-
-
-class Auth(Enum):
-    """What a caller needs where the endpoint names no workspace."""
-
-    OPEN = "open"  # nothing: sign-in itself
-    SIGNED_IN = "signed in"  # a session: the caller's own records
 
 
 class Unit(Enum):
@@ -73,8 +69,10 @@ class Endpoint:
     workspace_field: str = "workspace_id"
     needs_second_person: bool = False
     prepares: Callable[["Call[Any]"], Any] | None = None
-    refuses: tuple[type[CustodyError], ...] = ()
+    refuses: tuple[type[CustodyError] | ErrorCode, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
+    # A call that `custody.server.calls` makes.
+    declared: Declared[Any, Any] | None = None
 
     @property
     def path_ids(self) -> tuple[str, ...]:

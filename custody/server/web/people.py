@@ -5,6 +5,7 @@ roles' spending limits are in ``web.vaults``.
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
+from custody.schemas import roles
 from custody.schemas.common import Done, Listed
 from custody.schemas.invitations import (
     AcceptInviteQuery,
@@ -19,23 +20,17 @@ from custody.schemas.invitations import (
 )
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import (
-    AddPermissionRequest,
     AddWorkspaceToUserRequest,
     AllocationResponse,
     ChangeUserRoleRequest,
-    CreateRoleRequest,
     CreateWorkspaceRequest,
-    DeleteRoleRequest,
     LeaveWorkspaceRequest,
     MailSettings,
     Member,
     PermissionName,
-    RemovePermissionRequest,
     RemoveUserRequest,
-    RoleDetails,
     SetDefaultWorkspaceRequest,
     UpdateMailSettingsRequest,
-    UpdateRoleRequest,
     UpdateUserInfoRequest,
     UpdateWorkspaceRequest,
     User,
@@ -43,14 +38,12 @@ from custody.schemas.users import (
     WorkspaceInfo,
 )
 from custody.server.domain.errors import LastAdmin, NotFound, PermissionDenied, StateConflict, VaultsLeftShort
+from custody.server.web.declared import rows_of
 from custody.server.web.endpoint import Auth, Call, Endpoint, Unit, page_response
 
 USER_MANAGERS = frozenset({PermissionName.MANAGE_USERS})
 ANY_MEMBER: frozenset[PermissionName] = frozenset()
 WORKSPACE_MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
-ROLE_MANAGERS = frozenset({PermissionName.MANAGE_ROLE})
-# Inviting or adding a member needs the list of roles.
-ROLE_READERS = ROLE_MANAGERS | {PermissionName.MANAGE_USERS, PermissionName.MANAGE_WORKSPACE}
 
 
 def get_user_info(call: Call[None]) -> User:
@@ -117,39 +110,6 @@ def update_workspace(call: Call[UpdateWorkspaceRequest]) -> WorkspaceInfo:
     return call.services.workspaces.update(call.db, call.caller, call.access, call.body)
 
 
-def get_roles_and_perms_detailed(call: Call[WorkspaceQuery]) -> Listed[RoleDetails]:
-    """The workspace's roles, with what they carry, their spending policy, and how many members hold them."""
-    return call.services.roles.detailed(call.db, call.access)
-
-
-def create_role(call: Call[CreateRoleRequest]) -> RoleDetails:
-    """A role that carries no more than the caller's."""
-    return call.services.roles.create(call.db, call.caller, call.access, call.body)
-
-
-def update_role(call: Call[UpdateRoleRequest]) -> RoleDetails:
-    """Changes a role's name and description."""
-    return call.services.roles.update(call.db, call.caller, call.access, call.body)
-
-
-def delete_role(call: Call[DeleteRoleRequest]) -> Done:
-    """Deletes a role that no member holds and no open invitation offers."""
-    call.services.roles.delete(call.db, call.caller, call.access, call.body.role_id)
-    return Done()
-
-
-def add_perm_to_role(call: Call[AddPermissionRequest]) -> RoleDetails:
-    """Adds a permission, which the caller must hold; counts at once for every member who holds the role."""
-    return call.services.roles.add_permission(call.db, call.caller, call.access, call.body)
-
-
-def remove_perm_from_role(call: Call[RemovePermissionRequest]) -> RoleDetails:
-    """Takes a permission away, at once. The last administrator keeps what the workspace is run with, and a vault the
-    signers that it needs, unless forced.
-    """  # noqa: E501
-    return call.services.roles.remove_permission(call.db, call.caller, call.access, call.body)
-
-
 ENDPOINTS = (
     Endpoint("GET", "/api/v1/get-user-info", get_user_info, User, Auth.SIGNED_IN, Unit.READ),
     Endpoint(
@@ -189,30 +149,7 @@ ENDPOINTS = (
         "POST", "/api/v1/update-workspace", update_workspace, WorkspaceInfo, WORKSPACE_MANAGERS, Unit.WRITE,
         UpdateWorkspaceRequest, refuses=(StateConflict,),
     ),
-    Endpoint(
-        "GET", "/api/v1/get-roles-and-perms-detailed", get_roles_and_perms_detailed, Listed[RoleDetails],
-        ROLE_READERS, Unit.READ, WorkspaceQuery,
-    ),
-    Endpoint(
-        "POST", "/api/v1/create-role", create_role, RoleDetails, ROLE_MANAGERS, Unit.WRITE, CreateRoleRequest,
-        creates=True, needs_second_person=True, refuses=(StateConflict,),
-    ),
-    Endpoint(
-        "POST", "/api/v1/update-role", update_role, RoleDetails, ROLE_MANAGERS, Unit.WRITE, UpdateRoleRequest,
-        needs_second_person=True, refuses=(StateConflict,),
-    ),
-    Endpoint(
-        "POST", "/api/v1/delete-role", delete_role, Done, ROLE_MANAGERS, Unit.WRITE, DeleteRoleRequest,
-        needs_second_person=True, refuses=(StateConflict,),
-    ),
-    Endpoint(
-        "POST", "/api/v1/add-perm-to-role", add_perm_to_role, RoleDetails, ROLE_MANAGERS, Unit.WRITE,
-        AddPermissionRequest, needs_second_person=True, refuses=(StateConflict,),
-    ),
-    Endpoint(
-        "POST", "/api/v1/remove-perm-from-role", remove_perm_from_role, RoleDetails, ROLE_MANAGERS,
-        Unit.WRITE, RemovePermissionRequest, needs_second_person=True, refuses=(LastAdmin, VaultsLeftShort),
-    ),
+    *rows_of(roles),
     Endpoint("GET", "/api/v1/mail-settings", mail_settings, MailSettings, Auth.SIGNED_IN, Unit.READ),
     Endpoint(
         "POST", "/api/v1/update-mail-settings", update_mail_settings, MailSettings, Auth.SIGNED_IN,

@@ -16,17 +16,17 @@ from starlette.responses import Response
 from custody.schemas.common import Listed
 from custody.schemas.proofs import CreateProofRequest, ProofFile, ProofQuery
 from custody.schemas.proposals import (
+    CREATE_PSBT,
     MAX_LONG_POLL_SECONDS,
+    PROPOSERS,
+    SIGN_PSBT,
     CancelPsbtRequest,
     CancelPsbtResponse,
     CreatePsbtRequest,
     CreatePsbtResponse,
     ForwardToVaultRequest,
     Proposal,
-    ProposalStatus,
     PsbtPreview,
-    SignPsbtRequest,
-    SignPsbtResponse,
 )
 from custody.schemas.queries import PsbtQuery
 from custody.schemas.users import PermissionName
@@ -39,13 +39,10 @@ from custody.server.domain.errors import (
     Invalid,
     KeyIsRevoked,
     LockedFunds,
-    NotASigner,
     NotFound,
     NotInAddressBook,
     PolicyUnavailable,
-    PsbtDiffers,
     RoleLimitExceeded,
-    SignatureInvalid,
     StateConflict,
     TooFewSigners,
     VaultFrozen,
@@ -53,18 +50,14 @@ from custody.server.domain.errors import (
     WalletAddressMismatch,
     WrongNetworkAddress,
 )
+from custody.server.proposals import drafted
 from custody.server.service.proposals.forwarding import ForwardDraft
-from custody.server.service.proposals.proposals import Filter, Page, Prepared, no_such_proposal
+from custody.server.service.proposals.proposals import Filter, Page, no_such_proposal
 from custody.server.service.proposals.proving import ProofDraft
-from custody.server.service.proposals.replacing import Version
-from custody.server.service.proposals.verifying import ExpectedSpend, Verified, read_returned, verify_returned
-from custody.server.service.requests.changes import MAX_TRIES, Outdated, read_revision
+from custody.server.service.requests.changes import read_revision
+from custody.server.web.declared import context, row_of
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
-# A vault's transaction needs PAYMENT_APPROVE, which is checked with the proposal; a forward needs either.
-SIGNERS = frozenset({PermissionName.PAYMENT_APPROVE, PermissionName.PAYMENT_INIT})
-# Other processes' commits are not announced here: a call that waits for a broadcast polls at this interval.
-RECHECK_SECONDS = 0.25
 READERS = frozenset(
     {
         PermissionName.PAYMENT_INIT,
@@ -95,95 +88,18 @@ LONG_POLL = {
 }
 
 
-def create_psbt(call: Call[CreatePsbtRequest]) -> CreatePsbtResponse:
-    """Proposes a send from a vault, or a version of it that takes its place. Its coins are locked;
-    nothing is signed and nothing reaches the network.
-    """
-    services, what = call.services, (call.db, call.caller, call.access, call.body)
-    match call.prepared:
-        case Version() as version:
-            return services.replacing.create(*what, version)
-        case prepared:
-            return services.proposals.create(*what, prepared)
-
-
-def _draft_psbt(call: Call[CreatePsbtRequest]) -> Prepared | Version:
-    services, request = call.services, call.body
-    if request.cancel or request.replaces_psbt_id is not None:
-        return services.replacing.draft(call.db, call.access, request)
-    return services.proposals.draft(call.db, call.caller, call.access, request, tries=call.tries)
-
-
 def preview_psbt(call: Call[CreatePsbtRequest]) -> PsbtPreview:
     """What ``create-psbt`` would make of this now: coins, change, fee, and what the limits leave. It stores and reserves nothing,
     and refuses what that call refuses.
     """  # noqa: E501
     # Drafted like a second try, which checks the limits: a first try checks them only when it is stored.
-    prepared = _draft_psbt(replace(call, tries=1))
+    prepared = drafted(replace(context(call), tries=1), call.body)
     return call.services.previewing.preview(call.db, call.caller, call.access, call.body, prepared)
 
 
 def cancel_psbt(call: Call[CancelPsbtRequest]) -> CancelPsbtResponse:
     """Ends a proposal that waits for signatures. It is soft: the answer says how many signatures stay valid."""  # noqa: E501
     return call.services.cancelling.cancel(call.db, call.caller, call.access, call.body)
-
-
-def sign_psbt(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
-    """Approves with a signed PSBT, or declines. The approval that meets the threshold finalises the transaction, which
-    is then broadcast; the answer waits a moment for that.
-    """  # noqa: E501
-    answer = _approve_or_decline(call)
-    return _after_broadcast(call, answer) if answer.status is ProposalStatus.SIGNED else answer
-
-
-def _approve_or_decline(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
-    """Verifies outside the write lock, against a snapshot; after several outdated tries, inside."""
-    request = call.body
-    expected = _look(call)
-    returned = read_returned(request, expected.txid)
-    for _ in range(MAX_TRIES):
-        verified = verify_returned(returned, expected)
-        try:
-            with call.services.store.write() as db:
-                return _submit(call, db, verified)
-        except Outdated:
-            expected = _look(call)
-    with call.services.store.write() as db:
-        return _submit(call, db, verify_returned(returned, _expect(call, db)))
-
-
-def _look(call: Call[SignPsbtRequest]) -> ExpectedSpend:
-    with call.services.store.read() as db:
-        return _expect(call, db)
-
-
-def _expect(call: Call[SignPsbtRequest], db: Session) -> ExpectedSpend:
-    access = call.enter(db, call.body.workspace_id)
-    return call.services.signing.expect(db, call.caller, access, call.body)
-
-
-def _submit(call: Call[SignPsbtRequest], db: Session, verified: Verified | None) -> SignPsbtResponse:
-    access = call.enter(db, call.body.workspace_id)
-    return call.services.signing.submit(db, call.caller, access, call.body, verified)
-
-
-def _after_broadcast(call: Call[SignPsbtRequest], answer: SignPsbtResponse) -> SignPsbtResponse:
-    """Waits a moment for the worker that broadcasts."""
-    services = call.services
-    deadline = time.monotonic() + services.broadcast_wait_seconds
-    while (
-        answer.status is ProposalStatus.SIGNED
-        and not services.changes.closing
-        and (left := deadline - time.monotonic()) > 0
-    ):
-        seen = services.changes.version
-        with services.store.read() as db:
-            proposal = services.proposals.find(db, answer.psbt_id)
-            update = {"status": ProposalStatus(proposal.status), "txid": proposal.txid}
-        answer = answer.model_copy(update=update)
-        if answer.status is ProposalStatus.SIGNED:
-            services.changes.wait(seen, min(left, RECHECK_SECONDS))
-    return answer
 
 
 def forward_to_vault(call: Call[ForwardToVaultRequest]) -> CreatePsbtResponse:
@@ -364,7 +280,6 @@ def _matches(request: Request, etag: str) -> bool:
     return etag in {tag.strip().removeprefix("W/") for tag in given.split(",")}
 
 
-PROPOSERS = frozenset({PermissionName.MANAGE_WORKSPACE})
 FORWARDERS = frozenset({PermissionName.PAYMENT_INIT})
 _REFUSES_TO_FORWARD = (
     ChainUnavailable, Dust, InsufficientFunds, KeyIsRevoked, LockedFunds, StateConflict,
@@ -375,10 +290,7 @@ _REFUSES_TO_PROPOSE = (
     RoleLimitExceeded, StateConflict, VaultFrozen, VaultLimitExceeded, WrongNetworkAddress,
 )  # fmt: skip
 ENDPOINTS = (
-    Endpoint(
-        "POST", "/api/v1/create-psbt", create_psbt, CreatePsbtResponse, PROPOSERS, Unit.WRITE,
-        CreatePsbtRequest, creates=True, prepares=_draft_psbt, refuses=_REFUSES_TO_PROPOSE,
-    ),
+    row_of(CREATE_PSBT),
     Endpoint(
         "POST", "/api/v1/preview-psbt", preview_psbt, PsbtPreview, PROPOSERS, Unit.READ, CreatePsbtRequest,
         refuses=_REFUSES_TO_PROPOSE,
@@ -392,14 +304,7 @@ ENDPOINTS = (
         frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_INIT}), Unit.WRITE,
         CancelPsbtRequest, refuses=(StateConflict,),
     ),
-    Endpoint(
-        "POST", "/api/v1/sign-psbt", sign_psbt, SignPsbtResponse, SIGNERS, Unit.OWN, SignPsbtRequest,
-        carries_psbt=True,
-        refuses=(
-            KeyIsRevoked, NotASigner, NotInAddressBook, PsbtDiffers, SignatureInvalid,
-            StateConflict, VaultFrozen,
-        ),
-    ),
+    row_of(SIGN_PSBT),
     Endpoint(
         "POST", "/api/v1/forward-to-vault", forward_to_vault, CreatePsbtResponse, FORWARDERS, Unit.WRITE,
         ForwardToVaultRequest, creates=True, prepares=_draft_forward, refuses=_REFUSES_TO_FORWARD,

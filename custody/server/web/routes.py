@@ -245,7 +245,7 @@ def refusals_of(endpoint: Endpoint) -> dict[int | str, dict[str, Any]]:
 
 
 def _codes(endpoint: Endpoint) -> set[ErrorCode]:
-    errors: list[type[CustodyError]] = [DatabaseUnavailable, *endpoint.refuses]
+    errors: list[type[CustodyError] | ErrorCode] = [DatabaseUnavailable, *endpoint.refuses]
     codes = {ErrorCode.INTERNAL}
     if endpoint.needs is not Auth.OPEN:
         errors += [Unauthenticated, TokenExpired, RateLimited, PermissionDenied]
@@ -261,7 +261,7 @@ def _codes(endpoint: Endpoint) -> set[ErrorCode]:
         errors.append(Invalid)
         if endpoint.method == "POST":
             codes |= {ErrorCode.MALFORMED_JSON, ErrorCode.BODY_TOO_LARGE}
-    return codes | {error.code for error in errors}
+    return codes | {error if isinstance(error, ErrorCode) else error.code for error in errors}
 
 
 def _refusal(codes: list[str]) -> dict[str, Any]:

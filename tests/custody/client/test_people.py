@@ -15,17 +15,19 @@ from custody.schemas.changes import (
     DeclineChangeRequest,
     SecondPersonRuleRequest,
 )
-from custody.schemas.users import (
+from custody.schemas.roles import (
     AddPermissionRequest,
+    CreateRoleRequest,
+    DeleteRoleRequest,
+    RemovePermissionRequest,
+    UpdateRoleRequest,
+)
+from custody.schemas.users import (
     AddWorkspaceToUserRequest,
     ChangeUserRoleRequest,
-    CreateRoleRequest,
     CreateWorkspaceRequest,
-    DeleteRoleRequest,
     PermissionName,
-    RemovePermissionRequest,
     RemoveUserRequest,
-    UpdateRoleRequest,
     UpdateUserInfoRequest,
     UpdateWorkspaceRequest,
 )

@@ -60,6 +60,8 @@ class PolicyStore(Protocol):
 
     def of_role(self, db: Session, role_id: int) -> SpendingPolicy: ...
 
+    def of_roles(self, db: Session, role_ids: Sequence[int]) -> Mapping[int, SpendingPolicy]: ...
+
     def of_vaults(self, db: Session, vault_ids: Sequence[str]) -> Mapping[str, SpendingPolicy]: ...
 
     def of_movement(self, db: Session, role_id: int, vault_id: str) -> tuple[SpendingPolicy, SpendingPolicy]:
@@ -75,7 +77,11 @@ class StoredPolicies:
     """Policies in columns of the role and of the vault."""
 
     def of_role(self, db: Session, role_id: int) -> SpendingPolicy:
-        return _policy(*db.execute(_OF_ROLE, {"role_id": role_id}).one())
+        return self.of_roles(db, [role_id])[role_id]
+
+    def of_roles(self, db: Session, role_ids: Sequence[int]) -> Mapping[int, SpendingPolicy]:
+        roles = db.execute(_OF_ROLES, {"role_ids": role_ids})
+        return {role_id: _policy(limit, period, day) for role_id, limit, period, day in roles}
 
     def of_vaults(self, db: Session, vault_ids: Sequence[str]) -> Mapping[str, SpendingPolicy]:
         vaults = db.execute(_OF_VAULTS, {"vault_ids": vault_ids})
@@ -97,7 +103,9 @@ class StoredPolicies:
         vault.is_per_cycle = policy.is_per_cycle
 
 
-_OF_ROLE = select(Role.limit_sats, Role.cycle_period, Role.cycle_day).where(Role.id == bindparam("role_id"))
+_OF_ROLES = select(Role.id, Role.limit_sats, Role.cycle_period, Role.cycle_day).where(
+    Role.id.in_(bindparam("role_ids", expanding=True))
+)
 _OF_VAULTS = select(
     Vault.id, Vault.limit_sats, Vault.cycle_period, Vault.cycle_day, Vault.is_per_cycle
 ).where(Vault.id.in_(bindparam("vault_ids", expanding=True)))

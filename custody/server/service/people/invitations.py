@@ -38,8 +38,8 @@ from custody.server.domain.roles import require_grantable
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.tidying import Expiry
 from custody.server.service.mail.jobs import Template, queue_mail
+from custody.server.service.people.grants import LimitGrants
 from custody.server.service.people.people import add_membership
-from custody.server.service.people.roles import LimitGrants
 from custody.server.service.people.staff import permissions_of, role_in
 from custody.server.service.shown import shown
 from custody.server.service.sign_in.accounts import find_user

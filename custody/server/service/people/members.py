@@ -21,9 +21,9 @@ from custody.server.domain.ports import Clock
 from custody.server.domain.roles import Staff, require_administrators, require_grantable, require_reach
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.quorums import require_quorums, vaults_left_short
+from custody.server.service.people.grants import LimitGrants, shortage
 from custody.server.service.people.invitations import withdraw_offer
 from custody.server.service.people.people import People, add_membership, is_colleague, settle_default
-from custody.server.service.people.roles import LimitGrants, shortage
 from custody.server.service.people.service_accounts import end_service_accounts
 from custody.server.service.people.staff import (
     permissions_of,

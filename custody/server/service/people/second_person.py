@@ -19,19 +19,17 @@ from custody.change_words import PERMISSION_WORDS
 from custody.schemas import changes as wire
 from custody.schemas.address_book import AddWhitelistAddressRequest
 from custody.schemas.auth import RemoveIdentityProviderRequest, UpdateIdentityProviderRequest
+from custody.schemas.calls import CALLS
 from custody.schemas.changes import ChangeStatus, Json
 from custody.schemas.common import ApiNetwork, Listed
 from custody.schemas.invitations import InviteToWorkspaceRequest
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
 from custody.schemas.service_accounts import CreateServiceAccountRequest, UpdateServiceAccountRequest
 from custody.schemas.users import (
-    AddPermissionRequest,
     AddWorkspaceToUserRequest,
     ChangeUserRoleRequest,
-    CreateRoleRequest,
     CreateWorkspaceRequest,
     PermissionName,
-    RemovePermissionRequest,
 )
 from custody.schemas.vaults import ReplaceVaultRequest, UpdateVaultControlsRequest
 from custody.server.domain.audit import Category
@@ -82,6 +80,8 @@ ALWAYS: Final[Mapping[str, PermissionName]] = MappingProxyType(
 )
 
 
+# What the declared calls say of themselves.
+_COOLING: Final = frozenset(call.takes for call in CALLS if call.cools)
 # By the id of the role or vault.
 Limits = Mapping[int | str, SpendingPolicy]
 
@@ -353,6 +353,8 @@ class SecondPerson:
         raised or counted in another way, a role or permission that is given, a new address, a vault that is
         no longer bound or is replaced (no limit counts such moves), the identity provider, the rule itself.
         """
+        if type(request) in _COOLING:
+            return True
         match request:
             case UpdateRolePoliciesRequest():
                 before = self._policies.of_role(db, request.role_id)
@@ -367,15 +369,11 @@ class SecondPerson:
                 vault = db.get_one(Vault, request.vault_id)
                 is_unbound = vault.only_address_book and not request.only_address_book
                 return is_unbound or (request.maker_may_approve and not vault.maker_may_approve)
-            case RemovePermissionRequest():
-                return False
             case (
                 AddWhitelistAddressRequest()
                 | ReplaceVaultRequest()
                 | wire.SecondPersonRuleRequest()
                 | CreateServiceAccountRequest()
-                | CreateRoleRequest()
-                | AddPermissionRequest()
                 | ChangeUserRoleRequest()
                 | AddWorkspaceToUserRequest()
                 | InviteToWorkspaceRequest()
@@ -436,9 +434,13 @@ class SecondPerson:
             if field is not None and field in names[change.id]:
                 wanted[field].add(change.body[field])
         try:
-            roles = {role_id: self._policies.of_role(db, role_id) for role_id in wanted["role_id"]}
-            vault_ids = sorted(wanted["vault_id"])
-            return {**roles, **(self._policies.of_vaults(db, vault_ids) if vault_ids else {})}
+            role_ids, vault_ids = sorted(wanted["role_id"]), sorted(wanted["vault_id"])
+            found: dict[int | str, SpendingPolicy] = {}
+            if role_ids:
+                found.update(self._policies.of_roles(db, role_ids).items())
+            if vault_ids:
+                found.update(self._policies.of_vaults(db, vault_ids).items())
+            return found
         except PolicyUnavailable:
             return {}
 

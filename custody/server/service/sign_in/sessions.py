@@ -87,7 +87,11 @@ class Sessions:
     def authenticate(self, token: str, trace_id: str) -> Caller:
         """The caller behind an access token. Raises Unauthenticated or TokenExpired."""
         with self._store.read() as db:
-            found = db.execute(_ACCESS, {"token_hash": token_hash(token)}).one_or_none()
+            return self.caller_of(db, token, trace_id)
+
+    def caller_of(self, db: Session, token: str, trace_id: str) -> Caller:
+        """`authenticate` in a transaction that is open."""
+        found = db.execute(_ACCESS, {"token_hash": token_hash(token)}).one_or_none()
         if found is None:
             raise Unauthenticated(_ENDED)
         own_id, revoked_at, expires_at, user_id, email, bound_to = found

@@ -4,6 +4,7 @@ import pytest
 
 from custody.change_words import PERMISSION_WORDS
 from custody.schemas.users import PermissionName
+from custody.server.store import Store
 from tests.support.custody import ok
 
 
@@ -118,3 +119,24 @@ def test_ones_own_limit_is_a_sum_with_what_is_left_of_it(desk, browse, here):
     ok(desk.admin.post("/api/v1/update-role-policies", body | cycle | signers))
     assert "At most 2.00000000 BTC" in alice.open(path).words
     assert "Treasury" not in alice.words, "a signer proposes no payment"
+
+
+def test_a_page_reads_in_one_snapshot_and_a_form_acts_in_one_transaction(browse, here, monkeypatch):
+    opened = []
+    for name in ("read", "write"):
+        inner = getattr(Store, name)
+        counted = lambda self, name=name, inner=inner: opened.append(name) or inner(self)  # noqa: E731
+        monkeypatch.setattr(Store, name, counted)
+    new = f"{here}/new"
+    # A form that asks for a proof, too, writes a challenge.
+    person = make(browse("admin"), here, "Clerk").confirm(new)
+    typed = {"name": "Payer", "transaction_limit": "0.5", "cycle_period": "W", "cycle_day": "2"}
+    for step, expected in (
+        (lambda: person.open(here), ["read"]),
+        (lambda: person.open(new), ["read"]),
+        (lambda: person.send(new, **typed), ["read"]),
+        (lambda: person.confirm(new), ["read", "write", "read"]),
+    ):
+        opened.clear()
+        step()
+        assert opened == expected

@@ -3,8 +3,10 @@
 import pytest
 
 from custody.schemas.users import PermissionName as P
+from custody.server import roles as service
 from custody.server.domain import roles as rules
-from custody.server.service.people import roles as service
+from custody.server.domain.errors import PolicyUnavailable
+from custody.server.service.limits.limits import StoredPolicies
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World
 from tests.support.staff import (
@@ -72,14 +74,12 @@ class TestReading:
         self, alice: As, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A permission must be taken away even then."""
-        from custody.server.domain.errors import PolicyUnavailable
 
-        class Away:
-            def of_role(self, _db: object, _role_id: int) -> None:
-                raise PolicyUnavailable("The policies are away.")
+        def away(*_: object) -> None:
+            raise PolicyUnavailable("The policies are away.")
 
         role_id = add_role(world, "Clerk", {P.PAYMENT_INIT})
-        monkeypatch.setattr(world.platform.services.roles, "_policies", Away())
+        monkeypatch.setattr(StoredPolicies, "of_roles", away)
         shown = ok(remove_permission(alice, role_id, "PAYMENT_INIT"))
         assert (shown["limit_error"], shown["Perm"]) == ("The policies are away.", [])
         assert "TransactionLimit" not in shown

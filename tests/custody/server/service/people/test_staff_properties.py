@@ -15,15 +15,24 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlalchemy import update
 
-from custody.schemas.users import (
+from custody.schemas.call import Call
+from custody.schemas.roles import (
+    ADD_PERMISSION_TO_ROLE,
+    CREATE_ROLE,
+    DELETE_ROLE,
+    REMOVE_PERMISSION_FROM_ROLE,
     AddPermissionRequest,
+    CreateRoleRequest,
+    DeleteRoleRequest,
+    RemovePermissionRequest,
+)
+from custody.schemas.users import (
     AddWorkspaceToUserRequest,
     ChangeUserRoleRequest,
-    CreateRoleRequest,
     PermissionName,
-    RemovePermissionRequest,
     RemoveUserRequest,
 )
+from custody.server.calls import Ctx, make
 from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import CustodyError
 from custody.server.domain.roles import EVERY_PERMISSION, KEPT, Permissions, RoleTemplate, Staff
@@ -91,6 +100,10 @@ class Workplace(RuleBasedStateMachine):
     def caller(user_id: int) -> Caller:
         return Caller(user_id=user_id, session_id=1, name=f"user{user_id}@example.org", trace_id="t")
 
+    def by(self, call: Call) -> Callable[..., object]:
+        services = self.world.platform.services
+        return lambda db, caller, access, request: make(Ctx(services, caller, db, access), call, request)
+
     def staff(self) -> Staff:
         return staff_of(self.db, WORKSPACE)
 
@@ -114,13 +127,12 @@ class Workplace(RuleBasedStateMachine):
     @rule(user=CALLERS, role=ROLES, permission=PERMISSIONS)
     def add_permission(self, user: int, role: int, permission: PermissionName) -> None:
         request = AddPermissionRequest(role_id=role, workspace_id=WORKSPACE, rule_name=permission)
-        self.attempt(user, "add-perm-to-role", self.world.platform.services.roles.add_permission, request)
+        self.attempt(user, "add-perm-to-role", self.by(ADD_PERMISSION_TO_ROLE), request)
 
     @rule(user=CALLERS, role=ROLES, permission=PERMISSIONS)
     def remove_permission(self, user: int, role: int, permission: PermissionName) -> None:
         request = RemovePermissionRequest(role_id=role, workspace_id=WORKSPACE, rule_name=permission)
-        act = self.world.platform.services.roles.remove_permission
-        self.attempt(user, "remove-perm-from-role", act, request)
+        self.attempt(user, "remove-perm-from-role", self.by(REMOVE_PERMISSION_FROM_ROLE), request)
 
     @rule(user=CALLERS, name=st.sampled_from("ABCD"), permissions=CARRIED)
     def create_role(self, user: int, name: str, permissions: Permissions) -> None:
@@ -132,11 +144,12 @@ class Workplace(RuleBasedStateMachine):
             cycle_period="M",
             cycle_day=1,
         )
-        self.attempt(user, "create-role", self.world.platform.services.roles.create, request)
+        self.attempt(user, "create-role", self.by(CREATE_ROLE), request)
 
     @rule(user=CALLERS, role=ROLES)
     def delete_role(self, user: int, role: int) -> None:
-        self.attempt(user, "delete-role", self.world.platform.services.roles.delete, role)
+        request = DeleteRoleRequest(workspace_id=WORKSPACE, role_id=role)
+        self.attempt(user, "delete-role", self.by(DELETE_ROLE), request)
 
     @rule(user=CALLERS, other=USERS, role=ROLES)
     def change_role(self, user: int, other: int, role: int) -> None:

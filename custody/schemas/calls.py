@@ -1,0 +1,22 @@
+"""Every declared call, by noun. A noun without any has rows in ``custody.server.web`` instead."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType, ModuleType
+from typing import Any, Final
+
+from custody.schemas import proposals, roles
+from custody.schemas.call import Call
+
+NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType({"roles": roles})
+# Some calls of theirs are declared: the client's methods stand in its own modules still.
+PARTLY: Final = (proposals,)
+
+
+def named_calls(noun: ModuleType) -> Iterator[tuple[str, Call[Any, Any]]]:
+    """The noun's calls in their order, by the name of their constant."""
+    return ((name, each) for name, each in vars(noun).items() if isinstance(each, Call))
+
+
+CALLS: Final[tuple[Call[Any, Any], ...]] = tuple(
+    call for noun in (*NOUNS.values(), *PARTLY) for _, call in named_calls(noun)
+)

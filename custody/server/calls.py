@@ -1,0 +1,337 @@
+"""How a declared call is served: the function that makes it, what that function may reach, and the one way to
+it, for the API, the console and a confirmed change alike.
+
+A use case is a plain function of a `Ctx` and what is asked. It runs in one transaction: a snapshot, or the
+write lock where the call changes something. One that needs more is a generator: each ``yield`` ends what is
+open and names what the next part runs in (`In`)::
+
+    @serves_in_parts(CREATE_PSBT)
+    def create_psbt(ctx: Ctx, request: CreatePsbtRequest) -> Steps[CreatePsbtResponse]:
+        draft = drafted(ctx, request)      # in a snapshot
+        ctx = yield In.WRITE           # the caller is let in again; raises Outdated: from the beginning
+        return stored(ctx, request, draft)
+"""
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import Enum
+from functools import partial
+from typing import Any, Final, TypeVar, cast
+
+from pydantic import BaseModel
+from sqlalchemy.orm import Session
+
+from custody.schemas.call import Auth, Call, Way
+from custody.server.domain.audit import Category, Event
+from custody.server.domain.credentials import Caller, WorkspaceAccess
+from custody.server.domain.errors import (
+    CustodyError,
+    KeyIsRevoked,
+    MakerMayNotApprove,
+    NotASigner,
+    NotFound,
+    NotInAddressBook,
+    NotOrgMember,
+    PermissionDenied,
+    RoleLimitExceeded,
+    StateConflict,
+    VaultLimitExceeded,
+)
+from custody.server.service.requests.changes import MAX_TRIES, Outdated
+from custody.server.service.requests.idempotency import Scope
+from custody.server.service.services import Services, Tools
+from custody.server.service.sign_in.sessions import require_session
+from custody.server.service.stored_vaults import place_of
+
+Input = TypeVar("Input")
+Answer = TypeVar("Answer")
+# Attempts without permission are recorded, unlike mistakes.
+REFUSALS: Final = (
+    PermissionDenied,
+    NotOrgMember,
+    NotASigner,
+    MakerMayNotApprove,
+    KeyIsRevoked,
+    RoleLimitExceeded,
+    VaultLimitExceeded,
+    NotInAddressBook,
+)
+
+
+class In(Enum):
+    """What a part of a use case runs in."""
+
+    SNAPSHOT = "a snapshot"
+    WRITE = "a transaction that holds the write lock, committed at the part's end"
+    NOTHING = "no transaction: slow checks, other machines, waiting"
+
+
+@dataclass(frozen=True)
+class Ctx:
+    """What a use case gets beside what is asked. ``db`` and ``access`` raise where there is none. ``tries``:
+    how often a commit overtook what was prepared.
+    """
+
+    services: Services  # until each of them is a noun's functions
+    caller: Caller
+    maybe_db: Session | None = None
+    maybe_access: WorkspaceAccess | None = None
+    ids: Mapping[str, int] = field(default_factory=dict)
+    tries: int = 0
+
+    @property
+    def tools(self) -> Tools:
+        return self.services.tools
+
+    @property
+    def db(self) -> Session:
+        assert self.maybe_db is not None, "this part runs in no transaction"
+        return self.maybe_db
+
+    @property
+    def access(self) -> WorkspaceAccess:
+        assert self.maybe_access is not None, "the call names no workspace"
+        return self.maybe_access
+
+    @property
+    def now(self) -> datetime:
+        return self.tools.clock()
+
+    def event(self, event: Event, payload: Mapping[str, Any] | None = None, /, **values: object) -> None:
+        """Appends to the audit log. Call it last: it locks the chain's head. ``payload``: a webhook's."""
+        what = event.written.format(**values)
+        record, access = self.tools.audit.record, self.maybe_access
+        record(self.db, self.caller, event.category, event.action, what, access=access, told=payload)
+
+
+Steps = Generator[In, Ctx, Answer]
+Function = Callable[[Ctx, Input], Answer]
+_WHOLE: dict[Call[Any, Any], Function[Any, Any]] = {}
+_IN_PARTS: dict[Call[Any, Any], Function[Any, Steps[Any]]] = {}
+
+
+def serves(call: Call[Input, Answer]) -> Callable[[Function[Input, Answer]], Function[Input, Answer]]:
+    """The function that makes the call."""
+
+    def kept(function: Function[Input, Answer]) -> Function[Input, Answer]:
+        _WHOLE[call] = function
+        return function
+
+    return kept
+
+
+def serves_in_parts(
+    call: Call[Input, Answer],
+) -> Callable[[Function[Input, Steps[Answer]]], Function[Input, Steps[Answer]]]:
+    """The generator that makes the call."""
+
+    def kept(function: Function[Input, Steps[Answer]]) -> Function[Input, Steps[Answer]]:
+        _IN_PARTS[call] = function
+        return function
+
+    return kept
+
+
+def make(ctx: Ctx, call: Call[Input, Answer], request: Input) -> Answer:
+    """The call, all of it in the transaction that is open. The caller must be let in already (`let_in`)."""
+    if call not in _IN_PARTS:
+        return cast("Answer", _WHOLE[call](ctx, request))
+    steps = _IN_PARTS[call](ctx, request)
+    next(steps)
+    return cast("Answer", _end(steps, ctx))
+
+
+def _end(steps: Steps[Answer], ctx: Ctx) -> Answer:
+    """All that is left, in the transaction that is open."""
+    try:
+        while True:
+            steps.send(ctx)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]  # StopIteration does not carry the type
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """One call of somebody's. ``key``: its ``Idempotency-Key``. ``check``: of the answer, before it is
+    committed; it raises where that is not what the person was shown.
+    """
+
+    call: Call[Any, Any]
+    request: Any
+    caller: Caller
+    ids: Mapping[str, int] = field(default_factory=dict)
+    key: str | None = None
+    check: Callable[[Any], None] | None = None
+
+    @property
+    def path(self) -> str:
+        """As called, with its ids."""
+        return self.call.path.format(**self.ids)
+
+    @property
+    def workspace_id(self) -> int | None:
+        return getattr(self.request, self.call.workspace_field, None)
+
+
+def known_as(caller: Caller, call: Call[Any, Any], *unlinked: Way) -> Caller:
+    """The caller of this call. ``unlinked``: what is open here to a session with a password where an
+    organisation asks for its identity provider.
+    """
+    needs_none = bool(call.open_to.intersection(unlinked))
+    return replace(caller, needs_no_provider=needs_none, decides=Way.DECIDER in call.open_to)
+
+
+def let_in(services: Services, db: Session, invocation: Invocation) -> WorkspaceAccess | None:
+    """The caller's access to the workspace that is named. Raises NotFound, PermissionDenied."""
+    call, caller = invocation.call, invocation.caller
+    if caller.service is not None and Way.PROGRAM not in call.open_to:
+        raise PermissionDenied("A service account may not call this: it needs a person who is signed in.")
+    if isinstance(call.needs, Auth):
+        if caller.bound_to is not None and Way.BOUND not in call.open_to:
+            raise PermissionDenied(
+                "Sign in with your own password for this, not through the identity provider."
+            )
+        return None
+    assert invocation.workspace_id is not None, "the call names a workspace"
+    return services.people.enter(db, caller, invocation.workspace_id, call.needs)
+
+
+def answer(services: Services, invocation: Invocation) -> bytes:
+    """Makes the call, in transactions of its own. Raises what it refuses with, which is recorded."""
+    run = _Run(services, invocation)
+    try:
+        if run.scope is None:
+            return run.content()
+        with services.idempotency.guard(run.scope):
+            return run.content()
+    except REFUSALS as error:
+        record_refusal(services, invocation, error)
+        raise
+    except Outdated as error:
+        # Of a read, or of the last try, which prepared in the same transaction.
+        raise StateConflict(str(error)) from error
+
+
+class _Run:
+    """The answer is encoded inside the transaction: an error in it must roll back, and a repeated request
+    gets the same bytes.
+    """
+
+    def __init__(self, services: Services, invocation: Invocation) -> None:
+        self._services = services
+        self._invocation = invocation
+        self.scope = (
+            None
+            if invocation.key is None or not invocation.call.creates
+            else _scope(invocation, invocation.key)
+        )
+        self._parts = 0
+
+    def content(self) -> bytes:
+        call = self._invocation.call
+        if call not in _IN_PARTS:
+            with self._open(In.WRITE if call.is_change else In.SNAPSHOT) as ctx:
+                return self._once(ctx, partial(make, ctx, call, self._invocation.request))
+        for tries in range(MAX_TRIES):
+            try:
+                return self._part_by_part(tries)
+            except Outdated:
+                continue
+        return self._part_by_part(MAX_TRIES)
+
+    def _part_by_part(self, tries: int) -> bytes:
+        """At the last try, all up to the write is in the write's transaction, so that it ends in any case."""
+        is_last, steps = tries == MAX_TRIES, None
+        part = In.WRITE if is_last else In.SNAPSHOT
+        while True:
+            with self._open(part, tries) as ctx:
+                try:
+                    if steps is None:
+                        if (known := self._known(ctx)) is not None:
+                            return known
+                        steps = _IN_PARTS[self._invocation.call](ctx, self._invocation.request)
+                        part = next(steps)
+                        while is_last and part is not In.WRITE:
+                            part = steps.send(ctx)
+                        if not is_last:
+                            continue
+                    if part is In.WRITE and self.scope is not None:
+                        # An answer that is stored needs its effect's transaction: this part is the last.
+                        return self._once(ctx, partial(_end, steps, ctx))
+                    part = steps.send(ctx)
+                except StopIteration as done:
+                    return self._encoded(done.value)
+
+    @contextmanager
+    def _open(self, part: In, tries: int = 0) -> Iterator[Ctx]:
+        """What a part runs in, once its caller is let in."""
+        services, invocation = self._services, self._invocation
+        if part is In.NOTHING:
+            yield Ctx(services, invocation.caller, ids=invocation.ids, tries=tries)
+            return
+        with services.store.write() if part is In.WRITE else services.store.read() as db:
+            if (part is In.WRITE or self._parts) and invocation.call.needs is not Auth.OPEN:
+                # It may have waited seconds for its turn: a session that was ended since changes nothing.
+                require_session(db, invocation.caller)
+            access = let_in(services, db, invocation)
+            if invocation.call.second_person and access is not None:
+                services.second_person.require_off(db, access.organisation_id, invocation.call.path)
+            self._parts += 1
+            ctx = Ctx(services, invocation.caller, db, access, invocation.ids, tries)
+            yield ctx
+
+    def _known(self, ctx: Ctx) -> bytes | None:
+        """The answer of the same request, made before."""
+        if self.scope is None:
+            return None
+        return self._services.idempotency.known(ctx.db, self.scope, _canonical(self._invocation.request))
+
+    def _once(self, ctx: Ctx, effect: Callable[[], Any]) -> bytes:
+        if self.scope is None:
+            return self._encoded(effect())
+        body = _canonical(self._invocation.request)
+        return self._services.idempotency.once(ctx.db, self.scope, body, lambda: self._encoded(effect()))
+
+    def _encoded(self, value: Any) -> bytes:
+        if self._invocation.check is not None:
+            self._invocation.check(value)
+        return self._invocation.call.writer.dump_json(value, by_alias=True)
+
+
+def _scope(invocation: Invocation, key: str) -> Scope:
+    """Keys of a program are separate from those of its maker and of the maker's other programs."""
+    service = invocation.caller.service
+    own = key if service is None else f"service account {service.account_id}: {key}"
+    return Scope(invocation.caller.user_id, invocation.call.method, invocation.path, own)
+
+
+def record_refusal(services: Services, invocation: Invocation, error: CustodyError) -> None:
+    """In a transaction of its own, because the refused one was rolled back. Raises RateLimited: repeated
+    refusals take no more of the writers' time, and of the log, than changes may.
+    """
+    if not invocation.call.is_change:
+        services.rates.take_write(invocation.caller.counted_as)
+    with services.store.write() as db:
+        what = f"{invocation.call.method} {invocation.path}"
+        access = _workspace_of(services, db, invocation)
+        services.audit.record(db, invocation.caller, Category.ACCESS, error.code, what, access=access)
+
+
+def _workspace_of(services: Services, db: Session, invocation: Invocation) -> WorkspaceAccess | None:
+    """The workspace for the record of a member's attempt; None for the platform's chain."""
+    if invocation.workspace_id is None:
+        return None
+    service = invocation.caller.service
+    if service is not None and service.workspace_id == invocation.workspace_id:
+        # Even if the account was revoked meanwhile.
+        return place_of(db, invocation.workspace_id)
+    try:
+        return services.people.enter(db, invocation.caller, invocation.workspace_id, frozenset())
+    except (NotFound, PermissionDenied):
+        return None
+
+
+def _canonical(request: BaseModel | None) -> bytes:
+    return b"" if request is None else request.model_dump_json().encode()

@@ -1,0 +1,47 @@
+"""Declared calls (`custody.schemas.call`) as rows of the table of endpoints: while that table lasts, what
+reads it (documents, limits, confirmed changes) sees them there. The runner makes them by
+`custody.server.calls`.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import custody.server.proposals
+import custody.server.roles  # noqa: F401 - both serve their calls
+from custody.schemas.call import Call
+from custody.schemas.calls import named_calls
+from custody.server.calls import Ctx, make
+from custody.server.web import endpoint as table
+from custody.server.web.endpoint import Endpoint, Unit
+
+
+def rows_of(noun: Any) -> Iterable[Endpoint]:
+    return (row_of(call) for _, call in named_calls(noun))
+
+
+def context(request: table.Call[Any]) -> Ctx:
+    """For a handler that calls a use case of the other form."""
+    return Ctx(request.services, request.caller, request.maybe_db, request.maybe_access, request.ids)
+
+
+def row_of(call: Call[Any, Any]) -> Endpoint:
+    def handler(request: table.Call[Any]) -> Any:
+        """For a confirmed change, which is made in the confirmation's own transaction."""
+        return make(context(request), call, request.body)
+
+    handler.__doc__ = call.text
+    return Endpoint(
+        call.method,
+        call.path,
+        handler,
+        call.answer_type,
+        call.needs,
+        Unit.WRITE if call.is_change else Unit.READ,
+        call.shape,
+        creates=call.creates,
+        carries_psbt=call.carries_psbt,
+        workspace_field=call.workspace_field,
+        needs_second_person=bool(call.second_person),
+        refuses=call.refuses,
+        declared=call,
+    )

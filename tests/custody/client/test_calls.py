@@ -1,0 +1,21 @@
+"""The client's methods are those of the declared calls."""
+
+import ast
+from itertools import chain
+from pathlib import Path
+
+from custody.client import calls
+from custody.client.clients import Client
+from custody.schemas.calls import NOUNS, named_calls
+from tools.client_calls import written
+
+
+def test_they_are_as_written_from_the_declarations() -> None:
+    """Else: ``python -m tools.client_calls``."""
+    assert ast.dump(ast.parse(Path(calls.__file__).read_text())) == ast.dump(ast.parse(written()))
+
+
+def test_help_says_what_the_document_says() -> None:
+    said = {getattr(Client, name).__doc__ for name in dir(Client)}
+    for _, call in chain.from_iterable(map(named_calls, NOUNS.values())):
+        assert f"``{call.method} {call.path}``: {call.text}" in said

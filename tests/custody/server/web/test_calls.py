@@ -1,0 +1,114 @@
+"""Calls that run in parts: outside the write lock first, and again where a commit overtook them."""
+
+from collections.abc import Callable
+
+import pytest
+
+from custody.schemas.call import Call
+from custody.schemas.calls import CALLS
+from custody.schemas.common import Done, IntId, Request
+from custody.server import calls
+from custody.server.calls import Ctx, In, Invocation, Steps, answer, serves_in_parts
+from custody.server.domain.audit import Event
+from custody.server.domain.errors import PermissionDenied, Unauthenticated
+from custody.server.service.requests.changes import MAX_TRIES, Outdated
+from custody.server.service.sign_in.sessions import end_sessions
+from tests.support.platform import As, World
+
+
+class Workspace(Request):
+    workspace_id: IntId
+
+
+Part = Callable[[Ctx], None]
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Call]:
+    """Declares and serves a call of these parts."""
+    monkeypatch.setattr(calls, "_IN_PARTS", {})
+
+    def declared(before: Part, within: Part, after: Part | None = None, creates: bool = False) -> Call:
+        call = Call("POST", "/api/v1/try", Workspace, Done, "", frozenset(), creates=creates)
+
+        @serves_in_parts(call)
+        def made(ctx: Ctx, _: Workspace) -> Steps[Done]:
+            before(ctx)
+            ctx = yield In.WRITE
+            within(ctx)
+            if after is not None:
+                ctx = yield In.NOTHING
+                after(ctx)
+            return Done()
+
+        return call
+
+    return declared
+
+
+@pytest.fixture
+def caller(world: World, alice: As):
+    token = alice.headers["Authorization"].removeprefix("Bearer ")
+    return world.platform.services.sessions.authenticate(token, "trace")
+
+
+def held(world: World) -> bool:
+    return world.platform.services.store._turn.locked()
+
+
+def ask(world: World, call: Call, caller, key: str | None = None):
+    return answer(world.platform.services, Invocation(call, Workspace(workspace_id=1), caller, key=key))
+
+
+def test_only_the_part_that_writes_holds_the_lock(world, caller, parts) -> None:
+    seen = []
+    note = lambda _ctx: seen.append(held(world))  # noqa: E731
+    answered = ask(world, parts(note, note, note), caller)
+    assert (seen, answered) == ([False, True, False], b'{"success":true}')
+
+
+def test_what_was_overtaken_begins_again_and_ends_inside_the_lock(world, caller, parts) -> None:
+    tries = []
+
+    def within(ctx: Ctx) -> None:
+        if ctx.tries < MAX_TRIES:
+            raise Outdated
+
+    ask(world, parts(lambda ctx: tries.append((ctx.tries, held(world))), within), caller)
+    assert tries == [*((each, False) for each in range(MAX_TRIES)), (MAX_TRIES, True)]
+
+
+def test_a_repeated_request_acts_once(world, caller, parts) -> None:
+    done = []
+    call = parts(lambda _: None, done.append, creates=True)
+    assert ask(world, call, caller, "once") == ask(world, call, caller, "once")
+    assert len(done) == 1
+
+
+def test_a_session_that_ended_between_two_parts_changes_nothing(world, caller, parts) -> None:
+    done = []
+
+    def ends(_: Ctx) -> None:
+        with world.platform.services.store.write() as db:
+            end_sessions(db, caller.user_id, world.clock(), "test", keep=None)
+
+    with pytest.raises(Unauthenticated):
+        ask(world, parts(ends, done.append), caller)
+    assert done == []
+
+
+def test_a_refusal_is_recorded_and_what_it_did_is_rolled_back(world, caller, parts) -> None:
+    def refused(ctx: Ctx) -> None:
+        ctx.event(Event("DONE", "never", ""))
+        raise PermissionDenied("no")
+
+    with pytest.raises(PermissionDenied):
+        ask(world, parts(lambda _: None, refused), caller)
+    assert world.audit_actions("workspace:1")[-1] == "PERMISSION_DENIED"
+    assert "DONE" not in world.audit_actions("workspace:1")
+
+
+def test_every_declared_call_is_served_once() -> None:
+    assert sorted(call.path for call in CALLS) == sorted(
+        call.path for call in (*calls._WHOLE, *calls._IN_PARTS)
+    )

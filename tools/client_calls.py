@@ -1,0 +1,91 @@
+"""Writes ``custody/client/calls.py``, the client's methods of all declared calls:
+``python -m tools.client_calls``. A test compares (``tests/custody/client/test_calls.py``).
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from custody.schemas.call import Call
+from custody.schemas.calls import NOUNS, named_calls
+
+OUT = Path(__file__).parents[1] / "custody" / "client" / "calls.py"
+HEAD = (
+    '"""The client\'s methods of the declared calls. Written by ``tools/client_calls.py``: do not edit."""\n'
+)
+
+
+def written() -> str:
+    imports: dict[str, set[str]] = {"custody.client.flow": {"Sent", "sends"}}
+    classes = [_class(noun, imports) for noun in NOUNS]
+    lines = [
+        f"from {module} import {', '.join(sorted(names, key=_order))}"
+        for module, names in sorted(imports.items())
+    ]
+    return "\n".join([HEAD, *lines, "", *classes])
+
+
+def _order(name: str) -> tuple[bool, bool, str]:
+    """Constants, then classes, then functions: as the formatter orders them."""
+    return not name.isupper(), name[0].islower(), name
+
+
+def _class(noun: str, imports: dict[str, set[str]]) -> str:
+    module, name = NOUNS[noun], f"{noun.removesuffix('s').title().replace('_', '')}Calls"
+    methods = [
+        "\n".join(_method(constant, call, module.__name__, imports)) for constant, call in named_calls(module)
+    ]
+    return f"\nclass {name}:\n" + "\n\n".join(methods) + "\n"
+
+
+def _method(constant: str, call: Call[Any, Any], home: str, imports: dict[str, set[str]]) -> Iterator[str]:
+    imports.setdefault(home, set()).add(constant)
+    takes, sent = [f"{name}: int" for name in call.path_ids], []
+    if call.path_ids:
+        sent.append("path={" + ", ".join(f'"{name}": {name}' for name in call.path_ids) + "}")
+    if call.shape is not None and call.method == "POST":
+        takes.append(f"body: {_named(call.shape, imports)}")
+        sent.insert(0, "body")
+    elif call.shape is not None:
+        fields = call.shape.model_fields
+        takes += [
+            f"{name}: {_typed(found, imports)}" for name, found in fields.items() if found.is_required()
+        ]
+        given = [
+            f"{name}: {_typed(found, imports)} | None = None"
+            for name, found in fields.items()
+            if not found.is_required()
+        ]
+        takes += ["*", *given] if given else []
+        sent.append("query={" + ", ".join(f'"{name}": {name}' for name in fields) + "}")
+    if call.creates:
+        takes += ["*", "idempotency_key: str | None = None"]
+        sent.append("key=idempotency_key")
+    yield f"    @sends({constant})"
+    yield "    @staticmethod"
+    yield f"    def {constant.lower()}({', '.join(takes)}) -> Sent:"
+    yield f"        return Sent({', '.join(sent)})"
+
+
+def _named(shape: type[BaseModel], imports: dict[str, set[str]]) -> str:
+    imports.setdefault(shape.__module__, set()).add(shape.__name__)
+    return shape.__name__
+
+
+def _typed(found: FieldInfo, imports: dict[str, set[str]]) -> str:
+    """The plain type of a query's field: what bounds it is the shape's."""
+    kind: Any = found.annotation
+    names: Mapping[Any, str] = {int: "int", str: "str", bool: "bool"}
+    kinds = (
+        [each for each in get_args(kind) if each is not type(None)]
+        if get_origin(kind) is not None
+        else [kind]
+    )
+    return " | ".join(names.get(each) or _named(each, imports) for each in kinds)
+
+
+if __name__ == "__main__":
+    OUT.write_text(written())
