@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from enum import Enum
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Concatenate, Final, Generic, NamedTuple, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Final, Generic, NamedTuple, ParamSpec, Self, TypeVar, overload
 from urllib.parse import urlsplit
 
 # A page of 500 proposals with PSBTs of a hundred kilobytes each is fifty million bytes.
@@ -265,21 +265,20 @@ class Awaiting(Generic[Core]):
 
 class method(Generic[Core, P, Answer]):  # noqa: N801 - reads as the decorator that it is
     """A plan as a method: plain on a synchronous client, a coroutine on an asynchronous one, typed on both.
-    ``shown``: the function whose parameters ``help()`` shows, where it is not the plan. ``row``: the entry of
-    the table of calls that it makes, where it makes a single one.
+    ``shown``: the function whose parameters ``help()`` shows, where it is not the plan.
     """
 
     def __init__(
         self,
         plan: Callable[Concatenate[Core, P], Plan[Answer]],
         shown: Callable[P, Any] | None = None,
-        row: object = None,
     ) -> None:
         self._plan = plan
         self._shown = shown
-        self.row = row
         self.__doc__ = plan.__doc__
 
+    @overload
+    def __get__(self, client: None, owner: type) -> Self: ...
     @overload
     def __get__(self, client: Waiting[Core], owner: type | None = None) -> Callable[P, Answer]: ...
     @overload

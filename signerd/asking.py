@@ -1,4 +1,5 @@
-"""Requests to the daemon: its address, the request, and errors from the answer, without I/O.
+"""Requests to the daemon: its address, the request, its answer as plain values, and errors from it, without
+I/O.
 
 Shared by ``signerd.client`` and ``signerd.hwi``. It uses the standard library alone: Core starts
 ``signerd-hwi`` for each question, and importing httpx and pydantic would take half a second of processor
@@ -161,3 +162,45 @@ def segment(text: str) -> str:
     if _ID.fullmatch(text) is None:
         raise InvalidRequest(f"'{text}' cannot be the id of anything", hint="Copy it as it is listed.")
     return text
+
+
+class Values:
+    """A JSON object with its fields as attributes, as its shape would have them. Answers for the command line
+    are not validated: importing pydantic and building the shapes takes longer than the rest of a command.
+    """
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self._fields = fields
+
+    def __getattr__(self, name: str) -> Any:
+        """Raises DaemonFailed for a missing field."""
+        try:
+            return self._fields[name]
+        except KeyError:
+            raise DaemonFailed(
+                f"the daemon's answer has no '{name}': another version of signerd is running",
+                hint="End it and start this one.",
+            ) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._fields
+
+    def as_json(self) -> dict[str, Any]:
+        return {name: _as_json(value) for name, value in self._fields.items()}
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Values):
+        return value.as_json()
+    return [_as_json(each) for each in value] if isinstance(value, list) else value
+
+
+def parse(content: bytes | str) -> Any:
+    """Raises ValueError."""
+    try:
+        found = json.loads(content, object_hook=Values)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not isinstance(found, Values | list):
+        raise ValueError("neither an object nor a list")  # noqa: TRY004 - as for text that is not JSON
+    return found

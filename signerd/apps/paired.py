@@ -17,6 +17,7 @@ from signerd.feed import Feed
 from signerd.journal import Journal
 from signerd.journal.apps import App, answer_note
 from signerd.shapes.account import AppView, Collected, Me, OpenPairing, OriginView, Pairing
+from signerd.shapes.limits import DAYS, LET_IN_MINUTES
 
 
 def open_pairing(asked: PairingRequest, seconds_left: int) -> OpenPairing:
@@ -106,7 +107,7 @@ class PairedApps:
 
     # --- for an app -----------------------------------------------------------------------------------------
 
-    async def ask(self, name: str, rights: AbstractSet[str], origin: str | None) -> Pairing:
+    async def ask(self, name: str, rights: AbstractSet[str], origin: str | None = None) -> Pairing:
         """Raises InvalidRequest (the name), NotAllowed (an origin that the person has not let in),
         AlreadyAsking, NameTaken, TooManyPairings.
         """
@@ -160,7 +161,7 @@ class PairedApps:
         return tuple(self._view(asked) for asked in self._requests.open())
 
     async def accept(
-        self, pairing_id: str, code: str, *, rights: AbstractSet[str] | None, days: int
+        self, pairing_id: str, code: str, rights: AbstractSet[str] | None = None, days: int = DAYS
     ) -> OpenPairing:
         """Grant what was asked for, or less. Raises UnknownPairing, InvalidRequest (more rights),
         WrongPairingCode.
@@ -204,7 +205,7 @@ class PairedApps:
     async def list_origins(self) -> tuple[OriginView, ...]:
         return tuple(self._origin(origin) for origin in sorted(self._tokens.origins()))
 
-    async def let_in(self, origin: str, minutes: int) -> OriginView:
+    async def let_in(self, origin: str, minutes: int = LET_IN_MINUTES) -> OriginView:
         """Let the origin's pages ask for this many minutes. Raises InvalidRequest for a malformed origin."""
         exact = exact_origin(origin)
         self._journal.apps.let_in(exact, self._now() + timedelta(minutes=minutes))

@@ -28,7 +28,7 @@ from signerd.errors import AnswerMissing, DeviceError, IllegalEvent, InvalidRequ
 if TYPE_CHECKING:
     from signerd.cli.progress import Tell
     from signerd.client import DaemonClient
-    from signerd.shapes import Compared, ProposalView, PsbtVersion, Registered
+    from signerd.shapes import Compared, EnrolmentForm, ProposalView, PsbtVersion, Registered
 
 
 # The daemon's states in which a proposal is approved and no device was asked.
@@ -276,7 +276,7 @@ def register_files(
 
 
 def compared_on_device(
-    desk: Desk, daemon: "DaemonClient", vault_id: str, out: Path, form: str, tell: "Tell"
+    desk: Desk, daemon: "DaemonClient", vault_id: str, out: Path, form: "EnrolmentForm", tell: "Tell"
 ) -> "Compared":
     """Write the vault's file for the device, and ask which address it shows."""
     found = daemon.enrolment(vault_id, form)

@@ -21,7 +21,7 @@ from signerd.cli.desk import Desk, json_option, pass_desk
 from signerd.cli.terminal import Exit, answer, aside, say, table
 from signerd.core.text import count
 from signerd.errors import DaemonNotRunning, InvalidRequest, UnknownPairing
-from signerd.shapes.calls import DAYS
+from signerd.shapes.limits import DAYS
 
 if TYPE_CHECKING:
     from signerd.cli.progress import Tell
@@ -104,7 +104,7 @@ def pair(
         if declined:
             answered = daemon.refuse_pairing(asked.id)
         else:
-            answered = daemon.accept_pairing(asked.id, typed, rights, days)
+            answered = daemon.accept_pairing(asked.id, typed, frozenset(rights), days)  # type: ignore[arg-type]  # rights that the daemon named
     if as_json:
         answer(answered)
     else:

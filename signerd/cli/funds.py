@@ -13,6 +13,7 @@ from signerd.cli.terminal import answer, aside, put, say
 from signerd.cli.vaults import vault_argument
 from signerd.core.states import movement_words, network_words
 from signerd.core.text import WHY_ELSEWHERE, amount
+from signerd.shapes.limits import MOST_MOVEMENTS
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient
@@ -69,8 +70,6 @@ def _draw(address: str) -> None:
     put(draw(address, Picture.TERMINAL).decode())
 
 
-# The daemon's limit of a page.
-PAGE = 200
 Day = click.DateTime(("%Y-%m-%d",))
 
 
@@ -115,11 +114,11 @@ def movements(
 
 
 def _pages(
-    daemon: "DaemonClient", vault_id: str, sought: dict[str, str | None], count: int
+    daemon: "DaemonClient", vault_id: str, sought: dict[str, Any], count: int
 ) -> "Iterator[VaultMovements]":
     cursor: Any = None
     while True:
-        page = daemon.vault_movements(vault_id, cursor=cursor, limit=min(count, PAGE), **sought)
+        page = daemon.vault_movements(vault_id, cursor=cursor, limit=min(count, MOST_MOVEMENTS), **sought)
         yield page
         if page.next in {None, cursor}:
             return

@@ -331,7 +331,7 @@ def _read_psbt(file: str) -> str:
     """As base64 in one line. Raises InvalidRequest; the daemon judges the content."""
     from base64 import b64encode
 
-    from signerd.shapes.calls import MAX_PSBT_BODY
+    from signerd.shapes.limits import MAX_PSBT_BODY
 
     raw = (
         sys.stdin.buffer.read(MAX_PSBT_BODY + 1) if file == STANDARD else read_file(Path(file), MAX_PSBT_BODY)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         AddressPage,
         AddressShown,
         CosignerView,
+        EnrolmentForm,
         ImportedQuorum,
         PinPreview,
         VaultView,
@@ -158,7 +159,7 @@ def pin(
     from_psbt: Path | None,
     without_device_address: bool,
     enrolment_file: Path | None,
-    enrolment_form: str,
+    enrolment_form: "EnrolmentForm",
     as_json: bool,
 ) -> None:
     """Pin a vault after you compared it with the other signers; from then on this machine knows it.

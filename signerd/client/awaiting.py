@@ -11,8 +11,7 @@ import httpx
 from custody.exchange import Awaiting, Reply, Request
 from custody.transports import AwaitingTransport, message, no_answer
 from signerd.asking import DaemonAddress, address_of, failure, refusal
-from signerd.client.api import Api
-from signerd.client.flow import BROKEN, PATIENCE_SECONDS, Resumption, event, is_news, stream
+from signerd.client.flow import BROKEN, PATIENCE_SECONDS, Api, Resumption, event, is_news, stream
 from signerd.errors import SignerdError
 from signerd.shapes import Happened
 

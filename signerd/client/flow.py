@@ -1,91 +1,28 @@
-"""What both clients of the daemon do without I/O (see ``custody.exchange``): sending a call and reading its
-answer; pairing, which takes several calls: ask, show the code, wait for the person, store the token (ADR 19);
-and events: the request, parsing, and resuming a broken stream.
-
-Answers for the command line are not validated: importing pydantic and building the shapes takes longer than
-the rest of a command.
+"""What both clients of the daemon do without I/O (see ``custody.exchange``): the calls of ``signerd.api``;
+pairing, which takes several: ask, show the code, wait for the person, store the token (ADR 19); and events:
+the request, parsing, and resuming a broken stream.
 """
 
-import json
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final
 
-from custody.exchange import Plan, Reply, Request, Wait, method
+from custody.exchange import Plan, Request, Wait, method
 from custody.pace import Backoff, no_jitter
 from custody.private_files import NO_LINK, is_open, is_ours
-from signerd.asking import SILENCE_SECONDS, DaemonAddress, ask, segment
+from signerd.api.account import AccountApi, EventsApi
+from signerd.api.apps import AppsApi
+from signerd.api.devices import DevicesApi
+from signerd.api.proposals import ProposalsApi
+from signerd.api.vaults import VaultsApi
+from signerd.asking import DaemonAddress, parse
 from signerd.errors import DaemonFailed, DaemonNotRunning, NotAllowed, SignerdError, UnsafeFolder
-from signerd.shapes import calls
-from signerd.shapes.calls import Call
 
 if TYPE_CHECKING:
     from signerd import shapes
     from signerd.shapes import Happened
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-@dataclass(frozen=True)
-class CallArguments:
-    """The arguments of a call: ids for the path, the query (None is left out), the body as JSON.
-
-    A body may hold a password or a PIN, so it is not in ``repr``.
-    """
-
-    path: Mapping[str, str] = field(default_factory=dict)
-    query: Mapping[str, str | int | None] = field(default_factory=dict)
-    body: Mapping[str, Any] | None = field(default=None, repr=False)
-
-
-def row(call: Call[R]) -> Callable[[Callable[P, CallArguments]], method[DaemonAddress, P, R]]:
-    """A method for a call of the table; the decorated function says where its arguments go."""
-
-    def described(given: Callable[P, CallArguments]) -> method[DaemonAddress, P, R]:
-        def plan(address: DaemonAddress, /, *args: P.args, **kwargs: P.kwargs) -> Plan[R]:
-            return (yield from _call(address, call, given(*args, **kwargs)))
-
-        plan.__doc__ = given.__doc__
-        return method(plan, given, call)
-
-    return described
-
-
-def _call(address: DaemonAddress, call: Call[R], given: CallArguments) -> Plan[R]:
-    return read(address, (yield from ask(address, request_of(address, call, given))), call)
-
-
-def request_of(address: DaemonAddress, call: Call[Any], given: CallArguments) -> Request:
-    """Raises InvalidRequest for an id that could change the path."""
-    path = call.path.format_map({name: segment(text) for name, text in given.path.items()})
-    query = {name: value for name, value in given.query.items() if value is not None}
-    return address.request(call.method, path, call.seconds, query=query, body=given.body)
-
-
-def read(address: DaemonAddress, reply: Reply, call: Call[R]) -> R:
-    """Parse the answer. Raises DaemonFailed where it is malformed."""
-    try:
-        if call.answer is calls.nothing:
-            return None  # type: ignore[return-value]  # the shape was None's
-        if call.answer is calls.text:
-            return reply.content.decode()  # type: ignore[return-value]  # the shape was str
-        if address.is_plain:
-            return parse(reply.content)  # type: ignore[no-any-return]  # its fields are the shape's
-    except ValueError:
-        raise DaemonFailed(f"the daemon's answer to {call.path} makes no sense") from None
-    from pydantic import BaseModel, TypeAdapter, ValidationError
-
-    shape = call.answer()
-    try:
-        if isinstance(shape, type) and issubclass(shape, BaseModel):
-            return shape.model_validate_json(reply.content)
-        return TypeAdapter(shape).validate_json(reply.content)
-    except ValidationError:
-        raise DaemonFailed(f"the daemon's answer to {call.path} makes no sense") from None
 
 
 # The person compares six digits meanwhile: a second more is not noticed.
@@ -103,7 +40,11 @@ class Granted:
     expires: str
 
 
-class PairingCalls:
+class Api(AccountApi, DevicesApi, VaultsApi, ProposalsApi, AppsApi):
+    """The calls. Each raises DaemonNotRunning, DaemonFailed, and the leaves of SignerdError that the daemon
+    answers with.
+    """
+
     @method
     @staticmethod
     def pair(
@@ -121,8 +62,8 @@ class PairingCalls:
         Raises: NotAllowed: the person refused. UnknownPairing: no answer came in time. UnsafeFolder: the
         token cannot be stored; the app is paired then, and can be revoked. And as ``ask_pairing``.
         """
-        body = {"name": name, "rights": sorted(rights)}
-        asked = yield from _call(address, calls.ASK_PAIRING, CallArguments(body=body))
+        # The daemon says which rights there are.
+        asked = yield from AppsApi.ask_pairing.plan(address, name, frozenset(rights))  # type: ignore[arg-type]
         show(asked.code, asked.seconds)
         granted = yield from _answer(address, asked)
         if store is not None:
@@ -132,9 +73,8 @@ class PairingCalls:
 
 def _answer(address: DaemonAddress, asked: "shapes.Pairing") -> Plan[Granted]:
     """Poll for the answer. It ends: the daemon expires the request."""
-    given = CallArguments({"pairing_id": asked.id}, body={"secret": asked.secret})
     while True:
-        found = yield from _call(address, calls.COLLECT_PAIRING, given)
+        found = yield from AppsApi.collect_pairing.plan(address, asked.id, asked.secret)
         if found.state == "refused":
             raise NotAllowed("the person refused to pair this app")
         if found.state == "accepted":
@@ -173,46 +113,6 @@ def stored_token(path: Path) -> str | None:
         return None
     except OSError as error:
         raise UnsafeFolder(f"{path} cannot be read: {error.strerror}") from error
-
-
-class Values:
-    """A JSON object with its fields as attributes, as its shape would have them."""
-
-    def __init__(self, fields: dict[str, Any]) -> None:
-        self._fields = fields
-
-    def __getattr__(self, name: str) -> Any:
-        """Raises DaemonFailed for a missing field."""
-        try:
-            return self._fields[name]
-        except KeyError:
-            raise DaemonFailed(
-                f"the daemon's answer has no '{name}': another version of signerd is running",
-                hint="End it and start this one.",
-            ) from None
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._fields
-
-    def as_json(self) -> dict[str, Any]:
-        return {name: _as_json(value) for name, value in self._fields.items()}
-
-
-def _as_json(value: Any) -> Any:
-    if isinstance(value, Values):
-        return value.as_json()
-    return [_as_json(each) for each in value] if isinstance(value, list) else value
-
-
-def parse(content: bytes | str) -> Any:
-    """Raises ValueError."""
-    try:
-        found = json.loads(content, object_hook=Values)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    if not isinstance(found, Values | list):
-        raise ValueError("neither an object nor a list")  # noqa: TRY004 - as for text that is not JSON
-    return found
 
 
 # A starting daemon opens its keyring and its devices first.
@@ -260,10 +160,8 @@ def stream(
     after: int | None = None,
     resumed: Resumption | None = None,
 ) -> Request:
-    query = {name: value for name, value in {"after": after, "subject": subject}.items() if value is not None}
     position = None if resumed is None else resumed.position
-    headers = {} if position is None else {"Last-Event-ID": str(position)}
-    return address.request("GET", calls.EVENTS.path, SILENCE_SECONDS, query=query, headers=headers)
+    return EventsApi.follow.request(address, after, subject, position)
 
 
 def is_news(line: str) -> bool:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Self
 from custody.exchange import Reply, Request, Waiting
 from custody.plain_http import TROUBLES, Connection, PlainTransport, headers_of, no_answer, pieces
 from signerd.asking import DaemonAddress, address_of, failure, refusal
-from signerd.client.api import Api
-from signerd.client.flow import BROKEN, PATIENCE_SECONDS, Resumption, event, is_news, stream
+from signerd.client.flow import BROKEN, PATIENCE_SECONDS, Api, Resumption, event, is_news, stream
 from signerd.errors import SignerdError
 
 if TYPE_CHECKING:

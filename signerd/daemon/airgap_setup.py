@@ -55,7 +55,7 @@ class AirgapSetup:
         )
 
     async def register(
-        self, exports: Sequence[str], digest: str, challenge: str, signature: str, *, replace: bool
+        self, exports: Sequence[str], digest: str, challenge: str, signature: str, *, replace: bool = False
     ) -> Registered:
         """Register exactly what the preview with this digest showed, by the device's signature.
 
@@ -80,7 +80,7 @@ class AirgapSetup:
         )
         return self.taken(offer, key, effects)
 
-    async def enrolment(self, vault_id: str, form: str) -> EnrolmentFile:
+    async def enrolment(self, vault_id: str, form: str = "coldcard") -> EnrolmentFile:
         """The file that enrols the vault on the device. Raises as ``account.vaults.pinnable``, and
         AnswerRefused for an unsupported form.
         """

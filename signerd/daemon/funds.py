@@ -27,6 +27,7 @@ from signerd.core.values import Pin, Record
 from signerd.errors import NotPinned, PlatformError, PlatformUnreachable, SignedOut, UnknownVault
 from signerd.journal import Journal
 from signerd.shapes import AddressView, MovementView, ProposalLine, VaultFunds, VaultMovements
+from signerd.shapes.limits import USUAL_MOVEMENTS
 
 # A page must not take longer.
 LONGEST_SECONDS = 10.0
@@ -110,10 +111,6 @@ async def _index_of(vault: Vault, address: str, start: int) -> int | None:
         # Let other tasks run.
         await asyncio.sleep(0)
     return None
-
-
-# As many as a person looks through at once.
-USUAL_MOVEMENTS = 50
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, Too
 from signerd.journal import Journal
 from signerd.journal.apps import ImportedEntry
 from signerd.shapes import ImportedLine, ImportedView, PsbtReview, PsbtVersion
-from signerd.shapes.calls import MAX_PSBT_BYTES
+from signerd.shapes.limits import MAX_PSBT_BYTES
 
 # As many as a person reads and decides about at one sitting (L6).
 MOST_OPEN_OF_AN_APP = 5

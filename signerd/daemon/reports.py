@@ -23,6 +23,7 @@ from signerd.daemon.views import audit_report
 from signerd.feed import Troubles
 from signerd.journal import Journal
 from signerd.shapes import AuditEntryView, AuditPage, AuditReport, LoweredView, SettingsView
+from signerd.shapes.limits import USUAL_ENTRIES
 
 T = TypeVar("T")
 
@@ -71,7 +72,13 @@ class ChainReader:
             await asyncio.sleep(0)
         return AuditReport(entries=place, head=head.hex(), at=None, fault=None)
 
-    async def entries(self, *, search: str, limit: int, after: int | None, before: int | None) -> AuditPage:
+    async def entries(
+        self,
+        after: int | None = None,
+        before: int | None = None,
+        search: str = "",
+        limit: int = USUAL_ENTRIES,
+    ) -> AuditPage:
         """``after``: in the chain's order from there; else the newest first, below ``before`` if given."""
         # One more, to know whether there are more.
         found = self.journal.audit_page(search, limit + 1, after=after, before=before)

@@ -374,10 +374,10 @@ class Daemon:
 
     # --- keys and vaults ------------------------------------------------------------------------------------
 
-    async def preview_registration(self, device_id: str | None = None) -> RegistrationPreview:
+    async def preview_registration(self, device: str | None = None) -> RegistrationPreview:
         """Read the keys to register; nothing is sent. Raises leaves of DeviceError."""
-        device, offer = await self._offer(device_id)
-        return preview_view(offer, device, self.keys.accounts_of(offer.base.fingerprint).known)
+        found, offer = await self._offer(device)
+        return preview_view(offer, found, self.keys.accounts_of(offer.base.fingerprint).known)
 
     async def register(self, device_id: str, digest: str, *, replace: bool = False) -> Registered:
         """Register exactly what the preview with this digest showed; the device signs a proof.
@@ -450,8 +450,8 @@ class Daemon:
         self,
         vault_id: str,
         code: str,
-        *,
         imported: ImportedQuorum | None = None,
+        *,
         without_device_address: bool = False,
         airgapped: Compared | None = None,
     ) -> VaultView:

@@ -51,6 +51,7 @@ from signerd.shapes import (
     TokenCallView,
     VaultTokens,
 )
+from signerd.shapes.limits import RECEIVE, USUAL_COUNT
 
 SAY_SO_HERE = "No button on it means no: if it is another one, say so on this computer."
 
@@ -136,7 +137,9 @@ class Addresses:
         """The registered keys of this signer. No device is needed."""
         return account_keys(self.journal.network, self.journal.own_keys())
 
-    async def of_vault(self, vault_id: str, chain: int, start: int, count: int) -> AddressPage:
+    async def of_vault(
+        self, vault_id: str, chain: int = RECEIVE, start: int = 0, count: int = USUAL_COUNT
+    ) -> AddressPage:
         """Raises UnknownVault, NotPinned."""
         pin = self._pinned(vault_id)
         return AddressPage(
@@ -147,7 +150,7 @@ class Addresses:
             fault=seen_vault(self.journal, vault_id).fault,
         )
 
-    async def of_profile(self, chain: int, start: int, count: int) -> AddressPage:
+    async def of_profile(self, chain: int = RECEIVE, start: int = 0, count: int = USUAL_COUNT) -> AddressPage:
         """Raises NoRegisteredKey."""
         profile = self._profile()
         return AddressPage(

@@ -165,7 +165,7 @@ class Signer:
             NotSigned: the device did not sign. SignerdError: it may not be approved.
         """
         view = await self.daemon.proposal(psbt_id)
-        await self.daemon.approve(psbt_id, view.digest, acknowledged)
+        await self.daemon.approve(psbt_id, view.digest, frozenset(acknowledged))
         await self.signs(psbt_id)
 
     async def signs(self, psbt_id: str) -> None:

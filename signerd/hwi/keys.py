@@ -185,7 +185,7 @@ def _of_path(daemon: DaemonClient, chosen: Chosen, path: DerivationPath) -> dict
     network, account = _profile(chosen)
     chain, index = _place_below(path, profile_account_path(network))
     expected = encode_address(p2wpkh(account.derive_public_key(chain, index)), network)
-    return confirmed(daemon.show_profile_address(index, chain), expected)
+    return confirmed(daemon.show_profile_address(chain=chain, index=index), expected)
 
 
 def _of_descriptor(daemon: DaemonClient, chosen: Chosen, text: str) -> dict[str, str]:
@@ -236,7 +236,7 @@ def _single(daemon: DaemonClient, chosen: Chosen, key: KeyAt) -> dict[str, str]:
     if account.derive_public_key(chain, index) != key.public_key:
         raise HwiError("Key in descriptor does not match device", HwiCode.BAD_ARGUMENT)
     expected = encode_address(p2wpkh(key.public_key), network)
-    return confirmed(daemon.show_profile_address(index, chain), expected)
+    return confirmed(daemon.show_profile_address(chain=chain, index=index), expected)
 
 
 def _quorum(
@@ -248,7 +248,7 @@ def _quorum(
     chain, index = keys[0].place
     for vault in daemon.vaults():
         if vault.pinned and _script(vault, network, chain, index) == script:
-            shown = daemon.show_vault_address(vault.vault_id, index, chain)
+            shown = daemon.show_vault_address(vault.vault_id, chain=chain, index=index)
             return confirmed(shown, encode_address(p2wsh(script), network))
     raise HwiError(NOT_PINNED, HwiCode.UNAVAILABLE_ACTION)
 

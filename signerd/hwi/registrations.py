@@ -90,7 +90,7 @@ def address(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, 
     if chain not in {RECEIVE, CHANGE}:
         raise HwiError("Multipath index is 0 for receiving or 1 for change", HwiCode.BAD_ARGUMENT)
     vault_id, vault = _pinned(daemon, chosen, Registration.parse(args.registration).descriptor)
-    shown = daemon.show_vault_address(vault_id, args.index, chain)
+    shown = daemon.show_vault_address(vault_id, chain=chain, index=args.index)
     return {
         **confirmed(shown, vault.address(chain, args.index)),
         "index": args.index,

@@ -1,43 +1,34 @@
-"""Binds requests to an endpoint's arguments, and its result to a response, by the endpoint's annotations.
+"""Binds requests to the arguments of a call (``signerd.api``), and its answer to a response.
 
 Only Starlette and pydantic: FastAPI would cost the daemon six megabytes for as long as it runs.
 """
 
-import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
+from functools import cache
 from http import HTTPStatus
-from types import MappingProxyType
-from typing import Annotated, Any, get_args, get_origin
+from inspect import Parameter, signature
+from types import MappingProxyType, NoneType
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from starlette.requests import Request
 from starlette.responses import Response
 
 from custody.schemas.faults import fault_place, fault_words
-from signerd.callers import STRANGER, Caller, Right
+from signerd import shapes
+from signerd.api.described import described, header
+from signerd.callers import STRANGER, Caller
 from signerd.errors import InvalidRequest
 from signerd.loopback.access.headers import SCOPE_KEY
 from signerd.shapes.account import DIGEST_PATTERN, ID_PATTERN
 from signerd.shapes.proposals import PSBT_PATTERN
 
 JSON = "application/json"
-Endpoint = Callable[..., Awaitable[Any]]
+# Where the arguments are that are neither in the address nor a header.
+BODY = "body"
+Answer = Callable[..., Awaitable[Any]]
 Called = Callable[[Request], Awaitable[Response]]
-
-
-class In(StrEnum):
-    """Where an argument comes from, in OpenAPI's words. An unmarked argument is the body."""
-
-    PATH = "path"
-    QUERY = "query"
-    HEADER = "header"
-    BODY = "body"
-    # Not in the request: an attribute of the application's state, by the argument's name.
-    STATE = "state"
-    # Not in the request either: the caller, as the guard established it.
-    CALLER = "caller"
 
 
 # The API's patterns in words, for errors.
@@ -48,29 +39,54 @@ _PATTERNS = MappingProxyType(
         PSBT_PATTERN: "must be a PSBT in base64, without line breaks",
     }
 )
-_NOT_SENT = frozenset({In.STATE, In.CALLER})
+
+
+class Body(shapes.Request):
+    """The fields of a call's body. It may hold a password: nothing of it is in its ``repr`` (L10)."""
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        return iter(())
+
+
+_bodies: dict[str, type[Body]] = {}
+
+
+def body_of(call: "described[..., Any]") -> Any:
+    """The shape of its body, made of its arguments; the page checks its forms by it. Calls that name the same
+    body have the same one.
+    """
+    assert call.body is not None, "it has a body"
+    if call.body not in _bodies:
+        about = "\n\n".join(one for one in call.paragraphs() if one.startswith("``"))
+        fields: dict[str, Any] = {
+            name: (call.hints[name], ... if one.default is one.empty else one.default)
+            for name, one in signature(call.takes).parameters.items()
+            if call.place(name) == BODY
+        }
+        _bodies[call.body] = create_model(call.body, __base__=Body, __doc__=about or None, **fields)
+    return _bodies[call.body]
 
 
 @dataclass(frozen=True)
 class Argument:
-    """``alias``: its name in the request."""
+    """What a request has in one place. ``alias``: its name there; of the body, ``BODY``."""
 
     name: str
     alias: str
-    place: In
+    place: str
     adapter: TypeAdapter[Any]
-    default: Any
+    default: Any = Parameter.empty
 
     @property
     def required(self) -> bool:
-        return self.default is inspect.Parameter.empty
+        return self.default is Parameter.empty
 
     def read(self, request: Request, body: bytes) -> Any:
         """Raises InvalidRequest, which names the field and the rule, never the value: it may be a password
         (L10).
         """
         try:
-            if self.place is In.BODY:
+            if self.place == BODY:
                 return self.adapter.validate_json(body)
             text = self._text(request)
             if text is None and not self.required:
@@ -78,34 +94,41 @@ class Argument:
             return self.adapter.validate_python(text)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(filter(None, (*self._within(), fault_place(first)))) or str(self.place)
+            within = () if self.place == BODY else (self.alias,)
+            where = ".".join(filter(None, (*within, fault_place(first)))) or self.place
             raise InvalidRequest(f"{where}: {fault_words(first, _PATTERNS)}") from None
 
     def _text(self, request: Request) -> str | None:
         match self.place:
-            case In.PATH:
+            case "path":
                 return str(request.path_params[self.alias])
-            case In.HEADER:
+            case "header":
                 return request.headers.get(self.alias)
             case _:
                 return request.query_params.get(self.alias)
 
-    def _within(self) -> tuple[str, ...]:
-        return () if self.place is In.BODY else (self.alias,)
+
+@cache
+def arguments(call: "described[..., Any]") -> tuple[Argument, ...]:
+    """What it takes from the request, in the order of its signature; the body last, as one."""
+    given = signature(call.takes).parameters.items()
+    named = ((name, one.default, call.place(name)) for name, one in given)
+    found = [
+        Argument(
+            name, header(name) if place == "header" else name, place, _adapter(call.hints[name]), default
+        )
+        for name, default, place in named
+        if place != BODY
+    ]
+    if call.body is not None:
+        found.append(Argument(BODY, BODY, BODY, _adapter(body_of(call))))
+    return tuple(found)
 
 
-def arguments(endpoint: Endpoint) -> tuple[Argument, ...]:
-    """The arguments taken from the request, in the endpoint's order."""
-    given = inspect.signature(endpoint).parameters.values()
-    return tuple(argument for one in given if (argument := _argument(one)).place not in _NOT_SENT)
-
-
-def answer_of(endpoint: Endpoint) -> TypeAdapter[Any] | None:
-    """The serialiser of its answer; None where it returns a Response or nothing."""
-    kind = inspect.signature(endpoint).return_annotation
-    if kind is None or (isinstance(kind, type) and issubclass(kind, Response)):
-        return None
-    return _adapter(kind)
+def answer_of(call: "described[..., Any]") -> TypeAdapter[Any] | None:
+    """The serialiser of its answer; None where there is none, or it is no JSON."""
+    kind = call.hints["return"]
+    return None if kind is NoneType or call.media_type is not None else _adapter(kind)
 
 
 def _adapter(kind: Any) -> TypeAdapter[Any]:
@@ -114,26 +137,25 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind) if is_shape else TypeAdapter(kind, config=ConfigDict(defer_build=True))
 
 
-def bind(endpoint: Endpoint, needs: Right) -> Called:
-    """The endpoint as Starlette calls it. The caller's right is checked before the request is read."""
-    asked, adapter = arguments(endpoint), answer_of(endpoint)
-    given = {name: _place(one.annotation) for name, one in inspect.signature(endpoint).parameters.items()}
-    owned = tuple(name for name, place in given.items() if place is In.STATE)
-    callers = tuple(name for name, place in given.items() if place is In.CALLER)
-    reads_body = any(one.place is In.BODY for one in asked)
+def bind(call: "described[..., Any]", answer: Callable[[Caller], Answer]) -> Called:
+    """The call as Starlette has it. ``answer``: gives what answers this caller. The caller's right is checked
+    before the request is read.
+    """
+    asked, adapter = arguments(call), answer_of(call)
 
-    async def call(request: Request) -> Response:
+    async def called(request: Request) -> Response:
         caller: Caller = request.scope.get(SCOPE_KEY, STRANGER)
-        caller.require(needs)
-        body = await _body(request) if reads_body else b""
+        caller.require(call.needs)
+        body = b"" if call.body is None else await _body(request)
         values = {one.name: one.read(request, body) for one in asked}
-        values |= {name: getattr(request.app.state, name) for name in owned}
-        found = await endpoint(**values, **dict.fromkeys(callers, caller))
+        if call.body is not None:
+            values |= dict(values.pop(BODY))
+        found = await answer(caller)(**values)
         if adapter is not None:
             return Response(adapter.dump_json(found), media_type=JSON)
         return Response(status_code=HTTPStatus.NO_CONTENT) if found is None else found
 
-    return call
+    return called
 
 
 async def _body(request: Request) -> bytes:
@@ -142,16 +164,3 @@ async def _body(request: Request) -> bytes:
     if kind != JSON:
         raise InvalidRequest(f"body: send it as {JSON}")
     return await request.body()
-
-
-def _argument(given: inspect.Parameter) -> Argument:
-    place = _place(given.annotation)
-    alias = given.name.replace("_", "-") if place is In.HEADER else given.name
-    # The application's own objects are not validated.
-    adapter = _adapter(Any if place in _NOT_SENT else given.annotation)
-    return Argument(given.name, alias, place, adapter, given.default)
-
-
-def _place(annotation: Any) -> In:
-    marks = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
-    return next((mark for mark in marks if isinstance(mark, In)), In.BODY)

@@ -1,7 +1,7 @@
-"""The table of routes as an OpenAPI 3.1 document, generated at the first request for it."""
+"""The calls as an OpenAPI 3.1 document, generated at the first request for it."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
@@ -11,9 +11,9 @@ from pydantic.json_schema import JsonSchemaMode
 
 from custody._version import __version__
 from custody.phrases import phrase_of
+from signerd.api.described import described
 from signerd.errors import leaves
-from signerd.loopback.binding import JSON, Argument, Endpoint, In, answer_of, arguments
-from signerd.loopback.endpoints import Route
+from signerd.loopback.binding import BODY, JSON, Argument, answer_of, arguments
 from signerd.problems import CONTENT_TYPE
 
 _REFERENCE = "#/components/schemas/{model}"
@@ -29,13 +29,13 @@ PROBLEM: Mapping[str, Any] = MappingProxyType(
         "additionalProperties": False,
     }
 )
-# The endpoint's name and the argument's, which is empty for the answer.
+# The call's id and the argument's name, which is empty for the answer.
 _Key = tuple[str, str]
 _ANSWER = ""
 
 
-def describe(table: Sequence[Route[Any]], prefix: str) -> dict[str, Any]:
-    asked = [shape for row in table for shape in _shapes(row.endpoint)]
+def describe(table: "Iterable[described[..., Any]]", prefix: str) -> dict[str, Any]:
+    asked = [shape for row in table for shape in _shapes(row)]
     # In one call, so that shared models are defined once, under one name.
     schemas, shared = TypeAdapter.json_schemas(asked, ref_template=_REFERENCE)
     found = {key: schema for (key, _mode), schema in schemas.items()}
@@ -62,44 +62,44 @@ def _problems() -> dict[str, Any]:
     }
 
 
-def _shapes(endpoint: Endpoint) -> list[tuple[_Key, JsonSchemaMode, TypeAdapter[Any]]]:
-    name, answer = endpoint.__name__, answer_of(endpoint)
+def _shapes(row: "described[..., Any]") -> list[tuple[_Key, JsonSchemaMode, TypeAdapter[Any]]]:
+    name, answer = row.operation, answer_of(row)
     written: list[tuple[_Key, JsonSchemaMode, TypeAdapter[Any]]] = [
-        ((name, one.name), "validation", one.adapter) for one in arguments(endpoint)
+        ((name, one.name), "validation", one.adapter) for one in arguments(row)
     ]
     return written if answer is None else [*written, ((name, _ANSWER), "serialization", answer)]
 
 
-def _operation(row: Route[Any], schemas: Mapping[_Key, Any]) -> dict[str, Any]:
-    name, asked = row.endpoint.__name__, arguments(row.endpoint)
+def _operation(row: "described[..., Any]", schemas: Mapping[_Key, Any]) -> dict[str, Any]:
+    name, asked = row.operation, arguments(row)
     described: dict[str, Any] = {
         "operationId": name,
-        "summary": row.summary,
+        "summary": " ".join(row.paragraphs()[0].split()),
         "x-needs": row.needs.value,
-        "parameters": [_parameter(one, schemas[name, one.name]) for one in asked if one.place is not In.BODY],
+        "parameters": [_parameter(one, schemas[name, one.name]) for one in asked if one.place != BODY],
         "responses": {
             **_answer(row, schemas),
             **{status: {"$ref": f"#/components/responses/{status}"} for status in _problems()},
         },
     }
     for one in asked:
-        if one.place is In.BODY:
+        if one.place == BODY:
             described["requestBody"] = {"required": True, **_json(schemas[name, one.name])}
     return described
 
 
-def _answer(row: Route[Any], schemas: Mapping[_Key, Any]) -> dict[str, Any]:
-    schema = schemas.get((row.endpoint.__name__, _ANSWER))
+def _answer(row: "described[..., Any]", schemas: Mapping[_Key, Any]) -> dict[str, Any]:
+    schema = schemas.get((row.operation, _ANSWER))
     if schema is not None:
         return {str(HTTPStatus.OK.value): {"description": "The answer", **_json(schema)}}
-    if row.call.media_type is not None:
-        content = {row.call.media_type: {"schema": {"type": "string"}}}
+    if row.media_type is not None:
+        content = {row.media_type: {"schema": {"type": "string"}}}
         return {str(HTTPStatus.OK.value): {"description": "The answer", "content": content}}
     return {str(HTTPStatus.NO_CONTENT.value): {"description": "Done"}}
 
 
 def _parameter(one: Argument, schema: Any) -> dict[str, Any]:
-    return {"name": one.alias, "in": one.place.value, "required": one.required, "schema": schema}
+    return {"name": one.alias, "in": one.place, "required": one.required, "schema": schema}
 
 
 def _json(schema: Any) -> dict[str, Any]:

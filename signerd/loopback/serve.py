@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from custody.phrases import phrase_of
-from signerd.callers import Right
+from signerd.api.described import described
 from signerd.daemon.service import Daemon
 from signerd.endpoint import ANSWERS, PREFIX, socket_path
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError
@@ -30,20 +30,20 @@ from signerd.loopback.access.guard import Guard, NoPage
 from signerd.loopback.access.listening import listening_ports, private_socket
 from signerd.loopback.access.peers import Whose, peer_uid
 from signerd.loopback.access.sessions import Sessions
-from signerd.loopback.binding import JSON, Called, bind
-from signerd.loopback.endpoints import ROUTES
+from signerd.loopback.answers import ROUTES, Asked
+from signerd.loopback.binding import JSON, Answer, Called, bind
 from signerd.loopback.events import Streams
 from signerd.loopback.page import entering
 from signerd.loopback.page.entering import PageMount
 from signerd.problems import CONTENT_TYPE, headers_of, problem
-from signerd.shapes.calls import MAX_PSBT_TEXT
+from signerd.shapes.limits import MAX_PSBT_TEXT
 
 # A form encodes a character that is no letter or digit in three; base64 has few of them.
 MAX_ANSWER_FORM = MAX_PSBT_TEXT * 5 // 4
 # The routes whose body may be larger than the common limit.
-LARGER = {
-    (row.method, PREFIX + row.path): row.call.max_body for row in ROUTES if row.call.max_body is not None
-} | {("POST", ANSWERS): MAX_ANSWER_FORM}
+LARGER = {(row.method, PREFIX + row.path): row.max_body for row in ROUTES if row.max_body is not None} | {
+    ("POST", ANSWERS): MAX_ANSWER_FORM
+}
 # Enough for a hundred event streams and a burst of commands (L11). The socket and the port have as many each:
 # flooding the port does not lock out the command line.
 MAX_CONNECTIONS = 128
@@ -238,7 +238,7 @@ class OwnerProtocol(PromptProtocol):
 _NOT_IN_THE_TABLE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
 
 
-async def interface() -> Response:
+async def interface(_request: Request) -> Response:
     return Response(_described(), media_type=JSON)
 
 
@@ -252,10 +252,14 @@ def _described() -> bytes:
 
 def make_app(service: Daemon, streams: Streams, sessions: Sessions) -> Starlette:
     """The application of one daemon, to be wrapped in an ``access.guard.Guard``."""
+
+    def bound(call: described[..., Any], to: Callable[[Asked], Answer]) -> Called:
+        return bind(call, lambda caller: to(Asked(service, streams, sessions, caller)))
+
     app = Starlette(
         routes=[
-            *(_row(row.method, PREFIX + row.path, bind(row.endpoint, row.needs)) for row in ROUTES),
-            _row("GET", f"{PREFIX}/openapi.json", bind(interface, Right.ANYONE)),
+            *(_row(call.method, PREFIX + call.path, bound(call, to)) for call, to in ROUTES.items()),
+            _row("GET", f"{PREFIX}/openapi.json", interface),
             *entering.ROUTES,
             PageMount(service),
         ],
@@ -266,7 +270,7 @@ def make_app(service: Daemon, streams: Streams, sessions: Sessions) -> Starlette
         },
     )
     app.router.redirect_slashes = False
-    app.state.service, app.state.streams, app.state.sessions = service, streams, sessions
+    app.state.service, app.state.sessions = service, sessions
     return app
 
 

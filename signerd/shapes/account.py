@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from signerd.shapes.calls import DAYS, LET_IN_MINUTES
+from signerd.shapes.limits import MAX_DAYS, MOST_ENTRIES
 
 
 class Answer(BaseModel):
@@ -42,6 +42,19 @@ Descriptor = Annotated[str, StringConstraints(strip_whitespace=True, min_length=
 
 # The platform's bound on a reason.
 Reason = Annotated[str, StringConstraints(strip_whitespace=True, max_length=1_000)]
+
+Email = Annotated[str, StringConstraints(min_length=3, max_length=320)]
+
+Password = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
+
+SignInCode = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40)]
+
+# A place in the chain or the feed, up to the largest SQLite integer.
+Position = Annotated[int, Field(ge=0, le=2**63 - 1)]
+
+EntrySearch = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
+
+EntryCount = Annotated[int, Field(ge=1, le=MOST_ENTRIES)]
 
 # There are fewer than twenty checks.
 Acknowledged = Annotated[frozenset[Id], Field(max_length=50)]
@@ -80,17 +93,6 @@ class SignedIn(Answer):
     email: str
     code_needed: bool
     secrets: str
-
-
-class SignInRequest(Request):
-    email: Annotated[str, StringConstraints(min_length=3, max_length=320)]
-    password: Annotated[str, StringConstraints(min_length=1, max_length=1_000)] = Field(repr=False)
-
-
-class CodeRequest(Request):
-    code: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40)] = Field(
-        repr=False
-    )
 
 
 class LoweredView(Answer):
@@ -206,18 +208,11 @@ OriginText = Annotated[str, StringConstraints(min_length=1, max_length=300)]
 SecretText = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43}$")]
 
 
-# A token not renewed for a year counts as forgotten.
-MAX_DAYS = 365
+PairingCode = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=20)]
 
+Days = Annotated[int, Field(ge=1, le=MAX_DAYS)]
 
-MAX_LET_IN_MINUTES = 60
-
-
-class PairingRequest(Request):
-    """``name``: what the person knows the app by. ``rights``: those that it needs; the person may grant fewer."""
-
-    name: NameText
-    rights: AppRights
+LetInMinutes = Annotated[int, Field(ge=1, le=60)]
 
 
 class Pairing(Answer):
@@ -227,10 +222,6 @@ class Pairing(Answer):
     secret: str = Field(repr=False)
     code: str = Field(repr=False)
     seconds: int
-
-
-class CollectRequest(Request):
-    secret: SecretText = Field(repr=False)
 
 
 class Collected(Answer):
@@ -260,16 +251,6 @@ class OpenPairing(Answer):
     warning: str | None
 
 
-class AcceptRequest(Request):
-    """``rights``: those that are granted of the ones that were asked for; None grants all of them."""
-
-    code: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=20)] = Field(
-        repr=False
-    )
-    rights: AppRights | None = None
-    days: Annotated[int, Field(ge=1, le=MAX_DAYS)] = DAYS
-
-
 class AppView(Answer):
     """``state``: "live", "expired" or "revoked". ``last_used``: a day, or None where its token was never used."""
 
@@ -282,11 +263,6 @@ class AppView(Answer):
     expires: str
     revoked: str | None
     last_used: str | None
-
-
-class LetInRequest(Request):
-    origin: OriginText
-    minutes: Annotated[int, Field(ge=1, le=MAX_LET_IN_MINUTES)] = LET_IN_MINUTES
 
 
 class OriginView(Answer):

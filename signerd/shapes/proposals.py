@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import StringConstraints
 
-from signerd.shapes.account import Acknowledged, Answer, Digest, Reason, Request
-from signerd.shapes.calls import MAX_PSBT_TEXT
+from signerd.shapes.account import Answer
+from signerd.shapes.limits import MAX_PSBT_TEXT
 
 
 class TroubleView(Answer):
@@ -226,15 +226,6 @@ class ProposalView(ProposalLine):
     screens: tuple[ScreenView, ...] = ()
 
 
-class ApproveRequest(Request):
-    digest: Digest
-    acknowledged: Acknowledged = frozenset()
-
-
-class RejectRequest(Request):
-    reason: Reason = ""
-
-
 class ExportedPsbt(Answer):
     """What a device without a cable is given to sign. ``file_name``: for a card; ``psbt``: base64.
 
@@ -254,18 +245,6 @@ PsbtText = Annotated[str, StringConstraints(pattern=PSBT_PATTERN, min_length=8, 
 
 # The version of an answer's PSBT: BIP-174 or BIP-370.
 PsbtVersion = Literal["0", "2"]
-
-
-class PsbtRequest(Request):
-    """``psbt``: version 0 (BIP-174) or 2 (BIP-370), in base64, with the previous transaction and a key origin of every input."""
-
-    psbt: PsbtText = Field(repr=False)
-
-
-class AnswerRequest(Request):
-    """``psbt``: what the device wrote, in base64. Its transaction says which exported proposal it answers."""
-
-    psbt: PsbtText = Field(repr=False)
 
 
 class PsbtReview(Answer):

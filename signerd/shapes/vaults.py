@@ -1,10 +1,13 @@
 """Devices, their registration and questions; vaults, their pins, tokens and addresses; accounts."""
 
+from datetime import date
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from signerd.shapes.account import Answer, Code, Descriptor, Digest, Id, Request
+from custody.schemas.history import CursorText
+from signerd.shapes.account import Answer, Descriptor, Id, Request
+from signerd.shapes.limits import CHANGE, MOST_MOVEMENTS, RECEIVE
 
 
 class AdvisoryView(Answer):
@@ -67,17 +70,11 @@ class RegistrationPreview(Answer):
 # A Coldcard's largest export has about 5 kB; a device has a few.
 ExportText = Annotated[str, StringConstraints(min_length=1, max_length=16_384)]
 
+Exports = Annotated[tuple[ExportText, ...], Field(min_length=1, max_length=16)]
 
-class AirgapKeysRequest(Request):
-    """``exports``: the files that one device without a cable wrote, as text: Coldcard's JSON, or lines ``[fingerprint/path]xpub``."""
+Challenge = Annotated[str, StringConstraints(pattern=r"^Register signing key [ -~]+$", max_length=240)]
 
-    exports: Annotated[tuple[ExportText, ...], Field(min_length=1, max_length=16)]
-
-
-class AirgapChallengeRequest(AirgapKeysRequest):
-    """``digest``: of the preview that the person said yes to."""
-
-    digest: Digest
+SignatureText = Annotated[str, StringConstraints(min_length=1, max_length=4_096)]
 
 
 class AirgapChallenge(Answer):
@@ -89,22 +86,6 @@ class AirgapChallenge(Answer):
     file: str
 
 
-class AirgapRegisterRequest(AirgapChallengeRequest):
-    """``signature``: base64, or the text of the file that the device wrote."""
-
-    challenge: Annotated[str, StringConstraints(pattern=r"^Register signing key [ -~]+$", max_length=240)]
-    signature: Annotated[str, StringConstraints(min_length=1, max_length=4_096)]
-    replace: bool = False
-
-
-class RegisterRequest(Request):
-    """``replace``: put these keys in the place of those that the account has registered before."""
-
-    device_id: Id
-    digest: Digest
-    replace: bool = False
-
-
 class Registered(Answer):
     key_id: str
     network: str
@@ -113,7 +94,7 @@ class Registered(Answer):
 
 
 # A Trezor accepts 50 bytes of passphrase, and a PIN has at most 50 places; the device enforces its own limit.
-MAX_ANSWER = 200
+AnswerText = Annotated[str, StringConstraints(max_length=200)]
 
 
 class QuestionView(Answer):
@@ -142,12 +123,6 @@ class UnlockStep(Answer):
     text: str = ""
     question: QuestionView | None = None
     device: DeviceView | None = None
-
-
-class QuestionAnswer(Request):
-    """``answer``: null leaves it to the device where that can be, and else gives up."""
-
-    answer: Annotated[str, StringConstraints(max_length=MAX_ANSWER)] | None = Field(repr=False)
 
 
 class CosignerView(Answer):
@@ -203,10 +178,6 @@ class ImportedQuorum(Request):
     descriptor: Descriptor
 
 
-class PinPreviewRequest(Request):
-    imported: ImportedQuorum | None = None
-
-
 class PinPreview(Answer):
     """What would be pinned, to be compared by the person; ``advice``: with whom, and how. Nothing was changed.
 
@@ -220,18 +191,8 @@ class PinPreview(Answer):
 
 Compared = Literal["same", "another"]
 
-
-class PinRequest(Request):
-    """``code``: typed by the person. ``without_device_address``: pin though the device does not show the first address.
-
-    ``airgapped``: what the person saw on a device without a cable that took the enrolment file: the "same" first address, or
-    "another", which is an alarm.
-    """
-
-    code: Code
-    imported: ImportedQuorum | None = None
-    without_device_address: bool = False
-    airgapped: Compared | None = None
+# The values of ``firmware_bridge.airgap.EnrolmentForm``.
+EnrolmentForm = Literal["coldcard", "descriptor", "bsms"]
 
 
 class EnrolmentFile(Answer):
@@ -242,12 +203,6 @@ class EnrolmentFile(Answer):
     first_address: str
     file_name: str
     text: str
-
-
-class UnpinRequest(Request):
-    """``code``: that under which the vault was pinned."""
-
-    code: Code
 
 
 class HoldingView(Answer):
@@ -286,9 +241,6 @@ class VaultTokens(Answer):
     more: bool
 
 
-# Values of ``multisig``, repeated here to avoid the import.
-RECEIVE, CHANGE = 0, 1
-
 MAX_INDEX = 1_000_000
 
 # An address costs some 0.25 ms per cosigner: fifty of a vault of fifteen take a fifth of a second.
@@ -296,6 +248,14 @@ MAX_ADDRESSES = 50
 
 # Trezor warns of BIP-48 and BIP-84 accounts above 100 (core/src/apps/common/paths.py).
 MAX_ACCOUNT = 100
+
+Cursor = CursorText
+
+Day = date
+
+MovementSearch = Annotated[str, StringConstraints(strip_whitespace=True, max_length=100)]
+
+MovementCount = Annotated[int, Field(ge=1, le=MOST_MOVEMENTS)]
 
 Chain = Annotated[int, Field(ge=RECEIVE, le=CHANGE)]
 
@@ -312,10 +272,6 @@ class AccountKeys(Answer):
     network: str
     fingerprint: str | None
     keys: tuple[KeyView, ...]
-
-
-class AccountRequest(Request):
-    account: AccountNumber = 0
 
 
 class AddressView(Answer):
@@ -387,11 +343,6 @@ class VaultMovements(Answer):
     movements: tuple[MovementView, ...]
     next: str | None
     left_out: int = 0
-
-
-class ShowAddressRequest(Request):
-    chain: Chain = RECEIVE
-    index: Index = 0
 
 
 class AddressShown(Answer):

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from signerd.endpoint import PREFIX
+from signerd.loopback.answers import ROUTES
 from signerd.loopback.description import describe
-from signerd.loopback.endpoints import ROUTES
 from tests.support.custody import open_desk
 
 

@@ -20,12 +20,14 @@ from starlette.responses import JSONResponse, Response
 from custody.pages.rendering import Fields
 from custody.pages.serving import HEADERS
 from signerd import shapes
+from signerd.api.devices import DevicesApi
 from signerd.daemon.airgap import carried_psbt
 from signerd.endpoint import ANSWERS
 from signerd.errors import AnswerRefused, InvalidRequest
+from signerd.loopback.binding import body_of
 from signerd.loopback.page.rendering import PageRequest, Row, answer, render, shaped
 from signerd.loopback.page.rendering import answer as html
-from signerd.shapes.calls import MAX_PSBT_TEXT
+from signerd.shapes.limits import MAX_PSBT_TEXT
 
 if TYPE_CHECKING:
     from firmware_bridge.airgap import Scanner, Transfer
@@ -99,7 +101,7 @@ ROWS = (
 
 
 REGISTER = "/airgap/register"
-# The limits of ``shapes.AirgapKeysRequest`` and ``shapes.AirgapRegisterRequest``.
+# The limits of ``shapes.Exports`` and ``shapes.SignatureText``.
 MOST = {"export": 16_384, "signature": 4_096}
 
 
@@ -127,7 +129,7 @@ async def register(asked: PageRequest) -> Response:
 
 async def preview(asked: PageRequest) -> Response:
     """Sends nothing to the platform."""
-    said = shaped(shapes.AirgapKeysRequest, exports=_exports(await asked.fields()))
+    said = shaped(body_of(DevicesApi.preview_airgapped), exports=_exports(await asked.fields()))
     found = await asked.service.airgap_setup.preview(said.exports)
     context = await _context(asked)
     return html(render("devices/airgapped_keys.html", preview=found, exports=said.exports, **context))
@@ -136,7 +138,9 @@ async def preview(asked: PageRequest) -> Response:
 async def challenge(asked: PageRequest) -> Response:
     """Bound to the digest of the keys that were shown."""
     fields = await asked.fields()
-    said = shaped(shapes.AirgapChallengeRequest, exports=_exports(fields), digest=fields.one("digest"))
+    said = shaped(
+        body_of(DevicesApi.challenge_airgapped), exports=_exports(fields), digest=fields.one("digest")
+    )
     found = await asked.service.airgap_setup.challenge(said.exports, said.digest)
     return html(
         render(
@@ -161,7 +165,7 @@ def _code(found: shapes.AirgapChallenge) -> str:
 async def confirm(asked: PageRequest) -> Response:
     fields = await asked.fields()
     said = shaped(
-        shapes.AirgapRegisterRequest,
+        body_of(DevicesApi.register_airgapped),
         exports=_exports(fields),
         digest=fields.one("digest"),
         challenge=fields.one("challenge"),

@@ -8,9 +8,10 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.pages.rendering import Fields, Live
-from signerd import shapes
+from signerd.api.devices import DevicesApi
 from signerd.callers import PAGE
 from signerd.errors import DeviceFailed, InvalidRequest, NoSuchDevice
+from signerd.loopback.binding import body_of
 from signerd.loopback.page.home import saying
 from signerd.loopback.page.rendering import PageRequest, Row, render, shaped
 from signerd.loopback.page.rendering import answer as html
@@ -174,7 +175,7 @@ async def answer(asked: PageRequest) -> Response:
     """What was typed is used once; the response replaces its form."""
     fields = await asked.fields()
     given = None if fields.ticked("leave") else _typed(fields)
-    body = shaped(shapes.QuestionAnswer, answer=given)
+    body = shaped(body_of(DevicesApi.answer_question), answer=given)
     step = await asked.service.unlocking.answer(asked.path_id("question_id"), body.answer)
     return await _stepped(asked, step)
 
@@ -226,7 +227,7 @@ async def confirm(asked: PageRequest) -> Response:
     """Bound to the digest of the keys that were shown."""
     card, fields = await one(asked), await asked.fields()
     said = shaped(
-        shapes.RegisterRequest,
+        body_of(DevicesApi.register),
         device_id=card.view.id,
         digest=fields.one("digest"),
         replace=fields.ticked("replace"),

@@ -11,11 +11,12 @@ from starlette.responses import Response
 
 from custody.pages.flow import Flow, Picture, address_lines, draw
 from custody.pages.rendering import Live
-from signerd import shapes
+from signerd.api.proposals import ProposalsApi
 from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY, is_proof
 from signerd.core.text import count, place_words, plain
 from signerd.errors import IllegalEvent, StaleApproval
 from signerd.feed import FeedLine
+from signerd.loopback.binding import body_of
 from signerd.loopback.page import rendering
 from signerd.loopback.page.rendering import PageRequest, Row, shaped
 from signerd.shapes import CheckView, MoneyView, ProposalLine, ProposalView
@@ -218,7 +219,7 @@ async def approve(asked: PageRequest) -> Response:
     """Bound to the digest that the page showed. Sent twice, it approves once."""
     psbt_id, fields = asked.path_id("psbt_id"), await asked.fields()
     said = shaped(
-        shapes.ApproveRequest, digest=fields.one("digest"), acknowledged=fields.every("acknowledged")
+        body_of(ProposalsApi.approve), digest=fields.one("digest"), acknowledged=fields.every("acknowledged")
     )
     try:
         await asked.service.approve(psbt_id, said.digest, said.acknowledged, asked.caller)
@@ -234,7 +235,7 @@ async def approve(asked: PageRequest) -> Response:
 
 async def reject(asked: PageRequest) -> Response:
     psbt_id, fields = asked.path_id("psbt_id"), await asked.fields()
-    said = shaped(shapes.RejectRequest, reason=fields.one("reason"))
+    said = shaped(body_of(ProposalsApi.reject), reason=fields.one("reason"))
     try:
         await asked.service.reject(psbt_id, said.reason, asked.caller)
     except IllegalEvent:

@@ -9,14 +9,14 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.pages.rendering import Fields, Live
-from signerd import shapes
+from signerd.api.account import AccountApi
+from signerd.api.apps import AppsApi
 from signerd.callers import RIGHT_WORDS, granted
 from signerd.errors import ConfigInvalid, InvalidRequest, RulesInvalid
-from signerd.loopback.endpoints import USUAL_ENTRIES
+from signerd.loopback.binding import body_of
 from signerd.loopback.page import rendering
 from signerd.loopback.page.rendering import PageRequest, Row, shaped
-from signerd.shapes.account import MAX_DAYS
-from signerd.shapes.calls import DAYS
+from signerd.shapes.limits import DAYS, MAX_DAYS
 
 ACCOUNT = Live("account", "settings/account.html", "/settings/account")
 # The same part while it waits for a one-time code.
@@ -96,14 +96,16 @@ async def account(asked: PageRequest) -> Response:
 
 async def sign_in(asked: PageRequest) -> Response:
     fields = await asked.fields()
-    said = shaped(shapes.SignInRequest, email=fields.one("email").strip(), password=fields.one("password"))
+    said = shaped(
+        body_of(AccountApi.sign_in), email=fields.one("email").strip(), password=fields.one("password")
+    )
     found = await asked.service.sign_in(said.email, said.password)
     return await _account(asked, code_for=found.email if found.code_needed else None)
 
 
 async def confirm(asked: PageRequest) -> Response:
     fields = await asked.fields()
-    said = shaped(shapes.CodeRequest, code=fields.one("code"))
+    said = shaped(body_of(AccountApi.confirm_sign_in), code=fields.one("code"))
     await asked.service.confirm_sign_in(said.code)
     return await _account(asked)
 
@@ -173,7 +175,7 @@ async def history(asked: PageRequest) -> Response:
     search, before = asked.query("search").strip(), _place(asked.query("before"))
     if len(search) > LONGEST_SEARCH:
         raise InvalidRequest("search: it is too long", hint="Look for an id, an address or a word.")
-    found = await asked.service.history.entries(search=search, limit=USUAL_ENTRIES, after=None, before=before)
+    found = await asked.service.history.entries(before=before, search=search)
     return await asked.page(
         "history.html",
         title="History",
@@ -256,7 +258,7 @@ async def accept(asked: PageRequest) -> Response:
     """The code is read from the app's window, which shows that the person means the app that asked."""
     pairing_id, fields = asked.path_id("pairing_id"), await asked.fields()
     said = shaped(
-        shapes.AcceptRequest,
+        body_of(AppsApi.accept_pairing),
         code=fields.one("code"),
         rights=fields.every("rights"),
         days=fields.one("days") or DAYS,
@@ -277,14 +279,14 @@ async def revoke(asked: PageRequest) -> Response:
 
 async def let_in(asked: PageRequest) -> Response:
     fields = await asked.fields()
-    said = shaped(shapes.LetInRequest, origin=fields.one("origin"))
+    said = shaped(body_of(AppsApi.let_in), origin=fields.one("origin"))
     await asked.service.apps.let_in(said.origin, said.minutes)
     return asked.part(ORIGINS, **await _known(asked))
 
 
 async def shut_out(asked: PageRequest) -> Response:
     fields = await asked.fields()
-    said = shaped(shapes.LetInRequest, origin=fields.one("origin"))
+    said = shaped(body_of(AppsApi.let_in), origin=fields.one("origin"))
     await asked.service.apps.shut_out(said.origin)
     return asked.part(ORIGINS, PAIRED, **await _known(asked))
 

@@ -14,8 +14,10 @@ from custody.pages.serving import HTML, attachment
 from custody.schemas.history import CursorText
 from multisig import MultisigError, Network, ReceivedPsbt, vault_of_file, vault_of_psbt
 from signerd import shapes
+from signerd.api.vaults import VaultsApi
 from signerd.callers import PAGE
 from signerd.errors import InvalidRequest, NotPinned, UnknownVault
+from signerd.loopback.binding import body_of
 from signerd.loopback.page.airgap import as_address, pictures
 from signerd.loopback.page.home import saying
 from signerd.loopback.page.rendering import PageRequest, Row, render, shaped
@@ -179,7 +181,7 @@ async def vault_standing(asked: PageRequest) -> Response:
 async def unpin(asked: PageRequest) -> Response:
     """By its verification code. Nothing of the vault is signed afterwards."""
     fields = await asked.fields()
-    said = shaped(shapes.UnpinRequest, code=fields.one("code"))
+    said = shaped(body_of(VaultsApi.unpin), code=fields.one("code"))
     left = vault_status(await asked.service.unpin(asked.path_id("vault_id"), said.code))
     return asked.part(vault_part(left.view.vault_id), vault=left)
 
@@ -279,7 +281,7 @@ async def preview(asked: PageRequest) -> Response:
 async def pin(asked: PageRequest) -> Response:
     fields = await asked.fields()
     said = shaped(
-        shapes.PinRequest,
+        body_of(VaultsApi.pin),
         code=fields.one("code"),
         imported=await _imported(asked, fields),
         without_device_address=fields.ticked("without_device_address"),
@@ -377,8 +379,8 @@ async def _shown(
     )
 
 
-def _wanted(fields: Fields) -> shapes.ShowAddressRequest:
-    return shaped(shapes.ShowAddressRequest, chain=fields.one("chain"), index=fields.one("index"))
+def _wanted(fields: Fields) -> Any:
+    return shaped(body_of(VaultsApi.show_vault_address), chain=fields.one("chain"), index=fields.one("index"))
 
 
 async def show_of_vault(asked: PageRequest) -> Response:

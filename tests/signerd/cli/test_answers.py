@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 import signerd.cli
 import signerd.hwi
-from signerd.client.flow import parse
+from signerd.asking import parse
 from signerd.core.states import STATES
 from signerd.shapes import account, proposals, vaults
 

@@ -213,7 +213,7 @@ def test_l10_the_browser_gets_a_private_file_which_is_gone_when_the_page_was_ent
 
 def test_an_unused_file_is_removed_when_it_expires(port, runtime, monkeypatch):
     monkeypatch.setattr(apps.webbrowser, "open", Browser(port, posts=False).open)
-    monkeypatch.setattr("signerd.loopback.endpoints.ENTRY_SECONDS", 0)
+    monkeypatch.setattr("signerd.loopback.answers.ENTRY_SECONDS", 0)
     ended = signerd("open", state=port.daemon.state)
     assert ended.status == Exit.FAILED
     assert "--print" in ended.err

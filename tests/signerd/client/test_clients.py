@@ -16,6 +16,7 @@ from itertools import islice
 import pytest
 
 from signerd import shapes
+from signerd.callers import TERMINAL
 from signerd.client import AsyncDaemonClient, DaemonClient
 from signerd.client.flow import Resumption
 from signerd.endpoint import socket_path
@@ -67,7 +68,7 @@ def test_an_argument_gets_to_its_place_in_the_row(state, shell):
         shell(state, lambda daemon: daemon.proposals(ended=True))
         with pytest.raises(UnknownProposal, match="no"):
             shell(state, lambda daemon: daemon.reject("p-1", "why"))
-        assert [call[:-1] for call in found.service.calls] == [("proposals", True), ("reject", "p-1", "why")]
+        assert found.service.calls == [("proposals", True, TERMINAL), ("reject", TERMINAL, "p-1", "why")]
 
 
 @SHELLS

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from signerd.client import DaemonClient, flow
+from signerd.asking import parse
+from signerd.client import DaemonClient
 from signerd.errors import DaemonFailed
 from signerd.shapes import AuditReport
 from tests.support.served import served_script
@@ -21,7 +22,7 @@ def test_an_answer_has_the_attributes_of_its_shape_and_is_printed_as_it_came(tmp
 
 def test_fields_inside_fields_and_lists():
     told = {"checks": [{"name": "fee", "figures": {"sats": 1}}], "keys": "a field, and no method"}
-    found = flow.parse(json.dumps(told))
+    found = parse(json.dumps(told))
     assert found.checks[0].figures.sats == 1
     assert "sats" in found.checks[0].figures
     assert found.keys == told["keys"]
@@ -30,10 +31,10 @@ def test_fields_inside_fields_and_lists():
 
 def test_a_field_that_is_not_there_is_told_as_another_version():
     with pytest.raises(DaemonFailed, match="another version of signerd"):
-        _ = flow.parse("{}").version
+        _ = parse("{}").version
 
 
 @pytest.mark.parametrize("content", [b"", b"not json", b"1", b'"text"', b"null", b"[" * 100_000, b"\xff\xfe"])
 def test_what_is_no_answer_is_refused(content):
     with pytest.raises(ValueError):
-        flow.parse(content)
+        parse(content)

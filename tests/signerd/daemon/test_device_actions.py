@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge import Busy, Device, DeviceState, Question
+from signerd.api.devices import DevicesApi
 from signerd.daemon.device_actions import ID_BYTES, UNANSWERED, Questions, Unlocking
 from signerd.daemon.devices import UNFORESEEN
 from signerd.daemon.service import Daemon
 from signerd.errors import DeviceFailed, NoSuchDevice, NoSuchQuestion, NothingUnlocked
-from signerd.shapes import QuestionAnswer
+from signerd.loopback.binding import body_of
 from tests.support.daemons import daemon_at, until
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
@@ -184,7 +185,7 @@ async def test_l10_what_was_typed_is_in_no_log_no_error_no_line_and_no_entry(
     for device, expected in ((bridge, "wrong"), (leaky, UNFORESEEN)):
         async with daemon_at(prepared, platform, device) as daemon:
             step = await daemon.unlocking.start(device_of(device))
-            body = QuestionAnswer(answer="66666666")
+            body = body_of(DevicesApi.answer_question)(answer="66666666")
             with pytest.raises(DeviceFailed, match=expected) as refused:
                 await daemon.unlocking.answer(step.question.id, body.answer)
             words = [

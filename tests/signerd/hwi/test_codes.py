@@ -8,7 +8,7 @@ from firmware_bridge.errors import RefusedByPerson, WrongApp
 from firmware_bridge.presence.usb import USB_MODELS
 from signerd import errors as e
 from signerd import shapes
-from signerd.client.flow import Values
+from signerd.asking import Values
 from signerd.core.states import State
 from signerd.errors import HwiCode
 from signerd.hwi import listing, signing

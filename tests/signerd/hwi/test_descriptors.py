@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signerd.client.flow import Values, parse
+from signerd.asking import Values, parse
 from signerd.errors import DaemonFailed
 from signerd.hwi.codes import HwiError
 from signerd.hwi.keys import address

@@ -7,7 +7,7 @@ import pytest
 
 from signerd.callers import GRANTABLE, PAGE, RIGHT_WORDS, TERMINAL, Caller, Kind, Right, granted, rights_words
 from signerd.endpoint import HOST, PREFIX, socket_path
-from signerd.loopback.endpoints import ROUTES
+from signerd.loopback.answers import ROUTES
 from tests.support.desk import VAULT
 from tests.support.served import make_outer, served_daemon
 

@@ -25,9 +25,9 @@ from signerd.callers import Right
 from signerd.core.states import State
 from signerd.endpoint import HOST, PREFIX, socket_path
 from signerd.loopback.access.gates import Rates
+from signerd.loopback.answers import ROUTES
 from signerd.loopback.binding import arguments
 from signerd.loopback.description import describe
-from signerd.loopback.endpoints import ROUTES, Route
 from tests.support.daemons import make_config
 from tests.support.examples import drawn
 from tests.support.served import Served, make_outer, served_daemon
@@ -88,7 +88,7 @@ async def _paired(service) -> str:
     return (await service.apps.collect(asked.id, asked.secret)).token
 
 
-def _asks(row: Route, mode: GenerationMode, callers: Callers, examples: int):
+def _asks(row, mode: GenerationMode, callers: Callers, examples: int):
     """The decorator for a test's inner function, which gets a case of this row."""
     operation = callers.schema[PREFIX + row.path][row.method]
 
@@ -135,7 +135,7 @@ ASKED = [
     for row in ROUTES
     for mode in MODES
     if row.path != STREAM
-    if mode is GenerationMode.POSITIVE or arguments(row.endpoint)
+    if mode is GenerationMode.POSITIVE or arguments(row)
 ]
 
 
@@ -146,9 +146,7 @@ ASKED = [
         for row, mode in drawn(ASKED, -(-len(ASKED) // 2), of=__name__)
     ],
 )
-def test_every_row_keeps_to_the_document_for_the_person(
-    row: Route, mode: GenerationMode, callers: Callers
-) -> None:
+def test_every_row_keeps_to_the_document_for_the_person(row, mode: GenerationMode, callers: Callers) -> None:
     checks = [*CHECKS, negative_data_rejection] if mode is GenerationMode.NEGATIVE else CHECKS
 
     @_asks(row, mode, callers, EXAMPLES)
@@ -162,7 +160,7 @@ def test_every_row_keeps_to_the_document_for_the_person(
 
 
 @pytest.mark.parametrize("row", ROUTES, ids=lambda row: f"{row.method} {row.path}")
-def test_l2_l13_no_answer_goes_beyond_the_rights_of_who_asks(row: Route, callers: Callers) -> None:
+def test_l2_l13_no_answer_goes_beyond_the_rights_of_who_asks(row, callers: Callers) -> None:
     before = callers.daemon.service.feed.last
 
     @_asks(row, GenerationMode.POSITIVE, callers, 2)

@@ -8,7 +8,7 @@ import pytest
 
 from multisig import PsbtLimits
 from signerd.endpoint import HOST, PREFIX, socket_path
-from signerd.shapes.calls import MAX_PSBT_BODY, MAX_PSBT_BYTES, MAX_PSBT_TEXT
+from signerd.shapes.limits import MAX_PSBT_BODY, MAX_PSBT_BYTES, MAX_PSBT_TEXT
 from tests.support.bills import bill
 from tests.support.served import make_outer, served_daemon
 

@@ -18,7 +18,7 @@ from signerd.core.values import Record
 from signerd.daemon.proposal_views import proposal_line, proposal_view
 from signerd.endpoint import HOST, PREFIX, socket_path
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError, leaves
-from signerd.loopback.endpoints import ROUTES
+from signerd.loopback.answers import ROUTES
 from signerd.loopback.serve import interface
 from tests.signerd.test_problems import made
 from tests.support.desk import review_context, snapshot_of, spend
@@ -162,8 +162,8 @@ def test_every_call_of_the_client_reaches_its_method_with_what_was_given(state):
             ("proposals", False, TERMINAL),
             ("proposals", True, TERMINAL),
             ("proposal", "p-1", TERMINAL),
-            ("approve", "p-1", DIGEST, frozenset({"fee-share"}), TERMINAL),
-            ("reject", "p-1", "too much", TERMINAL),
+            ("approve", TERMINAL, "p-1", DIGEST, frozenset({"fee-share"})),
+            ("reject", TERMINAL, "p-1", "too much"),
             ("verify_audit",),
         ]
         assert set(answers) == {call[0] for call in daemon.service.calls}
@@ -299,7 +299,7 @@ def test_the_description_refers_to_nothing_that_it_does_not_have(state):
 
 @pytest.mark.anyio
 async def test_l11_the_description_is_built_once():
-    assert (await interface()).body is (await interface()).body
+    assert (await interface(None)).body is (await interface(None)).body
 
 
 def test_head_is_not_in_the_table(silent):

@@ -19,7 +19,7 @@ from signerd.loopback.access import listening
 from signerd.loopback.access.guard import MAX_BODY_BYTES
 from signerd.loopback.access.listening import listening_ports, private_socket
 from signerd.loopback.access.peers import peer_uid
-from signerd.loopback.endpoints import ROUTES
+from signerd.loopback.answers import ROUTES
 from tests.signerd.loopback.test_routes import STATUS
 from tests.support.ported import ported
 from tests.support.served import served_script

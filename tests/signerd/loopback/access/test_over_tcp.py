@@ -8,7 +8,7 @@ import pytest
 from signerd.callers import Caller, Kind, Right
 from signerd.loopback import serve
 from signerd.loopback.access.guard import MAX_BODY_BYTES
-from signerd.loopback.endpoints import ROUTES
+from signerd.loopback.answers import ROUTES
 from signerd.loopback.events import MAX_STREAMS_OF_AN_APP
 from tests.support.ported import PATIENCE_SECONDS, exchange, ported, read_answer
 
