@@ -22,7 +22,7 @@ A `policy` has: kind ("vault" or "profile"), name, threshold, keys (key expressi
 for the verification code), hmac (hexadecimal, or None). `payments`: how many outputs the person is asked
 about. `resume`: an earlier attempt at this transaction was cut off. `again`: enrol the vault even if the
 device says that it knows it. `file`, `xor`: the vault as a Coldcard reads it, and the XOR of its
-fingerprints. A family's driver has no entry for an operation that the family does not support.
+fingerprints. A family's driver has no method for an operation that the family does not support.
 """
 
 import json
@@ -39,6 +39,19 @@ MAX_FRAME: Final = 8 * 1024 * 1024
 # seconds to parse, and thirty times their size in memory.
 MAX_NESTED_FRAME: Final = 256 * 1024
 _MAX_BRACKETS: Final = 64
+OPERATIONS: Final = frozenset(
+    {
+        "probe",
+        "fingerprint",
+        "xpubs",
+        "sign",
+        "sign_message",
+        "enrol",
+        "show_address",
+        "identify",
+        "unlock",
+    }
+)
 CANCEL: Final = "cancel"
 _HEADER: Final = struct.Struct(">I")
 HEADER_SIZE: Final = _HEADER.size

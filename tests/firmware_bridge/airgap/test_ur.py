@@ -169,7 +169,7 @@ def test_s23_a_message_that_is_no_byte_string_does_not_spoil_the_next_one(messag
         *first, last = texts
         for text in first:
             assembler.add(text)
-        with pytest.raises(Unreadable, match="CBOR|holds no file"):
+        with pytest.raises(Unreadable, match=r"CBOR|holds no file"):
             assembler.add(last)
         assert assembler.result is None
         for text in SERIES[:7]:
