@@ -105,7 +105,7 @@ async def daemon(folder: Path, endpoint: str) -> None:
     prepare(state)
     platform, told = make_outer(folder).platform, Told()
 
-    async def hotplug() -> Told:
+    def hotplug() -> Told:
         return told
 
     places = [Endpoint.parse(endpoint), second_endpoint(folder)]

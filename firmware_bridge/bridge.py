@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -63,7 +63,7 @@ class Bridge:
         listings: Sequence[Listing] | None = None,
         sandbox: bool = True,
         spawner: Spawner | None = None,
-        hotplug: Callable[[], Awaitable[Hotplug]] | None = None,
+        hotplug: Callable[[], Hotplug] | None = None,
         turn: Turn = no_turns,
     ) -> None:
         self._deadlines = deadlines
@@ -108,7 +108,7 @@ class Bridge:
         A plugged-in device is noticed at once where the system reports it. `seconds` is the longest time
         between two looks; the default depends on what the system reports. No look touches a device.
         """
-        plugs = await self._hotplug()
+        plugs = self._hotplug()
         try:
             while not self._roster.closed:
                 await self._roster.look()

@@ -151,14 +151,14 @@ class UnreadableRegistrations(Exception):
     """The file holds no registrations, or is of an unknown version. It was not changed."""
 
 
-class RegistrationFile:
+class RegistrationFile(RegistrationsInMemory):
     """A JSON file that only its owner may read, replaced atomically. Losing it costs one more approval per
     vault.
     """
 
-    def __init__(self, path: Path, known: RegistrationsInMemory) -> None:
+    def __init__(self, path: Path, known: Iterable[Registration] = ()) -> None:
+        super().__init__(known)
         self._path = path
-        self._known = known
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -169,20 +169,17 @@ class RegistrationFile:
         try:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
-            return cls(path, RegistrationsInMemory())
+            return cls(path)
         except (OSError, UnicodeDecodeError) as error:
             raise UnreadableRegistrations(f"{path} cannot be read: {error}") from error
-        return cls(path, RegistrationsInMemory(_decode(path, text)))
-
-    def find(self, fingerprint: Fingerprint, vault: str) -> Registration | None:
-        return self._known.find(fingerprint, vault)
+        return cls(path, _decode(path, text))
 
     def keep(self, registration: Registration) -> None:
-        self._known.keep(registration)
+        super().keep(registration)
         self._write()
 
     def forget(self, registration: Registration) -> None:
-        self._known.forget(registration)
+        super().forget(registration)
         self._write()
 
     def _write(self) -> None:
@@ -190,7 +187,7 @@ class RegistrationFile:
         descriptor, name = tempfile.mkstemp(dir=self._path.parent, prefix=self._path.name)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(_encode(self._known.all()))
+                file.write(_encode(self.all()))
                 file.flush()
                 os.fsync(file.fileno())
             Path(name).replace(self._path)

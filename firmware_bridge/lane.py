@@ -211,7 +211,7 @@ class Lane:
         recover = self._left_open or (self._silent and not self._probing)
         if recover:
             self._left_open = self._silent = False
-        return protocol.Request(self._sent, call.op, call.args, recover=recover, session=self.session)
+        return protocol.Request(self._sent, call.op, dict(call.args), recover=recover, session=self.session)
 
     async def _exchange(self, driver: WorkerProcess, request: protocol.Request, call: _Call) -> Any:
         clock = asyncio.get_running_loop().time

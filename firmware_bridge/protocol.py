@@ -22,7 +22,7 @@ A `policy` has: kind ("vault" or "profile"), name, threshold, keys (key expressi
 for the verification code), hmac (hexadecimal, or None). `payments`: how many outputs the person is asked
 about. `resume`: an earlier attempt at this transaction was cut off. `again`: enrol the vault even if the
 device says that it knows it. `file`, `xor`: the vault as a Coldcard reads it, and the XOR of its
-fingerprints. A family's driver has no entry for an operation that the family does not support.
+fingerprints. A family's driver has no method for an operation that the family does not support.
 """
 
 import json
@@ -30,7 +30,8 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum, unique
-from typing import Any, Final, Protocol
+from types import UnionType
+from typing import Any, Final, Protocol, get_args, get_origin, get_type_hints
 
 # A Coldcard takes PSBTs of 2 MiB (Mk4); base64 makes that 2.8 MiB, and the answer carries it again.
 MAX_FRAME: Final = 8 * 1024 * 1024
@@ -38,6 +39,19 @@ MAX_FRAME: Final = 8 * 1024 * 1024
 # seconds to parse, and thirty times their size in memory.
 MAX_NESTED_FRAME: Final = 256 * 1024
 _MAX_BRACKETS: Final = 64
+OPERATIONS: Final = frozenset(
+    {
+        "probe",
+        "fingerprint",
+        "xpubs",
+        "sign",
+        "sign_message",
+        "enrol",
+        "show_address",
+        "identify",
+        "unlock",
+    }
+)
 CANCEL: Final = "cancel"
 _HEADER: Final = struct.Struct(">I")
 HEADER_SIZE: Final = _HEADER.size
@@ -53,7 +67,7 @@ class Request:
 
     id: int
     op: str
-    args: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    args: dict[str, Any] = field(default_factory=dict, repr=False)
     recover: bool = False
     session: str | None = field(default=None, repr=False)
 
@@ -127,22 +141,16 @@ _TYPES: Final[dict[str, type[Message]]] = {
     "failed": Failed,
 }
 _NAMES: Final = {kind: name for name, kind in _TYPES.items()}
-_Nothing: Final = type(None)
+
+
+def _kinds(hint: Any) -> tuple[type, ...]:
+    return get_args(hint) if isinstance(hint, UnionType) else (get_origin(hint) or hint,)
+
+
 # The exact types of each field. `Done.value` may be anything: the caller checks it (`firmware_bridge.calls`).
-_FIELDS: Final[dict[type[Message], dict[str, tuple[type, ...]]]] = {
-    Request: {"id": (int,), "op": (str,), "args": (dict,), "recover": (bool,), "session": (str, _Nothing)},
-    Hello: {"pid": (int,), "preloaded": (bool,), "landlock": (int,), "seccomp": (bool,)},
-    Note: {
-        "id": (int,),
-        "step": (str,),
-        "text": (str,),
-        "done": (int, _Nothing),
-        "total": (int, _Nothing),
-    },
-    Ask: {"id": (int,), "number": (int,), "question": (str,)},
-    Reply: {"number": (int,), "answer": (str, _Nothing)},
-    Done: {"id": (int,)},
-    Failed: {"id": (int,), "code": (str,), "detail": (str, _Nothing), "question_open": (bool,)},
+_FIELDS: Final = {
+    kind: {name: _kinds(hint) for name, hint in get_type_hints(kind).items() if hint is not Any}
+    for kind in _NAMES
 }
 
 

@@ -11,7 +11,7 @@ import hmac
 import json
 import socket
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
@@ -31,7 +31,7 @@ from firmware_bridge.errors import (
     WrongDevice,
 )
 from firmware_bridge.model import Endpoint, Listing, Sighting
-from firmware_bridge.protocol import Caller, DeviceFailure, Opening, Question
+from firmware_bridge.protocol import OPERATIONS, Caller, DeviceFailure, Opening, Question
 from firmware_bridge.worker import Process, Server, Spawner
 from multisig import (
     SIGHASH_ALL,
@@ -113,25 +113,14 @@ class FakeClient:
         self._line = line
         self._caller = caller
         self._session = opening.session
-        self._operations: Mapping[str, Callable[..., Any]] = {
-            "probe": self._probe,
-            "fingerprint": self._fingerprint,
-            "xpubs": self._xpubs,
-            "sign": self._sign,
-            "sign_message": self._sign_message,
-            "enrol": self._enrol,
-            "show_address": self._show_address,
-            "identify": self._identify,
-            "unlock": self._unlock,
-        }
 
     def call(self, op: str, args: Mapping[str, Any]) -> Any:
         self._device.join(self._line)
-        if op not in self._operations:
+        if op not in OPERATIONS:
             raise DeviceFailure(Unsupported.code, f"a fake knows no {op}")
         self._device.asked[op] += 1
         try:
-            return self._operations[op](**args)
+            return getattr(self, f"_{op}")(**args)
         except _Garbled:
             return _GARBAGE
 

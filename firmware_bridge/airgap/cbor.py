@@ -58,28 +58,18 @@ def item_of(data: bytes) -> Item:
 
     :raises Unreadable: malformed, or with trailing bytes.
     """
-    reader = Reader(data)
+    reader = _Reader(data)
     item = reader.item()
     reader.end()
     return item
 
 
-class Reader:
+class _Reader:
     """Reads one item after the other. Anything unexpected or missing is Unreadable."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
-
-    def unsigned(self) -> int:
-        return self._number(_UNSIGNED)
-
-    def byte_string(self) -> bytes:
-        return self._take(self._number(_BYTES))
-
-    def array(self) -> int:
-        """How many items follow."""
-        return self._number(_ARRAY)
 
     def end(self) -> None:
         if self._at != len(self._data):
@@ -117,7 +107,7 @@ class Reader:
     def _map(self, length: int, depth: int) -> dict[int, Item]:
         found: dict[int, Item] = {}
         for _ in range(length):
-            key = self.unsigned()
+            key = self._number(_UNSIGNED)
             if key in found:
                 raise _malformed()
             found[key] = self.item(depth + 1)

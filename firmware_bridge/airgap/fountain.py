@@ -8,14 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from operator import add
-from typing import Final, Self
+from typing import Final, Self, cast
 
-from firmware_bridge.airgap.cbor import Reader, array, byte_string, unsigned
+from firmware_bridge.airgap.cbor import array, byte_string, item_of, unsigned
 from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, OtherTransfer, Received, Unreadable
 
 # With the CBOR length of the byte string.
 _MAX_MESSAGE: Final = MAX_BYTES + 5
-_FIELDS: Final = 5
 _PART_NUMBERS: Final = 1 << 32
 
 
@@ -47,12 +46,11 @@ class Part:
     @classmethod
     def from_cbor(cls, data: bytes) -> Self:
         """:raises Unreadable: malformed, inconsistent, or of a message that is too large."""
-        reader = Reader(data)
-        if reader.array() != _FIELDS:
+        found = item_of(data)
+        # bool is an int.
+        if not isinstance(found, tuple) or [type(item) for item in found] != [int] * 4 + [bytes]:
             raise Unreadable("This QR code is not a part of a UR series.")
-        number, fragments, length, checksum = (reader.unsigned() for _ in range(_FIELDS - 1))
-        data = reader.byte_string()
-        reader.end()
+        number, fragments, length, checksum, data = cast("tuple[int, int, int, int, bytes]", found)
         if fragments > MAX_PARTS or length > _MAX_MESSAGE:
             raise Unreadable(f"This series carries more than {MAX_BYTES} bytes or {MAX_PARTS} parts.")
         # The sender chooses the length of fragments, as long as the last one is needed.

@@ -127,9 +127,9 @@ class Assembler:
 
 
 def _content(message: bytes) -> bytes:
-    reader = cbor.Reader(message)
-    data = reader.byte_string()
-    reader.end()
+    data = cbor.item_of(message)
+    if not isinstance(data, bytes):
+        raise Unreadable("This QR code holds no file.")
     return data
 
 

@@ -21,10 +21,6 @@ from firmware_bridge.presence.endpoints import host_and_port
 from firmware_bridge.presence.kernel_sockets import loopback_hosts
 from firmware_bridge.presence.usb import device_nodes
 
-if sys.platform == "linux":
-    # Once, in the fork server.
-    seccomp.prepare()
-
 _SET_NO_NEW_PRIVS: Final = 38
 # Linux's numbers.
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16

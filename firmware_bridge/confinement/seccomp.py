@@ -11,7 +11,6 @@ or bring no library (docs/adr/0025-device-workers-are-confined.md).
 
 import ctypes
 import errno
-import functools
 import os
 import platform
 import struct
@@ -167,11 +166,6 @@ def _refusals(column: int) -> list[_Step]:
     return [step for number in numbers if number is not None for step in ((_EQUAL, 0, 1, number), _REFUSE)]
 
 
-@functools.cache
-def _packed_refusals(column: int) -> bytes:
-    return _packed(_refusals(column))
-
-
 def _packed(steps: Sequence[_Step]) -> bytes:
     """Each an entry of struct sock_filter."""
     return struct.pack("=" + len(steps) * "HBBI", *chain.from_iterable(steps))
@@ -212,12 +206,6 @@ def program(machine: str, process: int, sockets: Iterable[Socket]) -> list[_Step
     return [*_head(arch), *_refusals(column), *_by_argument(column, process, sockets)]
 
 
-def prepare() -> None:
-    """Pack what all filters share, for the processes that are forked from this one."""
-    if available():
-        _packed_refusals(_MACHINES[platform.machine()][0])
-
-
 def available() -> bool:
     """Whether there is a table for this machine, and the kernel accepts filters."""
     if sys.platform != "linux" or platform.machine() not in _MACHINES or struct.calcsize("P") != 8:
@@ -233,9 +221,7 @@ def restrict(sockets: Iterable[Socket]) -> bool:
     """
     if not available():
         return False
-    column, arch = _MACHINES[platform.machine()]
-    own = _packed(_by_argument(column, os.getpid(), sockets))
-    code = _packed(_head(arch)) + _packed_refusals(column) + own
+    code = _packed(program(platform.machine(), os.getpid(), sockets))
     kept = ctypes.create_string_buffer(code, len(code))
     # struct sock_fprog: a length, padding, a pointer.
     filter_ = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(kept)))

@@ -4,7 +4,7 @@ HWI's objects.
 
 import base64
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from hwilib.common import Chain
@@ -15,13 +15,10 @@ from hwilib.psbt import PSBT
 from firmware_bridge.errors import Unsupported
 from firmware_bridge.families import Fault, outcome
 from firmware_bridge.model import Family
-from firmware_bridge.protocol import DeviceFailure
+from firmware_bridge.protocol import OPERATIONS, DeviceFailure
 from multisig import Network
 
 Args = Mapping[str, Any]
-Operation = Callable[[Args], Any]
-
-
 Policy = Mapping[str, Any]
 
 
@@ -42,24 +39,30 @@ class NotAvailable(Exception):
 
 
 class OpenDevice:
-    """An open device of one maker: see `firmware_bridge.protocol.DeviceClient`."""
+    """An open device of one maker: see `firmware_bridge.protocol.DeviceClient`. It has a method for each of
+    the `OPERATIONS` that its family supports.
+    """
 
     family: Family
 
-    def operations(self) -> Mapping[str, Operation]:
-        raise NotImplementedError
-
     def call(self, op: str, args: Args) -> Any:
         """:raises DeviceFailure: the outcome of any exception."""
-        operation = self.operations().get(op)
+        operation = getattr(self, op, None) if op in OPERATIONS else None
         if operation is None:
             raise DeviceFailure(Unsupported.code, f"{op} is not available on devices of this family")
         try:
+            self.begin(op)
             return operation(args)
         except DeviceFailure:
             raise
         except Exception as error:
-            raise failure(self.family, error) from error
+            raise self.failure(error) from error
+
+    def begin(self, op: str) -> None:
+        """What comes before each operation."""
+
+    def failure(self, error: Exception) -> DeviceFailure:
+        return failure(self.family, error)
 
     def cancel(self) -> None:
         """Most devices cannot cancel; the bridge then kills the worker."""

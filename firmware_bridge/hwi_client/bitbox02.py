@@ -8,7 +8,7 @@ that `unlock` returns and that the next worker gets; nothing is written to disk.
 import base64
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import hid
@@ -32,7 +32,6 @@ from firmware_bridge.hwi_client.base import (
     Args,
     NotAvailable,
     OpenDevice,
-    Operation,
     chain_of,
     parse_psbt,
     probed,
@@ -215,21 +214,8 @@ class BitBox02Device(OpenDevice):
         self._hwi = _Hwi(transport, network, self._pairing)
         self._caller = caller
 
-    def operations(self) -> Mapping[str, Operation]:
-        return {
-            "probe": self._probe,
-            "fingerprint": self._fingerprint,
-            "xpubs": self._xpubs,
-            "sign": self._sign,
-            "sign_message": self._sign_message,
-            "enrol": self._enrol,
-            "show_address": self._show_address,
-            "unlock": self._unlock,
-        }
-
-    def call(self, op: str, args: Args) -> Any:
+    def begin(self, op: str) -> None:  # noqa: ARG002 - the same for each
         self._transport.give_up.clear()
-        return super().call(op, args)
 
     def cancel(self) -> None:
         """Sent instead of the next poll, a few times a second."""
@@ -238,7 +224,7 @@ class BitBox02Device(OpenDevice):
     def close(self) -> None:
         self._transport.close()
 
-    def _probe(self, _args: Args) -> Any:
+    def probe(self, _args: Args) -> Any:
         """Without anything on the screen: no password entry, no pairing code."""
         try:
             version, platform, edition, unlocked, initialized = BitBox02.get_info(self._transport)
@@ -268,7 +254,7 @@ class BitBox02Device(OpenDevice):
             raise DeviceFailure(*obstacle)
         self._hwi.init()
 
-    def _unlock(self, _args: Args) -> Any:
+    def unlock(self, _args: Args) -> Any:
         version, _platform, _edition, unlocked, initialized = BitBox02.get_info(self._transport)
         if (obstacle := _obstacle(version, initialized=initialized)) is not None:
             raise DeviceFailure(*obstacle)
@@ -278,26 +264,26 @@ class BitBox02Device(OpenDevice):
         self._hwi.init()
         return {"fingerprint": self._hwi.get_master_fingerprint().hex(), "session": self._pairing.session}
 
-    def _fingerprint(self, _args: Args) -> Any:
+    def fingerprint(self, _args: Args) -> Any:
         self._wake()
         return self._hwi.get_master_fingerprint().hex()
 
-    def _xpubs(self, args: Args) -> Any:
-        fingerprint = self._fingerprint(args)
+    def xpubs(self, args: Args) -> Any:
+        fingerprint = self.fingerprint(args)
         xpubs = [self._hwi.get_pubkey_at_path(path).to_string() for path in args["paths"]]
         return {"fingerprint": fingerprint, "xpubs": xpubs}
 
-    def _sign(self, args: Args) -> Any:
+    def sign(self, args: Args) -> Any:
         self._wake()
         self._caller.tell("confirm-transaction", "Confirm the transaction on the device")
         return self._hwi.sign_tx(parse_psbt(args["psbt"])).serialize()
 
-    def _sign_message(self, args: Args) -> Any:
+    def sign_message(self, args: Args) -> Any:
         self._wake()
         self._caller.tell("confirm-message", "Confirm the message on the device")
         return self._hwi.sign_message(args["text"], args["path"])
 
-    def _enrol(self, args: Args) -> Any:
+    def enrol(self, args: Args) -> Any:
         self._wake()
         policy = args["policy"]
         config = self._hwi.quorum(policy)
@@ -309,7 +295,7 @@ class BitBox02Device(OpenDevice):
         self._hwi.register(config, policy["name"])
         return None
 
-    def _show_address(self, args: Args) -> Any:
+    def show_address(self, args: Args) -> Any:
         self._wake()
         policy, chain, index = args["policy"], args["chain"], args["index"]
         self._caller.tell("confirm-address", "Compare the address on the device")

@@ -23,7 +23,6 @@ from firmware_bridge.hwi_client.base import (
     Args,
     NotAvailable,
     OpenDevice,
-    Operation,
     chain_of,
     decode_base64,
     encode_base64,
@@ -113,22 +112,10 @@ class JadeDevice(OpenDevice):
         self._network = network
         self._caller = caller
 
-    def operations(self) -> Mapping[str, Operation]:
-        return {
-            "probe": self._probe,
-            "fingerprint": self._fingerprint,
-            "xpubs": self._xpubs,
-            "sign": self._sign,
-            "sign_message": self._sign_message,
-            "enrol": self._enrol,
-            "show_address": self._show_address,
-            "unlock": self._unlock,
-        }
-
     def close(self) -> None:
         self._hwi.close()
 
-    def _probe(self, _args: Args) -> Any:
+    def probe(self, _args: Args) -> Any:
         if (busy := self._busy()) is not None:
             return probed("Jade", obstacle=Busy.code, detail=busy)
         info = self._hwi.jade.get_version_info()
@@ -139,7 +126,7 @@ class JadeDevice(OpenDevice):
         if _binds(info):
             # Reading a key would bind the wallet to our kind of network. A person must decide that.
             return probed(model, firmware=firmware)
-        return probed(model, fingerprint=self._fingerprint({}), firmware=firmware)
+        return probed(model, fingerprint=self.fingerprint({}), firmware=firmware)
 
     def _obstacle(self, info: Mapping[str, Any]) -> tuple[str, str | None] | None:
         state, bound = info["JADE_STATE"], info.get("JADE_NETWORKS")
@@ -177,20 +164,20 @@ class JadeDevice(OpenDevice):
         if not self._hwi.jade.auth_user(self._hwi.network, http_request_fn=_no_http):
             raise DeviceFailure(*_OBSTACLES["LOCKED"])
 
-    def _fingerprint(self, _args: Args) -> Any:
+    def fingerprint(self, _args: Args) -> Any:
         self._wake()
         return self._hwi.get_master_fingerprint().hex()
 
-    def _unlock(self, args: Args) -> Any:
+    def unlock(self, args: Args) -> Any:
         """After the PIN entry the device asks a server through the host: that is left to its own app."""
-        return {"fingerprint": self._fingerprint(args), "session": None}
+        return {"fingerprint": self.fingerprint(args), "session": None}
 
-    def _xpubs(self, args: Args) -> Any:
-        fingerprint = self._fingerprint(args)
+    def xpubs(self, args: Args) -> Any:
+        fingerprint = self.fingerprint(args)
         xpubs = [self._hwi.get_pubkey_at_path(path).to_string() for path in args["paths"]]
         return {"fingerprint": fingerprint, "xpubs": xpubs}
 
-    def _sign(self, args: Args) -> Any:
+    def sign(self, args: Args) -> Any:
         self._wake()
         if base.is_vault(args["policy"]):
             # A Jade signs for an unknown vault as well, but shows the change as a payment.
@@ -198,12 +185,12 @@ class JadeDevice(OpenDevice):
         self._caller.tell("confirm-transaction", "Confirm the transaction on the device")
         return self._hwi.sign_tx(parse_psbt(args["psbt"])).serialize()
 
-    def _sign_message(self, args: Args) -> Any:
+    def sign_message(self, args: Args) -> Any:
         self._wake()
         self._caller.tell("confirm-message", "Confirm the message on the device")
         return self._hwi.sign_message(args["text"], args["path"])
 
-    def _enrol(self, args: Args) -> Any:
+    def enrol(self, args: Args) -> Any:
         self._wake()
         policy = args["policy"]
         known = self._name_of(policy)
@@ -225,7 +212,7 @@ class JadeDevice(OpenDevice):
         )
         return None
 
-    def _show_address(self, args: Args) -> Any:
+    def show_address(self, args: Args) -> Any:
         self._wake()
         policy, chain, index = args["policy"], args["chain"], args["index"]
         if not base.is_vault(policy):

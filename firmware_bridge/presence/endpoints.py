@@ -16,7 +16,6 @@ from typing import Final, Self
 
 from firmware_bridge.families import maker_of
 from firmware_bridge.model import Endpoint, Listing, Sighting
-from firmware_bridge.presence import kernel_sockets
 from firmware_bridge.presence.kernel_sockets import (
     CLOSED,
     LISTENING,
@@ -71,7 +70,6 @@ async def tcp_accepts(host: str, port: int) -> bool:
 
 TABLES: Final = Path("/proc/net")
 _CHUNK: Final = 1 << 16
-Listening = Callable[[int], list[InetSocket]]
 _ASK: Final[Mapping[str, Callable[[str, int], Awaitable[bool]]]] = {
     "udp": udp_answers,
     "tcp": tcp_accepts,
@@ -99,7 +97,6 @@ class _Reading:
     """The socket tables at one moment; each is read at most once, and only if an endpoint needs it."""
 
     tables: str
-    listening: Listening
     ports: frozenset[int]
     _read: dict[tuple[str, int], list[InetSocket]] = field(default_factory=dict)
     _paths: frozenset[str] | None = None
@@ -132,7 +129,7 @@ class _Reading:
     def _sockets(self, kind: str, version: int) -> list[InetSocket]:
         key = (kind, version)
         if key not in self._read:
-            self._read[key] = self._tcp(version) if kind == "tcp" else self._table(kind, version)
+            self._read[key] = self._table(kind, version)
         return self._read[key]
 
     def _binds(self, path: str) -> bool:
@@ -146,13 +143,6 @@ class _Reading:
         # A path that was bound relative to its folder is in the table without the folder.
         return path in self._paths or unix_is_bound(path)
 
-    def _tcp(self, version: int) -> list[InetSocket]:
-        try:
-            return self.listening(version)
-        except (OSError, AttributeError):
-            # No sock_diag in this kernel, or no netlink sockets in this Python.
-            return self._table("tcp", version)
-
     def _table(self, kind: str, version: int) -> list[InetSocket]:
         try:
             return inet_sockets(_text(f"{self.tables}/{kind}{'' if version == 4 else '6'}"), self.ports)
@@ -163,15 +153,13 @@ class _Reading:
             return []
 
 
-def endpoint_listing(
-    endpoints: Sequence[Endpoint], *, tables: Path = TABLES, listening: Listening = kernel_sockets.listening
-) -> Listing:
+def endpoint_listing(endpoints: Sequence[Endpoint], *, tables: Path = TABLES) -> Listing:
     """A listing of virtual devices and emulators at fixed addresses."""
     places = [_Place.of(endpoint) for endpoint in endpoints]
     ports = frozenset(place.port for place in places)
 
     async def look(in_use: Collection[Endpoint]) -> Sequence[Sighting]:
-        reading = _Reading(str(tables), listening, ports)
+        reading = _Reading(str(tables), ports)
         told = [reading.tells(place, in_use=place.endpoint in in_use) for place in places]
         unknown = [place for place, there in zip(places, told, strict=True) if there is None]
         answers = iter(await asyncio.gather(*map(_ask, unknown)) if unknown else ())

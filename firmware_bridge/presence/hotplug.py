@@ -6,7 +6,7 @@ A message only makes the bridge look, so that a lost or a forged one costs one l
 import asyncio
 import errno
 import logging
-import os
+import socket
 import sys
 from pathlib import Path
 from typing import Final, Protocol
@@ -17,9 +17,12 @@ _POLLING_SECONDS: Final = 2.0
 # With udev, an occasional look catches what it did not report: a changed seat, a lost message.
 _RARELY_SECONDS: Final = 15.0
 _MESSAGE_BYTES: Final = 1 << 14
-_SUBSYSTEMS: Final = ("usb", "hidraw", "tty")
+_OF_DEVICES: Final = (b"SUBSYSTEM=usb\0", b"SUBSYSTEM=hidraw\0", b"SUBSYSTEM=tty\0")
 # Without udevd, as in most containers, there are no messages. libudev makes the same test.
 UDEV_CONTROL: Final = Path("/run/udev/control")
+# linux/netlink.h; the group to which udevd repeats the kernel's messages when the files' permissions are set.
+_KOBJECT_UEVENT: Final = 15
+_UDEV_GROUP: Final = 2
 _log = logging.getLogger(__name__)
 
 
@@ -48,23 +51,16 @@ class Polling:
         """Nothing is open."""
 
 
-class Monitor(Protocol):
-    """A non-blocking socket with one message for each change (`pyudev.Monitor`)."""
-
-    def fileno(self) -> int: ...
-
-
 class Udev:
-    """udev's messages, received on the event loop and not parsed."""
+    """udev's messages on a non-blocking socket, one for each change, received on the event loop."""
 
-    def __init__(self, monitor: Monitor, settling: float = _SETTLING_SECONDS) -> None:
+    def __init__(self, messages: socket.socket, settling: float = _SETTLING_SECONDS) -> None:
         self.patience = _RARELY_SECONDS
         self._settling = settling
-        # The monitor closes its socket when it is garbage collected.
-        self._monitor = monitor
+        self._messages = messages
         self._told = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(monitor.fileno(), self._read)
+        self._loop.add_reader(messages.fileno(), self._read)
 
     async def wait(self, seconds: float) -> None:
         try:
@@ -76,57 +72,49 @@ class Udev:
         self._told.clear()
 
     def close(self) -> None:
-        self._loop.remove_reader(self._monitor.fileno())
+        if self._messages.fileno() >= 0:
+            self._loop.remove_reader(self._messages.fileno())
+            self._messages.close()
 
     def _read(self) -> None:
-        self._told.set()
         try:
-            while os.read(self._monitor.fileno(), _MESSAGE_BYTES):
-                pass
+            while message := self._messages.recv(_MESSAGE_BYTES):
+                if any(word in message for word in _OF_DEVICES):
+                    self._told.set()
             self._give_up("it was closed")
         except BlockingIOError:
             return
         except OSError as error:
-            # Too many at once: some are lost, but the bridge looks anyway.
-            if error.errno != errno.ENOBUFS:
+            if error.errno == errno.ENOBUFS:
+                # Too many at once: some are lost.
+                self._told.set()
+            else:
                 self._give_up(str(error))
 
     def _give_up(self, why: str) -> None:
         self.patience = _POLLING_SECONDS
+        self._told.set()
         self.close()
         _log.info("udev no longer reports what is plugged in (%s): looking every few seconds", why)
 
 
-async def best_hotplug(control: Path = UDEV_CONTROL) -> Hotplug:
+def best_hotplug(control: Path = UDEV_CONTROL) -> Hotplug:
     """Udev where it works, else polling."""
-    try:
-        # Finding libudev runs a program.
-        monitor = await asyncio.to_thread(_monitor, control)
-    except (ImportError, OSError) as error:
-        _log.info("udev does not report what is plugged in (%s): looking every few seconds", error)
+    if sys.platform != "linux" or not control.exists():
         return Polling()
-    return Polling() if monitor is None else Udev(monitor)
+    messages = None
+    try:
+        messages = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _KOBJECT_UEVENT)
+        messages.setblocking(False)  # noqa: FBT003 - the signature is not ours
+        messages.bind((0, _UDEV_GROUP))
+    except OSError as error:
+        _log.info("udev does not report what is plugged in (%s): looking every few seconds", error)
+        if messages is not None:
+            messages.close()
+        return Polling()
+    return Udev(messages)
 
 
-async def no_bus() -> Hotplug:
+def no_bus() -> Hotplug:
     """For a bridge without USB devices."""
     return Polling(_RARELY_SECONDS)
-
-
-def _monitor(control: Path) -> Monitor | None:
-    """None where no udevd runs.
-
-    :raises ImportError: no pyudev, or no libudev on this system.
-
-    :raises OSError: the socket cannot be opened.
-    """
-    if sys.platform != "linux" or not control.exists():
-        return None
-    import pyudev
-
-    monitor = pyudev.Monitor.from_netlink(pyudev.Context())
-    for subsystem in _SUBSYSTEMS:
-        monitor.filter_by(subsystem)
-    monitor.start()
-    found: Monitor = monitor
-    return found

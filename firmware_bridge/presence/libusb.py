@@ -4,7 +4,7 @@ drives no WebUSB device.
 """
 
 import ctypes
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import hid
@@ -38,19 +38,18 @@ LOADED = load()
 
 def list_usb() -> list[Sighting]:
     """Signing devices on the bus. Blocks for some milliseconds."""
-    return [
-        *hid_sightings(hid.enumerate()),
-        *_webusb_sightings(),
-        *serial_sightings(list_ports.comports()),
-    ]
+    with usb1.USBContext() as context:
+        devices = list(context.getDeviceIterator(skip_on_error=True))
+        seen = (
+            *map(hid_sighting, hid.enumerate()),
+            *map(webusb_sighting, devices),
+            *map(serial_sighting, list_ports.comports()),
+        )
+    return [sighting for sighting in seen if sighting is not None]
 
 
-def hid_sightings(entries: Iterable[Mapping[str, Any]]) -> list[Sighting]:
-    """From what `hid.enumerate` returns."""
-    return [sighting for entry in entries if (sighting := _hid_sighting(entry)) is not None]
-
-
-def _hid_sighting(entry: Mapping[str, Any]) -> Sighting | None:
+def hid_sighting(entry: Mapping[str, Any]) -> Sighting | None:
+    """From an entry of `hid.enumerate`."""
     numbers = entry["vendor_id"], entry["product_id"]
     model = usb_model(*numbers, entry.get("product_string"))
     if model is None or not usb_transports(*numbers) & _HID or not _is_first(entry):
@@ -65,13 +64,8 @@ def _is_first(entry: Mapping[str, Any]) -> bool:
     return bool(numbered_first or page == _LEDGER_USAGE_PAGE)
 
 
-def serial_sightings(ports: Iterable[Any]) -> list[Sighting]:
-    """From what `serial.tools.list_ports.comports` returns."""
-    return [sighting for port in ports if (sighting := _serial_sighting(port)) is not None]
-
-
-def _serial_sighting(port: Any) -> Sighting | None:
-    """A port that is not on the USB bus has no numbers."""
+def serial_sighting(port: Any) -> Sighting | None:
+    """From a port of `serial.tools.list_ports.comports`. One that is not on the USB bus has no numbers."""
     if port.vid is None or port.pid is None:
         return None
     model = usb_model(port.vid, port.pid, port.product)
@@ -80,19 +74,10 @@ def _serial_sighting(port: Any) -> Sighting | None:
     return Sighting(Endpoint(model.family, f"serial:{port.device}"), model.model, unsupported=model.reason)
 
 
-def _webusb_sightings() -> list[Sighting]:
-    with usb1.USBContext() as context:
-        return webusb_sightings(context.getDeviceIterator(skip_on_error=True))
-
-
-def webusb_sightings(devices: Iterable[Any]) -> list[Sighting]:
-    """From libusb's list: devices that are reached by WebUSB, and those that cannot be driven. Product names
-    are not read: that would open the device.
+def webusb_sighting(device: Any) -> Sighting | None:
+    """From a device in libusb's list, where it is reached by WebUSB, or cannot be driven. The product name is
+    not read: that would open the device.
     """
-    return [sighting for device in list(devices) if (sighting := _webusb_sighting(device)) is not None]
-
-
-def _webusb_sighting(device: Any) -> Sighting | None:
     numbers = device.getVendorID(), device.getProductID()
     model, transports = usb_model(*numbers), usb_transports(*numbers)
     if model is None or (

@@ -30,7 +30,6 @@ LIBRARIES = (
     "hidapi",
     "libusb-package",
     "pyserial",
-    "pyudev",
     "httpx",
     "pydantic",
     "starlette",

@@ -217,7 +217,7 @@ class Plugs:
 async def test_what_is_plugged_in_is_noticed_at_once_and_else_hardly_looked_for():
     plugs, bus = Plugs(), Bus()
 
-    async def hotplug():
+    def hotplug():
         return plugs
 
     async with Bridge(

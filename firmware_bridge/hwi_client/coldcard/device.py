@@ -6,10 +6,9 @@ But the device keeps its question until it is answered, and before firmware 5.6.
 session.
 """
 
-import functools
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from hwilib.devices.ckcc.constants import AF_CLASSIC, MAX_TXN_LEN
@@ -20,7 +19,6 @@ from firmware_bridge.errors import Busy, Cancelled, NotEnrolled, RefusedByPerson
 from firmware_bridge.hwi_client.base import (
     Args,
     OpenDevice,
-    Operation,
     apostrophes,
     decode_base64,
     encode_base64,
@@ -72,26 +70,13 @@ class ColdcardDevice(OpenDevice):
         self._master = ""
         """The master key that has signed the link's key."""
 
-    def operations(self) -> Mapping[str, Operation]:
-        on_the_right_chain: dict[str, Operation] = {
-            "fingerprint": self._fingerprint,
-            "xpubs": self._xpubs,
-            "sign": self._sign,
-            "sign_message": self._sign_message,
-            "enrol": self._enrol,
-            "show_address": self._show_address,
-            "identify": self._identify,
-        }
-        checked = {name: functools.partial(self._with_chain, op) for name, op in on_the_right_chain.items()}
-        return {"probe": self._probe, **checked}
-
-    def _with_chain(self, operation: Operation, args: Args) -> Any:
+    def begin(self, op: str) -> None:
         """:raises DeviceFailure: the device is set to another chain, where each operation would fail
         differently.
         """
-        if (trouble := self._chain_trouble()) is not None:
+        self._give_up.clear()
+        if op != "probe" and (trouble := self._chain_trouble()) is not None:
             raise DeviceFailure(WrongApp.code, trouble)
-        return operation(args)
 
     def _chain_trouble(self) -> str | None:
         """The device's setting and what to choose instead; None if it is set to this kind of network."""
@@ -105,10 +90,6 @@ class ColdcardDevice(OpenDevice):
             "under Advanced/Tools, Danger Zone, Testnet Mode"
         )
 
-    def call(self, op: str, args: Args) -> Any:
-        self._give_up.clear()
-        return super().call(op, args)
-
     def cancel(self) -> None:
         """Stop waiting. The question stays on the screen: a Coldcard has no cancel."""
         self._give_up.set()
@@ -116,11 +97,11 @@ class ColdcardDevice(OpenDevice):
     def close(self) -> None:
         self._ckcc.close()
 
-    def _probe(self, args: Args) -> Any:
+    def probe(self, args: Args) -> Any:
         versions, trouble = self._versions(), self._chain_trouble()
         return probed(
             versions.model,
-            fingerprint=self._fingerprint(args),
+            fingerprint=self.fingerprint(args),
             firmware=versions.firmware,
             obstacle=None if trouble is None else WrongApp.code,
             detail=trouble,
@@ -133,7 +114,7 @@ class ColdcardDevice(OpenDevice):
             return Versions()
         return Versions(lines.get(_VERSION_LINE), lines.get(_MODEL_LINE))
 
-    def _fingerprint(self, _args: Args) -> Any:
+    def fingerprint(self, _args: Args) -> Any:
         """Read again: the one from the handshake does not show a passphrase that was entered since."""
         if self._read_xpub(_MASTER) != self._master:
             self.prove_link()
@@ -151,14 +132,14 @@ class ColdcardDevice(OpenDevice):
         self._ckcc.check_mitm(expected_xpub=master)
         self._master = str(master)
 
-    def _xpubs(self, args: Args) -> Any:
+    def xpubs(self, args: Args) -> Any:
         xpubs = [self._read_xpub(path) for path in args["paths"]]
-        return {"fingerprint": self._fingerprint(args), "xpubs": xpubs}
+        return {"fingerprint": self.fingerprint(args), "xpubs": xpubs}
 
     def _read_xpub(self, path: str) -> str:
         return str(self._ckcc.send_recv(Packer.get_xpub(apostrophes(path))))
 
-    def _sign(self, args: Args) -> Any:
+    def sign(self, args: Args) -> Any:
         psbt = decode_base64(args["psbt"])
         self._require_room(len(psbt))
         if args["resume"] and (collected := self._resume(psbt)) is not None:
@@ -244,7 +225,7 @@ class ColdcardDevice(OpenDevice):
         self._caller.tell("receiving", "Fetching the signatures from the device")
         return bytes(self._ckcc.download_file(size, digest, file_number=1))
 
-    def _sign_message(self, args: Args) -> Any:
+    def sign_message(self, args: Args) -> Any:
         packet = Packer.sign_message(args["text"].encode(), apostrophes(args["path"]), AF_CLASSIC)
         question = Question(self._ckcc, Packer.get_signed_msg(), packet)
         question.ask()
@@ -252,18 +233,18 @@ class ColdcardDevice(OpenDevice):
         _address, signature = self._await_answer(question, "confirm-message", text)
         return encode_base64(signature)
 
-    def _show_address(self, args: Args) -> Any:
+    def show_address(self, args: Args) -> Any:
         """The answer comes at once; the address stays on the screen until any button is pressed.
 
         It replaces a question that is still open: only a cut-off attempt can have left one.
         """
-        fingerprint = self._fingerprint(args)
+        fingerprint = self.fingerprint(args)
         command = address_command(args["policy"], args["chain"], args["index"], fingerprint, self._network)
         address = self._show(command)
         self._caller.tell("confirm-address", "Compare the address on the device")
         return {"address": address}
 
-    def _identify(self, _args: Args) -> Any:
+    def identify(self, _args: Args) -> Any:
         """Show the first address of the profile's account: all else on a Coldcard asks something."""
         self._show(greeting_command(self._network))
         self._caller.tell("identify", "The device shows an address of its own: press a key on it")
@@ -286,7 +267,7 @@ class ColdcardDevice(OpenDevice):
         if self._give_up.wait(seconds):
             raise DeviceFailure(Cancelled.code, None)
 
-    def _enrol(self, args: Args) -> Any:
+    def enrol(self, args: Args) -> Any:
         policy = args["policy"]
         check = Packer.multisig_check(policy["threshold"], len(policy["keys"]), args["xor"])
         if not args["again"] and self._ckcc.send_recv(check) and self._knows(policy):

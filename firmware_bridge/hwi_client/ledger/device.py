@@ -6,7 +6,7 @@ signs all inputs.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
@@ -17,7 +17,6 @@ from firmware_bridge.errors import DeviceFault, Locked, RefusedByPerson, Uniniti
 from firmware_bridge.hwi_client.base import (
     Args,
     OpenDevice,
-    Operation,
     Policy,
     apostrophes,
     chain_of,
@@ -71,22 +70,11 @@ class LedgerDevice(OpenDevice):
         self._app: App | None = None
         self._client: Any = None
 
-    def operations(self) -> Mapping[str, Operation]:
-        operations: dict[str, Operation] = {
-            "probe": self._probe,
-            "fingerprint": self._fingerprint,
-            "xpubs": self._xpubs,
-            "sign": self._sign,
-            "sign_message": self._sign_message,
-            "enrol": self._enrol,
-            "show_address": self._show_address,
-            "identify": self._identify,
-        }
-        return {name: _by_status(operation) for name, operation in operations.items()}
+    def begin(self, op: str) -> None:  # noqa: ARG002 - the same for each
+        self._link.begin()
 
-    def call(self, op: str, args: Args) -> Any:
-        _by_status(lambda _: self._link.begin())(None)
-        return super().call(op, args)
+    def failure(self, error: Exception) -> DeviceFailure:
+        return ledger_failure(error)
 
     def cancel(self) -> None:
         """Stop. A question on the screen stays there and is watched until it is answered; approving it signs
@@ -113,11 +101,11 @@ class LedgerDevice(OpenDevice):
         self._app = now
         return self._client
 
-    def _probe(self, args: Args) -> Any:
+    def probe(self, args: Args) -> Any:
         # The USB numbers tell the model; an emulator does not tell it.
         model = "Ledger" if self._emulated else ""
         try:
-            master = self._fingerprint(args)
+            master = self.fingerprint(args)
         except Exception as error:
             failed = error if isinstance(error, DeviceFailure) else ledger_failure(error)
             if failed.code not in _OBSTACLES:
@@ -125,15 +113,15 @@ class LedgerDevice(OpenDevice):
             return probed(model, obstacle=failed.code, detail=failed.detail)
         return probed(model, fingerprint=master, firmware=None if self._app is None else self._app.version)
 
-    def _fingerprint(self, _args: Args) -> Any:
+    def fingerprint(self, _args: Args) -> Any:
         return self._ready().get_master_fingerprint().hex()
 
-    def _xpubs(self, args: Args) -> Any:
+    def xpubs(self, args: Args) -> Any:
         client = self._ready()
         xpubs = [_read_xpub(client, path) for path in args["paths"]]
         return {"fingerprint": client.get_master_fingerprint().hex(), "xpubs": xpubs}
 
-    def _sign(self, args: Args) -> Any:
+    def sign(self, args: Args) -> Any:
         policy: Policy = args["policy"]
         proof, wallet = proof_of(policy), wallet_of(policy)
         client = self._steady()
@@ -147,12 +135,12 @@ class LedgerDevice(OpenDevice):
         psbt.convert_to_v0()
         return _with_signatures(psbt, signatures).serialize()
 
-    def _sign_message(self, args: Args) -> Any:
+    def sign_message(self, args: Args) -> Any:
         client = self._steady()
         with self._asking(client, "confirm-message", "Confirm the message on the device"):
             return client.sign_message(args["text"], apostrophes(args["path"]))
 
-    def _enrol(self, args: Args) -> Any:
+    def enrol(self, args: Args) -> Any:
         policy: Policy = args["policy"]
         wallet = wallet_of(policy)
         client = self._steady()
@@ -168,7 +156,7 @@ class LedgerDevice(OpenDevice):
             raise DeviceFailure(DeviceFault.code, "it registered another vault")
         return {"hmac": proof.hex()}
 
-    def _show_address(self, args: Args) -> Any:
+    def show_address(self, args: Args) -> Any:
         policy: Policy = args["policy"]
         chain, index = args["chain"], args["index"]
         proof, wallet = proof_of(policy), wallet_of(policy)
@@ -179,7 +167,7 @@ class LedgerDevice(OpenDevice):
         with self._asking(client, "confirm-address", "Compare the address on the device"):
             return {"address": client.get_wallet_address(wallet, proof, chain, index, display=True)}
 
-    def _identify(self, _args: Args) -> Any:
+    def identify(self, _args: Args) -> Any:
         """Show a key on the screen; the person presses either button."""
         client = self._steady()
         try:
@@ -232,22 +220,7 @@ class LedgerDevice(OpenDevice):
 
 def open_ledger(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> LedgerDevice:  # noqa: ARG001 - every operation starts with a command that clears a cut-off one
     """Connect without sending a command: the device may be locked, or its app closed."""
-    link = _by_status(open_link)(endpoint)
-    return LedgerDevice(link, network, caller, emulated=endpoint.kind == "tcp")
-
-
-def _by_status(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The same function, with failures as the outcomes of their status words."""
-
-    def call(argument: Any) -> Any:
-        try:
-            return function(argument)
-        except DeviceFailure:
-            raise
-        except Exception as error:
-            raise ledger_failure(error) from error
-
-    return call
+    return LedgerDevice(open_link(endpoint), network, caller, emulated=endpoint.kind == "tcp")
 
 
 def _read_xpub(client: Any, path: str) -> str:

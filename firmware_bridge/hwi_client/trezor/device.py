@@ -16,7 +16,6 @@ from firmware_bridge.hwi_client.base import (
     Args,
     NotAvailable,
     OpenDevice,
-    Operation,
     chain_of,
     encode_base64,
     parse_psbt,
@@ -72,22 +71,8 @@ class TrezorDevice(OpenDevice):
         self._network = network
         self._hwi = _Hwi(connection, network)
 
-    def operations(self) -> Mapping[str, Operation]:
-        return {
-            "probe": self._probe,
-            "fingerprint": self._fingerprint,
-            "xpubs": self._xpubs,
-            "sign": self._sign,
-            "sign_message": self._sign_message,
-            "show_address": self._show_address,
-            "identify": self._identify,
-            "unlock": self._unlock,
-        }
-
-    def call(self, op: str, args: Args) -> Any:
-        """One connection for the whole operation: no other program can come between its calls."""
+    def begin(self, op: str) -> None:  # noqa: ARG002 - the same for each
         self._connection.start_over()
-        return super().call(op, args)
 
     def cancel(self) -> None:
         self._connection.request_cancel()
@@ -96,9 +81,9 @@ class TrezorDevice(OpenDevice):
         while self._connection.session_counter:
             self._connection.close()
 
-    def _probe(self, args: Args) -> Any:
+    def probe(self, args: Args) -> Any:
         try:
-            master = self._fingerprint(args)
+            master = self.fingerprint(args)
         except DeviceFailure as reason:
             if self._connection.features is None:
                 raise
@@ -126,15 +111,15 @@ class TrezorDevice(OpenDevice):
         name = self._connection.features.model or _ONE
         return _MODELS.get(name, f"Trezor {name}")
 
-    def _fingerprint(self, _args: Args) -> Any:
+    def fingerprint(self, _args: Args) -> Any:
         self._connection.wake()
         return self._read_fingerprint()
 
-    def _xpubs(self, args: Args) -> Any:
-        fingerprint = self._fingerprint(args)
+    def xpubs(self, args: Args) -> Any:
+        fingerprint = self.fingerprint(args)
         return {"fingerprint": fingerprint, "xpubs": [self._read_xpub(path) for path in args["paths"]]}
 
-    def _sign(self, args: Args) -> Any:
+    def sign(self, args: Args) -> Any:
         self._connection.wake()
         tx = parse_psbt(args["psbt"])
         self._connection.ui.progress = SigningProgress(
@@ -144,7 +129,7 @@ class TrezorDevice(OpenDevice):
         )
         return self._hwi.sign_tx(tx).serialize()
 
-    def _sign_message(self, args: Args) -> Any:
+    def sign_message(self, args: Args) -> Any:
         """Signs the text's bytes as they are: HWI normalises the text first (NFC), which may change it."""
         message = args["text"].encode()
         self._connection.wake()
@@ -168,11 +153,11 @@ class TrezorDevice(OpenDevice):
             raise TransportException("it did not answer with a signature")
         return encode_base64(answer.signature)
 
-    def _show_address(self, args: Args) -> Any:
+    def show_address(self, args: Args) -> Any:
         """Asks once, at the device's own path: HWI tries every cosigner's, and takes a refusal for a wrong
         path.
         """
-        fingerprint = self._fingerprint(args)
+        fingerprint = self.fingerprint(args)
         request = address_request(args["policy"], args["chain"], args["index"], fingerprint, self._network)
         self._connection.ui.progress = AddressProgress()
         address = btc.get_address(
@@ -185,7 +170,7 @@ class TrezorDevice(OpenDevice):
         )
         return {"address": address}
 
-    def _identify(self, _args: Args) -> Any:
+    def identify(self, _args: Args) -> Any:
         """A harmless question; a Trezor One shows it without our text."""
         self._connection.look()
         self._connection.ui.progress = Announced(
@@ -193,7 +178,7 @@ class TrezorDevice(OpenDevice):
         )
         self._connection.ping(_GREETING, button_protection=True)
 
-    def _unlock(self, _args: Args) -> Any:
+    def unlock(self, _args: Args) -> Any:
         self._connection.begin_unlocking()
         with self._connection.ui.person():
             fingerprint = self._read_fingerprint()

@@ -68,13 +68,10 @@ def test_the_devices_own_words_are_kept():
 class Broken(OpenDevice):
     family = Family.TREZOR
 
-    def operations(self):
-        return {"fail": self._fail, "fall": self._fall}
-
-    def _fail(self, _args):
+    def probe(self, _args):
         raise DeviceFailure("locked", None)
 
-    def _fall(self, _args):
+    def sign(self, _args):
         raise struct_error()
 
 
@@ -85,7 +82,8 @@ def struct_error():
 
 
 @pytest.mark.parametrize(
-    ("op", "code"), [("fail", "locked"), ("fall", "device-fault"), ("fly", "unsupported")]
+    ("op", "code"),
+    [("probe", "locked"), ("sign", "device-fault"), ("enrol", "unsupported"), ("close", "unsupported")],
 )
 def test_an_open_device_raises_outcomes_only(op, code):
     with pytest.raises(DeviceFailure) as caught:

@@ -38,10 +38,7 @@ def tcp(server):
 
 
 def without_tables(tmp_path):
-    def unknown(_version):
-        raise OSError("no such question")
-
-    return {"tables": tmp_path / "none", "listening": unknown}
+    return {"tables": tmp_path / "none"}
 
 
 async def test_a_unix_socket_is_there_while_it_is_bound_and_nothing_is_sent(folder):
@@ -115,16 +112,6 @@ async def test_a_tcp_emulator_in_use_may_have_stopped_listening():
     assert len(await presence.endpoint_listing([endpoint])([endpoint])) == 1
 
 
-@needs_tables
-async def test_where_the_kernel_answers_no_question_its_file_is_read(tmp_path):
-    options = {"listening": without_tables(tmp_path)["listening"]}
-    with listening(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)) as server:
-        listing = presence.endpoint_listing([tcp(server)], **options)
-        assert await listing([]) == []
-        server.listen()
-        assert len(await listing([])) == 1
-
-
 async def test_without_tables_a_port_that_answers_something_else_is_no_trezor(tmp_path):
     with listening(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)) as server:
         assert await presence.endpoint_listing([udp(server)], **without_tables(tmp_path))([]) == []
@@ -151,12 +138,3 @@ async def test_without_tables_a_tcp_port_is_there_while_it_listens(tmp_path):
         assert await listing([]) == []
         server.listen()
         assert len(await listing([])) == 1
-
-
-async def test_a_table_of_no_wanted_kind_is_not_read(tmp_path, folder):
-    """`/proc/net/tcp` costs a millisecond; who has no such emulator does not pay it."""
-    read = []
-    endpoint = Endpoint(Family.COLDCARD, f"unix:{folder / 's'}")
-    listing = presence.endpoint_listing([endpoint], listening=read.append)
-    assert await listing([]) == []
-    assert read == []

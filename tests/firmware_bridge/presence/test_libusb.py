@@ -4,11 +4,15 @@ from types import SimpleNamespace
 
 from firmware_bridge.presence.libusb import (
     LOADED,
-    hid_sightings,
+    hid_sighting,
     list_usb,
-    serial_sightings,
-    webusb_sightings,
+    serial_sighting,
+    webusb_sighting,
 )
+
+
+def seen_by(look, items):
+    return [sighting for sighting in map(look, items) if sighting is not None]
 
 
 def entry(vendor, product, path, interface=0, usage_page=0):
@@ -22,7 +26,8 @@ def entry(vendor, product, path, interface=0, usage_page=0):
 
 
 def test_signing_devices_are_seen_once_and_others_not():
-    seen = hid_sightings(
+    seen = seen_by(
+        hid_sighting,
         [
             entry(0xD13E, 0xCC10, b"DevSrvsID:1"),
             entry(0x2C97, 0x5011, b"ledger-0"),
@@ -30,7 +35,7 @@ def test_signing_devices_are_seen_once_and_others_not():
             entry(0x2C97, 0x4011, b"by-page", interface=1, usage_page=0xFFA0),
             entry(0x1209, 0x53C1, b"webusb-has-it", interface=0),
             entry(0x046D, 0xC52B, b"mouse"),
-        ]
+        ],
     )
     assert [str(sighting.endpoint) for sighting in seen] == [
         "coldcard:hid:DevSrvsID:1",
@@ -40,31 +45,33 @@ def test_signing_devices_are_seen_once_and_others_not():
 
 
 def test_a_jade_is_its_serial_port():
-    seen = serial_sightings(
+    seen = seen_by(
+        serial_sighting,
         [
             SimpleNamespace(device="COM3", vid=0x303A, pid=0x4001, product="Jade"),
             SimpleNamespace(device="COM1", vid=None, pid=None, product=None),
             SimpleNamespace(device="COM4", vid=0x0403, pid=0x6001, product="FT232R"),
             # A Coldcard has a serial port as well, which is not how HWI reaches it.
             SimpleNamespace(device="COM5", vid=0xD13E, pid=0xCC10, product="Coldcard"),
-        ]
+        ],
     )
     assert [str(sighting.endpoint) for sighting in seen] == ["jade:serial:COM3"]
 
 
 def test_a_devices_name_tells_its_model_and_its_bootloader():
-    seen = hid_sightings(
+    seen = seen_by(
+        hid_sighting,
         [
             {**entry(0x03EB, 0x2403, b"nova"), "product_string": "BitBox02 Nova Multi"},
             {**entry(0x03EB, 0x2403, b"loader"), "product_string": "bb02-bootloader"},
-        ]
+        ],
     )
     assert [sighting.model for sighting in seen] == ["BitBox02 Nova", "BitBox02"]
     assert "bootloader" in seen[1].unsupported
 
 
 def test_a_trezors_second_factor_is_not_its_wallet():
-    assert hid_sightings([entry(0x534C, 0x0001, b"u2f", interface=-1, usage_page=0xF1D0)]) == []
+    assert seen_by(hid_sighting, [entry(0x534C, 0x0001, b"u2f", interface=-1, usage_page=0xF1D0)]) == []
 
 
 def usb_device(vendor, product, interface_class=0xFF, ports=(2, 1)):
@@ -92,7 +99,8 @@ class Indexed:
 
 
 def test_what_is_reached_by_webusb_and_what_is_not_reached():
-    seen = webusb_sightings(
+    seen = seen_by(
+        webusb_sighting,
         [
             usb_device(0x1209, 0x53C1, ports=(1,)),
             usb_device(0x1209, 0x53C0, ports=(2,)),
@@ -102,7 +110,7 @@ def test_what_is_reached_by_webusb_and_what_is_not_reached():
             usb_device(0x2C97, 0x9011, ports=(6,)),
             usb_device(0x03EB, 0x2403, ports=(7,)),
             usb_device(0x046D, 0xC52B, ports=(8,)),
-        ]
+        ],
     )
     assert {str(sighting.endpoint): bool(sighting.unsupported) for sighting in seen} == {
         "trezor:webusb:001:1": False,
