@@ -105,7 +105,7 @@ class Node:
 
     def take_back(self, count: int) -> None:
         for _ in range(count):
-            self.state.undo(self.done.pop().effects)
+            self.state.apply(each.undone for each in reversed(self.done.pop().effects))
         self.hash = self.done[-1].state
 
 

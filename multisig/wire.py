@@ -5,9 +5,6 @@ class WireError(ValueError):
     """Bytes that end too early, or a number not in its canonical form. The caller raises its own error."""
 
 
-_ONE_BYTE = tuple(number.to_bytes(1) for number in range(0xFD))
-
-
 def compact_size(number: int) -> bytes:
     """The shortest, and only valid, encoding of a length."""
     if number < 0xFD:
@@ -21,9 +18,7 @@ def compact_size(number: int) -> bytes:
 
 def with_length(data: bytes) -> bytes:
     """`data` behind its length."""
-    # Nearly every length is one byte: this saves two calls.
-    length = len(data)
-    return _ONE_BYTE[length] + data if length < 0xFD else compact_size(length) + data
+    return compact_size(len(data)) + data
 
 
 class Reader:
@@ -64,14 +59,7 @@ class Reader:
 
     def sized(self) -> bytes:
         """Bytes that stand behind their length."""
-        # Nearly every length is one byte, and a PSBT has thousands of them: this saves three calls.
-        data, start = self._data, self.offset + 1
-        length = data[start - 1] if start <= self._end else 0xFF
-        end = start + length
-        if length >= 0xFD or end > self._end:
-            return self.take(self.compact_size())
-        self.offset = end
-        return data[start:end]
+        return self.take(self.compact_size())
 
     def count(self, least_bytes: int) -> int:
         """A number of items of at least `least_bytes` each, refused where they cannot all be here."""

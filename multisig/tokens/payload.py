@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from types import MappingProxyType
 
 from multisig.errors import InvalidToken
 from multisig.script import (
@@ -125,21 +124,19 @@ class Function(IntEnum):
 
 
 # Whether each takes an amount and an address, as they stand in the bytes.
-_TAKES: Mapping[Function, tuple[bool, bool]] = MappingProxyType(
-    {
-        Function.INIT: (False, False),
-        Function.TRANSFER: (True, True),
-        Function.MINT: (True, True),
-        Function.BURN: (True, True),
-        Function.PAUSE: (False, False),
-        Function.UNPAUSE: (False, False),
-        Function.TRANSFER_OWNERSHIP: (False, True),
-        Function.ENABLE_WHITELIST: (False, False),
-        Function.DISABLE_WHITELIST: (False, False),
-        Function.ADD_TO_WHITELIST: (False, True),
-        Function.REMOVE_FROM_WHITELIST: (False, True),
-    }
-)
+_TAKES: Mapping[Function, tuple[bool, bool]] = {
+    Function.INIT: (False, False),
+    Function.TRANSFER: (True, True),
+    Function.MINT: (True, True),
+    Function.BURN: (True, True),
+    Function.PAUSE: (False, False),
+    Function.UNPAUSE: (False, False),
+    Function.TRANSFER_OWNERSHIP: (False, True),
+    Function.ENABLE_WHITELIST: (False, False),
+    Function.DISABLE_WHITELIST: (False, False),
+    Function.ADD_TO_WHITELIST: (False, True),
+    Function.REMOVE_FROM_WHITELIST: (False, True),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -60,7 +60,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class BlockOutcome:
-    """`effects` in order, as `undo` takes them; `state` is the hash of the state after the block."""
+    """`effects` in order; `state` is the hash of the state after the block."""
 
     height: int
     block_hash: bytes

@@ -7,7 +7,6 @@ nothing has changed.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum, unique
-from types import MappingProxyType
 
 from multisig.tokens.bytecode import Bytecode
 from multisig.tokens.machine.state import Cell, Writer
@@ -173,18 +172,16 @@ def _remove_from_whitelist(context: CallContext) -> None:
 # Any holder may transfer; every other function is the owner's.
 OWNERS = frozenset(Function) - {Function.TRANSFER}
 
-RULES: Mapping[Function, Callable[[CallContext], None]] = MappingProxyType(
-    {
-        Function.INIT: _init,
-        Function.TRANSFER: _transfer,
-        Function.MINT: _mint,
-        Function.BURN: _burn,
-        Function.PAUSE: _pause,
-        Function.UNPAUSE: _unpause,
-        Function.TRANSFER_OWNERSHIP: _transfer_ownership,
-        Function.ENABLE_WHITELIST: _enable_whitelist,
-        Function.DISABLE_WHITELIST: _disable_whitelist,
-        Function.ADD_TO_WHITELIST: _add_to_whitelist,
-        Function.REMOVE_FROM_WHITELIST: _remove_from_whitelist,
-    }
-)
+RULES: Mapping[Function, Callable[[CallContext], None]] = {
+    Function.INIT: _init,
+    Function.TRANSFER: _transfer,
+    Function.MINT: _mint,
+    Function.BURN: _burn,
+    Function.PAUSE: _pause,
+    Function.UNPAUSE: _unpause,
+    Function.TRANSFER_OWNERSHIP: _transfer_ownership,
+    Function.ENABLE_WHITELIST: _enable_whitelist,
+    Function.DISABLE_WHITELIST: _disable_whitelist,
+    Function.ADD_TO_WHITELIST: _add_to_whitelist,
+    Function.REMOVE_FROM_WHITELIST: _remove_from_whitelist,
+}

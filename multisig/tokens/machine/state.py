@@ -88,7 +88,7 @@ class StateView(Protocol):
 
 @dataclass(slots=True)
 class TokenState:
-    """Every cell in memory. `apply` and `undo` are exact opposites."""
+    """Every cell in memory."""
 
     cells: dict[Key, int | bytes] = field(default_factory=dict)
 
@@ -100,20 +100,12 @@ class TokenState:
         caller's.
         """
         for effect in effects:
-            _set(self.cells, effect)
-
-    def undo(self, effects: Iterable[Effect]) -> None:
-        """The same effects in the same order: they are taken back from the last to the first."""
-        self.apply(effect.undone for effect in reversed(tuple(effects)))
-
-
-def _set(cells: dict[Key, int | bytes], effect: Effect) -> None:
-    key = (effect.contract_id, effect.cell, effect.holder)
-    assert cells.get(key) == effect.before, f"{effect.cell.name} of {effect.contract_id} is not as it was"
-    if effect.after is None:
-        cells.pop(key, None)
-    else:
-        cells[key] = effect.after
+            key = (effect.contract_id, effect.cell, effect.holder)
+            assert self.cells.get(key) == effect.before, f"{effect.cell.name} is not as it was"
+            if effect.after is None:
+                self.cells.pop(key, None)
+            else:
+                self.cells[key] = effect.after
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import httpx
 from pydantic import SecretStr
@@ -24,26 +24,13 @@ from custody.server.domain.errors import ChainUnavailable
 MAX_COOKIE_BYTES = 1_024
 
 
-class Credentials(Protocol):
-    """User and password for HTTP basic authentication (RFC 7617)."""
-
-    def read(self) -> tuple[str, str]:
-        """The current user and password. Raises ChainUnavailable."""
-        ...
-
-    @property
-    def hint(self) -> str:
-        """What to look at where the node refuses them."""
-        ...
-
-
 @dataclass(frozen=True)
 class Password:
-    """A user of the node's `rpcauth` setting."""
+    """A user of the node's `rpcauth` setting. ``hint``: what to look at where the node refuses them."""
 
     user: str
     password: SecretStr = field(repr=False)
-    hint: str = "Compare user and password with the node's rpcauth line."
+    hint: ClassVar[str] = "Compare user and password with the node's rpcauth line."
 
     def read(self) -> tuple[str, str]:
         return self.user, self.password.get_secret_value()
@@ -54,9 +41,10 @@ class CookieFile:
     """The node's cookie file, which the node rewrites at each start."""
 
     path: Path
-    hint: str = "Check that the cookie file is this node's."
+    hint: ClassVar[str] = "Check that the cookie file is this node's."
 
     def read(self) -> tuple[str, str]:
+        """The current user and password. Raises ChainUnavailable."""
         try:
             with self.path.open("rb") as file:
                 content = file.read(MAX_COOKIE_BYTES + 1)
@@ -71,6 +59,9 @@ class CookieFile:
             raise ChainUnavailable("The node's cookie file does not hold a cookie.")
         return user, password
 
+
+# For HTTP basic authentication (RFC 7617).
+Credentials = Password | CookieFile
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0

@@ -41,31 +41,6 @@ from multisig.transaction import Transaction
 from multisig.units import FeeRate
 
 
-class FeeEstimates:
-    """Raises ChainUnavailable."""
-
-    def __init__(self, wire: Wire, pace: Pace, clock: Callable[[], float]) -> None:
-        self._wire = wire
-        self._pace = pace
-        self._clock = clock
-        self._known: tuple[float, dict[int, Decimal]] | None = None
-
-    def rate(self, target_blocks: int) -> FeeRate | None:
-        """The rate of the slowest target that is fast enough; None where there is none."""
-        rates = self._rates()
-        targets = [target for target in rates if target <= target_blocks]
-        return _rate(rates[max(targets)]) if targets else None
-
-    def _rates(self) -> dict[int, Decimal]:
-        """Sat/vB by target; empty where the explorer's node has too little data."""
-        if self._known is not None and self._clock() - self._known[0] < self._pace.fees_seconds:
-            return self._known[1]
-        body = self._wire.find("/fee-estimates")
-        rates = {} if body is None else read(body, dict[int, Decimal])
-        self._known = (self._clock(), rates)
-        return rates
-
-
 def _rate(sat_per_vb: Decimal) -> FeeRate | None:
     """Rounded up to a thousandth; None for an impossible rate."""
     if not sat_per_vb.is_finite() or not 0 < sat_per_vb < 10**9:
@@ -109,7 +84,7 @@ class EsploraBackend:
         self._chain = BestChain(network, self._wire, self._pace, clock)
         self._transactions = Transactions(self._wire, self._chain)
         self._histories = Histories(self._wire, self._chain, self._transactions, clock)
-        self._fees = FeeEstimates(self._wire, self._pace, clock)
+        self._rates: tuple[float, dict[int, Decimal]] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -167,7 +142,14 @@ class EsploraBackend:
         if target_blocks < 1:
             raise ValueError("A confirmation target is at least one block.")
         self._chain.tip()
-        return self._fees.rate(target_blocks)
+        if self._rates is None or self._clock() - self._rates[0] >= self._pace.fees_seconds:
+            body = self._wire.find("/fee-estimates")
+            # Sat/vB by target; none where the explorer's node has too little data.
+            self._rates = self._clock(), {} if body is None else read(body, dict[int, Decimal])
+        rates = self._rates[1]
+        # The rate of the slowest target that is fast enough.
+        targets = [target for target in rates if target <= target_blocks]
+        return _rate(rates[max(targets)]) if targets else None
 
     @contextmanager
     def _doubting(self) -> Iterator[None]:

@@ -7,9 +7,9 @@ Each transaction takes one batch.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from sqlalchemy import Select, delete, or_, select
+from sqlalchemy import ColumnElement, Select, delete, or_, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.credentials import ACCESS_LIFETIME, OTP_WINDOW, REFRESH_LIFETIME
@@ -59,23 +59,21 @@ class Tidying:
                 return count
 
 
+def delete_batch(db: Session, table: Any, *over: ColumnElement[bool]) -> int:
+    """Deletes a batch of a table's rows that are over, and returns how many."""
+    found = db.scalars(select(table.id).where(*over).limit(BATCH)).all()
+    db.execute(delete(table).where(table.id.in_(found)))
+    return len(found)
+
+
 def _jobs(db: Session, now: datetime) -> int:
     """Jobs that were done or given up."""
-    over = or_(
-        Job.done_at <= now - DONE_JOB_KEPT,
-        Job.dead_at <= now - DEAD_JOB_KEPT,
-    )
-    found = db.scalars(select(Job.id).where(over).limit(BATCH)).all()
-    db.execute(delete(Job).where(Job.id.in_(found)))
-    return len(found)
+    return delete_batch(db, Job, or_(Job.done_at <= now - DONE_JOB_KEPT, Job.dead_at <= now - DEAD_JOB_KEPT))
 
 
 def _challenges(db: Session, now: datetime) -> int:
     """Challenges that no longer count for the account's limits."""
-    over = OtpChallenge.created_at <= now - OTP_WINDOW
-    found = db.scalars(select(OtpChallenge.id).where(over).limit(BATCH)).all()
-    db.execute(delete(OtpChallenge).where(OtpChallenge.id.in_(found)))
-    return len(found)
+    return delete_batch(db, OtpChallenge, OtpChallenge.created_at <= now - OTP_WINDOW)
 
 
 def _sessions(db: Session, now: datetime) -> int:

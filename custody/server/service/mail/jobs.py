@@ -16,12 +16,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import structlog
-from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import CustodyError, MailRefused, MailUnavailable
 from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, Verdict, enqueue
-from custody.server.service.jobs.tidying import BATCH
+from custody.server.service.jobs.tidying import delete_batch
 from custody.server.service.mail.mailer import CannotMail, Mail, Mailer
 from custody.server.store.models import Job
 from custody.text import UNSEEN
@@ -293,7 +292,4 @@ def _later(task: Task, reason: str) -> Verdict:
 
 def forget_sent(db: Session, now: datetime) -> int:
     """A part of `Tidying`."""
-    over = select(Job.id).where(Job.kind.in_((MAIL, WAITING)), Job.done_at <= now - SENT_MAIL_KEPT)
-    found = db.scalars(over.limit(BATCH)).all()
-    db.execute(delete(Job).where(Job.id.in_(found)))
-    return len(found)
+    return delete_batch(db, Job, Job.kind.in_((MAIL, WAITING)), Job.done_at <= now - SENT_MAIL_KEPT)

@@ -1,8 +1,8 @@
 """Rate limits: calls, changes and long polls of a user, and attempts to sign in by account or address."""
 
 import threading
-from collections import Counter, OrderedDict, deque
-from collections.abc import Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -35,39 +35,39 @@ MAX_LONG_POLLS_IN_ALL = 600
 # By then one of the user's long polls has ended.
 LONG_POLL_RETRY_SECONDS = 5
 EXPORT_RETRY_SECONDS = 2
-# Beyond this the least recent user is dropped, who then starts again with a full bucket.
-MAX_PEOPLE = 10_000
-# Keys come from callers: dropping the oldest bounds the memory.
+# Keys come from callers: beyond this the least recent is dropped, and starts again with a full bucket.
 MAX_KEYS = 10_000
 # No window is longer: older attempts are deleted.
 LONGEST_WINDOW = timedelta(hours=1)
 # RFC 6177: a site gets at least a /64, so one caller can choose among all its addresses.
 IPV6_SITE_BITS = 64
-_MINUTE_SECONDS = 60.0
 
 
-class Buckets:
-    """A token bucket of ``size`` for each user, which fills within a minute. One per process."""
+class Throttle:
+    """A token bucket of ``limit`` for each key, full again within ``window``; in each process's memory."""
 
-    def __init__(self, clock: Clock, size: int) -> None:
+    def __init__(self, clock: Clock, *, limit: int, window: timedelta = timedelta(minutes=1)) -> None:
         self._clock = clock
-        self._size = size
-        self._buckets: OrderedDict[int, Bucket] = OrderedDict()
+        self._limit = limit
+        self._per_second = limit / window.total_seconds()
+        self._buckets: OrderedDict[Hashable, Bucket] = OrderedDict()
         self._lock = threading.Lock()
 
-    def take(self, user_id: int, count: int = 1) -> None:
-        """Raises RateLimited, with the seconds until there are so many again."""
+    def take(self, key: Hashable, count: int = 1) -> None:
+        """Raises RateLimited, with the seconds until there are so many again. An attempt is counted before
+        its outcome is known, so that simultaneous ones do not each count as the first.
+        """
         with self._lock:
-            bucket = self._filled(user_id)
-            if wait := bucket.seconds_until(min(count, self._size)):
+            bucket = self._filled(key)
+            if wait := bucket.seconds_until(min(count, self._limit)):
                 raise RateLimited("You are asking too often.", retry_after=max(1, ceil(wait)))
             bucket.level -= count
 
-    def _filled(self, user_id: int) -> Bucket:
+    def _filled(self, key: Hashable) -> Bucket:
         now = self._clock().timestamp()
-        bucket = self._buckets.setdefault(user_id, Bucket.full(self._size, self._size / _MINUTE_SECONDS, now))
-        self._buckets.move_to_end(user_id)
-        if len(self._buckets) > MAX_PEOPLE:
+        bucket = self._buckets.setdefault(key, Bucket.full(self._limit, self._per_second, now))
+        self._buckets.move_to_end(key)
+        if len(self._buckets) > MAX_KEYS:
             self._buckets.popitem(last=False)
         return bucket.fill(now)
 
@@ -76,8 +76,8 @@ class Rates:
     def __init__(
         self, clock: Clock, *, calls: int = CALLS_PER_MINUTE, writes: int = WRITES_PER_MINUTE
     ) -> None:
-        self._calls = Buckets(clock, calls)
-        self._writes = Buckets(clock, writes)
+        self._calls = Throttle(clock, limit=calls)
+        self._writes = Throttle(clock, limit=writes)
         self._polling: Counter[int] = Counter()
         self._polled: Counter[int] = Counter()
         self._exporting: set[int] = set()
@@ -178,41 +178,6 @@ class AttemptLimit:
     def forget(self, db: Session, subject: str) -> None:
         """Deletes the tries of a subject after a successful one."""
         db.execute(delete(Attempt).where(Attempt.kind == self._kind, Attempt.subject_hash == _hash(subject)))
-
-
-class Throttle:
-    """At most ``limit`` attempts of one key within ``window``, counted in the memory of each process."""
-
-    def __init__(self, clock: Clock, *, limit: int, window: timedelta) -> None:
-        self._clock = clock
-        self._limit = limit
-        self._window = window
-        self._tries: OrderedDict[str, deque[datetime]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def take(self, key: str) -> None:
-        """Counts a try. Raises RateLimited, with the seconds until the next one, where the key has used up
-        its tries.
-
-        Counted before the outcome is known, so that simultaneous tries do not each count as the first.
-        """
-        with self._lock:
-            now = self._clock()
-            tries = self._recent(key, now)
-            if len(tries) >= self._limit:
-                raise _too_many_attempts(tries[0], self._window, now)
-            tries.append(now)
-            self._tries[key] = tries
-            self._tries.move_to_end(key)
-            while len(self._tries) > MAX_KEYS:
-                self._tries.popitem(last=False)
-
-    def _recent(self, key: str, now: datetime) -> deque[datetime]:
-        tries = self._tries.get(key) or deque(maxlen=self._limit)
-        horizon = now - self._window
-        while tries and tries[0] <= horizon:
-            tries.popleft()
-        return tries
 
 
 def caller_at(address: str) -> str:

@@ -221,18 +221,14 @@ class Indexer:
         fork = self._fork(backend)
         if fork is None:
             return False
-        place, first = self._place(), self._first_read()
+        first = self._first_read()
         keep = max(fork, first - 1)
         before = self._before(backend, first) if keep < first else None
-        reached = keep if place is None else place.height
-        while reached > keep:
-            # Each step ends in the state after some block, from which another process can go on.
-            reached = max(keep, reached - BATCH)
-            with self._store.write() as db:
-                _require(db, held)
-                self._undo(db, reached)
-                if before is not None and reached == keep:
-                    db.add(before)
+        with self._store.write() as db:
+            _require(db, held)
+            self._undo(db, keep)
+            if before is not None:
+                db.add(before)
         log.info("tokens turned back", chain=self._chain, height=keep)
         return True
 

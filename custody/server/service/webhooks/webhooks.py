@@ -17,7 +17,7 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.webhooks import BadUrl, read_url
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue, is_open
-from custody.server.service.jobs.tidying import BATCH, Part
+from custody.server.service.jobs.tidying import Part, delete_batch
 from custody.server.service.secrets import WebhookSecrets
 from custody.server.service.shown import shown
 from custody.server.service.webhook_events import WEBHOOK, WebhookEvents
@@ -276,17 +276,13 @@ def _shape(delivery: WebhookDelivery, event: WebhookEvent) -> wire.WebhookDelive
 
 def _jobs(db: Session, now: datetime) -> int:
     over = or_(Job.done_at <= now - JOBS_KEPT, Job.dead_at <= now - DELIVERIES_KEPT)
-    found = db.scalars(select(Job.id).where(Job.kind == WEBHOOK, over).limit(BATCH)).all()
-    db.execute(delete(Job).where(Job.id.in_(found)))
-    return len(found)
+    return delete_batch(db, Job, Job.kind == WEBHOOK, over)
 
 
 def _deliveries(db: Session, now: datetime) -> int:
     """Not a delivery that a member has just asked for again."""
-    over = (WebhookDelivery.created_at <= now - DELIVERIES_KEPT) & (WebhookDelivery.status != "pending")
-    found = db.scalars(select(WebhookDelivery.id).where(over).limit(BATCH)).all()
-    db.execute(delete(WebhookDelivery).where(WebhookDelivery.id.in_(found)))
-    return len(found)
+    is_old = WebhookDelivery.created_at <= now - DELIVERIES_KEPT
+    return delete_batch(db, WebhookDelivery, is_old, WebhookDelivery.status != "pending")
 
 
 def _events(db: Session, now: datetime) -> int:
@@ -298,10 +294,8 @@ def _events(db: Session, now: datetime) -> int:
         .scalar_subquery()
     )
     is_told = select(WebhookDelivery.id).where(WebhookDelivery.event_id == WebhookEvent.id).exists()
-    over = (WebhookEvent.created_at <= now - DELIVERIES_KEPT) & ~is_told & (WebhookEvent.sequence < last)
-    found = db.scalars(select(WebhookEvent.id).where(over).limit(BATCH)).all()
-    db.execute(delete(WebhookEvent).where(WebhookEvent.id.in_(found)))
-    return len(found)
+    is_old = WebhookEvent.created_at <= now - DELIVERIES_KEPT
+    return delete_batch(db, WebhookEvent, is_old, ~is_told, WebhookEvent.sequence < last)
 
 
 EXPIRED_LOGS: Final[tuple[Part, ...]] = (_jobs, _deliveries, _events)

@@ -84,7 +84,7 @@ class Node:
 
     def take_back(self, count):
         for _ in range(count):
-            self.state.undo(self.done.pop().effects)
+            self.state.apply(each.undone for each in reversed(self.done.pop().effects))
 
     def cells(self):
         """In the form of the slow machine: contract, kind and holder to bytes."""
@@ -192,7 +192,7 @@ def test_an_effect_taken_back_out_of_order_is_refused():
     for block in plain_history():
         node.extend(block)
     with pytest.raises(AssertionError):
-        node.state.undo(node.done[-2].effects)
+        node.state.apply(each.undone for each in reversed(node.done[-2].effects))
 
 
 def plain_history():

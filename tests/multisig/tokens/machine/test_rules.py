@@ -139,5 +139,5 @@ def test_p35_undoing_every_block_leaves_nothing(started):
     started.call(F.TRANSFER, amount=3, address=BOB)
     started.call(F.ENABLE_WHITELIST)
     for effects in reversed(started.undo):
-        started.state.undo(effects)
+        started.state.apply(each.undone for each in reversed(effects))
     assert started.state.cells == {}

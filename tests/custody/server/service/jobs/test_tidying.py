@@ -44,8 +44,7 @@ def ask_for_resets(world: World, number: int) -> None:
 
 def test_mail_that_a_stranger_asked_for_is_deleted_within_a_day(world: World, monkeypatch) -> None:
     """In short transactions."""
-    for module in (tidying, mail_jobs):
-        monkeypatch.setattr(module, "BATCH", 2)
+    monkeypatch.setattr(tidying, "BATCH", 2)
     ask_for_resets(world, 3)
     world.clock.advance(days=2)
     assert tidy(world) == 0, "what waits is not over"

@@ -1,4 +1,4 @@
-"""Rate limits: token buckets, long polls, and sliding windows in the database and in memory."""
+"""Rate limits: token buckets, long polls, and sliding windows in the database."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -16,7 +16,6 @@ from custody.server.service.requests.rates import (
     MAX_LONG_POLLS_IN_ALL,
     MAX_LONG_POLLS_OF_A_WORKSPACE,
     AttemptLimit,
-    Buckets,
     Rates,
     Throttle,
     caller_at,
@@ -35,16 +34,16 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def buckets(clock: Clock) -> Buckets:
-    return Buckets(clock, 60)
+def buckets(clock: Clock) -> Throttle:
+    return Throttle(clock, limit=60)
 
 
-def empty(buckets: Buckets, user_id: int = ALICE, count: int = 60) -> None:
+def empty(buckets: Throttle, user_id: int = ALICE, count: int = 60) -> None:
     for _ in range(count):
         buckets.take(user_id)
 
 
-def test_a_full_bucket_is_a_minutes_worth_of_each_persons_own(buckets: Buckets, clock: Clock) -> None:
+def test_a_full_bucket_is_a_minutes_worth_of_each_persons_own(buckets: Throttle, clock: Clock) -> None:
     empty(buckets)
     for _ in range(100):
         with pytest.raises(RateLimited):
@@ -56,7 +55,7 @@ def test_a_full_bucket_is_a_minutes_worth_of_each_persons_own(buckets: Buckets, 
 
 @pytest.mark.parametrize(("size", "wait"), [(60, 1), (30, 2), (1, 60), (1_200, 1)])
 def test_says_when_there_is_one_again_and_then_there_is(clock: Clock, size: int, wait: int) -> None:
-    buckets = Buckets(clock, size)
+    buckets = Throttle(clock, limit=size)
     empty(buckets, count=size)
     with pytest.raises(RateLimited) as refused:
         buckets.take(ALICE)
@@ -65,7 +64,7 @@ def test_says_when_there_is_one_again_and_then_there_is(clock: Clock, size: int,
     buckets.take(ALICE)
 
 
-def test_fills_with_time_and_no_further(buckets: Buckets, clock: Clock) -> None:
+def test_fills_with_time_and_no_further(buckets: Throttle, clock: Clock) -> None:
     empty(buckets)
     clock.advance(seconds=30)
     empty(buckets, count=30)
@@ -77,7 +76,7 @@ def test_fills_with_time_and_no_further(buckets: Buckets, clock: Clock) -> None:
         buckets.take(ALICE)
 
 
-def test_a_clock_that_is_set_back_gives_and_takes_nothing(buckets: Buckets, clock: Clock) -> None:
+def test_a_clock_that_is_set_back_gives_and_takes_nothing(buckets: Throttle, clock: Clock) -> None:
     empty(buckets, count=59)
     clock.advance(days=-1)
     buckets.take(ALICE)
@@ -85,8 +84,8 @@ def test_a_clock_that_is_set_back_gives_and_takes_nothing(buckets: Buckets, cloc
         buckets.take(ALICE)
 
 
-def test_a_bounded_number_of_people_is_remembered(buckets: Buckets, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates, "MAX_PEOPLE", 3)
+def test_a_bounded_number_of_keys_is_remembered(buckets: Throttle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rates, "MAX_KEYS", 3)
     for user_id in range(10):
         buckets.take(user_id)
     assert len(buckets._buckets) == 3
@@ -141,16 +140,6 @@ def test_one_tenants_people_leave_connections_to_the_others(clock: Clock) -> Non
     assert not bounded._polled
 
 
-def test_keeps_a_bounded_number_of_keys(monkeypatch) -> None:
-    monkeypatch.setattr("custody.server.service.requests.rates.MAX_KEYS", 3)
-    throttle = Throttle(Clock(), limit=1, window=timedelta(seconds=60))
-    for number in range(100):
-        throttle.take(f"key {number}")
-    assert len(throttle._tries) == 3
-    with pytest.raises(RateLimited):
-        throttle.take("key 99")
-
-
 def test_one_site_is_one_caller() -> None:
     """An IPv6 site has 2^64 addresses; an IPv4 caller has one, however it is written."""
     for caller, addresses in {
@@ -178,8 +167,8 @@ def make(request: pytest.FixtureRequest, store: Store, clock: Clock):
     return lambda limit: in_the_database(store, clock, limit=limit)
 
 
-def test_allows_the_limit_within_the_window_and_says_how_long_to_wait(make, clock: Clock) -> None:
-    throttle = make(3)
+def test_allows_the_limit_within_the_window_and_says_how_long_to_wait(store: Store, clock: Clock) -> None:
+    throttle = in_the_database(store, clock)
     for _ in range(3):
         throttle.take("a")
         clock.advance(seconds=10)
