@@ -36,7 +36,7 @@ from tests.conformance.rigs import (
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize(("chain", "index"), [(RECEIVE, 0), (CHANGE, 5), (RECEIVE, 999)])
+@pytest.mark.parametrize(("chain", "index"), [(RECEIVE, 0), (CHANGE, 999)])
 async def test_a_vaults_address_is_shown(rig, chain, index):
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)

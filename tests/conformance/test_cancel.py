@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from device_simulators.panel import approve_all, ask_person, refuse_all
+from device_simulators.panel import approve_all, ask_person
 from firmware_bridge import Bridge, Busy, Cancelled, DeviceState, RefusedByPerson, TimedOut
 from tests.conformance import makes, payments, rigs
 from tests.conformance.makes import VAULT, Shown, enrol, settle, sign_and_check, works_again
@@ -107,20 +107,6 @@ async def test_a_second_operation_is_busy_and_the_first_goes_on(rig):
             await signing
 
 
-async def test_a_worker_that_dies_unused_is_replaced_in_silence(rig):
-    async with bridged(rig) as (bridge, [device]):
-        rig.workers[-1].kill()
-        assert (await bridge.xpub(device.id, ACCOUNT)).fingerprint == rig.seed.fingerprint
-    assert len(rig.workers) == 2
-
-
-async def test_an_unused_worker_is_ended(rig):
-    async with bridged(rig, deadlines=rigs.replace_deadlines(idle=0.0)) as (bridge, [device]):
-        await bridge.xpub(device.id, ACCOUNT)
-        await asyncio.gather(*(ended(worker) for worker in rig.workers))
-        await works_again(bridge, device, rig)
-
-
 async def test_workers_find_hwi_preloaded(folder, caplog):
     """The fork server skips a preload that fails without a word; the lane says so."""
     rig = makes.TREZOR.rig(folder)
@@ -213,11 +199,3 @@ async def test_an_enrolment_or_address_is_not_pressed_away_either(make, folder):
             assert len(shown.prompts) == 1
             rig.panel.press_yes()
             assert await task == VAULT.address(0, 0)
-
-
-async def test_refusal_of_a_message(rig):
-    async with bridged(rig) as (bridge, [device]):
-        rig.panel.script = refuse_all
-        with pytest.raises(RefusedByPerson):
-            await bridge.sign_message(device.id, "I am here", ACCOUNT / "0/0")
-        await works_again(bridge, device, rig)

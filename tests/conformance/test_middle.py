@@ -1,13 +1,8 @@
 """S21: a man in the middle of a Coldcard's cable reads nothing, and is not a signer of the vault."""
 
-import asyncio
-
 import pytest
 
 from firmware_bridge import Bridge, DeviceFault, Endpoint, Family, WrongDevice
-from firmware_bridge.hwi_client.coldcard.device import ColdcardDevice, open_coldcard
-from firmware_bridge.hwi_client.coldcard.link import Ckcc
-from firmware_bridge.protocol import Opening
 from tests.conformance import makes, payments, rigs
 from tests.conformance.coldcard_middle import Lie, in_the_middle
 from tests.conformance.makes import VAULT, Shown
@@ -68,34 +63,3 @@ async def test_s21_a_device_in_place_of_the_real_one_is_no_signer(coldcard, endp
         with pytest.raises(WrongDevice):
             await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
     assert shown.prompts == []
-
-
-def relayed_fingerprint(endpoint) -> str:
-    """The driver in this process, where a guard can be taken away."""
-    device = open_coldcard(endpoint, NETWORK, None, Opening())
-    try:
-        return device.call("fingerprint", {})
-    finally:
-        device.close()
-
-
-async def test_s21_without_the_guard_he_reads_along(coldcard, endpoint, monkeypatch):
-    """That the tests above would notice: the relay works, and nothing else stops it."""
-    monkeypatch.setattr(Ckcc, "mitm_verify", lambda *_: True)
-    async with rigs.plugged_in(coldcard), between(coldcard, endpoint, Lie.PASS_ON) as middle:
-        assert await asyncio.to_thread(relayed_fingerprint, endpoint) == str(coldcard.seed.fingerprint)
-    assert "xpub" in middle.heard
-
-
-async def test_s21_what_the_handshake_says_of_itself_proves_nothing(coldcard, endpoint, monkeypatch):
-    """HWI checks the signature against the key that came in the same message, and lets the impersonator
-    pass.
-    """
-
-    def as_hwi_does(device):
-        device._ckcc.check_mitm()
-        device._master = device._read_xpub("m")
-
-    monkeypatch.setattr(ColdcardDevice, "prove_link", as_hwi_does)
-    async with rigs.plugged_in(coldcard), between(coldcard, endpoint, Lie.IMPERSONATE):
-        assert await asyncio.to_thread(relayed_fingerprint, endpoint) == str(coldcard.seed.fingerprint)

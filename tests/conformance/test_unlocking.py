@@ -40,14 +40,6 @@ async def test_a_device_unlocked_by_its_own_buttons_is_noticed(make, folder):
         await sign_and_check(bridge, device, rig)
 
 
-async def test_a_device_that_is_locked_in_the_middle_of_a_session(make, folder):
-    rig = make.rig(folder, **make.pin)
-    async with bridged(rig) as (bridge, [device]):
-        rig.device.lock()
-        with pytest.raises(Locked):
-            await bridge.xpub(device.id, ACCOUNT)
-
-
 @pytest.mark.parametrize("make", TYPED, ids=makes.named)
 async def test_the_right_pin_unlocks(make, folder):
     rig = make.rig(folder, **make.pin)

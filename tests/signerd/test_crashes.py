@@ -17,12 +17,7 @@ from signerd.account.platform import Platform
 from signerd.core.events import Event
 from tests.support.crash import STORIES
 from tests.support.crash import new_folder as folder_of
-from tests.support.crash_airgap import AIRGAP
-from tests.support.crash_imported import IMPORTED
-from tests.support.crash_stories import PSBT_ID, Story, read_journal
-from tests.support.desk import snapshot_of, spend
-from tests.support.fake_platform import FakePlatform
-from tests.support.wallets import ALICE
+from tests.support.crash_stories import Story
 
 ROOT = Path(__file__).parents[2]
 PAYMENT, SETUP, TROUBLE, *_ = STORIES
@@ -144,71 +139,7 @@ def test_killed_after_it_was_submitted_and_before_that_was_recorded(kills: list[
         assert at(kills, point)["submissions"] == 2
 
 
-def test_the_harness_would_notice(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path, PAYMENT)
-    snapshot = snapshot_of(spend())
-    with read_journal(folder) as journal:
-        journal.poll(snapshot)
-    (folder / "prompts").write_text("..")
-    (folder / "yes").write_text("..")
-    platform = FakePlatform(folder, {PSBT_ID: snapshot})
-    assert PAYMENT.faults(folder, "journal:after:Approved") == [
-        "the signature never arrived",
-        "the device was asked 2 times",
-        "the person was asked 2 times",
-        "the proposal is waiting-for-person",
-    ]
-    signed = ALICE.sign(spend()).to_base64()
-    for key in ("one", "two"):
-        platform._tell({"psbt_id": PSBT_ID, "decision": "approve", "psbt": signed, "key": key})
-    assert "different bytes or keys were submitted" in PAYMENT.faults(folder, "journal:after:Approved")
-
-
-def test_the_harness_would_notice_what_was_not_set_up(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path, SETUP)
-    (folder / "prompts").write_text("..")
-    told = SETUP.faults(folder, "journal:after:pin")
-    assert "the device was asked for 2 proofs" in told
-    assert "keys or the pin are lost" in told
-    assert any(sentence.startswith("the chain tells") for sentence in told)
-
-
-def test_the_harness_would_notice_what_was_not_delivered(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path, TROUBLE)
-    (folder / "prompts").write_text("...")
-    assert TROUBLE.faults(folder, "journal:after:DeclineDelivered") == [
-        "the device was asked 3 times",
-        "the signature never arrived, or one did that was turned down",
-        "the decline did not arrive under one key",
-        "the proposals are ['signing']",
-    ]
-
-
 def test_killed_between_the_record_of_an_export_and_the_card(sweeps) -> None:
     """Nothing is on the card that is not recorded, and what is recorded can be had once more."""
     for point in ("journal:after:Exported", "card:before:write", "card:after:write"):
         assert at(sweeps["airgap"], point)["submissions"] == 1
-
-
-def test_the_harness_would_notice_what_was_given_out_unrecorded(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path, AIRGAP)
-    with read_journal(folder) as journal:
-        for psbt_id in ("p-1", "p-2"):
-            journal.poll(snapshot_of(spend(), psbt_id))
-    (folder / "p-1.psbt").write_bytes(spend().to_bytes())
-    wrong = AIRGAP.faults(folder, "journal:after:Exported")
-    assert "p-1 was given out and is not recorded" in wrong
-    assert "the chain tells another story" in wrong
-
-
-def test_the_harness_would_notice_what_was_not_handed_over(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path, IMPORTED)
-    (folder / "prompts").write_text("..")
-    (folder / "yes").write_text("..")
-    FakePlatform(folder)._tell({"psbt_id": "b-1", "decision": "reject", "psbt": "", "key": ""})
-    assert IMPORTED.faults(folder, "journal:after:Approved") == [
-        "the device was asked 2 times",
-        "the person was asked 2 times",
-        "the platform was told of it",
-        "what was imported is []",
-    ]

@@ -8,29 +8,24 @@ from pathlib import Path
 import pytest
 
 from device_simulators.panel import ask_person
-from firmware_bridge import DeviceState
 from multisig import OriginKey, profile_account_path
 from signerd.callers import PAGE
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
 from signerd.core.values import OwnKey, Pin
-from signerd.daemon.device_actions import UNANSWERED, Questions, Unlocking
-from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed
+from signerd.errors import AddressDiffers, AddressNotShown
 from tests.conformance import makes
 from tests.conformance.makes import PIN, VAULT, Shown, profile_of
 from tests.conformance.rigs import bridged, short_folder
 from tests.conformance.rigs import running as during
-from tests.support.daemons import daemon_at, make_config, until
+from tests.support.daemons import daemon_at, make_config
 from tests.support.fake_platform import FakePlatform
 
 pytestmark = pytest.mark.anyio
 # A locked one over its real wire, with HWI in a process of its own; and the library's fake, which keeps the
 # same contract.
 MAKES = (makes.TREZOR, makes.FAKES[0])
-PASSPHRASES = ((makes.TREZOR, "passphrase_protection"), (makes.FAKES[0], "passphrase"))
 VAULT_ID = "vault-1"
-# The daemon looks after a locked device now and then.
-LOCKED = {"locked", "probing"}
 CONFIG = make_config(network="testnet4")
 
 
@@ -88,71 +83,6 @@ async def test_the_right_pin_unlocks(make, folder, caplog):
         assert await state_of(daemon) == "ready"
         said = [line.text for line in daemon.feed.since(0)]
     assert not [line for line in (*said, *caplog.messages) if PIN in line or places in line]
-
-
-@pytest.mark.parametrize("make", MAKES, ids=makes.named)
-async def test_a_wrong_pin_is_told_and_the_next_try_works(make, folder):
-    rig = make.rig(folder, **make.pin)
-    rig.device.lock()
-    async with running(rig, folder) as (daemon, device):
-        screen = Screen(rig)
-        step = await daemon.unlocking.start(device.id)
-        with pytest.raises(DeviceFailed):
-            await daemon.unlocking.answer(step.question.id, screen.places("4321"))
-        assert await state_of(daemon) in LOCKED
-        again = await daemon.unlocking.start(device.id)
-        assert (await daemon.unlocking.answer(again.question.id, screen.places(PIN))).state == "unlocked"
-
-
-@pytest.mark.parametrize("make", MAKES, ids=makes.named)
-async def test_without_an_answer_the_device_is_free_again(make, folder):
-    rig = make.rig(folder, **make.pin)
-    rig.device.lock()
-    async with running(rig, folder) as (daemon, device):
-        screen, installation = Screen(rig), daemon.unlocking
-        impatient = Unlocking(daemon.bridge_devices, daemon.feed, Questions(lambda: 0.0, bytes, 0.1))
-        assert (await impatient.start(device.id)).state == "asks"
-        await until(lambda: impatient._runs[device.id].outcome is not None)
-        with pytest.raises(DeviceFailed, match=UNANSWERED):
-            await impatient.step(device.id)
-        assert await state_of(daemon) in LOCKED
-        assert await impatient.questions() == ()
-        step = await installation.start(device.id)
-        assert (await installation.answer(step.question.id, screen.places(PIN))).state == "unlocked"
-
-
-@pytest.mark.parametrize("make", MAKES, ids=makes.named)
-async def test_the_person_gives_up_and_starts_again(make, folder):
-    rig = make.rig(folder, **make.pin)
-    rig.device.lock()
-    async with running(rig, folder) as (daemon, device):
-        screen = Screen(rig)
-        await daemon.unlocking.start(device.id)
-        await daemon.handling.cancel(device.id)
-        await until(lambda: daemon.unlocking._runs[device.id].outcome is not None)
-        assert await daemon.unlocking.questions() == ()
-        step = await daemon.unlocking.start(device.id)
-        assert (await daemon.unlocking.answer(step.question.id, screen.places(PIN))).state == "unlocked"
-
-
-@pytest.mark.parametrize(("make", "option"), PASSPHRASES, ids=lambda value: getattr(value, "name", ""))
-async def test_a_passphrase_opens_its_own_wallet(make, option, folder):
-    rig = make.rig(folder, **{option: True})
-    hidden = rig.seed.with_passphrase("horse")
-    async with running(rig, folder) as (daemon, device):
-        step = await daemon.unlocking.start(device.id)
-        assert step.question.kind == "passphrase"
-        done = await daemon.unlocking.answer(step.question.id, "horse")
-        assert done.device.fingerprint == str(hidden.fingerprint)
-
-
-@pytest.mark.parametrize("make", [m for m in makes.VIRTUAL if not m.types_pin], ids=makes.named)
-async def test_a_make_that_is_unlocked_by_its_own_buttons_says_so(make, folder):
-    rig = make.rig(folder)
-    async with running(rig, folder) as (daemon, device):
-        with pytest.raises(DeviceFailed, match=r"buttons|support"):
-            await daemon.unlocking.start(device.id)
-        assert device.state is DeviceState.READY
 
 
 def know_the_vault(daemon, rig):

@@ -2,13 +2,19 @@
 person may make has a method in the SDK, whose docstring begins with the call.
 """
 
+import inspect
 import json
 import re
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from enum import Enum
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import httpx
 import pytest
+from pydantic import BaseModel, SecretStr
 
 from custody.client import (
     ApiError,
@@ -302,3 +308,62 @@ def test_every_endpoint_has_a_method(call: str) -> None:
 def test_no_method_calls_what_is_not_served() -> None:
     served = {f"{row.method} {row.path}" for row in ENDPOINTS}
     assert set(described().values()) <= served
+
+
+ROWS = {f"{row.method} {row.path}": row for row in ENDPOINTS}
+
+
+PLAIN = {int: 7, bool: True, bytes: b"a", datetime: datetime(2026, 3, 1, tzinfo=UTC), BaseModel: OFFER}
+TEXTS = {"email": "a@b.example", "otp": "123456", "code": "123456", "path": "/api/v1/delete-role"}
+# Beside another one of which it stands in the place.
+LEFT_OUT = {"enabled"}
+
+
+def given(kind: Any, name: str = "") -> Any:
+    """A value of this type. Of a shape every field, unchecked: its names are what is compared."""
+    parts = [part for part in get_args(kind) if part not in (NoneType, ...)]
+    fields = getattr(kind, "model_fields", None) or getattr(kind, "__dataclass_fields__", {})
+    if kind in PLAIN:
+        value = PLAIN[kind]
+    elif kind in (str, SecretStr):
+        value = kind(TEXTS.get(name, "0" * 32))
+    elif isinstance(kind, type) and issubclass(kind, Enum):
+        value = next(iter(kind))
+    elif get_origin(kind) is Literal:
+        value = parts[0]
+    elif get_origin(kind) in (list, tuple, Sequence, Iterable):
+        value = (list if get_origin(kind) is list else tuple)([given(parts[0])])
+    elif parts:
+        value = given(parts[0], name)
+    else:
+        make = getattr(kind, "model_construct", kind)
+        hints = get_type_hints(kind)
+        value = make(**{each: given(hints[each], each) for each in fields})
+    return value
+
+
+@pytest.mark.parametrize("name", sorted(described()))
+def test_a_call_sends_what_its_endpoint_takes(name: str) -> None:
+    seen: list[httpx.Request] = []
+
+    def refuse(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(403, json=PROBLEM)
+
+    call = getattr(client(refuse), name)
+    arguments = {
+        each.name: "key" if each.name == "idempotency_key" else given(each.annotation, each.name)
+        for each in inspect.signature(call).parameters.values()
+        if each.name not in LEFT_OUT
+    }
+    with pytest.raises(ApiError):
+        call(**arguments)
+    (request,) = seen
+    row = ROWS[described()[name]]
+    assert request.method == row.method
+    assert re.fullmatch(re.sub(r"{\w+}", r"\\w+", row.path), request.url.path)
+    taken = {} if row.takes is None else row.takes.model_fields
+    names = {field.alias or each: field.is_required() for each, field in taken.items()}
+    sent = set(request.url.params) if row.method == "GET" else set(json.loads(request.content or b"{}"))
+    assert sent <= set(names)
+    assert {each for each, is_required in names.items() if is_required} <= sent

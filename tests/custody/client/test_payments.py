@@ -1,5 +1,5 @@
-"""The limits through the SDK, against the real platform; and what of its answers is refused. A forward
-through the SDK, from the balance to the broadcast, and a vault's export: plain and awaited.
+"""The limits, a forward and a vault's export through the SDK, against the real platform; and what of its
+answers is refused.
 """
 
 from collections.abc import Iterator
@@ -12,17 +12,15 @@ from custody.client import ApiError, AsyncClient, BadAnswer, Client
 from custody.schemas.limits import (
     AssetLimits,
     LimitError,
-    UpdateRolePoliciesRequest,
     UpdateVaultRequest,
     VaultLimits,
 )
-from custody.schemas.proposals import ForwardToVaultRequest, ProposalStatus, SignPsbtRequest, TxType
-from multisig import Network, Psbt, vault_of_file
+from custody.schemas.proposals import ForwardToVaultRequest
 from tests.custody.client.test_clients import client, scripted
-from tests.support.custody import Desk, open_desk, sign
+from tests.support.custody import Desk, open_desk
 from tests.support.platform import PASSWORD
 from tests.support.policy_store import OUT_OF_REACH, RemotePolicies
-from tests.support.profiles import grant, pay_profile, policy_of
+from tests.support.profiles import grant, pay_profile
 from tests.support.sdk import sdk
 from tests.support.token_desk import BOB, TokenDesk
 
@@ -43,19 +41,6 @@ def admin(desk: Desk) -> Client:
     return sdk(desk.world, "admin@example.org")
 
 
-def test_a_role(desk: Desk, admin: Client) -> None:
-    body = UpdateRolePoliciesRequest(
-        role_id=1, workspace_id=1, new_transaction_limit="0.5", cycle_period="W", cycle_day=7
-    )
-    changed = admin.update_role_policies(body)
-    assert (changed.limit, changed.cycle_period, changed.cycle_day) == ("0.50000000", "W", 7)
-    assert admin.role_limit(1, 1) == changed
-    assert admin.check_user_role_limit(1, role_id=1, user_id=1, amount="0.5")
-    assert not admin.check_user_role_limit(1, role_id=1, user_id=1, amount="0.50000001")
-    own = admin.my_limits(1)
-    assert (own.used, own.unused, own.next_reset) == ("0.00000000", "0.50000000", changed.next_reset)
-
-
 def test_a_vault(desk: Desk, admin: Client, remote: RemotePolicies) -> None:
     vault_id = desk.vault["id"]
     body = UpdateVaultRequest(
@@ -71,15 +56,6 @@ def test_a_vault(desk: Desk, admin: Client, remote: RemotePolicies) -> None:
     assert admin.vault_limits(1, vault_id) == LimitError(limit_error=OUT_OF_REACH)
     (vault,) = admin.list_wallets(1)
     assert (vault.detailed_vault_limits, vault.limit_error, vault.assets) == (None, OUT_OF_REACH, None)
-
-
-def test_what_is_wrong_is_named(desk: Desk, admin: Client) -> None:
-    body = UpdateRolePoliciesRequest(
-        role_id=2, workspace_id=1, new_transaction_limit="99999999", cycle_period="W", cycle_day=7
-    )
-    with pytest.raises(ApiError) as caught:
-        admin.update_role_policies(body)
-    assert caught.value.problem.errors[0].pointer == "/new_transaction_limit"
 
 
 def test_a_vaults_tokens(desk: Desk, admin: Client) -> None:
@@ -132,31 +108,6 @@ def asked(funded: Desk, **changes: object) -> ForwardToVaultRequest:
         workspace_id=funded.workspace_id, vault_id=funded.vault["id"], network="testnet", fee_sats=1_000,
         **({"sweep": True} | changes),
     )  # fmt: skip
-
-
-def signed(funded: Desk, psbt_base64: str) -> str:
-    psbt, policy = Psbt.parse(psbt_base64), policy_of(funded.devices["alice"])
-    return sign(funded.devices["alice"], psbt, policy).to_base64()
-
-
-def test_plain(funded: Desk) -> None:
-    with sdk(funded.world, "alice@example.org") as alice:
-        profile = alice.signing_profile_address("testnet")
-        assert (profile.confirmed_sats, profile.unconfirmed_sats, profile.locked_sats) == (100_000, 0, 0)
-        body = asked(funded, wallet_address=profile.wallet_address)
-        made = alice.forward_to_vault(body, idempotency_key="once")
-        assert alice.forward_to_vault(body, idempotency_key="once") == made
-        (waiting,) = alice.proposals(funded.workspace_id, awaiting_me=True).items
-        assert (waiting.psbt_id, waiting.tx_type) == (made.psbt_id, TxType.FORWARD)
-        approval = SignPsbtRequest(
-            psbt_id=made.psbt_id,
-            workspace_id=funded.workspace_id,
-            psbt_base64=signed(funded, made.psbt_base64),
-        )
-        assert alice.sign_psbt(approval).status is ProposalStatus.SIGNED
-        assert alice.signing_profile_address("testnet", key_id=profile.key_id).locked_sats == 100_000
-        exported = alice.vault_export(funded.workspace_id, funded.vault["id"], "bsms")
-        assert vault_of_file(exported.text, Network.REGTEST) == funded.policy
 
 
 @pytest.mark.anyio

@@ -14,13 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import delete
 
-from custody.server.store import Store, sqlite_url
-from custody.server.store.models import CoinLock
 from tests.support.examples import drawn
-from tests.support.platform import open_world
-from tests.support.platform_crash import STORIES, Databases, look, play
+from tests.support.platform_crash import STORIES
 
 ROOT = Path(__file__).parents[3]
 TIMEOUT_SECONDS = 1200
@@ -62,22 +58,3 @@ def test_whichever_process_is_killed_everything_ends_confirmed_once(
     assert [kill for kill in kills if kill["wrong"] or kill["kills"] != 1] == []
     (story,) = (story for story in STORIES if story.name == name)
     assert {kill["turn"] for kill in kills} == {turn.name for turn in story.turns}
-
-
-def test_the_harness_sees_what_is_wrong(root: Path) -> None:
-    story = STORIES[0]
-    # What every forked process would do anew: build the routes, answer for the first time.
-    with open_world(root / "first") as world:
-        world.organisation("Acme", "admin@example.org")
-        world.as_user("admin@example.org")
-    with Databases(root, None).copy(story) as (state, url):
-        for number, turn in enumerate(story.turns):
-            if number == 1:
-                assert [words for words in look(story, state, url) if "status" in words]
-            assert play(turn, state, url, number, None) is not None
-        assert look(story, state, url) == []
-        store = Store.open(sqlite_url(state / "custody.db"))
-        with store.write() as db:
-            db.execute(delete(CoinLock))
-        store.close()
-        assert [words for words in look(story, state, url) if "are locked" in words]

@@ -1,13 +1,10 @@
 """How much of a data output each model shows, only as far as it was read in source or seen."""
 
-from pathlib import Path
-
 import pytest
 
 from firmware_bridge import Family, data_screen
 from firmware_bridge.advisories.firmware import DATA_SCREENS
-from multisig.bip322 import PROOF_SIGNING, may_sign_proof, signing_devices, why_no_proof
-from multisig.tokens import MAX_PAYLOAD_BYTES
+from multisig.bip322 import PROOF_SIGNING, may_sign_proof, why_no_proof
 
 
 @pytest.mark.parametrize(
@@ -84,35 +81,8 @@ def test_p95_a_device_may_have_newer_firmware_than_when_it_was_registered():
     assert not may_sign_proof(Family.TREZOR, "Trezor One", "1.14.1", coins=0)
 
 
-PROOFS = (Path(__file__).parents[3] / "docs" / "operate" / "proofs.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("row", PROOF_SIGNING, ids=lambda row: f"{row.model} {row.since}")
-def test_the_guide_for_auditors_says_of_each_model_what_the_data_says(row):
-    since, until = (".".join(map(str, version)) for version in (row.since, row.until))
-    answers = " | ".join("yes" if does else "no" for does in (row.control, row.funds))
-    app = "app " if row.maker == Family.LEDGER else ""
-    assert f"| {row.model} | {app}{since} to {until} | {answers} | {row.shows} |" in PROOFS
-    for coins, does in ((0, row.control), (1, row.funds)):
-        assert (f"{row.model} {since} to {until}" in signing_devices(coins=coins).split(", ")) is does
-
-
 def test_each_row_about_messages_has_its_source():
     for row in PROOF_SIGNING:
         assert row.since <= row.until
         assert row.source.startswith("read: ")
         assert row.control or not row.funds
-
-
-GUIDE = (Path(__file__).parents[3] / "docs" / "operate" / "issuing-a-token.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("row", DATA_SCREENS, ids=lambda row: f"{row.model} {row.since}")
-def test_the_guide_says_of_each_model_what_the_data_says(row):
-    since, until = (".".join(map(str, version)) for version in (row.since, row.until))
-    (line,) = [line for line in GUIDE.splitlines() if line.startswith("|") and f"{since} to {until}" in line]
-    if row.whole >= MAX_PAYLOAD_BYTES:
-        assert line.endswith("| all |")
-    else:
-        assert f"{row.whole} bytes whole" in line
-        assert f"first {row.first}," in line

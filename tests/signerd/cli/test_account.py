@@ -5,7 +5,6 @@ arguments (docs/sign/accounts.md).
 import json
 from functools import partial
 
-import httpx
 import pytest
 
 from signerd import app
@@ -102,14 +101,6 @@ def test_a_login_that_fails_changes_nothing(alone, store, typed, status):
     assert not (alone / "journal.born").exists()
 
 
-def test_the_platform_is_out_of_reach(alone, outer):
-    def gone(_request):
-        raise httpx.ConnectError("nobody is there")
-
-    outer.platform.before = gone
-    assert signerd("login", state=alone, typed=f"{EMAIL}\n{PASSWORD}\n").status == Exit.PLATFORM
-
-
 def test_logout_forgets_the_session(alone, store, outer):
     assert signerd("login", state=alone, typed=f"{EMAIL}\n{PASSWORD}\n").status == Exit.OK
     ended = signerd("logout", state=alone)
@@ -174,20 +165,6 @@ def test_a_first_login_that_fails_leaves_no_configuration(state, alone):
     ended = signerd("login", *options, state=state, typed=f"{EMAIL}\nwrong\n")
     assert ended.status == Exit.SIGNED_OUT
     assert not (state / "config.toml").exists()
-
-
-@pytest.mark.parametrize(
-    ("option", "told"),
-    [
-        (["--secrets", "file"], "keeps the session's secret in: keyring, and not in: file"),
-        (["--label", "Desk"], "calls your device 'signing device', and not 'Desk'"),
-    ],
-)
-def test_what_is_given_later_and_differs_is_refused(alone, option, told):
-    options = ["--platform", URL, "--network", "regtest", *option]
-    ended = signerd("login", *options, state=alone, typed=f"{EMAIL}\n{PASSWORD}\n")
-    assert ended.status == Exit.STATE
-    assert told in ended.err
 
 
 def test_the_same_platform_again_is_no_mistake_and_another_one_is(alone):
@@ -280,32 +257,6 @@ def test_a_device_that_the_configuration_names_is_no_mistake(alone):
 def test_a_device_without_a_configuration_is_not_passed_over(state):
     ended = signerd("login", "--device", DEVICE, "--json", state=state, typed="a\nb\n")
     assert (ended.status, ended.error["code"]) == (Exit.STATE, "config-missing")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--platform", "http://custody.example"],
-        ["--platform", "not a url"],
-        ["--platform", URL, "--device", "toaster:udp:1"],
-        ["--platform", URL, "--label", ""],
-    ],
-)
-def test_a_configuration_that_cannot_be_is_not_written(state, options):
-    ended = signerd("login", *options, "--network", "regtest", "--json", state=state, typed="x\nx\n")
-    assert (ended.status, ended.error["code"]) == (Exit.STATE, "config-invalid")
-    assert not (state / "config.toml").exists()
-
-
-def test_without_a_configuration_the_error_says_how_to_get_one(state):
-    ended = signerd("login", state=state, typed="a\nb\n")
-    assert ended.status == Exit.STATE
-    assert "signerd setup --platform URL" in ended.err
-
-
-def test_l12_no_session_is_put_into_an_open_folder(state):
-    state.chmod(0o755)
-    assert signerd("login", "--platform", URL, state=state, typed="a\nb\n").status == Exit.STATE
 
 
 def test_the_networks_on_the_command_line_are_the_networks():

@@ -15,7 +15,7 @@ from tests.support.command import signerd
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of
 from tests.support.served import make_outer, served_daemon
 from tests.support.ur_keys import proof
-from tests.support.wallets import ALICE, BOB, MALLORY
+from tests.support.wallets import ALICE, BOB
 
 
 @pytest.fixture
@@ -62,12 +62,6 @@ def test_a_second_export_is_the_same_and_asks_nothing(desk, card):
     other = signerd("export", "p-1", "--psbt-version", "2", state=desk.state)
     received = ReceivedPsbt.parse(other.out.strip())
     assert (received.version, received.psbt) == (2, Psbt.parse(first.out.strip()))
-
-
-def test_a_no_exports_nothing(desk):
-    ended = signerd("export", "p-1", state=desk.state, typed="n\n")
-    assert ended.status == Exit.DECLINED
-    assert signerd("show", "p-1", "--json", state=desk.state).json["state"] == "waiting-for-person"
 
 
 def test_while_the_device_is_on_its_cable_it_refuses_before_it_asks(desk, outer, card):
@@ -200,11 +194,6 @@ def test_keys_from_a_file_are_shown_proven_and_registered(new_desk, outer, keyed
     assert outer.bridge.messages == []
 
 
-def test_the_signature_may_be_typed(new_desk, outer, keyed):
-    assert register(new_desk, keyed, proof(challenge_of(new_desk, keyed))).status == Exit.OK
-    assert len(outer.platform.keys) == 1
-
-
 @pytest.mark.parametrize(
     ("answer", "status"),
     [("", Exit.USAGE), ("no signature", Exit.NOT_DECIDED), (proof("x"), Exit.NOT_DECIDED)],
@@ -212,20 +201,6 @@ def test_the_signature_may_be_typed(new_desk, outer, keyed):
 def test_s15_without_its_proof_nothing_is_registered(new_desk, outer, keyed, answer, status):
     assert register(new_desk, keyed, answer).status == status
     assert outer.platform.keys == []
-
-
-def test_s15_a_foreign_proof_registers_nothing(new_desk, outer, keyed):
-    ended = register(new_desk, keyed, proof(challenge_of(new_desk, keyed), MALLORY))
-    assert ended.status == Exit.NOT_DECIDED
-    assert "not a signature of the challenge" in ended.err
-    assert outer.platform.keys == []
-
-
-def test_what_is_no_export(new_desk, keyed):
-    for content in (b"", b"{}", b"\xff\xfe", b"[" * 20_000):
-        (keyed / "keys.txt").write_bytes(content)
-        assert register(new_desk, keyed, "").status in {Exit.USAGE, Exit.NOT_DECIDED}, content[:9]
-    assert signerd("register", "--file", str(keyed / "none"), state=new_desk.state).status == Exit.USAGE
 
 
 @pytest.fixture
@@ -267,9 +242,4 @@ def test_another_address_pins_nothing_and_is_an_alarm(registered, keyed):
     ended = pin(registered, keyed, "another\n")
     assert ended.status == Exit.NOT_DECIDED
     assert "ALARM" in ended.err
-    assert not vault_of(registered)["pinned"]
-
-
-def test_any_other_word_pins_nothing(registered, keyed):
-    assert pin(registered, keyed, "yes\n").status == Exit.DECLINED
     assert not vault_of(registered)["pinned"]

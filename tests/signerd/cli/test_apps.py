@@ -137,21 +137,6 @@ def test_of_several_requests_one_is_named(daemon):
     assert collect(daemon, first).state == "waiting"
 
 
-def test_what_cannot_be_is_refused_with_words(daemon):
-    ask(daemon)
-    for arguments, status, code in (
-        (["pair", "--only", "read,xpub"], Exit.USAGE, "invalid-request"),
-        (["pair", "--origin", "ftp://x"], Exit.USAGE, "invalid-request"),
-        (["pair", "--days", "0", "--code", "000000"], Exit.USAGE, "invalid-request"),
-        (["pair", "0123"], Exit.NOT_DECIDED, "unknown-pairing"),
-        (["apps", "revoke", "0123"], Exit.NOT_DECIDED, "unknown-app"),
-        (["apps", "shut-out", "*"], Exit.USAGE, "invalid-request"),
-    ):
-        ended = signerd(*arguments, "--json", state=daemon.state)
-        assert (ended.status, ended.error["code"]) == (status, code), arguments
-        assert ended.error["hint"]
-
-
 def test_l8_what_an_app_says_of_itself_moves_nothing_on_the_terminal(daemon):
     pairing = ask(daemon, "A 'quoted' <b>name</b>")
     ended = signerd("pair", "--refuse", state=daemon.state)

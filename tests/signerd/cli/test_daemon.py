@@ -105,16 +105,6 @@ def test_run_as_json_is_one_object_a_line(state):
         assert program.wait(20) == 0
 
 
-def test_a_second_daemon_on_the_same_folder_is_refused_and_harms_nothing(state):
-    with running(state) as program:
-        second = signerd("run", "--json", state=state, typed="phrase\n")
-        assert second.status == Exit.STATE
-        assert second.error["code"] == "already-running"
-        assert signerd("status", state=state).status == Exit.OK
-        program.send_signal(signal.SIGTERM)
-        assert program.wait(20) == 0
-
-
 def test_f_a_killed_daemon_leaves_a_folder_that_the_next_one_takes_over(state):
     with running(state) as program:
         program.kill()
@@ -153,10 +143,6 @@ def test_a_mistake_in_the_configuration_is_named_with_its_line(state):
     ended = signerd("run", "--json", state=state)
     assert (ended.status, ended.error["code"]) == (Exit.STATE, "config-invalid")
     assert "line 5" in ended.error["sentence"]
-
-
-def test_without_a_passphrase(state):
-    assert signerd("run", state=state).status == Exit.USAGE
 
 
 def test_l12_run_refuses_a_folder_that_is_not_ours_alone(state, tmp_path):

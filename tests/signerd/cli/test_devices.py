@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from firmware_bridge import DeviceState, RefusedByPerson
+from firmware_bridge import DeviceState
 from signerd.cli import devices
 from signerd.cli.terminal import Exit
 from signerd.demo import story
@@ -45,12 +45,6 @@ def test_a_device_is_listed_with_its_state_its_fingerprint_and_advice(desk, oute
     assert "virtual" not in device
     desk.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
     assert "Unlock it with its PIN." in signerd("devices", state=desk.state).out
-
-
-def test_no_device(tmp_path):
-    with served_script(tmp_path / "s", devices=()) as daemon:
-        assert "No device is connected." in signerd("devices", state=daemon.state).out
-        assert signerd("devices", "--json", state=daemon.state).json == []
 
 
 def test_s22_a_device_is_listed_with_its_firmware_and_its_known_flaws(desk, outer):
@@ -142,28 +136,6 @@ def test_the_same_key_again_is_no_mistake_and_another_active_one_is(desk, outer)
     replaced = signerd("register", "--yes", "--replace", state=desk.state)
     assert replaced.status == Exit.OK
     assert "takes the place of the one that is registered" in replaced.out
-
-
-def test_a_refusal_on_the_device(desk, outer):
-    outer.bridge.failures.append(RefusedByPerson())
-    ended = signerd("register", "--yes", state=desk.state)
-    assert ended.status == Exit.DEVICE
-    assert "refused on the device" in ended.err
-
-
-def test_no_device_is_ready(desk, outer):
-    desk.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
-    assert signerd("register", "--yes", state=desk.state).status == Exit.DEVICE
-    named = signerd("register", "--yes", "--device", outer.bridge.device.id, state=desk.state)
-    assert named.status == Exit.DEVICE
-    assert "locked" in named.err
-
-
-def test_signed_out(desk, outer):
-    assert signerd("logout", state=desk.state).status == Exit.OK
-    ended = signerd("register", "--yes", state=desk.state)
-    assert ended.status == Exit.SIGNED_OUT
-    assert "signerd login" in ended.err
 
 
 @pytest.mark.parametrize(

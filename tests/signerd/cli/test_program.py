@@ -41,15 +41,6 @@ def test_without_a_daemon_every_command_says_so_and_how_to_start_one(tmp_path, c
     assert not (tmp_path / "s").exists()
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c[0])
-def test_l12_no_command_talks_to_a_socket_in_a_folder_that_is_not_ours_alone(tmp_path, command):
-    folder = tmp_path / "s"
-    folder.mkdir(mode=0o777)
-    folder.chmod(0o777)
-    (folder / "signerd.sock").touch()
-    assert signerd(*command, "--json", state=folder).error["code"] == "unsafe-folder"
-
-
 @pytest.mark.parametrize("leaf", leaves(), ids=lambda leaf: leaf.code)
 def test_every_error_has_a_status_of_its_own_family(leaf):
     status = leaf.exit_status
@@ -67,15 +58,6 @@ def test_the_version():
     ended = signerd("--version")
     assert ended.status == Exit.OK
     assert re.fullmatch(r"signerd \d+\.\d+\.\d+\S*\n", ended.out)
-
-
-@pytest.mark.parametrize(
-    "arguments", [["nonsense"], ["show"], ["show", "a", "b"], ["approve", "--oops", "x"]]
-)
-def test_a_command_that_is_not_given_as_it_must_be(arguments):
-    ended = signerd(*arguments)
-    assert (ended.status, ended.out) == (Exit.USAGE, "")
-    assert "Usage" in ended.err
 
 
 @pytest.mark.parametrize(("typed", "meant"), OTHER_WORDS.items())

@@ -157,22 +157,6 @@ def test_s16_a_vault_that_is_not_the_records_is_refused_with_both_shown(desk, tm
     assert outer.bridge.enrolled == []
 
 
-def test_a_file_that_has_no_vault_is_said(desk, tmp_path):
-    path = tmp_path / "imported"
-    for option, content in (
-        ("--from", None),
-        ("--from", b"\xff\xfe"),
-        ("--from", b"hello"),
-        ("--psbt", b"psbt\xffx"),
-        ("--psbt", b"aGVsbG8="),
-    ):
-        if content is not None:
-            path.write_bytes(content)
-        ended = signerd("pin", VAULT_ID, option, str(path), "--code", CODE, state=desk.state)
-        assert ended.status == Exit.USAGE, content
-        assert "signerd:" in ended.err
-
-
 # --- after the pin ------------------------------------------------------------------------------------------
 
 
@@ -290,18 +274,6 @@ def test_the_device_shows_one(two_accounts, outer, whose, policy):
     assert f"It must be {first_on(policy, 2)}" in told
     assert ended.out.endswith(f"Your device shows the same address: {first_on(policy, 2)}.\n")
     assert signerd("addresses", whose, "--show", "2", "--json", state=two_accounts.state).json["index"] == 2
-
-
-def test_s13_another_address_on_the_device(two_accounts, outer):
-    outer.bridge.showing.append(AddressMismatch(detail="tb1other"))
-    ended = signerd("addresses", VAULT_ID, "--show", "0", state=two_accounts.state)
-    assert ended.status == Exit.NOT_DECIDED
-    assert (
-        f"ALARM: the device shows tb1other as receive address 0 of the vault 'Treasury'; this machine \
-derives {first_on(VAULT, 0)}."
-        in ended.err
-    )
-    assert "Send nothing to either address" in ended.err
 
 
 def test_the_keys_that_are_registered_and_those_of_an_account_from_a_device(two_accounts, outer):

@@ -3,9 +3,7 @@ nothing.
 """
 
 import asyncio
-import contextlib
 import signal
-import socket
 import threading
 
 import pytest
@@ -102,32 +100,9 @@ async def test_signals_stay_the_daemons_and_an_error_of_the_body_is_kept(state):
     assert not socket_path(state).exists()
 
 
-@pytest.mark.parametrize(
-    "begun", [b"", b"GET /v1/status HTTP/1.1\r\nHost: signerd\r\n"], ids=["silent", "half"]
-)
-def test_l11_a_connection_without_a_request_is_ended(state, monkeypatch, begun):
-    monkeypatch.setattr(serve, "REQUEST_SECONDS", 0.05)
-    with served_script(state), socket.socket(socket.AF_UNIX) as idle:
-        idle.settimeout(5)
-        idle.connect(str(socket_path(state)))
-        idle.sendall(begun)
-        with contextlib.suppress(ConnectionError):
-            assert idle.recv(100) == b""
-
-
 def test_l11_a_stream_is_not_taken_for_a_connection_without_a_request(state, monkeypatch):
     monkeypatch.setattr(serve, "REQUEST_SECONDS", 0.05)
     with served_script(state) as daemon, daemon.client() as client, client.follow() as lines:
         daemon.on_loop(asyncio.sleep, 0.1)
         daemon.feed("p-1", "progress", "still told")
         assert next(line.text for line in lines if line is not None) == "still told"
-
-
-@pytest.mark.anyio
-async def test_an_idle_server_never_wakes(state):
-    state.mkdir(mode=0o700)
-    async with serving(Scripted(), state):
-        for _ in range(10):
-            await asyncio.sleep(0)
-        timers = [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()]
-        assert timers == []

@@ -7,7 +7,6 @@ import pytest
 
 from signerd.callers import Caller, Kind, Right
 from signerd.loopback import serve
-from signerd.loopback.access.guard import MAX_BODY_BYTES
 from signerd.loopback.answers import ROUTES
 from signerd.loopback.events import MAX_STREAMS_OF_AN_APP
 from tests.support.ported import PATIENCE_SECONDS, exchange, ported, read_answer
@@ -190,11 +189,6 @@ def test_l11_the_person_never_waits_for_an_app_that_asks_too_often(tmp_path):
 
 
 # --- sizes and times ----------------------------------------------------------------------------------------
-
-
-def test_l11_a_body_that_says_it_is_too_long_is_refused_before_it_comes(port):
-    headers = {**BEARER, "Content-Length": str(MAX_BODY_BYTES * 1000), "Content-Type": "application/json"}
-    assert port.ask("POST", "/v1/proposals/p-1/reject", headers).status == 413
 
 
 def test_l11_endless_headers_are_refused(port):

@@ -1,6 +1,5 @@
 """A proposal for a device without a cable on the page: its codes, its file, and the answer."""
 
-import base64
 import hashlib
 import threading
 from itertools import islice
@@ -115,11 +114,6 @@ async def test_another_kind_of_codes_is_refused_before_anything_is_recorded(appr
     answer = await approved.post("/proposals/p-1/airgap", series="morse")
     assert answer.status_code == 422
     assert approved.daemon.journal.record("p-1").exported is None
-
-
-async def test_l9_a_forms_body_from_elsewhere_is_not_believed(approved):
-    answer = await approved.browser.post("/answers", json={"answer": base64.b64encode(b"x").decode()})
-    assert answer.status_code == 422
 
 
 PSBT = spend()

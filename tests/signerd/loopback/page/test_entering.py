@@ -4,10 +4,8 @@ import re
 
 import pytest
 
-from signerd.callers import Caller, Kind, Right
 from signerd.errors import NotAllowed, PageNotServed
 from signerd.loopback.access.gates import LASTING_NAMES
-from signerd.loopback.access.sessions import IDLE_SECONDS
 from tests.signerd.loopback.access.test_listening import PLAIN, ask
 from tests.signerd.loopback.access.test_sessions import Clock
 from tests.support.ported import ported, secret_in
@@ -113,12 +111,6 @@ def test_l10_a_code_in_an_address_is_worth_nothing(port):
     assert port.enter(code).status == 200
 
 
-def test_an_idle_session_ends(port, clock):
-    headers = {"X-Signerd-Session": port.secret()}
-    clock.now += IDLE_SECONDS
-    assert port.ask("GET", "/v1/devices", headers).status == 401
-
-
 def test_the_page_is_not_entered_over_the_private_socket(port):
     body = f"code={port.entry()}".encode()
     headers = {**PLAIN, "Content-Type": "application/x-www-form-urlencoded", "Content-Length": str(len(body))}
@@ -129,12 +121,6 @@ def test_the_page_is_not_entered_over_the_private_socket(port):
 def test_without_a_port_there_is_no_code(tmp_path):
     with served_script(tmp_path / "s") as daemon, daemon.client() as client, pytest.raises(PageNotServed):
         client.enter_page()
-
-
-def test_l13_an_app_opens_no_page_whatever_it_was_granted(port):
-    greedy = Caller(Kind.APP, "App", frozenset(Right) - {Right.PERSON}, "a-1")
-    port.daemon.service.apps.paired["token", None] = greedy
-    assert port.ask("POST", "/v1/page/entry", {"Authorization": "Bearer token"}).status == 403
 
 
 def test_l4_a_page_mints_no_entries(port):

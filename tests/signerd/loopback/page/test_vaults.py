@@ -95,14 +95,6 @@ async def test_pinning_wants_the_typed_code_and_shows_the_address_on_the_device(
     assert "pinned" in whole(await browser.get("/vaults")).words
 
 
-async def test_s13_another_address_on_the_device_stops_the_pin(browser, bridge):
-    bridge.showing.append(AddressMismatch(detail="tb1qother"))
-    refused = await pin(browser)
-    assert refused.status_code == 409
-    assert "ALARM" in refused.text
-    assert "not pinned" in (await browser.get("/vaults")).text
-
-
 async def test_s13_the_person_says_on_the_page_that_it_is_another_address(browser, bridge):
     """A Trezor has no button for it."""
     assert 'action="/another-address"' in (await browser.get(f"/vaults/{VAULT_ID}/pin")).text

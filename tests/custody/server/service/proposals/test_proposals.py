@@ -156,18 +156,6 @@ class TestEverything:
         refused(desk.sweep(fee_rate="2"), 422, "DUST")
 
 
-def test_p19_equal_to_the_limit_passes_and_one_satoshi_more_does_not(desk):
-    desk.vault = ok(desk.create_vault("Limited", limit="0.001"))
-    desk.deposit(100_001, to=desk.vault["address"])
-    refused(desk.sweep(), 403, "VAULT_LIMIT_EXCEEDED")
-    desk.deposit(500_000, 500_000, to=desk.vault["address"])
-    fee = desk.proposal(ok(desk.propose(50_000, fee_rate="2"))["psbt_id"])["fee_sats"]
-    problem = refused(desk.propose(100_000 - fee + 1, fee_rate="2"), 403, "VAULT_LIMIT_EXCEEDED")
-    assert problem["figures"]["limit"] == "0.00100000"
-    assert problem["figures"]["requested"] == "0.00100001"
-    ok(desk.propose(100_000 - fee, fee_rate="2"))
-
-
 def test_p16_the_database_itself_refuses_a_second_lock(funded):
     """Also where two processes chose the same coin before either had written."""
     outpoint = OutPoint("ab" * 32, 0)
