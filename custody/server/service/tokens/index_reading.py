@@ -179,12 +179,12 @@ def balances_in(db: Session, access: WorkspaceAccess, vault_id: str) -> list[wir
     """The balances of every token that the vault's address holds or owns, the oldest contract first. A token
     whose bytecode is unknown is left out. Raises NotFound (vault), ChainUnavailable (the index is behind).
     """
-    vault = vault_in(db, access, vault_id)
-    require_current(db, vault.chain)
-    script = decode_address(vault.address, Network(vault.chain))
-    held, owned = holdings_of(db, vault.chain, script), owned_by(db, vault.chain, script)
-    contracts = contracts_by_id(db, vault.chain, held.keys() | owned)
-    supplies = supplies_of(db, vault.chain, contracts.keys())
+    vault, chain = vault_in(db, access, vault_id), access.chain
+    require_current(db, chain)
+    script = decode_address(vault.address, Network(chain))
+    held, owned = holdings_of(db, chain, script), owned_by(db, chain, script)
+    contracts = contracts_by_id(db, chain, held.keys() | owned)
+    supplies = supplies_of(db, chain, contracts.keys())
     return [
         _balance(
             contract_id,

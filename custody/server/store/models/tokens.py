@@ -6,10 +6,10 @@ The status of a contract or a call is not stored: it follows from its proposals 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index
+from sqlalchemy import CheckConstraint, ForeignKey, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from custody.server.store.models.base import Base
+from custody.server.store.models.base import Base, Json
 
 
 class Contract(Base):
@@ -61,7 +61,7 @@ class ContractCall(Base):
     # The vault that calls: an output script of its first address is the caller on chain.
     vault_id: Mapped[str] = mapped_column(ForeignKey("vaults.id"))
     function_name: Mapped[str]
-    args: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
+    args: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     amount: Mapped[int | None]
     address_script: Mapped[bytes | None]
     family_id: Mapped[str] = mapped_column(ForeignKey("proposals.id"), unique=True)
