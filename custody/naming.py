@@ -5,12 +5,17 @@ where another record has these letters as its name.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Final
+
+from custody.text import name_key
 
 # Fewer characters of an id may be a typing mistake.
 LEAST: Final = 4
 # How many candidates the error about an ambiguous name lists.
 MOST_LISTED: Final = 8
+# Characters of a name (`custody.schemas.common.Name`).
+LONGEST: Final = 100
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,16 @@ class Ambiguous(Exception):
         lines = [f"    {candidate.id}  {candidate.words}" for candidate in found[:MOST_LISTED]]
         more = [f"    and {len(found) - MOST_LISTED} more"] if len(found) > MOST_LISTED else []
         self.hint = "\n".join(["Name one by its id:", *lines, *more])
+
+
+def next_name(name: str, taken: Iterable[str]) -> str:
+    """The first of "Cold 2", "Cold 3" and so on that nobody has; after "Cold 2" comes "Cold 3"."""
+    keys = {name_key(each) for each in taken}
+    stem, _, number = name.rpartition(" ")
+    if not (stem and number.isascii() and number.isdecimal()):
+        stem = name
+    following = (f"{stem[: LONGEST - len(str(n)) - 1]} {n}" for n in count(2))
+    return next(each for each in following if name_key(each) not in keys)
 
 
 def named(given: str, candidates: Iterable[Candidate], kind: str) -> Candidate | None:

@@ -62,6 +62,9 @@ most_option = click.option("--max", "most", type=Amount(), help="Of so much at m
 @click.option("--address", help="What paid this address.")
 @click.option("--label", help="Part of a title, or of a name in the address book.")
 @click.option("--txid", help="This transaction.")
+@click.option(
+    "--with-replaced", is_flag=True, default=None, help="With the vaults in whose place it is, as of one."
+)
 @lines_option
 @csv_option
 @workspace_option

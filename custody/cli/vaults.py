@@ -13,7 +13,7 @@ from custody.cli.desk import Desk, pass_desk
 from custody.cli.meant import chosen, place_of, workspace_option
 from custody.cli.members import candidates_of, full_name, people_of
 from custody.limit_words import bounds, until
-from custody.naming import Candidate
+from custody.naming import Candidate, next_name
 from custody.terminal import Exit, answer, aside, say, table
 from custody.text import amount, network_words
 
@@ -103,14 +103,17 @@ def _lines(one: "Vault", code: str, people: dict[str, str]) -> list[str]:
         f"  Confirmed:  {amount(one.confirmed_sats)}",
         f"  Coming:     {amount(one.unconfirmed_sats)}",
         f"  Locked:     {amount(one.locked_sats)}, by proposals that wait",
-        f"  Receive at: {one.receive_address}",
-        "    That is the platform's word: compare it with signerd addresses before money goes there.",
     ]
     if one.is_frozen:
         lines[1:1] = [
             "  Frozen:     nothing is proposed, signed or sent until two people run custody vault unfreeze."
         ]
-    if one.replaced_by is not None:
+    if one.replaced_by is None:
+        lines += [
+            f"  Receive at: {one.receive_address}",
+            "    That is the platform's word: compare it with signerd addresses before money goes there.",
+        ]
+    else:
         lines[1:1] = [f"  Replaced:   by {one.replaced_by}; custody vault sweep moves there what is left."]
     if one.replaces is not None:
         lines[1:1] = [f"  Replaces:   {one.replaces}"]
@@ -227,7 +230,9 @@ def _signers(client: "Client", workspace_id: int, given: tuple[str, ...], *, yes
 @click.command("replace")
 @pass_desk
 @click.argument("given", metavar="VAULT", help="Its id, the beginning of it, or its name.")
-@click.argument("name", metavar="NAME")
+@click.argument(
+    "name", metavar="[NAME]", required=False, help="Of the new vault. Default: the next free one, as Cold 2."
+)
 @click.option(
     "--signer",
     "signers",
@@ -248,7 +253,7 @@ def _signers(client: "Client", workspace_id: int, given: tuple[str, ...], *, yes
 def replace_command(
     desk: Desk,
     given: str,
-    name: str,
+    name: str | None,
     signers: tuple[str, ...],
     m: int | None,
     workspace: str | None,
@@ -261,6 +266,7 @@ def replace_command(
     with desk.client() as client:
         place = place_of(client, workspace)
         old = vault_of(client, place.workspace_id, given, unseen=yes)
+        name = name or next_name(old.name, (one.name for one in client.vault_names(place.workspace_id)))
         same = tuple(signer.user_id for signer in old.signers)
         members = _signers(client, place.workspace_id, signers or same, yes=yes)
         request = ReplaceVaultRequest(
@@ -276,6 +282,8 @@ def replace_command(
             is_new = "" if str(member.uuid) in same else ", new"
             aside(f"    {full_name(member)} <{member.email}>{is_new}")
         aside("  Its coins then move there alone, beside every limit. Unsigned payments are cancelled.")
+        for entry in client.whitelist_addresses(place.workspace_id, leads_to=old.id):
+            aside(f"  In the address book '{entry.name}' leads to the old vault: {entry.address}")
         done = made_or_asked(
             desk,
             client,

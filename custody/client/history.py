@@ -42,6 +42,7 @@ class MovementFilters(TypedDict, total=False):
     address: str | None
     label: str | None
     txid: str | None
+    with_replaced: bool | None
 
 
 class CoinFilters(TypedDict, total=False):

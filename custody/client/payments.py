@@ -334,13 +334,14 @@ class AddressBookCalls:
         workspace_id: int,
         *,
         search: str | None = None,
+        leads_to: str | None = None,
         after: int | None = None,
         limit: int | None = None,
     ) -> Sent:
         """All of them, or a page of ``limit`` after an entry's ``uid``. ``search``: a part of the name, or
-        the beginning of the address.
+        the beginning of the address. ``leads_to``: the id of a vault, whose addresses they are.
         """
-        page = {"search": search, "after": after, "limit": limit}
+        page = {"search": search, "leads_to": leads_to, "after": after, "limit": limit}
         return Sent(query={"workspace_id": workspace_id, **page})
 
     @row("POST", "/api/v1/add-whitelist-address", WhitelistAddress)

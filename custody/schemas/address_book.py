@@ -15,6 +15,7 @@ from custody.schemas.common import (
     Name,
     Request,
     Shape,
+    TextId,
     Timestamp,
 )
 from custody.schemas.queries import QueryId, SearchText, WorkspaceQuery
@@ -43,11 +44,13 @@ class WhitelistAddress(Shape):
 class AddressBookQuery(WorkspaceQuery):
     """``GET /api/v1/get-whitelist-addresses``: all of them, or a page; ``after`` is the last ``uid`` seen. ``search``: what
     the name has in it, or how the address begins. ``names`` and ``addresses``: those that have one of them.
+    ``leads_to``: the id of a vault, whose addresses they are.
     """  # noqa: E501
 
     search: SearchText | None = None
     names: Annotated[list[AddressText], Field(max_length=MAX_NAMED)] | None = None
     addresses: Annotated[list[AddressText], Field(max_length=MAX_NAMED)] | None = None
+    leads_to: TextId | None = None
     after: QueryId | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE), DIGITS] | None = None
 

@@ -43,6 +43,8 @@ _WORDS = MappingProxyType(
         "too_long": "has too many entries: at most {max_length}",
         "too_short": "has too few entries: at least {min_length}",
         "tuple_type": "must be a list",
+        "union_tag_invalid": "must have as its {discriminator} one of {expected_tags}",
+        "union_tag_not_found": "must have a {discriminator}",
     }
 )
 _KINDS = {

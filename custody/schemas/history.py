@@ -52,7 +52,8 @@ MovementOrder = Literal["newest", "oldest"]
 class VaultHistoryQuery(Request):
     """``GET /api/v1/vault-history``. ``cursor`` is the last answer's ``next_cursor``. ``from_time`` is inclusive, ``to_time`` is
     not. ``min_sats`` and ``max_sats`` bound what came or went, whichever way. ``label`` is part of a proposal's title, or of a
-    name in the address book.
+    name in the address book. ``with_replaced``: of the vaults in whose place it is, too, as of one vault. A sweep is then one
+    movement, which costs the fee; filters see it as the payment of the vault that it left.
     """  # noqa: E501
 
     workspace_id: QueryId
@@ -69,6 +70,7 @@ class VaultHistoryQuery(Request):
     address: AddressText | None = None
     label: SearchText | None = None
     txid: TxidText | None = None
+    with_replaced: bool = False
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> "VaultHistoryQuery":

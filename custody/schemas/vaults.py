@@ -274,9 +274,9 @@ class VaultExport(Shape):
     verification_code: Label
 
 
-# What keeps it from being more: all coins are in it; no more of them fit into one transaction; a limit; or it
-# is nothing, because what is left would be dust.
-Bound = Literal["coins", "transaction", "role-limit", "vault-limit", "dust"]
+# What keeps it from being more: all coins are in it; no more of them fit into one transaction; nodes would
+# not take more before the next block; a limit; or it is nothing, because what is left would be dust.
+Bound = Literal["coins", "transaction", "nodes", "role-limit", "vault-limit", "dust"]
 
 
 class MaxSendQuery(Request):

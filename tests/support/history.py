@@ -26,9 +26,13 @@ def paged(desk: Desk, **query: object) -> Iterator[dict]:
         cursor = {"cursor": page["next_cursor"]}
 
 
-def require_truth(desk: Desk, limit: int = 2) -> None:
-    """Checks that each balance follows from the previous one, and that the last is the chain's."""
-    found = listed(desk, order="oldest", limit=limit)
+def require_truth(desk: Desk, limit: int = 2, *replaced: str) -> None:
+    """Checks that each balance follows from the previous one, and that the last is the chain's. ``replaced``:
+    the ids of the vaults in whose place the desk's one is, which are listed with it.
+    """
+    shown = {"with_replaced": "true"} if replaced else {}
+    found = listed(desk, order="oldest", limit=limit, **shown)
+    assert len({one["txid"] for one in found}) == len(found)
     confirmed = [one for one in found if one["status"] == "confirmed"]
     balance = 0
     for one in confirmed:
@@ -36,7 +40,7 @@ def require_truth(desk: Desk, limit: int = 2) -> None:
         balance += one["amount_sats"]
         assert one["balance_sats"] == balance >= 0
         assert one["block_hash"] == desk.chain.block_at(one["height"]).hash
-    coins = desk.rows(ChainCoin, ChainCoin.vault_id == desk.vault["id"])
+    coins = desk.rows(ChainCoin, ChainCoin.vault_id.in_([desk.vault["id"], *replaced]))
     in_blocks = [coin for coin in coins if coin.height is not None]
     assert balance == sum(coin.amount_sats for coin in in_blocks if coin.spent_height is None)
     pending = [one for one in found if one["status"] == "pending"]
@@ -44,7 +48,7 @@ def require_truth(desk: Desk, limit: int = 2) -> None:
     assert all(one["balance_sats"] is None and one["height"] is None for one in pending)
     unspent = sum(coin.amount_sats for coin in coins if coin.spent_by is None)
     assert balance + sum(one["amount_sats"] for one in pending) == unspent
-    assert listed(desk, limit=limit + 1) == found[::-1]
+    assert listed(desk, limit=limit + 1, **shown) == found[::-1]
 
 
 def listed_coins(desk: Desk, **query: object) -> list[dict]:

@@ -6,15 +6,19 @@ from typing import Any
 
 from starlette.responses import Response
 
+from custody.naming import next_name
 from custody.schemas.changes import Change
 from custody.schemas.proposals import Proposal
 from custody.schemas.vaults import SweptVault, Vault
+from custody.server.console.addresses import entries
 from custody.server.console.members import members_of
+from custody.server.console.proposals import BOOK_READERS
 from custody.server.console.rendering import COIN_WORDS, member_words
 from custody.server.console.table import Review, Row
 from custody.server.console.vaults import (
     PAGE,
     chosen_signers,
+    holdings,
     names_of,
     path_of,
     require_signers,
@@ -37,6 +41,7 @@ def _place(visit: Visit) -> dict[str, Any]:
 def replacement(visit: Visit) -> Response:
     shown = vault_here(visit)
     context = {"here": "vaults", "vault": shown, "base": path_of(visit, shown)}
+    context["named"] = _entries_that_lead_here(visit, shown)
     if shown.replaced_by is not None:
         return visit.page("vaults/replaced.html", **context, **_progress(visit, shown))
     changes: list[Change] = visit.get("changes", workspace_id=visit.here.id)
@@ -46,7 +51,14 @@ def replacement(visit: Visit) -> Response:
     )
     able = [each for each in members_of(visit) if each.can_sign]
     now = {each.user_id for each in shown.signers}
-    return visit.page("vaults/replace.html", **context, waits=waits, able=able, now=now)
+    taken = [each.name for each in visit.get("vault-names", workspace_id=visit.here.id)]
+    name = next_name(shown.name, taken)
+    return visit.page("vaults/replace.html", **context, waits=waits, able=able, now=now, name=name)
+
+
+def _entries_that_lead_here(visit: Visit, old: Vault) -> list[str]:
+    """Names in the address book; none for a person who may not read it."""
+    return [each.name for each in entries(visit, leads_to=old.id)] if visit.here.may(*BOOK_READERS) else []
 
 
 def _progress(visit: Visit, old: Vault) -> dict[str, Any]:
@@ -62,6 +74,7 @@ def _progress(visit: Visit, old: Vault) -> dict[str, Any]:
         "sweeps": [each for each in newest if each.recipients == [new.address]],
         "states": COIN_WORDS,
         "left": visit.get("vault-coins", **_place(visit), limit=PAGE),
+        "held": holdings(visit, old.id)[0],
     }
 
 
@@ -96,6 +109,7 @@ def review_replacement(visit: Visit) -> Review:
             ("Policy", f"{m} of these {len(signers)} sign each payment"),
             *(("Signer" if str(each.uuid) in now else "New signer", member_words(each)) for each in signers),
             *((("Cancelled", f"the unsigned payment {each.psbt_id}")) for each in unsigned),
+            *(("Leads to the old vault", name) for name in _entries_that_lead_here(visit, shown)),
         ),
         "Replace it",
         "Another manager of the workspace confirms it. Then the coins move to the new vault alone, beside "

@@ -150,8 +150,11 @@ def bsms(visit: Visit) -> Response:
 
 
 def receive(visit: Visit) -> Response:
-    """A fresh address, with an amount where one was asked for (BIP-321)."""
+    """A fresh address, with an amount where one was asked for (BIP-321). A vault that is replaced offers
+    none.
+    """
     shown, sats = vault_here(visit), None
+    new = None if shown.replaced_by is None else vault_name(visit, shown.replaced_by)
     try:
         sats = query_sats(visit, "amount")
     except Invalid as error:
@@ -161,7 +164,7 @@ def receive(visit: Visit) -> Response:
         link += f"?amount={format_btc(Sats(sats))}"
     return visit.page(
         "vaults/receive.html", here="vaults", vault=shown, base=path_of(visit, shown), link=link, sats=sats,
-        amount=visit.query("amount"),
+        amount=visit.query("amount"), new=new,
     )  # fmt: skip
 
 
@@ -226,7 +229,7 @@ def make_vault(visit: Visit) -> Response:
 
 # Rows per call for a file: the API's most.
 FILE_PAGE = 500
-_TEXTS = ("kind", "status", "state", "label", "address", "txid")
+_TEXTS = ("kind", "status", "state", "label", "address", "txid", "with_replaced")
 
 
 def _wanted(visit: Visit, names: Sequence[str]) -> dict[str, Any]:
@@ -238,7 +241,9 @@ def _wanted(visit: Visit, names: Sequence[str]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value != ""}
 
 
-MOVEMENT_FILTERS = ("kind", "status", "label", "address", "txid", "since", "before", "least", "most")
+MOVEMENT_FILTERS = (
+    "kind", "status", "label", "address", "txid", "with_replaced", "since", "before", "least", "most",
+)  # fmt: skip
 COIN_FILTERS = ("state", "address", "least", "most")
 
 

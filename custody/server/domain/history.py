@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from graphlib import CycleError, TopologicalSorter
 from itertools import accumulate
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CURSOR = re.compile(
     r"(?:(?P<height>[0-9]{1,10})\.(?P<place>[0-9]{1,10}))?(?:_(?P<seen>[0-9]{1,17})_(?P<txid>[0-9a-f]{64}))?"
 )
@@ -61,7 +61,7 @@ class Cursor:
         if self.pending is None:
             return place
         seen, txid = self.pending
-        return f"{place}_{(seen - _EPOCH) // timedelta(microseconds=1)}_{txid}"
+        return f"{place}_{(seen - EPOCH) // timedelta(microseconds=1)}_{txid}"
 
     @classmethod
     def parse(cls, text: str) -> "Cursor | None":
@@ -71,5 +71,5 @@ class Cursor:
             return None
         height, place, seen, txid = found.group("height", "place", "seen", "txid")
         confirmed = None if height is None else (int(height), int(place))
-        pending = None if seen is None else (_EPOCH + timedelta(microseconds=int(seen)), txid)
+        pending = None if seen is None else (EPOCH + timedelta(microseconds=int(seen)), txid)
         return cls(confirmed, pending)

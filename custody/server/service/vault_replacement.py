@@ -97,13 +97,13 @@ class VaultReplacement:
     def _end_payments(
         self, db: Session, caller: Caller, access: WorkspaceAccess, old: Vault
     ) -> tuple[list[str], list[str]]:
-        """Cancels the pending payments without a signature. Returns their ids, and those of the signed ones.
-        What takes a payment back has no recipient, and goes on.
+        """Cancels the pending payments and new tokens without a signature. Returns their ids, and those of
+        the signed ones. What takes a payment back has no recipient, and goes on.
         """
         pending = select(Proposal).where(
             Proposal.vault_id == old.id,
             Proposal.status == ProposalStatus.PENDING.value,
-            Proposal.tx_type == TxType.SEND.value,
+            Proposal.tx_type.in_((TxType.SEND.value, TxType.DEPLOY.value)),
         )
         cancelled, signed = [], []
         for proposal in db.scalars(pending.order_by(Proposal.created_at, Proposal.id)).all():

@@ -301,7 +301,7 @@ def sweep_vault(call: Call[SweepVaultRequest]) -> SweptVault:
     try:
         while len(made) < MAX_SWEEPS:
             made.append(_sweep_once(call))
-    except (Dust, InsufficientFunds, LockedFunds):
+    except (Dust, InsufficientFunds, LockedFunds, StateConflict):
         if not made:
             raise
     return SweptVault(psbt_ids=made)

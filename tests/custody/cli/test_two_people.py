@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from custody.schemas.changes import SecondPersonRuleRequest
+from custody.schemas.address_book import AddWhitelistAddressRequest
+from custody.schemas.changes import ChangeRequest, SecondPersonRuleRequest
 from custody.server.store.models import Proposal
 from custody.terminal import Exit
 from tests.support.custody import Desk
@@ -100,22 +101,31 @@ def test_a_service_account_is_asked_for_too(ruled, run):
 def test_two_people_replace_a_vault_and_its_coins_are_swept(ruled, run):
     ruled.deposit(1_000_000)
     assert run(ADMIN, "vault", "sweep", "Treasury").exit_code == Exit.PLATFORM, "it is not replaced"
-    told = run(ADMIN, "vault", "replace", "Treasury", "Treasury 2", "--json")
+    book = AddWhitelistAddressRequest(workspace_id=1, name="Ours", address=ruled.vault["address"])
+    change = sdk(ruled.world, ADMIN).request_change(1, "/api/v1/add-whitelist-address", book)
+    sdk(ruled.world, EVE).confirm_change(ChangeRequest(workspace_id=1, change_id=change.change_id))
+    told = run(ADMIN, "vault", "replace", "Treasury", "--json")
     assert told.exit_code == Exit.OK, told.output
+    assert "Vault 'Treasury 2' in the place of 'Treasury'" in told.stderr
     assert "Any 2 of these 3 can spend from it" in told.stderr
+    assert f"'Ours' leads to the old vault: {ruled.vault['address']}" in told.stderr
     change_id = json.loads(told.stdout)["change_id"]
     done = run(EVE, "change", "confirm", change_id)
     assert done.stdout == "Confirmed, and done: Replace a vault.\n", done.output
     assert "Signers: " in done.stderr
     # Made in the same second, they are listed by id.
     old, new = sorted(sdk(ruled.world, ADMIN).list_wallets(1), key=lambda one: one.replaces is not None)
-    assert f"Replaced:   by {new.id}" in run(ADMIN, "vault", "show", old.id).stdout
+    shown = run(ADMIN, "vault", "show", old.id).stdout
+    assert f"Replaced:   by {new.id}" in shown
+    assert old.address not in shown
     assert f"Replaces:   {old.id}" in run(ADMIN, "vault", "show", "Treasury 2").stdout
     assert "replaced" in run(ADMIN, "vault", "list").stdout
     swept = run(ADMIN, "vault", "sweep", "Treasury", "--fee-rate", "2")
     (proposal,) = ruled.rows(Proposal)
     assert swept.stdout == f"Proposed: {proposal.id}\n", swept.output
     assert proposal.recipients == [new.address]
+    assert "deposit" not in run(ADMIN, "vault", "history", "Treasury 2").stdout
+    assert "deposit" in run(ADMIN, "vault", "history", "Treasury 2", "--with-replaced").stdout
 
 
 def test_one_person_freezes_a_vault_and_two_unfreeze_it(ruled, run):

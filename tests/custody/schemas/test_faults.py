@@ -10,6 +10,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 import custody.schemas
 import signerd.shapes
+from custody.schemas.asset_tokens import CallContractRequest
 from custody.schemas.auth import LoginRequest
 from custody.schemas.faults import fault_place, fault_words
 from custody.schemas.proposals import CreatePsbtRequest
@@ -22,7 +23,7 @@ LIBRARYS = re.compile(
 )
 WRONG: tuple[Any, ...] = (
     None, True, -1, 0, 2**70, 1.5, float("nan"), "", "?", "x" * 100_000, "two\nlines", "2026-13-45", "1e9",
-    [], ["", ""] * 600, [None], {}, {"type": "str"}, b"\xff", object(),
+    [], ["", ""] * 600, [None], [{}], [{"type": "x"}], {}, {"type": "str"}, b"\xff", object(),
 )  # fmt: skip
 
 
@@ -60,6 +61,7 @@ def test_every_error_has_a_sentence_of_ours(model):
 
 
 WHOLE = "must be a whole number, without quotes or a point"
+TYPES = "'str', 'int'"
 
 
 def names(model: type[BaseModel]) -> list[str]:
@@ -78,6 +80,8 @@ def names(model: type[BaseModel]) -> list[str]:
         (CreatePsbtRequest, {"amount": 1}, "amount", "is not known here; look for a mistyped name"),
         (CreatePsbtRequest, {"amounts_sats": [0]}, "amounts_sats.0", "must be 1 or more"),
         (CreatePsbtRequest, {"recipients": ["x"] * 101}, "recipients", "has too many entries: at most 100"),
+        (CallContractRequest, {"args": [{}]}, "args.0", "must have a 'type'"),
+        (CallContractRequest, {"args": [{"type": "x"}]}, "args.0", "must have as its 'type' one of " + TYPES),
         (Config, {"network": "main"}, "network", "must be 'mainnet', 'testnet4', 'signet' or 'regtest'"),
     ],
 )  # fmt: skip

@@ -1,11 +1,13 @@
-"""A vault's movements in pages, newest or oldest first.
+"""A vault's movements in pages, newest or oldest first; and those of the vaults that it replaces, if asked.
 
-A page reads at most `WINDOW` movements, however few of them match a filter; the next page continues there.
+A page reads at most `WINDOW` movements of a vault, however few of them match a filter; the next page goes on
+from there.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, exists, func, or_, select, true, tuple_
@@ -15,8 +17,8 @@ from custody.schemas import history as wire
 from custody.server.domain.address_book import canonical_address
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid
-from custody.server.domain.history import Cursor
-from custody.server.service.history.records import movement_records, tip_height
+from custody.server.domain.history import EPOCH, Cursor
+from custody.server.service.history.records import as_one, movement_records, tip_height
 from custody.server.service.proposals.searching import may_read_book
 from custody.server.service.shown import apart, shown
 from custody.server.service.stored_vaults import vault_in
@@ -28,40 +30,74 @@ WINDOW: Final = 2_000
 MAX_NAMED: Final = 50
 
 
-@dataclass(frozen=True)
-class MovementPage:
-    """``cursor``: where the next page begins; None at the end."""
-
-    movements: list[Movement]
-    cursor: Cursor | None
+# (0, height, place) of a confirmed movement, (1, first seen, txid) of a pending one: ordered as the list from
+# the oldest on.
+Position = tuple[int, Any, Any]
 
 
 class History:
     def page(self, db: Session, access: WorkspaceAccess, query: wire.VaultHistoryQuery) -> wire.VaultHistory:
         """Raises NotFound (vault), Invalid, WrongNetworkAddress."""
         vault = vault_in(db, access, query.vault_id)
-        found = self.found(db, access, vault, query)
-        movements, unreadable = apart(
-            shown(
-                found.movements,
-                lambda some: movement_records(db, access, vault, some),
-                "txid",
-                lambda movement: movement.txid,
-            )
-        )
+        vaults = [vault]
+        while query.with_replaced and (replaced := _replaced_by(db, vaults)) is not None:
+            vaults.append(replaced)
+        found, following = _page(db, access, vaults, query)
+
+        def records(some: Sequence[Movement]) -> list[wire.VaultMovement]:
+            made = movement_records(db, access, vaults, some)
+            return made if len(vaults) == 1 else as_one(db, vaults, made)
+
+        movements, unreadable = apart(shown(found, records, "txid", lambda movement: movement.txid))
         return wire.VaultHistory(
             vault_id=vault.id,
             tip_height=tip_height(db, vault.chain),
             movements=movements,
             unreadable=unreadable,
-            next_cursor=None if found.cursor is None else str(found.cursor),
+            next_cursor=None if following is None else str(following),
         )
 
-    def found(
-        self, db: Session, access: WorkspaceAccess, vault: Vault, query: wire.VaultHistoryQuery
-    ) -> MovementPage:
-        """The movements of a page as they are stored. Raises as `page`."""
-        return _Reading(db, vault, query, _filter_of(db, access, vault, query), _cursor(query)).page()
+
+def _replaced_by(db: Session, vaults: Sequence[Vault]) -> Vault | None:
+    """The vault in whose place the last one is."""
+    before = select(Vault).where(
+        Vault.workspace_id == vaults[0].workspace_id,
+        Vault.replaced_by_id == vaults[-1].id,
+        # Whatever is stored, it is no circle.
+        Vault.id.not_in([vault.id for vault in vaults]),
+    )
+    return db.scalars(before).one_or_none()
+
+
+def _page(
+    db: Session, access: WorkspaceAccess, vaults: Sequence[Vault], query: wire.VaultHistoryQuery
+) -> tuple[list[Movement], Cursor | None]:
+    """The movements of a page as they are stored, and where the next page begins; None at the end."""
+    cursor, wanted = _cursor(query), _filter_of(db, access, vaults[0], query)
+    is_newest = query.order == "newest"
+    found: list[tuple[Position, Movement]] = []
+    ends: list[Position] = []
+    for rank in range(len(vaults)):
+        reading = _Reading(db, vaults, rank, query, wanted, cursor)
+        some, end = reading.page()
+        found += ((reading.position(one), one) for one in some)
+        ends += () if end is None else (end,)
+    found.sort(key=itemgetter(0), reverse=is_newest)
+    # Where the first vault's page ends, its next movement may come before those of the others.
+    end = None if not ends else max(ends) if is_newest else min(ends)
+    if end is not None:
+        found = [each for each in found if (each[0] >= end if is_newest else each[0] <= end)]
+    if len(found) > query.limit:
+        found = found[: query.limit]
+        end = found[-1][0]
+    shown = [one for _, one in found]
+    if end is None:
+        return shown, None
+    is_pending, *at = end
+    if not is_pending:
+        return shown, Cursor((at[0], at[1]), None if is_newest else cursor.pending)
+    confirmed = [(height, place) for (pending, height, place), _ in found if not pending]
+    return shown, Cursor(confirmed[-1] if confirmed else cursor.confirmed, (at[0], at[1]))
 
 
 def _cursor(query: wire.VaultHistoryQuery) -> Cursor:
@@ -75,42 +111,46 @@ def _cursor(query: wire.VaultHistoryQuery) -> Cursor:
 
 @dataclass
 class _Reading:
-    """Reads one page: confirmed movements before pending ones, or the other way round."""
+    """Reads a page of one vault: confirmed movements before pending ones, or the other way round."""
 
     db: Session
-    vault: Vault
+    vaults: Sequence[Vault]
+    rank: int
     query: wire.VaultHistoryQuery
     filter: "_Filter | None"
     cursor: Cursor
     left: int = field(default_factory=lambda: WINDOW)
 
-    def page(self) -> MovementPage:
+    def page(self) -> tuple[list[Movement], Position | None]:
+        """And where it ended before the list did."""
         found: list[Movement] = []
         steps = (self._confirmed, self._pending)
         for step in steps if self.query.order == "oldest" else reversed(steps):
             more, cut = step(self.query.limit + 1 - len(found))
             found += more
             if len(found) > self.query.limit:
-                return MovementPage(found[:-1], self._after(found[:-1]))
+                return found[:-1], self.position(found[-2])
             if cut is not None:
-                return MovementPage(found, self._after([*found, cut]))
-        return MovementPage(found, None)
+                return found, self.position(cut)
+        return found, None
 
-    def _after(self, shown: Sequence[Movement]) -> Cursor:
-        confirmed = [(one.height, one.place) for one in shown if one.height is not None]
-        pending = [(one.first_seen_at, one.txid) for one in shown if one.height is None]
-        height, place = confirmed[-1] if confirmed else self.cursor.confirmed or (None, None)
-        last = None if height is None or place is None else (height, place)
-        if self.query.order == "newest":
-            return Cursor(last) if last else Cursor(None, pending[-1] if pending else self.cursor.pending)
-        return Cursor(last, pending[-1] if pending else self.cursor.pending)
+    def position(self, one: Movement) -> Position:
+        """Places of several vaults are counted in turn, so that no two are the same."""
+        if one.height is None or one.place is None:
+            seen = one.first_seen_at
+            return 1, seen if isinstance(seen, datetime) else EPOCH, one.txid
+        return 0, one.height, one.place * len(self.vaults) + self.rank
 
     def _confirmed(self, count: int) -> tuple[list[Movement], Movement | None]:
         if self.query.status == "pending":
             return [], None
-        keys = (Movement.height, Movement.place)
-        ours = self._ours().where(Movement.height.is_not(None))
-        return self._read(ours, keys, self.cursor.confirmed, count)
+        keys, after = (Movement.height, Movement.place), self.cursor.confirmed
+        if after is not None:
+            # The vault's own place: of the last one before the cursor, or of the first one after it.
+            height, turns = after[0], after[1] - self.rank
+            count_of = len(self.vaults)
+            after = height, turns // count_of if self.query.order == "oldest" else -(-turns // count_of)
+        return self._read(self._ours().where(Movement.height.is_not(None)), keys, after, count)
 
     def _pending(self, count: int) -> tuple[list[Movement], Movement | None]:
         is_past = self.query.order == "newest" and self.cursor.confirmed is not None
@@ -120,7 +160,9 @@ class _Reading:
         return self._read(self._ours().where(Movement.height.is_(None)), keys, self.cursor.pending, count)
 
     def _ours(self) -> Select[Movement]:
-        query = select(Movement).where(Movement.vault_id == self.vault.id)
+        query = select(Movement).where(Movement.vault_id == self.vaults[self.rank].id)
+        if len(self.vaults) > 1:
+            query = query.where(~_shown_elsewhere(self.vaults))
         if self.query.kind is not None:
             query = query.where(Movement.kind == self.query.kind.value)
         return query if self.query.txid is None else query.where(Movement.txid == self.query.txid)
@@ -142,7 +184,7 @@ class _Reading:
         window = query.limit(self.left).subquery()
         one = aliased(Movement, window)
         order = [getattr(one, key.key) for key in keys]
-        matching = select(one).where(*self.filter.conditions(self.db, one, self.vault))
+        matching = select(one).where(*self.filter.conditions(self.db, one, self.vaults))
         found = list(
             self.db.scalars(
                 matching.order_by(*(key.desc() for key in order) if is_newest else order).limit(count)
@@ -157,6 +199,17 @@ class _Reading:
         return found, self.db.scalars(query.offset(read - 1).limit(1)).first()
 
 
+def _shown_elsewhere(vaults: Sequence[Vault]) -> ColumnElement[bool]:
+    """Of a transaction between the vaults, the side that it left is shown."""
+    other = aliased(Movement)
+    return exists(
+        select(other.txid)
+        .where(other.txid == Movement.txid, other.vault_id.in_([vault.id for vault in vaults]))
+        .where(tuple_(other.sent_sats, other.vault_id) > tuple_(Movement.sent_sats, Movement.vault_id))
+        .correlate(Movement)
+    )
+
+
 @dataclass(frozen=True)
 class _Filter:
     """The conditions that no index serves. ``named``: addresses whose names contain ``words``."""
@@ -169,7 +222,9 @@ class _Filter:
     words: str | None
     named: tuple[str, ...]
 
-    def conditions(self, db: Session, one: type[Movement], vault: Vault) -> list[ColumnElement[bool]]:
+    def conditions(
+        self, db: Session, one: type[Movement], vaults: Sequence[Vault]
+    ) -> list[ColumnElement[bool]]:
         at, size = func.coalesce(one.mined_at, one.first_seen_at), func.abs(one.amount_sats)
         found: list[ColumnElement[bool]] = []
         if self.since is not None:
@@ -181,17 +236,20 @@ class _Filter:
         if self.most is not None:
             found.append(size <= self.most)
         if self.address is not None:
-            found.append(_pays(db, one, vault, [self.address]))
+            found.append(_pays(db, one, vaults, [self.address]))
         if self.words is not None:
             title = func.lower(Proposal.description).contains(self.words.lower(), autoescape=True)
             has_title = exists().where(Proposal.id == one.psbt_id, title)
-            found.append(or_(has_title, _pays(db, one, vault, self.named)) if self.named else has_title)
+            found.append(or_(has_title, _pays(db, one, vaults, self.named)) if self.named else has_title)
         return found
 
 
-def _pays(db: Session, one: type[Movement], vault: Vault, addresses: Sequence[str]) -> ColumnElement[bool]:
-    """The movement pays one of the addresses: the vault's own, or a recipient of its proposal."""
-    scripts = [decode_address(address, Network(vault.chain)) for address in addresses]
+def _pays(
+    db: Session, one: type[Movement], vaults: Sequence[Vault], addresses: Sequence[str]
+) -> ColumnElement[bool]:
+    """The movement pays one of the addresses: the vaults' own, or a recipient of its proposal."""
+    chain, ids = vaults[0].chain, [vault.id for vault in vaults]
+    scripts = [decode_address(address, Network(chain)) for address in addresses]
     is_sqlite = db.get_bind().dialect.name == "sqlite"
     each = func.json_each if is_sqlite else func.json_array_elements_text
     recipient = each(Proposal.recipients).table_valued("value").c.value
@@ -200,9 +258,9 @@ def _pays(db: Session, one: type[Movement], vault: Vault, addresses: Sequence[st
         select(func.count())
         .select_from(ChainCoin)
         .where(
-            ChainCoin.chain == vault.chain,
+            ChainCoin.chain == chain,
             ChainCoin.txid == one.txid,
-            ChainCoin.vault_id == vault.id,
+            ChainCoin.vault_id.in_(ids),
             ChainCoin.script_pubkey.in_(scripts),
             one.sent_sats == 0,
         )

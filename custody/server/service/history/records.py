@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import history as wire
@@ -22,22 +22,71 @@ def tip_height(db: Session, chain: str) -> int:
 def movement_records(
     db: Session,
     access: WorkspaceAccess,
-    vault: Vault,
+    vaults: Sequence[Vault],
     movements: Sequence[Movement],
 ) -> list[wire.VaultMovement]:
-    """In the order given."""
+    """In the order given, which are of these vaults."""
     ids = {one.psbt_id for one in movements if one.psbt_id is not None}
     proposals = {one.id: one for one in db.scalars(select(Proposal).where(Proposal.id.in_(ids)))}
-    received = _received(db, vault, [one.txid for one in movements if one.sent_sats == 0])
+    received = _received(db, vaults, [one.txid for one in movements if one.sent_sats == 0])
     outputs = {one.txid: _outputs(one, proposals, received) for one in movements}
     addresses = {output.address for some, _ in outputs.values() for output in some}
     labels = labels_of(db, access, addresses)
     names = names_of(db, {one.created_by for one in proposals.values()})
-    tip = tip_height(db, vault.chain)
+    tip = tip_height(db, vaults[0].chain)
     return [
         _record(one, proposals.get(one.psbt_id or ""), _Shown(*outputs[one.txid], labels, names), tip)
         for one in movements
     ]
+
+
+def as_one(
+    db: Session, vaults: Sequence[Vault], records: Sequence[wire.VaultMovement]
+) -> list[wire.VaultMovement]:
+    """The vaults as one: what a transaction between them costs is its fee, and the balance is that of all."""
+    rank = {vault.id: number for number, vault in enumerate(vaults)}
+    heights = {one.height for one in records if one.height is not None}
+    txids = [one.txid for one in records]
+    is_wanted = or_(Movement.height.in_(heights), Movement.txid.in_(txids))
+    sides = defaultdict[str, list[Movement]](list)
+    for side in db.scalars(select(Movement).where(Movement.vault_id.in_(rank), is_wanted)):
+        sides[side.txid].append(side)
+    # As `movements` orders them.
+    lines = [max(some, key=lambda side: (side.sent_sats, side.vault_id)) for some in sides.values()]
+    lines = sorted((one for one in lines if one.height), key=lambda one: (one.place, rank[one.vault_id]))
+    balance, after = _balances_before(db, rank, heights), dict[str, int]()
+    for one in lines:
+        balance[one.height] += sum(side.amount_sats for side in sides[one.txid])
+        after[one.txid] = balance[one.height]
+    return [
+        one.model_copy(
+            update={
+                "received_sats": sum(side.received_sats for side in sides[one.txid]),
+                "sent_sats": sum(side.sent_sats for side in sides[one.txid]),
+                "amount_sats": sum(side.amount_sats for side in sides[one.txid]),
+                "balance_sats": after.get(one.txid),
+            }
+        )
+        for one in records
+    ]
+
+
+def _balances_before(
+    db: Session, vault_ids: Collection[str], heights: Collection[int]
+) -> dict[int | None, int]:
+    """Of all the vaults together, before the blocks of these heights."""
+    at = select(Movement.height).where(Movement.vault_id.in_(vault_ids), Movement.height.in_(heights))
+    block = at.distinct().subquery()
+    last = (
+        select(Movement.balance_sats)
+        .where(Movement.height < block.c.height)
+        .order_by(Movement.height.desc(), Movement.place.desc())
+        .limit(1)
+        .correlate(block)
+    )
+    each = (last.where(Movement.vault_id == one).scalar_subquery() for one in vault_ids)
+    found = db.execute(select(block.c.height, *each))
+    return {height: sum(filter(None, balances)) for height, *balances in found}
 
 
 def labels_of(db: Session, access: WorkspaceAccess, addresses: Collection[str]) -> dict[str, str]:
@@ -59,9 +108,9 @@ class _Shown:
 
 
 def _received(
-    db: Session, vault: Vault, txids: Sequence[str]
+    db: Session, vaults: Sequence[Vault], txids: Sequence[str]
 ) -> Mapping[str, tuple[list[wire.MovementOutput], int]]:
-    """By txid, the first outputs that pay the vault, and how many more there are."""
+    """By txid, the first outputs that pay the vaults, and how many more there are."""
     if not txids:
         return {}
     number = func.row_number().over(partition_by=ChainCoin.txid, order_by=ChainCoin.vout)
@@ -75,14 +124,15 @@ def _received(
             number.label("number"),
             count.label("count"),
         )
-        .where(ChainCoin.chain == vault.chain, ChainCoin.txid.in_(txids), ChainCoin.vault_id == vault.id)
+        .where(ChainCoin.chain == vaults[0].chain, ChainCoin.txid.in_(txids))
+        .where(ChainCoin.vault_id.in_([vault.id for vault in vaults]))
         .subquery()
     )
     first = select(coins).where(coins.c.number <= wire.MAX_OUTPUTS).order_by(coins.c.txid, coins.c.vout)
     found = defaultdict[str, list[wire.MovementOutput]](list)
     counts: dict[str, int] = {}
     for txid, vout, amount, script, _, total in db.execute(first):
-        address = encode_address(script, Network(vault.chain)) or ""
+        address = encode_address(script, Network(vaults[0].chain)) or ""
         found[txid].append(wire.MovementOutput(address=address, amount_sats=amount, vout=vout))
         counts[txid] = total
     return {txid: (some, counts[txid] - len(some)) for txid, some in found.items()}

@@ -1,5 +1,6 @@
 """The address book of a workspace: addresses with names."""
 
+from itertools import chain
 from typing import Any, cast
 
 from sqlalchemy import Select, func, or_, select
@@ -20,9 +21,11 @@ from custody.server.domain.errors import NotFound
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.shown import shown
-from custody.server.store.models import AddressBookEntry
+from custody.server.service.stored_vaults import vault_in
+from custody.server.store.models import AddressBookEntry, WatchedScript
+from custody.server.store.store import chunks
 from custody.text import name_key
-from multisig import Network
+from multisig import Network, encode_address
 
 
 class AddressBook:
@@ -33,7 +36,7 @@ class AddressBook:
     def entries(
         self, db: Session, access: WorkspaceAccess, wanted: wire.AddressBookQuery
     ) -> Listed[wire.WhitelistAddress]:
-        """The oldest first."""
+        """The oldest first. Raises NotFound (vault)."""
         query = _of(access).order_by(AddressBookEntry.id).limit(wanted.limit)
         if wanted.after is not None:
             query = query.where(AddressBookEntry.id > wanted.after)
@@ -51,6 +54,14 @@ class AddressBook:
         ]
         if named:
             query = query.where(or_(*named))
+        if wanted.leads_to is not None:
+            vault, ids = vault_in(db, access, wanted.leads_to), _of(access, AddressBookEntry.id)
+            scripts = db.scalars(
+                select(WatchedScript.script_pubkey).where(WatchedScript.vault_id == vault.id)
+            )
+            own = [encode_address(script, Network(vault.chain)) for script in scripts]
+            leading = (db.scalars(ids.where(AddressBookEntry.address.in_(some))) for some in chunks(own))
+            query = query.where(AddressBookEntry.id.in_(list(chain.from_iterable(leading))))
         found = db.scalars(query).all()
         return shown(
             found,

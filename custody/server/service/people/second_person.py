@@ -21,7 +21,7 @@ from custody.schemas.address_book import AddWhitelistAddressRequest
 from custody.schemas.auth import RemoveIdentityProviderRequest, UpdateIdentityProviderRequest
 from custody.schemas.calls import CALLS
 from custody.schemas.changes import ChangeStatus, Json
-from custody.schemas.common import ApiNetwork, Listed
+from custody.schemas.common import ApiNetwork, Listed, Unreadable
 from custody.schemas.invitations import InviteToWorkspaceRequest
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
 from custody.schemas.service_accounts import CreateServiceAccountRequest, UpdateServiceAccountRequest
@@ -102,18 +102,29 @@ class SecondPerson:
     # --- the rule -------------------------------------------------------------------------------------------
 
     def rule(self, db: Session, access: WorkspaceAccess) -> wire.SecondPersonRule:
+        """Where it was altered outside the platform, only that it is on."""
         found = db.get(SecondPersonRule, access.organisation_id)
         if found is None:
             return wire.SecondPersonRule(org_id=access.organisation_id, is_on=False)
-        return wire.SecondPersonRule(
-            org_id=access.organisation_id,
-            is_on=True,
-            confirming_role_id=found.confirming_role_id,
-            role_name=_role_name(db, found),
-            cooling_off_hours=found.cooling_off_hours,
-            set_by=str(found.set_by),
-            set_at=found.set_at,
-        )
+
+        def rules(some: Sequence[SecondPersonRule]) -> list[wire.SecondPersonRule]:
+            return [
+                wire.SecondPersonRule(
+                    org_id=access.organisation_id,
+                    is_on=True,
+                    confirming_role_id=each.confirming_role_id,
+                    role_name=_role_name(db, each),
+                    cooling_off_hours=each.cooling_off_hours,
+                    set_by=str(each.set_by),
+                    set_at=each.set_at,
+                )
+                for each in some
+            ]
+
+        (answer,) = shown([found], rules, "org_id", lambda each: each.organisation_id)
+        if isinstance(answer, Unreadable):
+            return wire.SecondPersonRule(org_id=access.organisation_id, is_on=True)
+        return answer
 
     def replace_rule(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.SecondPersonRuleRequest
@@ -514,7 +525,8 @@ def told_of(change: PendingChange) -> dict[str, object]:
 
 
 def _role_name(db: Session, rule: SecondPersonRule) -> str:
-    return db.get_one(Role, rule.confirming_role_id).name
+    role = db.get(Role, rule.confirming_role_id)
+    return "that no longer exists" if role is None else role.name
 
 
 def _may_confirm(db: Session, caller: Caller, access: WorkspaceAccess, change: PendingChange) -> bool:

@@ -42,6 +42,7 @@ from custody.server.domain.selection import (
     Tier,
     input_cost,
 )
+from custody.server.service.lifecycle import holds_coins_clause
 from custody.server.service.requests.changes import Outdated
 from custody.server.service.stored_vaults import ADDRESS_INDEX, address_script, balances_of, note_held
 from custody.server.store.models import (
@@ -52,6 +53,7 @@ from custody.server.store.models import (
     Contract,
     Proposal,
     TokenCell,
+    TokenTransaction,
     Vault,
 )
 from custody.server.store.store import duplicates_refused
@@ -417,8 +419,8 @@ def kept_for_tokens(db: Session, vault: Vault, tip_height: int, outputs: Iterabl
 
 
 def has_tokens(db: Session, vault: Vault) -> bool:
-    """Whether the vault made a token, or owns or holds one of its workspace. Tokens that strangers send do
-    not count.
+    """Whether the vault owns or holds a token of its workspace, or has one under way. Tokens that strangers
+    send do not count.
     """
     values = {
         "vault_id": vault.id,
@@ -500,8 +502,13 @@ def _any_token() -> Select[bool]:
     owns = cell.where(
         TokenCell.cell == int(Cell.OWNER), TokenCell.holder == b"", TokenCell.data == bindparam("script")
     )
-    made = exists().where(Contract.vault_id == bindparam("vault_id"))
-    return select(or_(made, holds, owns))
+    # Of a deployment that the index of tokens has not read nobody is the owner yet.
+    is_read = exists().where(
+        TokenTransaction.chain == bindparam("chain"), TokenTransaction.txid == Proposal.txid
+    )
+    is_under_way = Proposal.family_id == Contract.deploy_family_id, holds_coins_clause(), ~is_read
+    makes = exists().where(Contract.vault_id == bindparam("vault_id"), *is_under_way)
+    return select(or_(makes, holds, owns))
 
 
 _AT_ADDRESS = _coins_at_address()

@@ -206,13 +206,15 @@ class Drafter:
         """All that can be spent, less the fee, and the intent with that amount. Of more coins than a
         transaction takes, the largest; without uneconomic coins and the one for the vault's tokens.
 
-        Raises LockedFunds, InsufficientFunds, Dust, Invalid.
+        Raises LockedFunds, InsufficientFunds, Dust, Invalid; StateConflict where nodes would not take them.
         """
         plan = plan_of(policy_of(vault), intent, rate)
         source = VaultCoins(vault.id, quote.tip.height)
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
         coins = self.largest_that_fit(db, vault, intent, plan, quote, kept)
         if not coins:
+            everything, _ = taken_together(db, vault, plan, quote, kept)
+            require_taken_by_nodes(db, vault.chain, everything, plan.vsize(len(everything), True))  # noqa: FBT003 - the shape Plan asks for
             raise _nothing_to_sweep(db, source, plan, kept)
         fee, held = plan.fee(len(coins), with_change=False), sum(coin.amount for coin in coins)
         if held <= fee:
@@ -267,12 +269,7 @@ class Drafter:
         """The vault's largest coins except ``kept``, as many as one transaction can spend within the limits
         of inputs, fee and PSBT size. Where nodes would not take them together, the confirmed ones.
         """
-        source = VaultCoins(vault.id, quote.tip.height)
-        pool = _without(kept, source.pool(db, Tier.OWN_UNCONFIRMED, plan))
-        coins = spent_at_once(economic(pool, plan), plan, MAX_FEE)
-        if not is_taken_by_nodes(db, vault.chain, coins, plan.vsize(len(coins), True)):  # noqa: FBT003 - the shape Plan asks for
-            confirmed = [coin for coin in pool if coin.height is not None]
-            coins = spent_at_once(economic(confirmed, plan), plan, MAX_FEE)
+        _, coins = taken_together(db, vault, plan, quote, kept)
         if _is_small(db, vault, intent, coins):
             return coins
         spent = coins_to_spend(db, vault.chain, coins)
@@ -320,6 +317,20 @@ class Drafter:
             place = self._rng.randrange(len(placed) + 1)
             placed.insert(place, ChangeTo(selection.change, CHANGE, change_index))
         return tuple(placed)
+
+
+def taken_together(
+    db: Session, vault: Vault, plan: Plan, quote: Quote, kept: Utxo | None
+) -> tuple[Sequence[Utxo], Sequence[Utxo]]:
+    """The vault's largest coins, as many as one transaction can spend; and the same, or where nodes would not
+    take them together, of the confirmed ones.
+    """
+    pool = _without(kept, VaultCoins(vault.id, quote.tip.height).pool(db, Tier.OWN_UNCONFIRMED, plan))
+    coins = spent_at_once(economic(pool, plan), plan, MAX_FEE)
+    if is_taken_by_nodes(db, vault.chain, coins, plan.vsize(len(coins), True)):  # noqa: FBT003 - the shape Plan asks for
+        return coins, coins
+    confirmed = [coin for coin in pool if coin.height is not None]
+    return coins, spent_at_once(economic(confirmed, plan), plan, MAX_FEE)
 
 
 def _is_small(db: Session, vault: Vault, intent: Intent, coins: Sequence[Utxo]) -> bool:

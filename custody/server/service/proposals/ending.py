@@ -5,6 +5,7 @@ so that no other payment depends on them and a self-spend can still take them ba
 member frees them, or the proposal would have expired.
 """
 
+from contextlib import suppress
 from datetime import datetime
 
 from sqlalchemy import Select, func, select
@@ -15,16 +16,23 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import PLATFORM, Caller, WorkspaceAccess
-from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
+from custody.server.domain.errors import (
+    NotFound,
+    PermissionDenied,
+    StateConflict,
+    TooFewSigners,
+    VaultFrozen,
+)
 from custody.server.domain.lifecycle import REPLACEABLE, Event
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.tidying import Expiry
 from custody.server.service.lifecycle import Lifecycle, newer_than
+from custody.server.service.proposals.bounds import require_signers, require_thawed
 from custody.server.service.proposals.families import KINDS
-from custody.server.service.stored_vaults import place_of
+from custody.server.service.stored_vaults import address_script, place_of
 from custody.server.store import Store
-from custody.server.store.models import Proposal, Signature
+from custody.server.store.models import Proposal, Signature, Vault
 
 MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
 
@@ -49,7 +57,7 @@ class Cancelling:
             raise StateConflict(_too_late(proposal))
         if request.release_coins and proposal.keeps_coins:
             self._release(db, caller, access, proposal)
-        return _answer(db, proposal)
+        return _answer(db, caller, proposal)
 
     def _cancel(
         self,
@@ -67,7 +75,7 @@ class Cancelling:
         kept = "its coins stay locked" if proposal.keeps_coins else "its coins are free"
         said = f"proposal {proposal.id}, {out} signatures are out, {kept}"
         self._audit.record(db, caller, Category.PROPOSALS, "PROPOSAL_CANCELLED", said, access=access)
-        return _answer(db, proposal)
+        return _answer(db, caller, proposal)
 
     def _release(self, db: Session, caller: Caller, access: WorkspaceAccess, proposal: Proposal) -> None:
         self._lifecycle.apply(db, proposal, Event.RELEASED)
@@ -138,9 +146,11 @@ def _too_late(proposal: Proposal) -> str:
     return said
 
 
-def _answer(db: Session, proposal: Proposal) -> CancelPsbtResponse:
+def _answer(db: Session, caller: Caller, proposal: Proposal) -> CancelPsbtResponse:
     out = released_signatures(db, proposal)
     offered = proposal.keeps_coins and TxType(proposal.tx_type) in KINDS and not newer_than(db, proposal)
+    if offered:
+        offered = _may_be_signed_back(db, caller, proposal)
     return CancelPsbtResponse(
         psbt_id=proposal.id,
         status=Status(proposal.status),
@@ -149,6 +159,16 @@ def _answer(db: Session, proposal: Proposal) -> CancelPsbtResponse:
         self_spend_offered=offered,
         detail=_in_words(proposal, out),
     )
+
+
+def _may_be_signed_back(db: Session, caller: Caller, proposal: Proposal) -> bool:
+    """Whether a self-spend that the caller proposes could be signed now."""
+    vault = db.get_one(Vault, proposal.vault_id)
+    with suppress(TooFewSigners, VaultFrozen):
+        require_thawed(db, vault)
+        require_signers(db, vault, {address_script(vault)}, caller.user_id, proposal.family_id)
+        return True
+    return False
 
 
 def _moves_nothing(proposal: Proposal) -> bool:

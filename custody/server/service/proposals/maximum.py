@@ -13,13 +13,15 @@ from custody.server.domain.selection import most_of, select_cheapest, spent_at_o
 from custody.server.service.backends import Market, Quote
 from custody.server.service.limits.limits import Limits, Room
 from custody.server.service.proposals.bounds import (
+    is_move,
     require_move,
     require_scripts_listed,
     require_signers,
     vault_to_spend,
 )
 from custody.server.service.proposals.coins import Tally, VaultCoins, kept_for_tokens
-from custody.server.service.proposals.drafting import Drafter, plan_of
+from custody.server.service.proposals.drafting import Drafter, plan_of, taken_together
+from custody.server.service.proposals.mempools import WAITS_FOR_A_BLOCK
 from custody.server.service.proposals.payments import Intent, read_rate, read_recipients
 from custody.server.service.proposals.records import rate_text
 from custody.server.service.stored_vaults import policy_of
@@ -49,6 +51,8 @@ class MaximumAmount:
                 return f"all coins that are free, {self.tally.free} sat{self._beside}, less their fee"
             case "transaction":
                 return f"one transaction takes {self.inputs} of the coins"
+            case "nodes":
+                return f"{WAITS_FOR_A_BLOCK}: wait for the next block"
             case "role-limit":
                 return "with the fee, your role's limit on all your payments leaves no more"
             case "vault-limit":
@@ -126,9 +130,14 @@ class MaximumSend:
         tally = VaultCoins(vault.id, quote.tip.height).tally(db, plan, kept)
         is_whole = sum(coin.amount for coin in coins) == tally.free
         bound_by: wire.Bound = "coins" if is_whole else "transaction"
+        if not is_whole:
+            everything, taken = taken_together(db, vault, plan, quote, kept)
+            bound_by = "transaction" if everything is taken else "nodes"
         amount, room = most_of(coins, plan), self._limits.room(db, caller, access, vault)
         own = own_scripts(db, vault, intent)
-        if all(payment.output.script_pubkey in own for payment in intent.payments):
+        if is_move(db, vault, {payment.output.script_pubkey for payment in intent.payments}):
+            limited = amount
+        elif all(payment.output.script_pubkey in own for payment in intent.payments):
             # Of a payment to the vault itself the fee alone counts.
             limited = most_of(spent_at_once(coins, plan, room.least), plan)
         else:
@@ -138,8 +147,8 @@ class MaximumSend:
         dust = sum(dust_threshold(payment.output.script_pubkey) for payment in intent.payments)
         selection = select_cheapest(coins, replace(plan, target=amount)) if amount >= dust else None
         if selection is None:
-            is_limited = bound_by in {"role-limit", "vault-limit"}
-            return MaximumAmount(Sats(0), Sats(0), 0, bound_by if is_limited else "dust", tally, room)
+            is_dust = bound_by in {"coins", "transaction"}
+            return MaximumAmount(Sats(0), Sats(0), 0, "dust" if is_dust else bound_by, tally, room)
         return MaximumAmount(amount, selection.fee, len(selection.coins), bound_by, tally, room)
 
 

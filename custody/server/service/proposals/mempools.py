@@ -17,6 +17,10 @@ from custody.server.store.models import ChainCoin, Proposal, ProposalInput
 
 MAX_TOGETHER = 25
 MAX_TOGETHER_VSIZE = 101_000
+WAITS_FOR_A_BLOCK = (
+    f"coins wait for transactions that are in no block yet. Nodes take {MAX_TOGETHER} that hang together, of "
+    f"{MAX_TOGETHER_VSIZE} vB"
+)
 _COLUMNS = select(
     Proposal.id,
     Proposal.family_id,
@@ -30,8 +34,7 @@ def require_taken_by_nodes(db: Session, chain: str, spent: Iterable[Utxo], vsize
     """Raises StateConflict where a transaction of ``vsize`` vB that spends these coins would be refused."""
     if not is_taken_by_nodes(db, chain, spent, vsize):
         raise StateConflict(
-            f"Its coins wait for transactions that are in no block yet. Nodes take {MAX_TOGETHER} that hang "
-            f"together, of {MAX_TOGETHER_VSIZE} vB in all, and this would be more: wait for the next block."
+            f"Its {WAITS_FOR_A_BLOCK} in all, and this would be more: wait for the next block."
         )
 
 

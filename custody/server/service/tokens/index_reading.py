@@ -181,12 +181,12 @@ def balances_in(db: Session, access: WorkspaceAccess, vault_id: str) -> list[wir
     """The balances of every token that the vault's address holds or owns, the oldest contract first. A token
     whose bytecode is unknown is left out. Raises NotFound (vault), ChainUnavailable (the index is behind).
     """
-    vault = vault_in(db, access, vault_id)
-    require_current(db, vault.chain)
-    script = _script_of(vault)
-    held, owned = holdings_of(db, vault.chain, script), owned_by(db, vault.chain, script)
-    contracts = contracts_by_id(db, vault.chain, held.keys() | owned)
-    supplies = supplies_of(db, vault.chain, contracts.keys())
+    vault, chain = vault_in(db, access, vault_id), access.chain
+    require_current(db, chain)
+    script = _script_of(vault, chain)
+    held, owned = holdings_of(db, chain, script), owned_by(db, chain, script)
+    contracts = contracts_by_id(db, chain, held.keys() | owned)
+    supplies = supplies_of(db, chain, contracts.keys())
 
     def balances(some: Sequence[tuple[str, Contract]]) -> list[wire.TokenBalance]:
         return [_balance(key, one, held.get(key, 0), key in owned, supplies.get(key, 0)) for key, one in some]
@@ -195,11 +195,11 @@ def balances_in(db: Session, access: WorkspaceAccess, vault_id: str) -> list[wir
     return shown(oldest_first, balances, "contract_uid", lambda item: item[1].uid)
 
 
-def _script_of(vault: Vault) -> bytes:
+def _script_of(vault: Vault, chain: str) -> bytes:
     """Raises NotFound where its row was altered outside the platform (P102)."""
     (script,) = shown(
         [vault],
-        lambda some: [decode_address(each.address, Network(each.chain)) for each in some],
+        lambda some: [decode_address(each.address, Network(chain)) for each in some],
         "ID",
         lambda each: each.id,
     )

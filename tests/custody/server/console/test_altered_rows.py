@@ -30,7 +30,7 @@ NONSENSE = ("nonsense", "[7]")
 NOT_ENTRIES = {
     "access_tokens", "refresh_tokens", "organisations",
     "workspaces", "role_permissions", "audit_heads", "sessions",
-    "chain_blocks", "token_blocks", "second_person_rules",
+    "chain_blocks", "token_blocks",
 }  # fmt: skip
 # The lists that show a table's rows as their entries.
 OF_TABLE = {

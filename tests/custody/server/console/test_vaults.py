@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+from custody.server.store.models import Proposal
 from tests.support.console import Forms, Visitor
-from tests.support.custody import ok
+from tests.support.custody import SHOP, ok
 from tests.support.platform import PASSWORD
 
 
@@ -202,7 +203,12 @@ def test_two_people_replace_a_vault_and_follow_it(desk, browse, admin, base):
     desk.world.member(desk.workspace_id, "dora@example.org", "Administrator")
     admin.open(base)
     assert "Replace this vault" in admin.words
-    admin.open(f"{base}/replace").send(f"{base}/replace", name="Treasury 2", status=409)
+    entry = {"workspace_id": desk.workspace_id, "name": "Our vault", "address": desk.vault["address"]}
+    ok(desk.admin.post("/api/v1/add-whitelist-address", entry))
+    ok(desk.admin.post("/api/v1/add-whitelist-address", entry | {"name": "Shop", "address": SHOP}))
+    admin.open(f"{base}/replace").send(f"{base}/replace", status=409)
+    assert "Replace Treasury by Treasury 2" in admin.words
+    assert admin.facts["Leads to the old vault"] == "Our vault"
     assert admin.facts["Policy"] == "2 of these 3 sign each payment"
     assert unsigned in admin.facts["Cancelled"]
     admin.send(f"{base}/replace", button="ask_second_person", step_password=PASSWORD)
@@ -218,10 +224,23 @@ def test_two_people_replace_a_vault_and_follow_it(desk, browse, admin, base):
     admin.open(f"{base}/replace")
     for words in ("Treasury 2", desk.devices["alice"].fingerprint.hex, f"signerd pin {new['id']}"):
         assert words in admin.words
+    assert "these lead to this vault: Our vault." in admin.words
     admin.send(f"{base}/replace/sweep")
     assert "1 sweep is proposed." in admin.words
     assert "held by" in admin.open(f"{base}/coins").words
     admin.open(f"{base}/replace").send(f"{base}/replace/sweep", status=409)
+    desk.sign_off(desk.rows(Proposal)[-1].id)
+    desk.settle()
+    desk.mine()
+    admin.open(f"{base}/receive")
+    assert "replaced by Treasury 2" in admin.words
+    assert desk.vault["address"] not in admin.words
+    assert "Receive" not in admin.open(f"{base}/standing").words
+    # One history, on the new vault's pages.
+    new_base = f"/console/w/{desk.workspace_id}/vaults/{new['id']}/movements"
+    assert "+0.01000000 BTC" not in admin.open(new_base).words
+    assert "+0.01000000 BTC" in admin.open(f"{new_base}?with_replaced=true").words
+    assert "0.01000000" in admin.http.get(f"{new_base}.csv?with_replaced=true").text
 
 
 def test_movements_are_found_and_downloaded_without_a_formula(desk, admin, base):

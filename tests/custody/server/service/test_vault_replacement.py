@@ -1,14 +1,21 @@
-"""Replacing a vault (P108, P109): two people, the same limits, moves into the replacement alone."""
+"""Replacing a vault (P108 to P110): two people, the same limits, moves into the replacement alone."""
 
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 
 import pytest
 
-from custody.server.store.models import CoinLock, Proposal, Vault
+from custody.server.service.audit.log import verify
+from custody.server.service.history import movements
+from custody.server.store.models import CoinLock, Proposal
+from multisig import RECEIVE
 from tests.support.custody import CAFE, SHOP, SIGNERS, ok, refused
+from tests.support.examples import drawn
+from tests.support.history import listed, require_truth
 from tests.support.platform import key_offer, register_key, seed
 from tests.support.profiles import forward, grant, pay_profile
 from tests.support.replacing import bump, made, meanwhile, status, take_back
+from tests.support.token_desk import BOB, TokenDesk
 
 DORA = "dora@example.org"
 
@@ -150,14 +157,18 @@ class TestReplace:
         told = refused(ask(desk), 409, "STATE_CONFLICT")
         assert "their key is lost (2)" in told["detail"]
 
-    def test_two_requests_race_and_one_vault_is_made(self, desk, dora):
-        more_accounts(desk)
-        changes = [ok(ask(desk, name=name)) for name in ("One", "Two")]
-        with ThreadPoolExecutor(2) as pool:
-            answers = list(pool.map(lambda each: confirm(desk, dora, each), changes))
-        assert sorted(answer.status_code for answer in answers) == [200, 409]
-        assert len(desk.rows(Vault)) == 2
-        assert len(desk.rows(Vault, Vault.replaced_by_id.is_not(None))) == 1
+    def test_a_token_that_nobody_signed_is_not_made_either(self, desk, dora):
+        tokens = TokenDesk(desk)
+        tokens.fund(200_000)
+        token = ok(tokens.create())["psbt_id"]
+        assert replaced(desk, dora)["cancelled_psbt_ids"] == [token]
+
+    def test_a_frozen_vault_is_not_replaced_also_where_it_is_frozen_between_the_two(self, desk, dora):
+        change = ok(ask(desk))
+        ok(tell(desk, desk.signers["carol"], "freeze-vault"))
+        refused(confirm(desk, dora, change), 409, "VAULT_FROZEN")
+        refused(ask(desk, name="Another"), 409, "VAULT_FROZEN")
+        assert len(desk.wallets()) == 1
 
 
 class TestSweep:
@@ -172,9 +183,12 @@ class TestSweep:
             ok(desk.signers[name].post("/api/v1/revoke-key", gone))
             ok(register_key(desk.signers[name], seed(number)))
         new = ok(confirm(desk, dora, ok(ask(desk))))["answer"]["vault"]
+        query = {"workspace_id": desk.workspace_id, "wallet_id": desk.vault["id"], "fee_rate": "2"}
+        most = ok(desk.admin.get("/api/v1/max-send", recipients=new["address"], **query))
         (psbt_id,) = ok(sweep(desk, fee_rate="2"))["psbt_ids"]
         record = desk.proposal(psbt_id)
         assert record["recipients"] == [new["address"]]
+        assert [most["amount_sats"]] == record["amounts_sats"]
         desk.sign_off(psbt_id)
         desk.settle()
         desk.mine()
@@ -257,9 +271,166 @@ class TestSweep:
         desk.settle()
         assert status(desk, psbt_id) == ["BROADCASTING"]
 
+    def test_one_history_in_which_a_sweep_is_one_line_and_costs_its_fee(self, desk, dora, monkeypatch):
+        """Deposits of both in one block, one transaction that pays both, one in the block of a sweep, twice
+        replaced.
+        """
+        more_accounts(desk)
+        old = desk.vault
+        desk.deposit(3_000_000, 2_000_000)
+        for name in ("Second", "Third"):
+            new = replaced(desk, dora, name=name)["vault"]
+            desk.batch((desk.vault["address"], 70_000), (new["address"], 80_000))
+            (swept,) = ok(sweep(desk, fee_rate="2"))["psbt_ids"]
+            desk.sign_off(swept)
+            desk.settle()
+            desk.deposit(50_000, to=new["address"], blocks=0)
+            desk.deposit(60_000, to=desk.vault["address"], blocks=0)
+            desk.mine()
+            if name == "Second":
+                desk.vault = new
+        ids = [desk.vault["id"], old["id"]]
+        desk.vault = new
+        desk.deposit(40_000, blocks=0)
+        for limit in (1, 2, 5, 100):
+            require_truth(desk, limit, *ids)
+        moved = listed(desk, with_replaced="true", kind="payment")
+        assert [one["amount_sats"] for one in moved] == [-one["fee_sats"] for one in moved]
+        assert [one["title"] for one in moved] == [
+            "Moves what is left into Third.",
+            "Moves what is left into Second.",
+        ]
+        batched = listed(desk, with_replaced="true", address=old["address"])
+        assert sorted(one["received_sats"] for one in batched) == [60_000, 150_000, 2_000_000, 3_000_000]
+        whole = listed(desk, with_replaced="true")
+        monkeypatch.setattr(movements, "WINDOW", 1)
+        for order in ("newest", "oldest"):
+            found = listed(desk, with_replaced="true", order=order, min_sats=1, limit=2)
+            assert found == (whole if order == "newest" else whole[::-1])
+        # Alone it is as it was, and nobody's list contains what came after it.
+        require_truth(desk)
+        desk.vault = old
+        assert listed(desk, with_replaced="true") == listed(desk)
+
+    def test_the_tokens_go_first_and_the_last_sweep_takes_the_coin_for_their_calls(self, desk, dora):
+        tokens = TokenDesk(desk)
+        tokens.fund(200_000)
+        uid = tokens.started()
+        desk.deposit(300_000, to=desk.policy.address(RECEIVE, 5))
+        new = replaced(desk, dora)["vault"]
+        refused(tokens.create(), 409, "STATE_CONFLICT")
+        (first,) = ok(sweep(desk, fee_rate="2"))["psbt_ids"]
+        assert tokens.finish(first)["status"] == "CONFIRMED"
+        kept = vaults(desk)[desk.vault["id"]]["confirmed_sats"]
+        assert kept > 100_000
+        assert "coin for its tokens" in refused(sweep(desk), 422, "INSUFFICIENT_FUNDS")["detail"]
+        for call in (("transfer", new["address"], 900), ("transfer_ownership", new["address"])):
+            assert vaults(desk)[desk.vault["id"]]["confirmed_sats"] > 100_000
+            tokens.done(uid, *call)
+        (last,) = ok(sweep(desk, fee_rate="2"))["psbt_ids"]
+        assert tokens.finish(last)["status"] == "CONFIRMED"
+        assert vaults(desk)[desk.vault["id"]]["confirmed_sats"] == 0
+        # The new vault calls.
+        desk.vault = new
+        tokens.fund(100_000)
+        assert tokens.done(uid, "transfer", BOB, 5)["status"] == "CONFIRMED"
+        tokens.check()
+
     def test_forwards_go_to_the_replacement(self, desk, dora):
         grant(desk, "Signer", "PAYMENT_INIT")
         pay_profile(desk, "alice", 500_000)
         replaced(desk, dora)
         told = refused(forward(desk, "alice", 100_000), 409, "STATE_CONFLICT")
         assert "forward to Treasury 2" in told["detail"]
+
+
+class Life:
+    """Replaced vaults at random, everything by two at once."""
+
+    def __init__(self, desk, dora, chance):
+        self.desk, self.dora, self.chance = desk, dora, chance
+        self.came = 0
+
+    def step(self, name):
+        shown = vaults(self.desk)
+        getattr(self, name)(shown[self.chance.choice(sorted(shown))])
+        self.desk.settle()
+        self.check()
+
+    def replace(self, old):
+        """Asked for twice, by a double click; confirmed twice at once, under two names."""
+        body = {"vault_id": old["id"]}
+        asked = [ask(self.desk, name=f"{old['name']} {which}", **body) for which in ("A", "A", "B")]
+        if "replaced_by" in old or asked[0].status_code != 200:
+            assert {answer.json()["code"] for answer in asked} <= {"STATE_CONFLICT", "KEY_ACCOUNTS_EXHAUSTED"}
+            return
+        first, same, other = map(ok, asked)
+        assert first == same
+        changes = [first, other, first]
+        with ThreadPoolExecutor(3) as pool:
+            answers = list(pool.map(lambda each: confirm(self.desk, self.dora, each), changes))
+        assert sorted(answer.status_code for answer in answers) == [200, 409, 409]
+        for each in (first, other):
+            decline = {"workspace_id": self.desk.workspace_id, "change_id": each["change_id"]}
+            self.dora.post("/api/v1/decline-change", decline)
+
+    def sweep(self, old):
+        people = (self.desk.admin, self.dora)
+        with ThreadPoolExecutor(2) as pool:
+            answers = list(
+                pool.map(lambda one: tell(self.desk, one, "sweep-vault", vault_id=old["id"]), people)
+            )
+        codes = {answer.json()["code"] for answer in answers if answer.status_code != 200}
+        allowed = {"LOCKED_FUNDS", "INSUFFICIENT_FUNDS"} if "replaced_by" in old else {"STATE_CONFLICT"}
+        assert codes <= allowed
+
+    def freeze(self, old):
+        ok(tell(self.desk, self.desk.signers["carol"], "freeze-vault", vault_id=old["id"]))
+        refused(tell(self.desk, self.desk.admin, "sweep-vault", vault_id=old["id"]), 409, "VAULT_FROZEN")
+        for name in SIGNERS[:2]:
+            ok(tell(self.desk, self.desk.signers[name], "unfreeze-vault", vault_id=old["id"]))
+
+    def deposit(self, to):
+        amount = self.chance.randint(50_000, 5_000_000)
+        self.desk.deposit(amount, to=to["address"], blocks=self.chance.choice((0, 6)))
+        self.came += amount
+
+    def sign(self, old):
+        for each in self.desk.rows(Proposal, Proposal.status == "PENDING", Proposal.vault_id == old["id"]):
+            self.desk.vault = old
+            self.desk.sign_off(each.id)
+
+    def mine(self, _vault):
+        self.desk.mine()
+
+    def check(self):
+        """One follows another, and what came is there or on its way to the next, less the fees."""
+        shown = vaults(self.desk)
+        live = [one["id"] for one in shown.values() if "replaced_by" not in one]
+        assert len(live) == 1
+        line = [live[0]]
+        while "replaces" in shown[line[-1]]:
+            line.append(shown[line[-1]]["replaces"])
+        assert set(line) == set(shown)
+        proposals = self.desk.rows(Proposal)
+        for each in proposals:
+            assert each.recipients == [shown[shown[each.vault_id]["replaced_by"]]["address"]]
+        sent = sum(each.fee_sats for each in proposals if each.status in {"BROADCASTING", "CONFIRMED"})
+        held = sum(one["confirmed_sats"] + one["unconfirmed_sats"] for one in shown.values())
+        assert held == self.came - sent
+        self.desk.vault = shown[line[0]]
+        if len(line) > 1:
+            require_truth(self.desk, 100, *line[1:])
+
+
+STEPS = ("replace", "sweep", "sweep", "sign", "sign", "freeze", "deposit", "mine", "mine")
+
+
+@pytest.mark.parametrize("salt", drawn(range(1_000), 2, of="lives of replaced vaults"))
+def test_p110_whatever_happens_the_coins_go_where_two_people_sent_them(desk, dora, salt):
+    more_accounts(desk)
+    chance = Random(salt)
+    life = Life(desk, dora, chance)
+    for name in ("deposit", "replace", "sweep", *chance.choices(STEPS, k=14)):
+        life.step(name)
+    assert not verify(desk.world.platform.services.store)

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import update
 
-from custody.server.store.models import CoinLock, Proposal
-from tests.support.custody import Desk, ok, refused
+from custody.server.store.models import CoinLock, Key, Proposal
+from tests.support.custody import SIGNERS, Desk, ok, refused
 from tests.support.prepared import Story
 from tests.support.replacing import bump, cancel, finished, forget_mempool, made, status, take_back
 
@@ -70,6 +71,17 @@ def test_a_signature_is_out_and_the_coins_are_kept_until_a_member_frees_them(des
     assert (answer["status"], answer["released_signatures"]) == ("CANCELLED", 1)
     assert (answer["coins_kept"], answer["self_spend_offered"]) == (True, True)
     assert "stay valid" in answer["detail"]
+    # It is not offered where nobody could propose it, or sign it.
+    body = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    ok(desk.signers["carol"].post("/api/v1/freeze-vault", body))
+    assert ok(cancel(desk, first))["self_spend_offered"] is False
+    for name in SIGNERS[:2]:
+        ok(desk.signers[name].post("/api/v1/unfreeze-vault", body))
+    with desk.world.platform.services.store.write() as db:
+        db.execute(update(Key).where(Key.user_id != desk.user_ids["alice"]).values(revoked_reason="lost"))
+    assert ok(cancel(desk, first))["self_spend_offered"] is False
+    with desk.world.platform.services.store.write() as db:
+        db.execute(update(Key).values(revoked_reason=None))
     assert locked(desk) == 1
     assert used(desk) != "0.00000000", "it may still leave"
     assert desk.proposal(first)["may_be_replaced"]

@@ -45,7 +45,15 @@ def test_a_bump_adds_none(three):
 def test_what_waits_too_long_is_left_out_of_a_sweep_and_of_the_most(three):
     pay(three)
     asked = {"workspace_id": 1, "wallet_id": three.vault["id"], "recipients": SHOP, "fee_rate": "2"}
-    assert ok(three.admin.get("/api/v1/max-send", **asked))["amount_sats"] == 0
+    most = ok(three.admin.get("/api/v1/max-send", **asked))
+    assert (most["amount_sats"], most["bound_by"]) == (0, "nodes")
+    assert LONG in most["words"]
+    # Not "locked by other proposals", nor that there were no coins.
+    for path in ("create-psbt", "preview-psbt"):
+        sweep = {"wallet_id": three.vault["id"], "workspace_id": 1, "tx_type": "send"}
+        sweep |= {"recipients": [SHOP], "sweep": True, "fee_rate": "2"}
+        answer = three.admin.post(f"/api/v1/{path}", sweep)
+        assert LONG in refused(answer, 409, "STATE_CONFLICT")["detail"]
     three.deposit(50_000, blocks=0)
     refused(three.propose(10_000, fee_rate="2"), 409, "STATE_CONFLICT")
     three.mine()
