@@ -3,6 +3,7 @@ A command shows the id that a name stands for before it does anything. A whole i
 where another record has these letters as its name.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -16,6 +17,7 @@ LEAST: Final = 4
 MOST_LISTED: Final = 8
 # Characters of a name (`custody.schemas.common.Name`).
 LONGEST: Final = 100
+_NUMBERED: Final = re.compile(r"(.+?)(?: ([0-9]{1,6}))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,11 @@ class Ambiguous(Exception):
 
 
 def next_name(name: str, taken: Iterable[str]) -> str:
-    """The first of "Cold 2", "Cold 3" and so on that nobody has; after "Cold 2" comes "Cold 3"."""
+    """The first of "Cold 2", "Cold 3" and so on that nobody has; after "Cold 7" comes "Cold 8"."""
     keys = {name_key(each) for each in taken}
-    stem, _, number = name.rpartition(" ")
-    if not (stem and number.isascii() and number.isdecimal()):
-        stem = name
-    following = (f"{stem[: LONGEST - len(str(n)) - 1]} {n}" for n in count(2))
+    found = _NUMBERED.fullmatch(name)
+    stem, number = (name, None) if found is None else found.groups()
+    following = (f"{stem[: LONGEST - len(str(n)) - 1]} {n}" for n in count(int(number or 1) + 1))
     return next(each for each in following if name_key(each) not in keys)
 
 

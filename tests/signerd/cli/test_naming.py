@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.naming import LEAST, MOST_LISTED, Candidate
+from custody.naming import LEAST, LONGEST, MOST_LISTED, Candidate, next_name
 from multisig import encode_address
 from signerd.cli.naming import named, pin_named
 from signerd.cli.terminal import Exit
@@ -27,6 +27,20 @@ SECOND = Candidate("8bdd9999", ("Hot", "cold reserve", "AAAA-CCCC"), "second")
 # It bears the id and the code of the first as its names.
 MIMIC = Candidate("ffff0000", ("8bdd1234", "AAAA-BBBB"), "mimic")
 ALL = (FIRST, SECOND, MIMIC)
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "following"),
+    [
+        ("Cold", ["Cold"], "Cold 2"),
+        ("Cold", ["Cold", "COLD  2"], "Cold 3"),
+        ("Cold 7", ["Cold 7", "Cold"], "Cold 8"),
+        ("7", ["7"], "7 2"),
+        ("x" * LONGEST, [], "x" * (LONGEST - 2) + " 2"),
+    ],
+)
+def test_the_next_name_is_one_that_nobody_has(name, taken, following):
+    assert next_name(name, taken) == following
 
 
 @pytest.mark.parametrize(

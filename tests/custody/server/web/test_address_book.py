@@ -7,7 +7,8 @@ from custody.server.domain import address_book as rules
 from custody.server.service.people import address_book
 from custody.server.store.models import AddressBookEntry, Key, Organisation, Role, Vault, Workspace
 from multisig import Network, encode_address
-from tests.support.custody import ok, refused
+from tests.support.custody import Desk, ok, refused
+from tests.support.neighbours import neighbour_of
 from tests.support.platform import START, As, World
 from tests.support.wallets import foreign_script
 
@@ -36,6 +37,20 @@ def change(user: As, verb: str, **changes: object):
 
 def book(user: As, workspace_id: int = 1) -> list[dict]:
     return ok(user.get("/api/v1/get-whitelist-addresses", workspace_id=workspace_id))
+
+
+def test_the_entries_that_lead_to_a_vault_of_the_workspace_and_of_no_other(desk: Desk) -> None:
+    for name, path in (("first", (0, 0)), ("later", (0, 9)), ("change", (1, 3))):
+        ok(add(desk.admin, name=name, address=desk.policy.address(*path)))
+    ok(add(desk.admin))
+    place = {"workspace_id": desk.workspace_id}
+    found = ok(desk.admin.get("/api/v1/get-whitelist-addresses", **place, leads_to=desk.vault["id"]))
+    assert [each["name"] for each in found] == ["first", "later", "change"]
+    other = neighbour_of(desk)
+    ok(add(other.admin, workspace_id=other.workspace_id, address=desk.vault["address"]))
+    place = {"workspace_id": other.workspace_id}
+    answer = other.admin.get("/api/v1/get-whitelist-addresses", **place, leads_to=desk.vault["id"])
+    refused(answer, 404, "NOT_FOUND")
 
 
 def test_an_entry_is_kept_renamed_and_removed(alice: As, world: World) -> None:
