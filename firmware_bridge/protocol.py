@@ -26,6 +26,7 @@ fingerprints. A family's driver has no method for an operation that the family d
 """
 
 import json
+import socket
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -186,6 +187,17 @@ def decode(body: bytes) -> Message:
         if type(getattr(message, name)) not in types:
             raise ProtocolError(f"not a message: its {name} is of another kind")
     return message
+
+
+def receive_exactly(connection: socket.socket, size: int) -> bytes:
+    """:raises ConnectionResetError: the other end closed the connection before."""
+    data = bytearray()
+    while len(data) < size:
+        chunk = connection.recv(size - len(data))
+        if not chunk:
+            raise ConnectionResetError("the other end closed the connection")
+        data += chunk
+    return bytes(data)
 
 
 # A driver reports this step right before it makes the device ask about a transaction. An attempt that is cut

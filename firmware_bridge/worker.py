@@ -167,8 +167,8 @@ class Server:
 
     def _read(self) -> None:
         try:
-            while (message := self._receive()) is not None:
-                self._take(message)
+            while True:
+                self._take(self._receive())
         except (OSError, protocol.ProtocolError):
             pass
         self._requests.put(None)
@@ -195,24 +195,12 @@ class Server:
                 with contextlib.suppress(Exception):
                     client.cancel()
 
-    def _receive(self) -> protocol.Request | protocol.Reply | None:
-        header = self._receive_exactly(protocol.HEADER_SIZE)
-        body = header and self._receive_exactly(protocol.body_size(header))
-        if not body:
-            return None
-        message = protocol.decode(body)
+    def _receive(self) -> protocol.Request | protocol.Reply:
+        header = protocol.receive_exactly(self._channel, protocol.HEADER_SIZE)
+        message = protocol.decode(protocol.receive_exactly(self._channel, protocol.body_size(header)))
         if not isinstance(message, protocol.Request | protocol.Reply):
             raise protocol.ProtocolError("a worker takes requests and replies only")
         return message
-
-    def _receive_exactly(self, size: int) -> bytes | None:
-        chunks = bytearray()
-        while len(chunks) < size:
-            chunk = self._channel.recv(size - len(chunks))
-            if not chunk:
-                return None
-            chunks += chunk
-        return bytes(chunks)
 
 
 # A worker inherits HWI from the fork server instead of importing it: 10 ms instead of 100. Where forking is

@@ -3,7 +3,6 @@ HWI's objects.
 """
 
 import base64
-import socket
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ from hwilib.psbt import PSBT
 from firmware_bridge.errors import Unsupported
 from firmware_bridge.families import Fault, outcome
 from firmware_bridge.model import Family
-from firmware_bridge.protocol import OPERATIONS, DeviceFailure
+from firmware_bridge.protocol import OPERATIONS, Caller, DeviceFailure
 from multisig import Network
 
 Args = Mapping[str, Any]
@@ -69,6 +68,40 @@ class OpenDevice:
 
     def close(self) -> None:
         raise NotImplementedError
+
+
+class HwiDevice(OpenDevice):
+    """A device whose keys and signatures come from HWI's own client."""
+
+    _hwi: Any
+    _caller: Caller
+
+    def wake(self) -> None:
+        """Prepare for an operation, without asking the person."""
+        raise NotImplementedError
+
+    def require_known(self, policy: Policy) -> None:
+        """:raises DeviceFailure: the device would sign without knowing the vault."""
+
+    def fingerprint(self, _args: Args) -> str:
+        self.wake()
+        return str(self._hwi.get_master_fingerprint().hex())
+
+    def xpubs(self, args: Args) -> dict[str, Any]:
+        fingerprint = self.fingerprint(args)
+        xpubs = [self._hwi.get_pubkey_at_path(path).to_string() for path in args["paths"]]
+        return {"fingerprint": fingerprint, "xpubs": xpubs}
+
+    def sign(self, args: Args) -> Any:
+        self.wake()
+        self.require_known(args["policy"])
+        self._caller.tell("confirm-transaction", "Confirm the transaction on the device")
+        return self._hwi.sign_tx(parse_psbt(args["psbt"])).serialize()
+
+    def sign_message(self, args: Args) -> Any:
+        self.wake()
+        self._caller.tell("confirm-message", "Confirm the message on the device")
+        return self._hwi.sign_message(args["text"], args["path"])
 
 
 def chain_of(network: Network) -> Chain:
@@ -159,17 +192,6 @@ def _text(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - trezorlib's str() raises KeyError for unknown failure codes
         words = repr(error.args)
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
-
-
-def receive_exactly(connection: socket.socket, size: int) -> bytes:
-    """:raises ConnectionResetError: the other end closed the connection before."""
-    data = bytearray()
-    while len(data) < size:
-        chunk = connection.recv(size - len(data))
-        if not chunk:
-            raise ConnectionResetError("the device closed the connection")
-        data += chunk
-    return bytes(data)
 
 
 def apostrophes(path: str) -> str:

@@ -30,16 +30,13 @@ from firmware_bridge.errors import Busy, Locked, NotEnrolled, Uninitialised, Uns
 from firmware_bridge.hwi_client import base
 from firmware_bridge.hwi_client.base import (
     Args,
-    NotAvailable,
-    OpenDevice,
+    HwiDevice,
     chain_of,
-    parse_psbt,
     probed,
-    receive_exactly,
 )
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.presence.endpoints import host_and_port
-from firmware_bridge.protocol import Caller, DeviceFailure, Opening, Question
+from firmware_bridge.protocol import Caller, DeviceFailure, Opening, Question, receive_exactly
 from multisig import Network
 
 _FAMILY_NAME: Final = "BitBox02"
@@ -50,7 +47,6 @@ _FIRMWARE: Final = 9
 # firmware, so that a dishonest device could just claim to be older (S20).
 _PROVES: Final = (9, 5)
 _TOO_OLD: Final = "Its firmware is too old to prove its nonces: update it to 9.5.0 or later."
-_MAX_NAME: Final = 30
 _REPORT: Final = 64
 _KEY: Final = 32
 # HWI asks a busy device again every second, for ever. A device whose host was killed is free again sooner
@@ -205,7 +201,7 @@ class _Hwi(Bitbox02Client):  # type: ignore[misc]  # HWI is untyped
             raise DeviceFailure(NotEnrolled.code, None)
 
 
-class BitBox02Device(OpenDevice):
+class BitBox02Device(HwiDevice):
     family = Family.BITBOX02
 
     def __init__(self, transport: _Transport, network: Network, caller: Caller, session: str | None) -> None:
@@ -244,7 +240,7 @@ class BitBox02Device(OpenDevice):
             return Locked.code, _LOCKED
         return None if self._pairing.known else (Locked.code, _UNPAIRED)
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         """:raises DeviceFailure: the device would ask for its password, or show a pairing code."""
         if self._hwi.bb02 is not None:
             return
@@ -264,39 +260,18 @@ class BitBox02Device(OpenDevice):
         self._hwi.init()
         return {"fingerprint": self._hwi.get_master_fingerprint().hex(), "session": self._pairing.session}
 
-    def fingerprint(self, _args: Args) -> Any:
-        self._wake()
-        return self._hwi.get_master_fingerprint().hex()
-
-    def xpubs(self, args: Args) -> Any:
-        fingerprint = self.fingerprint(args)
-        xpubs = [self._hwi.get_pubkey_at_path(path).to_string() for path in args["paths"]]
-        return {"fingerprint": fingerprint, "xpubs": xpubs}
-
-    def sign(self, args: Args) -> Any:
-        self._wake()
-        self._caller.tell("confirm-transaction", "Confirm the transaction on the device")
-        return self._hwi.sign_tx(parse_psbt(args["psbt"])).serialize()
-
-    def sign_message(self, args: Args) -> Any:
-        self._wake()
-        self._caller.tell("confirm-message", "Confirm the message on the device")
-        return self._hwi.sign_message(args["text"], args["path"])
-
     def enrol(self, args: Args) -> Any:
-        self._wake()
+        self.wake()
         policy = args["policy"]
         config = self._hwi.quorum(policy)
         if self._hwi.knows(config.script_config, config.keypath) and not args["again"]:
             return None
-        if not 1 <= len(policy["name"]) <= _MAX_NAME:
-            raise NotAvailable(f"a BitBox02 takes names of 1 to {_MAX_NAME} characters")
         self._caller.tell("confirm-enrolment", "Compare the vault's details on the device and confirm")
         self._hwi.register(config, policy["name"])
         return None
 
     def show_address(self, args: Args) -> Any:
-        self._wake()
+        self.wake()
         policy, chain, index = args["policy"], args["chain"], args["index"]
         self._caller.tell("confirm-address", "Compare the address on the device")
         if base.is_vault(policy):

@@ -21,17 +21,16 @@ from firmware_bridge.errors import Busy, Locked, NotEnrolled, Uninitialised, Uns
 from firmware_bridge.hwi_client import base
 from firmware_bridge.hwi_client.base import (
     Args,
+    HwiDevice,
     NotAvailable,
-    OpenDevice,
     chain_of,
     decode_base64,
     encode_base64,
     parse_psbt,
     probed,
-    receive_exactly,
 )
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import Caller, DeviceFailure, Opening
+from firmware_bridge.protocol import Caller, DeviceFailure, Opening, receive_exactly
 from multisig import Network
 
 # From this version on a Jade lists the cosigners of its vaults. It signs whole PSBTs since 0.1.47; HWI
@@ -104,7 +103,7 @@ class _Hwi(JadeClient):  # type: ignore[misc]  # HWI is untyped
         return parse_psbt(encode_base64(signed))
 
 
-class JadeDevice(OpenDevice):
+class JadeDevice(HwiDevice):
     family = Family.JADE
 
     def __init__(self, hwi: _Hwi, network: Network, caller: Caller) -> None:
@@ -152,7 +151,7 @@ class JadeDevice(OpenDevice):
                 raise
             return None
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         """Authorise an unlocked device for this connection; a locked one stays locked.
 
         :raises DeviceFailure: it is busy, locked, or for another network.
@@ -164,34 +163,17 @@ class JadeDevice(OpenDevice):
         if not self._hwi.jade.auth_user(self._hwi.network, http_request_fn=_no_http):
             raise DeviceFailure(*_OBSTACLES["LOCKED"])
 
-    def fingerprint(self, _args: Args) -> Any:
-        self._wake()
-        return self._hwi.get_master_fingerprint().hex()
-
     def unlock(self, args: Args) -> Any:
         """After the PIN entry the device asks a server through the host: that is left to its own app."""
         return {"fingerprint": self.fingerprint(args), "session": None}
 
-    def xpubs(self, args: Args) -> Any:
-        fingerprint = self.fingerprint(args)
-        xpubs = [self._hwi.get_pubkey_at_path(path).to_string() for path in args["paths"]]
-        return {"fingerprint": fingerprint, "xpubs": xpubs}
-
-    def sign(self, args: Args) -> Any:
-        self._wake()
-        if base.is_vault(args["policy"]):
-            # A Jade signs for an unknown vault as well, but shows the change as a payment.
-            self._registered_name(args["policy"])
-        self._caller.tell("confirm-transaction", "Confirm the transaction on the device")
-        return self._hwi.sign_tx(parse_psbt(args["psbt"])).serialize()
-
-    def sign_message(self, args: Args) -> Any:
-        self._wake()
-        self._caller.tell("confirm-message", "Confirm the message on the device")
-        return self._hwi.sign_message(args["text"], args["path"])
+    def require_known(self, policy: base.Policy) -> None:
+        """A Jade signs for an unknown vault as well, but shows the change as a payment."""
+        if base.is_vault(policy):
+            self._registered_name(policy)
 
     def enrol(self, args: Args) -> Any:
-        self._wake()
+        self.wake()
         policy = args["policy"]
         known = self._name_of(policy)
         if known is not None and not args["again"]:
@@ -213,7 +195,7 @@ class JadeDevice(OpenDevice):
         return None
 
     def show_address(self, args: Args) -> Any:
-        self._wake()
+        self.wake()
         policy, chain, index = args["policy"], args["chain"], args["index"]
         if not base.is_vault(policy):
             self._caller.tell("confirm-address", "Compare the address on the device")

@@ -15,17 +15,11 @@ from hwilib.devices.ledger_bitcoin.client_legacy import LegacyClient
 from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy
 from hwilib.psbt import PSBT
 
-from firmware_bridge.enrolment import takes_name
-from firmware_bridge.errors import Busy, DeviceFault, Locked, NotEnrolled, Unsupported, WrongApp
-from firmware_bridge.families import maker_of
+from firmware_bridge.errors import Busy, DeviceFault, Locked, NotEnrolled, WrongApp
 from firmware_bridge.hwi_client.base import Policy, apostrophes, is_vault
 from firmware_bridge.hwi_client.ledger.link import DENIED, INTERRUPTED, NOT_SUPPORTED, OK, Link, status_of
-from firmware_bridge.model import Family
 from firmware_bridge.protocol import Caller, DeviceFailure
 from multisig import Network, NetworkKind
-
-# MAX_N_KEYS_IN_WALLET_POLICY of the Bitcoin app.
-MAX_KEYS: Final = 15
 
 # The default policy of a single-signature account needs no registration: no name, no proof.
 _SINGLE_SIGNATURE: Final = "wpkh(@0/**)"
@@ -102,24 +96,11 @@ def wallet_of(policy: Policy) -> WalletPolicy:
     """The policy for the device, with its keys always in the order of the verification code.
 
     HWI makes one for each order of keys that it meets in a script. To the device each is another wallet.
-
-    :raises DeviceFailure: the vault or its name is more than the app takes.
     """
     keys = [ledger_key(key) for key in policy["keys"]]
     if not is_vault(policy):
         return WalletPolicy("", _SINGLE_SIGNATURE, keys)
-    name = policy["name"]
-    if not takes_name(Family.LEDGER, name):
-        raise DeviceFailure(
-            Unsupported.code,
-            f"a Ledger takes names of 1 to {maker_of(Family.LEDGER).max_name} printable ASCII characters",
-        )
-    if len(keys) > MAX_KEYS:
-        raise DeviceFailure(
-            Unsupported.code,
-            f"a Ledger takes vaults of at most {MAX_KEYS} keys, and this one has {len(keys)}",
-        )
-    return MultisigWallet(name, AddressType.WIT, policy["threshold"], keys)
+    return MultisigWallet(policy["name"], AddressType.WIT, policy["threshold"], keys)
 
 
 def proof_of(policy: Policy) -> bytes | None:

@@ -30,10 +30,10 @@ from hwilib.devices.ledger_bitcoin.ledgercomm.transport import Transport
 
 from firmware_bridge.errors import Busy, Cancelled, TimedOut, WrongApp
 from firmware_bridge.families import outcome
-from firmware_bridge.hwi_client.base import describe, receive_exactly
+from firmware_bridge.hwi_client.base import describe
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.presence.endpoints import host_and_port
-from firmware_bridge.protocol import DeviceFailure
+from firmware_bridge.protocol import DeviceFailure, receive_exactly
 
 OK: Final = 0x9000
 INTERRUPTED: Final = 0xE000

@@ -138,14 +138,6 @@ def test_a_vault_is_enrolled_once_under_its_own_name():
     assert person.steps == ["confirm-enrolment", "confirm-enrolment"]
 
 
-@pytest.mark.parametrize("name", ["", "n" * 31])
-def test_a_name_that_the_device_would_ask_for_or_not_take_is_refused_first(name):
-    peer = peer_of()
-    with paired(peer) as (device, _person):
-        assert outcome_of(device, "enrol", enrol_args(name=name))[0] == errors.Unsupported.code
-    assert "register_script_config" not in peer.wallet.asked
-
-
 def test_a_name_that_is_taken_is_told():
     with paired(peer_of()) as (device, _person):
         device.call("enrol", enrol_args())

@@ -3,8 +3,7 @@
 import pytest
 
 from firmware_bridge.hwi_client.base import parse_psbt
-from firmware_bridge.hwi_client.ledger.app import MAX_KEYS, ledger_key, to_version_2, wallet_of
-from firmware_bridge.protocol import DeviceFailure
+from firmware_bridge.hwi_client.ledger.app import ledger_key, to_version_2, wallet_of
 from multisig import KeyOrigin, OriginKey, Profile, profile_account_path
 from tests.conformance import rigs
 from tests.support import wallets
@@ -44,23 +43,6 @@ def test_the_letter_h_of_an_extended_key_stays():
 @pytest.mark.parametrize("name", ["a", "x" * 64, "Family savings, 2 of 3"])
 def test_names_that_the_app_takes(name):
     assert wallet_of(policy_of(VAULT, name=name)).name == name
-
-
-@pytest.mark.parametrize("name", ["", "x" * 65, "Erspärtes", " savings", "savings ", "two\nlines", "\x7f"])
-def test_names_that_it_does_not_take(name):
-    with pytest.raises(DeviceFailure, match="1 to 64 printable ASCII"):
-        wallet_of(policy_of(VAULT, name=name))
-
-
-@pytest.mark.parametrize("count", [MAX_KEYS, MAX_KEYS + 1])
-def test_no_more_keys_than_the_app_takes(count):
-    seeds = [rigs.Seed.from_entropy(bytes([number]) * 16) for number in range(count)]
-    policy = policy_of(VAULT) | {"keys": [str(rigs.vault_key(seed)) for seed in seeds]}
-    if count == MAX_KEYS:
-        assert wallet_of(policy).n_keys == count
-    else:
-        with pytest.raises(DeviceFailure, match="at most 15 keys, and this one has 16"):
-            wallet_of(policy)
 
 
 def prepared(psbt):
