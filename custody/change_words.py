@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final
 
 from custody.limit_words import bounds
@@ -12,106 +11,97 @@ from custody.schemas.changes import Change
 from custody.schemas.users import PermissionName
 from custody.text import network_words
 
-PERMISSION_WORDS: Final[Mapping[PermissionName, str]] = MappingProxyType(
-    {
-        PermissionName.MANAGE_WORKSPACE: "Propose payments, and manage vaults, tokens and the workspace",
-        PermissionName.PAYMENT_INIT: "Forward one's own money, transfer tokens, keep the address book",
-        PermissionName.PAYMENT_APPROVE: "Approve payments as a signer, freeze and unfreeze vaults",
-        PermissionName.VIEW_BALANCES: "See balances and payments",
-        PermissionName.MANAGE_ROLE: "Manage roles and their limits",
-        PermissionName.MANAGE_USERS: "Invite, move and remove members",
-        PermissionName.VIEW_LOGS: "Read the audit log",
-    }
-)
+PERMISSION_WORDS: Final[Mapping[PermissionName, str]] = {
+    PermissionName.MANAGE_WORKSPACE: "Propose payments, and manage vaults, tokens and the workspace",
+    PermissionName.PAYMENT_INIT: "Forward one's own money, transfer tokens, keep the address book",
+    PermissionName.PAYMENT_APPROVE: "Approve payments as a signer, freeze and unfreeze vaults",
+    PermissionName.VIEW_BALANCES: "See balances and payments",
+    PermissionName.MANAGE_ROLE: "Manage roles and their limits",
+    PermissionName.MANAGE_USERS: "Invite, move and remove members",
+    PermissionName.VIEW_LOGS: "Read the audit log",
+}
 # In BTC; and the fields that the sentence about a limit includes.
 _AMOUNTS: Final = ("transaction_limit", "new_transaction_limit")
 BESIDE_AMOUNT: Final = frozenset({"cycle_period", "cycle_day", "per_cycle"})
 
 # By the path of the call that waits.
-TITLES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        f"/api/v1/{name}": words
-        for name, words in {
-            "update-role-policies": "Change a role's spending limit",
-            "update-vault": "Change a vault's spending limit",
-            "update-vault-controls": "Change what bounds a vault",
-            "replace-vault": "Replace a vault",
-            "revoke-key": "Revoke a signing key",
-            "invite-to-workspace": "Invite a person",
-            "add-workspace-to-user": "Add a colleague to the workspace",
-            "change-user-role": "Give a member another role",
-            "remove-user-from-workspace": "Remove a member",
-            "create-workspace": "Make a workspace",
-            "add-whitelist-address": "Add an address to the address book",
-            "rename-whitelist-address": "Rename an address of the address book",
-            "remove-whitelist-address": "Remove an address from the address book",
-            "create-webhook": "Make a webhook",
-            "update-webhook": "Change a webhook",
-            "delete-webhook": "Delete a webhook",
-            "create-service-account": "Make an account for a program",
-            "update-service-account": "Change a program's account",
-            "update-second-person-rule": "Change the rule of the second person",
-            "update-identity-provider": "Set the organisation's identity provider",
-            "remove-identity-provider": "Remove the organisation's identity provider",
-        }.items()
-    }
-    | {call.path: call.second_person for call in CALLS if call.second_person}
-)
-FIELDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "name": "Name",
-        "description": "Description",
-        "role_id": "Role",
-        "role_uid": "Role",
-        "confirming_role_id": "Role whose members confirm",
-        "user_uuid": "Person",
-        "vault_id": "Vault",
-        "rule_name": "Permission",
-        "permissions": "Permissions",
-        "rights": "Rights",
-        "networks": "Networks",
-        "transaction_limit": "Limit",
-        "new_transaction_limit": "Limit of each member",
-        "only_address_book": "Pay addresses of the book alone",
-        "maker_may_approve": "The proposer may approve",
-        "invited_email": "E-mail address",
-        "address": "Address",
-        "uid": "Entry of the address book",
-        "url": "Address on the Internet",
-        "kinds": "Events",
-        "enabled": "Switched on",
-        "rotate_secret": "Make a new secret",
-        "webhook_id": "Webhook",
-        "service_account_id": "Program",
-        "expires_at": "Ends",
-        "is_on": "Switched on",
-        "key_id": "Key",
-        "reason": "Why",
-        "cooling_off_hours": "Hours of cooling off",
-        "issuer": "Issuer",
-        "client_id": "Client",
-        "is_required": "Members have to use it",
-        "network": "Network",
-        "force": "Even where a vault keeps too few signers",
-        "m": "Signatures needed",
-        "signers": "Signers",
-    }
-)
+TITLES: Final[Mapping[str, str]] = {
+    f"/api/v1/{name}": words
+    for name, words in {
+        "update-role-policies": "Change a role's spending limit",
+        "update-vault": "Change a vault's spending limit",
+        "update-vault-controls": "Change what bounds a vault",
+        "replace-vault": "Replace a vault",
+        "revoke-key": "Revoke a signing key",
+        "invite-to-workspace": "Invite a person",
+        "add-workspace-to-user": "Add a colleague to the workspace",
+        "change-user-role": "Give a member another role",
+        "remove-user-from-workspace": "Remove a member",
+        "create-workspace": "Make a workspace",
+        "add-whitelist-address": "Add an address to the address book",
+        "rename-whitelist-address": "Rename an address of the address book",
+        "remove-whitelist-address": "Remove an address from the address book",
+        "create-webhook": "Make a webhook",
+        "update-webhook": "Change a webhook",
+        "delete-webhook": "Delete a webhook",
+        "create-service-account": "Make an account for a program",
+        "update-service-account": "Change a program's account",
+        "update-second-person-rule": "Change the rule of the second person",
+        "update-identity-provider": "Set the organisation's identity provider",
+        "remove-identity-provider": "Remove the organisation's identity provider",
+    }.items()
+} | {call.path: call.second_person for call in CALLS if call.second_person}
+FIELDS: Final[Mapping[str, str]] = {
+    "name": "Name",
+    "description": "Description",
+    "role_id": "Role",
+    "role_uid": "Role",
+    "confirming_role_id": "Role whose members confirm",
+    "user_uuid": "Person",
+    "vault_id": "Vault",
+    "rule_name": "Permission",
+    "permissions": "Permissions",
+    "rights": "Rights",
+    "networks": "Networks",
+    "transaction_limit": "Limit",
+    "new_transaction_limit": "Limit of each member",
+    "only_address_book": "Pay addresses of the book alone",
+    "maker_may_approve": "The proposer may approve",
+    "invited_email": "E-mail address",
+    "address": "Address",
+    "uid": "Entry of the address book",
+    "url": "Address on the Internet",
+    "kinds": "Events",
+    "enabled": "Switched on",
+    "rotate_secret": "Make a new secret",
+    "webhook_id": "Webhook",
+    "service_account_id": "Program",
+    "expires_at": "Ends",
+    "is_on": "Switched on",
+    "key_id": "Key",
+    "reason": "Why",
+    "cooling_off_hours": "Hours of cooling off",
+    "issuer": "Issuer",
+    "client_id": "Client",
+    "is_required": "Members have to use it",
+    "network": "Network",
+    "force": "Even where a vault keeps too few signers",
+    "m": "Signatures needed",
+    "signers": "Signers",
+}
 # Fields that hold the id of a record.
-_RECORDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "role_id": "a role",
-        "role_uid": "a role",
-        "confirming_role_id": "a role",
-        "user_uuid": "a member",
-        "signers": "members",
-        "vault_id": "a vault",
-        "uid": "an entry",
-        "webhook_id": "a webhook",
-        "service_account_id": "a program",
-        "key_id": "a key",
-    }
-)
+_RECORDS: Final[Mapping[str, str]] = {
+    "role_id": "a role",
+    "role_uid": "a role",
+    "confirming_role_id": "a role",
+    "user_uuid": "a member",
+    "signers": "members",
+    "vault_id": "a vault",
+    "uid": "an entry",
+    "webhook_id": "a webhook",
+    "service_account_id": "a program",
+    "key_id": "a key",
+}
 # The caller's workspace and organisation: the change's workspace is shown apart.
 UNSAID: Final = frozenset(
     {"workspace_id", "workspace_context", "org_id", "creator_workspace_id", "creator_org_uuid"}

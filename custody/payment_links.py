@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from types import MappingProxyType
 from urllib.parse import unquote
 
 from custody.recipients import SCHEME
@@ -13,14 +12,12 @@ from multisig.units import SATS_PER_BTC
 _AMOUNT = re.compile(r"0*([0-9]{0,8})(?:\.([0-9]{0,8})0*)?", re.ASCII)
 _AT_MOST_ONCE = ("amount", "label", "message", "pop")
 _ADDRESS_KEYS = frozenset(network.hrp for network in Network)
-_NOT_PAID = MappingProxyType(
-    {
-        "lightning": "a Lightning invoice",
-        "lno": "a Lightning offer",
-        "pay": "a private payment address (BIP-351)",
-        "sp": "a silent payment address (BIP-352)",
-    }
-)
+_NOT_PAID = {
+    "lightning": "a Lightning invoice",
+    "lno": "a Lightning offer",
+    "pay": "a private payment address (BIP-351)",
+    "sp": "a silent payment address (BIP-352)",
+}
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ Groups are made with spans, not with spaces: a person who copies one gets the am
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -98,18 +97,16 @@ def moment(text: str) -> Markup:
     )
 
 
-FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
-    {
-        "amount": amount,
-        "btc_groups": btc_groups,
-        "sats_words": sats_words,
-        "address": address,
-        "hexadecimal": hexadecimal,
-        "screen_figure": screen_figure,
-        "fee_rate": fee_rate,
-        "moment": moment,
-        "count": count,
-        "sentence": sentence,
-        "plain": plain,
-    }
-)
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "amount": amount,
+    "btc_groups": btc_groups,
+    "sats_words": sats_words,
+    "address": address,
+    "hexadecimal": hexadecimal,
+    "screen_figure": screen_figure,
+    "fee_rate": fee_rate,
+    "moment": moment,
+    "count": count,
+    "sentence": sentence,
+    "plain": plain,
+}

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from http import HTTPStatus
 from pathlib import Path
-from types import MappingProxyType
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,18 +25,16 @@ NO_PERMISSIONS = (
 )
 CAMERA_PERMISSION = NO_PERMISSIONS.replace("camera=()", "camera=(self)")
 # Nothing is cached: a page shows the moment, and to one person.
-HEADERS: Mapping[str, str] = MappingProxyType(
-    {
-        "Content-Security-Policy": POLICY,
-        "Permissions-Policy": NO_PERMISSIONS,
-        "X-Content-Type-Options": "nosniff",
-        "X-Frame-Options": "DENY",
-        "Referrer-Policy": "no-referrer",
-        "Cross-Origin-Opener-Policy": "same-origin",
-        "Cross-Origin-Resource-Policy": "same-origin",
-        "Cache-Control": "no-store",
-    }
-)
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": POLICY,
+    "Permissions-Policy": NO_PERMISSIONS,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
 HTML = "text/html; charset=utf-8"
 
 

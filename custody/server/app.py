@@ -243,7 +243,7 @@ def _wire(
         people=people,
         members=Members(clock, audit, people, grants),
         workspaces=Workspaces(clock, audit, people),
-        keys=Keys(clock, random, audit, settings.public_url, requires_proof=settings.require_key_proof),
+        keys=Keys(clock, random, audit, settings.public_url),
         profiles=Profiles(),
         revocation=KeyRevocation(clock, audit, lifecycle, WebhookEvents(clock, random)),
         changes=changes,

@@ -46,8 +46,6 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     # sqlite:///… or postgresql://…; default: a file in the state folder.
     database_url: SecretStr | None = None
-    # No: keys are registered without a proof of possession, for an operator who checks it by other means.
-    require_key_proof: bool = True
     # Who may register: anybody, or only addresses with an open invitation.
     registration: Literal["open", "invited"] = "open"
     broadcast_wait_seconds: float = 3.0

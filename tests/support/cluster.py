@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -101,7 +101,7 @@ class Cluster:
 def open_cluster(folder: Path, database_url: str) -> Iterator[Cluster]:
     """Only the node runs yet."""
     with ExitStack() as stack:
-        chain = stack.enter_context(EmbeddedChain(folder / "chain", clock=time.time))
+        chain = stack.enter_context(closing(EmbeddedChain(folder / "chain", clock=time.time)))
         node = FakeBitcoind(lambda: chain)
         stack.callback(node.close)
         settings = Settings(state=folder / "state", database_url=database_url)

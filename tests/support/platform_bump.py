@@ -4,6 +4,7 @@ original is mined in the end.
 The bump has an ``Idempotency-Key``, so that a program without an answer can repeat it.
 """
 
+from contextlib import closing
 from pathlib import Path
 
 from sqlalchemy import func, select
@@ -85,7 +86,7 @@ def _work(desk: Desk, stepping: Stepping, until: list[str]) -> None:
 def _look_back(state: Path, url: str | None) -> list[str]:
     with (
         open_world(state, database_url=url, broadcast_wait_seconds=0) as world,
-        world.platform.background.open_chain() as chain,
+        closing(world.platform.background.open_chain()) as chain,
     ):
         desk = reopen(world, chain)
         records, store = proposals(desk), world.platform.services.store

@@ -1,5 +1,6 @@
 """A story of the platform's crash harness: a vault is replaced by two people, and its coins are swept."""
 
+from contextlib import closing
 from pathlib import Path
 
 from custody.server.service.audit.log import verify
@@ -48,7 +49,7 @@ def _sweep(_world: World, desk: Desk, stepping: Stepping) -> None:
 def _look_back(state: Path, url: str | None) -> list[str]:
     with (
         open_world(state, database_url=url, broadcast_wait_seconds=0) as world,
-        world.platform.background.open_chain() as chain,
+        closing(world.platform.background.open_chain()) as chain,
     ):
         desk = reopen(world, chain)
         swept = [record for record in proposals(desk) if record["status"] == "PENDING"]

@@ -6,7 +6,7 @@ signature and a service manager restarts a worker; what is already done is left 
 
 import secrets
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -63,7 +63,7 @@ class Turn:
             world.clock.advance(minutes=MINUTES_BETWEEN_TURNS * (number + 1))
             chain = None
             if self.has_chain:
-                chain = stack.enter_context(world.platform.background.open_chain())
+                chain = stack.enter_context(closing(world.platform.background.open_chain()))
                 backends: dict[str, ChainBackend] = world.platform.background.backends
                 backends[chain.network.value] = wrap(chain)
             self.act(world, reopen(world, chain), Stepping(steps, chain))
@@ -175,7 +175,7 @@ def look_back(state: Path, url: str | None) -> list[str]:
     """What is wrong at the end."""
     with (
         open_world(state, database_url=url, broadcast_wait_seconds=0) as world,
-        world.platform.background.open_chain() as chain,
+        closing(world.platform.background.open_chain()) as chain,
     ):
         desk = reopen(world, chain)
         (record,) = proposals(desk)
@@ -264,7 +264,7 @@ def look_back_thawed(state: Path, url: str | None) -> list[str]:
     """Two people unfroze it once, and the worker broadcasts the waiting payment."""
     with (
         open_world(state, database_url=url, broadcast_wait_seconds=0) as world,
-        world.platform.background.open_chain() as chain,
+        closing(world.platform.background.open_chain()) as chain,
     ):
         desk = reopen(world, chain)
         desk.settle()

@@ -9,8 +9,7 @@ import shutil
 import struct
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from multisig.errors import InvalidTransaction
 from multisig.hashes import sha256d
@@ -30,36 +29,20 @@ MAX_SCRIPT_BYTES = 10_000
 NULL_TXID = "00" * 32
 
 
-class EngineError(Exception):
-    """The tree of what the engine's wrapper refuses."""
-
-    code = "ENGINE"
-    hint = "Report this: the platform asked its consensus engine something it should not have."
-
-
-class InvalidSpend(EngineError):
+class InvalidSpend(Exception):
     """A transaction that consensus forbids. `input_index` names the input at fault, where one is."""
-
-    code = "INVALID_SPEND"
-    hint = "The transaction must not be broadcast; look at the signatures and at the coins it spends."
 
     def __init__(self, reason: str, input_index: int | None = None) -> None:
         super().__init__(reason if input_index is None else f"Input {input_index}: {reason}")
         self.input_index = input_index
 
 
-class InvalidBlock(EngineError):
-    """A block that consensus forbids."""
-
-    code = "INVALID_BLOCK"
-    hint = "The block is not part of the chain; nothing changed."
+class InvalidBlock(Exception):
+    """A block that consensus forbids: nothing changed."""
 
 
-class ChainClosed(EngineError):
+class ChainClosed(Exception):
     """The chainstate was closed."""
-
-    code = "CHAIN_CLOSED"
-    hint = "Open the chain again."
 
 
 def verify_transaction(transaction: Transaction, spent: Sequence[TxOut]) -> None:
@@ -159,14 +142,6 @@ class Chainstate:
             verdicts.append(None if valid else state.block_validation_result.name.lower())
 
         return block_checked
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Free the engine and its files. Safe to repeat."""

@@ -4,37 +4,35 @@
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from custody.schemas.asset_tokens import CallStatus, ContractStatus
 from custody.schemas.proposals import ProposalStatus as Proposal
 from multisig.tokens.machine import Failure
 
-_WORDS: Final[Mapping[Failure, str]] = MappingProxyType(
-    {
-        Failure.MALFORMED: "Its data cannot be read.",
-        Failure.ALREADY_DEPLOYED: "The token was deployed before.",
-        Failure.NOT_ITS_BYTECODE: "The deployment is not of the bytecode that it names.",
-        Failure.NOT_THE_FIRST_OWNER: "The deployment does not come from the owner that the bytecode names.",
-        Failure.UNKNOWN_CONTRACT: "No deployment before it made such a token.",
-        Failure.NOT_THE_OWNER: "The caller does not own the token.",
-        Failure.TOO_EARLY: "The deployment was not confirmed in an earlier block.",
-        Failure.ALREADY_STARTED: "The token was started already.",
-        Failure.NOT_STARTED: "The token was not started: init comes first.",
-        Failure.PAUSED: "The token is paused.",
-        Failure.NOT_PAUSED: "The token is not paused.",
-        Failure.NOT_LISTED: "The address is not on the token's whitelist.",
-        Failure.ALREADY_LISTED: "The address is on the token's whitelist already.",
-        Failure.OWNER_IS_LISTED: "The owner may always receive, and is never listed.",
-        Failure.WHITELIST_ALREADY_ON: "The whitelist is on already.",
-        Failure.WHITELIST_ALREADY_OFF: "The whitelist is off already.",
-        Failure.INSUFFICIENT_BALANCE: "The balance is too small.",
-        Failure.ABOVE_MAXIMUM: "The supply would rise above the token's maximum.",
-        Failure.NOT_THE_OWNERS_ADDRESS: "Only what the owner's own address holds can be burned.",
-        Failure.ALREADY_THE_OWNER: "The address owns the token already.",
-    }
-)
+# Of a call that would have no effect, and of one that was mined without.
+_WORDS: Final[Mapping[Failure, str]] = {
+    Failure.MALFORMED: "Its data cannot be read.",
+    Failure.ALREADY_DEPLOYED: "The token was deployed before.",
+    Failure.NOT_ITS_BYTECODE: "The deployment is not of the bytecode that it names.",
+    Failure.NOT_THE_FIRST_OWNER: "The deployment does not come from the owner that the bytecode names.",
+    Failure.UNKNOWN_CONTRACT: "The token is not on the chain.",
+    Failure.NOT_THE_OWNER: "Only the token's owner may do this, and this vault is not.",
+    Failure.TOO_EARLY: "The deployment has no confirmation in an earlier block.",
+    Failure.ALREADY_STARTED: "The token was started already: init runs once.",
+    Failure.NOT_STARTED: "The token was not started: init comes first.",
+    Failure.PAUSED: "The token is paused: nothing is transferred until it is unpaused.",
+    Failure.NOT_PAUSED: "The token is not paused.",
+    Failure.NOT_LISTED: "The address is not on the token's whitelist.",
+    Failure.ALREADY_LISTED: "The address is on the token's whitelist already.",
+    Failure.OWNER_IS_LISTED: "The owner is always listed: nothing adds or removes it.",
+    Failure.WHITELIST_ALREADY_ON: "The whitelist is on already.",
+    Failure.WHITELIST_ALREADY_OFF: "The whitelist is off already.",
+    Failure.INSUFFICIENT_BALANCE: "The vault holds less of the token than that.",
+    Failure.ABOVE_MAXIMUM: "With that amount more would exist than the token's maximum supply.",
+    Failure.NOT_THE_OWNERS_ADDRESS: "The owner burns from its own address only: name the vault's.",
+    Failure.ALREADY_THE_OWNER: "The address is the token's owner already.",
+}
 
 
 def failure_words(failure: Failure) -> str:
@@ -58,46 +56,38 @@ class Mined(Enum):
 
 # While the proposal is not confirmed. A call is broadcasting while any version of it is on the network: a
 # replaced one may still be mined. A finalised transaction that was not sent yet has reached no node.
-_BY_PROPOSAL: Final[Mapping[Proposal, CallStatus]] = MappingProxyType(
-    {
-        Proposal.PENDING: CallStatus.PENDING,
-        Proposal.SIGNED: CallStatus.PENDING,
-        Proposal.STALLED: CallStatus.STALLED,
-        Proposal.BROADCASTING: CallStatus.BROADCASTING,
-        Proposal.REPLACED: CallStatus.BROADCASTING,
-        Proposal.REJECTED: CallStatus.FAILED,
-        Proposal.CANCELLED: CallStatus.FAILED,
-        Proposal.EXPIRED: CallStatus.FAILED,
-        Proposal.INVALIDATED: CallStatus.FAILED,
-        Proposal.FAILED: CallStatus.FAILED,
-    }
-)
+_BY_PROPOSAL: Final[Mapping[Proposal, CallStatus]] = {
+    Proposal.PENDING: CallStatus.PENDING,
+    Proposal.SIGNED: CallStatus.PENDING,
+    Proposal.STALLED: CallStatus.STALLED,
+    Proposal.BROADCASTING: CallStatus.BROADCASTING,
+    Proposal.REPLACED: CallStatus.BROADCASTING,
+    Proposal.REJECTED: CallStatus.FAILED,
+    Proposal.CANCELLED: CallStatus.FAILED,
+    Proposal.EXPIRED: CallStatus.FAILED,
+    Proposal.INVALIDATED: CallStatus.FAILED,
+    Proposal.FAILED: CallStatus.FAILED,
+}
 # Once the proposal is confirmed: a mined transaction without effect has failed.
-_BY_INDEX: Final[Mapping[Mined, CallStatus]] = MappingProxyType(
-    {
-        Mined.UNREAD: CallStatus.BROADCASTING,
-        Mined.EFFECTIVE: CallStatus.CONFIRMED,
-        Mined.WITHOUT_EFFECT: CallStatus.FAILED,
-    }
-)
-TABLE: Final[Mapping[tuple[Proposal, Mined], CallStatus]] = MappingProxyType(
-    {
-        (status, mined): _BY_INDEX[mined] if status is Proposal.CONFIRMED else _BY_PROPOSAL[status]
-        # A proof neither creates nor calls a token.
-        for status in set(Proposal) - {Proposal.PROVEN}
-        for mined in Mined
-    }
-)
+_BY_INDEX: Final[Mapping[Mined, CallStatus]] = {
+    Mined.UNREAD: CallStatus.BROADCASTING,
+    Mined.EFFECTIVE: CallStatus.CONFIRMED,
+    Mined.WITHOUT_EFFECT: CallStatus.FAILED,
+}
+TABLE: Final[Mapping[tuple[Proposal, Mined], CallStatus]] = {
+    (status, mined): _BY_INDEX[mined] if status is Proposal.CONFIRMED else _BY_PROPOSAL[status]
+    # A proof neither creates nor calls a token.
+    for status in set(Proposal) - {Proposal.PROVEN}
+    for mined in Mined
+}
 # A token's record has no status for a stalled broadcast: it is still pending.
-_OF_CONTRACT: Final[Mapping[CallStatus, ContractStatus]] = MappingProxyType(
-    {
-        CallStatus.PENDING: ContractStatus.PENDING,
-        CallStatus.STALLED: ContractStatus.PENDING,
-        CallStatus.BROADCASTING: ContractStatus.BROADCASTING,
-        CallStatus.CONFIRMED: ContractStatus.CONFIRMED,
-        CallStatus.FAILED: ContractStatus.FAILED,
-    }
-)
+_OF_CONTRACT: Final[Mapping[CallStatus, ContractStatus]] = {
+    CallStatus.PENDING: ContractStatus.PENDING,
+    CallStatus.STALLED: ContractStatus.PENDING,
+    CallStatus.BROADCASTING: ContractStatus.BROADCASTING,
+    CallStatus.CONFIRMED: ContractStatus.CONFIRMED,
+    CallStatus.FAILED: ContractStatus.FAILED,
+}
 # Of several versions of one transaction the most advanced decides; an ended one only where all have ended.
 _PRECEDENCE: Final = (
     Proposal.CONFIRMED,
@@ -107,15 +97,13 @@ _PRECEDENCE: Final = (
     Proposal.STALLED,
     Proposal.PENDING,
 )
-_ENDED_WORDS: Final[Mapping[Proposal, str]] = MappingProxyType(
-    {
-        Proposal.REJECTED: "Too many signers declined: the others are too few.",
-        Proposal.CANCELLED: "It was cancelled.",
-        Proposal.EXPIRED: "It expired before enough signers had approved.",
-        Proposal.INVALIDATED: "Another transaction spent a coin of it.",
-        Proposal.FAILED: "The network refused it for good.",
-    }
-)
+_ENDED_WORDS: Final[Mapping[Proposal, str]] = {
+    Proposal.REJECTED: "Too many signers declined: the others are too few.",
+    Proposal.CANCELLED: "It was cancelled.",
+    Proposal.EXPIRED: "It expired before enough signers had approved.",
+    Proposal.INVALIDATED: "Another transaction spent a coin of it.",
+    Proposal.FAILED: "The network refused it for good.",
+}
 TAKEN_BACK: Final = "It was taken back: its coins returned to the vault."
 
 

@@ -1,6 +1,6 @@
 """A platform whose chain is an Esplora, from the deposit to the confirmation and through a reorganisation."""
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import httpx
@@ -27,7 +27,7 @@ def explored(folder, database=None):
         explorer = Explorer(lambda: desk.chain)
         backend = EsploraBackend(URL, Network.REGTEST, pace=AT_ONCE, transport=explorer)
         desk.world.platform.background.backends["regtest"] = backend
-        with backend:
+        with closing(backend):
             yield desk, explorer
 
 
@@ -46,7 +46,7 @@ def signed(desk, amount=150_000):
 def test_the_setting_makes_the_platform_ask_an_explorer(tmp_path, monkeypatch):
     """Over a real connection, and at the pace that an explorer is owed."""
     with (
-        EmbeddedChain(tmp_path / "chain", clock=FakeClock()) as chain,
+        closing(EmbeddedChain(tmp_path / "chain", clock=FakeClock())) as chain,
         served(Explorer(lambda: chain)) as url,
     ):
         monkeypatch.setenv("CUSTODY_CHAIN_REGTEST", f"esplora:{url}")

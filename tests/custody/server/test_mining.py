@@ -3,7 +3,7 @@
 import json
 import socket
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 from click.testing import CliRunner
@@ -35,7 +35,7 @@ def chain(state):
 @contextmanager
 def served(state):
     folder = Settings(state=state).chain_folder
-    with EmbeddedChain(folder, clock=FakeClock()) as chain, mining_served(folder, chain):
+    with closing(EmbeddedChain(folder, clock=FakeClock())) as chain, mining_served(folder, chain):
         yield chain
 
 

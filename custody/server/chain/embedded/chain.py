@@ -5,8 +5,6 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from custody.server.chain.backend import (
     Accepted,
@@ -66,14 +64,6 @@ class EmbeddedChain:
         self._index = CoinIndex()
         self._mempool = Mempool(self._index)
         self._replay()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Free the engine and the folder. Safe to repeat."""

@@ -9,8 +9,6 @@ from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from decimal import ROUND_CEILING, Decimal
-from types import TracebackType
-from typing import Self
 
 import httpx
 
@@ -85,14 +83,6 @@ class EsploraBackend:
         self._transactions = Transactions(self._wire, self._chain)
         self._histories = Histories(self._wire, self._chain, self._transactions, clock)
         self._rates: tuple[float, dict[int, Decimal]] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Ends the connections. Safe to repeat."""

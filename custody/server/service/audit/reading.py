@@ -7,7 +7,6 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, exists, func, select
@@ -183,14 +182,12 @@ _READERS: Final = frozenset(
     }
 )
 # By the word before the id: the table, its key and its name.
-_NAMED: Final[Mapping[str, tuple[Any, Any, Any]]] = MappingProxyType(
-    {
-        "vault": (Vault, Vault.id, Vault.name),
-        "role": (Role, Role.id, Role.name),
-        "proposal": (Proposal, Proposal.id, Proposal.description),
-        "contract": (Contract, Contract.uid, Contract.ticker),
-    }
-)
+_NAMED: Final[Mapping[str, tuple[Any, Any, Any]]] = {
+    "vault": (Vault, Vault.id, Vault.name),
+    "role": (Role, Role.id, Role.name),
+    "proposal": (Proposal, Proposal.id, Proposal.description),
+    "contract": (Contract, Contract.uid, Contract.ticker),
+}
 
 
 def names_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]) -> dict[str, str]:

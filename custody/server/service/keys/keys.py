@@ -30,24 +30,13 @@ SUPERSEDED: RevokedReason = "superseded"
 
 
 class Keys:
-    """``public_url``: of this platform, which the challenge names. ``requires_proof``: whether a registration
-    must prove possession; only the operator turns it off.
-    """
+    """``public_url``: of this platform, which the challenge names."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        random: RandomBytes,
-        audit: AuditLog,
-        public_url: str | None,
-        *,
-        requires_proof: bool = True,
-    ) -> None:
+    def __init__(self, clock: Clock, random: RandomBytes, audit: AuditLog, public_url: str | None) -> None:
         self._clock = clock
         self._random = random
         self._audit = audit
         self._host = signed_host(public_url)
-        self._requires_proof = requires_proof
 
     def challenge(self, db: Session, caller: Caller, request: wire.KeyChallengeRequest) -> wire.KeyChallenge:
         """A text to sign, bound to this platform, the user, network and offered keys.
@@ -112,11 +101,7 @@ class Keys:
         self, db: Session, caller: Caller, offered: OfferedKey, proof: wire.KeyProof | None
     ) -> None:
         if proof is None:
-            if self._requires_proof:
-                raise _bad_proof(
-                    "/proof", "A proof of possession is required: ask for a key-challenge first."
-                )
-            return
+            raise _bad_proof("/proof", "A proof of possession is required: ask for a key-challenge first.")
         row = db.scalars(select(KeyChallenge).where(KeyChallenge.challenge == proof.challenge)).one_or_none()
         now = self._clock()
         if row is None or row.user_id != caller.user_id or row.used_at is not None or row.expires_at <= now:

@@ -16,7 +16,6 @@ from sqlalchemy import (
     case,
     exists,
     func,
-    literal_column,
     or_,
     select,
     text,
@@ -193,9 +192,6 @@ _MOST_OF = select(_MEMBERS.scalar_subquery(), _VAULTS.scalar_subquery())
 # The specification's table: which calls count for the member's role and the vault, or for the vault alone.
 FOR_ROLE = frozenset({Function.TRANSFER})
 FOR_VAULT = FOR_ROLE | {Function.MINT, Function.BURN}
-# A sum may exceed 64 bits, where SQLite fails: each amount is summed in two halves.
-HALF_BITS = 32
-LOW_HALF = (1 << HALF_BITS) - 1
 
 
 @dataclass(frozen=True)
@@ -215,13 +211,13 @@ class TokenMovement:
 class VaultTokenUsage:
     """A vault's usage of one token."""
 
+    usage: Usage
     vault_id: str
     contract_uid: int
     chain: str
     deploy_family_id: str
     ticker: str
     decimals: int
-    usage: Usage
 
 
 def movement_of(
@@ -274,36 +270,27 @@ def token_usages_of_vaults(db: Session, vault_ids: Collection[str], since: datet
     calling = db.scalars(_CALLING, {"vault_ids": vault_ids}).all()
     if not calling:
         return []
-    values = {"vault_ids": calling, "since": since, "family_id": None}
-    return [
-        VaultTokenUsage(
-            row.vault_id,
-            row.uid,
-            row.chain,
-            row.deploy_family_id,
-            row.ticker,
-            row.decimals,
-            _joined(*row[:4]),
-        )
-        for row in db.execute(_OF_VAULTS, values)
-    ]
+    # Summed here: a sum may exceed 64 bits, where SQLite fails.
+    sums: dict[tuple[Any, ...], int] = {}
+    for _, amount, *token in db.execute(_OF_VAULTS, {"vault_ids": calling, "since": since}):
+        sums[tuple(token)] = sums.get(tuple(token), 0) + (amount or 0)
+    return [VaultTokenUsage(Usage(others=amount), *token) for token, amount in sums.items()]
 
 
 def _token_usage(
-    db: Session, sums: Select[int, int, int, int], whose: Mapping[str, object], movement: TokenMovement
+    db: Session, calls: Select[str, int | None], whose: Mapping[str, object], movement: TokenMovement
 ) -> Usage:
-    values = {**whose, "contract_uid": movement.contract_uid, "family_id": movement.family_id}
-    return _joined(*db.execute(sums, values).one())
+    others = held = 0
+    for family_id, amount in db.execute(calls, {**whose, "contract_uid": movement.contract_uid}):
+        if family_id == movement.family_id:
+            held += amount or 0
+        else:
+            others += amount or 0
+    return Usage(others, held)
 
 
-def _joined(high: int, low: int, held_high: int, held_low: int) -> Usage:
-    return Usage(
-        others=(int(high) << HALF_BITS) + int(low), held=(int(held_high) << HALF_BITS) + int(held_low)
-    )
-
-
-def _token_sums(whose: ColumnElement[bool], functions: Iterable[Function]) -> Select[int, int, int, int]:
-    """The high and low half of what other families moved, then of what the family ``family_id`` did."""
+def _token_calls(whose: ColumnElement[bool], functions: Iterable[Function]) -> Select[str, int | None]:
+    """The calls that count: their family, and what they move."""
     families = (
         select(Proposal.family_id)
         .where(
@@ -322,14 +309,8 @@ def _token_sums(whose: ColumnElement[bool], functions: Iterable[Function]) -> Se
         WatchedScript.branch == RECEIVE,
         WatchedScript.address_index == ADDRESS_INDEX,
     )
-    # PostgreSQL shifts a bigint by an integer, and a parameter would be another bigint.
-    high = ContractCall.amount.op(">>")(literal_column(str(HALF_BITS)))
-    halves = (high, ContractCall.amount.op("&")(LOW_HALF))
-    own = ContractCall.family_id == bindparam("family_id")
-    others = [func.coalesce(func.sum(case((own, 0), else_=half)), 0) for half in halves]
-    held = [func.coalesce(func.sum(case((own, half), else_=0)), 0) for half in halves]
     return (
-        select(*others, *held)
+        select(ContractCall.family_id, ContractCall.amount)
         .select_from(ContractCall)
         .join(families, families.c.family_id == ContractCall.family_id)
         .join(Contract, Contract.uid == ContractCall.contract_uid)
@@ -341,27 +322,23 @@ def _token_sums(whose: ColumnElement[bool], functions: Iterable[Function]) -> Se
 
 
 _OF_ONE_TOKEN = ContractCall.contract_uid == bindparam("contract_uid")
-_TOKEN_OF_MEMBER = _token_sums(
+_TOKEN_OF_MEMBER = _token_calls(
     and_(Proposal.workspace_id == bindparam("workspace_id"), Proposal.created_by == bindparam("user_id")),
     FOR_ROLE,
 ).where(_OF_ONE_TOKEN)
-# One statement, once grouped and once narrowed, so that a vault's shown usage and the checked one agree.
-_MOVED_BY_VAULTS = _token_sums(Proposal.vault_id.in_(bindparam("vault_ids", expanding=True)), FOR_VAULT)
+# One statement, also narrowed, so that a vault's shown usage and the checked one agree.
+_MOVED_BY_VAULTS = _token_calls(Proposal.vault_id.in_(bindparam("vault_ids", expanding=True)), FOR_VAULT)
 _TOKEN_OF_VAULT = _MOVED_BY_VAULTS.where(_OF_ONE_TOKEN)
 _CALLING = (
     select(ContractCall.vault_id)
     .where(ContractCall.vault_id.in_(bindparam("vault_ids", expanding=True)))
     .distinct()
 )
-_OF_VAULTS = (
-    _MOVED_BY_VAULTS.add_columns(
-        ContractCall.vault_id,
-        Contract.uid,
-        Contract.chain,
-        Contract.deploy_family_id,
-        Contract.ticker,
-        Contract.decimals,
-    )
-    .group_by(ContractCall.vault_id, Contract.uid)
-    .order_by(Contract.uid)
-)
+_OF_VAULTS = _MOVED_BY_VAULTS.add_columns(
+    ContractCall.vault_id,
+    Contract.uid,
+    Contract.chain,
+    Contract.deploy_family_id,
+    Contract.ticker,
+    Contract.decimals,
+).order_by(Contract.uid)

@@ -15,18 +15,12 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from custody.schemas.history import MovementKind
 from custody.schemas.proposals import TxType
+from custody.server.chain.backend import BlockRef
 from custody.server.domain.history import balances, in_order
 from custody.server.domain.ports import Clock
 from custody.server.service.network.deposits import Snapshot
 from custody.server.store.models import ChainCoin, Movement, Proposal, table_of
 from custody.server.store.store import chunks
-
-
-class Block(NamedTuple):
-    """A block that has movements. ``time``: its header's, Unix seconds."""
-
-    hash: str
-    time: int
 
 
 class _Key(NamedTuple):
@@ -74,17 +68,17 @@ class Movements:
         return {height: block for height, block in blocks.items() if (height, block) not in known}
 
     def apply(
-        self, db: Session, snapshot: Snapshot, txids: Collection[str], read: Mapping[int, Block]
+        self, db: Session, snapshot: Snapshot, txids: Collection[str], read: Mapping[int, BlockRef]
     ) -> None:
         """Call it after the coins: ``txids`` are all transactions that create or spend a changed coin."""
         if not txids:
             return
         before = {_Key(row.vault_id, row.txid): row for row in self._stored(db, txids)}
         sums = self._sums(db, txids)
-        blocks = {block.height: Block(block.hash, block.time) for block in snapshot.blocks} | dict(read)
+        blocks = {block.height: block for block in snapshot.blocks} | dict(read)
         missing = {one.height for one in sums.values() if one.height is not None} - set(blocks)
         for (height, block_hash), mined_at in self._known(db, missing).items():
-            blocks[height] = Block(block_hash, int(mined_at.timestamp()))
+            blocks[height] = BlockRef(height, block_hash, int(mined_at.timestamp()))
         heights = defaultdict[str, list[int]](list)
         for key in before.keys() | sums.keys():
             old, new = before.get(key), sums.get(key)
@@ -161,7 +155,7 @@ class Movements:
         db: Session,
         before: Mapping[_Key, Movement],
         sums: Mapping[_Key, _Sums],
-        blocks: Mapping[int, Block],
+        blocks: Mapping[int, BlockRef],
     ) -> None:
         for key in before.keys() - sums.keys():
             db.execute(delete(Movement).where(Movement.vault_id == key.vault_id, Movement.txid == key.txid))
@@ -215,7 +209,7 @@ class Movements:
             db.connection().execute(_PLACED, changed)
 
 
-def _values(one: _Sums, blocks: Mapping[int, Block], proposal: Proposal | None) -> dict[str, Any]:
+def _values(one: _Sums, blocks: Mapping[int, BlockRef], proposal: Proposal | None) -> dict[str, Any]:
     """The columns that may change: a later rescan beyond the gap may find more coins, which can also change
     the kind.
     """

@@ -7,13 +7,13 @@ import structlog
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from custody.server.chain.backend import ChainBackend
+from custody.server.chain.backend import BlockRef, ChainBackend
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.domain.ports import Clock
 from custody.server.service.backends import Backends, Market, backend_of
 from custody.server.service.jobs.leases import Held
 from custody.server.service.network.deposits import KEPT_BLOCKS, Coins, Snapshot, take_snapshot
-from custody.server.service.network.movements import Block, Movements
+from custody.server.service.network.movements import Movements
 from custody.server.service.network.sightings import Sightings, spenders, without_final
 from custody.server.service.requests.changes import Changes
 from custody.server.service.webhook_events import Deposits
@@ -166,14 +166,14 @@ class Watcher:
         there = tuple(each for each in snapshot.outputs if each.outpoint.txid not in gone)
         return replace(snapshot, outputs=there), found
 
-    def _blocks(self, backend: ChainBackend, snapshot: Snapshot) -> dict[int, Block]:
+    def _blocks(self, backend: ChainBackend, snapshot: Snapshot) -> dict[int, BlockRef]:
         """By height, the older blocks of movements that are not stored yet."""
         with self._store.read() as db:
             wanted = self._movements.unknown_blocks(db, snapshot)
         found = {height: backend.block_at(height) for height in sorted(wanted)}
         if any(block is None or block.hash != wanted[height] for height, block in found.items()):
             raise ChainUnavailable("A block left the chain while it was read.")
-        return {height: Block(block.hash, block.time) for height, block in found.items() if block is not None}
+        return {height: block for height, block in found.items() if block is not None}
 
     def _finals(self, backend: ChainBackend, snapshot: Snapshot) -> dict[str, Transaction]:
         """Transactions of proposals that signers finalised without the platform, if still in the mempool."""
@@ -188,7 +188,7 @@ class Watcher:
         snapshot: Snapshot,
         raws: Mapping[str, bytes],
         finals: Mapping[str, Transaction],
-        blocks: Mapping[int, Block],
+        blocks: Mapping[int, BlockRef],
     ) -> None:
         reorganised = bool(known.blocks) and snapshot.fork < max(known.blocks)
         with self._store.write() as db:

@@ -4,7 +4,6 @@ an effect there.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -28,6 +27,7 @@ from custody.server.domain.errors import (
     StateConflict,
     WrongNetworkAddress,
 )
+from custody.server.domain.token_status import failure_words
 from custody.server.service.stored_vaults import address_script
 from custody.server.store.models import Vault, WatchedScript
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address
@@ -136,51 +136,25 @@ def require_vault_address(db: Session, vault: Vault, planned: PlannedCall) -> No
 
 CALLER, ADDRESS_AT, STATE = "/wallet_id", "address", ""
 
-_Answer = tuple[type[CustodyError], str, str]
-_ANSWERS: Mapping[Failure, _Answer] = MappingProxyType(
-    {
-        Failure.UNKNOWN_CONTRACT: (DeploymentNotConfirmed, STATE, "The token is not on the chain."),
-        Failure.NOT_THE_OWNER: (
-            Invalid,
-            CALLER,
-            "Only the token's owner may do this, and this vault is not.",
-        ),
-        Failure.TOO_EARLY: (DeploymentNotConfirmed, STATE, "The deployment has no confirmation yet."),
-        Failure.ALREADY_STARTED: (StateConflict, STATE, "The token was started already: init runs once."),
-        Failure.NOT_STARTED: (StateConflict, STATE, "The token was not started: call init first."),
-        Failure.PAUSED: (
-            StateConflict,
-            STATE,
-            "The token is paused: nothing is transferred until it is unpaused.",
-        ),
-        Failure.NOT_PAUSED: (NotPaused, STATE, "The token is not paused."),
-        Failure.NOT_LISTED: (Invalid, ADDRESS_AT, "The address is not on the token's whitelist."),
-        Failure.ALREADY_LISTED: (Invalid, ADDRESS_AT, "The address is on the token's whitelist already."),
-        Failure.OWNER_IS_LISTED: (
-            Invalid,
-            ADDRESS_AT,
-            "The owner is always listed: nothing adds or removes it.",
-        ),
-        Failure.WHITELIST_ALREADY_ON: (StateConflict, STATE, "The whitelist is on already."),
-        Failure.WHITELIST_ALREADY_OFF: (StateConflict, STATE, "The whitelist is off already."),
-        Failure.INSUFFICIENT_BALANCE: (
-            InsufficientFunds,
-            AMOUNT,
-            "The vault holds less of the token than that.",
-        ),
-        Failure.ABOVE_MAXIMUM: (
-            Invalid,
-            AMOUNT,
-            "With that amount more would exist than the token's maximum supply.",
-        ),
-        Failure.NOT_THE_OWNERS_ADDRESS: (
-            Invalid,
-            ADDRESS_AT,
-            "The owner burns from its own address only: name the vault's.",
-        ),
-        Failure.ALREADY_THE_OWNER: (Invalid, ADDRESS_AT, "The address is the token's owner already."),
-    }
-)
+# Where the request breaks the rule; a rule of the token's state is at no field.
+_ANSWERS: Mapping[Failure, tuple[type[CustodyError], str]] = {
+    Failure.UNKNOWN_CONTRACT: (DeploymentNotConfirmed, STATE),
+    Failure.NOT_THE_OWNER: (Invalid, CALLER),
+    Failure.TOO_EARLY: (DeploymentNotConfirmed, STATE),
+    Failure.ALREADY_STARTED: (StateConflict, STATE),
+    Failure.NOT_STARTED: (StateConflict, STATE),
+    Failure.PAUSED: (StateConflict, STATE),
+    Failure.NOT_PAUSED: (NotPaused, STATE),
+    Failure.NOT_LISTED: (Invalid, ADDRESS_AT),
+    Failure.ALREADY_LISTED: (Invalid, ADDRESS_AT),
+    Failure.OWNER_IS_LISTED: (Invalid, ADDRESS_AT),
+    Failure.WHITELIST_ALREADY_ON: (StateConflict, STATE),
+    Failure.WHITELIST_ALREADY_OFF: (StateConflict, STATE),
+    Failure.INSUFFICIENT_BALANCE: (InsufficientFunds, AMOUNT),
+    Failure.ABOVE_MAXIMUM: (Invalid, AMOUNT),
+    Failure.NOT_THE_OWNERS_ADDRESS: (Invalid, ADDRESS_AT),
+    Failure.ALREADY_THE_OWNER: (Invalid, ADDRESS_AT),
+}
 
 
 def _calls(count: int) -> str:
@@ -193,7 +167,7 @@ def refusal(failure: Failure, planned: PlannedCall, *, waiting: int) -> CustodyE
     ``waiting``: how many calls wait before it, if it fails only because of them; 0 where it fails without
     them too.
     """
-    kind, where, sentence = _ANSWERS[failure]
+    (kind, where), sentence = _ANSWERS[failure], failure_words(failure)
     if failure is Failure.PAUSED and planned.function is Function.PAUSE:
         kind, sentence = AlreadyPaused, "The token is paused already."
     if waiting:

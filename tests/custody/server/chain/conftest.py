@@ -1,3 +1,5 @@
+from contextlib import closing
+
 import pytest
 
 from custody.server.chain.embedded import EmbeddedChain
@@ -11,5 +13,5 @@ def clock():
 
 @pytest.fixture
 def chain(tmp_path, clock):
-    with EmbeddedChain(tmp_path / "chain", clock=clock) as opened:
+    with closing(EmbeddedChain(tmp_path / "chain", clock=clock)) as opened:
         yield opened

@@ -1,5 +1,7 @@
 """Configuration alone chooses the backend; a mistake in it is refused in words, and shows no secret (P49)."""
 
+from contextlib import closing
+
 import pytest
 
 from custody.server.chain.configuration import (
@@ -36,7 +38,7 @@ def test_where_nothing_is_set_the_chain_is_embedded(tmp_path):
 
 def test_the_embedded_chain_stands_for_a_signet_under_its_name_and_takes_its_addresses_alone(tmp_path):
     (source,) = read_sources({SIGNET: "embedded"}).values()
-    with open_backend(source, folder=tmp_path, clock=FakeClock()) as chain:
+    with closing(open_backend(source, folder=tmp_path, clock=FakeClock())) as chain:
         assert chain.network is Network.SIGNET
         payee = p2wpkh(
             bytes.fromhex(f"02{'79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798'}")

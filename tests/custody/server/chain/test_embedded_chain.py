@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -77,14 +78,14 @@ def test_an_invalid_spend_cannot_be_mined_on_the_tip_or_in_a_branch(chain):
 
 
 def test_everything_survives_a_restart(tmp_path, clock):
-    with EmbeddedChain(tmp_path, clock=clock) as chain:
+    with closing(EmbeddedChain(tmp_path, clock=clock)) as chain:
         coin = funded(chain, 1, 100_000)
         chain.mine(2)
         chain.reorganise(1, 2)
         waiting = spend(coin, 1, to=HERE)
         assert chain.broadcast(waiting) == Accepted(waiting.txid)
         tip, blocks = chain.tip(), [chain.block_at(height) for height in range(chain.tip().height + 1)]
-    with EmbeddedChain(tmp_path, clock=clock) as chain:
+    with closing(EmbeddedChain(tmp_path, clock=clock)) as chain:
         assert chain.tip() == tip
         assert [chain.block_at(height) for height in range(tip.height + 1)] == blocks
         assert coin_of(chain, coin.outpoint.txid, coin.script_pubkey).spent.txid == waiting.txid
@@ -93,7 +94,7 @@ def test_everything_survives_a_restart(tmp_path, clock):
 
 
 def test_one_folder_is_open_once(tmp_path, clock):
-    with EmbeddedChain(tmp_path, clock=clock) as chain:
+    with closing(EmbeddedChain(tmp_path, clock=clock)) as chain:
         with pytest.raises(ChainUnavailable, match="locked"):
             EmbeddedChain(tmp_path, clock=clock)
         chain.mine(1)
@@ -108,7 +109,7 @@ def test_a_closed_chain_is_unavailable(tmp_path, clock):
 
 
 def test_when_the_disk_is_full_the_chain_shuts_and_keeps_what_it_had(tmp_path, clock, monkeypatch):
-    with EmbeddedChain(tmp_path, clock=clock) as chain:
+    with closing(EmbeddedChain(tmp_path, clock=clock)) as chain:
         (kept,) = chain.mine(1)
 
         def fail(*_args):
@@ -120,7 +121,7 @@ def test_when_the_disk_is_full_the_chain_shuts_and_keeps_what_it_had(tmp_path, c
         with pytest.raises(ChainUnavailable):
             chain.tip()
     monkeypatch.undo()
-    with EmbeddedChain(tmp_path, clock=clock) as chain:
+    with closing(EmbeddedChain(tmp_path, clock=clock)) as chain:
         assert chain.tip() == kept
         chain.mine(1)
 
@@ -146,7 +147,7 @@ def test_no_block_that_was_announced_is_lost_by_a_kill(tmp_path, clock):
             announced = [miner.stdout.readline().split() for _ in range(lines)]
             os.kill(miner.pid, signal.SIGKILL)
             announced += [line.split() for line in miner.stdout.read().splitlines() if line.count(" ") == 2]
-        with EmbeddedChain(tmp_path, clock=clock) as chain:
+        with closing(EmbeddedChain(tmp_path, clock=clock)) as chain:
             for height, block_hash, txid in announced:
                 assert chain.block_at(int(height)).hash == block_hash
                 assert chain.transaction(txid).height == int(height)

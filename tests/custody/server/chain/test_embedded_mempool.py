@@ -1,5 +1,7 @@
 """Beyond the contract of all backends: replacements, and the mempool after a block or a restart."""
 
+from contextlib import closing
+
 import pytest
 
 from custody.server.chain.backend import Accepted, RefusalCode, Refused, Spend
@@ -90,11 +92,11 @@ def test_it_hangs_on_nothing_unconfirmed_least_of_all_on_what_it_replaces(chain,
 
 
 def test_the_newer_one_is_there_after_a_restart(tmp_path):
-    with EmbeddedChain(tmp_path, clock=lambda: 1_748_822_400) as chain:
+    with closing(EmbeddedChain(tmp_path, clock=lambda: 1_748_822_400)) as chain:
         coin = funded(chain, 1, 100_000)
         first = taken(chain, spend(coin, 1, to=HERE))
         second = taken(chain, spend(coin, 1, to=HERE, fee=5_000))
-    with EmbeddedChain(tmp_path, clock=lambda: 1_748_822_400) as chain:
+    with closing(EmbeddedChain(tmp_path, clock=lambda: 1_748_822_400)) as chain:
         assert chain.transaction(first.txid) is None
         assert chain.transaction(second.txid) is not None
 

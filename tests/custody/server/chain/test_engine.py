@@ -1,5 +1,6 @@
 """The engine aborts the process on a wrong argument: each is refused before."""
 
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -77,7 +78,7 @@ def test_what_makes_no_sense_is_refused(transaction, spent, reason):
 
 @pytest.fixture
 def state(tmp_path):
-    with Chainstate(tmp_path / "engine") as opened:
+    with closing(Chainstate(tmp_path / "engine")) as opened:
         yield opened
 
 

@@ -1,6 +1,7 @@
 """``custody verify-proof``: a file, and a chain only where one is named."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -139,7 +140,7 @@ def test_a_coin_is_not_counted_twice() -> None:
 
 
 def test_the_chain_tells_of_the_coins_at_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with EmbeddedChain(tmp_path / "chain", clock=FakeClock()) as chain:
+    with closing(EmbeddedChain(tmp_path / "chain", clock=FakeClock())) as chain:
         txid = chain.fund(VAULT.address(0, 3), Sats(50_000))
         (block,) = chain.mine(1)
         coin = coin_of(chain, txid, VAULT.script_pubkey(0, 3))

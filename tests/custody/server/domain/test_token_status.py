@@ -58,7 +58,7 @@ def test_every_rule_has_a_sentence_of_its_own():
     sentences = [failure_words(failure) for failure in Failure]
     assert len(set(sentences)) == len(sentences)
     assert all(sentence.endswith(".") for sentence in sentences)
-    assert words_of("paused") == "It was mined without effect: The token is paused. (paused)"
+    assert words_of("not-paused") == "It was mined without effect: The token is not paused. (not-paused)"
 
 
 @given(FAMILIES, st.sampled_from(Mined))

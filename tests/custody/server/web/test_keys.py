@@ -14,7 +14,6 @@ from tests.support.platform import (
     As,
     World,
     key_offer,
-    open_world,
     plain_vault,
     register_key,
     seed,
@@ -113,16 +112,6 @@ class TestRegister:
 
     def test_without_a_proof(self, alice: As) -> None:
         assert refused(alice.post("/api/v1/register-key", key_offer(seed(1))), "/proof")
-
-    def test_without_a_proof_where_the_operator_turned_it_off(self, tmp_path, database) -> None:
-        with open_world(tmp_path, database_url=database, require_key_proof=False) as world:
-            world.organisation("Acme", ALICE)
-            alice = world.as_user(ALICE)
-            assert alice.post("/api/v1/register-key", key_offer(seed(1))).status_code == 200
-            # A proof that is given is still checked.
-            bad = {"challenge": "no such", "signature": b64encode(b"\x1f" * 65).decode()}
-            offer = {**key_offer(seed(2)), "replace": True, "proof": bad}
-            assert refused(alice.post("/api/v1/register-key", offer), "/proof/challenge")
 
     def test_a_signature_that_is_none_or_of_another_device_or_path(self, alice: As) -> None:
         offer = key_offer(seed(1))

@@ -2,6 +2,7 @@
 
 import logging
 import socket
+from contextlib import closing
 from itertools import pairwise
 
 import httpx
@@ -125,7 +126,7 @@ def test_a_server_that_takes_the_question_and_never_answers():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/api"
         backend = EsploraBackend(url, Network.REGTEST, timeout=httpx.Timeout(0.2))
-        with backend, pytest.raises(ChainUnavailable, match="ReadTimeout"):
+        with closing(backend), pytest.raises(ChainUnavailable, match="ReadTimeout"):
             backend.tip()
 
 
@@ -133,7 +134,7 @@ def test_no_server_listens():
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/api"
     with (
-        EsploraBackend(url, Network.REGTEST) as backend,
+        closing(EsploraBackend(url, Network.REGTEST)) as backend,
         pytest.raises(ChainUnavailable, match="ConnectError"),
     ):
         backend.tip()

@@ -6,6 +6,7 @@ What waits in the mempool is offered again: at a block, at random times, and wit
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import datetime, timedelta
 
 import pytest
@@ -74,7 +75,7 @@ def test_p12_a_crash_between_finalising_and_broadcast_resumes_with_the_same_txid
         desk.chain.close()
         # Another process on the same state folder, as after a restart.
         with open_world(tmp_path / "state", database_url=database) as world:
-            with world.platform.background.open_chain() as chain:
+            with closing(world.platform.background.open_chain()) as chain:
                 assert world.platform.background.outbox().run_due() == 1
                 assert chain.transaction(txid).transaction.serialize() == final
             with world.platform.services.store.read() as db:

@@ -9,7 +9,7 @@ afterwards brings everything back.
 
 import json
 import random
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from itertools import combinations
 
@@ -100,7 +100,7 @@ class Scene:
     @contextmanager
     def asking(self):
         """The platform asks the explorer, about which it knows nothing."""
-        with EsploraBackend(URL, Network.REGTEST, pace=AT_ONCE, transport=self.explorer) as backend:
+        with closing(EsploraBackend(URL, Network.REGTEST, pace=AT_ONCE, transport=self.explorer)) as backend:
             self.desk.world.platform.background.backends["regtest"] = backend
             yield
 

@@ -2,6 +2,7 @@
 meanwhile.
 """
 
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -106,7 +107,7 @@ def gold() -> Bytecode:
 
 @pytest.fixture
 def tokens(tmp_path, store):
-    with EmbeddedChain(tmp_path / "chain", clock=FakeClock()) as chain:
+    with closing(EmbeddedChain(tmp_path / "chain", clock=FakeClock())) as chain:
         found = Tokens(chain, store)
         found.fund(OWNER)
         found.fund(BOB, 3)
