@@ -133,8 +133,3 @@ def test_a_warning_that_a_page_acknowledges_is_a_checks():
     named = set(re.findall(r"--acknowledge ([a-z]+(?:-[a-z]+)*)", pages))
     assert named
     assert named <= CHECKS.keys()
-
-
-def test_a_mistyped_option_is_found():
-    assert fault("signerd pin VAULT --enrollment-file /media/card", whole=True)
-    assert fault("signerd explane paid-twice", whole=False)
