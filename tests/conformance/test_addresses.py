@@ -6,7 +6,7 @@ than there are.
 import pytest
 
 from device_simulators.panel import Panel, approve_all, ask_person, refuse_all
-from firmware_bridge import AddressMismatch, Bridge, Cancelled, NotEnrolled, RefusedByPerson, WrongApp, calls
+from firmware_bridge import AddressMismatch, Bridge, Cancelled, RefusedByPerson, WrongApp, calls
 from multisig import (
     CHANGE,
     RECEIVE,
@@ -78,14 +78,6 @@ async def test_a_person_who_sees_another_address(rig, make):
             with pytest.raises(RefusedByPerson):
                 await bridge.show_address(device.id, VAULT, RECEIVE, 0)
         await makes.works_again(bridge, device, rig)
-
-
-@pytest.mark.parametrize("make", makes.ENROLLING, ids=makes.named)
-async def test_an_address_of_a_vault_that_the_device_does_not_know(make, folder):
-    rig = make.rig(folder)
-    async with bridged(rig) as (bridge, [device]):
-        with pytest.raises(NotEnrolled):
-            await bridge.show_address(device.id, VAULT, RECEIVE, 0)
 
 
 async def test_s16_a_device_with_another_address_in_mind_is_not_believed(rig, monkeypatch):

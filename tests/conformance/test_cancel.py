@@ -35,18 +35,6 @@ async def test_cancel_while_the_person_thinks(rig, make, operation):
         await works_again(bridge, device, rig)
 
 
-@pytest.mark.parametrize("make", makes.ENROLLING, ids=makes.named)
-async def test_cancel_of_an_enrolment(make, folder):
-    rig = make.rig(folder)
-    rig.panel.script = ask_person
-    async with bridged(rig) as (bridge, [device]), running(enrol(bridge, device)) as waiting:
-        await rig.shown("enrol")
-        await bridge.cancel(device.id)
-        with pytest.raises(Cancelled):
-            await waiting
-        await works_again(bridge, device, rig)
-
-
 async def test_cancel_without_an_operation_does_nothing(rig):
     async with bridged(rig) as (bridge, [device]):
         await bridge.cancel(device.id)

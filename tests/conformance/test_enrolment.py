@@ -7,7 +7,6 @@ from device_simulators.panel import Decision, refuse_all
 from firmware_bridge import (
     Family,
     NotEnrolled,
-    RefusedByPerson,
     RegistrationsInMemory,
     Unsupported,
     WrongDevice,
@@ -58,14 +57,6 @@ async def test_a_vault_is_enrolled_once(rig):
         await enrol(bridge, device)
         rig.panel.script = refuse_all
         await enrol(bridge, device)
-
-
-async def test_a_refused_enrolment(strict_rig):
-    async with bridged(strict_rig) as (bridge, [device]):
-        strict_rig.panel.script = refuse_all
-        with pytest.raises(RefusedByPerson):
-            await enrol(bridge, device)
-        await makes.works_again(bridge, device, strict_rig)
 
 
 async def test_a_vault_that_the_device_does_not_know(strict_rig):

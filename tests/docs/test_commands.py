@@ -146,8 +146,3 @@ def test_every_setting_is_on_a_page():
     wanted = {key: rf"`{key}`|^ *{key} = " for key in keys}
     wanted |= {name: f"CUSTODY_{name.upper()}" for name in Settings.model_fields.keys() - UNDOCUMENTED}
     assert [name for name, words in wanted.items() if not re.search(words, pages, re.MULTILINE)] == []
-
-
-def test_a_mistyped_option_is_found():
-    assert fault("signerd pin VAULT --enrollment-file /media/card", whole=True)
-    assert fault("signerd explane paid-twice", whole=False)

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tests.support.pages import PAGES, named, prose
-from tests.support.reading_ease import grade, sentences, syllables
+from tests.support.reading_ease import grade, sentences
 
 GUIDES = [
     page for page in PAGES if page.parent.name in {"sign", "build", "operate"} and page.name != "index.md"
@@ -57,19 +57,3 @@ def avoided(text, words):
         for word, instead in words.items()
         for found in re.finditer(rf"\b{word}\b", text, re.IGNORECASE)
     ]
-
-
-def test_the_measure_is_the_formula():
-    """0.39 words a sentence + 11.8 syllables a word - 15.59, by hand."""
-    words = ["The", "device", "shows", "the", "address.", "You", "compare", "it", "with", "the", "bill."]
-    counted = [syllables(word.strip(".")) for word in words]
-    assert counted == [1, 2, 1, 1, 2, 1, 2, 1, 1, 1, 1]
-    assert grade("The device shows the address. You compare it with the bill.") == pytest.approx(
-        0.39 * 11 / 2 + 11.8 * 14 / 11 - 15.59
-    )
-
-
-def test_code_tables_and_headings_are_left_out():
-    assert (
-        grade("# Incomprehensibility\n\n| Incomprehensibility | x |\n\n    incomprehensibility --all\n") == 0
-    )

@@ -1,71 +1,20 @@
-"""Each target notices when its parser breaks a promise:
-a fuzzer whose check cannot fail never finds anything.
-"""
+"""The seeds, the mutators and the runs of the fuzzer."""
 
 import json
 import subprocess
 import sys
-from dataclasses import replace
-from itertools import count
 from random import Random
 
 import pytest
 
-from firmware_bridge import protocol
-from firmware_bridge.airgap import Content, Scanner, Transfer, handoff
 from fuzz.psbt_maps import put_together, take_apart
 from fuzz.runs import read_report
-from fuzz.target import BrokenPromise
-from fuzz.targets import TARGETS, codes, key_files, platform, psbt, tokens, worker
-from multisig import Inspection, Psbt, Severity, Transaction, sats
-from signerd.account.platform import Platform
-from signerd.errors import JournalUnwritable
-from signerd.journal import Journal
+from fuzz.targets import TARGETS, platform, psbt
+from multisig import Psbt, Severity, Transaction
 
 
 def seeds(name):
     return list(TARGETS[name].seeds())
-
-
-def run_seeds(name, given=None):
-    for seed in given or seeds(name):
-        TARGETS[name].check(seed)
-
-
-def test_a_psbt_that_is_written_otherwise_than_it_was_read(monkeypatch):
-    given, whole = seeds("psbt"), Psbt.to_bytes
-    monkeypatch.setattr(Psbt, "to_bytes", lambda self: whole(replace(self, xpubs=())))
-    with pytest.raises(BrokenPromise, match="something else"):
-        run_seeds("psbt", given)
-
-
-def test_an_error_that_is_not_of_the_tree(monkeypatch):
-    def parse(_data):
-        raise KeyError("none of ours")
-
-    monkeypatch.setattr(psbt.Psbt, "parse", parse)
-    with pytest.raises(KeyError):
-        run_seeds("psbt")
-
-
-def test_an_inspection_that_leaves_a_payment_out(monkeypatch):
-    whole = psbt.inspect
-    monkeypatch.setattr(psbt, "inspect", lambda *args, **kw: replace(whole(*args, **kw), payments=()))
-    with pytest.raises(BrokenPromise, match="output is missing"):
-        run_seeds("psbt")
-
-
-def test_an_inspection_that_believes_everything(monkeypatch):
-    monkeypatch.setattr(Inspection, "ok", property(lambda _: True))
-    with pytest.raises(BrokenPromise):
-        run_seeds("psbt")
-
-
-def test_a_fee_that_does_not_add_up(monkeypatch):
-    whole = psbt.inspect
-    monkeypatch.setattr(psbt, "inspect", lambda *args, **kw: replace(whole(*args, **kw), fee=sats(1)))
-    with pytest.raises(BrokenPromise, match="satoshis"):
-        run_seeds("psbt")
 
 
 def test_some_seeds_are_sound_and_signed_and_some_are_not():
@@ -75,77 +24,6 @@ def test_some_seeds_are_sound_and_signed_and_some_are_not():
     assert any(item.ok and item.op_returns for item in inspected)
     assert any(item.op_returns and item.op_returns[0].token for item in inspected)
     assert any(finding.severity is Severity.REFUSE for item in inspected for finding in item.findings)
-
-
-def test_a_decoder_that_lets_an_error_of_json_out(monkeypatch):
-    def decode(_body):
-        raise ValueError("none of ours")
-
-    monkeypatch.setattr(worker.protocol, "decode", decode)
-    with pytest.raises(ValueError, match="none of ours"):
-        run_seeds("worker")
-
-
-def test_a_message_whose_number_is_none(monkeypatch):
-    monkeypatch.setattr(worker.protocol, "decode", lambda _body: protocol.Note(id="1", step="", text=""))
-    with pytest.raises(BrokenPromise, match="number"):
-        run_seeds("worker")
-
-
-def test_a_scanner_that_forgets(monkeypatch):
-    results = (Transfer(Content.TEXT, str(number).encode()) for number in count())
-    monkeypatch.setattr(Scanner, "result", property(lambda _: next(results)))
-    with pytest.raises(BrokenPromise):
-        run_seeds("codes")
-
-
-def test_signatures_that_bring_something_else_with_them(monkeypatch):
-    other = replace(codes.SPEND, tx=replace(codes.SPEND.tx, locktime=1))
-    monkeypatch.setattr(codes, "take_signed", lambda *_: other)
-    with pytest.raises(BrokenPromise, match="more than signatures"):
-        run_seeds("codes")
-
-
-def test_another_psbt_in_another_form(monkeypatch):
-    monkeypatch.setattr(handoff, "decode_psbt", lambda carried: carried + b"\x00")
-    with pytest.raises(BrokenPromise, match="base64"):
-        run_seeds("key_files")
-
-
-def test_a_key_of_another_place(monkeypatch):
-    elsewhere = codes.ALICE.profile().key
-    monkeypatch.setattr(key_files, "parse_key", lambda _text, _network: elsewhere)
-    with pytest.raises(BrokenPromise, match="elsewhere"):
-        run_seeds("key_files")
-
-
-@pytest.mark.parametrize("name", ["encode_payload", "token_script", "canonical_json"])
-def test_a_token_with_two_forms(monkeypatch, name):
-    monkeypatch.setattr(tokens, name, lambda _: b"another")
-    with pytest.raises(BrokenPromise, match=r"two|another script"):
-        run_seeds("tokens")
-
-
-def test_f_a_daemon_that_dies_of_an_answer_is_noticed(monkeypatch):
-    platform.check(b"{}")
-
-    def learn(_journal, claim):
-        raise JournalUnwritable(claim.vault_id)
-
-    monkeypatch.setattr(Journal, "learn", learn)
-    # As the daemon is closed, it says why its tasks have ended.
-    with pytest.raises(JournalUnwritable, match="vault-1"):
-        platform.check(b"{}")
-
-
-def test_f_a_daemon_that_no_longer_looks_is_noticed(monkeypatch):
-    async def looked(_platform, _workspace, etag, _wait_seconds):
-        return None, etag
-
-    monkeypatch.setattr(Platform, "awaiting", looked)
-    monkeypatch.setattr(platform, "PATIENCE_SECONDS", 1.0)
-    with pytest.raises(BrokenPromise, match="honest proposal"):
-        platform.check(b"{}")
 
 
 def test_f_every_call_of_the_platform_s_is_among_the_seeds():

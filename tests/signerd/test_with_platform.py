@@ -369,26 +369,6 @@ async def test_a_sign_in_is_stored_once(desk: Desk) -> None:
     await account.close()
 
 
-async def test_a_session_that_could_not_be_stored_is_stored_later(desk: Desk) -> None:
-    store, slept = CountingStore(), asyncio.Event()
-    store.locked = True
-
-    async def sleep(_seconds: float) -> None:
-        store.locked = False
-        slept.set()
-
-    transport = httpx.ASGITransport(desk.world.platform.asgi, client=("192.0.2.9", 50_000))
-    account = Account(make_config(), store, transport=transport, sleep=sleep)
-    keeping = asyncio.create_task(account.keep())
-    with pytest.raises(SecretsLocked):
-        await account.login("carol@example.org", PASSWORD)
-    await asyncio.wait_for(slept.wait(), 30)
-    while store.kept is None:
-        await asyncio.to_thread(lambda: None)
-    keeping.cancel()
-    await account.close()
-
-
 async def test_the_real_platforms_tag_spares_an_unchanged_list(desk: Desk) -> None:
     """Without a long poll: the second answer is empty, and what changes ends that."""
     desk.vault = ok(desk.create_vault(m=1, signers=[desk.user_ids["carol"]]))

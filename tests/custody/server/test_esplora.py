@@ -80,55 +80,6 @@ def test_a_payment_from_its_deposit_to_its_confirmation(tmp_path, database):
         assert 0 < sum(money(desk)[:2]) < 350_000
 
 
-def test_a_reorganisation_takes_the_confirmation_back_and_gives_it_again(tmp_path):
-    with explored(tmp_path) as (desk, _):
-        desk.deposit(500_000)
-        psbt_id = signed(desk)
-        desk.settle()
-        desk.chain.mine(1)
-        desk.watcher.look()
-        assert desk.proposal(psbt_id)["status"] == "CONFIRMED"
-        desk.chain.reorganise(1, 2)
-        desk.watcher.look()
-        shown = desk.proposal(psbt_id)
-        assert (shown["status"], shown["confirmations"], shown["block_hash"]) == ("BROADCASTING", 0, None)
-        (block,) = desk.chain.mine(1)
-        desk.watcher.look()
-        again = desk.proposal(psbt_id)
-        assert (again["status"], again["block_hash"]) == ("CONFIRMED", block.hash)
-
-
-def test_a_deposit_that_a_branch_leaves_out_is_unconfirmed_and_then_back(tmp_path):
-    with explored(tmp_path) as (desk, _):
-        desk.deposit(500_000, blocks=1)
-        assert money(desk) == (500_000, 0, 0)
-        desk.chain.reorganise(1, 2)
-        desk.watcher.look()
-        assert money(desk) == (0, 500_000, 0)
-        desk.chain.mine(1)
-        desk.watcher.look()
-        assert money(desk) == (500_000, 0, 0)
-
-
-def test_an_explorer_that_is_away_stalls_the_broadcast_and_nothing_else(tmp_path):
-    def nobody(_response):
-        raise httpx.ConnectError("Connection refused")
-
-    with explored(tmp_path) as (desk, explorer):
-        desk.deposit(500_000)
-        psbt_id = signed(desk)
-        with explorer.answering(".*", nobody):
-            desk.outbox.run_due()
-            with pytest.raises(ChainUnavailable):
-                desk.watcher.look()
-        stalled = desk.proposal(psbt_id)
-        assert (stalled["status"], stalled["failure_code"]) == ("STALLED", "BACKEND_UNAVAILABLE")
-        assert money(desk) == (500_000, 0, 500_000)
-        desk.world.clock.advance(seconds=61)
-        desk.settle()
-        assert desk.proposal(psbt_id)["status"] == "BROADCASTING"
-
-
 def test_p36_a_liar_cannot_free_the_coins_of_a_signed_payment(tmp_path):
     """Twice paid: the coins are free, the payment is made anew from others,
     and the liar sends the first one, too.

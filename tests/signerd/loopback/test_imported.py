@@ -101,12 +101,6 @@ def test_l13_a_stream_tells_an_app_nothing_of_what_others_imported(daemon, http,
     assert imported["psbt_id"] not in heard(other)
 
 
-def test_an_app_without_the_right_brings_nothing(http):
-    reader = paired(http, "Reader", "read")
-    for path in ("/psbts", "/psbts/inspect"):
-        assert http.post(path, json={"psbt": bill().to_base64()}, headers=reader).status_code == 403
-
-
 def test_l11_only_its_own_rows_take_a_large_body(http):
     assert PsbtLimits().max_bytes == MAX_PSBT_BYTES
     largest = base64.b64encode(b"psbt\xff".ljust(MAX_PSBT_BYTES, b"\0")).decode()

@@ -14,7 +14,6 @@ from signerd.errors import (
     NotForBrowsers,
     NotPaired,
     OriginRefused,
-    TooManyRequests,
 )
 from signerd.loopback.access.gates import LASTING_NAMES, Admitted, PortGate, Rates, SocketGate, hosts_at
 from signerd.loopback.access.headers import RequestHead
@@ -235,21 +234,6 @@ def test_two_tokens_or_a_token_and_a_session_are_refused(desk):
     ):
         with pytest.raises(InvalidRequest):
             desk.admit(asked("GET", "/", *headers))
-
-
-def test_l6_l11_an_app_that_asks_too_often_waits_and_delays_no_other(desk):
-    desk.tokens.paired["other", None] = Caller(Kind.APP, "Other", frozenset(), "a-3")
-    for _ in range(int(desk.rates.burst)):
-        desk.admit(asked("GET", "/", bearer("program")))
-    with pytest.raises(TooManyRequests) as refused:
-        desk.admit(asked("GET", "/", bearer("program")))
-    assert refused.value.seconds == 1
-    assert desk.admit(asked("GET", "/", bearer("other")))
-    desk.now += refused.value.seconds
-    for _ in range(int(desk.rates.per_second)):
-        desk.admit(asked("GET", "/", bearer("program")))
-    with pytest.raises(TooManyRequests):
-        desk.admit(asked("GET", "/", bearer("program")))
 
 
 # --- the page's session -------------------------------------------------------------------------------------
