@@ -7,10 +7,10 @@ Uses a long poll where the platform supports it, and ETags: an unchanged list co
 import asyncio
 import contextlib
 import logging
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import count, islice
+from functools import partial
+from itertools import islice
 from typing import TypeVar
 
 from custody.pace import Backoff
@@ -30,7 +30,7 @@ from signerd.errors import (
     SignedOut,
     SignerdError,
 )
-from signerd.feed import Troubles, unforeseen
+from signerd.feed import SingleFlight, Troubles, unforeseen
 from signerd.journal import Journal
 from signerd.journal.keys_and_vaults import ClaimOutcome
 
@@ -93,12 +93,10 @@ class Follower:
     sleep: Sleep = asyncio.sleep
     state: PlatformState = field(default_factory=PlatformState)
     _alarmed: set[str] = field(default_factory=set)
-    _looking: defaultdict[int, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    # By workspace.
+    _reading: dict[int, SingleFlight[bool]] = field(default_factory=dict)
     # Proposals whose signature is not submitted because the person left the workspace; they were told once.
     _left: set[str] = field(default_factory=set)
-    _turns: Iterator[int] = field(default_factory=lambda: count(1))
-    # By workspace: the turn in which the last complete reading began, and its result.
-    _looked: dict[int, tuple[int, bool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.tokens = TokenLookup(self.journal, self.platform, self.sink, self._alarm)
@@ -226,18 +224,9 @@ class Follower:
         return is_member
 
     async def _is_member(self, workspace_id: int) -> bool:
-        """Whether the person is a member, after reading the whole list; concurrent callers share one reading.
-
-        Raises PlatformError, SignedOut.
-        """
-        asked = next(self._turns)
-        async with self._looking[workspace_id]:
-            began, is_member = self._looked.get(workspace_id, (0, False))
-            if began < asked:
-                began = next(self._turns)
-                is_member = await self._read_all(workspace_id)
-                self._looked[workspace_id] = began, is_member
-            return is_member
+        """Whether the person is a member, after reading the whole list. Raises PlatformError, SignedOut."""
+        reading = self._reading.setdefault(workspace_id, SingleFlight(partial(self._read_all, workspace_id)))
+        return await reading.get()
 
     async def _read_all(self, workspace_id: int) -> bool:
         seen = (await self.platform.user()).workspaces

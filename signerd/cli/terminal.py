@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from custody import terminal
 from custody.terminal import Answers, Exit, answer, aside, put, say, table, tell
@@ -20,6 +20,7 @@ __all__ = [
     "aside",
     "end_with",
     "fail",
+    "give",
     "put",
     "say",
     "status_of",
@@ -30,6 +31,11 @@ __all__ = [
 
 def answers() -> Answers:
     return terminal.answers(AnswerMissing)
+
+
+def give(value: Any, words: str, *, as_json: bool) -> None:
+    """What a command found: the value as JSON, or in words."""
+    answer(value) if as_json else say(words)
 
 
 # By base class, or by leaf where it differs; the most derived class counts.

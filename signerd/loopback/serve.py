@@ -35,6 +35,7 @@ from signerd.loopback.endpoints import ROUTES
 from signerd.loopback.events import Streams
 from signerd.loopback.page import entering
 from signerd.loopback.page.entering import PageMount
+from signerd.loopback.page.routes import make_page
 from signerd.problems import CONTENT_TYPE, headers_of, problem, status_of
 from signerd.shapes.calls import MAX_PSBT_TEXT
 
@@ -257,7 +258,7 @@ def make_app(service: Daemon, streams: Streams, sessions: Sessions) -> Starlette
             *(_row(row.method, PREFIX + row.path, bind(row.endpoint, row.needs)) for row in ROUTES),
             _row("GET", f"{PREFIX}/openapi.json", bind(interface, Right.ANYONE)),
             *entering.ROUTES,
-            PageMount(service),
+            PageMount("", app=make_page(service)),
         ],
         exception_handlers={
             SignerdError: _known,

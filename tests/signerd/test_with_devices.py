@@ -14,7 +14,7 @@ from signerd.callers import PAGE
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
 from signerd.core.values import OwnKey, Pin
-from signerd.daemon.device_actions import UNANSWERED, Questions, Unlocking
+from signerd.daemon.device_actions import UNANSWERED, Unlocking
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed
 from tests.conformance import makes
 from tests.conformance.makes import PIN, VAULT, Shown, profile_of
@@ -110,7 +110,7 @@ async def test_without_an_answer_the_device_is_free_again(make, folder):
     rig.device.lock()
     async with running(rig, folder) as (daemon, device):
         screen, installation = Screen(rig), daemon.unlocking
-        impatient = Unlocking(daemon.bridge_devices, daemon.feed, Questions(lambda: 0.0, bytes, 0.1))
+        impatient = Unlocking(daemon.bridge_devices, daemon.feed, lambda: 0.0, bytes, 0.1)
         assert (await impatient.start(device.id)).state == "asks"
         await until(lambda: impatient._runs[device.id].outcome is not None)
         with pytest.raises(DeviceFailed, match=UNANSWERED):
