@@ -17,7 +17,6 @@ from custody.pace import Backoff
 from signerd.account.others import PLATFORM, OthersProposals, TokenLookup
 from signerd.account.platform import Platform, Sink
 from signerd.account.wire import UNFORESEEN, Listed, Unreadable, Workspace
-from signerd.core.claims import VaultClaim
 from signerd.core.events import JudgeAgain, Level, Notify, Step
 from signerd.core.following import LEFT
 from signerd.core.text import said
@@ -250,14 +249,13 @@ class Follower:
     async def read_vaults(self, workspace: Workspace) -> None:
         """Record what the platform says about the vaults; proposals are judged again where it changed."""
         listed = await self.platform.vaults(workspace)
-        learnt = await self._in_turn(self._learn, listed.items)
+        learnt = await self._in_turn(
+            lambda claim: self._taken(claim.vault_id, lambda: self.journal.learn(claim)), listed.items
+        )
         failed = (found for found in learnt if isinstance(found, Unreadable))
         self._tell(VAULTS, workspace, (*listed.unreadable, *failed))
         if any(isinstance(heard, ClaimOutcome) and heard.news for heard in learnt):
             self.sink.perform((JudgeAgain(),))
-
-    def _learn(self, claim: VaultClaim) -> ClaimOutcome | Unreadable:
-        return self._taken(claim.vault_id, lambda: self.journal.learn(claim))
 
     async def _in_turn(self, take: Callable[[E], R], entries: Iterable[E]) -> list[R]:
         """Apply `take` to each entry; the event loop serves other tasks in between."""

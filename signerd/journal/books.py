@@ -128,7 +128,7 @@ class TokenBook:
         """The bytecode of the token in a proposal's payload; None without a payload, or where it is not
         proven here.
         """
-        payload = _payload(snapshot.psbt) if snapshot.is_of_token else None
+        payload = payload_of_bytes(snapshot.psbt) if snapshot.is_of_token else None
         return None if payload is None else self.bytecode(payload)
 
     def bytecode(self, payload: Payload) -> Bytecode | None:
@@ -157,11 +157,6 @@ class TokenBook:
                 (payload.contract_id, digest, published.deployment),
             )
         return proven
-
-
-@lru_cache(maxsize=256)
-def _payload(psbt: bytes) -> Payload | None:
-    return payload_of_bytes(psbt)
 
 
 @lru_cache(maxsize=32)

@@ -91,7 +91,7 @@ async def serving(
     app = make_app(service, streams, seated)
     with contextlib.ExitStack() as stack:
         private = stack.enter_context(private_socket(state, handed))
-        config = _config(app, SocketGate(service.apps, rates), _of_owner(_of_the_socket))
+        config = _config(app, SocketGate(service.apps, rates), _of_owner(peer_uid))
         servers = [_Server(config, (private,))]
         if port is not None:
             # Off the loop: it may ask which program has the port.
@@ -118,10 +118,6 @@ async def _answering(servers: "Sequence[_Server]", streams: Streams) -> AsyncIte
             server.leave()
         streams.close()
         await asyncio.gather(*tasks)
-
-
-def _of_the_socket(connection: Any) -> int | None:
-    return peer_uid(connection)
 
 
 def _of_owner(whose: Whose) -> Any:
