@@ -31,7 +31,7 @@ from signerd.account.secrets import (
 from signerd.account.session import Account
 from signerd.apps import PairedApps
 from signerd.core.values import Record
-from signerd.daemon.device_actions import DeviceActions, Prompts, Questions, Unlocking
+from signerd.daemon.device_actions import DeviceActions, Prompts, Unlocking
 from signerd.daemon.devices import DeviceBridge, Devices
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.runner import Runner
@@ -212,7 +212,6 @@ def _wire(
         runner.tell(before, after)
 
     journal.stored = stored
-    questions = Questions(outside.clock, outside.entropy)
     prompts = Prompts(outside.clock)
     return Daemon(
         state,
@@ -226,7 +225,7 @@ def _wire(
         runner,
         follower,
         keys,
-        Unlocking(devices, feed, questions),
+        Unlocking(devices, feed, outside.clock, outside.entropy),
         DeviceActions(journal, devices, feed, prompts),
         Addresses(journal, devices, feed, prompts),
         PairedApps(journal, feed, outside.clock, outside.entropy),

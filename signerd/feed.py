@@ -1,5 +1,5 @@
-"""What happens, line by line; what is out of order at the moment; and tasks that are restarted when they
-fail.
+"""What happens, line by line; what is out of order at the moment; tasks that are restarted when they fail;
+and one call for all who ask at once.
 
 The lines are for a person or program that watches: what the device shows, what needs the person, what went
 wrong. They are kept in memory only: decisions are in the audit chain. A supervised task whose code fails is
@@ -7,10 +7,12 @@ reported and started again after a growing pause, and its failure ends nothing e
 """
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from custody.pace import Backoff
 from signerd.errors import SignerdError
@@ -47,8 +49,8 @@ class Feed:
         self._lines: deque[FeedLine] = deque(maxlen=LINES_KEPT)
         self._alarms: deque[FeedLine] = deque(maxlen=ALARMS_KEPT)
         self._last = before
-        self._news = asyncio.Condition()
-        self._tasks: set[asyncio.Task[None]] = set()
+        # Set, and another one put in its place, at each line.
+        self._news = asyncio.Event()
 
     @property
     def last(self) -> int:
@@ -60,9 +62,8 @@ class Feed:
         self._lines.append(line)
         if kind == ALARM:
             self._alarms.append(line)
-        task = asyncio.get_running_loop().create_task(self._wake())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._news.set()
+        self._news = asyncio.Event()
 
     def since(self, number: int, subject: str | None = None) -> tuple[FeedLine, ...]:
         return tuple(
@@ -78,15 +79,12 @@ class Feed:
     async def wait(self, number: int, subject: str | None, seconds: float) -> tuple[FeedLine, ...]:
         """The lines after ``number``, as soon as there are any, or none when the time is up."""
         try:
-            async with asyncio.timeout(seconds), self._news:
-                await self._news.wait_for(lambda: bool(self.since(number, subject)))
+            async with asyncio.timeout(seconds):
+                while not (lines := self.since(number, subject)):
+                    await self._news.wait()
+                return lines
         except TimeoutError:
             return ()
-        return self.since(number, subject)
-
-    async def _wake(self) -> None:
-        async with self._news:
-            self._news.notify_all()
 
 
 # A platform may send any number of bad entries: a person reads so many of a group, and how many more there
@@ -125,6 +123,7 @@ def _more(count: int) -> str:
     return f"And {count} more of this kind."
 
 
+T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 # Begun again and still going after this long, it is taken to be well.
 STEADY_SECONDS = 10.0
@@ -177,3 +176,38 @@ class Supervisor:
 
 def unforeseen(what: str) -> str:
     return f"{what} failed unexpectedly, and is tried again: signerd's own messages say how."
+
+
+class SingleFlight(Generic[T]):
+    """Shares one call between concurrent callers. Used by one event loop.
+
+    A caller never gets a result whose computation began before it asked.
+    """
+
+    def __init__(self, make: Callable[[], Awaitable[T]]) -> None:
+        self._make = make
+        self._turn = asyncio.Lock()
+        self._begun = 0
+        # The number of the last call, and its result.
+        self._last: tuple[int, T] | None = None
+
+    async def get(self) -> T:
+        """Raises what ``make`` raises."""
+        asked = self._begun
+        async with self._turn:
+            if self._last is None or self._last[0] <= asked:
+                self._begun += 1
+                self._last = (self._begun, await self._make())
+            return self._last[1]
+
+
+@contextlib.asynccontextmanager
+async def alongside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run it during the body."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

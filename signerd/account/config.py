@@ -44,7 +44,7 @@ from signerd.core.values import (
     DEFAULT_WARN_FEE_PERCENT,
     Limits,
 )
-from signerd.errors import ConfigInvalid, ConfigMissing, RulesInvalid
+from signerd.errors import ConfigError, ConfigInvalid, ConfigMissing, RulesInvalid
 
 NAME = "signerd"
 MOST_ADDRESSES = 1_000
@@ -282,18 +282,22 @@ def find_config(state: Path) -> Path:
 
 def load_config(path: Path) -> Config:
     """Raises ConfigMissing, or ConfigInvalid with the file, the line and what is wrong there."""
+    return read_config(path, _text(path, ConfigInvalid, ConfigMissing))
+
+
+def _text(path: Path, invalid: type[ConfigError], missing: type[ConfigError]) -> str:
+    """Raises ``invalid``, and ``missing`` where it cannot be read at all."""
     try:
         fault, content = written_by_others(path), read_bounded(path, MAX_CONFIG_BYTES)
     except OSError as error:
-        kind = ConfigInvalid if error.errno == errno.EFBIG else ConfigMissing
+        kind = invalid if error.errno == errno.EFBIG else missing
         raise kind(f"{path} cannot be read: {error.strerror}") from error
     if fault is not None:
-        raise ConfigInvalid(fault, hint=OWN_FILE)
+        raise invalid(fault, hint=OWN_FILE)
     try:
-        text = content.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigInvalid(f"{path} is not text in UTF-8: {error}") from error
-    return read_config(path, text)
+        raise invalid(f"{path} is not text in UTF-8: {error}") from error
 
 
 def read_config(path: Path, text: str) -> Config:
@@ -328,19 +332,7 @@ def find_rules(config: Config, state: Path) -> Path | None:
 
 def load_rules(path: Path, network: Network) -> WrittenRules:
     """Raises RulesInvalid: it cannot be read, or with the line and what to write instead."""
-    try:
-        fault, content = written_by_others(path), read_bounded(path, MAX_CONFIG_BYTES)
-    except OSError as error:
-        raise RulesInvalid(
-            f"{path} cannot be read: {error.strerror}", hint="Name a file that is there."
-        ) from error
-    if fault is not None:
-        raise RulesInvalid(fault, hint=OWN_FILE)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise RulesInvalid(f"{path} is not text in UTF-8: {error}") from error
-    return written_rules(text, network, file=str(path))
+    return written_rules(_text(path, RulesInvalid, RulesInvalid), network, file=str(path))
 
 
 def rules_of(config: Config, state: Path) -> WrittenRules:

@@ -7,17 +7,16 @@ Uses a long poll where the platform supports it, and ETags: an unchanged list co
 import asyncio
 import contextlib
 import logging
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import count, islice
+from functools import partial
+from itertools import islice
 from typing import TypeVar
 
 from custody.pace import Backoff
 from signerd.account.others import PLATFORM, OthersProposals, TokenLookup
 from signerd.account.platform import Platform, Sink
 from signerd.account.wire import UNFORESEEN, Listed, Unreadable, Workspace
-from signerd.core.claims import VaultClaim
 from signerd.core.events import JudgeAgain, Level, Notify, Step
 from signerd.core.following import LEFT
 from signerd.core.text import said
@@ -30,7 +29,7 @@ from signerd.errors import (
     SignedOut,
     SignerdError,
 )
-from signerd.feed import Troubles, unforeseen
+from signerd.feed import SingleFlight, Troubles, unforeseen
 from signerd.journal import Journal
 from signerd.journal.keys_and_vaults import ClaimOutcome
 
@@ -93,12 +92,10 @@ class Follower:
     sleep: Sleep = asyncio.sleep
     state: PlatformState = field(default_factory=PlatformState)
     _alarmed: set[str] = field(default_factory=set)
-    _looking: defaultdict[int, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    # By workspace.
+    _reading: dict[int, SingleFlight[bool]] = field(default_factory=dict)
     # Proposals whose signature is not submitted because the person left the workspace; they were told once.
     _left: set[str] = field(default_factory=set)
-    _turns: Iterator[int] = field(default_factory=lambda: count(1))
-    # By workspace: the turn in which the last complete reading began, and its result.
-    _looked: dict[int, tuple[int, bool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.tokens = TokenLookup(self.journal, self.platform, self.sink, self._alarm)
@@ -226,18 +223,9 @@ class Follower:
         return is_member
 
     async def _is_member(self, workspace_id: int) -> bool:
-        """Whether the person is a member, after reading the whole list; concurrent callers share one reading.
-
-        Raises PlatformError, SignedOut.
-        """
-        asked = next(self._turns)
-        async with self._looking[workspace_id]:
-            began, is_member = self._looked.get(workspace_id, (0, False))
-            if began < asked:
-                began = next(self._turns)
-                is_member = await self._read_all(workspace_id)
-                self._looked[workspace_id] = began, is_member
-            return is_member
+        """Whether the person is a member, after reading the whole list. Raises PlatformError, SignedOut."""
+        reading = self._reading.setdefault(workspace_id, SingleFlight(partial(self._read_all, workspace_id)))
+        return await reading.get()
 
     async def _read_all(self, workspace_id: int) -> bool:
         seen = (await self.platform.user()).workspaces
@@ -261,14 +249,13 @@ class Follower:
     async def read_vaults(self, workspace: Workspace) -> None:
         """Record what the platform says about the vaults; proposals are judged again where it changed."""
         listed = await self.platform.vaults(workspace)
-        learnt = await self._in_turn(self._learn, listed.items)
+        learnt = await self._in_turn(
+            lambda claim: self._taken(claim.vault_id, lambda: self.journal.learn(claim)), listed.items
+        )
         failed = (found for found in learnt if isinstance(found, Unreadable))
         self._tell(VAULTS, workspace, (*listed.unreadable, *failed))
         if any(isinstance(heard, ClaimOutcome) and heard.news for heard in learnt):
             self.sink.perform((JudgeAgain(),))
-
-    def _learn(self, claim: VaultClaim) -> ClaimOutcome | Unreadable:
-        return self._taken(claim.vault_id, lambda: self.journal.learn(claim))
 
     async def _in_turn(self, take: Callable[[E], R], entries: Iterable[E]) -> list[R]:
         """Apply `take` to each entry; the event loop serves other tasks in between."""

@@ -2,15 +2,18 @@
 changed nothing.
 """
 
+import asyncio
+import contextlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hmac import compare_digest
 
-from signerd.apps.names import PREFIX, AppTokens, clean_name, exact_origin, token_hash, warning_of
+from signerd.apps.names import PREFIX, clean_name, exact_origin, token_hash, warning_of
 from signerd.apps.requests import LIFE_SECONDS, Answer, Clock, Entropy, PairingRequest, Requests, Stage
-from signerd.callers import Caller, Kind, app_words, granted
+from signerd.callers import Caller, Kind, Right, app_words, granted
 from signerd.core.text import name_key
 from signerd.errors import InvalidRequest, NameTaken, NotAllowed, NotPaired, UnknownApp, WrongPairingCode
 from signerd.feed import Feed
@@ -20,48 +23,18 @@ from signerd.shapes.account import AppView, Collected, Me, OpenPairing, OriginVi
 from signerd.shapes.limits import DAYS, LET_IN_MINUTES
 
 
-def open_pairing(asked: PairingRequest, seconds_left: int) -> OpenPairing:
-    accepted = asked.stage is Stage.ACCEPTED
-    return OpenPairing(
-        id=asked.pairing_id,
-        name=asked.name,
-        origin=asked.origin,
-        rights=granted(asked.granted if accepted else asked.rights),
-        state="accepted" if accepted else "waiting",
-        code=asked.code,
-        seconds_left=seconds_left,
-        tries_left=asked.tries_left,
-        warning=warning_of(asked.origin),
-    )
-
-
-def collected(app: App, token: str) -> Collected:
-    return Collected(
-        state="accepted",
-        token=token,
-        app_id=app.app_id,
-        rights=granted(app.rights),
-        expires=stamp(app.expires),
-    )
-
-
 def app_view(app: App, now: datetime) -> AppView:
     return AppView(
         id=app.app_id,
         name=app.name,
         origin=app.origin,
         rights=granted(app.rights),
-        state="revoked" if app.revoked is not None else "expired" if now >= app.expires else "live",
+        state="live" if app.is_live(now) else "expired" if app.revoked is None else "revoked",
         created=stamp(app.created),
         expires=stamp(app.expires),
         revoked=None if app.revoked is None else stamp(app.revoked),
         last_used=None if app.used is None else app.used.isoformat(),
     )
-
-
-def origin_view(origin: str, until: datetime | None, apps: tuple[str, ...]) -> OriginView:
-    told = None if until is None else stamp(until)
-    return OriginView(origin=origin, until=told, apps=apps, warning=warning_of(origin))
 
 
 def stamp(at: datetime) -> str:
@@ -71,6 +44,8 @@ def stamp(at: datetime) -> str:
 
 # The feed's subject for pairing.
 PAIRING = "pairing"
+# The wall clock may be set, and a machine may sleep: expiry is checked again after this long.
+LOOK_AGAIN_SECONDS = 60.0
 
 
 class PairedApps:
@@ -83,7 +58,8 @@ class PairedApps:
         self._feed = feed
         self._entropy = entropy
         self._requests = Requests(clock, entropy)
-        self._tokens = AppTokens(journal)
+        # Set, and another one put in its place, when an app ends.
+        self._ended = asyncio.Event()
 
     # --- for the gates --------------------------------------------------------------------------------------
 
@@ -92,18 +68,28 @@ class PairedApps:
 
         Raises NotPaired, with one message for a token that is unknown, ended, or of another origin (L13).
         """
-        return self._tokens.caller(token, origin)
+        now, app = self._journal.now(), self._journal.apps.of_token(token_hash(token))
+        if app is None or app.origin != origin or not app.is_live(now):
+            raise NotPaired("this is not a valid token of a paired app, or it has ended")
+        if app.used is None or now.date() > app.used:
+            self._journal.apps.use(app, now.date())
+        # Rights that this version does not know are dropped.
+        rights = frozenset({Right.ANYONE, *granted(app.rights)})
+        return Caller(Kind.APP, app.name, rights, app.app_id, app.origin)
 
     def origins(self) -> AbstractSet[str]:
         """The origins that may send requests now: let in by the person, with an open request, or with a live
         app.
         """
         # An app that asked while its site was let in may fetch the answer.
-        return self._tokens.origins() | self._requests.origins()
+        return self._let_in_or_live() | self._requests.origins()
 
     async def gone(self, app_id: str) -> None:
         """Returns as soon as the app is revoked or expired: its open requests are then cut."""
-        await self._tokens.gone(app_id)
+        while (left := self._seconds_left(app_id)) > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(left, LOOK_AGAIN_SECONDS)):
+                    await self._ended.wait()
 
     # --- for an app -----------------------------------------------------------------------------------------
 
@@ -111,7 +97,7 @@ class PairedApps:
         """Raises InvalidRequest (the name), NotAllowed (an origin that the person has not let in),
         AlreadyAsking, NameTaken, TooManyPairings.
         """
-        if origin is not None and origin not in self._tokens.let_in_now():
+        if origin is not None and origin not in self._journal.apps.origins(self._journal.now()):
             raise NotAllowed(
                 "the person has not let this site in",
                 hint="Let it in on the page, or with `signerd pair --origin` and its address.",
@@ -135,9 +121,14 @@ class PairedApps:
         app = self._new_app(asked, token)
         self._journal.apps.pair(app)
         self._requests.forget(asked)
-        self._tokens.refresh()
         self._tell("info", f"'{app.name}' is paired until {stamp(app.expires)}.")
-        return collected(app, token)
+        return Collected(
+            state="accepted",
+            token=token,
+            app_id=app.app_id,
+            rights=granted(app.rights),
+            expires=stamp(app.expires),
+        )
 
     async def me(self, caller: Caller) -> Me:
         """Raises NotPaired for an unauthenticated caller."""
@@ -198,18 +189,17 @@ class PairedApps:
         app = self._app(app_id)
         if app.revoked is None:
             self._journal.apps.revoke(app, self._now())
-            self._tokens.refresh()
+            self._end()
             self._tell("info", f"'{app.name}' is not paired any more.")
         return app_view(self._app(app_id), self._journal.now())
 
     async def list_origins(self) -> tuple[OriginView, ...]:
-        return tuple(self._origin(origin) for origin in sorted(self._tokens.origins()))
+        return tuple(self._origin(origin) for origin in sorted(self._let_in_or_live()))
 
     async def let_in(self, origin: str, minutes: int = LET_IN_MINUTES) -> OriginView:
         """Let the origin's pages ask for this many minutes. Raises InvalidRequest for a malformed origin."""
         exact = exact_origin(origin)
         self._journal.apps.let_in(exact, self._now() + timedelta(minutes=minutes))
-        self._tokens.refresh()
         self._tell("info", f"{exact} may ask to be paired for {minutes} minutes.")
         return self._origin(exact)
 
@@ -218,7 +208,7 @@ class PairedApps:
         exact = exact_origin(origin)
         self._journal.apps.shut_out(exact, self._now())
         self._requests.drop(exact)
-        self._tokens.refresh()
+        self._end()
         self._tell("info", f"{exact} is shut out.")
         return self._origin(exact)
 
@@ -226,7 +216,7 @@ class PairedApps:
 
     def _require_new(self, name: str, origin: str | None) -> None:
         """L8: the person could not distinguish two apps of the same name. Raises NameTaken."""
-        taken = (app for app in self._tokens.live() if name_key(app.name) == name_key(name))
+        taken = (app for app in self._live() if name_key(app.name) == name_key(name))
         if any(origin is None or app.origin != origin for app in taken):
             raise NameTaken(f"an app '{name}' is paired already")
 
@@ -265,13 +255,40 @@ class PairedApps:
         return found
 
     def _origin(self, origin: str) -> OriginView:
+        apps = tuple(app.app_id for app in self._live() if app.origin == origin)
+        until = self._journal.apps.origins(self._journal.now()).get(origin)
+        told = None if until is None else stamp(until)
+        return OriginView(origin=origin, until=told, apps=apps, warning=warning_of(origin))
+
+    def _live(self) -> Iterator[App]:
         now = self._journal.now()
-        live = (app for app in self._journal.apps.all() if app.revoked is None and now < app.expires)
-        apps = tuple(app.app_id for app in live if app.origin == origin)
-        return origin_view(origin, self._tokens.let_in_now().get(origin), apps)
+        return (app for app in self._journal.apps.all() if app.is_live(now))
+
+    def _let_in_or_live(self) -> AbstractSet[str]:
+        paired = {app.origin for app in self._live() if app.origin is not None}
+        return paired | self._journal.apps.origins(self._journal.now()).keys()
+
+    def _seconds_left(self, app_id: str) -> float:
+        found = next((app for app in self._live() if app.app_id == app_id), None)
+        return 0.0 if found is None else (found.expires - self._journal.now()).total_seconds()
+
+    def _end(self) -> None:
+        self._ended.set()
+        self._ended = asyncio.Event()
 
     def _view(self, asked: PairingRequest) -> OpenPairing:
-        return open_pairing(asked, self._requests.seconds_left(asked))
+        accepted = asked.stage is Stage.ACCEPTED
+        return OpenPairing(
+            id=asked.pairing_id,
+            name=asked.name,
+            origin=asked.origin,
+            rights=granted(asked.granted if accepted else asked.rights),
+            state="accepted" if accepted else "waiting",
+            code=asked.code,
+            seconds_left=self._requests.seconds_left(asked),
+            tries_left=asked.tries_left,
+            warning=warning_of(asked.origin),
+        )
 
     def _now(self) -> datetime:
         return self._journal.now().replace(microsecond=0)

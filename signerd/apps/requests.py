@@ -72,16 +72,16 @@ class PairingRequest:
         return f"program {name_key(self.name)}" if self.origin is None else self.origin
 
 
+@dataclass
 class Requests:
     """Not thread-safe: used by one event loop. ``clock`` is monotonic, in seconds; ``entropy(n)`` gives n
     random bytes.
     """
 
-    def __init__(self, clock: Clock, entropy: Entropy) -> None:
-        self._clock = clock
-        self._entropy = entropy
-        self._kept: dict[str, PairingRequest] = {}
-        self._lately: deque[tuple[float, str]] = deque()
+    clock: Clock
+    entropy: Entropy
+    _kept: dict[str, PairingRequest] = field(default_factory=dict)
+    _lately: deque[tuple[float, str]] = field(default_factory=deque)
 
     def ask(self, name: str, rights: frozenset[str], origin: str | None) -> tuple[PairingRequest, bytes]:
         """A new request and its secret. Raises AlreadyAsking, NameTaken, TooManyPairings.
@@ -90,15 +90,15 @@ class Requests:
         rights: the person may be answering the first. A program's request is not replaced: another program
         could use its name.
         """
-        secret = self._entropy(32)
+        secret = self.entropy(32)
         asked = PairingRequest(
-            pairing_id=self._entropy(16).hex(),
+            pairing_id=self.entropy(16).hex(),
             name=name,
             origin=origin,
             rights=rights,
-            code=f"{int.from_bytes(self._entropy(8)) % 1_000_000:06d}",
+            code=f"{int.from_bytes(self.entropy(8)) % 1_000_000:06d}",
             secret_hash=sha256(secret).digest(),
-            until=self._clock() + LIFE_SECONDS,
+            until=self.clock() + LIFE_SECONDS,
         )
         ours = [one for one in self.waiting() if origin is not None and one.origin == origin]
         replaced = [one for one in ours if rights <= one.rights]
@@ -107,7 +107,7 @@ class Requests:
         for one in replaced:
             self.forget(one)
         self._kept[asked.pairing_id] = asked
-        self._lately.append((self._clock(), asked.asker))
+        self._lately.append((self.clock(), asked.asker))
         return asked, secret
 
     def waiting(self) -> tuple[PairingRequest, ...]:
@@ -148,7 +148,7 @@ class Requests:
         self, asked: PairingRequest, given: Answer, *, granted: frozenset[str] = frozenset(), days: int = 0
     ) -> PairingRequest:
         """Record the answer; the app gets the full time again to fetch it."""
-        stage, until = TABLE[asked.stage, given], self._clock() + LIFE_SECONDS
+        stage, until = TABLE[asked.stage, given], self.clock() + LIFE_SECONDS
         answered = replace(asked, stage=stage, granted=granted, days=days, until=until)
         self._kept[asked.pairing_id] = answered
         return answered
@@ -166,11 +166,11 @@ class Requests:
         return {asked.origin for asked in self._kept.values() if asked.origin is not None}
 
     def seconds_left(self, asked: PairingRequest) -> int:
-        return max(0, int(asked.until - self._clock()))
+        return max(0, int(asked.until - self.clock()))
 
     def _require_room(self, asker: str, replaced: int) -> None:
         """Raises AlreadyAsking, TooManyPairings."""
-        waiting, now = self.waiting(), self._clock()
+        waiting, now = self.waiting(), self.clock()
         if not replaced and any(asked.asker == asker for asked in waiting):
             raise AlreadyAsking("this app asks already, and the person has not answered yet")
         if len(waiting) - replaced >= MAX_OPEN:
@@ -190,7 +190,7 @@ class Requests:
             raise NameTaken(f"an app '{asked.name}' asks already")
 
     def _drop_expired(self) -> None:
-        now = self._clock()
+        now = self.clock()
         self._kept = {key: asked for key, asked in self._kept.items() if asked.until > now}
 
 

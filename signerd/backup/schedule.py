@@ -5,7 +5,8 @@ daemon runs: checked each hour, made by a child process, failures reported.
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ from custody.private_files import write_private
 from signerd import runtime
 from signerd.account.config import BackupSection
 from signerd.core.text import plain
-from signerd.feed import Troubles
+from signerd.feed import Troubles, alongside
 
 NAME = "backup.last"
 _MAX_BYTES = 4096
@@ -47,15 +48,9 @@ def last_backup(state: Path) -> Made | None:
     return found if found.at.tzinfo is not None else None
 
 
-def last_made(state: Path) -> datetime | None:
-    """As ``last_backup``."""
-    made = last_backup(state)
-    return None if made is None else made.at
-
-
 def reminders(state: Path, section: BackupSection, now: datetime, *, pinned: bool) -> Iterator[str]:
     """Reminders for the status; none while no vault is pinned."""
-    made, days = last_made(state), section.every_days if section.scheduled else USUAL_DAYS
+    made, days = last_backup(state), section.every_days if section.scheduled else USUAL_DAYS
     if not pinned:
         return
     if made is None:
@@ -63,16 +58,16 @@ def reminders(state: Path, section: BackupSection, now: datetime, *, pinned: boo
             "There is no backup of signerd's state: run `signerd backup FILE`, or set [backup] "
             "in the configuration."
         )
-    elif now.astimezone(UTC) - made > timedelta(days=days + 1):
-        yield f"The last backup is of {made:%Y-%m-%d}: make a new one with `signerd backup FILE`."
+    elif now.astimezone(UTC) - made.at > timedelta(days=days + 1):
+        yield f"The last backup is of {made.at:%Y-%m-%d}: make a new one with `signerd backup FILE`."
 
 
 def is_due(state: Path, section: BackupSection, now: datetime) -> bool:
     """Whether the schedule asks for a backup; also after the clock was set back."""
-    made = last_made(state)
+    made = last_backup(state)
     if made is None:
         return True
-    return not timedelta(0) <= now.astimezone(UTC) - made < timedelta(days=section.every_days)
+    return not timedelta(0) <= now.astimezone(UTC) - made.at < timedelta(days=section.every_days)
 
 
 LOOK_EVERY_SECONDS = 3600.0
@@ -141,16 +136,9 @@ async def made_by_child(state: Path, section: BackupSection, seconds: float = CH
     return plain(lines[-1]) if lines else "no reason given"
 
 
-@contextlib.asynccontextmanager
-async def backing_up(
+def backing_up(
     state: Path, section: BackupSection, troubles: Troubles, now: Callable[[], datetime], note: Note
-) -> AsyncIterator[None]:
+) -> AbstractAsyncContextManager[None]:
     """Run the schedule during the body, and note the backups that are made."""
     schedule = Schedule(state, section, troubles, now, lambda: made_by_child(state, section), note)
-    task = asyncio.create_task(schedule.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+    return alongside(schedule.run())

@@ -9,7 +9,7 @@ import click
 
 from custody.terminal import CODE, EMAIL, PASSWORD
 from signerd.cli.desk import Desk, json_option, pass_desk
-from signerd.cli.terminal import Answers, answer, aside, say
+from signerd.cli.terminal import Answers, aside, give
 from signerd.errors import AnswerMissing, SignInFailed
 
 if TYPE_CHECKING:
@@ -72,10 +72,7 @@ def login(
     config, write = configured(desk, platform, network, device, label, secrets)
     done = signed_in(desk, config)
     write()
-    if as_json:
-        answer(done)
-    else:
-        say(signed_in_words(done))
+    give(done, signed_in_words(done), as_json=as_json)
 
 
 def signed_in_words(done: "SignedIn") -> str:
@@ -183,10 +180,7 @@ def logout(desk: Desk, as_json: bool) -> None:
             daemon.sign_out()
     else:
         _sign_out_directly(desk)
-    if as_json:
-        answer({"signed_in": False})
-    else:
-        say("Signed out.")
+    give({"signed_in": False}, "Signed out.", as_json=as_json)
 
 
 def _sign_out_directly(desk: Desk) -> None:

@@ -18,7 +18,7 @@ from custody.naming import LEAST
 from custody.private_files import NO_LINK, PRIVATE_FILE, is_open, is_ours
 from signerd.cli import naming
 from signerd.cli.desk import Desk, json_option, pass_desk
-from signerd.cli.terminal import Exit, answer, aside, say, table
+from signerd.cli.terminal import Exit, answer, aside, give, say, table
 from signerd.core.text import count
 from signerd.errors import DaemonNotRunning, InvalidRequest, UnknownPairing
 from signerd.shapes.limits import DAYS
@@ -105,10 +105,11 @@ def pair(
             answered = daemon.refuse_pairing(asked.id)
         else:
             answered = daemon.accept_pairing(asked.id, typed, frozenset(rights), days)  # type: ignore[arg-type]  # rights that the daemon named
-    if as_json:
-        answer(answered)
-    else:
-        say("Refused." if declined else f"Accepted: the app may fetch its token now. {_withdrawal(asked)}")
+    give(
+        answered,
+        "Refused." if declined else f"Accepted: the app may fetch its token now. {_withdrawal(asked)}",
+        as_json=as_json,
+    )
     raise click.exceptions.Exit(Exit.DECLINED if declined and not refuse else Exit.OK)
 
 
@@ -217,10 +218,7 @@ def revoke(desk: Desk, app_id: str, as_json: bool) -> None:
     """Revoke an app's token, at once and for good."""
     with desk.daemon() as daemon:
         gone = daemon.revoke_app(naming.app_id(daemon, app_id))
-    if as_json:
-        answer(gone)
-    else:
-        say(f"'{gone.name}' is not paired any more.")
+    give(gone, f"'{gone.name}' is not paired any more.", as_json=as_json)
 
 
 @apps.command("shut-out")
@@ -231,10 +229,7 @@ def shut_out(desk: Desk, origin: str, as_json: bool) -> None:
     """Stop a site's pages from asking, and revoke its apps."""
     with desk.daemon() as daemon:
         shut = daemon.shut_out(origin)
-    if as_json:
-        answer(shut)
-    else:
-        say(f"{shut.origin} is shut out, and no app of it is paired any more.")
+    give(shut, f"{shut.origin} is shut out, and no app of it is paired any more.", as_json=as_json)
 
 
 # Submits itself by a script, or by its button.

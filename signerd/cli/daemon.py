@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
-from signerd.cli.terminal import Exit, answer, aside, put, say
+from signerd.cli.terminal import Exit, answer, aside, give, put, say
 from signerd.core.states import network_words
 from signerd.core.text import count
 
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each line.")
 def run(desk: Desk, as_json: bool) -> None:
     """Run the daemon in the foreground until Ctrl-C or SIGTERM."""
-    from signerd.runtime import COMMAND_LINES, leave_out
-
-    # Modules that only httpx's command line uses are not loaded: the daemon runs for weeks.
-    leave_out(COMMAND_LINES)
     from signerd.cli.foreground import run_daemon
 
     run_daemon(desk.state, desk.answers, as_json=as_json)
@@ -233,10 +229,7 @@ def bundle(desk: Desk, out: Path | None, yes: bool, as_json: bool) -> None:
     found = examine(installation, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
     collected = collect(installation, found, devices)
     text = json.dumps(collected, indent=2, ensure_ascii=False)
-    if as_json:
-        answer(collected)
-    else:
-        say(text)
+    give(collected, text, as_json=as_json)
     if out is None:
         return
     if not yes and not desk.answers.yes(f"This is all of it. Write it to {out}?"):

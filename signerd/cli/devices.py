@@ -9,7 +9,7 @@ import click
 
 from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
 from signerd.cli.naming import device_named
-from signerd.cli.terminal import Exit, answer, aside, say, table, tell
+from signerd.cli.terminal import Exit, answer, aside, give, say, table, tell
 from signerd.core.states import network_words
 from signerd.errors import NoSuchDevice
 
@@ -217,10 +217,11 @@ def register(
         else:
             with reporting(daemon, REGISTRATION, tell):
                 registered = daemon.register(preview.device_id, preview.digest, replace=replace)
-    if as_json:
-        answer(registered)
-    else:
-        say(f"Registered as {registered.key_id}, with the fingerprint {registered.fingerprint}.")
+    give(
+        registered,
+        f"Registered as {registered.key_id}, with the fingerprint {registered.fingerprint}.",
+        as_json=as_json,
+    )
 
 
 def _text(preview: "RegistrationPreview") -> str:

@@ -9,7 +9,7 @@ import click
 
 from signerd.cli import naming
 from signerd.cli.desk import Desk, json_option, pass_desk
-from signerd.cli.terminal import answer, aside, put, say
+from signerd.cli.terminal import answer, aside, give, put, say
 from signerd.cli.vaults import vault_argument
 from signerd.core.states import movement_words, network_words
 from signerd.core.text import WHY_ELSEWHERE, amount
@@ -101,14 +101,11 @@ def movements(
             found, left_out, network = [*found, *page.movements], left_out + page.left_out, page.network
             if len(found) >= count:
                 break
-    if as_json:
-        answer(found[:count])
-    else:
-        say(
-            "\n".join([network_words(network), *map(movement_text, found[:count])])
-            if found
-            else "No movements."
-        )
+    give(
+        found[:count],
+        "\n".join([network_words(network), *map(movement_text, found[:count])]) if found else "No movements.",
+        as_json=as_json,
+    )
     if left_out:
         aside(f"Entries of the platform that cannot be read and are not shown: {left_out}.")
 

@@ -13,7 +13,7 @@ import click
 from custody.private_files import PRIVATE_FILE
 from signerd.cli.desk import Desk, json_option, pass_desk, read_file, verbose_option, yes_option
 from signerd.cli.naming import proposal_named
-from signerd.cli.terminal import Exit, answer, aside, put, say
+from signerd.cli.terminal import Exit, answer, aside, give, put, say
 from signerd.cli.words import payment_lines, proposal_text, proposals_text, psbt_text, standing_words
 from signerd.core.states import ASKED, AT_THE_DEVICE, DELIVERED, ON_THE_WAY, network_words, state_words
 from signerd.errors import AnswerMissing, IllegalEvent, InvalidRequest, NeedsAcknowledgement, RefusedByChecks
@@ -65,10 +65,7 @@ def show(desk: Desk, psbt_id: str, verbose: bool, as_json: bool) -> None:
     """Show where the money goes, and every check."""
     with desk.daemon() as daemon:
         view = proposal_named(daemon, psbt_id)
-    if as_json:
-        answer(view)
-    else:
-        say(proposal_text(view, verbose=verbose))
+    give(view, proposal_text(view, verbose=verbose), as_json=as_json)
 
 
 @pass_desk
@@ -223,10 +220,7 @@ def reject(desk: Desk, psbt_id: str, reason: str, verbose: bool, yes: bool, as_j
                 tell("Nothing was declined.")
                 raise click.exceptions.Exit(Exit.DECLINED)
         line = daemon.reject(view.psbt_id, reason)
-    if as_json:
-        answer(line)
-    else:
-        say(f"Proposal {line.psbt_id}: {standing_words(line)}")
+    give(line, f"Proposal {line.psbt_id}: {standing_words(line)}", as_json=as_json)
 
 
 STANDARD = "-"
@@ -244,10 +238,7 @@ def inspect(desk: Desk, file: str, verbose: bool, as_json: bool) -> None:
     psbt = _read_psbt(file)
     with desk.daemon() as daemon:
         view = daemon.inspect_psbt(psbt)
-    if as_json:
-        answer(view)
-    else:
-        say(psbt_text(view, verbose=verbose))
+    give(view, psbt_text(view, verbose=verbose), as_json=as_json)
     raise click.exceptions.Exit(Exit.OK if view.allowed else Exit.NOT_DECIDED)
 
 

@@ -14,7 +14,7 @@ import click
 from signerd.cli.account import configured, settings, signed_in, signed_in_words
 from signerd.cli.daemon import finding_text, status_if_running
 from signerd.cli.desk import Desk, json_option, pass_desk
-from signerd.cli.terminal import Exit, answer, aside, say
+from signerd.cli.terminal import Exit, aside, give, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,10 +62,7 @@ def setup(
         raise click.exceptions.Exit(status)
     done = signed_in(desk, config)
     write()
-    if as_json:
-        answer(done)
-    else:
-        say(f"{signed_in_words(done)}\n{_next(desk)}")
+    give(done, f"{signed_in_words(done)}\n{_next(desk)}", as_json=as_json)
 
 
 def _is_configured(desk: Desk) -> bool:
@@ -84,7 +81,7 @@ def _examined(desk: Desk, config: "Config | None") -> "Mapping[str, Finding]":
     from signerd.doctor.finding import Installation
 
     installation = Installation(desk.state, Path("/"), os.environ, time.time, status_if_running(desk), config)
-    checks = [check for check in CHECKS if check.name in NEEDED]
+    checks = {name: examination for name, examination in CHECKS.items() if name in NEEDED}
     return examine(installation, checks, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
 
 

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from custody import terminal
 from custody.terminal import Answers, Exit, answer, aside, put, say, table, tell
@@ -17,6 +17,7 @@ __all__ = [
     "aside",
     "end_with",
     "fail",
+    "give",
     "put",
     "say",
     "table",
@@ -26,6 +27,11 @@ __all__ = [
 
 def answers() -> Answers:
     return terminal.answers(AnswerMissing)
+
+
+def give(value: Any, words: str, *, as_json: bool) -> None:
+    """What a command found: the value as JSON, or in words."""
+    answer(value) if as_json else say(words)
 
 
 def fail(error: SignerdError, *, as_json: bool) -> Exit:

@@ -8,7 +8,7 @@ import click
 from signerd.cli import naming
 from signerd.cli.desk import NOT_UTF_8, Desk, json_option, pass_desk, read_file
 from signerd.cli.naming import vault_named
-from signerd.cli.terminal import answer, aside, say
+from signerd.cli.terminal import answer, aside, give, say
 from signerd.core.states import network_words
 from signerd.core.text import WHY_ELSEWHERE, as_compared
 from signerd.errors import InvalidRequest
@@ -110,10 +110,11 @@ def vaults(desk: Desk, as_json: bool) -> None:
     """List the vaults, with what to compare with the other signers before pinning one."""
     with desk.daemon() as daemon:
         found = daemon.vaults()
-    if as_json:
-        answer(found)
-    else:
-        say("\n\n".join(vault_text(vault) for vault in found) or "The platform has shown no vault yet.")
+    give(
+        found,
+        "\n\n".join(vault_text(vault) for vault in found) or "The platform has shown no vault yet.",
+        as_json=as_json,
+    )
 
 
 @pass_desk
@@ -186,10 +187,7 @@ def pin(
         else:
             with reporting(daemon, vault_id, tell), accepting_other_address(desk.daemon, tell):
                 pinned = daemon.pin(vault_id, code, imported, without_device_address=without_device_address)
-    if as_json:
-        answer(pinned)
-    else:
-        say(f"Pinned.\n{vault_text(pinned)}")
+    give(pinned, f"Pinned.\n{vault_text(pinned)}", as_json=as_json)
 
 
 @pass_desk
@@ -208,10 +206,7 @@ def unpin(desk: Desk, vault_id: str, code: str | None, as_json: bool) -> None:
         if code is None:
             code = desk.answers.line("Type the verification code under which it was pinned")
         left = daemon.unpin(vault_id, code)
-    if as_json:
-        answer(left)
-    else:
-        say(f"Not pinned any more.\n{vault_text(left)}")
+    give(left, f"Not pinned any more.\n{vault_text(left)}", as_json=as_json)
 
 
 def _given_quorum(file: Path | None, psbt: Path | None, network: str) -> "ImportedQuorum | None":
@@ -334,10 +329,7 @@ def accounts(desk: Desk, device: str | None, number: int, as_json: bool) -> None
         else:
             chosen = naming.device_named(daemon.devices(), device)
             keys = daemon.device_accounts(chosen.id, number)
-    if as_json:
-        answer(keys)
-    else:
-        say(_keys_text(keys))
+    give(keys, _keys_text(keys), as_json=as_json)
 
 
 def _keys_text(keys: "AccountKeys") -> str:

@@ -107,37 +107,11 @@ class DaemonClient(Api, Waiting[DaemonAddress]):
 
 
 class Following:
-    """An open stream of events on its own connection: iterate it in one thread, ``stop`` it from another.
+    """An open stream of events on its own connection: iterate it in one thread, ``stop`` it from another. Use
+    as a context manager.
 
-    Yields each event, and None as a heartbeat. Ends when the daemon ends it. Raises as DaemonClient does.
-    """
-
-    def __init__(self, address: DaemonAddress, request: Request) -> None:
-        self._address = address
-        self._lines = Stream(address, request)
-
-    def __enter__(self) -> Self:
-        self._lines.__enter__()
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self._lines.__exit__()
-
-    def __iter__(self) -> "Iterator[Happened | None]":
-        for line in self._lines:
-            if is_news(line):
-                yield event(line, is_plain=self._address.is_plain)
-
-    def stop(self) -> None:
-        """End the iteration in the other thread, at once."""
-        self._lines.stop()
-
-
-class Stream:
-    """A streamed answer, read in one thread and stopped from any other. Use as a context manager.
-
-    Entering and reading raise DaemonNotRunning, DaemonFailed, or the leaf of SignerdError that the daemon
-    answers with.
+    Yields each event, and None as a heartbeat. Ends when the daemon ends it. Entering and reading raise
+    DaemonNotRunning, DaemonFailed, or the leaf of SignerdError that the daemon answers with.
     """
 
     def __init__(self, address: DaemonAddress, request: Request) -> None:
@@ -161,14 +135,15 @@ class Stream:
     def __exit__(self, *_exc: object) -> None:
         self._exit.close()
 
-    def __iter__(self) -> Iterator[str]:
-        """The lines, without their ends."""
+    def __iter__(self) -> "Iterator[Happened | None]":
         with self._translated():
             while line := self._answer.readline():
-                yield line.decode("utf-8", "replace").rstrip("\r\n")
+                text = line.decode("utf-8", "replace").rstrip("\r\n")
+                if is_news(text):
+                    yield event(text, is_plain=self._address.is_plain)
 
     def stop(self) -> None:
-        """End the reading in the other thread at once."""
+        """End the iteration in the other thread, at once."""
         self._stopped = True
         with suppress(OSError):
             self._connection.sock.shutdown(socket.SHUT_RDWR)

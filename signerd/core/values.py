@@ -11,7 +11,7 @@ from custody.schemas.proposals import Advice, ProposalStatus, TroubleKind, TxTyp
 from multisig import FeeRate, MultisigError, Network, OriginKey, OutPoint, Psbt, Sats, Transaction, Vault
 from multisig.tokens import Bytecode
 from signerd.core.places import Places
-from signerd.core.rules.spending import Moment, Spent
+from signerd.core.rules.spending import Spent
 from signerd.core.rules.values import NO_RULES, Rules
 from signerd.core.states import AT_THE_DEVICE, DECIDED_YES, State
 from signerd.core.tokens import Screen, TokenClaim
@@ -330,14 +330,14 @@ class ReviewContext:
 
     ``claimed_descriptor``, ``claimed_name``: the platform's current ones of the vault.
     ``claimed_replacement``: the id of the vault that it says takes its place. ``lowered``: the checks that
-    the configuration lowers. ``spent``: what was signed in the longest window of a rule.
-    ``uncompared``: beyond ``neighbours``. ``unfollowed``: proposals that others signed and that pay the same.
-    ``vault_changes``: changes of the pinned vault that the person has not looked at. ``moment`` None: the
-    time is unknown. ``former_keys``: of devices that were replaced. ``revoked``: the sentence about a
-    revocation of the registered key, or empty. ``lapsed``: an imported PSBT can no longer be approved.
-    ``token``: the proven token of the payload. ``pins``: every pinned vault, if that token's whitelist may
-    name one, or the vault is said to be replaced. ``places``: the known addresses, by ``places.policy_code``.
-    ``screen``: of the device that was last seen with our key of the vault, or None.
+    the configuration lowers. ``spent``: what was signed within 24 hours. ``uncompared``: beyond
+    ``neighbours``. ``unfollowed``: proposals that others signed and that pay the same. ``vault_changes``:
+    changes of the pinned vault that the person has not looked at. ``moment``: the day; None where the time is
+    unknown. ``former_keys``: of devices that were replaced. ``revoked``: the sentence about a revocation of
+    the registered key, or empty. ``lapsed``: an imported PSBT can no longer be approved. ``token``: the
+    proven token of the payload. ``pins``: every pinned vault, if that token's whitelist may name one, or the
+    vault is said to be replaced. ``places``: the known addresses, by ``places.policy_code``. ``screen``: of
+    the device that was last seen with our key of the vault, or None.
     """
 
     network: Network
@@ -351,7 +351,7 @@ class ReviewContext:
     lowered: frozenset[str] = frozenset()
     rules: Rules = NO_RULES
     spent: tuple[Spent, ...] = ()
-    moment: Moment | None = None
+    moment: datetime | None = None
     claimed_name: str | None = None
     claimed_replacement: str | None = None
     vault_changes: tuple[str, ...] = ()

@@ -28,14 +28,14 @@ MOST_A_MINUTE = 6
 _WINDOW_SECONDS = 60.0
 
 
+@dataclass
 class Prompts:
     """Limits the prompts of each app. Used by one event loop."""
 
-    def __init__(self, clock: Callable[[], float], most: int = MOST_A_MINUTE) -> None:
-        self._clock = clock
-        self._most = most
-        self._open: set[str] = set()
-        self._taken: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=self._most))
+    clock: Callable[[], float]
+    most: int = MOST_A_MINUTE
+    _open: set[str] = field(default_factory=set)
+    _taken: defaultdict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
 
     @contextlib.contextmanager
     def turn(self, caller: Caller) -> Iterator[None]:
@@ -55,9 +55,11 @@ class Prompts:
     def _admit(self, app_id: str) -> None:
         if app_id in self._open:
             raise TooManyPrompts("a device is asked for this app already")
-        taken, now = self._taken[app_id], self._clock()
-        if len(taken) == self._most and now - taken[0] < _WINDOW_SECONDS:
-            raise TooManyPrompts(f"an app may ask devices {self._most} times a minute")
+        taken, now = self._taken[app_id], self.clock()
+        while taken and now - taken[0] >= _WINDOW_SECONDS:
+            taken.popleft()
+        if len(taken) >= self.most:
+            raise TooManyPrompts(f"an app may ask devices {self.most} times a minute")
         taken.append(now)
 
 
@@ -125,80 +127,15 @@ QUESTION_SECONDS = 180.0
 ID_BYTES = 16
 
 
-class Unanswered(Exception):
-    """The question was not answered in time. Callers never see this: the unlocking reports the outcome."""
-
-
 @dataclass(frozen=True, eq=False)
 class OpenQuestion:
-    """``text``: the device's message before the question. ``until``: on the clock of ``Questions``."""
+    """``text``: the device's message before the question. ``until``: on the clock of ``Unlocking``."""
 
     id: str
-    device_id: str
     kind: Question
     text: str
     until: float
     given: asyncio.Future[str | None] = field(repr=False)
-
-
-class Questions:
-    """Used by one event loop. One question for each device: the next one replaces it."""
-
-    def __init__(
-        self,
-        clock: Callable[[], float],
-        entropy: Callable[[int], bytes],
-        seconds: float = QUESTION_SECONDS,
-    ) -> None:
-        self._clock = clock
-        self._entropy = entropy
-        self._seconds = seconds
-        self._open: dict[str, OpenQuestion] = {}
-
-    def all(self) -> tuple[OpenQuestion, ...]:
-        return tuple(self._open.values())
-
-    def of(self, device_id: str) -> OpenQuestion | None:
-        return next((asked for asked in self._open.values() if asked.device_id == device_id), None)
-
-    def seconds_left(self, asked: OpenQuestion) -> float:
-        return max(0.0, asked.until - self._clock())
-
-    def open(self, device_id: str, kind: Question, text: str) -> OpenQuestion:
-        earlier = self.of(device_id)
-        if earlier is not None:
-            self._close(earlier)
-        given: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        asked = OpenQuestion(
-            self._entropy(ID_BYTES).hex(), device_id, kind, text, self._clock() + self._seconds, given
-        )
-        self._open[asked.id] = asked
-        return asked
-
-    async def wait(self, asked: OpenQuestion) -> str | None:
-        """The person's answer, or None. Raises Unanswered after the deadline."""
-        try:
-            async with asyncio.timeout(self._seconds):
-                return await asked.given
-        except TimeoutError:
-            raise Unanswered from None
-        finally:
-            self._close(asked)
-
-    def answer(self, question_id: str, answer: str | None) -> OpenQuestion:
-        """Pass the answer to the waiting task. Raises NoSuchQuestion: it was answered, or its deadline
-        passed.
-        """
-        asked = self._open.pop(question_id, None)
-        if asked is None or asked.given.done():
-            raise NoSuchQuestion("this question is not open")
-        asked.given.set_result(answer)
-        return asked
-
-    def _close(self, asked: OpenQuestion) -> None:
-        self._open.pop(asked.id, None)
-        if not asked.given.done():
-            asked.given.cancel()
 
 
 # A request is answered within this time, below every client's timeout; longer steps are polled.
@@ -214,16 +151,20 @@ TRY_AGAIN = "Start again when the device is before you. Nothing was entered."
 
 @dataclass(eq=False)
 class _Run:
-    """One unlocking. ``text``: the device's last message. ``outcome``: set at the end."""
+    """One unlocking. ``text``: the device's last message. ``question``: the one that is not answered.
+    ``outcome``: set at the end.
+    """
 
     device: Device
     text: str = ""
+    question: OpenQuestion | None = None
     unanswered: bool = False
     outcome: Device | SignerdError | None = None
     news: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
 
+@dataclass(repr=False)
 class Unlocking:
     """Unlocking devices step by step. Used by one event loop; ``close`` ends what runs.
 
@@ -231,20 +172,19 @@ class Unlocking:
     it is unlocked. A failure is raised as DeviceFailed.
     """
 
-    def __init__(
-        self, devices: Devices, feed: Feed, questions: Questions, step_seconds: float = STEP_SECONDS
-    ) -> None:
-        self._devices = devices
-        self._feed = feed
-        self._questions = questions
-        self._step_seconds = step_seconds
-        # The last run of each device.
-        self._runs: dict[str, _Run] = {}
-        self._cancels: set[asyncio.Task[None]] = set()
+    devices: Devices
+    feed: Feed
+    clock: Callable[[], float]
+    entropy: Callable[[int], bytes]
+    question_seconds: float = QUESTION_SECONDS
+    step_seconds: float = STEP_SECONDS
+    # The last run of each device.
+    _runs: dict[str, _Run] = field(default_factory=dict)
+    _cancels: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def start(self, device_id: str) -> UnlockStep:
         """Begin, or join what has begun. Raises NoSuchDevice, DeviceFailed."""
-        device = await self._devices.named(device_id)
+        device = await self.devices.named(device_id)
         run = self._runs.get(device_id)
         if run is None or run.outcome is not None:
             run = _Run(device)
@@ -267,13 +207,18 @@ class Unlocking:
         return None if run is None else self._now(run)
 
     async def questions(self) -> tuple[QuestionView, ...]:
-        return tuple(self._view(asked) for asked in self._questions.all())
+        return tuple(self._view(run, run.question) for run in self._runs.values() if run.question is not None)
 
     async def answer(self, question_id: str, answer: str | None) -> UnlockStep:
         """Answer a question once; None: on the device, or no. Raises NoSuchQuestion, DeviceFailed."""
-        asked = self._questions.answer(question_id, answer)
-        del answer
-        return await self._next(self._runs[asked.device_id])
+        for run in self._runs.values():
+            asked = run.question
+            if asked is not None and asked.id == question_id and not asked.given.done():
+                run.question = None
+                asked.given.set_result(answer)
+                del answer
+                return await self._next(run)
+        raise NoSuchQuestion("this question is not open")
 
     async def close(self) -> None:
         """Cancel all runs."""
@@ -288,31 +233,36 @@ class Unlocking:
     async def _unlock(self, run: _Run) -> None:
         device = run.device
         try:
-            run.outcome = await self._devices.unlock(device.id, self._asker(run), self._teller(run))
-            self._feed.add(device.id, "info", f"{_name(device)} is unlocked.")
+            run.outcome = await self.devices.unlock(device.id, self._asker(run), self._teller(run))
+            self.feed.add(device.id, "info", f"{_name(device)} is unlocked.")
         except SignerdError as error:
             run.outcome = DeviceFailed(UNANSWERED, hint=TRY_AGAIN) if run.unanswered else error
-            self._feed.add(device.id, "attention", f"{_name(device)} was not unlocked: {said(run.outcome)}")
+            self.feed.add(device.id, "attention", f"{_name(device)} was not unlocked: {said(run.outcome)}")
         finally:
             run.news.set()
 
     def _asker(self, run: _Run) -> Ask:
         async def ask(kind: Question) -> str | None:
-            asked = self._questions.open(run.device.id, kind, run.text)
-            self._feed.add(run.device.id, "question", f"{_name(run.device)} {ASKS[kind]}.")
+            given: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+            until = self.clock() + self.question_seconds
+            run.question = OpenQuestion(self.entropy(ID_BYTES).hex(), kind, run.text, until, given)
+            self.feed.add(run.device.id, "question", f"{_name(run.device)} {ASKS[kind]}.")
             run.news.set()
             try:
-                return await self._questions.wait(asked)
-            except Unanswered:
-                run.unanswered = True
+                async with asyncio.timeout(self.question_seconds):
+                    return await given
+            except TimeoutError:
+                run.unanswered, run.question = True, None
                 await self._give_up(run)
                 return None
+            finally:
+                run.question = None
 
         return ask
 
     async def _give_up(self, run: _Run) -> None:
         # Cancelling the operation cancels this coroutine: the task must survive it.
-        task = asyncio.create_task(self._devices.cancel(run.device.id))
+        task = asyncio.create_task(self.devices.cancel(run.device.id))
         self._cancels.add(task)
         task.add_done_callback(self._cancels.discard)
         await asyncio.shield(task)
@@ -320,7 +270,7 @@ class Unlocking:
     def _teller(self, run: _Run) -> Callable[[Progress], None]:
         def tell(progress: Progress) -> None:
             run.text = plain(progress.text)
-            self._feed.add(run.device.id, "progress", run.text)
+            self.feed.add(run.device.id, "progress", run.text)
 
         return tell
 
@@ -329,8 +279,8 @@ class Unlocking:
     async def _next(self, run: _Run) -> UnlockStep:
         """The next step or the outcome, or after a while that the device is at work. Raises the failure."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._step_seconds):
-                while run.outcome is None and self._questions.of(run.device.id) is None:
+            async with asyncio.timeout(self.step_seconds):
+                while run.outcome is None and run.question is None:
                     run.news.clear()
                     await run.news.wait()
         return self._now(run)
@@ -342,19 +292,20 @@ class Unlocking:
         if run.outcome is not None:
             # A new exception for each caller: each adds its own traceback.
             raise type(run.outcome)(str(run.outcome), hint=run.outcome.hint)
-        asked = self._questions.of(device_id)
-        if asked is None:
+        if run.question is None:
             return UnlockStep(device_id=device_id, state="works", text=run.text)
-        return UnlockStep(device_id=device_id, state="asks", text=run.text, question=self._view(asked))
+        return UnlockStep(
+            device_id=device_id, state="asks", text=run.text, question=self._view(run, run.question)
+        )
 
-    def _view(self, asked: OpenQuestion) -> QuestionView:
+    def _view(self, run: _Run, asked: OpenQuestion) -> QuestionView:
         return QuestionView(
             id=asked.id,
-            device_id=asked.device_id,
-            device=_name(self._runs[asked.device_id].device),
+            device_id=run.device.id,
+            device=_name(run.device),
             kind=str(asked.kind),
             text=asked.text,
-            seconds_left=math.ceil(self._questions.seconds_left(asked)),
+            seconds_left=math.ceil(max(0.0, asked.until - self.clock())),
         )
 
 

@@ -80,14 +80,12 @@ class Funds:
         """The platform's record of the vault, or why there is none."""
         try:
             async with asyncio.timeout(LONGEST_SECONDS):
-                return await self.platform.vault(self._workspace(vault_id), vault_id), None
+                workspace = workspace_of(self.journal, self.follower, vault_id)
+                return await self.platform.vault(workspace, vault_id), None
         except TimeoutError:
             return None, f"{NOT_ASKED}the platform did not answer within {LONGEST_SECONDS:.0f} s."
         except (PlatformError, SignedOut, UnknownVault) as error:
             return None, NOT_ASKED + said(error)
-
-    def _workspace(self, vault_id: str) -> Workspace:
-        return workspace_of(self.journal, self.follower, vault_id)
 
 
 def workspace_of(journal: Journal, follower: Follower, vault_id: str) -> Workspace:

@@ -4,11 +4,11 @@ An expensive report is made once for all concurrent callers (L11).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from firmware_bridge.missing import missing_hwi
 from signerd.account.config import Config
@@ -24,32 +24,6 @@ from signerd.feed import Troubles
 from signerd.journal import Journal
 from signerd.shapes import AuditEntryView, AuditPage, AuditReport, LoweredView, SettingsView
 from signerd.shapes.limits import USUAL_ENTRIES
-
-T = TypeVar("T")
-
-
-class SingleFlight(Generic[T]):
-    """Shares one call between concurrent callers. Used by one event loop.
-
-    A caller never gets a result whose computation began before it asked.
-    """
-
-    def __init__(self, make: Callable[[], Awaitable[T]]) -> None:
-        self._make = make
-        self._turn = asyncio.Lock()
-        self._begun = 0
-        # The number of the last call, and its result.
-        self._last: tuple[int, T] | None = None
-
-    async def get(self) -> T:
-        """Raises what ``make`` raises."""
-        asked = self._begun
-        async with self._turn:
-            if self._last is None or self._last[0] <= asked:
-                self._begun += 1
-                self._last = (self._begun, await self._make())
-            return self._last[1]
-
 
 # Entries that take a few milliseconds to read, between which other tasks run.
 AT_ONCE = 50

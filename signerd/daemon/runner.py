@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar
 
@@ -59,6 +60,7 @@ DEVICES, JUDGING = "devices", "judging"
 UNFITTING = "The platform's answer does not fit what it showed before. Your signature may be used:"
 
 
+@dataclass
 class Runner:
     """One event loop, one journal. ``run`` ends only by cancellation or by an error that must stop the
     daemon.
@@ -66,48 +68,36 @@ class Runner:
     ``check_before_sending`` is set by the wiring: whether a delayed signature may still be submitted.
     """
 
-    check_before_sending: Callable[[str], Awaitable[bool]]
-
-    def __init__(
-        self,
-        journal: Journal,
-        devices: Devices,
-        platform: Platform,
-        feed: Feed,
-        troubles: Troubles,
-        *,
-        signed_in: asyncio.Event,
-        keys_due: asyncio.Event,
-        jitter: Callable[[], float],
-        sleep: Sleep = asyncio.sleep,
-    ) -> None:
-        self.journal = journal
-        self.feed = feed
-        self._devices = devices
-        self._platform = platform
-        self._signed_in = signed_in
-        self._keys_due = keys_due
-        self._jitter = jitter
-        self._sleep = sleep
-        self._troubles = troubles
-        self._supervisor = Supervisor(troubles, jitter, sleep)
-        self._look = asyncio.Event()
-        self._judging_due = asyncio.Event()
-        # Set once the whole journal was found sound.
-        self.checked = asyncio.Event()
-        # By master key: two devices with one seed must not be asked for the same payment at once (S6).
-        self._at_device: dict[Fingerprint, asyncio.Task[None]] = {}
-        self._on_the_way: dict[tuple[str, type[Submit | SubmitDecline]], asyncio.Task[None]] = {}
-        self._tasks: asyncio.TaskGroup | None = None
+    check_before_sending: Callable[[str], Awaitable[bool]] = field(init=False)
+    journal: Journal
+    devices: Devices
+    platform: Platform
+    feed: Feed
+    troubles: Troubles
+    signed_in: asyncio.Event
+    keys_due: asyncio.Event
+    jitter: Callable[[], float]
+    sleep: Sleep = asyncio.sleep
+    # Set once the whole journal was found sound.
+    checked: asyncio.Event = field(default_factory=asyncio.Event)
+    _look: asyncio.Event = field(default_factory=asyncio.Event)
+    _judging_due: asyncio.Event = field(default_factory=asyncio.Event)
+    # By master key: two devices with one seed must not be asked for the same payment at once (S6).
+    _at_device: dict[Fingerprint, asyncio.Task[None]] = field(default_factory=dict)
+    _on_the_way: dict[tuple[str, type[Submit | SubmitDecline]], asyncio.Task[None]] = field(
+        default_factory=dict
+    )
+    _tasks: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
+            supervisor = Supervisor(self.troubles, self.jitter, self.sleep)
             self.journal.restart()
             tasks.create_task(self._resume(self.journal.unsettled()))
-            watch = self._devices.bridge.watch
-            tasks.create_task(self._supervisor.supervise(DEVICES, "Looking for devices", watch))
-            tasks.create_task(self._supervisor.supervise(DEVICES, "Listening to devices", self._watch_events))
+            watch = self.devices.bridge.watch
+            tasks.create_task(supervisor.supervise(DEVICES, "Looking for devices", watch))
+            tasks.create_task(supervisor.supervise(DEVICES, "Listening to devices", self._watch_events))
             tasks.create_task(self._match_devices())
             tasks.create_task(self._judge_in_turn())
             tasks.create_task(self._notice_time())
@@ -136,13 +126,13 @@ class Runner:
                     _log.exception("%s could not be judged", psbt_id)
                     unjudged[psbt_id] = unforeseen(f"Judging the proposal {psbt_id}")
                 await asyncio.sleep(0)
-            self._troubles.report(JUDGING, unjudged)
+            self.troubles.report(JUDGING, unjudged)
             await self._judging_due.wait()
 
     async def _notice_time(self) -> None:
         """Review again by time alone: a rule may allow in the morning what it refused at night."""
         while True:
-            await self._sleep(TIME_PASSES_SECONDS)
+            await self.sleep(TIME_PASSES_SECONDS)
             if self.journal.rules.depend_on_time:
                 self._judging_due.set()
 
@@ -151,7 +141,7 @@ class Runner:
             for psbt_id in self.journal.overdue():
                 self.decide(psbt_id, events.Lapsed())
                 await asyncio.sleep(0)
-            await self._sleep(OVERDUE_SECONDS)
+            await self.sleep(OVERDUE_SECONDS)
 
     # --- effects --------------------------------------------------------------------------------------------
 
@@ -192,7 +182,7 @@ class Runner:
                 case Notify(psbt_id, level, sentence):
                     self.feed.add(psbt_id, level.value, plain(sentence))
                 case ReadKeys():
-                    self._keys_due.set()
+                    self.keys_due.set()
                 case JudgeAgain():
                     self._judging_due.set()
                 case SignOnDevice():
@@ -205,13 +195,13 @@ class Runner:
     async def _watch_events(self) -> None:
         # There are no events of changes before the stream began.
         self._look.set()
-        async for event in self._devices.bridge.events():
+        async for event in self.devices.bridge.events():
             self.feed.add(event.device_id, "device", f"{event.device.model} is {event.new}.")
             self._look.set()
 
     async def _match_devices(self) -> None:
         """Ask each device for its approved proposals as soon as it is ready, one at a time."""
-        pause = Backoff(self._jitter)
+        pause = Backoff(self.jitter)
         await self.checked.wait()
         while True:
             self._look.clear()
@@ -221,10 +211,10 @@ class Runner:
                 for record in waiting:
                     await self._ask_if_ready(record.psbt_id)
             except DeviceError as error:
-                self._troubles.report(DEVICES, {DEVICES: said(error)})
-                await self._sleep(pause.next())
+                self.troubles.report(DEVICES, {DEVICES: said(error)})
+                await self.sleep(pause.next())
                 continue
-            self._troubles.report(DEVICES, {})
+            self.troubles.report(DEVICES, {})
             pause.reset()
             try:
                 # A new proposal for a device sets the event: sleep until then.
@@ -240,7 +230,7 @@ class Runner:
     async def _record_screens(self) -> None:
         """Record what our devices' screens show: the person is told before the device is asked."""
         for fingerprint in {own.key.fingerprint for own in self.journal.own_keys()}:
-            device = await self._devices.ready(fingerprint)
+            device = await self.devices.ready(fingerprint)
             if device is not None:
                 self.perform(self.journal.see_screen(fingerprint, screen_of(device)))
 
@@ -252,7 +242,7 @@ class Runner:
         if not isinstance(find, FindDevice):
             return
         fingerprint = find.fingerprint
-        device = await self._devices.ready(fingerprint)
+        device = await self.devices.ready(fingerprint)
         if device is None or fingerprint in self._at_device:
             return
         assert self._tasks is not None, "called from a task of the group"
@@ -268,12 +258,12 @@ class Runner:
                 return
             self.feed.add(psbt_id, "progress", "Look at your device.")
             began = self.journal.now()
-            outcome = await self._devices.sign(asked, teller(self.feed, psbt_id))
+            outcome = await self.devices.sign(asked, teller(self.feed, psbt_id))
             # By wall-clock time: the monotonic clock may stop while the machine sleeps.
             step = self.decide(psbt_id, outcome, late=self.journal.now() - began > AT_THE_DEVICE_USUALLY)
             if step.record.state is State.WAITING_DEVICE:
                 self.feed.add(psbt_id, "attention", step.record.reason)
-                await self._sleep(DEVICE_PAUSE_SECONDS)
+                await self.sleep(DEVICE_PAUSE_SECONDS)
         finally:
             del self._at_device[fingerprint]
             self._look.set()
@@ -321,22 +311,22 @@ class Runner:
         ``late``: time has passed since it was signed, so ``check_before_sending`` runs right before the try:
         the machine may have slept. A kept signature waits before each try, also after a restart.
         """
-        soon, later = Backoff(self._jitter), Backoff(self._jitter, KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS)
+        soon, later = Backoff(self.jitter), Backoff(self.jitter, KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS)
         try:
             while True:
-                late = late or not self._signed_in.is_set()
-                await self._signed_in.wait()
+                late = late or not self.signed_in.is_set()
+                await self.signed_in.wait()
                 if self._is_kept(psbt_id):
-                    await self._sleep(later.next())
+                    await self.sleep(later.next())
                 if kind is Submit and late and not await self.check_before_sending(psbt_id):
-                    await self._sleep(soon.next())
+                    await self.sleep(soon.next())
                     continue
                 effect = self._to_deliver(psbt_id, kind)
                 if effect is None or await self._delivered(effect):
                     return
                 late = True
                 if not self._is_kept(psbt_id):
-                    await self._sleep(soon.next())
+                    await self.sleep(soon.next())
         finally:
             del self._on_the_way[psbt_id, kind]
 
@@ -352,12 +342,12 @@ class Runner:
 
     async def _delivered(self, effect: Submit | SubmitDecline) -> bool:
         if isinstance(effect, SubmitDecline):
-            told = await self._platform.decline(effect)
+            told = await self.platform.decline(effect)
             if told is not None:
                 self.decide(effect.psbt_id, told)
             return told is not None
         self.decide(effect.psbt_id, events.SubmitStarted())
-        outcome = await self._platform.submit(effect)
+        outcome = await self.platform.submit(effect)
         self._record_outcome(effect.psbt_id, outcome)
         return not isinstance(outcome, events.SubmitUndelivered | events.SubmitKept)
 

@@ -54,7 +54,7 @@ from signerd.daemon.proposal_views import (
     proposal_line,
     proposal_view,
 )
-from signerd.daemon.reports import ChainReader, Settings, SingleFlight, notes_of
+from signerd.daemon.reports import ChainReader, Settings, notes_of
 from signerd.daemon.runner import Runner
 from signerd.daemon.vaults import Addresses, Holdings, Pinning
 from signerd.daemon.views import device_view, pin_preview, preview_view, vault_view
@@ -67,7 +67,7 @@ from signerd.errors import (
     SignerdError,
     UnknownProposal,
 )
-from signerd.feed import Feed, Troubles
+from signerd.feed import Feed, SingleFlight, Troubles
 from signerd.journal import Journal
 from signerd.journal.storage import check_whole
 from signerd.shapes import (

@@ -56,41 +56,27 @@ from signerd.shapes.limits import RECEIVE, USUAL_COUNT
 SAY_SO_HERE = "No button on it means no: if it is another one, say so on this computer."
 
 
-@dataclass(frozen=True)
-class Showing:
-    """Shows an address on a device and compares. Not thread-safe: for one event loop. ``subject`` of the
+async def shown_on(
+    devices: Devices, journal: Journal, feed: Feed, device: Device, policy: Policy, place: Place, subject: str
+) -> str:
+    """Have the device show the address, and compare; the address as its screen writes it. ``subject`` of the
     feed's lines is the vault's id, or the device's id for the profile.
+
+    Raises:
+        AddressDiffers, after it is journaled and in the feed; AddressNotShown; DeviceFailed.
     """
-
-    journal: Journal
-    devices: Devices
-    feed: Feed
-
-    async def show(self, device: Device, policy: Policy, place: Place, subject: str) -> str:
-        """The address as the device's screen writes it.
-
-        Raises:
-            AddressDiffers, after it is journaled and in the feed; AddressNotShown; DeviceFailed.
-        """
-        screen = written_on(policy, place, device.family)
-        self.feed.add(subject, "progress", _to_compare(device, policy, place, screen))
-        try:
-            await self.devices.show_address(
-                device.id, policy, place, lambda note: self.feed.add(subject, "progress", plain(note.text))
-            )
-        except AddressDiffers as error:
-            self._alarm(device, policy, place, subject, error)
-            raise
-        except AddressNotShown as error:
-            self.feed.add(subject, "attention", plain(str(error)))
-            raise
-        return screen
-
-    def _alarm(
-        self, device: Device, policy: Policy, place: Place, subject: str, error: AddressDiffers
-    ) -> None:
-        self.journal.note(_differs(policy, place, device.id, subject, str(error)))
-        self.feed.add(subject, "alarm", plain(str(error)))
+    screen = written_on(policy, place, device.family)
+    feed.add(subject, "progress", _to_compare(device, policy, place, screen))
+    try:
+        await devices.show_address(device.id, policy, place, teller(feed, subject))
+    except AddressDiffers as error:
+        journal.note(_differs(policy, place, device.id, subject, str(error)))
+        feed.add(subject, "alarm", plain(str(error)))
+        raise
+    except AddressNotShown as error:
+        feed.add(subject, "attention", plain(str(error)))
+        raise
+    return screen
 
 
 def _differs(policy: Policy, place: Place, device: str, subject: str, sentence: str) -> Note:
@@ -184,7 +170,7 @@ class Addresses:
         with self.prompts.turn(caller):
             if caller.app_id is not None:
                 self.feed.add(subject, "progress", f"An address is shown{asked_by(caller)}.")
-            screen = await Showing(self.journal, self.devices, self.feed).show(device, policy, place, subject)
+            screen = await shown_on(self.devices, self.journal, self.feed, device, policy, place, subject)
         return AddressShown(
             network=str(self.journal.network),
             device_id=device.id,
@@ -312,9 +298,7 @@ class Pinning:
             error.hint = f"{error.hint} {_DO_WITHOUT}"
             raise
         await self._enrol(device, wanted)
-        await Showing(self.journal, self.devices, self.feed).show(
-            device, wanted.vault, FIRST, wanted.vault_id
-        )
+        await shown_on(self.devices, self.journal, self.feed, device, wanted.vault, FIRST, wanted.vault_id)
         return AtDevice(enrolled=True, address_shown=True)
 
     async def _enrolled_if_there(self, wanted: Pin) -> AtDevice:

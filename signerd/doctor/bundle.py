@@ -16,7 +16,7 @@ from typing import Any
 from custody._version import __version__
 from firmware_bridge.model import DeviceState, Family
 from signerd.account.config import Config
-from signerd.backup.schedule import last_made
+from signerd.backup.schedule import last_backup
 from signerd.core.states import State
 from signerd.doctor.finding import Finding, Installation
 from signerd.errors import SignerdError
@@ -165,5 +165,5 @@ def _journal(installation: Installation) -> dict[str, Any] | None:
         "signatures": figures.signatures,
         "proposals": {_known(State, name): count for name, count in figures.proposals.items()},
         "entries": {_only(_NAME, name): count for name, count in figures.entries.items()},
-        "backup_made": last_made(installation.state) is not None,
+        "backup_made": last_backup(installation.state) is not None,
     }

@@ -59,9 +59,3 @@ class Installation:
 
 
 Examination = Callable[[Installation], Finding]
-
-
-@dataclass(frozen=True)
-class Check:
-    name: str
-    look: Examination

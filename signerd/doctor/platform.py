@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from custody.exchange import NoAnswer, Reply, Request
 from custody.plain_http import PlainTransport, tls_for
 from custody.private_files import is_open, is_ours, take
-from signerd.backup.schedule import last_made, reminders
+from signerd.backup.schedule import last_backup, reminders
 from signerd.doctor.finding import Finding, Installation, Outcome, of_error, well
 from signerd.errors import KeyringTimedOut, SecretsError, SignerdError
 from signerd.journal.storage import JOURNAL, LOCK, fault_of, open_to_read
@@ -209,7 +209,7 @@ def backup(installation: Installation) -> Finding:
             "recognise a payment that is asked for twice.",
             "signerd backup FILE",
         )
-    made = last_made(installation.state)
+    made = last_backup(installation.state)
     return well(
-        "There is nothing to back up yet." if made is None else f"The last backup is of {made:%Y-%m-%d}."
+        "There is nothing to back up yet." if made is None else f"The last backup is of {made.at:%Y-%m-%d}."
     )

@@ -30,6 +30,9 @@ class App:
     revoked: datetime | None = None
     used: date | None = None
 
+    def is_live(self, now: datetime) -> bool:
+        return self.revoked is None and now < self.expires
+
 
 @dataclass(frozen=True)
 class AppBook:
@@ -42,10 +45,16 @@ class AppBook:
         """In the order of pairing, with expired and revoked ones."""
         return tuple(_app(row) for row in self.connection.execute("SELECT * FROM apps ORDER BY rowid"))
 
-    def origins(self) -> Mapping[str, datetime]:
-        """Until when the pages of each origin may ask, expired ones included."""
+    def of_token(self, token_hash: bytes) -> App | None:
+        """Expired and revoked ones included."""
+        row = self.connection.execute("SELECT * FROM apps WHERE token_hash = ?", (token_hash,)).fetchone()
+        return None if row is None else _app(row)
+
+    def origins(self, now: datetime) -> Mapping[str, datetime]:
+        """The origins whose pages may ask to be paired now, and until when."""
         found = self.connection.execute("SELECT origin, until FROM origins ORDER BY origin")
-        return {row["origin"]: datetime.fromisoformat(row["until"]) for row in found}
+        times = ((row["origin"], datetime.fromisoformat(row["until"])) for row in found)
+        return {origin: until for origin, until in times if now < until}
 
     def pair(self, app: App) -> None:
         facts = {**_facts(app.name, app.origin, app.rights), "expires": app.expires.isoformat()}

@@ -1,17 +1,17 @@
 """The journal's data besides proposals, one book for each kind.
 
-Screens, used addresses and spending are read incrementally from the audit chain. Tokens: bytecode by its hash
-and its contract, proven before it is stored. Proposals that this machine never followed, and how far the
-platform's whole list was read (S27). Whether this journal was
-restored from a backup: what was signed since the backup is only in the platform's list, and until that is
-read nothing is approved (ADR 26).
+Screens and spending are read from the audit chain when they are asked for, used addresses as it grows.
+Tokens: bytecode by its hash and its contract, proven before it is stored. Proposals that this machine never
+followed, and how far the platform's whole list was read (S27). Whether this journal was restored from a
+backup: what was signed since the backup is only in the platform's list, and until that is read nothing is
+approved (ADR 26).
 """
 
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -20,32 +20,13 @@ from multisig import Fingerprint, Transaction
 from multisig.tokens import Bytecode, Call, Deploy, Payload, bytecode_hash, parse_bytecode
 from signerd.core.audit import Note
 from signerd.core.places import NEW_POLICY, Places, joined
-from signerd.core.rules.spending import SPENDING_KINDS, AskedSpend, Ledger, Moment, Spent
+from signerd.core.rules.spending import Spent
 from signerd.core.text import canonical
 from signerd.core.tokens import Published, Screen, payload_of_bytes, prove_blob, prove_token
 from signerd.core.values import Snapshot, Unfollowed
 from signerd.journal import rows
 
 KIND = "device-screen"
-
-
-class ScreenBook:
-    """Over the one connection that writes the journal."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
-        self._read = 0
-        self._known: dict[str, Screen] = {}
-
-    def forget(self) -> None:
-        """Begin anew: a transaction was rolled back, and what was read within it never happened."""
-        self._read, self._known = 0, {}
-
-    def of(self, fingerprint: Fingerprint) -> Screen | None:
-        """None where no device with this master key was seen."""
-        self._read, found = rows.entries_since(self._db, {KIND}, self._read)
-        self._known.update((entry.note.subject, _screen(entry.note.facts)) for entry in found)
-        return self._known.get(str(fingerprint))
 
 
 def screen_note(fingerprint: Fingerprint, screen: Screen) -> Note:
@@ -61,9 +42,21 @@ def screen_note(fingerprint: Fingerprint, screen: Screen) -> Note:
     return Note(KIND, str(fingerprint), facts)
 
 
-def _screen(facts: Mapping[str, Any]) -> Screen:
+def read_screen(connection: sqlite3.Connection, fingerprint: Fingerprint) -> Screen | None:
+    """As it was noted last; None where no device with this master key was seen."""
+    query = "SELECT facts FROM audit WHERE subject = ? AND kind = ? ORDER BY sequence DESC LIMIT 1"
+    row = connection.execute(query, (str(fingerprint), KIND)).fetchone()
+    if row is None:
+        return None
+    facts = json.loads(row["facts"])
     whole = None if facts["whole"] < 0 else facts["whole"]
     return Screen(facts["model"], whole, facts["first"], facts["no_proof"], facts["no_funds"])
+
+
+_SIGNED = """
+SELECT sequence, facts FROM audit INDEXED BY audit_by_kind WHERE kind = 'signed' AND sequence > ?
+ORDER BY sequence
+"""
 
 
 class PlaceBook:
@@ -80,9 +73,9 @@ class PlaceBook:
 
     def of(self, codes: Iterable[str]) -> Mapping[str, Places]:
         """By the policy's code; no entry for a policy for which nothing was signed here."""
-        self._read, found = rows.entries_since(self._db, {"signed"}, self._read)
-        for entry in found:
-            self._take(entry.note.facts)
+        for row in self._db.execute(_SIGNED, (self._read,)):
+            self._take(json.loads(row["facts"]))
+            self._read = row["sequence"]
         return {code: self._known[code] for code in codes if code in self._known}
 
     def _take(self, facts: Mapping[str, Any]) -> None:
@@ -91,64 +84,38 @@ class PlaceBook:
         self._known[code] = joined(self._known.get(code, NEW_POLICY), (receive, change))
 
 
-class SpendingBook:
-    """Over the one connection that writes the journal."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
-        self._ledger = Ledger()
-        self._read_at = -1
-        self._spent: tuple[Spent, ...] = ()
-
-    def forget(self) -> None:
-        """Begin anew: a transaction was rolled back, and what was read within it never happened."""
-        self._ledger, self._read_at = Ledger(), -1
-
-    def moment(self, now: datetime, *, to_the_minute: bool) -> Moment:
-        """Rounded down to the minute or the day, so that a judgement stays valid until then.
-
-        A window that ends a little early counts old spending a little longer.
-        """
-        self._catch_up()
-        cut = _minute if to_the_minute else _day
-        return Moment(cut(now.astimezone(UTC)), cut(self._ledger.latest))
-
-    def spent(self) -> tuple[Spent, ...]:
-        """Spending that was signed or is at a device, and may lie in a window."""
-        self._catch_up()
-        # The only connection that writes: unchanged here is unchanged.
-        if self._read_at != self._db.total_changes:
-            self._spent = tuple(self._read(item) for item in self._ledger.asked())
-            self._read_at = self._db.total_changes
-        return self._spent
-
-    def _catch_up(self) -> None:
-        head, entries = rows.entries_since(self._db, SPENDING_KINDS, self._ledger.sequence)
-        for entry in entries:
-            self._pass_to(entry.sequence)
-            self._ledger.take((entry,))
-        self._pass_to(head)
-
-    def _pass_to(self, sequence: int) -> None:
-        at = rows.latest_time(self._db, self._ledger.sequence, sequence)
-        self._ledger.pass_to(sequence, at)
-
-    def _read(self, item: AskedSpend) -> Spent:
-        return read_spent(self._db, item)
+# A rolling window, so that the limit cannot be spent twice around midnight; by the latest time that the chain
+# has seen, so that a clock that is set back frees nothing. What a device was asked and did not sign is left
+# out by its state.
+_SPENT = f"""
+SELECT p.psbt_id, p.quorum, (
+  SELECT facts FROM audit WHERE subject = p.psbt_id AND kind IN ('approved', 'recalled')
+  ORDER BY sequence DESC LIMIT 1
+) AS approved
+FROM proposals p LEFT JOIN signatures s USING (psbt_id)
+WHERE (s.psbt_id IS NOT NULL OR p.exported IS NOT NULL OR p.state IN ({rows.AT_DEVICE}))
+  AND p.psbt_id IN (
+    SELECT subject FROM audit INDEXED BY audit_by_kind
+    WHERE kind IN ('device-asked', 'exported', 'signed')
+      AND sequence >= (SELECT min(sequence) FROM audit INDEXED BY audit_times WHERE at > ?)
+  )
+ORDER BY p.rowid
+"""  # noqa: S608 - the states are ours
 
 
-def read_spent(connection: sqlite3.Connection, item: AskedSpend) -> Spent:
-    """With the coins it spends and the quorum it was signed for."""
-    coins = frozenset(rows.read_coins(connection, item.psbt_id))
-    return Spent(item.psbt_id, rows.read_quorum(connection, item.psbt_id), item.at, item.amount, coins)
-
-
-def _minute(moment: datetime) -> datetime:
-    return moment.replace(second=0, microsecond=0)
-
-
-def _day(moment: datetime) -> datetime:
-    return moment.replace(hour=0, minute=0, second=0, microsecond=0)
+def spent_since(connection: sqlite3.Connection, begin: str) -> tuple[Spent, ...]:
+    """What was signed or exported, or is at a device, from the first entry after ``begin`` on (RFC 3339
+    UTC).
+    """
+    return tuple(
+        Spent(
+            row["psbt_id"],
+            row["quorum"],
+            sum(amount for _script, amount in json.loads(row["approved"])["payments"]),
+            frozenset(rows.read_coins(connection, row["psbt_id"])),
+        )
+        for row in connection.execute(_SPENT, (begin,)).fetchall()
+    )
 
 
 @dataclass(frozen=True)
@@ -161,7 +128,7 @@ class TokenBook:
         """The bytecode of the token in a proposal's payload; None without a payload, or where it is not
         proven here.
         """
-        payload = _payload(snapshot.psbt) if snapshot.is_of_token else None
+        payload = payload_of_bytes(snapshot.psbt) if snapshot.is_of_token else None
         return None if payload is None else self.bytecode(payload)
 
     def bytecode(self, payload: Payload) -> Bytecode | None:
@@ -190,11 +157,6 @@ class TokenBook:
                 (payload.contract_id, digest, published.deployment),
             )
         return proven
-
-
-@lru_cache(maxsize=256)
-def _payload(psbt: bytes) -> Payload | None:
-    return payload_of_bytes(psbt)
 
 
 @lru_cache(maxsize=32)
@@ -368,28 +330,23 @@ class Restored:
     made_at: datetime
 
 
-class RestoredBook:
-    """Over the one connection that writes the journal. A journal is restored before it is opened here."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
-        self.last = _last(connection)
-
-    def behind(self, pins: Iterable[tuple[int, str]]) -> frozenset[int]:
-        """``pins``: workspaces with the codes of their vaults. Those workspaces whose whole list was not read
-        for each of their vaults since the restore; empty without a restore.
-        """
-        if self.last is None:
-            return frozenset()
-        found = self._db.execute(_SINCE, (CAUGHT_UP, self.last.sequence))
-        covered = {
-            (int(row["subject"]), code) for row in found for code in json.loads(row["facts"]).get("codes", ())
-        }
-        return frozenset(workspace for workspace, code in set(pins) - covered)
-
-
-def _last(connection: sqlite3.Connection) -> Restored | None:
+def read_restored(connection: sqlite3.Connection) -> Restored | None:
     row = connection.execute(_LAST, (RESTORED,)).fetchone()
     if row is None:
         return None
     return Restored(row["sequence"], datetime.fromisoformat(json.loads(row["facts"])["made_at"]))
+
+
+def behind(
+    connection: sqlite3.Connection, restored: Restored | None, pins: Iterable[tuple[int, str]]
+) -> frozenset[int]:
+    """``pins``: workspaces with the codes of their vaults. Those workspaces whose whole list was not read for
+    each of their vaults since the restore; empty without a restore.
+    """
+    if restored is None:
+        return frozenset()
+    found = connection.execute(_SINCE, (CAUGHT_UP, restored.sequence))
+    covered = {
+        (int(row["subject"]), code) for row in found for code in json.loads(row["facts"]).get("codes", ())
+    }
+    return frozenset(workspace for workspace, code in set(pins) - covered)

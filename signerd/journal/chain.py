@@ -20,12 +20,10 @@ from signerd.journal import rows
 from signerd.journal.apps import AppBook, ImportedBook
 from signerd.journal.books import (
     PlaceBook,
-    RestoredBook,
-    ScreenBook,
-    SpendingBook,
     TokenBook,
     UnfollowedBook,
     VersionBook,
+    read_restored,
 )
 from signerd.journal.keys import KeyBook, VaultBook
 from signerd.journal.quota import QuotaBook
@@ -101,9 +99,7 @@ class Chain:
         # Inputs and outputs of what the platform newly showed, since the start (S34).
         self.parts_judged = 0
         self._db, self.is_checked = open_journal(folder, now())
-        self._book = SpendingBook(self._db)
         self._places = PlaceBook(self._db)
-        self._screens = ScreenBook(self._db)
         self._vaults = VaultBook(self._db, network)
         self.keys = KeyBook(self._db, network)
         self.apps = AppBook(self._db, self.noted)
@@ -112,7 +108,8 @@ class Chain:
         self.unfollowed = UnfollowedBook(self._db)
         self.versions = VersionBook(self._db)
         self._quota = QuotaBook(self._db)
-        self._restored = RestoredBook(self._db)
+        # The last restore, once the journal was opened after it.
+        self.restored = read_restored(self._db)
 
     def close(self) -> None:
         self._db.close()
@@ -165,9 +162,7 @@ class Chain:
                 self._fault(f"journal:before:{name}")
                 self._db.execute("COMMIT")
             except BaseException:
-                self._book.forget()
                 self._places.forget()
-                self._screens.forget()
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise

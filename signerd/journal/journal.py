@@ -33,13 +33,22 @@ from signerd.core.events import (
 from signerd.core.following import forgotten, own_signature, receive
 from signerd.core.places import NEW_POLICY, policy_code
 from signerd.core.review import Review, review, verdict_key
-from signerd.core.rules.spending import NO_QUORUM
+from signerd.core.rules.spending import NO_QUORUM, Spent
+from signerd.core.rules.values import DAY
 from signerd.core.signing import PROFILE
 from signerd.core.states import NOT_TAKEN, TABLE, TO_SUBMIT, UNDECIDED, Move, State
 from signerd.core.values import OwnKey, Pin, Record, ReviewContext, Snapshot, Unfollowed, parts_of
 from signerd.errors import NotCaughtUp, UnknownProposal
 from signerd.journal import rows
-from signerd.journal.books import BACKED_UP, Restored, backed_up_note, caught_up_note, restored_note
+from signerd.journal.books import (
+    BACKED_UP,
+    backed_up_note,
+    behind,
+    caught_up_note,
+    read_screen,
+    restored_note,
+    spent_since,
+)
 from signerd.journal.chain import stamp
 from signerd.journal.keys_and_vaults import KeysAndVaults
 from signerd.journal.quota import work_of
@@ -300,8 +309,8 @@ class Journal(KeysAndVaults):
 
     def note_backup(self, made_at: str, fingerprint: str) -> None:
         """Record that a backup was made, once for each."""
-        _head, noted = rows.entries_since(self._db, {BACKED_UP}, 0)
-        if all(entry.note.facts["fingerprint"] != fingerprint for entry in noted):
+        query = "SELECT 1 FROM audit WHERE kind = ? AND json_extract(facts, '$.fingerprint') = ?"
+        if self._db.execute(query, (BACKED_UP, fingerprint)).fetchone() is None:
             self.note(backed_up_note(made_at, fingerprint))
 
     def restore(self, made_at: datetime) -> None:
@@ -320,14 +329,10 @@ class Journal(KeysAndVaults):
             for record in self.records(NOT_TAKEN):
                 self._stored(record, forgotten(record))
 
-    @property
-    def restored(self) -> Restored | None:
-        """The last restore, once the journal was opened after it."""
-        return self._restored.last
-
     def behind(self) -> frozenset[int]:
         """Workspaces whose whole list was not read since the restore for a vault that is pinned now."""
-        return self._restored.behind((pin.workspace_id, pin.vault.verification_code) for pin in self.pins())
+        pins = ((pin.workspace_id, pin.vault.verification_code) for pin in self.pins())
+        return behind(self._db, self.restored, pins)
 
     def recall(self, snapshot: Snapshot) -> Step | None:
         """Take a proposal with a signature of ours that this journal has forgotten as signed here; None where
@@ -455,9 +460,16 @@ class Journal(KeysAndVaults):
             neighbours=neighbours,
             uncompared=uncompared,
             unfollowed=self.unfollowed.paying_the_same(*at, imported=imported),
-            spent=self._book.spent() if self.rules.rules else (),
-            moment=self._book.moment(self._now(), to_the_minute=self.rules.depend_on_time),
+            spent=self._spent() if self.rules.depend_on_time else (),
+            # The day, so that a judgement stays valid until then.
+            moment=self.now().replace(hour=0, minute=0, second=0, microsecond=0),
         )
+
+    def _spent(self) -> tuple[Spent, ...]:
+        """Within the ``DAY`` that ends now, or at the latest time of the chain."""
+        latest = self._db.execute("SELECT max(at) FROM audit").fetchone()[0] or ""
+        now = max(self._stamp(), latest)
+        return spent_since(self._db, stamp(datetime.fromisoformat(now) - DAY))
 
     def _context_for(self, record: Record, event: Event) -> ReviewContext:
         """Other proposals are looked up only where this one is judged."""
@@ -493,7 +505,7 @@ class Journal(KeysAndVaults):
             token=token,
             pins=self.pins() if may_name_vaults else (),
             places=self._places.of(_codes(pin, own_keys)),
-            screen=None if pin is None else self._screens.of(pin.own_key.fingerprint),
+            screen=None if pin is None else read_screen(self._db, pin.own_key.fingerprint),
         )
 
 

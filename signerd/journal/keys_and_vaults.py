@@ -16,7 +16,7 @@ from signerd.core.keys import Revocation
 from signerd.core.tokens import Published, Screen, subject_of
 from signerd.core.values import OwnKey, Pin, Record, Snapshot
 from signerd.journal import rows
-from signerd.journal.books import screen_note
+from signerd.journal.books import read_screen, screen_note
 from signerd.journal.chain import Chain
 from signerd.journal.keys import AtDevice, facts_of
 
@@ -187,7 +187,7 @@ class KeysAndVaults(Chain, ABC):
 
         What waits for the device is judged again before the device is asked.
         """
-        if self._screens.of(fingerprint) == screen:
+        if read_screen(self._db, fingerprint) == screen:
             return ()
         self.note(screen_note(fingerprint, screen))
         return (JudgeAgain(),)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
 from functools import lru_cache
@@ -39,6 +39,7 @@ _SNAPSHOT = TypeAdapter(Snapshot)
 NOTHING_PAID = (b"\x6a", 0)
 # States in which a proposal may confirm without a signature stored here.
 _LEAVING = ", ".join(f"'{state}'" for state in sorted({*DECIDED_YES, *AT_THE_DEVICE}))
+AT_DEVICE = ", ".join(f"'{state}'" for state in AT_THE_DEVICE)
 _OPEN = ", ".join(f"'{state}'" for state in sorted(OPEN_STATES))
 
 RECORD_COLUMNS = """
@@ -378,28 +379,6 @@ def _entries(found: sqlite3.Cursor) -> Iterator[Entry]:
         facts: dict[str, Any] = json.loads(row["facts"])
         note = Note(row["kind"], row["subject"], facts)
         yield Entry(row["sequence"], row["at"], note, row["previous"], row["digest"])
-
-
-def entries_since(
-    connection: sqlite3.Connection, kinds: Collection[str], after: int
-) -> tuple[int, list[Entry]]:
-    """The chain's length, and its entries of those kinds after ``after``, in order. Others are not read."""
-    head = connection.execute("SELECT coalesce(max(sequence), 0) FROM audit").fetchone()[0]
-    if head == after:
-        return head, []
-    marks = ",".join("?" * len(kinds))
-    query = f"SELECT * FROM audit INDEXED BY audit_by_kind WHERE kind IN ({marks}) AND sequence > ?"  # noqa: S608 - question marks alone
-    found = connection.execute(f"{query} ORDER BY sequence", (*sorted(kinds), after))
-    return head, list(_entries(found))
-
-
-def latest_time(connection: sqlite3.Connection, after: int, until: int) -> str | None:
-    """The latest time in the chain after ``after`` up to ``until``; None where there is no entry. Of the
-    entries only the index is read.
-    """
-    query = "SELECT max(at) FROM audit INDEXED BY audit_times WHERE sequence > ? AND sequence <= ?"
-    at: str | None = connection.execute(query, (after, until)).fetchone()[0]
-    return at
 
 
 # SQLite's lower() folds ASCII only, which is all that kinds, ids and addresses use.

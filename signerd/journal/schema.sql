@@ -133,7 +133,7 @@ CREATE INDEX audit_of_pins ON audit (subject) WHERE kind = 'pinned';
 CREATE INDEX audit_of_exports ON audit (subject) WHERE kind = 'exported';
 CREATE INDEX audit_by_kind ON audit (kind);
 CREATE INDEX audit_by_subject ON audit (subject);
-CREATE INDEX audit_times ON audit (sequence, at);
+CREATE INDEX audit_times ON audit (at);
 CREATE TRIGGER audit_stays BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'an audit entry never changes'); END;
 CREATE TRIGGER audit_remains BEFORE DELETE ON audit

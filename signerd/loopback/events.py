@@ -1,9 +1,8 @@
 """The feed as server-sent events, resumable by number; the number of streams is bounded (L11)."""
 
 import asyncio
-import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -73,16 +72,28 @@ class Streams:
         """
         # A number above the feed's last is from before a restart: the whole feed is new then.
         position = after if after <= feed.last else 0
-        with self._over(gone) as over:
-            while not over.is_set():
-                lines = await self._next(feed, position, subject, over)
+        ends = [
+            asyncio.ensure_future(wait)
+            for wait in (self._closing.wait(), *(() if gone is None else (gone(),)))
+        ]
+        news = None
+        try:
+            while not any(end.done() for end in ends):
+                news = asyncio.create_task(feed.wait(position, subject, self.heartbeat))
+                await asyncio.wait({news, *ends}, return_when=asyncio.FIRST_COMPLETED)
+                if not news.done():
+                    return
+                lines = news.result()
                 told = [line for line in lines if not hides(line.subject)]
                 for line in told:
                     yield _event(line)
                 position = lines[-1].number if lines else position
                 # Also where every line is hidden: a silent stream looks like a dead daemon.
-                if not told and not over.is_set():
+                if not told:
                     yield ": still here\n\n"
+        finally:
+            for task in (*ends, *(() if news is None else (news,))):
+                task.cancel()
 
     def _count(self, app_id: str | None, by: int) -> None:
         self._open += by
@@ -90,32 +101,6 @@ class Streams:
             self._of[app_id] += by
             # Drops apps with no stream.
             self._of = +self._of
-
-    @contextlib.contextmanager
-    def _over(self, gone: Gone | None) -> Iterator[asyncio.Event]:
-        """An event that is set when the stream must end."""
-        over = asyncio.Event()
-        waits = [self._closing.wait(), *(() if gone is None else (gone(),))]
-        tasks = [asyncio.ensure_future(wait) for wait in waits]
-        for task in tasks:
-            task.add_done_callback(lambda _task: over.set())
-        try:
-            yield over
-        finally:
-            for task in tasks:
-                task.cancel()
-
-    async def _next(
-        self, feed: Feed, position: int, subject: str | None, over: asyncio.Event
-    ) -> tuple[FeedLine, ...]:
-        news = asyncio.create_task(feed.wait(position, subject, self.heartbeat))
-        ending = asyncio.create_task(over.wait())
-        try:
-            await asyncio.wait({news, ending}, return_when=asyncio.FIRST_COMPLETED)
-            return news.result() if news.done() else ()
-        finally:
-            news.cancel()
-            ending.cancel()
 
 
 class Following(StreamingResponse):

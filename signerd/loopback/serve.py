@@ -35,6 +35,7 @@ from signerd.loopback.binding import JSON, Answer, Called, bind
 from signerd.loopback.events import Streams
 from signerd.loopback.page import entering
 from signerd.loopback.page.entering import PageMount
+from signerd.loopback.page.routes import make_page
 from signerd.problems import CONTENT_TYPE, headers_of, problem
 from signerd.shapes.limits import MAX_PSBT_TEXT
 
@@ -90,7 +91,7 @@ async def serving(
     app = make_app(service, streams, seated)
     with contextlib.ExitStack() as stack:
         private = stack.enter_context(private_socket(state, handed))
-        config = _config(app, SocketGate(service.apps, rates), _of_owner(_of_the_socket))
+        config = _config(app, SocketGate(service.apps, rates), _of_owner(peer_uid))
         servers = [_Server(config, (private,))]
         if port is not None:
             # Off the loop: it may ask which program has the port.
@@ -117,10 +118,6 @@ async def _answering(servers: "Sequence[_Server]", streams: Streams) -> AsyncIte
             server.leave()
         streams.close()
         await asyncio.gather(*tasks)
-
-
-def _of_the_socket(connection: Any) -> int | None:
-    return peer_uid(connection)
 
 
 def _of_owner(whose: Whose) -> Any:
@@ -261,7 +258,7 @@ def make_app(service: Daemon, streams: Streams, sessions: Sessions) -> Starlette
             *(_row(call.method, PREFIX + call.path, bound(call, to)) for call, to in ROUTES.items()),
             _row("GET", f"{PREFIX}/openapi.json", interface),
             *entering.ROUTES,
-            PageMount(service),
+            PageMount("", app=make_page(service)),
         ],
         exception_handlers={
             SignerdError: _known,

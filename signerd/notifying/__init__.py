@@ -1,1 +1,1 @@
-"""Desktop notifications of what needs the person, each sent by a child process of its own."""
+"""Desktop notifications of what needs the person."""

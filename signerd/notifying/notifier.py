@@ -1,21 +1,19 @@
-"""From the feed to the desktop: which lines cause a notice, how often, in which words, and its child process.
+"""From the feed to the desktop: which lines cause a notice, how often, and in which words.
 
 A notice may show on a lock screen, so it has no amount and no name unless configured.
 """
 
 import asyncio
-import contextlib
-import json
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
 from enum import Enum, unique
 from pathlib import Path
 
-from signerd import runtime
 from signerd.core.text import plain
-from signerd.feed import WAITS, Feed, FeedLine
+from signerd.feed import WAITS, Feed, FeedLine, alongside
 
 PAIRING = "pairing"
 # Two lines of a notification.
@@ -126,11 +124,6 @@ def _details(lines: Sequence[FeedLine], titles: Titles) -> str:
     return text if len(text) <= LONGEST_DETAIL else text[: LONGEST_DETAIL - 1] + "…"
 
 
-# For a hanging child. Its own limit for the desktop is ``child.SECONDS``.
-DEADLINE_SECONDS = 120.0
-_CHILD = "signerd.notifying.child"
-
-
 def session_bus(environment: Mapping[str, str] = os.environ) -> str | None:
     """The address of the session bus (sd-bus(3), D-Bus specification); None where there is none."""
     given = environment.get("DBUS_SESSION_BUS_ADDRESS")
@@ -143,29 +136,15 @@ def session_bus(environment: Mapping[str, str] = os.environ) -> str | None:
     return f"unix:path={usual}" if usual.is_socket() else None
 
 
-async def show(notice: Notice, *, seconds: float = DEADLINE_SECONDS) -> bool:
-    """Whether a desktop accepted it. Raises OSError where no process can be started."""
+async def show(notice: Notice) -> bool:
+    """Whether a desktop accepted it."""
     address = session_bus()
     if address is None:
         return False
-    child = await asyncio.create_subprocess_exec(
-        *runtime.command(_CHILD, address),
-        pass_fds=runtime.passed(),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        async with asyncio.timeout(seconds):
-            await child.communicate(json.dumps(asdict(notice)).encode())
-    except TimeoutError:
-        return False
-    finally:
-        if child.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                child.kill()
-            await child.wait()
-    return child.returncode == 0
+    # Imported here: the doctor asks only where the bus is.
+    from signerd.notifying.desktop import send
+
+    return await send(address, notice.title, notice.body, urgent=notice.urgent)
 
 
 Show = Callable[[Notice], Awaitable[bool]]
@@ -212,16 +191,8 @@ class Notifier:
         return True
 
 
-@contextlib.asynccontextmanager
-async def notifying(feed: Feed, mode: str, titles: Titles) -> AsyncIterator[None]:
+def notifying(feed: Feed, mode: str, titles: Titles) -> AbstractAsyncContextManager[None]:
     """Sends notices during the body. ``mode``: the value of ``[notifications] show``."""
     if mode == "off":
-        yield
-        return
-    task = asyncio.create_task(Notifier(feed, titles if mode == "details" else None).run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        return nullcontext()
+    return alongside(Notifier(feed, titles if mode == "details" else None).run())

@@ -96,7 +96,7 @@ def _time_lock(lock: int, case: InspectedCase) -> Answer:
     # Every 32-bit number of seconds is a date before the year 2107.
     when = datetime.fromtimestamp(lock, UTC)
     moment = case.context.moment
-    if moment is None or when > moment.now + TIME_AHEAD:
+    if moment is None or when > moment + TIME_AHEAD:
         return hold(
             f"It cannot be mined before {when:%Y-%m-%d %H:%M} UTC, which is far ahead: what you sign now "
             "could "
@@ -111,4 +111,4 @@ def _highest(case: InspectedCase) -> int:
     rate, moment = CHAIN_RATES.get(case.context.network), case.context.moment
     if rate is None:
         return HIGHEST_REGTEST
-    return rate.height if moment is None else rate.highest(moment.now)
+    return rate.height if moment is None else rate.highest(moment)

@@ -7,7 +7,7 @@ from typing import Any
 from signerd.core.checks.case import Figure, InspectedCase, Verdict, allow, hold, refuse
 from signerd.core.checks.tokens import gaining
 from signerd.core.families import payee
-from signerd.core.rules.spending import NO_QUORUM, Spent, most_spent
+from signerd.core.rules.spending import NO_QUORUM, Spent, worst_case
 from signerd.core.rules.values import (
     AbovePerDay,
     AbovePerTransaction,
@@ -54,15 +54,19 @@ def _per_day(rule: Rule, case: InspectedCase) -> Found:
     if context.moment is None:
         return True, "The time is not known, so that what was spent in 24 hours is not", {}
     # What was signed for an unknown quorum counts for each vault.
-    spent = [item for item in context.spent if rule.vault is None or item.quorum in {None, case.quorum}]
+    others = [
+        item
+        for item in context.spent
+        if item.psbt_id != case.snapshot.psbt_id
+        and (rule.vault is None or item.quorum in {None, case.quorum})
+    ]
     this = Spent(
         case.snapshot.psbt_id,
         case.quorum or NO_QUORUM,
-        context.moment.furthest,
         case.paid,
         frozenset(inspected.outpoint for inspected in case.inspection.inputs),
     )
-    total = most_spent(context.moment, spent, this)
+    total = worst_case([*others, this])
     figures = {"with_this_sats": total, "paid_sats": case.paid, "limit_sats": int(most)}
     whose = "all vaults" if rule.vault is None else "this vault"
     if total > most:

@@ -44,22 +44,14 @@ def _sats(make: Callable[[Sats], Condition]) -> Callable[[Any, Network], Conditi
     return lambda value, _network: make(amount_sats(value))
 
 
-def _token(value: Any, _network: Network) -> Condition | None:
-    return OfToken() if truth(value) else None
-
-
-def _always(value: Any, _network: Network) -> Condition | None:
-    return Always() if truth(value) else None
-
-
 # The condition for each key's value; None for no rule. Raises ValueError with what to write instead.
 KEYS: Mapping[str, Callable[[Any, Network], Condition | None]] = MappingProxyType(
     {
         "above_per_transaction": _sats(AbovePerTransaction),
         "above_per_day": _sats(AbovePerDay),
         "except_to": lambda value, network: ExceptTo(addresses(value, network)),
-        "any_token": _token,
-        "always": _always,
+        "any_token": lambda value, _network: OfToken() if truth(value) else None,
+        "always": lambda value, _network: Always() if truth(value) else None,
     }
 )
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
 from multisig import Network, Sats, encode_address
 from signerd.core.text import amount
@@ -23,6 +23,7 @@ class Action(StrEnum):
 class AbovePerTransaction:
     """The proposal's payments together are more than ``limit``."""
 
+    kind: ClassVar[str] = "per-transaction"
     limit: Sats
 
 
@@ -30,6 +31,7 @@ class AbovePerTransaction:
 class AbovePerDay:
     """With this proposal, more than ``limit`` would be spent within ``DAY``."""
 
+    kind: ClassVar[str] = "per-day"
     limit: Sats
 
 
@@ -37,6 +39,7 @@ class AbovePerDay:
 class ExceptTo:
     """A payment goes to another output script than these."""
 
+    kind: ClassVar[str] = "address"
     scripts: frozenset[bytes]
 
 
@@ -44,10 +47,14 @@ class ExceptTo:
 class OfToken:
     """It makes or calls a token, whose amounts no limit in bitcoin measures."""
 
+    kind: ClassVar[str] = "token"
+
 
 @dataclass(frozen=True)
 class Always:
     """Every proposal meets it: "never" where it refuses, "always ask" where it asks."""
+
+    kind: ClassVar[str] = "always"
 
 
 Condition = AbovePerTransaction | AbovePerDay | ExceptTo | OfToken | Always
@@ -69,7 +76,7 @@ class Rule:
     @property
     def name(self) -> str:
         """The verdict's stable name. Two rules share it where two sections name the same quorum."""
-        return rule_name(self.action, kind_of(self.condition), one_vault=self.vault is not None)
+        return rule_name(self.action, self.condition.kind, one_vault=self.vault is not None)
 
     def applies_to(self, code: str | None) -> bool:
         """``code``: of the quorum whose coins are spent; None for coins of no vault."""
@@ -107,22 +114,7 @@ def _also(rule: Rule, vault_id: str, code: str) -> Rule:
 
 NO_RULES = Rules()
 
-KINDS = ("per-transaction", "per-day", "address", "token", "always")
-
-
-def kind_of(condition: Condition) -> str:
-    """One of ``KINDS``."""
-    match condition:
-        case AbovePerTransaction():
-            return "per-transaction"
-        case AbovePerDay():
-            return "per-day"
-        case ExceptTo():
-            return "address"
-        case OfToken():
-            return "token"
-        case Always():
-            return "always"
+KINDS = tuple(each.kind for each in (AbovePerTransaction, AbovePerDay, ExceptTo, OfToken, Always))
 
 
 def rule_name(action: Action, kind: str, *, one_vault: bool) -> str:

@@ -168,14 +168,14 @@ class Gate(Protocol):
         ...
 
 
+@dataclass(frozen=True)
 class SocketGate:
     """Of the private socket, for the user's own programs: a request that looks like a browser's is refused
     (L1-L4).
     """
 
-    def __init__(self, tokens: PairedApps, rates: Rates) -> None:
-        self._tokens = tokens
-        self._rates = rates
+    tokens: PairedApps
+    rates: Rates
 
     def reader(self, asked: RequestHead) -> str | None:
         if asked.all("host") != (HOST,):
@@ -188,7 +188,7 @@ class SocketGate:
 
     def admit(self, asked: RequestHead, reader: str | None) -> Admitted:  # noqa: ARG002 - no site reads an answer here
         token = asked.token()
-        return Admitted(TERMINAL) if token is None else _app(self._tokens, self._rates, asked, token)
+        return Admitted(TERMINAL) if token is None else _app(self.tokens, self.rates, asked, token)
 
 
 class PortGate:

@@ -4,9 +4,9 @@ headers (L9, L11). At an address that others had before, a browser gets no page 
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from types import MappingProxyType
 
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -29,39 +29,31 @@ from signerd.problems import CONTENT_TYPE, headers_of, problem
 # The largest request is a rejection with its reason of 1,000 characters.
 MAX_BODY_BYTES = 64 * 1024
 BODY_SECONDS = 10.0
-NO_LARGER: Mapping[tuple[str, str], int] = MappingProxyType({})
 
 
+@dataclass(frozen=True)
 class Guard:
-    """One per listener: the socket's and the port's differ only in their ``gate``."""
+    """One per listener: the socket's and the port's differ only in their ``gate``. ``larger``: the limit in
+    bytes by method and path, where it is above ``max_body``.
+    """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        gate: Gate,
-        *,
-        max_body: int = MAX_BODY_BYTES,
-        larger: Mapping[tuple[str, str], int] = NO_LARGER,
-        body_seconds: float = BODY_SECONDS,
-    ) -> None:
-        """``larger``: the limit in bytes by method and path, where it is above ``max_body``."""
-        self._app = app
-        self._gate = gate
-        self._max_body = max_body
-        self._larger = larger
-        self._body_seconds = body_seconds
+    app: ASGIApp
+    gate: Gate
+    max_body: int = MAX_BODY_BYTES
+    larger: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    body_seconds: float = BODY_SECONDS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         asked, reader = RequestHead.of(scope), None
         try:
-            reader = self._gate.reader(asked)
+            reader = self.gate.reader(asked)
             if reader is not None and asked.is_preflight:
                 await preflight(asked)(scope, receive, guarded(send, reader))
                 return
-            admitted = self._gate.admit(asked, reader)
+            admitted = self.gate.admit(asked, reader)
             answering = guarded(send, reader, admitted.stands)
             await admitted.in_turn(partial(self._answered, asked, admitted, scope, receive, answering))
         except SignerdError as error:
@@ -77,7 +69,7 @@ class Guard:
         _require_standing(admitted)
         if body is not None:
             _write_down(scope, admitted)
-            await self._app(scope, _replaying(body, receive), send)
+            await self.app(scope, _replaying(body, receive), send)
 
     async def _body(self, asked: RequestHead, receive: Receive, most: int) -> bytes | None:
         """The whole body; None where the caller disconnected first. Raises RequestTooLarge as soon as that is
@@ -88,7 +80,7 @@ class Guard:
             raise _too_large(most)
         body = bytearray()
         try:
-            async with asyncio.timeout(self._body_seconds):
+            async with asyncio.timeout(self.body_seconds):
                 more = True
                 while more:
                     message = await receive()
@@ -99,16 +91,14 @@ class Guard:
                     if len(body) > most:
                         raise _too_large(most)
         except TimeoutError:
-            raise RequestTooSlow(
-                f"the request was not whole after {self._body_seconds:.0f} seconds"
-            ) from None
+            raise RequestTooSlow(f"the request was not whole after {self.body_seconds:.0f} seconds") from None
         return bytes(body)
 
     def _most(self, scope: Scope, caller: Caller) -> int:
         """A stranger gets the common limit on every route (L11)."""
         if caller.kind is Kind.STRANGER:
-            return self._max_body
-        return self._larger.get((scope["method"], scope["path"]), self._max_body)
+            return self.max_body
+        return self.larger.get((scope["method"], scope["path"]), self.max_body)
 
 
 # Needs no other file, and takes nothing: a page that took a code here could be another program's.
@@ -131,25 +121,25 @@ _HOW_HEADERS = {
 }
 
 
+@dataclass(frozen=True)
 class NoPage:
     """At ``hosts``, answers all but the API with how to open the page, and has the browser drop what an
     earlier program left there. Where a worker intercepts the rest, the browser still asks for its script.
     """
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
-        self._app = app
-        self._hosts = hosts
+    app: ASGIApp
+    hosts: frozenset[str]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if (
             scope["type"] == "http"
             and not is_of_api(scope["path"])
-            and RequestHead.of(scope).first("host") in self._hosts
+            and RequestHead.of(scope).first("host") in self.hosts
         ):
             answer = Response(_HOW_TO_OPEN, HTTPStatus.NOT_FOUND, _HOW_HEADERS, HTML)
             await answer(scope, receive, guarded(send, None))
             return
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
 def _require_standing(admitted: Admitted) -> None:

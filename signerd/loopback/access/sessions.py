@@ -50,17 +50,15 @@ class Entered:
     session: Session
 
 
+@dataclass(repr=False)
 class Sessions:
     """``clock``: monotonic seconds. ``random``: that many cryptographically random bytes."""
 
-    def __init__(
-        self, clock: Callable[[], float], random: Callable[[int], bytes] = secrets.token_bytes
-    ) -> None:
-        self._clock = clock
-        self._random = random
-        self._sessions: dict[bytes, Session] = {}
-        # The expiry by the code's hash.
-        self._entries: dict[bytes, float] = {}
+    clock: Callable[[], float]
+    random: Callable[[int], bytes] = secrets.token_bytes
+    _sessions: dict[bytes, Session] = field(default_factory=dict)
+    # The expiry by the code's hash.
+    _entries: dict[bytes, float] = field(default_factory=dict)
 
     # --- entering -------------------------------------------------------------------------------------------
 
@@ -69,8 +67,8 @@ class Sessions:
         self._forget_old_entries()
         while len(self._entries) >= MAX_ENTRIES:
             del self._entries[next(iter(self._entries))]
-        code = "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in self._random(CODE_LETTERS))
-        self._entries[_hash(code)] = self._clock() + ENTRY_SECONDS
+        code = "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in self.random(CODE_LETTERS))
+        self._entries[_hash(code)] = self.clock() + ENTRY_SECONDS
         return f"{code[:5]}-{code[5:]}"
 
     def enter(self, code: str) -> Entered:
@@ -82,7 +80,7 @@ class Sessions:
         return self._begin()
 
     def _forget_old_entries(self) -> None:
-        now = self._clock()
+        now = self.clock()
         self._entries = {code: until for code, until in self._entries.items() if now < until}
 
     def _begin(self) -> Entered:
@@ -90,7 +88,7 @@ class Sessions:
         while len(self._sessions) >= MAX_SESSIONS:
             oldest = min(self._sessions.values(), key=lambda one: one.seen)
             del self._sessions[oldest.token_hash]
-        now, token = self._clock(), self._random(TOKEN_BYTES).hex()
+        now, token = self.clock(), self.random(TOKEN_BYTES).hex()
         session = Session(_hash(token), now, now)
         self._sessions[session.token_hash] = session
         return Entered(token, session)
@@ -101,7 +99,7 @@ class Sessions:
         """Restarts the idle time, unless ``by_itself``: the page's script polls without a person."""
         session = self._standing(token)
         if session is not None and not by_itself:
-            session.seen = self._clock()
+            session.seen = self.clock()
         return session
 
     def stands(self, token: str) -> bool:
@@ -113,10 +111,10 @@ class Sessions:
 
     def _standing(self, token: str) -> Session | None:
         session = self._sessions.get(_hash(token))
-        return None if session is None or session.over(self._clock()) else session
+        return None if session is None or session.over(self.clock()) else session
 
     def _forget_old_sessions(self) -> None:
-        now = self._clock()
+        now = self.clock()
         self._sessions = {key: one for key, one in self._sessions.items() if not one.over(now)}
 
 

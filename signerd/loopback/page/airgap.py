@@ -12,7 +12,7 @@ import secrets
 import time
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import JSONResponse, Response
@@ -201,28 +201,28 @@ class _Scan:
     began: float
 
 
+@dataclass
 class Scans:
     """The unfinished scans by random ids, so that two tabs do not mix theirs."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        # A scanner is used by one thread at a time.
-        self.turn = asyncio.Lock()
-        self._found: dict[str, _Scan] = {}
+    clock: Callable[[], float] = time.monotonic
+    # A scanner is used by one thread at a time.
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _found: dict[str, _Scan] = field(default_factory=dict)
 
     def of(self, scan_id: str, kind: str) -> tuple[str, "Scanner"]:
         """The scan of this id, or a new one where it has expired or is of another kind; with its id."""
         from firmware_bridge.airgap import Content, Scanner
 
         known = self._found.get(scan_id)
-        if known is not None and known.kind == kind and self._clock() - known.began < SCAN_SECONDS:
+        if known is not None and known.kind == kind and self.clock() - known.began < SCAN_SECONDS:
             return scan_id, known.scanner
         self.end(scan_id)
         while len(self._found) >= MOST_SCANS:
             del self._found[next(iter(self._found))]
         fresh = secrets.token_urlsafe(16)
         scanner = Scanner(Content.PSBT if kind == "psbt" else Content.TEXT)
-        self._found[fresh] = _Scan(kind, scanner, self._clock())
+        self._found[fresh] = _Scan(kind, scanner, self.clock())
         return fresh, scanner
 
     def end(self, scan_id: str) -> None:

@@ -1,19 +1,18 @@
-"""Entering and leaving the page, and its mount, which imports the page when a browser first opens it."""
+"""Entering and leaving the page, and its mount."""
 
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Match, Mount, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 from signerd.callers import STRANGER, Caller, Kind
-from signerd.daemon.service import Daemon
 from signerd.endpoint import ENTER, LEAVE, is_of_api
 from signerd.errors import EntryRefused, InvalidRequest, NoSuchRoute, NotPaired, RequestTooLarge
 from signerd.loopback.access.headers import SCOPE_KEY, SESSION_KEY
 from signerd.loopback.access.sessions import Sessions
+from signerd.loopback.page import rendering
 from signerd.problems import problem
 
 # The feed's subject of the note that a browser entered.
@@ -83,9 +82,6 @@ async def _code(request: Request) -> str:
 
 
 def _refused(error: EntryRefused) -> Response:
-    # The template engine is imported at first use.
-    from signerd.loopback.page import rendering
-
     # With the form, so that a mistyped code can be typed again.
     html = rendering.render("enter.html", problem=problem(error))
     return rendering.answer(html, error.http_status)
@@ -94,38 +90,14 @@ def _refused(error: EntryRefused) -> Response:
 ROUTES = (Route(ENTER, enter, methods=["POST"]), Route(LEAVE, leave, methods=["POST"]))
 
 
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-
 _PROGRAMS = frozenset({Kind.TERMINAL, Kind.APP})
 
 
 class PageMount(Mount):
     """The last route of the table. Programs never match it, nor does any path of the API under ``/v1``."""
 
-    def __init__(self, service: Daemon) -> None:
-        super().__init__("", app=_LatePage(service))
-
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         caller: Caller = scope.get(SCOPE_KEY, STRANGER)
         if caller.kind in _PROGRAMS or is_of_api(scope["path"]):
             return Match.NONE, {}
         return super().matches(scope)
-
-
-class _LatePage:
-    """Imports the page at its first request: most daemons run for weeks without a browser."""
-
-    def __init__(self, service: Daemon) -> None:
-        self._service = service
-        self._made: Starlette | None = None
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._page()(scope, receive, send)
-
-    def _page(self) -> ASGIApp:
-        if self._made is None:
-            from signerd.loopback.page.routes import make_page
-
-            self._made = make_page(self._service)
-        return self._made

@@ -1,6 +1,6 @@
 """The list of proposals; and the live part with messages about one device, vault or registration."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.responses import Response
@@ -9,6 +9,7 @@ from custody.pages.rendering import Live
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
 from signerd.core.text import plain
 from signerd.errors import InvalidRequest
+from signerd.feed import FeedLine
 from signerd.loopback.page.rendering import NOTES, PageRequest, Row
 from signerd.shapes import ProposalLine
 
@@ -83,20 +84,14 @@ SAID = frozenset({"progress", "info", "attention", "alarm", "question"})
 _MOST_FIGURES = 19
 
 
-@dataclass(frozen=True)
-class FeedWords:
-    kind: str
-    text: str
-
-
 def said_part(subject: str, after: int) -> Live:
     """``after``: the number of the feed's last line when the page was made; earlier lines are not shown."""
     return Live("said", "parts/said.html", f"/said/{subject}?after={after}")
 
 
-def said_words(asked: PageRequest, subject: str, after: int) -> tuple[FeedWords, ...]:
+def said_words(asked: PageRequest, subject: str, after: int) -> tuple[FeedLine, ...]:
     lines = [line for line in asked.service.feed.since(after, subject) if line.kind in SAID]
-    return tuple(FeedWords(line.kind, plain(line.text)) for line in lines[-MOST_LINES:])
+    return tuple(replace(line, text=plain(line.text)) for line in lines[-MOST_LINES:])
 
 
 def saying(asked: PageRequest, subject: str) -> dict[str, Any]:

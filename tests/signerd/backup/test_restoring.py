@@ -44,7 +44,7 @@ def told_of(journal):
         journal.own_keys(),
         journal.claims(),
         [(record.psbt_id, record.signature, record.identity) for record in journal.records()],
-        journal._book.spent(),
+        journal._spent(),
         [entry.digest for entry in journal.audit()],
     )
 

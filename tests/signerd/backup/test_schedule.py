@@ -9,7 +9,7 @@ from pyrage import x25519
 
 from signerd.account.config import BackupSection
 from signerd.backup.container import unpack
-from signerd.backup.schedule import NAME, Schedule, is_due, last_made, made_by_child, note_made, reminders
+from signerd.backup.schedule import NAME, Schedule, is_due, last_backup, made_by_child, note_made, reminders
 from signerd.backup.sealing import open_by
 from signerd.feed import Feed, Troubles
 from tests.support.backups import NOON, remembering
@@ -52,7 +52,7 @@ def test_the_schedule_asks_each_so_many_days_and_after_a_clock_was_set_back(tmp_
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"made_at": 5}', '{"made_at": "2026-01-02T00:00:00"}'])
 def test_a_note_that_cannot_be_read_is_none(tmp_path, text):
     (tmp_path / NAME).write_text(text)
-    assert last_made(tmp_path) is None
+    assert last_backup(tmp_path) is None
 
 
 pytestmark = pytest.mark.anyio
@@ -108,7 +108,7 @@ async def test_the_child_writes_a_whole_backup_for_the_key(tmp_path):
     assert await made_by_child(state, section) is None
     (file,) = folder.iterdir()
     assert unpack(open_by(file.read_bytes(), tmp_path / "key")).manifest.entries > 0
-    assert last_made(state) is not None
+    assert last_backup(state) is not None
     assert file.stat().st_mode & 0o077 == 0
 
 
@@ -119,4 +119,4 @@ async def test_a_child_that_cannot_says_why(tmp_path):
     key = str(x25519.Identity.generate().to_public())
     section = BackupSection(folder=tmp_path / "absent", recipient=key)
     assert "cannot be written" in await made_by_child(state, section)
-    assert last_made(state) is None
+    assert last_backup(state) is None

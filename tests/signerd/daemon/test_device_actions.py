@@ -11,7 +11,7 @@ import pytest
 
 from firmware_bridge import Busy, Device, DeviceState, Question
 from signerd.api.devices import DevicesApi
-from signerd.daemon.device_actions import ID_BYTES, UNANSWERED, Questions, Unlocking
+from signerd.daemon.device_actions import ID_BYTES, UNANSWERED, Unlocking
 from signerd.daemon.devices import UNFORESEEN
 from signerd.daemon.service import Daemon
 from signerd.errors import DeviceFailed, NoSuchDevice, NoSuchQuestion, NothingUnlocked
@@ -46,8 +46,7 @@ def told(daemon: Daemon, bridge: FakeBridge, kind: str) -> list[str]:
 
 def impatient(daemon: Daemon, seconds: float = 0.01) -> Unlocking:
     """As the daemon's own, with a question's time cut short."""
-    questions = Questions(lambda: 0.0, bytes, seconds)
-    daemon.unlocking = Unlocking(daemon.bridge_devices, daemon.feed, questions)
+    daemon.unlocking = Unlocking(daemon.bridge_devices, daemon.feed, lambda: 0.0, bytes, seconds)
     return daemon.unlocking
 
 
@@ -135,9 +134,7 @@ async def test_a_device_at_work_is_waited_for_in_steps(daemon, bridge):
         return bridge.device
 
     bridge.unlock = slow
-    daemon.unlocking = Unlocking(
-        daemon.bridge_devices, daemon.feed, Questions(lambda: 0.0, bytes), step_seconds=0.01
-    )
+    daemon.unlocking = Unlocking(daemon.bridge_devices, daemon.feed, lambda: 0.0, bytes, step_seconds=0.01)
     assert (await daemon.unlocking.start(device_of(bridge))).state == "works"
     assert (await daemon.unlocking.step(device_of(bridge))).state == "works"
     begun.set()
@@ -191,7 +188,6 @@ async def test_l10_what_was_typed_is_in_no_log_no_error_no_line_and_no_entry(
             words = [
                 repr(body),
                 repr(daemon.unlocking.__dict__),
-                repr(daemon.unlocking._questions.__dict__),
                 str(refused.value),
                 refused.value.hint,
                 *(line.text for line in daemon.feed.since(0)),
@@ -205,7 +201,7 @@ async def test_l10_what_was_typed_is_in_no_log_no_error_no_line_and_no_entry(
 
 async def test_l10_an_answer_is_forgotten_once_it_was_used(daemon, bridge):
     step = await daemon.unlocking.start(device_of(bridge))
-    asked = daemon.unlocking._questions.of(device_of(bridge))
+    asked = daemon.unlocking._runs[device_of(bridge)].question
     await daemon.unlocking.answer(step.question.id, PIN)
-    assert daemon.unlocking._questions.all() == ()
+    assert daemon.unlocking._runs[device_of(bridge)].question is None
     assert PIN not in repr(asked)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from signerd.core.audit import Note
 from signerd.core.values import Limits
 from signerd.daemon import reports as history
-from signerd.daemon.reports import ChainReader, SingleFlight
+from signerd.daemon.reports import ChainReader
 from signerd.daemon.views import audit_report
+from signerd.feed import SingleFlight
 from signerd.journal import Journal, StateFolder
 from tests.support.desk import NETWORK
 from tests.support.examples import examples

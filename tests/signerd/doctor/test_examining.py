@@ -10,8 +10,8 @@ import pytest
 from custody.exchange import NoAnswer, Reply, Why
 from signerd.client import DaemonClient
 from signerd.doctor import machine, platform
-from signerd.doctor.examining import CHECKS, examine
-from signerd.doctor.finding import Check, Finding, Installation, Outcome, well
+from signerd.doctor.examining import examine
+from signerd.doctor.finding import Finding, Installation, Outcome, well
 from signerd.errors import SecretsLocked
 from signerd.journal.storage import StateFolder
 from signerd.udev import rules
@@ -53,7 +53,7 @@ def rule(installation, text):
 
 def test_a_check_that_hangs_keeps_no_other_waiting_and_is_told_of(installation):
     never, told = threading.Event(), []
-    checks = (Check("slow", lambda _p: never.wait() and well("")), Check("quick", lambda _p: well("fine")))
+    checks = {"slow": lambda _p: never.wait() and well(""), "quick": lambda _p: well("fine")}
     found = examine(installation, checks, seconds=1.2, waiting=told.append)
     never.set()
     assert list(found) == ["slow", "quick"]
@@ -68,7 +68,7 @@ def test_a_check_that_fails_is_unknown_and_an_error_of_ours_is_its_finding(insta
     def locked(_installation):
         raise SecretsLocked("shut")
 
-    found = examine(installation, (Check("fails", fails), Check("locked", locked)))
+    found = examine(installation, {"fails": fails, "locked": locked})
     assert found["fails"].outcome is Outcome.UNKNOWN
     assert (found["locked"].outcome, found["locked"].found) == (Outcome.TROUBLE, "shut")
     assert found["locked"].do
@@ -78,10 +78,6 @@ def test_nothing_is_changed(installation):
     before = {path: path.stat().st_mtime_ns for path in installation.state.rglob("*")}
     examine(installation)
     assert {path: path.stat().st_mtime_ns for path in installation.state.rglob("*")} == before
-
-
-def test_each_check_has_a_name_of_its_own():
-    assert len({check.name for check in CHECKS}) == len(CHECKS)
 
 
 def test_a_broken_configuration_is_told_once(installation):

@@ -44,4 +44,4 @@ def test_a_sandbox_that_is_off_is_told_whatever_the_kernel_has(installation):
 
 
 def test_it_is_one_of_the_checks():
-    assert [check.look for check in CHECKS if check.name == "sandbox"] == [sandbox]
+    assert CHECKS["sandbox"] is sandbox

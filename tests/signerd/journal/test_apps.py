@@ -3,7 +3,7 @@ never widened.
 """
 
 import sqlite3
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -41,7 +41,7 @@ def test_all_of_an_app_survives_a_restart(tmp_path: Path) -> None:
         assert journal.apps.all() == before
         first, second = before
         assert (first.revoked, first.used, second) == (NOW, NOW.date(), an_app("a2", SITE))
-        assert journal.apps.origins() == {SITE: NOW + timedelta(minutes=5)}
+        assert journal.apps.origins(NOW) == {SITE: NOW + timedelta(minutes=5)}
         assert first_fault(journal.audit()) is None
 
 
@@ -65,7 +65,7 @@ def test_the_chain_tells_who_was_let_in_to_what(tmp_path: Path) -> None:
         assert entries[2].facts == {"apps": ["a2"]}
         (shut,) = journal.apps.all()
         assert shut.revoked == NOW
-        assert journal.apps.origins() == {}
+        assert journal.apps.origins(NOW) == {}
 
 
 def test_l13_what_was_granted_can_neither_be_widened_nor_brought_back(tmp_path: Path) -> None:
@@ -118,7 +118,11 @@ def test_f_a_kill_on_either_side_of_the_commit_leaves_both_or_neither(tmp_path: 
         return fault
 
     def look(journal: Journal) -> tuple[object, ...]:
-        return journal.apps.all(), dict(journal.apps.origins()), notes(journal)
+        return (
+            journal.apps.all(),
+            dict(journal.apps.origins(datetime.min.replace(tzinfo=UTC))),
+            notes(journal),
+        )
 
     with open_one(tmp_path) as journal:
         journal.apps.pair(an_app())

@@ -232,7 +232,7 @@ def test_what_was_signed_since_counts_as_signed_for_the_same_payment_and_for_lim
         journal.caught_up(1, [VAULT.verification_code])
         journal.poll(shop((3,), psbt_id="p-3"))
         assert "paid-twice" in journal.review("p-3").to_acknowledge
-        assert [spent.psbt_id for spent in journal._book.spent()] == ["p-2"]
+        assert [spent.psbt_id for spent in journal._spent()] == ["p-2"]
         assert journal.recall(with_our_signature((2,), "p-2")) is None
 
 
@@ -246,7 +246,7 @@ def test_one_with_a_part_of_our_signatures_is_set_aside_and_counts_as_signed(fol
         journal.caught_up(1, [VAULT.verification_code])
         journal.poll(shop((3,), psbt_id="p-3"))
         assert "paid-twice" in journal.review("p-3").to_acknowledge
-        assert [spent.psbt_id for spent in journal._book.spent()] == ["p-2"]
+        assert [spent.psbt_id for spent in journal._spent()] == ["p-2"]
         with pytest.raises(IllegalEvent):
             journal.decide("p-2", Refused("no"))
 

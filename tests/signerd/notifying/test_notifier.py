@@ -1,5 +1,5 @@
 """Gathered, merged, throttled; and whatever the desktop does, it goes on. A real private bus, a small desktop
-on it, and the child that tells it; and what there may be instead of a desktop. What a desktop is told: counts
+on it; and what there may be instead of a desktop. What a desktop is told: counts
 in plain words, and what it is about only where the person asked for that.
 """
 
@@ -14,7 +14,7 @@ from dbus_fast.service import ServiceInterface, dbus_method
 
 from signerd.core.states import State
 from signerd.feed import LINES_KEPT, WAITS, Feed, FeedLine
-from signerd.notifying import child
+from signerd.notifying import desktop as at_desktop
 from signerd.notifying.notifier import (
     GATHER_SECONDS,
     LONGEST_DETAIL,
@@ -159,7 +159,7 @@ CONFIGURATION = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Con
 def desktop(*, mute=False):
     class Desktop(ServiceInterface):
         def __init__(self):
-            super().__init__(child.NAME)
+            super().__init__(at_desktop.NAME)
             self.told = []
 
         @dbus_method()
@@ -204,41 +204,41 @@ async def bus(tmp_path, monkeypatch):
 @contextlib.asynccontextmanager
 async def listening(address, service):
     connection = await MessageBus(bus_address=address).connect()
-    connection.export(child.PATH, service)
-    await connection.request_name(child.NAME)
+    connection.export(at_desktop.PATH, service)
+    await connection.request_name(at_desktop.NAME)
     yield service
     connection.disconnect()
 
 
 @BUS
-@pytest.mark.parametrize(("urgent", "urgency"), [(False, child.NORMAL), (True, child.CRITICAL)])
+@pytest.mark.parametrize(("urgent", "urgency"), [(False, at_desktop.NORMAL), (True, at_desktop.CRITICAL)])
 async def test_a_desktop_is_told(bus, urgent, urgency):
     notice = Notice("Title <b>", "Body “ä”", urgent)
     async with listening(bus, desktop()) as service:
-        assert await show(notice, seconds=60)
+        assert await show(notice)
     assert service.told == [("signerd", "Title <b>", "Body “ä”", urgency)]
 
 
 @BUS
 async def test_a_bus_without_a_desktop_is_silent(bus):
-    assert not await show(NOTICE, seconds=60)
+    assert not await show(NOTICE)
 
 
 @BUS
 async def test_a_desktop_that_does_not_answer_is_given_up(bus):
     async with listening(bus, desktop(mute=True)):
-        assert not await show(NOTICE, seconds=3)
+        assert not await at_desktop.send(bus, "Title", "Body", urgent=False, seconds=1)
 
 
 async def test_a_bus_address_without_a_listener(tmp_path, monkeypatch):
     monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", f"unix:path={tmp_path / 'none'}")
-    assert not await show(NOTICE, seconds=60)
+    assert not await show(NOTICE)
 
 
-async def test_without_a_session_no_process_is_started(monkeypatch):
+async def test_without_a_session_nothing_is_sent(monkeypatch):
     monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS", raising=False)
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", None)
+    monkeypatch.setattr(at_desktop, "send", None)
     assert not await show(NOTICE)
 
 

@@ -16,7 +16,6 @@ from signerd.core.checks.locks import (
     ChainRate,
 )
 from signerd.core.review import review
-from signerd.core.rules.spending import Moment
 from tests.support.desk import VAULT, review_context, snapshot_of
 from tests.support.wallets import fund, pay
 
@@ -27,8 +26,7 @@ def judged(lock: int, sequence: int = 0xFFFFFFFD, now: datetime | None = NOON) -
     psbt = build_psbt(
         VAULT, [fund(VAULT, 90_000)], [pay(50_000), ChangeTo(sats(39_000), 1, 0)], lock, sequence
     )
-    moment = None if now is None else Moment(now, now)
-    found = review(snapshot_of(psbt), review_context(moment=moment))
+    found = review(snapshot_of(psbt), review_context(moment=now))
     (verdict,) = [v for v in found.verdicts if v.name == "locktime"]
     assert verdict.figures["locktime"] == lock
     return verdict

@@ -16,7 +16,6 @@ from signerd.account.config import ChecksSection
 from signerd.core.checks.table import LOWERABLE
 from signerd.core.review import review
 from signerd.core.rules.reading import KEYS
-from signerd.core.rules.spending import Moment
 from signerd.core.rules.values import (
     KINDS,
     RULE_NAMES,
@@ -205,7 +204,7 @@ def said(psbt: Psbt, vault_id: str) -> tuple[set[str], frozenset[str]]:
     example = EXAMPLE.replace(COLD, GUIDE_CODE) if vault_id == "cold" else EXAMPLE
     context = review_context(
         rules=read_rules(example, Network.REGTEST, ONCE_PINNED | {vault_id: frozenset({GUIDE_CODE})}),
-        moment=Moment(NOON, NOON),
+        moment=NOON,
         pin=type(pin)(vault_id, pin.workspace_id, pin.name, pin.vault, pin.own_key),
     )
     found = review(snapshot_of(psbt, vault_id=vault_id), context)

@@ -41,7 +41,7 @@ def test_a_code_is_good_once(sessions):
 
 
 def test_l7_a_code_has_fifty_bits_and_no_two_are_alike(sessions):
-    codes = {Sessions(sessions._clock).entry() for _ in range(200)}
+    codes = {Sessions(sessions.clock).entry() for _ in range(200)}
     assert len(codes) == 200
     assert all(re.fullmatch(r"[0-9A-HJKMNP-TV-Z]{5}-[0-9A-HJKMNP-TV-Z]{5}", code) for code in codes)
 

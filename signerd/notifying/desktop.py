@@ -1,11 +1,6 @@
-"""Sends one notice to the desktop: ``ADDRESS`` as argument, the notice as JSON on stdin.
-
-Not on the command line, which is in the process list. Exit status 0: the desktop accepted it.
-"""
+"""One notice to the desktop, over the session bus."""
 
 import asyncio
-import json
-import sys
 
 from dbus_fast import BusType, Message, MessageType, Variant
 from dbus_fast.aio import MessageBus
@@ -37,24 +32,15 @@ def message(title: str, body: str, *, urgent: bool) -> Message:
     )
 
 
-async def send(address: str, told: Message) -> bool:
-    bus = await MessageBus(bus_address=address, bus_type=BusType.SESSION).connect()
+async def send(address: str, title: str, body: str, *, urgent: bool, seconds: float = SECONDS) -> bool:
+    """``address``: of the session bus. Whether the desktop accepted it."""
     try:
-        answer = await bus.call(told)
-        return answer is not None and answer.message_type is MessageType.METHOD_RETURN
-    finally:
-        bus.disconnect()
-
-
-async def main(address: str) -> int:
-    given = json.load(sys.stdin)
-    told = message(str(given["title"]), str(given["body"]), urgent=bool(given["urgent"]))
-    try:
-        async with asyncio.timeout(SECONDS):
-            return 0 if await send(address, told) else 1
+        async with asyncio.timeout(seconds):
+            bus = await MessageBus(bus_address=address, bus_type=BusType.SESSION).connect()
+            try:
+                answer = await bus.call(message(title, body, urgent=urgent))
+            finally:
+                bus.disconnect()
     except (OSError, TimeoutError, EOFError):
-        return 1
-
-
-if __name__ == "__main__":
-    raise SystemExit(asyncio.run(main(sys.argv[1])))
+        return False
+    return answer is not None and answer.message_type is MessageType.METHOD_RETURN
