@@ -1,9 +1,12 @@
-"""The kernel's lists of the sockets on this machine: `/proc/net/udp`, `udp6`, `tcp`, `tcp6` and `unix`.
-Reading them sends nothing to any program.
+"""The kernel's lists of the sockets on this machine: `/proc/net/udp`, `udp6`, `tcp`, `tcp6` and `unix`, and
+sock_diag(7) for a single connection. Reading them sends nothing to any program.
 """
 
+import errno
+import socket
+import struct
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
@@ -22,13 +25,16 @@ _UNIX_PATH: Final = 7
 
 @dataclass(frozen=True)
 class InetSocket:
-    """One UDP or TCP socket. `inode` is the number in the links of its owner's descriptors."""
+    """One UDP or TCP socket. `inode` is the number in the links of its owner's descriptors. If it is 0, no
+    process holds the socket, and `uid` may be root's.
+    """
 
     local: Address
     port: int
     remote: Address
     remote_port: int
     state: int
+    uid: int
     inode: int
 
     def hears(self, hosts: Sequence[Address]) -> bool:
@@ -75,7 +81,8 @@ def _inet_socket(fields: Sequence[str]) -> InetSocket | None:
     try:
         local, port = _end(fields[1])
         remote, remote_port = _end(fields[2])
-        return InetSocket(local, port, remote, remote_port, int(fields[3], 16), int(fields[9]))
+        state, uid, inode = int(fields[3], 16), int(fields[7]), int(fields[9])
+        return InetSocket(local, port, remote, remote_port, state, uid, inode)
     except ValueError:
         return None
 
@@ -96,3 +103,102 @@ def unix_paths(table: str) -> frozenset[str]:
     """The paths of bound Unix sockets."""
     lines = (line.split(maxsplit=_UNIX_PATH) for line in table.splitlines()[1:])
     return frozenset(fields[_UNIX_PATH] for fields in lines if len(fields) > _UNIX_PATH)
+
+
+# linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h
+_NETLINK_SOCK_DIAG: Final = 4
+_SOCK_DIAG_BY_FAMILY: Final = 20
+_REQUEST: Final = 0x1
+_ANY_STATE: Final = 0xFFFFFFFF
+_ERROR: Final = 2
+_HEADER: Final = struct.Struct("=IHHII")
+_FAULT: Final = struct.Struct("=i")
+# family, protocol, extensions, padding, states; then the socket's id: ports, addresses, interface, "any
+# cookie"
+_QUESTION: Final = struct.Struct("=BBBBI2s2s16s16s4x8s")
+_ANY_COOKIE: Final = b"\xff" * 8
+# family, state, two timers; source and destination port, source, destination, interface, cookie; times,
+# queues, owner, inode
+_ANSWER: Final = struct.Struct("=BBBB2s2s16s16s12x12xII")
+_SECONDS: Final = 0.5
+_BUFFER: Final = 1 << 16
+# Linux's numbers of the two address families.
+_FAMILIES: Final = {4: 2, 6: 10}
+
+
+def connection(near: Address, near_port: int, far: Address, far_port: int) -> InetSocket | None:
+    """The TCP socket at the near end of this connection; None if there is none.
+
+    :raises OSError: this kernel does not answer, or not about this.
+    """
+    with _sock_diag() as kernel:
+        ports, addresses = (near_port, far_port), (near.packed, far.packed)
+        kernel.send(_question(near.version, _REQUEST, _ANY_STATE, ports, addresses))
+        return the_one(kernel.recv(_BUFFER), near_port, far_port)
+
+
+def _sock_diag() -> socket.socket:
+    if sys.platform != "linux":
+        raise OSError("netlink needs Linux")
+    kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG)
+    kernel.settimeout(_SECONDS)
+    return kernel
+
+
+def _question(
+    version: int,
+    flags: int,
+    states: int,
+    ports: tuple[int, int] = (0, 0),
+    addresses: tuple[bytes, bytes] = (b"", b""),
+) -> bytes:
+    near, far = (port.to_bytes(2) for port in ports)
+    body = _QUESTION.pack(
+        _FAMILIES[version], socket.IPPROTO_TCP, 0, 0, states, near, far, *addresses, _ANY_COOKIE
+    )
+    return _HEADER.pack(_HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, flags, 0, 0) + body
+
+
+def the_one(answer: bytes, port: int, remote_port: int) -> InetSocket | None:
+    """The socket of an answer about a single one. Raises OSError for an answer of another form."""
+    for kind, body in messages(answer):
+        if kind == _ERROR and body[: _FAULT.size] == _FAULT.pack(-errno.ENOENT):
+            return None
+        if kind != _SOCK_DIAG_BY_FAMILY:
+            raise OSError("the kernel does not report this connection")
+        found = parse(body)
+        if (found.port, found.remote_port) != (port, remote_port):
+            raise OSError("an answer of sock_diag is about another connection")
+        return found
+    raise OSError("an answer of sock_diag is too short")
+
+
+def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """(type, body) of each netlink message. An impossible length ends the reading."""
+    at = 0
+    while at + _HEADER.size <= len(data):
+        size, kind, _flags, _sequence, _sender = _HEADER.unpack_from(data, at)
+        if size < _HEADER.size:
+            return
+        yield kind, data[at + _HEADER.size : at + size]
+        at += (size + 3) & ~3
+
+
+def parse(body: bytes) -> InetSocket:
+    """:raises OSError: the answer is too short."""
+    if len(body) < _ANSWER.size:
+        raise OSError("an answer of sock_diag is too short")
+    family, state, _, _, port, remote_port, local, remote, uid, inode = _ANSWER.unpack_from(body)
+    return InetSocket(
+        _packed_address(family, local),
+        int.from_bytes(port, "big"),
+        _packed_address(family, remote),
+        int.from_bytes(remote_port, "big"),
+        state,
+        uid,
+        inode,
+    )
+
+
+def _packed_address(family: int, packed: bytes) -> Address:
+    return IPv4Address(packed[:4]) if family == _FAMILIES[4] else IPv6Address(packed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 from signerd import shapes
 from signerd.api.described import call
 from signerd.callers import Right
@@ -28,8 +30,8 @@ class VaultsApi:
         vault_id: shapes.Id,
         *,
         cursor: shapes.Cursor | None = None,
-        since: shapes.Day | None = None,
-        before: shapes.Day | None = None,
+        since: date | None = None,
+        before: date | None = None,
         search: shapes.MovementSearch = "",
         limit: shapes.MovementCount = USUAL_MOVEMENTS,
     ) -> shapes.VaultMovements:

@@ -27,8 +27,8 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The daemon, as this caller asks it; and what the loopback itself answers or leaves out."""
+class Context:
+    """The daemon and who calls it; and what the loopback itself answers or leaves out."""
 
     daemon: Daemon
     streams: Streams
@@ -81,17 +81,17 @@ class Asked:
         return shapes.PageEntry(url=url, code=self.sessions.entry(), seconds=ENTRY_SECONDS)
 
 
-Row = tuple["described[..., Any]", Callable[[Asked], Answer]]
+Row = tuple["described[..., Any]", Callable[[Context], Answer]]
 
 
-def row(call: "described[P, R]", answer: Callable[[Asked], Callable[P, Awaitable[R]]]) -> Row:
+def row(call: "described[P, R]", answer: Callable[[Context], Callable[P, Awaitable[R]]]) -> Row:
     """Mypy compares what answers with the description: its arguments, where it is not told who calls, and
     its answer.
     """
     return call, answer
 
 
-ROUTES: dict["described[..., Any]", Callable[[Asked], Answer]] = dict(
+ROUTES: dict["described[..., Any]", Callable[[Context], Answer]] = dict(
     (
         row(AccountApi.status, lambda to: to.daemon.status),
         row(AccountApi.sign_in, lambda to: to.daemon.sign_in),

@@ -141,19 +141,19 @@ def bind(call: "described[..., Any]", answer: Callable[[Caller], Answer]) -> Cal
     """The call as Starlette has it. ``answer``: gives what answers this caller. The caller's right is checked
     before the request is read.
     """
-    asked, adapter = arguments(call), answer_of(call)
+    taken, adapter = arguments(call), answer_of(call)
 
     async def called(request: Request) -> Response:
         caller: Caller = request.scope.get(SCOPE_KEY, STRANGER)
         caller.require(call.needs)
         body = b"" if call.body is None else await _body(request)
-        values = {one.name: one.read(request, body) for one in asked}
+        values = {one.name: one.read(request, body) for one in taken}
         if call.body is not None:
             values |= dict(values.pop(BODY))
-        found = await answer(caller)(**values)
+        given = await answer(caller)(**values)
         if adapter is not None:
-            return Response(adapter.dump_json(found), media_type=JSON)
-        return Response(status_code=HTTPStatus.NO_CONTENT) if found is None else found
+            return Response(adapter.dump_json(given), media_type=JSON)
+        return Response(status_code=HTTPStatus.NO_CONTENT) if given is None else given
 
     return called
 

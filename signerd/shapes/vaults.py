@@ -1,6 +1,5 @@
 """Devices, their registration and questions; vaults, their pins, tokens and addresses; accounts."""
 
-from datetime import date
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
@@ -250,8 +249,6 @@ MAX_ADDRESSES = 50
 MAX_ACCOUNT = 100
 
 Cursor = CursorText
-
-Day = date
 
 MovementSearch = Annotated[str, StringConstraints(strip_whitespace=True, max_length=100)]
 

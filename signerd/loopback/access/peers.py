@@ -6,40 +6,18 @@ are read.
 """
 
 import contextlib
-import errno
 import socket
 import struct
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from firmware_bridge.presence import kernel_sockets
+from firmware_bridge.presence.kernel_sockets import ESTABLISHED, Address, InetSocket, inet_sockets
 from signerd.errors import SocketUnusable
-
-Address = IPv4Address | IPv6Address
-
-# linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h, net/tcp_states.h
-_NETLINK_SOCK_DIAG: Final = 4
-_SOCK_DIAG_BY_FAMILY: Final = 20
-_REQUEST: Final = 1
-_ERROR: Final = 2
-ESTABLISHED: Final = 1
-_ANY_STATE: Final = 0xFFFFFFFF
-_HEADER: Final = struct.Struct("=IHHII")
-_FAULT: Final = struct.Struct("=i")
-# family, protocol, extensions, padding, states; then the socket's id: ports, addresses, interface, "any
-# cookie"
-_QUESTION: Final = struct.Struct("=BBBBI2s2s16s16sI8s")
-_ANY_COOKIE: Final = b"\xff" * 8
-# family, state, two timers; ports, addresses, interface and cookie; times and queues, owner, inode
-_ANSWER: Final = struct.Struct("=BBBB2s2s16s16s12x12xII")
-# The kernel answers at once or not at all.
-_SECONDS: Final = 0.5
-_BUFFER: Final = 1 << 14
-# Linux's numbers of the two address families, which the `socket` of another system does not have.
-_FAMILIES: Final = {4: 2, 6: 10}
 
 
 @dataclass(frozen=True)
@@ -57,103 +35,31 @@ def owner_by_netlink(ends: Ends) -> int | None:
 
     Raises OSError where this kernel does not answer.
     """
-    if sys.platform != "linux":
-        raise OSError("netlink exists on Linux only")
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG) as kernel:
-        kernel.settimeout(_SECONDS)
-        kernel.send(question(ends))
-        return parse(kernel.recv(_BUFFER), ends)
+    found = kernel_sockets.connection(ends.near, ends.near_port, ends.far, ends.far_port)
+    return None if found is None else _owner(found)
 
 
-def question(ends: Ends) -> bytes:
-    body = _QUESTION.pack(
-        _FAMILIES[ends.near.version],
-        socket.IPPROTO_TCP,
-        0,
-        0,
-        _ANY_STATE,
-        ends.near_port.to_bytes(2),
-        ends.far_port.to_bytes(2),
-        ends.near.packed,
-        ends.far.packed,
-        0,
-        _ANY_COOKIE,
-    )
-    return _HEADER.pack(_HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, _REQUEST, 0, 0) + body
-
-
-def parse(answer: bytes, ends: Ends) -> int | None:
-    """Raises OSError for an answer of another form or about another connection."""
-    if len(answer) < _HEADER.size + _FAULT.size:
-        raise OSError("an answer of sock_diag is too short")
-    _size, kind, _flags, _sequence, _sender = _HEADER.unpack_from(answer)
-    if kind == _ERROR:
-        _require_no_such(-_FAULT.unpack_from(answer, _HEADER.size)[0])
-        return None
-    if kind != _SOCK_DIAG_BY_FAMILY or len(answer) < _HEADER.size + _ANSWER.size:
-        raise OSError("an answer of sock_diag has another form")
-    _family, state, _, _, near, far, _near, _far, uid, inode = _ANSWER.unpack_from(answer, _HEADER.size)
-    if (int.from_bytes(near), int.from_bytes(far)) != (ends.near_port, ends.far_port):
-        raise OSError("an answer of sock_diag is about another connection")
-    # For a socket that no process holds any more (inode 0), the kernel may report root.
-    return int(uid) if state == ESTABLISHED and inode != 0 else None
-
-
-def _require_no_such(fault: int) -> None:
-    """Raises OSError for every fault but ENOENT, "no such socket"."""
-    if fault != errno.ENOENT:
-        raise OSError(fault, "the kernel does not tell whose socket it is")
+def _owner(found: InetSocket) -> int | None:
+    """The kernel may report root for a socket that no process holds any more."""
+    return found.uid if found.state == ESTABLISHED and found.inode != 0 else None
 
 
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-_WORD = 4
-# Columns: number, local and remote address, state, queues, timer, retransmissions, uid, timeout, inode.
-_NEAR, _FAR, _STATE, _OWNER, _INODE = 1, 2, 3, 7, 9
 
 
 def owner_by_table(ends: Ends) -> int | None:
     """As ``owner_by_netlink``. Raises OSError where neither table can be read."""
-    found, read = set(), False
-    for table in TABLES:
-        try:
-            text = table.read_text("ascii")
-        except FileNotFoundError:
-            continue
-        read = True
-        found |= owners(text, ends)
-    if not read:
+    tables = [table.read_text("ascii") for table in TABLES if table.exists()]
+    if not tables:
         raise OSError("this system has no table of its connections")
+    sockets = (one for table in tables for one in inet_sockets(table, [ends.near_port]) if _is(one, ends))
+    found = {_owner(one) for one in sockets} - {None}
     return found.pop() if len(found) == 1 else None
 
 
-def owners(table: str, ends: Ends) -> set[int]:
-    """The users of the established sockets with exactly these ends. A malformed line is skipped."""
-    port = f":{ends.near_port:04X}"
-    lines = (line.split() for line in table.splitlines()[1:] if port in line)
-    return {int(fields[_OWNER]) for fields in lines if _is(fields, ends)}
-
-
-def _is(fields: list[str], ends: Ends) -> bool:
-    try:
-        held = (
-            int(fields[_STATE], 16) == ESTABLISHED and int(fields[_INODE]) != 0 and int(fields[_OWNER]) >= 0
-        )
-        near, far = _end(fields[_NEAR]), _end(fields[_FAR])
-    except (IndexError, ValueError):
-        return False
-    return held and (near, far) == ((ends.near, ends.near_port), (ends.far, ends.far_port))
-
-
-def _end(text: str) -> tuple[Address, int]:
-    digits, _colon, port = text.partition(":")
-    return plain_address(_address(bytes.fromhex(digits))), int(port, 16)
-
-
-def _address(words: bytes) -> Address:
-    """The kernel prints each four-byte word in the machine's byte order."""
-    if sys.byteorder == "little":
-        words = b"".join(words[at : at + _WORD][::-1] for at in range(0, len(words), _WORD))
-    return ip_address(words)
+def _is(found: InetSocket, ends: Ends) -> bool:
+    near, far = plain_address(found.local), plain_address(found.remote)
+    return Ends(near, found.port, far, found.remote_port) == ends
 
 
 def plain_address(address: Address) -> Address:

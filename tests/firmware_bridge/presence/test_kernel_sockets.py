@@ -1,5 +1,7 @@
 """The kernel's socket tables."""
 
+import errno
+import struct
 import sys
 from ipaddress import ip_address
 
@@ -7,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firmware_bridge.presence import kernel_sockets
 from firmware_bridge.presence.kernel_sockets import (
     CLOSED,
     ESTABLISHED,
@@ -52,7 +55,7 @@ def test_a_socket_is_read_whole():
     (found,) = inet_sockets(table, [0x534C])
     assert (str(found.local), found.port) == ("127.0.0.1", 40000)
     assert (str(found.remote), found.remote_port) == ("127.0.0.1", 0x534C)
-    assert (found.state, found.inode) == (ESTABLISHED, 77)
+    assert (found.state, found.uid, found.inode) == (ESTABLISHED, 1000, 77)
 
 
 def test_other_ports_are_passed_over():
@@ -88,3 +91,39 @@ def test_unix_paths():
 )
 def test_only_this_machines_own_addresses_are_in_its_tables(host, expected):
     assert [str(address) for address in loopback_hosts(host)] == expected
+
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sock_diag is Linux's")
+
+
+def test_a_short_answer_and_a_length_that_cannot_be_are_no_sockets():
+    with pytest.raises(OSError, match="short"):
+        kernel_sockets.parse(b"\x02")
+    assert list(kernel_sockets.messages(struct.pack("=IHHII", 4, 20, 0, 0, 0))) == []
+    assert list(kernel_sockets.messages(b"\x00")) == []
+
+
+def answer(near: int = 40_000) -> bytes:
+    ports = near.to_bytes(2), (17_707).to_bytes(2)
+    body = struct.pack("=BBBB2s2s16s16s12x12xII", 2, ESTABLISHED, 0, 0, *ports, b"", b"", 1000, 5)
+    return struct.pack("=IHHII", 16 + len(body), 20, 0, 0, 0) + body
+
+
+def fault(number: int) -> bytes:
+    return struct.pack("=IHHII", 36, 2, 0, 0, 0) + struct.pack("=i", -number) + bytes(16)
+
+
+def test_an_answer_about_one_connection_is_read():
+    found = kernel_sockets.the_one(answer(), 40_000, 17_707)
+    assert (found.state, found.uid, found.inode) == (ESTABLISHED, 1000, 5)
+    assert kernel_sockets.the_one(fault(errno.ENOENT), 40_000, 17_707) is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [b"", bytes(40), answer()[:60], answer(near=40_001), fault(errno.EPERM), fault(errno.EOPNOTSUPP)],
+    ids=range(6),
+)
+def test_a_malformed_answer_is_about_no_connection(given):
+    with pytest.raises(OSError):
+        kernel_sockets.the_one(given, 40_000, 17_707)

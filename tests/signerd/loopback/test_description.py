@@ -2,9 +2,11 @@
 a session (L2, L13). A run draws half of the requests; ``TEST_EXAMPLES=2`` sends all.
 """
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from inspect import signature
 
 import httpx
 import pytest
@@ -21,13 +23,15 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from signerd.callers import Right
+from signerd.callers import PAGE, Right
 from signerd.core.states import State
 from signerd.endpoint import HOST, PREFIX, socket_path
 from signerd.loopback.access.gates import Rates
-from signerd.loopback.answers import ROUTES
+from signerd.loopback.access.sessions import Sessions
+from signerd.loopback.answers import ROUTES, Context
 from signerd.loopback.binding import arguments
 from signerd.loopback.description import describe
+from signerd.loopback.events import Streams
 from tests.support.daemons import make_config
 from tests.support.examples import drawn
 from tests.support.served import Served, make_outer, served_daemon
@@ -122,6 +126,13 @@ def _send(http: httpx.Client, case: Case) -> httpx.Response:
     answer = http.request(request.method, request.url, content=request.body, headers=sent)
     answer.elapsed = timedelta(0)
     return answer
+
+
+def test_what_answers_a_call_takes_what_is_described(callers: Callers) -> None:
+    """The type checker does not see the arguments of one that is told who calls."""
+    context = Context(callers.daemon.service, Streams(), Sessions(time.monotonic), PAGE)
+    for call, to in ROUTES.items():
+        signature(to(context)).bind(**signature(call.takes).parameters)
 
 
 def test_the_document_is_valid_openapi(callers: Callers) -> None:

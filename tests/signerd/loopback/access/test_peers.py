@@ -125,55 +125,11 @@ def test_the_second_way_is_asked_where_the_first_is_shut(monkeypatch, listening)
         assert whose(accepted) == 7
 
 
-# --- the kernel's answers -----------------------------------------------------------------------------------
+# --- the kernel's tables ------------------------------------------------------------------------------------
 
 ENDS = Ends(ip_address("127.0.0.1"), 40_000, ip_address("127.0.0.1"), 17_707)
-
-
-def answer(state: int = 1, uid: int = 1000, inode: int = 5, near: int = 40_000) -> bytes:
-    body = struct.pack(
-        "=BBBB2s2s16s16s12x12xII",
-        2,
-        state,
-        0,
-        0,
-        near.to_bytes(2),
-        (17_707).to_bytes(2),
-        b"",
-        b"",
-        uid,
-        inode,
-    )
-    return struct.pack("=IHHII", 16 + len(body), 20, 0, 0, 0) + body
-
-
-def fault(number: int) -> bytes:
-    return struct.pack("=IHHII", 36, 2, 0, 0, 0) + struct.pack("=i", -number) + bytes(16)
-
-
-def test_an_answer_of_the_kernel_is_read():
-    assert peers.parse(answer(), ENDS) == 1000
-    assert peers.parse(answer(state=4), ENDS) is None
-    assert peers.parse(answer(uid=0, inode=0), ENDS) is None
-    assert peers.parse(fault(errno.ENOENT), ENDS) is None
-
-
-@pytest.mark.parametrize(
-    "given",
-    [b"", bytes(40), answer()[:60], answer(near=40_001), fault(errno.EPERM), fault(errno.EOPNOTSUPP)],
-    ids=range(6),
-)
-def test_a_malformed_answer_names_no_owner(given):
-    with pytest.raises(OSError):
-        peers.parse(given, ENDS)
-
-
 HEADING = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 LINE = "   0: 0100007F:9C40 0100007F:452B 01 00000000:00000000 00:00000000 00000000  1000        0 77 1 0\n"
-
-
-def test_a_line_of_the_table_is_read():
-    assert peers.owners(HEADING + LINE, ENDS) == {1000}
 
 
 @pytest.mark.parametrize(
@@ -191,8 +147,11 @@ def test_a_line_of_the_table_is_read():
     ],
     ids=range(9),
 )
-def test_a_malformed_line_of_the_table_names_no_owner(line):
-    assert peers.owners(HEADING + line, ENDS) == set()
+def test_a_malformed_line_of_the_table_names_no_owner(monkeypatch, tmp_path, line):
+    table = tmp_path / "tcp"
+    table.write_text(HEADING + line)
+    monkeypatch.setattr(peers, "TABLES", (table,))
+    assert peers.owner_by_table(ENDS) is None
 
 
 def test_l12_two_possible_owners_are_none(monkeypatch, tmp_path):
