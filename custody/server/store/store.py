@@ -7,12 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from datetime import time as time_of_day
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import structlog
 from sqlalchemy import (
@@ -95,18 +94,6 @@ def ids_in(db: Session, ids: Sequence[str]) -> Select[str]:
     """These ids as a part of statements, for which they are one value however many they are."""
     each = func.json_each if db.get_bind().dialect.name == "sqlite" else func.json_array_elements_text
     return select(each(literal(ids, JSON)).table_valued("value").c.value)
-
-
-Item = TypeVar("Item")
-
-
-@dataclass(frozen=True)
-class Page(Generic[Item]):
-    """``total`` counts all that match. ``has_more``: others follow the last item."""
-
-    items: list[Item]
-    total: int
-    has_more: bool
 
 
 # A primary key or a unique index: PostgreSQL's manual, Appendix A; https://sqlite.org/rescode.html.

@@ -50,8 +50,8 @@ def test_a_role(desk: Desk, admin: Client) -> None:
     changed = admin.update_role_policies(body)
     assert (changed.limit, changed.cycle_period, changed.cycle_day) == ("0.50000000", "W", 7)
     assert admin.role_limit(1, 1) == changed
-    assert admin.check_user_role_limit(1, role_id=1, user_id=1, amount="0.5")
-    assert not admin.check_user_role_limit(1, role_id=1, user_id=1, amount="0.50000001")
+    assert admin.check_user_role_limit(1, 1, 1, "0.5").success
+    assert not admin.check_user_role_limit(1, 1, 1, "0.50000001").success
     own = admin.my_limits(1)
     assert (own.used, own.unused, own.next_reset) == ("0.00000000", "0.50000000", changed.next_reset)
 
@@ -65,8 +65,8 @@ def test_a_vault(desk: Desk, admin: Client, remote: RemotePolicies) -> None:
     assert isinstance(changed, VaultLimits)
     assert (changed.limit, changed.per_cycle) == ("2.00000000", False)
     assert admin.vault_limits(1, vault_id) == changed == admin.list_wallets(1)[0].detailed_vault_limits
-    assert admin.check_vault_limit(1, vault_id, "2")
-    assert not admin.check_vault_limit(1, vault_id, "2.00000001")
+    assert admin.check_vault_limit(1, vault_id, "2").success
+    assert not admin.check_vault_limit(1, vault_id, "2.00000001").success
     remote.is_reachable = False
     assert admin.vault_limits(1, vault_id) == LimitError(limit_error=OUT_OF_REACH)
     (vault,) = admin.list_wallets(1)

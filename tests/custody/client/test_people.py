@@ -15,6 +15,13 @@ from custody.schemas.changes import (
     DeclineChangeRequest,
     SecondPersonRuleRequest,
 )
+from custody.schemas.members import (
+    AddWorkspaceToUserRequest,
+    ChangeUserRoleRequest,
+    LeaveWorkspaceRequest,
+    RemoveUserRequest,
+)
+from custody.schemas.permissions import PermissionName
 from custody.schemas.roles import (
     AddPermissionRequest,
     CreateRoleRequest,
@@ -22,15 +29,8 @@ from custody.schemas.roles import (
     RemovePermissionRequest,
     UpdateRoleRequest,
 )
-from custody.schemas.users import (
-    AddWorkspaceToUserRequest,
-    ChangeUserRoleRequest,
-    CreateWorkspaceRequest,
-    PermissionName,
-    RemoveUserRequest,
-    UpdateUserInfoRequest,
-    UpdateWorkspaceRequest,
-)
+from custody.schemas.users import SetDefaultWorkspaceRequest, UpdateUserInfoRequest
+from custody.schemas.workspaces import CreateWorkspaceRequest, UpdateWorkspaceRequest
 from tests.support.accounts import CAROL, NEW_PASSWORD, Phone, mailed_token, register
 from tests.support.platform import PASSWORD, World, open_world
 from tests.support.sdk import connect, sdk
@@ -90,16 +90,18 @@ def test_a_member_through_another_role_to_another_workspace(world: World, alice:
         workspace_id=second, user_uuid=BOB_ID, role_uid=4, creator_workspace_id=1, creator_org_uuid=1
     )
     assert alice.add_workspace_to_user(addition).allocation_id
-    assert bob.set_default_workspace(second).default_workspace == second
+    assert (
+        bob.set_default_workspace(SetDefaultWorkspaceRequest(workspace_id=second)).default_workspace == second
+    )
     alice.remove_user_from_workspace(RemoveUserRequest(workspace_id=1, user_uuid=BOB_ID))
-    assert bob.leave_workspace(second).success
+    assert bob.leave_workspace(LeaveWorkspaceRequest(workspace_id=second)).success
     assert bob.user_info().default_workspace == 0
 
 
 def test_the_last_administrator_hears_why(alice: Client) -> None:
     """P27."""
     with pytest.raises(ApiError) as refused:
-        alice.leave_workspace(1, force=True)
+        alice.leave_workspace(LeaveWorkspaceRequest(workspace_id=1, force=True))
     assert refused.value.problem.code == "LAST_ADMIN"
     assert "Give it to another member first" in refused.value.problem.detail
 

@@ -12,14 +12,8 @@ from custody.schemas.address_book import (
     RemoveWhitelistAddressRequest,
     RenameWhitelistAddressRequest,
 )
-from custody.schemas.invitations import (
-    InvitationStatus,
-    InviteToWorkspaceRequest,
-    OnboardingStatus,
-    ReviewOnboardingRequest,
-    RevokeInviteRequest,
-    SubmitOnboardingRequest,
-)
+from custody.schemas.invitations import InvitationStatus, InviteToWorkspaceRequest, RevokeInviteRequest
+from custody.schemas.onboarding import OnboardingStatus, ReviewOnboardingRequest, SubmitOnboardingRequest
 from custody.server.store.models import User
 from tests.support.custody import SHOP
 from tests.support.onboarding import REQUEST as ANAS
@@ -60,15 +54,15 @@ class TestInvitations:
         (seen,) = guest.own_invitations()
         assert (seen.invite_uid, seen.org_name, seen.status) == (invite_id, "Acme", InvitationStatus.PENDING)
         assert admin.workspace_invitations(1) == [seen]
-        assert guest.accept_invite(invite_id).status is InvitationStatus.ACCEPTED
+        assert guest.accept_invite(invite_id, accept=True).status is InvitationStatus.ACCEPTED
         assert guest.own_invitations() == []
         assert [member.email for member in admin.members(1)] == [ADMIN, GUEST]
         with pytest.raises(ApiError, match="accepted already"):
-            guest.decline_invite(invite_id)
+            guest.accept_invite(invite_id, accept=False)
 
     def test_are_declined(self, admin: Client, guest: Client) -> None:
         invite_id = admin.invite_to_workspace(offer()).invite_id
-        assert guest.decline_invite(invite_id).status is InvitationStatus.DECLINED
+        assert guest.accept_invite(invite_id, accept=False).status is InvitationStatus.DECLINED
         assert len(admin.members(1)) == 1
 
     def test_are_revoked(self, admin: Client, guest: Client) -> None:

@@ -1,6 +1,6 @@
 """Proofs of control: asked for on a page, followed as a proposal, and given out as the API gives them out."""
 
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 from tests.support.custody import ok
 from tests.support.staff import add_someone
 

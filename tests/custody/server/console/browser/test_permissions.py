@@ -4,7 +4,7 @@ themselves; what it does not offer is refused. Every link and form over HTTP: `.
 
 from playwright.sync_api import Page, Response
 
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 from custody.server.console.rendering import TEMPLATES
 from tests.support.staff import add_someone
 
