@@ -8,7 +8,7 @@ from typing import Any, Final
 from custody.limit_words import bounds
 from custody.schemas.calls import CALLS
 from custody.schemas.changes import Change
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 from custody.text import network_words
 
 PERMISSION_WORDS: Final[Mapping[PermissionName, str]] = {
@@ -28,19 +28,9 @@ BESIDE_AMOUNT: Final = frozenset({"cycle_period", "cycle_day", "per_cycle"})
 TITLES: Final[Mapping[str, str]] = {
     f"/api/v1/{name}": words
     for name, words in {
-        "update-role-policies": "Change a role's spending limit",
-        "update-vault": "Change a vault's spending limit",
         "update-vault-controls": "Change what bounds a vault",
         "replace-vault": "Replace a vault",
         "revoke-key": "Revoke a signing key",
-        "invite-to-workspace": "Invite a person",
-        "add-workspace-to-user": "Add a colleague to the workspace",
-        "change-user-role": "Give a member another role",
-        "remove-user-from-workspace": "Remove a member",
-        "create-workspace": "Make a workspace",
-        "add-whitelist-address": "Add an address to the address book",
-        "rename-whitelist-address": "Rename an address of the address book",
-        "remove-whitelist-address": "Remove an address from the address book",
         "create-webhook": "Make a webhook",
         "update-webhook": "Change a webhook",
         "delete-webhook": "Delete a webhook",

@@ -2,12 +2,12 @@
 ``python -m tools.client_calls``. A test compares (``tests/custody/client/test_calls.py``).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from custody.schemas.call import Call
 from custody.schemas.calls import NOUNS, named_calls
@@ -43,7 +43,7 @@ def _class(noun: str, imports: dict[str, set[str]]) -> str:
 
 def _method(constant: str, call: Call[Any, Any], home: str, imports: dict[str, set[str]]) -> Iterator[str]:
     imports.setdefault(home, set()).add(constant)
-    takes, sent = [f"{name}: int" for name in call.path_ids], []
+    takes, named, sent = [f"{name}: int" for name in call.path_ids], [], []
     if call.path_ids:
         sent.append("path={" + ", ".join(f'"{name}": {name}' for name in call.path_ids) + "}")
     if call.shape is not None and call.method == "POST":
@@ -51,19 +51,22 @@ def _method(constant: str, call: Call[Any, Any], home: str, imports: dict[str, s
         sent.insert(0, "body")
     elif call.shape is not None:
         fields = call.shape.model_fields
-        takes += [
-            f"{name}: {_typed(found, imports)}" for name, found in fields.items() if found.is_required()
-        ]
-        given = [
-            f"{name}: {_typed(found, imports)} | None = None"
+        needed = {
+            name: _typed(found.annotation, imports) for name, found in fields.items() if found.is_required()
+        }
+        # A bare True says nothing of what it is: it is given by its name.
+        takes += [f"{name}: {kind}" for name, kind in needed.items() if kind != "bool"]
+        named += [f"{name}: {kind}" for name, kind in needed.items() if kind == "bool"]
+        named += [
+            f"{name}: {_typed(found.annotation, imports)} | None = None"
             for name, found in fields.items()
             if not found.is_required()
         ]
-        takes += ["*", *given] if given else []
         sent.append("query={" + ", ".join(f'"{name}": {name}' for name in fields) + "}")
     if call.creates:
-        takes += ["*", "idempotency_key: str | None = None"]
+        named.append("idempotency_key: str | None = None")
         sent.append("key=idempotency_key")
+    takes += ["*", *named] if named else []
     yield f"    @sends({constant})"
     yield "    @staticmethod"
     yield f"    def {constant.lower()}({', '.join(takes)}) -> Sent:"
@@ -75,16 +78,18 @@ def _named(shape: type[BaseModel], imports: dict[str, set[str]]) -> str:
     return shape.__name__
 
 
-def _typed(found: FieldInfo, imports: dict[str, set[str]]) -> str:
-    """The plain type of a query's field: what bounds it is the shape's."""
-    kind: Any = found.annotation
-    names: Mapping[Any, str] = {int: "int", str: "str", bool: "bool"}
-    kinds = (
-        [each for each in get_args(kind) if each is not type(None)]
-        if get_origin(kind) is not None
-        else [kind]
-    )
-    return " | ".join(names.get(each) or _named(each, imports) for each in kinds)
+def _typed(kind: Any, imports: dict[str, set[str]]) -> str:
+    """The plain type of a query's field, without None: what bounds it is the shape's."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in {Union, UnionType}:
+        return " | ".join(_typed(each, imports) for each in inner if each is not NoneType)
+    if origin is Annotated:
+        return _typed(inner[0], imports)
+    if origin is list:
+        return f"list[{_typed(inner[0], imports)}]"
+    if origin is Literal:
+        return "str"
+    return kind.__name__ if kind.__module__ == "builtins" else _named(kind, imports)
 
 
 if __name__ == "__main__":

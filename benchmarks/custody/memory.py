@@ -13,6 +13,7 @@ from benchmarks.custody.stage import databases, fill, staged
 from benchmarks.idle import memory_mb
 from custody.schemas.proposals import CreatePsbtRequest
 from custody.server.domain.credentials import Caller
+from custody.server.service.people.people import enter
 from custody.server.service.proposals.proposals import Filter
 
 SECONDS = float(os.environ.get("BENCH_MEMORY_SECONDS", "40"))
@@ -30,7 +31,7 @@ def _load(state: str, url: str, caller: Caller, body: dict[str, Any], pipe: Any)
     while marks:
         propose(platform, caller, request)
         with services.store.read() as db:
-            access = services.people.enter(db, caller, request.workspace_id, frozenset())
+            access = enter(db, caller, request.workspace_id, frozenset(), services.tools.clock())
             services.proposals.page(db, caller, access, Filter(None, None, None, 50))
         if done % 20 == 19:
             _end_all(platform)

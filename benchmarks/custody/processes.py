@@ -14,6 +14,7 @@ from custody.schemas.proposals import CreatePsbtRequest
 from custody.server.app import Outside, Platform, open_platform
 from custody.server.domain.credentials import Caller
 from custody.server.listen import IDLE_SECONDS, Address, bind
+from custody.server.service.people.people import enter
 from custody.server.service.requests.changes import Outdated
 from custody.server.settings import Settings
 from tests.support.platform import CHEAP, Clock, KeptMail
@@ -52,10 +53,10 @@ def propose(platform: Platform, caller: Caller, request: CreatePsbtRequest) -> N
 def _propose(platform: Platform, caller: Caller, request: CreatePsbtRequest, tries: int) -> None:
     services = platform.services
     with services.store.read() as db:
-        access = services.people.enter(db, caller, request.workspace_id, frozenset())
+        access = enter(db, caller, request.workspace_id, frozenset(), services.tools.clock())
         prepared = services.proposals.draft(db, caller, access, request, tries=tries)
     with services.store.write() as db:
-        access = services.people.enter(db, caller, request.workspace_id, frozenset())
+        access = enter(db, caller, request.workspace_id, frozenset(), services.tools.clock())
         services.proposals.create(db, caller, access, request, prepared)
 
 

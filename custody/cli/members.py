@@ -15,8 +15,8 @@ from custody.terminal import answer, aside, say, table
 
 if TYPE_CHECKING:
     from custody.client import Client
+    from custody.schemas.members import Member
     from custody.schemas.roles import RoleDetails
-    from custody.schemas.users import Member
     from custody.schemas.vaults import VaultSigner
 
 
@@ -122,7 +122,7 @@ def remove_command(
     desk: Desk, given: str, force: bool, workspace: str | None, yes: bool, as_json: bool
 ) -> None:
     """Remove a person from the workspace. Their keys stay in the vaults that hold them."""
-    from custody.schemas.users import RemoveUserRequest
+    from custody.schemas.members import RemoveUserRequest
 
     with desk.client() as client:
         place = place_of(client, workspace)

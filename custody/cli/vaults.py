@@ -19,7 +19,7 @@ from custody.text import amount, network_words
 
 if TYPE_CHECKING:
     from custody.client import Client
-    from custody.schemas.users import Member
+    from custody.schemas.members import Member
     from custody.schemas.vaults import Vault, VaultControls, VaultSigner
 
 

@@ -1,6 +1,55 @@
 """The client's methods of the declared calls. Written by ``tools/client_calls.py``: do not edit."""
 
 from custody.client.flow import Sent, sends
+from custody.schemas.address_book import (
+    ADD_WHITELIST_ADDRESS,
+    REMOVE_WHITELIST_ADDRESS,
+    RENAME_WHITELIST_ADDRESS,
+    WHITELIST_ADDRESSES,
+    AddWhitelistAddressRequest,
+    RemoveWhitelistAddressRequest,
+    RenameWhitelistAddressRequest,
+)
+from custody.schemas.invitations import (
+    ACCEPT_INVITE,
+    INVITE_TO_WORKSPACE,
+    OWN_INVITATIONS,
+    REVOKE_INVITE,
+    WORKSPACE_INVITATIONS,
+    InviteToWorkspaceRequest,
+    RevokeInviteRequest,
+)
+from custody.schemas.limits import (
+    CHECK_USER_ROLE_LIMIT,
+    CHECK_VAULT_LIMIT,
+    MY_LIMITS,
+    ROLE_LIMIT,
+    UPDATE_ROLE_POLICIES,
+    UPDATE_VAULT,
+    VAULT_LIMITS,
+    UpdateRolePoliciesRequest,
+    UpdateVaultRequest,
+)
+from custody.schemas.mail_settings import MAIL_SETTINGS, UPDATE_MAIL_SETTINGS, UpdateMailSettingsRequest
+from custody.schemas.members import (
+    ADD_WORKSPACE_TO_USER,
+    CHANGE_USER_ROLE,
+    LEAVE_WORKSPACE,
+    MEMBERS,
+    REMOVE_USER_FROM_WORKSPACE,
+    AddWorkspaceToUserRequest,
+    ChangeUserRoleRequest,
+    LeaveWorkspaceRequest,
+    RemoveUserRequest,
+)
+from custody.schemas.onboarding import (
+    ONBOARDING_REQUESTS,
+    REVIEW_ONBOARDING_REQUEST,
+    SUBMIT_ONBOARDING_REQUEST,
+    OnboardingStatus,
+    ReviewOnboardingRequest,
+    SubmitOnboardingRequest,
+)
 from custody.schemas.roles import (
     ADD_PERMISSION_TO_ROLE,
     CREATE_ROLE,
@@ -14,6 +63,75 @@ from custody.schemas.roles import (
     RemovePermissionRequest,
     UpdateRoleRequest,
 )
+from custody.schemas.users import (
+    SET_DEFAULT_WORKSPACE,
+    UPDATE_USER_INFO,
+    USER_INFO,
+    SetDefaultWorkspaceRequest,
+    UpdateUserInfoRequest,
+)
+from custody.schemas.workspaces import (
+    CREATE_WORKSPACE,
+    UPDATE_WORKSPACE,
+    CreateWorkspaceRequest,
+    UpdateWorkspaceRequest,
+)
+
+
+class UserCalls:
+    @sends(USER_INFO)
+    @staticmethod
+    def user_info() -> Sent:
+        return Sent()
+
+    @sends(UPDATE_USER_INFO)
+    @staticmethod
+    def update_user_info(body: UpdateUserInfoRequest) -> Sent:
+        return Sent(body)
+
+    @sends(SET_DEFAULT_WORKSPACE)
+    @staticmethod
+    def set_default_workspace(body: SetDefaultWorkspaceRequest) -> Sent:
+        return Sent(body)
+
+
+class MemberCalls:
+    @sends(MEMBERS)
+    @staticmethod
+    def members(workspace_id: int) -> Sent:
+        return Sent(query={"workspace_id": workspace_id})
+
+    @sends(ADD_WORKSPACE_TO_USER)
+    @staticmethod
+    def add_workspace_to_user(body: AddWorkspaceToUserRequest, *, idempotency_key: str | None = None) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @sends(CHANGE_USER_ROLE)
+    @staticmethod
+    def change_user_role(body: ChangeUserRoleRequest) -> Sent:
+        return Sent(body)
+
+    @sends(REMOVE_USER_FROM_WORKSPACE)
+    @staticmethod
+    def remove_user_from_workspace(body: RemoveUserRequest) -> Sent:
+        return Sent(body)
+
+    @sends(LEAVE_WORKSPACE)
+    @staticmethod
+    def leave_workspace(body: LeaveWorkspaceRequest) -> Sent:
+        return Sent(body)
+
+
+class WorkspaceCalls:
+    @sends(CREATE_WORKSPACE)
+    @staticmethod
+    def create_workspace(body: CreateWorkspaceRequest, *, idempotency_key: str | None = None) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @sends(UPDATE_WORKSPACE)
+    @staticmethod
+    def update_workspace(body: UpdateWorkspaceRequest) -> Sent:
+        return Sent(body)
 
 
 class RoleCalls:
@@ -46,3 +164,154 @@ class RoleCalls:
     @staticmethod
     def remove_permission_from_role(body: RemovePermissionRequest) -> Sent:
         return Sent(body)
+
+
+class MailSettingCalls:
+    @sends(MAIL_SETTINGS)
+    @staticmethod
+    def mail_settings() -> Sent:
+        return Sent()
+
+    @sends(UPDATE_MAIL_SETTINGS)
+    @staticmethod
+    def update_mail_settings(body: UpdateMailSettingsRequest) -> Sent:
+        return Sent(body)
+
+
+class LimitCalls:
+    @sends(UPDATE_ROLE_POLICIES)
+    @staticmethod
+    def update_role_policies(body: UpdateRolePoliciesRequest) -> Sent:
+        return Sent(body)
+
+    @sends(ROLE_LIMIT)
+    @staticmethod
+    def role_limit(workspace_id: int, role_id: int) -> Sent:
+        return Sent(query={"workspace_id": workspace_id, "role_id": role_id})
+
+    @sends(CHECK_USER_ROLE_LIMIT)
+    @staticmethod
+    def check_user_role_limit(workspace_id: int, role_id: int, uuid: int, amount_to_check: str) -> Sent:
+        return Sent(
+            query={
+                "workspace_id": workspace_id,
+                "role_id": role_id,
+                "uuid": uuid,
+                "amount_to_check": amount_to_check,
+            }
+        )
+
+    @sends(MY_LIMITS)
+    @staticmethod
+    def my_limits(workspace_id: int) -> Sent:
+        return Sent(query={"workspace_id": workspace_id})
+
+    @sends(UPDATE_VAULT)
+    @staticmethod
+    def update_vault(body: UpdateVaultRequest) -> Sent:
+        return Sent(body)
+
+    @sends(VAULT_LIMITS)
+    @staticmethod
+    def vault_limits(workspace_id: int, vault_id: str) -> Sent:
+        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id})
+
+    @sends(CHECK_VAULT_LIMIT)
+    @staticmethod
+    def check_vault_limit(workspace_id: int, vault_id: str, amount_to_check: str) -> Sent:
+        return Sent(
+            query={"workspace_id": workspace_id, "vault_id": vault_id, "amount_to_check": amount_to_check}
+        )
+
+
+class AddressBookCalls:
+    @sends(WHITELIST_ADDRESSES)
+    @staticmethod
+    def whitelist_addresses(
+        workspace_id: int,
+        *,
+        search: str | None = None,
+        names: list[str] | None = None,
+        addresses: list[str] | None = None,
+        leads_to: str | None = None,
+        after: int | None = None,
+        limit: int | None = None,
+    ) -> Sent:
+        return Sent(
+            query={
+                "workspace_id": workspace_id,
+                "search": search,
+                "names": names,
+                "addresses": addresses,
+                "leads_to": leads_to,
+                "after": after,
+                "limit": limit,
+            }
+        )
+
+    @sends(ADD_WHITELIST_ADDRESS)
+    @staticmethod
+    def add_whitelist_address(
+        body: AddWhitelistAddressRequest, *, idempotency_key: str | None = None
+    ) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @sends(RENAME_WHITELIST_ADDRESS)
+    @staticmethod
+    def rename_whitelist_address(body: RenameWhitelistAddressRequest) -> Sent:
+        return Sent(body)
+
+    @sends(REMOVE_WHITELIST_ADDRESS)
+    @staticmethod
+    def remove_whitelist_address(body: RemoveWhitelistAddressRequest) -> Sent:
+        return Sent(body)
+
+
+class InvitationCalls:
+    @sends(INVITE_TO_WORKSPACE)
+    @staticmethod
+    def invite_to_workspace(body: InviteToWorkspaceRequest, *, idempotency_key: str | None = None) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @sends(WORKSPACE_INVITATIONS)
+    @staticmethod
+    def workspace_invitations(workspace_id: int) -> Sent:
+        return Sent(query={"workspace_id": workspace_id})
+
+    @sends(OWN_INVITATIONS)
+    @staticmethod
+    def own_invitations() -> Sent:
+        return Sent()
+
+    @sends(ACCEPT_INVITE)
+    @staticmethod
+    def accept_invite(invite_id: str, *, accept: bool) -> Sent:
+        return Sent(query={"invite_id": invite_id, "accept": accept})
+
+    @sends(REVOKE_INVITE)
+    @staticmethod
+    def revoke_invite(body: RevokeInviteRequest) -> Sent:
+        return Sent(body)
+
+
+class OnboardingCalls:
+    @sends(SUBMIT_ONBOARDING_REQUEST)
+    @staticmethod
+    def submit_onboarding_request(
+        body: SubmitOnboardingRequest, *, idempotency_key: str | None = None
+    ) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @sends(ONBOARDING_REQUESTS)
+    @staticmethod
+    def onboarding_requests(
+        *, status: OnboardingStatus | None = None, after: int | None = None, limit: int | None = None
+    ) -> Sent:
+        return Sent(query={"status": status, "after": after, "limit": limit})
+
+    @sends(REVIEW_ONBOARDING_REQUEST)
+    @staticmethod
+    def review_onboarding_request(
+        uid: int, body: ReviewOnboardingRequest, *, idempotency_key: str | None = None
+    ) -> Sent:
+        return Sent(body, path={"uid": uid}, key=idempotency_key)

@@ -1,18 +1,25 @@
 """All calls of the platform, as a blocking client; ``async_client`` has the one for asyncio."""
 
-from custody.client.calls import RoleCalls
+from custody.client.calls import (
+    AddressBookCalls,
+    InvitationCalls,
+    LimitCalls,
+    MailSettingCalls,
+    MemberCalls,
+    OnboardingCalls,
+    RoleCalls,
+    UserCalls,
+    WorkspaceCalls,
+)
 from custody.client.connection import WaitingConnection
 from custody.client.history import HistoryCalls
 from custody.client.organisation import ChangeCalls, IdentityCalls, ServiceAccountCalls
 from custody.client.payments import (
-    AddressBookCalls,
     ForwardCalls,
     KeyCalls,
-    LimitCalls,
     ProposalCalls,
     VaultCalls,
 )
-from custody.client.people import InvitationCalls, MailCalls, OnboardingCalls, PeopleCalls
 from custody.client.records import LogCalls, PurchaseCalls, WebhookCalls
 from custody.client.sign_in import SignInAccountCalls, SignInCalls
 from custody.client.tokens import TokenCalls
@@ -21,9 +28,11 @@ from custody.client.tokens import TokenCalls
 class Api(
     SignInCalls,
     SignInAccountCalls,
-    PeopleCalls,
+    UserCalls,
+    MemberCalls,
+    WorkspaceCalls,
     RoleCalls,
-    MailCalls,
+    MailSettingCalls,
     KeyCalls,
     VaultCalls,
     ProposalCalls,

@@ -19,10 +19,11 @@ from custody import exchange
 from custody.client.errors import ApiError, BadAnswer, InsecureUrl, SignedOut, Unreachable
 from custody.exchange import Exclusive, Plan, Reply, Request, Why, is_success, method, retry_after
 from custody.schemas.auth import REFRESH_COOKIE, RefreshRequest, RefreshResponse
-from custody.schemas.call import Auth, Call
+from custody.schemas.call import Call, Page
 from custody.schemas.common import Unreadable
 from custody.schemas.errors import Problem
 from custody.schemas.faults import fault_place, fault_words
+from custody.schemas.permissions import Auth
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
@@ -201,6 +202,12 @@ def row(
 @overload
 def sends(
     declared: Call[Any, list[Item | Unreadable]],
+) -> Callable[[Callable[P, Sent]], method[Core, P, list[Item]]]: ...
+
+
+@overload
+def sends(
+    declared: Call[Any, Page[Item | Unreadable]],
 ) -> Callable[[Callable[P, Sent]], method[Core, P, list[Item]]]: ...
 
 

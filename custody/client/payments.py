@@ -8,15 +8,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import TypeAdapter
 
-from custody.client.flow import Core, Sent, call, next_page, read, read_list, row
+from custody.client.flow import Core, Sent, call, next_page, read_list, row
 from custody.exchange import Plan, Request, method
-from custody.schemas.address_book import (
-    AddWhitelistAddressRequest,
-    RemoveWhitelistAddressRequest,
-    RenameWhitelistAddressRequest,
-    WhitelistAddress,
-)
-from custody.schemas.common import LATER, Done, Few, Many
+from custody.schemas.common import LATER, Few, Many
 from custody.schemas.keys import (
     Key,
     KeyChallenge,
@@ -24,15 +18,6 @@ from custody.schemas.keys import (
     RegisterKeyRequest,
     RevokeKeyRequest,
     SigningProfileAddress,
-)
-from custody.schemas.limits import (
-    LimitCheck,
-    LimitError,
-    MyLimits,
-    RoleLimit,
-    UpdateRolePoliciesRequest,
-    UpdateVaultRequest,
-    VaultLimits,
 )
 from custody.schemas.proofs import CreateProofRequest, ProofFile, ProofQuery
 from custody.schemas.proposals import (
@@ -101,10 +86,6 @@ class ProposalFilters(TypedDict, total=False):
     newest_first: bool
     etag: str | None
     wait_seconds: int | None
-
-
-_VAULT_LIMITS: TypeAdapter[VaultLimits | LimitError] = TypeAdapter(VaultLimits | LimitError, config=LATER)
-_ADDRESSES = TypeAdapter(Many[WhitelistAddress], config=LATER)
 
 
 class KeyCalls:
@@ -277,91 +258,6 @@ class ForwardCalls:
     @staticmethod
     def forward_to_vault(body: ForwardToVaultRequest, *, idempotency_key: str | None = None) -> Sent:
         return Sent(body, key=idempotency_key)
-
-
-class LimitCalls:
-    @row("POST", "/api/v1/update-role-policies", RoleLimit)
-    @staticmethod
-    def update_role_policies(body: UpdateRolePoliciesRequest) -> Sent:
-        return Sent(body)
-
-    @row("GET", "/api/v1/get-role-limit", RoleLimit, repeatable=True)
-    @staticmethod
-    def role_limit(workspace_id: int, role_id: int) -> Sent:
-        return Sent(query={"workspace_id": workspace_id, "role_id": role_id})
-
-    @method
-    @staticmethod
-    def check_user_role_limit(
-        core: Core, workspace_id: int, *, role_id: int, user_id: int, amount: str
-    ) -> Plan[bool]:
-        """``GET /api/v1/check-user-role-limit``: whether the amount would fit now. It reserves nothing."""
-        query = {"workspace_id": workspace_id, "role_id": role_id, "uuid": user_id, "amount_to_check": amount}
-        request = core.build("GET", "/api/v1/check-user-role-limit", query=query)
-        return read((yield from call(core, request, repeatable=True)), LimitCheck).success
-
-    @row("GET", "/api/v1/get-my-limits", MyLimits, repeatable=True)
-    @staticmethod
-    def my_limits(workspace_id: int) -> Sent:
-        return Sent(query={"workspace_id": workspace_id})
-
-    @row("POST", "/api/v1/update-vault", VaultLimits)
-    @staticmethod
-    def update_vault(body: UpdateVaultRequest) -> Sent:
-        return Sent(body)
-
-    @row("GET", "/api/v1/get-vault-limits", _VAULT_LIMITS, repeatable=True)
-    @staticmethod
-    def vault_limits(workspace_id: int, vault_id: str) -> Sent:
-        """The limits, or why they cannot be read now."""
-        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id})
-
-    @method
-    @staticmethod
-    def check_vault_limit(core: Core, workspace_id: int, vault_id: str, amount: str) -> Plan[bool]:
-        """``GET /api/v1/check-vault-limit``: whether a movement of the amount would fit now. It reserves
-        nothing.
-        """
-        query = {"workspace_id": workspace_id, "vault_id": vault_id, "amount_to_check": amount}
-        request = core.build("GET", "/api/v1/check-vault-limit", query=query)
-        return read((yield from call(core, request, repeatable=True)), LimitCheck).success
-
-
-class AddressBookCalls:
-    @row("GET", "/api/v1/get-whitelist-addresses", _ADDRESSES, repeatable=True)
-    @staticmethod
-    def whitelist_addresses(
-        workspace_id: int,
-        *,
-        search: str | None = None,
-        leads_to: str | None = None,
-        after: int | None = None,
-        limit: int | None = None,
-    ) -> Sent:
-        """All of them, or a page of ``limit`` after an entry's ``uid``. ``search``: a part of the name, or
-        the beginning of the address. ``leads_to``: the id of a vault, whose addresses they are.
-        """
-        page = {"search": search, "leads_to": leads_to, "after": after, "limit": limit}
-        return Sent(query={"workspace_id": workspace_id, **page})
-
-    @row("POST", "/api/v1/add-whitelist-address", WhitelistAddress)
-    @staticmethod
-    def add_whitelist_address(
-        body: AddWhitelistAddressRequest, *, idempotency_key: str | None = None
-    ) -> Sent:
-        return Sent(body, key=idempotency_key)
-
-    @row("POST", "/api/v1/rename-whitelist-address", WhitelistAddress, repeatable=True)
-    @staticmethod
-    def rename_whitelist_address(body: RenameWhitelistAddressRequest) -> Sent:
-        """Repeatable: the same name again changes nothing."""
-        return Sent(body)
-
-    @row("POST", "/api/v1/remove-whitelist-address", Done)
-    @staticmethod
-    def remove_whitelist_address(body: RemoveWhitelistAddressRequest) -> Sent:
-        """Not repeated: the second answer would be an error, because it is gone."""
-        return Sent(body)
 
 
 def proposals_request(core: Core, workspace_id: int, **filters: Unpack[ProposalFilters]) -> Request:

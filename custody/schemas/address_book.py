@@ -2,13 +2,15 @@
 chain.
 """
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
+from custody.schemas.call import Call, Way, many
 from custody.schemas.common import (
     DIGITS,
     ApiNetwork,
+    Done,
     Int64,
     IntId,
     Label,
@@ -18,8 +20,11 @@ from custody.schemas.common import (
     TextId,
     Timestamp,
 )
+from custody.schemas.errors import ErrorCode
+from custody.schemas.permissions import PermissionName
 from custody.schemas.queries import QueryId, SearchText, WorkspaceQuery
 
+KEEPERS: Final = frozenset({PermissionName.PAYMENT_INIT, PermissionName.MANAGE_WORKSPACE})
 MAX_PAGE = 500
 # As many as a payment has recipients.
 MAX_NAMED = 100
@@ -76,3 +81,27 @@ class RemoveWhitelistAddressRequest(Request):
 
     workspace_id: IntId
     uid: IntId
+
+
+WHITELIST_ADDRESSES = Call(
+    "GET", "/api/v1/get-whitelist-addresses", AddressBookQuery, many(WhitelistAddress),
+    "The workspace's entries, the oldest first: all of them, or a page of those that match.",
+    KEEPERS, attempt="see the address book", open_to=frozenset({Way.PROGRAM}),
+)  # fmt: skip
+ADD_WHITELIST_ADDRESS = Call(
+    "POST", "/api/v1/add-whitelist-address", AddWhitelistAddressRequest, WhitelistAddress,
+    "Gives an address of the workspace's network a name. Each address and each name stands in the book once.",
+    KEEPERS, creates=True, second_person="Add an address to the address book", cools=True,
+    refuses=(ErrorCode.STATE_CONFLICT, ErrorCode.WRONG_NETWORK_ADDRESS),
+)  # fmt: skip
+RENAME_WHITELIST_ADDRESS = Call(
+    "POST", "/api/v1/rename-whitelist-address", RenameWhitelistAddressRequest, WhitelistAddress,
+    "Another name for the same address; its ``uid`` stays.",
+    KEEPERS, second_person="Rename an address of the address book", repeatable=True,
+    refuses=(ErrorCode.STATE_CONFLICT,),
+)  # fmt: skip
+REMOVE_WHITELIST_ADDRESS = Call(
+    "POST", "/api/v1/remove-whitelist-address", RemoveWhitelistAddressRequest, Done,
+    "Takes an entry out of the book. What tokens accept on the chain does not change.",
+    KEEPERS, second_person="Remove an address from the address book",
+)  # fmt: skip

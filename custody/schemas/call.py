@@ -9,24 +9,18 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, TypeAdapter
 
 from custody.schemas.common import LATER, Few, Listed, Many, Unreadable
 from custody.schemas.errors import ErrorCode
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import Auth, PermissionName
 
 Input = TypeVar("Input")
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
-
-
-class Auth(Enum):
-    """What a caller needs where the call names no workspace."""
-
-    OPEN = "open"  # nothing: sign-in itself
-    SIGNED_IN = "signed in"  # a session: the caller's own records
+Other = TypeVar("Other")
 
 
 class Way(Enum):
@@ -40,23 +34,42 @@ class Way(Enum):
     DECIDER = "decide on an owner's change"
 
 
-ANY_MEMBER: Final[frozenset[PermissionName]] = frozenset()
+@dataclass(frozen=True)
+class Page(Generic[Item]):
+    """Of a list. ``total`` counts all that match. ``has_more``: others follow the last item."""
+
+    items: list[Item]
+    total: int
+    has_more: bool
 
 
 @dataclass(frozen=True)
-class Rows(Generic[Answer]):
-    """An answer that is a list, of which a client reads so many entries at most."""
+class Answers(Generic[Answer]):
+    """An answer that is no shape: ``documented`` as the server gives it, ``bounded`` as a client reads it.
+    ``key``: of a list in pages, the entry's field for ``after``.
+    """
 
-    answers: Any
+    documented: Any
     bounded: TypeAdapter[Any]
+    key: str = ""
 
 
-def few(item: type[Item]) -> Rows[list[Item | Unreadable]]:
-    return Rows(Listed[item], TypeAdapter(Few[item], config=LATER))  # type: ignore[valid-type]  # at run time
+def few(item: type[Item]) -> Answers[list[Item | Unreadable]]:
+    return Answers(Listed[item], TypeAdapter(Few[item], config=LATER))  # type: ignore[valid-type]  # at run time
 
 
-def many(item: type[Item]) -> Rows[list[Item | Unreadable]]:
-    return Rows(Listed[item], TypeAdapter(Many[item], config=LATER))  # type: ignore[valid-type]  # at run time
+def many(item: type[Item]) -> Answers[list[Item | Unreadable]]:
+    return Answers(Listed[item], TypeAdapter(Many[item], config=LATER))  # type: ignore[valid-type]  # at run time
+
+
+def pages(item: type[Item], *, by: str) -> Answers[Page[Item | Unreadable]]:
+    rows = few(item)
+    return Answers(rows.documented, rows.bounded, by)
+
+
+def either(one: type[Item], other: type[Other]) -> Answers[Item | Other]:
+    union: Any = one | other
+    return Answers(union, TypeAdapter(union, config=LATER))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +89,7 @@ class Call(Generic[Input, Answer]):
     method: Literal["GET", "POST"]
     path: str
     takes: type[Input]
-    answers: type[Answer] | Rows[Answer]
+    answers: type[Answer] | Answers[Answer]
     text: str
     needs: Auth | frozenset[PermissionName]
     changes: bool = False
@@ -109,14 +122,19 @@ class Call(Generic[Input, Answer]):
 
     @property
     def answer_type(self) -> Any:
-        return self.answers.answers if isinstance(self.answers, Rows) else self.answers
+        return self.answers.documented if isinstance(self.answers, Answers) else self.answers
 
     @property
     def reader(self) -> type[Answer] | TypeAdapter[Any]:
         """What a client reads an answer with."""
-        return self.answers.bounded if isinstance(self.answers, Rows) else self.answers
+        return self.answers.bounded if isinstance(self.answers, Answers) else self.answers
+
+    @property
+    def key(self) -> str:
+        """Of a list in pages: the entry's field for ``after``."""
+        return self.answers.key if isinstance(self.answers, Answers) else ""
 
     @cached_property
-    def writer(self) -> TypeAdapter[Answer]:
+    def writer(self) -> TypeAdapter[Any]:
         """What the server writes an answer with."""
         return TypeAdapter(self.answer_type)

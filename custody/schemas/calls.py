@@ -4,10 +4,33 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
-from custody.schemas import proposals, roles
+from custody.schemas import (
+    address_book,
+    invitations,
+    limits,
+    mail_settings,
+    members,
+    onboarding,
+    proposals,
+    roles,
+    users,
+    workspaces,
+)
 from custody.schemas.call import Call
 
-NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType({"roles": roles})
+NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
+    {
+        "users": users,
+        "members": members,
+        "workspaces": workspaces,
+        "roles": roles,
+        "mail_settings": mail_settings,
+        "limits": limits,
+        "address_book": address_book,
+        "invitations": invitations,
+        "onboarding": onboarding,
+    }
+)
 # Some calls of theirs are declared: the client's methods stand in its own modules still.
 PARTLY: Final = (proposals,)
 

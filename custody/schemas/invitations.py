@@ -1,107 +1,17 @@
-"""How people join: requests for an organisation, which a user makes and an operator of the platform decides;
-and invitations to a place in a workspace, offered to an e-mail address.
-"""
+"""Invitations to a place in a workspace, offered to an e-mail address."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field
 
-from custody.schemas.common import (
-    DIGITS,
-    ApiNetwork,
-    EmailAddress,
-    Int64,
-    IntId,
-    Label,
-    Name,
-    NullInt64,
-    NullString,
-    NullTime,
-    Request,
-    Shape,
-    Text,
-    TextId,
-    Timestamp,
-)
-from custody.schemas.queries import QueryId
+from custody.schemas.call import Call, few
+from custody.schemas.common import EmailAddress, Int64, IntId, Label, Request, Shape, TextId, Timestamp
+from custody.schemas.errors import ErrorCode
+from custody.schemas.permissions import Auth, PermissionName
+from custody.schemas.queries import WorkspaceQuery
 
-MAX_REQUESTS = 500
-
-
-class MonthlyVolume(StrEnum):
-    """What the organisation expects to move in a month, in US dollars: a range, because the figure is not known beforehand."""  # noqa: E501
-
-    UNDER_10K = "0-10k"
-    UNDER_100K = "10k-100k"
-    UNDER_1M = "100k-1m"
-    UNDER_10M = "1m-10m"
-    OVER_10M = "10m+"
-
-
-class OnboardingStatus(StrEnum):
-    PENDING = "pending"
-    APPROVED = "approved"
-    REJECTED = "rejected"
-
-
-class SubmitOnboardingRequest(Request):
-    """``POST /api/v1/onboarding-requests``. Who asks is the caller; ``work_email`` is for the operator to write to."""  # noqa: E501
-
-    first_name: Name
-    last_name: Name
-    work_email: EmailAddress
-    messaging_platform: Name
-    messaging_handle: Name
-    monthly_volume: MonthlyVolume
-    referral_source: Name
-    referral_source_detail: Text | None = None
-    org_name: Name
-    workspace_name: Name
-    network: ApiNetwork = "testnet"
-
-
-class OnboardingQuery(Request):
-    """``GET /api/v1/onboarding-requests``: the oldest first; ``after`` is the last ``uid`` seen."""
-
-    status: OnboardingStatus | None = None
-    after: QueryId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_REQUESTS), DIGITS] = 50
-
-
-class ReviewOnboardingRequest(Request):
-    """``POST /api/v1/onboarding-requests/{uid}/review``. The requester reads the note."""
-
-    decision: Literal["approve", "reject"]
-    review_note: Text | None = None
-
-
-class OnboardingRequest(Shape):
-    """The specification's OnboardingRequest. ``was_created``: the organisation and its workspace exist."""
-
-    uid: Int64
-    requester_uuid: Int64
-    requester_email: Label
-    first_name: Label
-    last_name: Label
-    work_email: Label
-    messaging_platform: Label
-    messaging_handle: Label
-    monthly_volume: Label
-    referral_source: Label
-    referral_source_detail: NullString
-    org_name: Label
-    workspace_name: Label
-    # Ours beside the specification's: where the workspace will be.
-    network: ApiNetwork
-    status: OnboardingStatus
-    review_note: NullString
-    approved_by_email: NullString
-    approved_at: NullTime
-    was_created: bool
-    created_org_uid: NullInt64
-    submitted_at: Timestamp
-    updated_at: Timestamp
+INVITERS: Final = frozenset({PermissionName.MANAGE_USERS})
 
 
 class InvitationStatus(StrEnum):
@@ -162,3 +72,38 @@ class RevokeInviteRequest(Request):
 
     invite_id: TextId
     workspace_id: IntId
+
+
+INVITE_TO_WORKSPACE = Call(
+    "POST", "/api/v1/invite-to-workspace", InviteToWorkspaceRequest, InviteResponse,
+    "Offers an address a place in the workspace, for seven days, and mails it. The address needs no "
+    "account yet.\n\n"
+    "The role may carry nothing that the caller's own does not. One invitation of an address to a "
+    "workspace is "
+    "open at a\ntime; revoke it to send another.",
+    INVITERS, creates=True, workspace_field="workspace_context", second_person="Invite a person", cools=True,
+    refuses=(ErrorCode.STATE_CONFLICT,),
+)  # fmt: skip
+WORKSPACE_INVITATIONS = Call(
+    "GET", "/api/v1/get-pending-workspace-invites", WorkspaceQuery, few(Invitation),
+    "The workspace's invitations that wait for an answer, the oldest first.",
+    INVITERS, attempt="see the invitations",
+)  # fmt: skip
+OWN_INVITATIONS = Call(
+    "GET", "/api/v1/get-invites-pending", type(None), few(Invitation),
+    "The caller's own invitations that wait for an answer, the oldest first.", Auth.SIGNED_IN,
+)  # fmt: skip
+ACCEPT_INVITE = Call(
+    "GET", "/api/v1/accept-invite", AcceptInviteQuery, Invitation,
+    "Accepts or declines the caller's own invitation, once and for good.\n\n"
+    "It changes something although it is a GET, as the specification has it; a mail scanner that follows "
+    "links "
+    "carries no\naccess token. The inviter must still be able to grant the role when it is accepted.",
+    Auth.SIGNED_IN, changes=True,
+    refuses=(ErrorCode.NOT_FOUND, ErrorCode.PERMISSION_DENIED, ErrorCode.STATE_CONFLICT),
+)  # fmt: skip
+REVOKE_INVITE = Call(
+    "POST", "/api/v1/revoke-invite", RevokeInviteRequest, Invitation,
+    "Takes an offer back that was not answered yet.",
+    INVITERS, attempt="take back an invitation", refuses=(ErrorCode.STATE_CONFLICT,),
+)  # fmt: skip

@@ -2,10 +2,11 @@
 strings in BTC.
 """
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field, StrictBool, StrictInt, ValidationInfo, field_validator
 
+from custody.schemas.call import Call, Way, either
 from custody.schemas.common import (
     Count,
     CyclePeriod,
@@ -19,8 +20,11 @@ from custody.schemas.common import (
     TextId,
     Timestamp,
 )
-from custody.schemas.queries import QueryId
+from custody.schemas.errors import ErrorCode
+from custody.schemas.permissions import ANY_MEMBER, VAULT_READERS, PermissionName
+from custody.schemas.queries import QueryId, WorkspaceQuery
 
+ROLE_MANAGERS: Final = frozenset({PermissionName.MANAGE_ROLE})
 CycleDay = Annotated[StrictInt, Field(ge=1, le=31)]
 
 
@@ -139,3 +143,42 @@ class LimitCheck(Shape):
     """Whether an amount would fit now. It reserves nothing."""
 
     success: bool = Field(alias="Success")
+
+
+_AWAY: Final = (ErrorCode.POLICY_UNAVAILABLE,)
+UPDATE_ROLE_POLICIES = Call(
+    "POST", "/api/v1/update-role-policies", UpdateRolePoliciesRequest, RoleLimit,
+    "Replaces what each member who holds the role may move in a cycle; counts from now on. Pending "
+    "proposals stay.",
+    ROLE_MANAGERS, second_person="Change a role's spending limit", refuses=_AWAY,
+)  # fmt: skip
+ROLE_LIMIT = Call(
+    "GET", "/api/v1/get-role-limit", RoleQuery, RoleLimit, "A role's limit and cycle.",
+    ROLE_MANAGERS, attempt="see the limits", refuses=_AWAY,
+)  # fmt: skip
+CHECK_USER_ROLE_LIMIT = Call(
+    "GET", "/api/v1/check-user-role-limit", CheckRoleQuery, LimitCheck,
+    "Whether an amount, fee included, fits what is left of a member's role limit. Reserves nothing.",
+    ROLE_MANAGERS, attempt="see the limits", refuses=_AWAY,
+)  # fmt: skip
+MY_LIMITS = Call(
+    "GET", "/api/v1/get-my-limits", WorkspaceQuery, MyLimits,
+    "The caller's own limit in the workspace, and what is used of it in this cycle.",
+    ANY_MEMBER, attempt="see the limits", open_to=frozenset({Way.PROGRAM}), refuses=_AWAY,
+)  # fmt: skip
+UPDATE_VAULT = Call(
+    "POST", "/api/v1/update-vault", UpdateVaultRequest, VaultLimits,
+    "Replaces a vault's limit and cycle; counts for the next movement. Pending proposals stay.",
+    frozenset({PermissionName.MANAGE_WORKSPACE}), second_person="Change a vault's spending limit",
+    refuses=_AWAY,
+)  # fmt: skip
+VAULT_LIMITS = Call(
+    "GET", "/api/v1/get-vault-limits", VaultQuery, either(VaultLimits, LimitError),
+    "A vault's limit and what left in this cycle, or why they cannot be told.",
+    VAULT_READERS, attempt="see the limits", open_to=frozenset({Way.PROGRAM}),
+)  # fmt: skip
+CHECK_VAULT_LIMIT = Call(
+    "GET", "/api/v1/check-vault-limit", CheckVaultQuery, LimitCheck,
+    "Whether a movement of an amount, fee included, fits the vault's limit. Reserves nothing.",
+    VAULT_READERS, attempt="see the limits", open_to=frozenset({Way.PROGRAM}), refuses=_AWAY,
+)  # fmt: skip

@@ -27,7 +27,7 @@ from custody.schemas.common import (
     Timestamp,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 
 MAX_RECIPIENTS = 100
 # One OP_RETURN of at most 80 bytes: what every relaying node takes. Twice that in hex, with its prefix.

@@ -23,8 +23,9 @@ from custody.schemas.common import (
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.limits import CycleFields
+from custody.schemas.permissions import PermissionName
 from custody.schemas.queries import WorkspaceQuery
-from custody.schemas.users import PermissionName, Role
+from custody.schemas.users import Role
 
 MANAGERS: Final = frozenset({PermissionName.MANAGE_ROLE})
 # Inviting or adding a member needs the list of roles.

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, StrictInt, StringConstraints
 
 from custody.schemas.common import Few, Int64, IntId, Label, Name, Request, Shape, Timestamp
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 
 # In a log or a repository it shows what it is; secret scanners search for such prefixes.
 SECRET_PREFIX: Final = "custody_sa_"  # noqa: S105 - the beginning of each

@@ -1,19 +1,18 @@
-"""People, organisations and workspaces, as ``GET /api/v1/get-user-info`` shows them, and what changes them;
-and what a person is mailed when something waits for them.
+"""People, organisations and workspaces, as ``GET /api/v1/get-user-info`` shows them, and what a person
+changes of their own record.
 """
 
-from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictBool, StringConstraints
+from pydantic import Field, StringConstraints
 
+from custody.schemas.call import Call, Way
 from custody.schemas.common import (
     ApiNetwork,
     Few,
     Int64,
     IntId,
     Label,
-    Line,
     Name,
     NullString,
     NullTime,
@@ -21,17 +20,7 @@ from custody.schemas.common import (
     Request,
     Shape,
 )
-
-
-class PermissionName(StrEnum):
-    MANAGE_WORKSPACE = "MANAGE_WORKSPACE"
-    PAYMENT_INIT = "PAYMENT_INIT"
-    PAYMENT_APPROVE = "PAYMENT_APPROVE"
-    VIEW_BALANCES = "VIEW_BALANCES"
-    MANAGE_ROLE = "MANAGE_ROLE"
-    MANAGE_USERS = "MANAGE_USERS"
-    VIEW_LOGS = "VIEW_LOGS"
-
+from custody.schemas.permissions import ANY_MEMBER, Auth, PermissionName
 
 # ITU-T E.164 counts fifteen digits; people write them with spaces, brackets and dashes.
 PhoneNumber = Annotated[
@@ -107,45 +96,6 @@ class User(Shape):
         )
 
 
-class AddWorkspaceToUserRequest(Request):
-    """``POST /api/v1/add-workspace-to-user``: a membership without an invitation."""
-
-    workspace_id: IntId
-    user_uuid: IntId
-    role_uid: IntId
-    creator_workspace_id: IntId
-    creator_org_uuid: IntId
-
-
-class AllocationResponse(Shape):
-    success: bool = True
-    allocation_id: Int64
-
-
-class RemoveUserRequest(Request):
-    """``POST /api/v1/remove-user-from-workspace``. ``force``: even where a vault keeps too few signers."""
-
-    workspace_id: IntId
-    user_uuid: IntId
-    force: StrictBool = False
-
-
-class ChangeUserRoleRequest(Request):
-    """``POST /api/v1/change-user-role``. ``force``: even where a vault keeps too few signers."""
-
-    workspace_id: IntId
-    user_uuid: IntId
-    role_id: IntId
-    force: StrictBool = False
-
-
-class LeaveWorkspaceRequest(Request):
-    """``POST /api/v1/leave-workspace``. ``force``: even where a vault keeps too few signers."""
-
-    workspace_id: IntId
-    force: StrictBool = False
-
-
 class SetDefaultWorkspaceRequest(Request):
     """``POST /api/v1/set-default-workspace``: one of the caller's own."""
 
@@ -160,47 +110,19 @@ class UpdateUserInfoRequest(Request):
     phone_number: PhoneNumber | Literal[""] | None = None
 
 
-class CreateWorkspaceRequest(Request):
-    """``POST /api/v1/create-workspace``. ``workspace_id`` is the one that the request is made from."""
-
-    workspace_id: IntId
-    org_id: IntId
-    name: Name
-    description: Line = ""
-    network: ApiNetwork
-
-
-class UpdateWorkspaceRequest(Request):
-    """``POST /api/v1/update-workspace``. What is left out stays."""
-
-    workspace_id: IntId
-    name: Name | None = None
-    description: Line | None = None
-
-
-class Member(Shape):
-    """A row of ``GET /api/v1/get-users-from-workspace``. ``can_sign``: holds an active key on the workspace's network."""  # noqa: E501
-
-    uuid: Int64 = Field(alias="UUID")
-    email: Label = Field(alias="Email")
-    first_name: NullString = Field(alias="FirstName")
-    surname: NullString = Field(alias="Surname")
-    role: Role = Field(alias="Role")
-    can_sign: bool
-    last_login: NullTime = Field(default=NullTime.model_construct(valid=False), alias="LastLogin")
-
-
-class MailSettings(Shape):
-    """``waiting``: a mail when something waits for one's signature or confirmation. ``amounts``: with amounts and
-    addresses in it.
-    """  # noqa: E501
-
-    waiting: bool
-    amounts: bool
-
-
-class UpdateMailSettingsRequest(Request):
-    """``POST /api/v1/update-mail-settings``: what is left out stays."""
-
-    waiting: StrictBool | None = None
-    amounts: StrictBool | None = None
+USER_INFO = Call(
+    "GET", "/api/v1/get-user-info", type(None), User,
+    "The caller's own record: organisations, workspaces, and the role in each.",
+    Auth.SIGNED_IN, open_to=frozenset({Way.BOUND}),
+)  # fmt: skip
+UPDATE_USER_INFO = Call(
+    "POST", "/api/v1/update-user-info", UpdateUserInfoRequest, User,
+    "Changes the caller's own name and telephone number. What is left out stays; an empty text takes it "
+    "away.",
+    Auth.SIGNED_IN,
+)  # fmt: skip
+SET_DEFAULT_WORKSPACE = Call(
+    "POST", "/api/v1/set-default-workspace", SetDefaultWorkspaceRequest, User,
+    "Makes one of the caller's workspaces the one that is shown first.",
+    ANY_MEMBER, attempt="open the workspace",
+)  # fmt: skip

@@ -25,7 +25,6 @@ from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
 from custody.server.service.lifecycle import Lifecycle
-from custody.server.service.limits.administration import LimitAdministration
 from custody.server.service.limits.limits import Limits, PolicyStore, StoredPolicies
 from custody.server.service.mail.jobs import MailJobs
 from custody.server.service.mail.mailer import (
@@ -37,18 +36,11 @@ from custody.server.service.mail.mailer import (
     SmtpServer,
 )
 from custody.server.service.operations.readiness import Readiness
-from custody.server.service.people.address_book import AddressBook
-from custody.server.service.people.grants import LimitGrants
 from custody.server.service.people.identity_providers import IdentityProviders
-from custody.server.service.people.invitations import Invitations
-from custody.server.service.people.members import Members
-from custody.server.service.people.onboarding import Onboarding
-from custody.server.service.people.people import People
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.service_accounts import ServiceAccounts
 from custody.server.service.people.setup import Setup
-from custody.server.service.people.workspaces import Workspaces
 from custody.server.service.proposals.controls import VaultControls
 from custody.server.service.proposals.drafting import Drafter
 from custody.server.service.proposals.ending import Cancelling
@@ -222,8 +214,8 @@ def _wire(
 ) -> tuple[Services, Setup]:
     clock, random = world.clock, world.random
     changes, lifecycle = background.changes, background.lifecycle
-    drafter, people = Drafter(clock, world.rng), People(clock, audit)
-    limits, grants = Limits(clock, world.policies), LimitGrants(world.policies)
+    drafter = Drafter(clock, world.rng)
+    limits = Limits(clock, world.policies)
     maximum = MaximumSend(background.market, drafter, limits)
     proposals = Proposals(clock, random, audit, changes, background.market, drafter, limits, maximum)
     replacing = Replacing(clock, random, world.rng, audit, changes, background.market, limits)
@@ -231,7 +223,7 @@ def _wire(
     token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits)
     services = Services(
         store=store,
-        tools=Tools(clock, random, audit, world.policies),
+        tools=Tools(clock, random, audit, world.policies, limits),
         secrets=Secrets(settings.secrets_path, random),
         audit=audit,
         rates=Rates(clock, calls=settings.calls_per_minute, writes=settings.writes_per_minute),
@@ -240,16 +232,12 @@ def _wire(
         service_signin=account.service_signin,
         signin=account.signin,
         account=account,
-        people=people,
-        members=Members(clock, audit, people, grants),
-        workspaces=Workspaces(clock, audit, people),
         keys=Keys(clock, random, audit, settings.public_url),
         profiles=Profiles(),
         revocation=KeyRevocation(clock, audit, lifecycle, WebhookEvents(clock, random)),
         changes=changes,
         following=Following(store, changes),
         readiness=Readiness(store, clock, changes, background.backends, background.market.reachability),
-        invitations=Invitations(clock, random, audit, grants),
         second_person=SecondPerson(clock, random, audit, world.policies),
         identity_providers=IdentityProviders(
             clock,
@@ -260,14 +248,11 @@ def _wire(
             settings.identity_hosts,
         ),
         service_accounts=ServiceAccounts(clock, random, audit),
-        address_book=AddressBook(clock, audit),
-        onboarding=Onboarding(clock, audit),
         vaults=vaults,
         vault_controls=VaultControls(clock, audit, changes),
         vault_replacement=VaultReplacement(clock, audit, changes, world.policies, limits, vaults, cancelling),
         history=History(),
         coin_list=CoinList(),
-        limits=LimitAdministration(clock, audit, world.policies, limits),
         maximum=maximum,
         proposals=proposals,
         replacing=replacing,

@@ -18,6 +18,7 @@ from custody.server.chain.configuration import ChainSource, OpenBackend, open_ba
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.domain.credentials import new_id
 from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.invitations import invitation_expiry
 from custody.server.mining import mining_served
 from custody.server.service.audit.checkpoints import Checkpoints
 from custody.server.service.audit.log import AuditLog
@@ -34,7 +35,6 @@ from custody.server.service.network.sightings import Sightings
 from custody.server.service.network.watcher import Watcher
 from custody.server.service.operations.jobs import ENDLESS
 from custody.server.service.operations.waiting import waiting_for
-from custody.server.service.people.invitations import invitation_expiry
 from custody.server.service.people.second_person import change_expiry
 from custody.server.service.proposals.ending import kept_coins, proposal_expiry
 from custody.server.service.proposals.signing import BROADCAST

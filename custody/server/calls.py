@@ -23,7 +23,8 @@ from typing import Any, Final, TypeVar, cast
 from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
-from custody.schemas.call import Auth, Call, Way
+from custody.schemas.call import Call, Page, Way
+from custody.schemas.permissions import ANY_MEMBER, Auth
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import (
@@ -39,6 +40,7 @@ from custody.server.domain.errors import (
     StateConflict,
     VaultLimitExceeded,
 )
+from custody.server.service.people.people import enter
 from custody.server.service.requests.changes import MAX_TRIES, Outdated
 from custody.server.service.requests.idempotency import Scope
 from custody.server.service.services import Services, Tools
@@ -101,9 +103,7 @@ class Ctx:
 
     def event(self, event: Event, payload: Mapping[str, Any] | None = None, /, **values: object) -> None:
         """Appends to the audit log. Call it last: it locks the chain's head. ``payload``: a webhook's."""
-        what = event.written.format(**values)
-        record, access = self.tools.audit.record, self.maybe_access
-        record(self.db, self.caller, event.category, event.action, what, access=access, told=payload)
+        self.tools.audit.event(self.db, self.caller, event, self.maybe_access, payload, **values)
 
 
 Steps = Generator[In, Ctx, Answer]
@@ -195,17 +195,25 @@ def let_in(services: Services, db: Session, invocation: Invocation) -> Workspace
             )
         return None
     assert invocation.workspace_id is not None, "the call names a workspace"
-    return services.people.enter(db, caller, invocation.workspace_id, call.needs)
+    return enter(db, caller, invocation.workspace_id, call.needs, services.tools.clock())
 
 
-def answer(services: Services, invocation: Invocation) -> bytes:
+@dataclass(frozen=True)
+class Answered:
+    """``content``: as it travels. ``page``: where it is one of a list."""
+
+    content: bytes
+    page: Page[Any] | None = None
+
+
+def answer(services: Services, invocation: Invocation) -> Answered:
     """Makes the call, in transactions of its own. Raises what it refuses with, which is recorded."""
     run = _Run(services, invocation)
     try:
         if run.scope is None:
-            return run.content()
+            return Answered(run.content(), run.page)
         with services.idempotency.guard(run.scope):
-            return run.content()
+            return Answered(run.content())
     except REFUSALS as error:
         record_refusal(services, invocation, error)
         raise
@@ -227,6 +235,7 @@ class _Run:
             if invocation.key is None or not invocation.call.creates
             else _scope(invocation, invocation.key)
         )
+        self.page: Page[Any] | None = None
         self._parts = 0
 
     def content(self) -> bytes:
@@ -297,6 +306,8 @@ class _Run:
     def _encoded(self, value: Any) -> bytes:
         if self._invocation.check is not None:
             self._invocation.check(value)
+        if isinstance(value, Page):
+            self.page, value = value, value.items
         return self._invocation.call.writer.dump_json(value, by_alias=True)
 
 
@@ -328,7 +339,7 @@ def _workspace_of(services: Services, db: Session, invocation: Invocation) -> Wo
         # Even if the account was revoked meanwhile.
         return place_of(db, invocation.workspace_id)
     try:
-        return services.people.enter(db, invocation.caller, invocation.workspace_id, frozenset())
+        return enter(db, invocation.caller, invocation.workspace_id, ANY_MEMBER, services.tools.clock())
     except (NotFound, PermissionDenied):
         return None
 

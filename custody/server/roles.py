@@ -12,6 +12,7 @@ from sqlalchemy import delete, func, select
 
 from custody.schemas.common import Done, Listed
 from custody.schemas.invitations import InvitationStatus
+from custody.schemas.permissions import PermissionName
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.roles import (
     ADD_PERMISSION_TO_ROLE,
@@ -27,7 +28,6 @@ from custody.schemas.roles import (
     RoleDetails,
     UpdateRoleRequest,
 )
-from custody.schemas.users import PermissionName
 from custody.server.calls import Ctx, serves
 from custody.server.domain.audit import Event
 from custody.server.domain.errors import Invalid, PolicyUnavailable
@@ -169,7 +169,7 @@ def remove_permission_from_role(ctx: Ctx, request: RemovePermissionRequest) -> R
         require_quorums(ctx.db, ctx.caller.user_id, short)
     ctx.db.delete(ctx.db.get_one(RolePermission, (role.id, request.rule_name.value)))
     if short:
-        left = shortage(short).removeprefix("; ")
+        left = shortage(short)
         return _changed(ctx, role, LEFT_SHORT, role=role.id, rights=request.rule_name, short_of=left)
     return _changed(ctx, role, REMOVED, role=role.id, rights=request.rule_name)
 

@@ -26,7 +26,7 @@ LEFT_OUT = (
     "opentelemetry",
     "custody.server",
     "custody.client.clients",
-    "custody.client.people",
+    "custody.client.calls",
     "custody.client.records",
     "embit",
     "pbk",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 from custody.server.domain.roles import RoleTemplate
 from custody.server.service.people.workspaces import add_first_role
 from custody.server.store.models import Workspace

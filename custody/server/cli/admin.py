@@ -151,8 +151,10 @@ def vault_policy_command(state: Path, vault: str, per_cycle: bool, as_json: bool
     """Say what a vault's limit bounds. How much it is, and when its cycle begins, the workspace says
     itself.
     """
+    from custody.server.limits import bound_cycle
+
     with refusals(), platform_at(state) as platform, platform.services.store.write() as db:
-        limits = platform.services.limits.bound_cycle(db, vault, is_per_cycle=per_cycle)
+        limits = bound_cycle(platform.services.tools, db, vault, is_per_cycle=per_cycle)
     if as_json:
         answer(limits)
         return

@@ -12,10 +12,10 @@ from custody.terminal import answer, aside, say, table
 from multisig import Network
 
 if TYPE_CHECKING:
-    from custody.schemas.invitations import OnboardingRequest, ReviewOnboardingRequest
+    from custody.schemas.onboarding import OnboardingRequest, ReviewOnboardingRequest
 
 
-# A copy of `custody.schemas.invitations.OnboardingStatus`: help loads no schema, and a test compares them.
+# A copy of `custody.schemas.onboarding.OnboardingStatus`: help loads no schema, and a test compares them.
 STATUSES = ("pending", "approved", "rejected")
 
 
@@ -35,12 +35,13 @@ note_option = click.option("--note", help="What the requester is told.")
 def requests_command(state: Path, status: str | None, after: int, as_json: bool) -> None:
     """List requests for organisations, the oldest first."""
     from custody.schemas.common import Unreadable
-    from custody.schemas.invitations import MAX_REQUESTS, OnboardingQuery, OnboardingStatus
+    from custody.schemas.onboarding import MAX_REQUESTS, OnboardingQuery, OnboardingStatus
+    from custody.server import onboarding
 
     wanted = None if status is None else OnboardingStatus(status)
     query = OnboardingQuery(status=wanted, after=after or None, limit=MAX_REQUESTS)
     with refusals(), platform_at(state) as platform, platform.services.store.read() as db:
-        page = platform.services.onboarding.page_for_operator(db, query)
+        page = onboarding.page(db, query)
     if as_json:
         answer(page.items)
     elif page.items:
@@ -92,18 +93,20 @@ def reject_command(uid: int, state: Path, note: str | None, as_json: bool) -> No
 def _decide(
     state: Path, uid: int, decision: Literal["approve", "reject"], note: str | None, chain: Network | None
 ) -> "OnboardingRequest":
+    from custody.server.calls import Ctx
     from custody.server.domain.credentials import OPERATOR
+    from custody.server.onboarding import decide
 
     with refusals(), platform_at(state) as platform:
         review = _review(decision, note)
         with platform.services.store.write() as db:
-            return platform.services.onboarding.decide(db, OPERATOR, uid, review, chain=chain)
+            return decide(Ctx(platform.services, OPERATOR, db), uid, review, chain=chain)
 
 
 def _review(decision: Literal["approve", "reject"], note: str | None) -> "ReviewOnboardingRequest":
     from pydantic import ValidationError
 
-    from custody.schemas.invitations import ReviewOnboardingRequest
+    from custody.schemas.onboarding import ReviewOnboardingRequest
     from custody.server.domain.errors import Invalid
 
     try:

@@ -7,8 +7,10 @@ from starlette.responses import Response
 
 from custody.schemas.common import Name
 from custody.schemas.keys import Key
+from custody.schemas.mail_settings import MAIL_SETTINGS, UPDATE_MAIL_SETTINGS
 from custody.schemas.purchases import PurchaseTransaction
 from custody.schemas.queries import QueryId
+from custody.schemas.users import UPDATE_USER_INFO
 from custody.server.console.identity import ACCOUNT, providers
 from custody.server.console.sign_in import require_same_twice
 from custody.server.console.table import Review, Row, is_fresh
@@ -32,7 +34,7 @@ def account(visit: Visit) -> Response:
         "account/account.html",
         here="account",
         sessions=visit.get("/auth/sessions"),
-        mails=visit.get("mail-settings"),
+        mails=visit.ask(MAIL_SETTINGS),
         keys=visit.get("keys"),
         second_factor=second_factor,
         asks_code=second_factor != "none" and not is_fresh(visit),
@@ -71,8 +73,8 @@ def remove_passkey(visit: Visit) -> Response:
 
 def name(visit: Visit) -> Response:
     form = visit.form
-    visit.post(
-        "update-user-info",
+    visit.act(
+        UPDATE_USER_INFO,
         first_name=form.one("first_name"),
         surname=form.one("surname"),
         phone_number=form.one("phone_number") or None,
@@ -120,7 +122,7 @@ def end_sessions(visit: Visit) -> Response:
 
 def mails(visit: Visit) -> Response:
     form = visit.form
-    visit.post("update-mail-settings", waiting=form.ticked("waiting"), amounts=form.ticked("amounts"))
+    visit.act(UPDATE_MAIL_SETTINGS, waiting=form.ticked("waiting"), amounts=form.ticked("amounts"))
     return visit.go(ACCOUNT, "Your mails are changed.")
 
 
@@ -190,13 +192,13 @@ ROWS = (
     Row("POST", "/account/passkeys/made", passkey_made, again=account, steps_up=True),
     Row("POST", "/account/passkeys/remove", remove_passkey, again=account, steps_up=True),
     Row("GET", "/account", account),
-    Row("POST", "/account/name", name, again=account),
+    Row("POST", "/account/name", name, again=account, acts=(UPDATE_USER_INFO,)),
     Row("POST", "/account/password", password, again=account),
     Row("POST", "/account/second-factor", second_factor, again=account, steps_up=True),
     Row("POST", "/account/authenticator", authenticator, again=account, steps_up=True),
     Row("POST", "/account/authenticator/confirm", confirm_authenticator, again=mistyped_code),
     Row("POST", "/account/sessions/end", end_sessions, again=account),
-    Row("POST", "/account/mails", mails, again=account),
+    Row("POST", "/account/mails", mails, again=account, acts=(UPDATE_MAIL_SETTINGS,)),
     Row("GET", "/account/keys/{key_id}/revoke", revoke_page),
     Row(
         "POST", "/account/keys/{key_id}/revoke", revoke, again=revoke_page, review=review_revoke,

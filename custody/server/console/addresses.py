@@ -12,7 +12,16 @@ from urllib.parse import quote_plus
 from starlette.responses import Response, StreamingResponse
 
 from custody.pages.serving import HEADERS, HTML, attachment
-from custody.schemas.address_book import MAX_ADDRESS, MAX_NAMED, MAX_PAGE, WhitelistAddress
+from custody.schemas.address_book import (
+    ADD_WHITELIST_ADDRESS,
+    MAX_ADDRESS,
+    MAX_NAMED,
+    MAX_PAGE,
+    REMOVE_WHITELIST_ADDRESS,
+    RENAME_WHITELIST_ADDRESS,
+    WHITELIST_ADDRESSES,
+    WhitelistAddress,
+)
 from custody.server.console.rendering import TEMPLATES
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.visit import Visit, WaitsForSecondPerson
@@ -68,8 +77,7 @@ def offered(visit: Visit) -> Response:
 
 
 def entries(visit: Visit, **query: Any) -> list[WhitelistAddress]:
-    found: list[WhitelistAddress] = visit.get("get-whitelist-addresses", workspace_id=visit.here.id, **query)
-    return found
+    return visit.ask(WHITELIST_ADDRESSES, workspace_id=visit.here.id, **query)
 
 
 def entries_of(
@@ -109,8 +117,8 @@ def review_new(visit: Visit) -> Review:
 
 def add(visit: Visit) -> Response:
     form = visit.form
-    visit.post(
-        "add-whitelist-address",
+    visit.act(
+        ADD_WHITELIST_ADDRESS,
         workspace_id=visit.here.id,
         name=form.one("name"),
         address=form.one("address"),
@@ -130,9 +138,7 @@ def review_name(visit: Visit) -> Review:
 
 def rename(visit: Visit) -> Response:
     number = visit.path_param("uid")
-    visit.post(
-        "rename-whitelist-address", workspace_id=visit.here.id, uid=number, name=visit.form.one("name")
-    )
+    visit.act(RENAME_WHITELIST_ADDRESS, workspace_id=visit.here.id, uid=number, name=visit.form.one("name"))
     return visit.go(f"{visit.here.path}/addresses/{number}", "The name is changed.")
 
 
@@ -144,7 +150,7 @@ def review_removal(visit: Visit) -> Review:
 
 
 def remove(visit: Visit) -> Response:
-    visit.post("remove-whitelist-address", workspace_id=visit.here.id, uid=visit.path_param("uid"))
+    visit.act(REMOVE_WHITELIST_ADDRESS, workspace_id=visit.here.id, uid=visit.path_param("uid"))
     return visit.go(f"{visit.here.path}/addresses", "The address is removed.")
 
 
@@ -340,9 +346,9 @@ def _act(visit: Visit, line: ImportRow) -> str:
     ids: dict[str, Any] = {"workspace_id": visit.here.id}
     try:
         if line.does == "rename":
-            visit.post("rename-whitelist-address", **ids, uid=line.uid, name=line.name)
+            visit.act(RENAME_WHITELIST_ADDRESS, **ids, uid=line.uid, name=line.name)
             return "renamed"
-        visit.post("add-whitelist-address", nth=line.number, **ids, name=line.name, address=line.address)
+        visit.act(ADD_WHITELIST_ADDRESS, nth=line.number, **ids, name=line.name, address=line.address)
     except WaitsForSecondPerson:
         return "waits for a second person"
     return "added"
@@ -353,12 +359,23 @@ _IMPORT = "/w/{workspace_id:int}/addresses/import"
 
 ROWS = (
     Row("GET", _IMPORT, import_page),
-    Row("POST", _IMPORT, import_lines, again=import_page, review=review_import, steps_up=True, has_file=True),
+    Row(
+        "POST", _IMPORT, import_lines, again=import_page, review=review_import, steps_up=True, has_file=True,
+        acts=(ADD_WHITELIST_ADDRESS, RENAME_WHITELIST_ADDRESS),
+    ),
     Row("GET", _HERE, addresses),
     Row("GET", "/w/{workspace_id:int}/parts/addresses", offered),
-    Row("POST", _HERE, add, again=addresses, review=review_new, steps_up=True),
+    Row(
+        "POST", _HERE, add, again=addresses, review=review_new, steps_up=True, acts=(ADD_WHITELIST_ADDRESS,)
+    ),
     Row("GET", _HERE + "/export", export),
     Row("GET", _ONE, entry_page),
-    Row("POST", _ONE + "/name", rename, again=entry_page, review=review_name, steps_up=True),
-    Row("POST", _ONE + "/remove", remove, again=entry_page, review=review_removal, steps_up=True),
-)
+    Row(
+        "POST", _ONE + "/name", rename, again=entry_page, review=review_name, steps_up=True,
+        acts=(RENAME_WHITELIST_ADDRESS,),
+    ),
+    Row(
+        "POST", _ONE + "/remove", remove, again=entry_page, review=review_removal, steps_up=True,
+        acts=(REMOVE_WHITELIST_ADDRESS,),
+    ),
+)  # fmt: skip

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from custody.pages.serving import HEADERS, Assets
+from custody.schemas.permissions import ANY_MEMBER
 from custody.server.console import (
     account,
     addresses,
@@ -42,6 +43,7 @@ from custody.server.console.session import BrowserSession
 from custody.server.console.table import Row, on_custody_error, on_http_error, record_path, route
 from custody.server.console.visit import number_of
 from custody.server.domain.errors import CustodyError, Unauthenticated
+from custody.server.service.people.people import enter
 from custody.server.service.requests.changes import read_revision
 from custody.server.service.services import Services
 from custody.server.web.endpoint import services_of
@@ -135,7 +137,7 @@ def _enter(services: Services, request: Request, workspace_id: int) -> int:
         raise Unauthenticated("Sign in first.")
     caller = services.sessions.authenticate(held.access, trace_id_of(request))
     with services.store.read() as db:
-        services.people.enter(db, caller, workspace_id, frozenset())
+        enter(db, caller, workspace_id, ANY_MEMBER, services.tools.clock())
     return caller.counted_as
 
 

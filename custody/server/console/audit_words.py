@@ -21,11 +21,12 @@ from markupsafe import Markup
 from custody.change_words import PERMISSION_WORDS, TITLES
 from custody.limit_words import bounds
 from custody.schemas.logs import AuditLogEntry
+from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus
-from custody.schemas.users import PermissionName
-from custody.server import roles
+from custody.server import address_book, invitations, limits, members, roles, workspaces
 from custody.server.console.refusal_words import WHY, tried_words
 from custody.server.domain.audit import Category, Event
+from custody.server.service.people import workspaces as founding
 from custody.text import SHORT_ID, amount, plain
 
 # What a status of a proposal is called where the chain led to it.
@@ -42,45 +43,22 @@ _STATUS_WORDS: Final[Mapping[ProposalStatus, str]] = MappingProxyType(
         ProposalStatus.FAILED: "failed",
     }
 )
-_INVITATION: Final = "invitation {text} for {email}, with role {role}"
 _PROGRAM: Final = "service account {text} ({name}), {more}"
-_LIMIT: Final = "{limit}; now {limit2}"
 _CREATED: Final = "proposal {proposal} of vault {vault}, "
 _CHANGE: Final = "change {text}, {path}"
 _DECIDED: Final = _CHANGE + ", asked by {name} (user {user})"
 _HOOK: Final = "webhook {short}, {more}"
 
+_EVENTS: Final = [
+    each
+    for noun in (founding, workspaces, members, invitations, roles, limits, address_book)
+    for each in vars(noun).values()
+    if isinstance(each, Event)
+]
 # By action.
 _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
     {
         # --- people
-        "WORKSPACE_CREATED": (("workspace {text}, named {name}, on {text2}", "made the workspace {name}"),),
-        "WORKSPACE_UPDATED": (
-            ("named {name}; now {name2}", "renamed the workspace {name} to {name2}"),
-            ("described anew", "changed the workspace's description"),
-        ),
-        "MEMBER_ADDED": (("user {user} with role {role}", "added {user} with the role {role}"),),
-        "MEMBER_ROLE_CHANGED": (
-            ("user {user} from role {role} to role {role2}; {short_of}",
-             "changed the role of {user} from {role} to {role2}; too few signers are left in a vault"),
-            ("user {user} from role {role} to role {role2}",
-             "changed the role of {user} from {role} to {role2}"),
-        ),
-        "MEMBER_REMOVED": (
-            ("user {user} with role {role}; {more}",
-             "removed {user}, who had the role {role}; it affects a vault's signers or programs"),
-            ("user {user} with role {role}", "removed {user}, who had the role {role}"),
-        ),
-        "MEMBER_LEFT": (("user {user} with role {role}{more}", "left the workspace"),),
-        "INVITATION_SENT": ((_INVITATION, "invited {email} with the role {role}"),),
-        "INVITATION_ACCEPTED": ((_INVITATION, "accepted the invitation, with the role {role}"),),
-        "INVITATION_DECLINED": ((_INVITATION, "declined the invitation of {email}"),),
-        "INVITATION_REVOKED": ((_INVITATION, "took back the invitation of {email}"),),
-        "INVITATION_EXPIRED": ((_INVITATION, "The invitation of {email} expired"),),
-        "ROLE_POLICY_REPLACED": (
-            ("role {role}: " + _LIMIT,
-             "changed the limit of each member of the role {role} from {limit} to {limit2}"),
-        ),
         "IDENTITY_PROVIDER_SET": (
             ("{text}, client {name}, {more}", "set the identity provider {text}: {more}"),
         ),
@@ -109,9 +87,6 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
         "VAULT_CREATED": (
             ("vault {vault}, {text} of {text2}, code {more}",
              "made the vault {vault}: {text} of {text2} signers approve"),
-        ),
-        "VAULT_POLICY_REPLACED": (
-            ("vault {vault}: " + _LIMIT, "changed the limit of the vault {vault} from {limit} to {limit2}"),
         ),
         "VAULT_CONTROLS_REPLACED": (
             ("vault {vault}, {more}", "changed what bounds the vault {vault}: it {more}"),
@@ -200,16 +175,6 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
              "sent the call of the proposal {proposal} to the network again"),
         ),
         # --- the rest
-        "ADDRESS_ADDED": (
-            ("entry {text}, {address}, named {name}", "put {name} in the address book: {address}"),
-        ),
-        "ADDRESS_RENAMED": (
-            ("entry {text}, {address}, named {name}",
-             "renamed an entry of the address book to {name}: {address}"),
-        ),
-        "ADDRESS_REMOVED": (
-            ("entry {text}, {address}, named {name}", "took {name} out of the address book: {address}"),
-        ),
         "WEBHOOK_CREATED": ((_HOOK, "made the webhook {short}, {more}"),),
         "WEBHOOK_UPDATED": ((_HOOK, "changed the webhook {short}: {more}"),),
         "WEBHOOK_DELETED": ((_HOOK, "deleted the webhook {short}"),),
@@ -219,10 +184,8 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
         "EXPORTED": (("{more}", "exported the audit log: {more}"),),
     }
     | {
-        action: tuple((each.written, each.says) for each in told)
-        for action, told in groupby(
-            (each for each in vars(roles).values() if isinstance(each, Event)), lambda each: each.action
-        )
+        action: tuple((event.written, event.says) for event in events)
+        for action, events in groupby(_EVENTS, lambda event: event.action)
     }
 )  # fmt: skip
 _BY_STATUS: Final = MappingProxyType(

@@ -7,8 +7,16 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.pages.rendering import Live
-from custody.schemas.invitations import MonthlyVolume, OnboardingRequest
+from custody.schemas.invitations import ACCEPT_INVITE, OWN_INVITATIONS
+from custody.schemas.onboarding import (
+    ONBOARDING_REQUESTS,
+    REVIEW_ONBOARDING_REQUEST,
+    SUBMIT_ONBOARDING_REQUEST,
+    MonthlyVolume,
+    OnboardingRequest,
+)
 from custody.schemas.vaults import Vault
+from custody.schemas.workspaces import CREATE_WORKSPACE, UPDATE_WORKSPACE
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import Invalid, NotFound, PermissionDenied
@@ -18,15 +26,14 @@ FIRST = 10
 
 
 def workspaces(visit: Visit) -> Response:
-
-    invitations = [] if visit.caller.bound_to is not None else visit.get("get-invites-pending")
+    invitations = [] if visit.caller.bound_to is not None else visit.ask(OWN_INVITATIONS)
     return visit.page("home/workspaces.html", here="home", places=visit.places, invitations=invitations)
 
 
 def invitation_page(visit: Visit) -> Response:
     """The page that the mail links to. Raises NotFound."""
     wanted = visit.path_param("invite_id")
-    for invitation in visit.get("get-invites-pending"):
+    for invitation in visit.ask(OWN_INVITATIONS):
         if invitation.invite_uid == wanted:
             return visit.page("home/invitation.html", here="home", invitation=invitation)
     raise NotFound("No such invitation waits for you. It may have ended, or it is for another address.")
@@ -34,7 +41,7 @@ def invitation_page(visit: Visit) -> Response:
 
 def answer_invitation(visit: Visit) -> Response:
     accept = visit.form.ticked("accept")
-    taken = visit.get("accept-invite", invite_id=visit.path_param("invite_id"), accept=accept)
+    taken = visit.act(ACCEPT_INVITE, invite_id=visit.path_param("invite_id"), accept=accept)
     if accept:
         return visit.go(
             f"/console/w/{taken.workspace_id}/", f"You are a member of {taken.workspace_name} now."
@@ -90,8 +97,8 @@ def review_name(visit: Visit) -> Review:
 
 def rename(visit: Visit) -> Response:
     form, place = visit.form, visit.here
-    visit.post(
-        "update-workspace",
+    visit.act(
+        UPDATE_WORKSPACE,
         workspace_id=place.id,
         name=form.one("name"),
         description=form.one("description"),
@@ -111,8 +118,8 @@ def review_new(visit: Visit) -> Review:
 
 def create(visit: Visit) -> Response:
     form, place = visit.form, visit.here
-    made = visit.post(
-        "create-workspace",
+    made = visit.act(
+        CREATE_WORKSPACE,
         workspace_id=place.id,
         org_id=place.organisation.org_id,
         name=form.one("new_name"),
@@ -153,7 +160,7 @@ STATUSES = {"pending": "waits for the operator", "approved": "approved", "reject
 def onboarding(visit: Visit) -> Response:
     """An operator sees every request, others their own."""
     after = visit.place_in_list("after")
-    found: list[OnboardingRequest] = visit.get("onboarding-requests", limit=PAGE + 1, after=after)
+    found = visit.ask(ONBOARDING_REQUESTS, limit=PAGE + 1, after=after)
     return visit.page(
         "onboarding/onboarding.html",
         here="home",
@@ -189,7 +196,7 @@ def review_request(visit: Visit) -> Review:
 
 
 def submit(visit: Visit) -> Response:
-    visit.post("onboarding-requests", **_typed(visit))
+    visit.act(SUBMIT_ONBOARDING_REQUEST, **_typed(visit))
     return visit.go("/console/onboarding", "Your request waits for an operator.")
 
 
@@ -197,7 +204,7 @@ def _one(visit: Visit) -> OnboardingRequest:
     """Raises NotFound."""
     number = visit.path_param("uid")
     after = number - 1 if number > 1 else None
-    found: list[OnboardingRequest] = visit.get("onboarding-requests", limit=1, after=after)
+    found = visit.ask(ONBOARDING_REQUESTS, limit=1, after=after)
     if found and found[0].uid == number:
         return found[0]
     raise NotFound("There is no such request.")
@@ -220,8 +227,8 @@ def review_decision(visit: Visit) -> Review:
 
 def decide(visit: Visit) -> Response:
     number = visit.path_param("uid")
-    visit.post(
-        "/api/v1/onboarding-requests/{uid}/review",
+    visit.act(
+        REVIEW_ONBOARDING_REQUEST,
         ids={"uid": number},
         decision=visit.form.one("decision"),
         review_note=visit.form.one("review_note") or None,
@@ -232,13 +239,25 @@ def decide(visit: Visit) -> Response:
 ROWS = (
     Row("GET", "/", workspaces),
     Row("GET", "/invitations/{invite_id}", invitation_page),
-    Row("POST", "/invitations/{invite_id}", answer_invitation, again=invitation_page),
+    Row("POST", "/invitations/{invite_id}", answer_invitation, again=invitation_page, acts=(ACCEPT_INVITE,)),
     Row("GET", "/w/{workspace_id:int}/", overview),
     Row("GET", "/w/{workspace_id:int}/parts/glance", glance),
     Row("GET", _HERE, workspace),
-    Row("POST", _HERE + "/name", rename, again=workspace, review=review_name, steps_up=True),
-    Row("POST", _HERE + "/new", create, again=workspace, review=review_new, steps_up=True),
+    Row(
+        "POST", _HERE + "/name", rename, again=workspace, review=review_name, steps_up=True,
+        acts=(UPDATE_WORKSPACE,),
+    ),
+    Row(
+        "POST", _HERE + "/new", create, again=workspace, review=review_new, steps_up=True,
+        acts=(CREATE_WORKSPACE,),
+    ),
     Row("GET", "/onboarding", onboarding),
-    Row("POST", "/onboarding", submit, again=onboarding, review=review_request),
-    Row("POST", "/onboarding/{uid:int}", decide, again=onboarding, review=review_decision, steps_up=True),
-)
+    Row(
+        "POST", "/onboarding", submit, again=onboarding, review=review_request,
+        acts=(SUBMIT_ONBOARDING_REQUEST,),
+    ),
+    Row(
+        "POST", "/onboarding/{uid:int}", decide, again=onboarding, review=review_decision, steps_up=True,
+        acts=(REVIEW_ONBOARDING_REQUEST,),
+    ),
+)  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.limit_words import WEEKDAYS, bounds, until
-from custody.schemas.limits import MyLimits, VaultLimits
+from custody.schemas.limits import MY_LIMITS, MyLimits, VaultLimits
 from custody.schemas.vaults import Vault
 from custody.server.console.rendering import is_everything, sats_of
 from custody.server.console.table import Row
@@ -103,7 +103,7 @@ def used_words(now: VaultLimits, typed: dict[str, Any]) -> str:
 
 
 def my_limits(visit: Visit) -> Response:
-    mine: MyLimits = visit.get("get-my-limits", workspace_id=visit.here.id)
+    mine = visit.ask(MY_LIMITS, workspace_id=visit.here.id)
     vaults: list[Vault] = []
     if sats_of(mine.limit) and visit.here.may("MANAGE_WORKSPACE"):
         vaults = visit.get("list-wallets", workspace_id=visit.here.id, limit=SHOWN + 1)

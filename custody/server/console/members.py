@@ -3,8 +3,21 @@
 from starlette.responses import Response
 
 from custody.change_words import PERMISSION_WORDS
+from custody.schemas.invitations import (
+    INVITE_TO_WORKSPACE,
+    REVOKE_INVITE,
+    WORKSPACE_INVITATIONS,
+    Invitation,
+)
+from custody.schemas.members import (
+    ADD_WORKSPACE_TO_USER,
+    CHANGE_USER_ROLE,
+    LEAVE_WORKSPACE,
+    MEMBERS,
+    REMOVE_USER_FROM_WORKSPACE,
+    Member,
+)
 from custody.schemas.roles import ROLES, RoleDetails
-from custody.schemas.users import Member
 from custody.server.console.rendering import member_words
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
@@ -31,8 +44,7 @@ def member_page(visit: Visit) -> Response:
 
 
 def members_of(visit: Visit) -> list[Member]:
-    found: list[Member] = visit.get("get-users-from-workspace", workspace_id=visit.here.id)
-    return found
+    return visit.ask(MEMBERS, workspace_id=visit.here.id)
 
 
 def _roles(visit: Visit) -> list[RoleDetails]:
@@ -43,10 +55,10 @@ def _roles(visit: Visit) -> list[RoleDetails]:
     return sorted(found, key=lambda role: len(role.perm))
 
 
-def _invitations(visit: Visit) -> object:
+def _invitations(visit: Visit) -> list[Invitation]:
     if not visit.here.may("MANAGE_USERS"):
         return []
-    return visit.get("get-pending-workspace-invites", workspace_id=visit.here.id)
+    return visit.ask(WORKSPACE_INVITATIONS, workspace_id=visit.here.id)
 
 
 def colleagues(visit: Visit) -> list[Member]:
@@ -59,7 +71,7 @@ def colleagues(visit: Visit) -> list[Member]:
     for entry in place.organisation.workspaces.workspaces:
         permitted = {permission.rule_name for permission in entry.role.perm}
         if entry.workspace_info.uid != place.id and "MANAGE_USERS" in permitted:
-            others = visit.get("get-users-from-workspace", workspace_id=entry.workspace_info.uid)
+            others = visit.ask(MEMBERS, workspace_id=entry.workspace_info.uid)
             found |= {other.uuid: other for other in others if other.uuid not in here}
     return list(found.values())
 
@@ -103,8 +115,8 @@ def review_invitation(visit: Visit) -> Review:
 
 def invite(visit: Visit) -> Response:
     place = visit.here
-    visit.post(
-        "invite-to-workspace",
+    visit.act(
+        INVITE_TO_WORKSPACE,
         invited_email=visit.form.one("invited_email"),
         workspace_context=place.id,
         org_id=place.organisation.org_id,
@@ -114,7 +126,7 @@ def invite(visit: Visit) -> Response:
 
 
 def revoke_invitation(visit: Visit) -> Response:
-    visit.post("revoke-invite", workspace_id=visit.here.id, invite_id=visit.form.one("invite_id"))
+    visit.act(REVOKE_INVITE, workspace_id=visit.here.id, invite_id=visit.form.one("invite_id"))
     return visit.go(f"{visit.here.path}/members", "The invitation is taken back.")
 
 
@@ -130,8 +142,8 @@ def review_adding(visit: Visit) -> Review:
 
 def add(visit: Visit) -> Response:
     place = visit.here
-    visit.post(
-        "add-workspace-to-user",
+    visit.act(
+        ADD_WORKSPACE_TO_USER,
         workspace_id=place.id,
         user_uuid=visit.number("user_id"),
         role_uid=visit.number("role_id"),
@@ -157,8 +169,8 @@ def review_role(visit: Visit) -> Review:
 
 
 def change_role(visit: Visit) -> Response:
-    visit.post(
-        "change-user-role",
+    visit.act(
+        CHANGE_USER_ROLE,
         workspace_id=visit.here.id,
         user_uuid=visit.path_param("user_id"),
         role_id=visit.number("role_id"),
@@ -174,8 +186,8 @@ def review_removal(visit: Visit) -> Review:
 
 
 def remove(visit: Visit) -> Response:
-    visit.post(
-        "remove-user-from-workspace",
+    visit.act(
+        REMOVE_USER_FROM_WORKSPACE,
         workspace_id=visit.here.id,
         user_uuid=visit.path_param("user_id"),
         force=visit.form.ticked("force"),
@@ -193,7 +205,7 @@ def review_leaving(visit: Visit) -> Review:
 
 
 def leave(visit: Visit) -> Response:
-    visit.post("leave-workspace", workspace_id=visit.here.id, force=visit.form.ticked("force"))
+    visit.act(LEAVE_WORKSPACE, workspace_id=visit.here.id, force=visit.form.ticked("force"))
     return visit.go("/console/", "You left the workspace.")
 
 
@@ -201,11 +213,26 @@ _HERE = "/w/{workspace_id:int}/members"
 _ONE = _HERE + "/{user_id:int}"
 ROWS = (
     Row("GET", _HERE, members),
-    Row("POST", _HERE + "/invite", invite, again=members, review=review_invitation, steps_up=True),
-    Row("POST", _HERE + "/revoke", revoke_invitation, again=members),
-    Row("POST", _HERE + "/add", add, again=members, review=review_adding, steps_up=True),
-    Row("POST", _HERE + "/leave", leave, again=members, review=review_leaving, steps_up=True),
+    Row(
+        "POST", _HERE + "/invite", invite, again=members, review=review_invitation, steps_up=True,
+        acts=(INVITE_TO_WORKSPACE,),
+    ),
+    Row("POST", _HERE + "/revoke", revoke_invitation, again=members, acts=(REVOKE_INVITE,)),
+    Row(
+        "POST", _HERE + "/add", add, again=members, review=review_adding, steps_up=True,
+        acts=(ADD_WORKSPACE_TO_USER,),
+    ),
+    Row(
+        "POST", _HERE + "/leave", leave, again=members, review=review_leaving, steps_up=True,
+        acts=(LEAVE_WORKSPACE,),
+    ),
     Row("GET", _ONE, member_page),
-    Row("POST", _ONE + "/role", change_role, again=member_page, review=review_role, steps_up=True),
-    Row("POST", _ONE + "/remove", remove, again=member_page, review=review_removal, steps_up=True),
-)
+    Row(
+        "POST", _ONE + "/role", change_role, again=member_page, review=review_role, steps_up=True,
+        acts=(CHANGE_USER_ROLE,),
+    ),
+    Row(
+        "POST", _ONE + "/remove", remove, again=member_page, review=review_removal, steps_up=True,
+        acts=(REMOVE_USER_FROM_WORKSPACE,),
+    ),
+)  # fmt: skip

@@ -5,8 +5,8 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.change_words import PERMISSION_WORDS
+from custody.schemas.permissions import PermissionName
 from custody.schemas.service_accounts import DEFAULT_OVERLAP_HOURS, ServiceAccount
-from custody.schemas.users import PermissionName
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import Invalid, NotFound

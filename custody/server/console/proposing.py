@@ -15,8 +15,9 @@ from custody.recipients import reads_as_address, typed_address
 from custody.schemas.common import Priority
 from custody.schemas.errors import ErrorCode
 from custody.schemas.history import CoinState
+from custody.schemas.limits import MY_LIMITS
+from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import CREATE_PSBT, MAX_COINS, MAX_RECIPIENTS, PsbtPreview
-from custody.schemas.users import PermissionName
 from custody.schemas.vaults import Vault, VaultName
 from custody.server.console.addresses import entries_of
 from custody.server.console.limits import left_words
@@ -131,7 +132,7 @@ def _funds(visit: Visit, vault: Vault) -> dict[str, Any]:
 
 
 def _limits(visit: Visit, vault: Vault) -> Sequence[tuple[str, int]]:
-    mine, own = visit.get("get-my-limits", workspace_id=visit.here.id), vault.detailed_vault_limits
+    mine, own = visit.ask(MY_LIMITS, workspace_id=visit.here.id), vault.detailed_vault_limits
     unused = {"role": sats_of(mine.unused), "vault": 0 if own is None else sats_of(own.unused)}
     each = (
         () if own is None or own.per_cycle else (("Most in each payment, fee included", sats_of(own.limit)),)
@@ -273,7 +274,7 @@ def left_of(visit: Visit, shown: PsbtPreview, vault: Vault) -> Sequence[tuple[st
     if shown.role_left_sats is None or shown.vault_left_sats is None:
         return ()
     unused = {"role": shown.role_left_sats, "vault": shown.vault_left_sats}
-    mine = visit.get("get-my-limits", workspace_id=visit.here.id)
+    mine = visit.ask(MY_LIMITS, workspace_id=visit.here.id)
     return [(words, unused[whose]) for whose, words in left_words(mine, vault)]
 
 

@@ -32,12 +32,6 @@ _TRIED: Final[Mapping[str, str]] = MappingProxyType(
     {
         name: words
         for words, names in {
-            "open the workspace": "set-default-workspace",
-            "leave the workspace": "leave-workspace",
-            "change the workspace's name": "update-workspace",
-            "see the members": "get-users-from-workspace",
-            "see the invitations": "get-pending-workspace-invites",
-            "take back an invitation": "revoke-invite",
             "make a vault": "create_wallet",
             "see the vaults": "list-wallets vault-names vault-controls vault-history vault-coins",
             "export a vault": "vault-export",
@@ -45,10 +39,7 @@ _TRIED: Final[Mapping[str, str]] = MappingProxyType(
             "sweep a replaced vault": "sweep-vault",
             "freeze a vault": "freeze-vault",
             "unfreeze a vault": "unfreeze-vault",
-            "see the limits":
-                "get-role-limit check-user-role-limit get-my-limits get-vault-limits check-vault-limit "
-                "max-send",
-            "see the address book": "get-whitelist-addresses",
+            "see the limits": "max-send",
             "preview a payment": "preview-psbt",
             "see the payments": "psbt",
             "cancel a payment": "cancel-psbt",

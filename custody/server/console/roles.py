@@ -6,6 +6,8 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.change_words import PERMISSION_WORDS
+from custody.schemas.limits import UPDATE_ROLE_POLICIES
+from custody.schemas.permissions import PermissionName
 from custody.schemas.roles import (
     ADD_PERMISSION_TO_ROLE,
     CREATE_ROLE,
@@ -15,7 +17,6 @@ from custody.schemas.roles import (
     UPDATE_ROLE,
     RoleDetails,
 )
-from custody.schemas.users import PermissionName
 from custody.server.console.limits import role_limit
 from custody.server.console.rendering import role_words
 from custody.server.console.table import Review, Row, in_force_mark, require_in_force, shown_mark
@@ -214,8 +215,8 @@ def review_limit(visit: Visit) -> Review:
 
 
 def change_limit(visit: Visit) -> Response:
-    visit.post(
-        "update-role-policies",
+    visit.act(
+        UPDATE_ROLE_POLICIES,
         workspace_id=visit.here.id,
         role_id=visit.path_param("role_id"),
         **role_limit(visit, "new_transaction_limit"),
@@ -226,28 +227,27 @@ def change_limit(visit: Visit) -> Response:
 _HERE = "/w/{workspace_id:int}/roles"
 _ONE = _HERE + "/{role_id:int}"
 ROWS = (
-    Row("GET", _HERE, roles, whole=True),
-    Row("GET", _HERE + "/new", new_role_page, whole=True),
+    Row("GET", _HERE, roles),
+    Row("GET", _HERE + "/new", new_role_page),
     Row(
-        "POST", _HERE + "/new", create, again=new_role_page, review=review_new, steps_up=True, whole=True,
+        "POST", _HERE + "/new", create, again=new_role_page, review=review_new, steps_up=True,
         acts=(CREATE_ROLE,),
     ),
-    Row("GET", _ONE, role_page, whole=True),
+    Row("GET", _ONE, role_page),
     Row(
-        "POST", _ONE + "/name", rename, again=role_page, review=review_name, steps_up=True, whole=True,
+        "POST", _ONE + "/name", rename, again=role_page, review=review_name, steps_up=True,
         acts=(UPDATE_ROLE,),
     ),
     Row(
-        "POST", _ONE + "/delete", delete, again=role_page, review=review_deletion, steps_up=True, whole=True,
+        "POST", _ONE + "/delete", delete, again=role_page, review=review_deletion, steps_up=True,
         acts=(DELETE_ROLE,),
     ),
     Row(
         "POST", _ONE + "/permission", change_permission, again=role_page, review=review_permission,
-        steps_up=True, whole=True, acts=(ADD_PERMISSION_TO_ROLE, REMOVE_PERMISSION_FROM_ROLE),
+        steps_up=True, acts=(ADD_PERMISSION_TO_ROLE, REMOVE_PERMISSION_FROM_ROLE),
     ),
-    # A call of `limits`, which is not declared yet.
     Row(
         "POST", _ONE + "/limit", change_limit, again=role_page, review=review_limit, steps_up=True,
-        whole=True,
+        acts=(UPDATE_ROLE_POLICIES,),
     ),
 )  # fmt: skip

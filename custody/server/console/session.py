@@ -37,15 +37,15 @@ class FormOfAnotherSession(StateConflict):
 
 
 class Snapshot:
-    """A page's one view of the database, opened when it is first read. ``keeps``: until the page is made;
-    else each reading is a snapshot of its own, as for pages that still ask the API.
+    """A page's one view of the database, from when it is first read until the page is made, or until
+    something opens a transaction of its own: a request holds one connection at a time.
     """
 
-    def __init__(self, store: Store, *, keeps: bool = False) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._keeps = keeps
         self._opened = ExitStack()
         self._db: Session | None = None
+        self._is_made = False
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
@@ -58,11 +58,15 @@ class Snapshot:
             # Through the store, which names a database in trouble.
             self._opened.__exit__(*sys.exc_info())
             raise
-        if not self._keeps:
+        if self._is_made:
             self.end()
 
+    def close(self) -> None:
+        """The page is made. Where it is sent in parts, each is read by itself."""
+        self._is_made = True
+        self.end()
+
     def end(self) -> None:
-        """Before anything that opens a transaction of its own: a request holds one connection at a time."""
         self._db = None
         self._opened.close()
 

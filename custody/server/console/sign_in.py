@@ -15,6 +15,7 @@ from custody.server.console import session
 from custody.server.console.table import SIGN_IN, Row, own_path
 from custody.server.console.visit import Visit, shaped
 from custody.server.domain.errors import Invalid, SignInOver, Unauthenticated
+from custody.server.invitations import invited_address
 from custody.server.service.sign_in.passkeys import Assertion
 from custody.server.service.sign_in.signin import CodeAwaited, SignedIn
 from custody.server.web.endpoint import address_of
@@ -57,7 +58,7 @@ def _invited(visit: Visit) -> str | None:
     if not target.startswith(_INVITATIONS):
         return None
     with visit.services.store.read() as db:
-        return visit.services.invitations.invited_address(db, target.rpartition("/")[2])
+        return invited_address(db, target.rpartition("/")[2], visit.services.tools.clock())
 
 
 def sign_in(visit: Visit) -> Response:

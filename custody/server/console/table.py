@@ -123,8 +123,8 @@ class Row:
     first. ``steps_up``: it asks for the second factor again. ``is_open``: without a sign-in. ``has_file``:
     its form may send one.
 
-    ``whole``: the page reads in one snapshot. ``acts``: the declared calls of which its form makes one; they
-    say whether it needs a second person. A row without them is rehearsed.
+    ``acts``: the declared calls of which its form makes one; they say whether it needs a second person. A row
+    without them is rehearsed.
     """
 
     method: Literal["GET", "POST"]
@@ -135,7 +135,6 @@ class Row:
     steps_up: bool = False
     is_open: bool = False
     has_file: bool = False
-    whole: bool = False
     acts: tuple[Declared[Any, Any], ...] = ()
 
 
@@ -186,16 +185,15 @@ def _require_storable(request: Request, form: Fields) -> None:
 
 def _lead(row: Row, request: Request, form: Fields) -> Response:
     services, held = services_of(request), session.BrowserSession.read(request)
-    snapshot = session.Snapshot(services.store, keeps=row.whole)
-    visit = Visit(request, services, form, held=held, maybe_snapshot=snapshot, acts=row.acts)
+    visit = Visit(request, services, form, held=held, acts=row.acts)
     try:
         return _led(row, visit)
     finally:
-        snapshot.end()
+        visit.snapshot.close()
 
 
 def _led(row: Row, visit: Visit) -> Response:
-    request, services, held = visit.request, visit.services, visit.held
+    request, services, held = visit.request, visit.platform, visit.held
     try:
         if row.method == "POST":
             session.require_own_site(request)
@@ -319,7 +317,7 @@ def _shown_back(visit: Visit, review: Review, asked: StepUpPrompt | None) -> Res
 
 def _prove(visit: Visit) -> None:
     """Raises Invalid, RateLimited."""
-    form, step_up = visit.form, visit.services.account.step_up
+    form, step_up = visit.form, visit.platform.account.step_up
     if any(form.one(name) for name in ("step_assertion", "step_code", "step_password", "password")):
         visit.snapshot.end()
     if assertion := form.one("step_assertion"):
@@ -336,12 +334,11 @@ def _prove(visit: Visit) -> None:
 def is_fresh(visit: Visit) -> bool:
     """Whether the person gave their second factor lately."""
     with visit.snapshot.reading() as db:
-        return visit.services.account.step_up.is_fresh(db, visit.caller)
+        return visit.platform.account.step_up.is_fresh(db, visit.caller)
 
 
 def _asked(visit: Visit) -> StepUpPrompt:
     """A challenge that is open stays: a mistyped code needs no second mail. The last try closes it."""
-    visit.snapshot.end()
     method, token = visit.form.one("step_method"), visit.form.one("step_token")
     is_kept = bool(token) and not visit.form.ticked("another_code") and method in {"email", "totp"}
     if is_kept and visit.services.account.step_up.is_open(visit.caller, token):

@@ -4,7 +4,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.schemas.users import PermissionName
+from custody.schemas.limits import UPDATE_VAULT
+from custody.schemas.permissions import PermissionName
 from custody.schemas.vaults import Vault, VaultControls
 from custody.server.console.limits import typed_words, used_words, vault_limit, vault_limit_in_force
 from custody.server.console.members import members_of
@@ -61,7 +62,7 @@ def review_limits(visit: Visit) -> Review:
 
 
 def change_limits(visit: Visit) -> Response:
-    visit.post("update-vault", **_place(visit), **vault_limit(visit))
+    visit.act(UPDATE_VAULT, **_place(visit), **vault_limit(visit))
     return visit.go(path_of(visit, vault_here(visit)), "The limit is changed.")
 
 
@@ -217,7 +218,10 @@ def mark_lost(visit: Visit) -> Response:
 _VAULT = "/w/{workspace_id:int}/vaults/{vault_id}"
 ROWS = (
     Row("GET", f"{_VAULT}/limits", limits),
-    Row("POST", f"{_VAULT}/limits", change_limits, again=limits, review=review_limits, steps_up=True),
+    Row(
+        "POST", f"{_VAULT}/limits", change_limits, again=limits, review=review_limits, steps_up=True,
+        acts=(UPDATE_VAULT,),
+    ),
     Row("GET", f"{_VAULT}/controls", controls),
     Row("POST", f"{_VAULT}/controls", change_controls, again=controls, review=review_controls, steps_up=True),
     Row("GET", f"{_VAULT}/freeze", freeze_page),

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from custody.pages.rendering import Live
 from custody.pages.serving import attachment
 from custody.schemas.asset_tokens import TokenBalance
-from custody.schemas.users import Member
+from custody.schemas.members import Member
 from custody.schemas.vaults import Vault, VaultName
 from custody.server.console.limits import typed_words, vault_limit
 from custody.server.console.members import members_of

@@ -20,19 +20,22 @@ from starlette.responses import RedirectResponse, Response
 from custody.pages.rendering import Fields, Live
 from custody.pages.serving import HEADERS, HTML
 from custody.schemas.call import Call as Declared
-from custody.schemas.call import Way
+from custody.schemas.call import Page, Way
 from custody.schemas.common import Unreadable
 from custody.schemas.faults import fault_words
-from custody.schemas.users import Organisation, PermissionName, User, WorkspaceEntry
+from custody.schemas.members import MEMBERS
+from custody.schemas.permissions import Auth, PermissionName
+from custody.schemas.users import Organisation, User, WorkspaceEntry
 from custody.server import calls
 from custody.server.calls import Ctx, Invocation
 from custody.server.console.rendering import TEMPLATES
 from custody.server.console.session import BrowserSession, Snapshot, said, say
 from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound, SecondPersonNeeded
+from custody.server.service.people.people import user_record
 from custody.server.service.services import Services
 from custody.server.web.callers import FOR_UNLINKED, let_in
-from custody.server.web.endpoint import Auth, Call, Endpoint
+from custody.server.web.endpoint import Call, Endpoint
 from custody.server.web.problems import STATUS, trace_id_of
 from custody.server.web.routes import ENDPOINTS
 from custody.server.web.runner import Runner
@@ -93,7 +96,7 @@ class Visit:
     """
 
     request: Request
-    services: Services
+    platform: Services
     form: Fields = field(default_factory=Fields)
     maybe_caller: Caller | None = None
     held: BrowserSession | None = None
@@ -103,7 +106,6 @@ class Visit:
     unreadable: list[Unreadable] = field(default_factory=list)
     # How many of them the last answer had.
     left_out: int = 0
-    maybe_snapshot: Snapshot | None = None
     acts: tuple[Declared[Any, Any], ...] = ()
 
     # --- who and where --------------------------------------------------------------------------------------
@@ -115,13 +117,19 @@ class Visit:
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        return self.maybe_snapshot or Snapshot(self.services.store)
+        return Snapshot(self.platform.store)
+
+    @property
+    def services(self) -> Services:
+        """For what opens transactions of its own: the page's snapshot ends."""
+        self.snapshot.end()
+        return self.platform
 
     @cached_property
     def user(self) -> User:
-        self.services.rates.take(self.caller.counted_as, is_write=False)
+        self.platform.rates.take(self.caller.counted_as, is_write=False)
         with self.snapshot.reading() as db:
-            return self.services.people.user_info(db, self.caller.user_id, self.caller.bound_to)
+            return user_record(db, self.caller.user_id, self.caller.bound_to)
 
     @cached_property
     def places(self) -> list[Place]:
@@ -160,7 +168,7 @@ class Visit:
     def _addresses(self) -> Mapping[str, str]:
         if not self.here.may("MANAGE_USERS"):
             return {}
-        members = self.get("get-users-from-workspace", workspace_id=self.here.id)
+        members = self.ask(MEMBERS, workspace_id=self.here.id)
         return {str(member.uuid): member.email for member in members}
 
     @property
@@ -196,6 +204,9 @@ class Visit:
     def ask(self, call: Declared[Any, list[Item | Unreadable]], /, **given: Any) -> list[Item]: ...
 
     @overload
+    def ask(self, call: Declared[Any, Page[Item | Unreadable]], /, **given: Any) -> list[Item]: ...
+
+    @overload
     def ask(self, call: Declared[Any, Answer], /, **given: Any) -> Answer: ...
 
     def ask(self, call: Declared[Any, Any], /, **given: Any) -> Any:
@@ -204,11 +215,12 @@ class Visit:
         invocation = self._invocation(call, given)
         try:
             with self.snapshot.reading() as db:
-                access = calls.let_in(self.services, db, invocation)
-                ctx = Ctx(self.services, invocation.caller, db, access)
-                return self._readable(calls.make(ctx, call, invocation.request))
+                access = calls.let_in(self.platform, db, invocation)
+                ctx = Ctx(self.platform, invocation.caller, db, access, invocation.ids)
+                answer = calls.make(ctx, call, invocation.request)
+                return self._readable(answer.items if isinstance(answer, Page) else answer)
         except calls.REFUSALS as error:
-            calls.record_refusal(self.services, invocation, error)
+            calls.record_refusal(self.platform, invocation, error)
             raise
 
     def act(
@@ -217,6 +229,7 @@ class Visit:
         /,
         *,
         nth: int = 0,
+        ids: Mapping[str, int] = MappingProxyType({}),
         check: Callable[[Answer], None] | None = None,
         **given: Any,
     ) -> Answer:
@@ -227,14 +240,16 @@ class Visit:
         Raises what it refuses with, and WaitsForSecondPerson.
         """
         assert call in self.acts, "the row says what it may do"
-        invocation = self._invocation(call, given, self._key(nth) if call.creates else None, check)
+        invocation = self._invocation(call, given, self._key(nth) if call.creates else None, check, ids)
         self.snapshot.end()
         if call.second_person and self.form.ticked("ask_second_person"):
             body = invocation.request.model_dump(mode="json", exclude_none=True)
             wanted = {"workspace_id": self.here.id, "path": call.path, "body": body}
             self._call("POST", "request-change", wanted)
             raise WaitsForSecondPerson
-        return call.writer.validate_json(calls.answer(self.services, invocation))
+        answered = calls.answer(self.platform, invocation)
+        answer: Answer = call.writer.validate_json(answered.content)
+        return answer
 
     def second_person(self) -> SecondPersonNeeded | None:
         """What the form's call would be refused with, for a person who may make it."""
@@ -243,7 +258,7 @@ class Visit:
             return None
         with self.snapshot.reading() as db:
             try:
-                self.services.second_person.require_off(db, self.here.organisation.org_id, needing[0].path)
+                self.platform.second_person.require_off(db, self.here.organisation.org_id, needing[0].path)
             except SecondPersonNeeded as needed:
                 return needed
         return None
@@ -254,11 +269,12 @@ class Visit:
         given: Mapping[str, Any],
         key: str | None = None,
         check: Callable[[Any], None] | None = None,
+        ids: Mapping[str, int] = MappingProxyType({}),
     ) -> Invocation:
-        self.services.rates.take(self.caller.counted_as, is_write=call.is_change)
+        self.platform.rates.take(self.caller.counted_as, is_write=call.is_change)
         request = None if call.shape is None else shaped(call.shape, **given)
         caller = calls.known_as(self.caller, call, Way.UNLINKED)
-        return Invocation(call, request, caller, key=key, check=check)
+        return Invocation(call, request, caller, ids, key, check)
 
     # --- calls of the API, for what is not declared yet -----------------------------------------------------
 
@@ -304,7 +320,7 @@ class Visit:
         needs = endpoint.needs
         if endpoint.needs_second_person and not isinstance(needs, Auth) and self.here.may(*needs):
             with self.snapshot.reading() as db:
-                self.services.second_person.require_off(db, self.here.organisation.org_id, endpoint.path)
+                self.platform.second_person.require_off(db, self.here.organisation.org_id, endpoint.path)
         raise Rehearsed
 
     def _call(
@@ -350,10 +366,10 @@ class Visit:
         self.snapshot.end()
         runner = _RUNNERS[method, _whole(path)]
         endpoint = runner.endpoint
-        self.services.rates.take(self.caller.counted_as, is_write=endpoint.is_write)
+        self.platform.rates.take(self.caller.counted_as, is_write=endpoint.is_write)
         call: Call[Any] = Call(
             endpoint=endpoint,
-            services=self.services,
+            services=self.platform,
             request=self.request,
             body=None if endpoint.takes is None else _taken(runner, given),
             trace_id=trace_id_of(self.request),

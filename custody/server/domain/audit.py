@@ -48,12 +48,13 @@ class Category(StrEnum):
 @dataclass(frozen=True)
 class Event:
     """An event of the log: how its description is written, with its values in braces, and the sentence that a
-    person reads. An action that is written in several ways has several; the more special ones come first.
+    person reads; none for an event that no page of a workspace shows. An action that is written in several
+    ways has several; the more special ones come first.
     """
 
     action: str
     written: str
-    says: str
+    says: str = ""
     category: Category = Category.PEOPLE
 
 

@@ -20,8 +20,8 @@ from hmac import compare_digest
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
+from custody.schemas.permissions import PermissionName
 from custody.schemas.service_accounts import SECRET_PREFIX, read_network
-from custody.schemas.users import PermissionName
 from custody.server.domain.errors import Invalid
 from custody.server.domain.ports import RandomBytes
 from custody.server.domain.roles import Permissions, in_words, require_grantable

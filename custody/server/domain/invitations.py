@@ -29,18 +29,18 @@ ORGANISATION_RATE = Rate(100, timedelta(hours=1))
 ADDRESS_RATE = Rate(5, timedelta(days=1))
 
 
-class Event(StrEnum):
+class Move(StrEnum):
     ACCEPT = "accept"
     DECLINE = "decline"
     REVOKE = "revoke"
     EXPIRE = "expire"
 
 
-TRANSITIONS: dict[tuple[Status, Event], Status] = {
-    (Status.PENDING, Event.ACCEPT): Status.ACCEPTED,
-    (Status.PENDING, Event.DECLINE): Status.DECLINED,
-    (Status.PENDING, Event.REVOKE): Status.REVOKED,
-    (Status.PENDING, Event.EXPIRE): Status.EXPIRED,
+TRANSITIONS: dict[tuple[Status, Move], Status] = {
+    (Status.PENDING, Move.ACCEPT): Status.ACCEPTED,
+    (Status.PENDING, Move.DECLINE): Status.DECLINED,
+    (Status.PENDING, Move.REVOKE): Status.REVOKED,
+    (Status.PENDING, Move.EXPIRE): Status.EXPIRED,
 }
 _IN_WORDS = {
     Status.PENDING: "is waiting for its answer",
@@ -79,14 +79,14 @@ class NotTheInvitee(PermissionDenied):
     hint = "Sign in with the account of the address that the invitation was sent to."
 
 
-def next_status(status: Status, event: Event) -> Status:
-    """The status after ``event``. Raises InvitationDecided."""
+def next_status(status: Status, move: Move) -> Status:
+    """The status after ``move``. Raises InvitationDecided."""
     try:
-        return TRANSITIONS[status, event]
+        return TRANSITIONS[status, move]
     except KeyError:
         raise InvitationDecided(status) from None
 
 
 def status_at(stored: Status, expires_at: datetime, now: datetime) -> Status:
     """The effective status: a pending invitation is expired at ``expires_at``, even before that is stored."""
-    return next_status(stored, Event.EXPIRE) if stored is Status.PENDING and now >= expires_at else stored
+    return next_status(stored, Move.EXPIRE) if stored is Status.PENDING and now >= expires_at else stored

@@ -6,7 +6,7 @@ By changing roles and members, a member must not be able to do more than they ma
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 from custody.server.domain.errors import LastAdmin, PermissionDenied, StateConflict
 from multisig.units import MAX_MONEY, Sats
 
@@ -21,12 +21,6 @@ PERMISSION_UIDS: dict[PermissionName, int] = {
     PermissionName.VIEW_LOGS: 7,
 }
 EVERY_PERMISSION = frozenset(PermissionName)
-# Any of these shows what a workspace's vaults hold.
-VAULT_VIEWERS = frozenset(
-    {PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_APPROVE, PermissionName.VIEW_BALANCES}
-)
-# And PAYMENT_INIT, which vaults there are.
-VAULT_READERS = VAULT_VIEWERS | {PermissionName.PAYMENT_INIT}
 
 
 @dataclass(frozen=True)

@@ -12,21 +12,14 @@ from custody.server.service.history.movements import History
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
-from custody.server.service.limits.administration import LimitAdministration
-from custody.server.service.limits.limits import PolicyStore
+from custody.server.service.limits.limits import Limits, PolicyStore
 from custody.server.service.mail.jobs import Maker, Template
 from custody.server.service.mail.mailer import Mailer
 from custody.server.service.operations.readiness import Readiness
-from custody.server.service.people.address_book import AddressBook
 from custody.server.service.people.identity_providers import IdentityProviders
-from custody.server.service.people.invitations import Invitations
-from custody.server.service.people.members import Members
-from custody.server.service.people.onboarding import Onboarding
-from custody.server.service.people.people import People
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.service_accounts import ServiceAccounts
-from custody.server.service.people.workspaces import Workspaces
 from custody.server.service.proposals.controls import VaultControls
 from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
@@ -89,6 +82,7 @@ class Tools:
     random: RandomBytes
     audit: AuditLog
     policies: PolicyStore
+    limits: Limits
 
 
 @dataclass(frozen=True)
@@ -103,9 +97,6 @@ class Services:
     service_signin: ServiceSignIn
     signin: SignIn
     account: SignInServices
-    people: People
-    members: Members
-    workspaces: Workspaces
     keys: Keys
     profiles: Profiles
     revocation: KeyRevocation
@@ -115,15 +106,11 @@ class Services:
     second_person: SecondPerson
     identity_providers: IdentityProviders
     service_accounts: ServiceAccounts
-    invitations: Invitations
-    address_book: AddressBook
-    onboarding: Onboarding
     vaults: Vaults
     vault_controls: VaultControls
     vault_replacement: VaultReplacement
     history: History
     coin_list: CoinList
-    limits: LimitAdministration
     maximum: MaximumSend
     proposals: Proposals
     replacing: Replacing

@@ -7,12 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from datetime import time as time_of_day
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import structlog
 from sqlalchemy import (
@@ -85,18 +84,6 @@ def chunks(values: Collection[Value]) -> Iterator[list[Value]]:
     ordered = sorted(values)
     for start in range(0, len(ordered), CHUNK):
         yield ordered[start : start + CHUNK]
-
-
-Item = TypeVar("Item")
-
-
-@dataclass(frozen=True)
-class Page(Generic[Item]):
-    """``total`` counts all that match. ``has_more``: others follow the last item."""
-
-    items: list[Item]
-    total: int
-    has_more: bool
 
 
 # A primary key or a unique index: PostgreSQL's manual, Appendix A; https://sqlite.org/rescode.html.

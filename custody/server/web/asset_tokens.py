@@ -30,7 +30,7 @@ from custody.schemas.asset_tokens import (
     WorkspaceWhitelistQuery,
 )
 from custody.schemas.common import Listed, Unreadable
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import VAULT_READERS, VAULT_VIEWERS, PermissionName
 from custody.server.domain.errors import (
     AlreadyPaused,
     CallNotStalled,
@@ -49,7 +49,6 @@ from custody.server.domain.errors import (
     VaultLimitExceeded,
     WrongNetworkAddress,
 )
-from custody.server.domain.roles import VAULT_READERS, VAULT_VIEWERS
 from custody.server.proposals import RECHECK_SECONDS
 from custody.server.service.tokens.calling import Drafted
 from custody.server.service.tokens.creating import TokenDraft

@@ -27,6 +27,7 @@ from custody.schemas.auth import (
     TwoFactorResponse,
 )
 from custody.schemas.common import Done, Listed
+from custody.schemas.permissions import Auth
 from custody.server.domain.credentials import REFRESH_LIFETIME
 from custody.server.domain.errors import (
     NotFound,
@@ -36,9 +37,10 @@ from custody.server.domain.errors import (
     TokenExpired,
     Unauthenticated,
 )
+from custody.server.service.people.people import user_record
 from custody.server.service.sign_in.sessions import Tokens
 from custody.server.service.sign_in.signin import CodeAwaited, SignedIn
-from custody.server.web.endpoint import Auth, Call, Endpoint, Unit, address_of
+from custody.server.web.endpoint import Call, Endpoint, Unit, address_of
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 COOKIE_PATH = "/auth"
@@ -98,7 +100,7 @@ def admit(call: Call[object]) -> None:  # type: ignore[type-var]  # reads no bod
 
 def _signed_in(call: Call[LoginRequest] | Call[OtpValidateRequest], result: SignedIn) -> Response:
     with call.services.store.read() as db:
-        user = call.services.people.user_info(db, result.user_id)
+        user = user_record(db, result.user_id)
     tokens = result.tokens
     shape = LoginResponse(
         requires_2fa=False,

@@ -17,6 +17,7 @@ from custody.schemas.auth import (
 from custody.schemas.call import Way
 from custody.schemas.calls import CALLS
 from custody.schemas.common import Listed
+from custody.schemas.permissions import Auth, PermissionName
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.service_accounts import (
     CreateServiceAccountRequest,
@@ -26,10 +27,9 @@ from custody.schemas.service_accounts import (
     ServiceSecret,
     UpdateServiceAccountRequest,
 )
-from custody.schemas.users import PermissionName
 from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
-from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
+from custody.server.web.endpoint import Call, Endpoint, Unit
 
 MAKERS = frozenset({PermissionName.MANAGE_WORKSPACE})
 KEEPERS = frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.MANAGE_USERS})
@@ -48,8 +48,8 @@ FOR_PROGRAMS: Final = frozenset(
     for name in (
         "own-service-account",
         # Reading.
-        "list-wallets", "vault-names", "vault-export", "vault-controls", "max-send", "get-vault-limits",
-        "check-vault-limit", "get-my-limits", "psbt", "get-whitelist-addresses", "get-workspace-whitelist",
+        "list-wallets", "vault-names", "vault-export", "vault-controls", "max-send",
+        "psbt", "get-workspace-whitelist",
         "get-tokens", "contract", "contracts", "workspace-contracts", "contract-calls", "vault-history",
         "vault-coins", "token-history",
         "webhook-deliveries", "get-logs", "export-audit-logs",
@@ -137,17 +137,17 @@ ANY_MEMBER: frozenset[PermissionName] = frozenset()
 
 # A provider's session is for the console only (`routes`). Calls about a person and no workspace concern the
 # account itself or other organisations, except these.
-FOR_BOUND: Final = frozenset({"/api/v1/get-user-info"}) | _declared(Way.BOUND)
+FOR_BOUND: Final = _declared(Way.BOUND)
 # What password sessions may still call where members have to use the provider: linking and leaving.
 FOR_UNLINKED: Final = frozenset(
-    f"/api/v1/{name}" for name in ("identity-provider", "unlink-identity", "leave-workspace")
+    f"/api/v1/{name}" for name in ("identity-provider", "unlink-identity")
 ) | _declared(Way.UNLINKED)
 # Also for members who confirm an owner's changes, so that two can always remove a failing provider: the calls
 # of the console's page of changes.
 FOR_SECOND_PERSON: Final = frozenset(
     f"/api/v1/{name}"
     for name in (
-        "changes", "confirm-change", "decline-change", "second-person-rule", "get-users-from-workspace",
+        "changes", "confirm-change", "decline-change", "second-person-rule",
     )
 ) | _declared(Way.DECIDER)  # fmt: skip
 # Also, in the API, the calls of a signer's own program, which cannot show a provider's page; and freezing.

@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from sqlalchemy.orm import Session
 
+from custody.schemas.calls import CALLS
 from custody.schemas.changes import (
     AppliedChange,
     Change,
@@ -25,8 +26,8 @@ from custody.schemas.changes import (
     SecondPersonRuleRequest,
 )
 from custody.schemas.common import Listed
+from custody.schemas.permissions import ANY_MEMBER, PermissionName
 from custody.schemas.queries import WorkspaceQuery
-from custody.schemas.users import PermissionName
 from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import (
     CustodyError,
@@ -36,10 +37,10 @@ from custody.server.domain.errors import (
     PermissionDenied,
     StateConflict,
 )
-from custody.server.web import callers, people, vaults, workspace
+from custody.server.service.people.people import enter
+from custody.server.web import callers, vaults, workspace
+from custody.server.web.declared import row_of
 from custody.server.web.endpoint import Call, Endpoint, Unit
-
-ANY_MEMBER: frozenset[PermissionName] = frozenset()
 
 
 def second_person_rule(call: Call[WorkspaceQuery]) -> SecondPersonRule:
@@ -64,7 +65,7 @@ def request_change(call: Call[RequestChangeRequest]) -> Change:
     _try_out(call, target, request)
     with store.write() as db:
         access = call.enter(db, call.body.workspace_id)
-        call.services.people.enter(db, call.caller, call.body.workspace_id, target.permissions)
+        enter(db, call.caller, call.body.workspace_id, target.permissions, call.services.tools.clock())
         return call.services.second_person.ask(db, call.caller, access, target.path, request)
 
 
@@ -90,7 +91,7 @@ def changes(call: Call[ChangesQuery]) -> Listed[Change]:
 
     def may_ask(path: str, workspace_id: int) -> bool:
         with suppress(CustodyError):
-            call.services.people.enter(call.db, call.caller, workspace_id, _target(path).permissions)
+            enter(call.db, call.caller, workspace_id, _target(path).permissions, call.services.tools.clock())
             return True
         return False
 
@@ -118,7 +119,7 @@ def decline_change(call: Call[DeclineChangeRequest]) -> Change:
 def _make(call: Call[Any], db: Session, maker: Caller, target: Endpoint, request: BaseModel) -> Json:
     """Makes the call of another endpoint in the asker's name. Returns and raises what it does."""
     workspace_id = getattr(request, target.workspace_field)
-    access = call.services.people.enter(db, maker, workspace_id, target.permissions)
+    access = enter(db, maker, workspace_id, target.permissions, call.services.tools.clock())
     made = replace(
         call,
         endpoint=target,
@@ -154,14 +155,15 @@ def _target(path: str) -> Endpoint:
 
 @cache
 def _by_path() -> Mapping[str, Endpoint]:
-    rows = (*people.ENDPOINTS, *vaults.ENDPOINTS, *people.JOINING, *workspace.ADDRESS_BOOK)
-    more = (
+    rows = (
+        *map(row_of, CALLS),
+        *vaults.ENDPOINTS,
         *workspace.ENDPOINTS,
         *callers.PROGRAMS,
         *callers.PROVIDERS,
         *ENDPOINTS,
     )
-    return {row.path: row for row in (*rows, *more) if row.needs_second_person}
+    return {row.path: row for row in rows if row.needs_second_person}
 
 
 ENDPOINTS = (

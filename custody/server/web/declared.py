@@ -6,10 +6,20 @@ reads it (documents, limits, confirmed changes) sees them there. The runner make
 from collections.abc import Iterable
 from typing import Any
 
-import custody.server.proposals
-import custody.server.roles  # noqa: F401 - both serve their calls
 from custody.schemas.call import Call
 from custody.schemas.calls import named_calls
+from custody.server import (  # noqa: F401 - they serve their calls
+    address_book,
+    invitations,
+    limits,
+    mail_settings,
+    members,
+    onboarding,
+    proposals,
+    roles,
+    users,
+    workspaces,
+)
 from custody.server.calls import Ctx, make
 from custody.server.web import endpoint as table
 from custody.server.web.endpoint import Endpoint, Unit

@@ -12,16 +12,16 @@ from sqlalchemy.orm import Session
 from starlette.requests import Request
 from starlette.responses import Response
 
-from custody.schemas.call import Auth as Auth  # noqa: PLC0414 - for the rows
 from custody.schemas.call import Call as Declared
+from custody.schemas.call import Item, Page
 from custody.schemas.common import Unreadable
 from custody.schemas.errors import ErrorCode
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import Auth, PermissionName
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import CustodyError
+from custody.server.service.people.people import enter
 from custody.server.service.services import Services
 from custody.server.service.sign_in.sessions import require_session
-from custody.server.store.store import Item, Page
 
 Body_co = TypeVar("Body_co", bound=BaseModel | None, covariant=True)
 
@@ -130,21 +130,25 @@ class Call(Generic[Body_co]):
         """
         if self.endpoint.unit is Unit.OWN:
             require_session(db, self.caller)
-        return self.services.people.enter(db, self.caller, workspace_id, self.endpoint.permissions)
+        return enter(db, self.caller, workspace_id, self.endpoint.permissions, self.services.tools.clock())
 
 
 def page_response(call: Call[Any], shape: TypeAdapter[list[Item]], page: Page[Item], key: str) -> Response:
-    """A page, how many there are, and where the next one begins (RFC 8288). ``key``: the item's field for
-    ``after``.
-    """
+    """A page, with its headers. ``key``: the item's field for ``after``."""
+    body = shape.dump_json(page.items, by_alias=True)
+    headers = page_headers(call.endpoint.path, call.body, page, key)
+    return Response(body, media_type="application/json", headers=headers)
+
+
+def page_headers(path: str, query: BaseModel, page: Page[Any], key: str) -> dict[str, str]:
+    """How many there are, and where the next page begins (RFC 8288)."""
     headers = {"X-Total-Count": str(page.total)}
     if page.has_more:
-        query = call.body.model_dump(mode="json", exclude_none=True)
+        values = query.model_dump(mode="json", exclude_none=True)
         last = page.items[-1]
-        query["after"] = last.row_id if isinstance(last, Unreadable) else getattr(last, key)
-        headers["Link"] = f'<{call.endpoint.path}?{urlencode(query)}>; rel="next"'
-    body = shape.dump_json(page.items, by_alias=True)
-    return Response(body, media_type="application/json", headers=headers)
+        values["after"] = last.row_id if isinstance(last, Unreadable) else getattr(last, key)
+        headers["Link"] = f'<{path}?{urlencode(values)}>; rel="next"'
+    return headers
 
 
 def address_of(request: Request) -> str:

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from custody.schemas.common import Listed
+from custody.schemas.permissions import PermissionName
 from custody.schemas.proofs import CreateProofRequest, ProofFile, ProofQuery
 from custody.schemas.proposals import (
     CREATE_PSBT,
@@ -29,7 +30,6 @@ from custody.schemas.proposals import (
     PsbtPreview,
 )
 from custody.schemas.queries import PsbtQuery
-from custody.schemas.users import PermissionName
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import (
     ChainUnavailable,

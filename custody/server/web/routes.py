@@ -7,6 +7,7 @@ import inspect
 import re
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
+from itertools import chain
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response
@@ -14,8 +15,20 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from custody.schemas import (
+    address_book,
+    invitations,
+    limits,
+    mail_settings,
+    members,
+    onboarding,
+    roles,
+    users,
+    workspaces,
+)
 from custody.schemas.common import MAX_INT64, build_shapes
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, Problem
+from custody.schemas.permissions import Auth
 from custody.schemas.queries import QueryId
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, is_secret
@@ -38,23 +51,25 @@ from custody.server.web import (
     auth,
     callers,
     changes,
-    people,
     proposals,
     vaults,
     workspace,
 )
 from custody.server.web.callers import documented
-from custody.server.web.endpoint import Auth, Endpoint, address_of, services_of
+from custody.server.web.declared import rows_of
+from custody.server.web.endpoint import Endpoint, address_of, services_of
 from custody.server.web.problems import STATUS, trace_id_of
 from custody.server.web.runner import Runner
 
 # In the order of the OpenAPI document, which is frozen (tests/frozen).
 ENDPOINTS: tuple[Endpoint, ...] = (
     *auth.ENDPOINTS,
-    *people.ENDPOINTS,
+    *chain.from_iterable(map(rows_of, (users, members, workspaces, roles, mail_settings))),
     *vaults.ENDPOINTS,
-    *workspace.ADDRESS_BOOK,
-    *people.JOINING,
+    *rows_of(limits),
+    *rows_of(address_book),
+    *rows_of(invitations),
+    *rows_of(onboarding),
     *proposals.ENDPOINTS,
     *vaults.MAX_SEND,
     *asset_tokens.ENDPOINTS,

@@ -12,16 +12,18 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, TypeAdapter
 from sqlalchemy.orm import Session
 
+from custody.schemas.permissions import ANY_MEMBER, Auth
 from custody.server.calls import REFUSALS, Invocation, answer
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import CustodyError, NotFound, PermissionDenied, StateConflict
+from custody.server.service.people.people import enter
 from custody.server.service.requests.changes import MAX_TRIES, Outdated
 from custody.server.service.requests.idempotency import Scope
 from custody.server.service.sign_in.sessions import require_session
 from custody.server.service.stored_vaults import place_of
 from custody.server.web.callers import FOR_SIGNERS, let_in, require_for_bound, require_for_programs
-from custody.server.web.endpoint import Auth, Call, Endpoint, Unit, services_of
+from custody.server.web.endpoint import Call, Endpoint, Unit, page_headers, services_of
 from custody.server.web.problems import trace_id_of
 
 Handler = Callable[[Call[Any]], Any]
@@ -59,9 +61,14 @@ class Runner:
         )
 
     def run(self, call: Call[Any], idempotency_key: str | None) -> Response:
-        if self.endpoint.declared is not None:
-            invocation = Invocation(self.endpoint.declared, call.body, call.caller, call.ids, idempotency_key)
-            return _json(answer(call.services, invocation))
+        declared = self.endpoint.declared
+        if declared is not None:
+            answered = answer(
+                call.services, Invocation(declared, call.body, call.caller, call.ids, idempotency_key)
+            )
+            page = answered.page
+            headers = {} if page is None else page_headers(declared.path, call.body, page, declared.key)
+            return Response(answered.content, media_type="application/json", headers=headers)
         try:
             require_for_programs(call)
             require_for_bound(call)
@@ -180,7 +187,7 @@ class Runner:
             # Even if the account was revoked meanwhile.
             return place_of(db, workspace_id)
         try:
-            return call.services.people.enter(db, call.caller, workspace_id, frozenset())
+            return enter(db, call.caller, workspace_id, ANY_MEMBER, call.services.tools.clock())
         except (NotFound, PermissionDenied):
             return None
 

@@ -1,6 +1,4 @@
-"""Signing keys, which belong to their owner and to no workspace; vaults; spending limits of vaults and
-roles.
-"""
+"""Signing keys, which belong to their owner and to no workspace; and vaults."""
 
 from contextlib import suppress
 
@@ -16,22 +14,10 @@ from custody.schemas.keys import (
     RevokeKeyRequest,
     SigningProfileAddress,
 )
-from custody.schemas.limits import (
-    CheckRoleQuery,
-    CheckVaultQuery,
-    LimitCheck,
-    LimitError,
-    MyLimits,
-    RoleLimit,
-    RoleQuery,
-    UpdateRolePoliciesRequest,
-    UpdateVaultRequest,
-    VaultLimits,
-    VaultQuery,
-)
+from custody.schemas.limits import VaultQuery
+from custody.schemas.permissions import VAULT_READERS, VAULT_VIEWERS, Auth, PermissionName
 from custody.schemas.proposals import CreatePsbtRequest
-from custody.schemas.queries import ProfileQuery, WorkspaceQuery
-from custody.schemas.users import PermissionName
+from custody.schemas.queries import ProfileQuery
 from custody.schemas.vaults import (
     CreateWalletRequest,
     FreezeVaultRequest,
@@ -67,17 +53,14 @@ from custody.server.domain.errors import (
     VaultsLeftShort,
     WrongNetworkAddress,
 )
-from custody.server.domain.roles import VAULT_READERS, VAULT_VIEWERS
 from custody.server.service import vaults
 from custody.server.service.proposals.proposals import Prepared
 from custody.server.service.requests.changes import MAX_TRIES, Outdated
 from custody.server.service.stored_vaults import vault_in
-from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
+from custody.server.web.endpoint import Call, Endpoint, Unit
 
-ROLE_MANAGERS = frozenset({PermissionName.MANAGE_ROLE})
 VAULT_MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
 APPROVERS = frozenset({PermissionName.PAYMENT_APPROVE})
-ANY_MEMBER: frozenset[PermissionName] = frozenset()
 # Proposals of one sweep-vault: a bound on the work of a call.
 MAX_SWEEPS = 20
 
@@ -166,41 +149,6 @@ def unfreeze_vault(call: Call[UnfreezeVaultRequest]) -> VaultControls:
     return call.services.vault_controls.unfreeze(call.db, call.caller, call.access, call.body)
 
 
-def update_role_policies(call: Call[UpdateRolePoliciesRequest]) -> RoleLimit:
-    """Replaces what each member who holds the role may move in a cycle; counts from now on. Pending proposals stay."""  # noqa: E501
-    return call.services.limits.replace_of_role(call.db, call.caller, call.access, call.body)
-
-
-def get_role_limit(call: Call[RoleQuery]) -> RoleLimit:
-    """A role's limit and cycle."""
-    return call.services.limits.of_role(call.db, call.access, call.body.role_id)
-
-
-def check_user_role_limit(call: Call[CheckRoleQuery]) -> LimitCheck:
-    """Whether an amount, fee included, fits what is left of a member's role limit. Reserves nothing."""
-    return LimitCheck(success=call.services.limits.fits_role(call.db, call.access, call.body))
-
-
-def get_my_limits(call: Call[WorkspaceQuery]) -> MyLimits:
-    """The caller's own limit in the workspace, and what is used of it in this cycle."""
-    return call.services.limits.of_caller(call.db, call.caller, call.access)
-
-
-def update_vault(call: Call[UpdateVaultRequest]) -> VaultLimits:
-    """Replaces a vault's limit and cycle; counts for the next movement. Pending proposals stay."""
-    return call.services.limits.replace_of_vault(call.db, call.caller, call.access, call.body)
-
-
-def get_vault_limits(call: Call[VaultQuery]) -> VaultLimits | LimitError:
-    """A vault's limit and what left in this cycle, or why they cannot be told."""
-    return call.services.limits.of_vault(call.db, call.access, call.body.vault_id)
-
-
-def check_vault_limit(call: Call[CheckVaultQuery]) -> LimitCheck:
-    """Whether a movement of an amount, fee included, fits the vault's limit. Reserves nothing."""
-    return LimitCheck(success=call.services.limits.fits_vault(call.db, call.access, call.body))
-
-
 ENDPOINTS = (
     Endpoint(
         "POST", "/api/v1/key-challenge", key_challenge, KeyChallenge, Auth.SIGNED_IN, Unit.WRITE,
@@ -254,34 +202,6 @@ ENDPOINTS = (
     Endpoint(
         "POST", "/api/v1/unfreeze-vault", unfreeze_vault, VaultControls, APPROVERS, Unit.WRITE,
         UnfreezeVaultRequest, refuses=(StateConflict,),
-    ),
-    Endpoint(
-        "POST", "/api/v1/update-role-policies", update_role_policies, RoleLimit, ROLE_MANAGERS, Unit.WRITE,
-        UpdateRolePoliciesRequest, needs_second_person=True, refuses=(PolicyUnavailable,),
-    ),
-    Endpoint(
-        "GET", "/api/v1/get-role-limit", get_role_limit, RoleLimit, ROLE_MANAGERS, Unit.READ, RoleQuery,
-        refuses=(PolicyUnavailable,),
-    ),
-    Endpoint(
-        "GET", "/api/v1/check-user-role-limit", check_user_role_limit, LimitCheck, ROLE_MANAGERS, Unit.READ,
-        CheckRoleQuery, refuses=(PolicyUnavailable,),
-    ),
-    Endpoint(
-        "GET", "/api/v1/get-my-limits", get_my_limits, MyLimits, ANY_MEMBER, Unit.READ, WorkspaceQuery,
-        refuses=(PolicyUnavailable,),
-    ),
-    Endpoint(
-        "POST", "/api/v1/update-vault", update_vault, VaultLimits, VAULT_MANAGERS, Unit.WRITE,
-        UpdateVaultRequest, needs_second_person=True, refuses=(PolicyUnavailable,),
-    ),
-    Endpoint(
-        "GET", "/api/v1/get-vault-limits", get_vault_limits, VaultLimits | LimitError, VAULT_READERS,
-        Unit.READ, VaultQuery,
-    ),
-    Endpoint(
-        "GET", "/api/v1/check-vault-limit", check_vault_limit, LimitCheck, VAULT_READERS, Unit.READ,
-        CheckVaultQuery, refuses=(PolicyUnavailable,),
     ),
 )  # fmt: skip
 

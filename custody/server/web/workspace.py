@@ -1,21 +1,14 @@
-"""A workspace's address book, audit log and webhooks, and each member's purchases."""
+"""A workspace's audit log and webhooks, and each member's purchases."""
 
 from pydantic import TypeAdapter
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from custody.schemas.address_book import (
-    AddressBookQuery,
-    AddWhitelistAddressRequest,
-    RemoveWhitelistAddressRequest,
-    RenameWhitelistAddressRequest,
-    WhitelistAddress,
-)
 from custody.schemas.common import Done, Listed
 from custody.schemas.logs import ExportedLogs, ExportLogsQuery, LogsPage, LogsQuery
+from custody.schemas.permissions import Auth, PermissionName
 from custody.schemas.purchases import PurchasesQuery, PurchaseTransaction
 from custody.schemas.queries import WorkspaceQuery
-from custody.schemas.users import PermissionName
 from custody.schemas.webhooks import (
     CreateWebhookRequest,
     RedeliverWebhookRequest,
@@ -32,37 +25,14 @@ from custody.server.domain.errors import (
     NotOrgMember,
     StateConflict,
     WebhookRefused,
-    WrongNetworkAddress,
 )
 from custody.server.domain.purchases import SIGNATURE_HEADER
-from custody.server.web.endpoint import Auth, Call, Endpoint, Unit, page_response
+from custody.server.web.endpoint import Call, Endpoint, Unit, page_response
 
-PAYERS = frozenset({PermissionName.PAYMENT_INIT, PermissionName.MANAGE_WORKSPACE})
 LOG_READERS = frozenset({PermissionName.VIEW_LOGS})
 WEBHOOK_MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
 _PURCHASES = TypeAdapter(Listed[PurchaseTransaction])
 _DELIVERIES = TypeAdapter(Listed[WebhookDelivery])
-
-
-def get_whitelist_addresses(call: Call[AddressBookQuery]) -> Listed[WhitelistAddress]:
-    """The workspace's entries, the oldest first: all of them, or a page of those that match."""
-    return call.services.address_book.entries(call.db, call.access, call.body)
-
-
-def add_whitelist_address(call: Call[AddWhitelistAddressRequest]) -> WhitelistAddress:
-    """Gives an address of the workspace's network a name. Each address and each name stands in the book once."""  # noqa: E501
-    return call.services.address_book.add(call.db, call.caller, call.access, call.body)
-
-
-def rename_whitelist_address(call: Call[RenameWhitelistAddressRequest]) -> WhitelistAddress:
-    """Another name for the same address; its ``uid`` stays."""
-    return call.services.address_book.rename(call.db, call.caller, call.access, call.body)
-
-
-def remove_whitelist_address(call: Call[RemoveWhitelistAddressRequest]) -> Done:
-    """Takes an entry out of the book. What tokens accept on the chain does not change."""
-    call.services.address_book.remove(call.db, call.caller, call.access, call.body.uid)
-    return Done()
 
 
 def get_logs(call: Call[LogsQuery]) -> LogsPage:
@@ -134,26 +104,6 @@ def test_webhook(call: Call[WebhookRequest]) -> WebhookDelivery:
     return call.services.webhooks.test(call.db, call.caller, call.access, call.body.webhook_id)
 
 
-ADDRESS_BOOK = (
-    Endpoint(
-        "GET", "/api/v1/get-whitelist-addresses", get_whitelist_addresses, Listed[WhitelistAddress], PAYERS,
-        Unit.READ, AddressBookQuery,
-    ),
-    Endpoint(
-        "POST", "/api/v1/add-whitelist-address", add_whitelist_address, WhitelistAddress, PAYERS, Unit.WRITE,
-        AddWhitelistAddressRequest, creates=True, needs_second_person=True,
-        refuses=(StateConflict, WrongNetworkAddress),
-    ),
-    Endpoint(
-        "POST", "/api/v1/rename-whitelist-address", rename_whitelist_address, WhitelistAddress, PAYERS,
-        Unit.WRITE, RenameWhitelistAddressRequest, needs_second_person=True, refuses=(StateConflict,),
-    ),
-    Endpoint(
-        "POST", "/api/v1/remove-whitelist-address", remove_whitelist_address, Done, PAYERS, Unit.WRITE,
-        RemoveWhitelistAddressRequest,
-        needs_second_person=True,
-    ),
-)  # fmt: skip
 ENDPOINTS = (
     Endpoint(
         "GET", "/api/v1/get-logs", get_logs, LogsPage, LOG_READERS, Unit.READ, LogsQuery,

@@ -50,8 +50,8 @@ def test_a_vault(desk: Desk, admin: Client, remote: RemotePolicies) -> None:
     assert isinstance(changed, VaultLimits)
     assert (changed.limit, changed.per_cycle) == ("2.00000000", False)
     assert admin.vault_limits(1, vault_id) == changed == admin.list_wallets(1)[0].detailed_vault_limits
-    assert admin.check_vault_limit(1, vault_id, "2")
-    assert not admin.check_vault_limit(1, vault_id, "2.00000001")
+    assert admin.check_vault_limit(1, vault_id, "2").success
+    assert not admin.check_vault_limit(1, vault_id, "2.00000001").success
     remote.is_reachable = False
     assert admin.vault_limits(1, vault_id) == LimitError(limit_error=OUT_OF_REACH)
     (vault,) = admin.list_wallets(1)

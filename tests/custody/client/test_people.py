@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from custody.client import ApiError, Client, SignedOut
-from custody.schemas.users import (
-    UpdateUserInfoRequest,
-)
+from custody.schemas.users import UpdateUserInfoRequest
 from tests.support.accounts import CAROL, NEW_PASSWORD, Phone, mailed_token, register
 from tests.support.platform import PASSWORD, World, open_world
 from tests.support.sdk import connect, sdk

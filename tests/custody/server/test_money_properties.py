@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from sqlalchemy import select
 
+from custody.server.limits import bound_cycle
 from custody.server.service.audit.log import verify
 from custody.server.store.models import ChainCoin, CoinLock
 from multisig import (
@@ -130,7 +131,7 @@ class Money(RuleBasedStateMachine):
         )
         services = self.desk.world.platform.services
         with services.store.write() as db:
-            services.limits.bound_cycle(db, self.desk.vault["id"], is_per_cycle=True)
+            bound_cycle(services.tools, db, self.desk.vault["id"], is_per_cycle=True)
         here = {"workspace_id": 1}
         ok(self.desk.admin.post("/api/v1/add-whitelist-address", here | {"name": "Shop", "address": SHOP}))
         self.desk.world.member(1, SECOND, "Administrator")

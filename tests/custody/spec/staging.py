@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import delete
 
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 from custody.server.domain.credentials import NEVER_GIVEN
 from custody.server.domain.roles import EVERY_PERMISSION, RoleTemplate
 from custody.server.service.people.workspaces import add_first_role, found_workspace

@@ -3,10 +3,10 @@
 import httpx
 import pytest
 
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import Auth, PermissionName
 from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.web.changes import _by_path
-from custody.server.web.endpoint import Auth, Endpoint
+from custody.server.web.endpoint import Endpoint
 from custody.server.web.routes import ENDPOINTS
 from tests.custody.spec import contract
 from tests.custody.spec.reading import Specification

@@ -1,6 +1,6 @@
 """The specification is really read: an empty table would let everything pass."""
 
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 from tests.custody.spec.places import PLACES
 from tests.custody.spec.reading import Specification
 

@@ -21,6 +21,7 @@ from custody.server.domain.audit import (
     Category,
     ChainedRow,
     ChainFault,
+    Event,
     chain_of,
     event_hash,
     find_fault,
@@ -94,6 +95,20 @@ class AuditLog:
         db.execute(_APPEND, {**values, "prev_hash": head_hash, "event_hash": hashed})
         db.execute(_MOVE_HEAD, {"moved_chain": chain_id, "size": row.position, "head_hash": hashed})
         heads[chain_id] = row.position, hashed
+
+    def event(
+        self,
+        db: Session,
+        caller: Caller,
+        event: Event,
+        access: WorkspaceAccess | None,
+        payload: Mapping[str, Any] | None = None,
+        /,
+        **values: object,
+    ) -> None:
+        """`record` of a declared event. ``payload``: a webhook's."""
+        what = event.written.format(**values)
+        self.record(db, caller, event.category, event.action, what, access=access, told=payload)
 
 
 _HEADS_HERE: Final = "audit chain heads"

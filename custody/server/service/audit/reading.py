@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import logs as wire
 from custody.schemas.logs import MAX_NAMES, LogRecipient
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 from custody.server.domain.audit import AuditRow, Category, ChainedRow, chain_of, write_csv
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import Invalid, NotFound, NotOrgMember

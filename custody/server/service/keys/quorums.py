@@ -6,9 +6,8 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Select, bindparam, false, func, or_, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import VAULT_VIEWERS, PermissionName
 from custody.server.domain.errors import VaultsLeftShort
-from custody.server.domain.roles import VAULT_VIEWERS
 from custody.server.store.models import (
     Key,
     Membership,

@@ -8,8 +8,8 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import keys as wire
 from custody.schemas.keys import RevokedReason
+from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus, TxType
-from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import OPERATOR, PLATFORM, Caller
 from custody.server.domain.errors import NotFound, PermissionDenied, SecondPersonNeeded

@@ -7,8 +7,8 @@ from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.changes import ChangeStatus
+from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus
-from custody.schemas.users import PermissionName
 from custody.server.domain.limits import in_btc
 from custody.server.service.mail.jobs import plain
 from custody.server.service.mail.waiting import Item

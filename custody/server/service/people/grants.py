@@ -5,7 +5,7 @@ from typing import Final
 
 from sqlalchemy.orm import Session
 
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 from custody.server.domain.errors import PermissionDenied
 from custody.server.domain.limits import in_btc, is_within
 from custody.server.domain.roles import Permissions
@@ -15,35 +15,36 @@ from custody.server.store.models import Vault
 
 
 def shortage(short: Sequence[Vault]) -> str:
-    """The audit log's words for a forced change."""
+    """The audit log's words for a forced change; empty where no vault is short."""
     vaults = ", ".join(vault.id for vault in short)
-    return f"; too few signers are left in vault {vaults}" if short else ""
+    return f"too few signers are left in vault {vaults}" if short else ""
 
 
 # Roles with one of these spend a limit.
 SPENDING: Final = frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_INIT})
 
 
-class LimitGrants:
-    def __init__(self, policies: PolicyStore) -> None:
-        self._policies = policies
+def require_within_limits(
+    db: Session, policies: PolicyStore, role_id: int, giver_role_id: int, held: Permissions
+) -> None:
+    """Checks every act that gives a member a role. ``held``: the permissions of the giver's role.
 
-    def require(self, db: Session, role_id: int, giver_role_id: int, held: Permissions) -> None:
-        """Checks every act that gives a member a role. ``held``: the permissions of the giver's role.
+    Raises PermissionDenied, and PolicyUnavailable where the limits cannot be compared.
+    """
+    if is_within_limits(db, policies, role_id, giver_role_id, held):
+        return
+    given, own = policies.of_role(db, role_id), policies.of_role(db, giver_role_id)
+    raise PermissionDenied(
+        f"This role may move {in_btc(given.limit)} BTC a {given.cycle.in_words}, yours "
+        f"{in_btc(own.limit)} BTC a "
+        f"{own.cycle.in_words}: only a member with {PermissionName.MANAGE_ROLE} may give it."
+    )
 
-        Raises PermissionDenied, and PolicyUnavailable where the limits cannot be compared.
-        """
-        if self.allow(db, role_id, giver_role_id, held):
-            return
-        given, own = self._policies.of_role(db, role_id), self._policies.of_role(db, giver_role_id)
-        raise PermissionDenied(
-            f"This role may move {in_btc(given.limit)} BTC a {given.cycle.in_words}, yours "
-            f"{in_btc(own.limit)} BTC a "
-            f"{own.cycle.in_words}: only a member with {PermissionName.MANAGE_ROLE} may give it."
-        )
 
-    def allow(self, db: Session, role_id: int, giver_role_id: int, held: Permissions) -> bool:
-        """Raises PolicyUnavailable."""
-        if PermissionName.MANAGE_ROLE in held or not permissions_of(db, role_id) & SPENDING:
-            return True
-        return is_within(self._policies.of_role(db, role_id), self._policies.of_role(db, giver_role_id))
+def is_within_limits(
+    db: Session, policies: PolicyStore, role_id: int, giver_role_id: int, held: Permissions
+) -> bool:
+    """Raises PolicyUnavailable."""
+    if PermissionName.MANAGE_ROLE in held or not permissions_of(db, role_id) & SPENDING:
+        return True
+    return is_within(policies.of_role(db, role_id), policies.of_role(db, giver_role_id))

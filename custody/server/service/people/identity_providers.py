@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import auth as wire
 from custody.schemas.common import Listed
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import Invalid, NotFound, PermissionDenied

@@ -1,5 +1,6 @@
 """A caller's access to a workspace, the caller's own record, and creating and ending memberships."""
 
+from datetime import datetime
 from functools import lru_cache
 from typing import cast
 
@@ -8,13 +9,10 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import users as wire
 from custody.schemas.common import ApiNetwork, NullString, NullTime
-from custody.schemas.users import MailSettings, PermissionName, UpdateMailSettingsRequest
-from custody.server.domain.audit import Category
+from custody.schemas.permissions import PermissionName
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
-from custody.server.domain.ports import Clock
 from custody.server.domain.roles import Permissions
-from custody.server.service.audit.log import AuditLog
 from custody.server.service.people.staff import confirms_in, is_owner_of, role_shapes
 from custody.server.service.sign_in.service_accounts import narrowed
 from custody.server.store.models import (
@@ -28,108 +26,59 @@ from custody.server.store.models import (
 )
 
 
-class People:
-    def __init__(self, clock: Clock, audit: AuditLog) -> None:
-        self._clock = clock
-        self._audit = audit
+def enter(
+    db: Session, caller: Caller, workspace_id: int, needs: frozenset[PermissionName], now: datetime
+) -> WorkspaceAccess:
+    """The caller's access to a workspace. The caller must hold one of ``needs`` there, or be a member if
+    it is empty. Every call checks this, so that a change of roles takes effect at once (P23).
 
-    def enter(
-        self, db: Session, caller: Caller, workspace_id: int, needs: frozenset[PermissionName]
-    ) -> WorkspaceAccess:
-        """The caller's access to a workspace. The caller must hold one of ``needs`` there, or be a member if
-        it is empty. Every call checks this, so that a change of roles takes effect at once (P23).
-
-        Raises NotFound for a workspace of an organisation that the caller does not belong to (P24), and
-        PermissionDenied where the role lacks the permission in this workspace (P25). A program can enter only
-        its own workspace, with a part of its maker's permissions (P67). An identity provider's session can
-        enter only its organisation (P73). Where an organisation requires its provider, password sessions are
-        refused except those of owners and, for pending changes, of members who confirm them (P77).
-        """
-        if caller.service is not None and caller.service.workspace_id != workspace_id:
-            raise NotFound("There is no such workspace.")
-        access, asks_for_provider = _access(db, caller.user_id, workspace_id)
-        if access is None:
-            raise _no_entry(db, caller, workspace_id)
-        if caller.bound_to not in {None, access.organisation_id}:
-            raise NotFound("There is no such workspace.")
-        if caller.service is not None:
-            access = narrowed(db, caller.service, access, self._clock())
-        elif asks_for_provider and caller.bound_to is None and not caller.needs_no_provider:
-            _require_owner(db, access, caller)
-        if needs and not access.holds_any(needs):
-            wanted = " or ".join(sorted(needs))
-            whose = "Your role" if caller.service is None else "What this service account may do"
-            raise PermissionDenied(f"{whose} in this workspace does not carry {wanted}.")
-        return access
-
-    def user_info(self, db: Session, user_id: int, bound_to: int | None = None) -> wire.User:
-        """``bound_to``: the one organisation that is shown."""
-        user = db.get_one(User, user_id)
-        shows_default = bound_to in {None, user.default_org_id}
-        return wire.User(
-            uuid=user.id,
-            email=user.email,
-            first_name=NullString.of(user.first_name),
-            surname=NullString.of(user.surname),
-            last_login=NullTime.of(user.last_login_at),
-            phone_number=NullString.of(user.phone_number),
-            default_org=(user.default_org_id or 0) if shows_default else 0,
-            default_workspace=(user.default_workspace_id or 0) if shows_default else 0,
-            organisations_info=wire.OrganisationList(organisations=_organisations(db, user.id, bound_to)),
-        )
-
-    def update_own(self, db: Session, caller: Caller, request: wire.UpdateUserInfoRequest) -> wire.User:
-        """Records the names of the changed fields, not their values, which are personal."""
-        user = db.get_one(User, caller.user_id)
-        given = request.model_dump(exclude_none=True)
-        changed = [name for name, value in given.items() if getattr(user, name) != (value or None)]
-        for name in changed:
-            setattr(user, name, given[name] or None)
-        db.flush()
-        shown = self.user_info(db, user.id)
-        if changed:
-            self._audit.record(db, caller, Category.PEOPLE, "USER_INFO_UPDATED", ", ".join(changed))
-        return shown
-
-    def mail_settings(self, db: Session, caller: Caller) -> MailSettings:
-        user = db.get_one(User, caller.user_id)
-        return MailSettings(waiting=user.mails_waiting, amounts=user.mails_amounts)
-
-    def update_mail_settings(
-        self, db: Session, caller: Caller, request: UpdateMailSettingsRequest
-    ) -> MailSettings:
-        """An update without effect is not recorded."""
-        user, before = db.get_one(User, caller.user_id), self.mail_settings(db, caller)
-        user.mails_waiting = before.waiting if request.waiting is None else request.waiting
-        user.mails_amounts = before.amounts if request.amounts is None else request.amounts
-        db.flush()
-        shown = self.mail_settings(db, caller)
-        if shown != before:
-            said = "when something waits" if shown.waiting else "never when something waits"
-            with_amounts = "with amounts" if shown.amounts else "without amounts"
-            what = f"mailed {said}, {with_amounts}"
-            self._audit.record(db, caller, Category.PEOPLE, "MAIL_SETTINGS_CHANGED", what)
-        return shown
-
-    def set_default(self, db: Session, caller: Caller, access: WorkspaceAccess) -> wire.User:
-        """Sets the workspace that a program shows first, and its organisation."""
-        user = db.get_one(User, caller.user_id)
-        is_same = user.default_workspace_id == access.workspace_id
-        user.default_workspace_id, user.default_org_id = access.workspace_id, access.organisation_id
-        db.flush()
-        shown = self.user_info(db, user.id, caller.bound_to)
-        if not is_same:
-            what = f"workspace {access.workspace_id}"
-            self._audit.record(db, caller, Category.PEOPLE, "DEFAULT_WORKSPACE_CHANGED", what)
-        return shown
+    Raises NotFound for a workspace of an organisation that the caller does not belong to (P24), and
+    PermissionDenied where the role lacks the permission in this workspace (P25). A program can enter only
+    its own workspace, with a part of its maker's permissions (P67). An identity provider's session can
+    enter only its organisation (P73). Where an organisation requires its provider, password sessions are
+    refused except those of owners and, for pending changes, of members who confirm them (P77).
+    """
+    if caller.service is not None and caller.service.workspace_id != workspace_id:
+        raise NotFound("There is no such workspace.")
+    access, asks_for_provider = _access(db, caller.user_id, workspace_id)
+    if access is None:
+        raise _no_entry(db, caller, workspace_id)
+    if caller.bound_to not in {None, access.organisation_id}:
+        raise NotFound("There is no such workspace.")
+    if caller.service is not None:
+        access = narrowed(db, caller.service, access, now)
+    elif asks_for_provider and caller.bound_to is None and not caller.needs_no_provider:
+        _require_owner(db, access, caller)
+    if needs and not access.holds_any(needs):
+        wanted = " or ".join(sorted(needs))
+        whose = "Your role" if caller.service is None else "What this service account may do"
+        raise PermissionDenied(f"{whose} in this workspace does not carry {wanted}.")
+    return access
 
 
-def add_membership(db: Session, clock: Clock, user_id: int, workspace_id: int, role_id: int) -> int:
+def user_record(db: Session, user_id: int, bound_to: int | None = None) -> wire.User:
+    """``bound_to``: the one organisation that is shown."""
+    user = db.get_one(User, user_id)
+    shows_default = bound_to in {None, user.default_org_id}
+    return wire.User(
+        uuid=user.id,
+        email=user.email,
+        first_name=NullString.of(user.first_name),
+        surname=NullString.of(user.surname),
+        last_login=NullTime.of(user.last_login_at),
+        phone_number=NullString.of(user.phone_number),
+        default_org=(user.default_org_id or 0) if shows_default else 0,
+        default_workspace=(user.default_workspace_id or 0) if shows_default else 0,
+        organisations_info=wire.OrganisationList(organisations=_organisations(db, user.id, bound_to)),
+    )
+
+
+def add_membership(db: Session, now: datetime, user_id: int, workspace_id: int, role_id: int) -> int:
     """Raises StateConflict for a member. A user's first membership becomes the default."""
     held = select(Membership.id).where(Membership.user_id == user_id, Membership.workspace_id == workspace_id)
     if db.scalars(held).first() is not None:
         raise StateConflict("The user is a member of this workspace already.")
-    membership = Membership(user_id=user_id, workspace_id=workspace_id, role_id=role_id, created_at=clock())
+    membership = Membership(user_id=user_id, workspace_id=workspace_id, role_id=role_id, created_at=now)
     db.add(membership)
     user = db.get_one(User, user_id)
     if user.default_workspace_id is None:

@@ -12,6 +12,7 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import purchases as wire
+from custody.schemas.call import Page
 from custody.schemas.common import Unreadable
 from custody.schemas.purchases import PurchaseStatus
 from custody.server.domain.audit import Category
@@ -24,7 +25,6 @@ from custody.server.service.secrets import Purpose, Secrets
 from custody.server.service.shown import shown
 from custody.server.store import Store
 from custody.server.store.models import Key, Profile, Purchase, Workspace
-from custody.server.store.store import Page
 from multisig import MultisigError, Network, decode_address
 
 log = structlog.get_logger()

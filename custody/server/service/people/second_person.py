@@ -17,20 +17,13 @@ from sqlalchemy.orm import Session
 
 from custody.change_words import PERMISSION_WORDS
 from custody.schemas import changes as wire
-from custody.schemas.address_book import AddWhitelistAddressRequest
 from custody.schemas.auth import RemoveIdentityProviderRequest, UpdateIdentityProviderRequest
 from custody.schemas.calls import CALLS
 from custody.schemas.changes import ChangeStatus, Json
 from custody.schemas.common import ApiNetwork, Listed, Unreadable
-from custody.schemas.invitations import InviteToWorkspaceRequest
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
+from custody.schemas.permissions import PermissionName
 from custody.schemas.service_accounts import CreateServiceAccountRequest, UpdateServiceAccountRequest
-from custody.schemas.users import (
-    AddWorkspaceToUserRequest,
-    ChangeUserRoleRequest,
-    CreateWorkspaceRequest,
-    PermissionName,
-)
 from custody.schemas.vaults import ReplaceVaultRequest, UpdateVaultControlsRequest
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import PLATFORM, Caller, WorkspaceAccess, new_id
@@ -381,16 +374,11 @@ class SecondPerson:
                 is_unbound = vault.only_address_book and not request.only_address_book
                 return is_unbound or (request.maker_may_approve and not vault.maker_may_approve)
             case (
-                AddWhitelistAddressRequest()
-                | ReplaceVaultRequest()
+                ReplaceVaultRequest()
                 | wire.SecondPersonRuleRequest()
                 | CreateServiceAccountRequest()
-                | ChangeUserRoleRequest()
-                | AddWorkspaceToUserRequest()
-                | InviteToWorkspaceRequest()
                 | RemoveIdentityProviderRequest()
                 | UpdateIdentityProviderRequest()
-                | CreateWorkspaceRequest()
             ):
                 return True
         return isinstance(request, UpdateServiceAccountRequest) and widens(db, request)

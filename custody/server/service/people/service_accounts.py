@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import service_accounts as wire
 from custody.schemas.common import Listed
+from custody.schemas.permissions import PermissionName
 from custody.schemas.service_accounts import ServiceAccountStatus as Status
-from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import (
     Caller,

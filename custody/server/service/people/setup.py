@@ -117,7 +117,7 @@ class Setup:
     ) -> Placement:
         user = self._account(db, person, hashed)
         db.flush()
-        add_membership(db, self._clock, user.id, place.id, role.id)
+        add_membership(db, self._clock(), user.id, place.id, role.id)
         access = WorkspaceAccess(
             workspace_id=place.id,
             organisation_id=place.organisation_id,

@@ -7,7 +7,7 @@ from sqlalchemy import ScalarSelect, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import users as wire
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import LastAdmin, NotFound, PermissionDenied
 from custody.server.domain.roles import EVERY_PERMISSION, PERMISSION_UIDS, Permissions, Staff

@@ -6,11 +6,10 @@ workspaces, each in a transaction of its own.
 
 from dataclasses import dataclass
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from custody.schemas import users as wire
-from custody.server.domain.audit import Category
+from custody.server.domain.audit import Event
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import NotFound, StateConflict
 from custody.server.domain.limits import Cycle
@@ -18,19 +17,14 @@ from custody.server.domain.ports import Clock
 from custody.server.domain.roles import FIRST_ROLES, RoleTemplate
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.profiles import chain_of_network, watch_profiles
-from custody.server.service.people.people import People, add_membership, workspace_info
-from custody.server.service.people.staff import role_shapes
 from custody.server.store.models import Organisation, Role, RolePermission, Workspace
 from custody.text import name_key
 from multisig import Network
 
 FIRST_CYCLE = Cycle("M", 1)
-# A sign-in reads all of a member's workspaces.
-MAX_WORKSPACES = 100
-
-
-class TooManyWorkspaces(StateConflict):
-    hint = "Rename a workspace that is no longer needed, and use that one."
+CREATED = Event(
+    "WORKSPACE_CREATED", "workspace {text}, named {name}, on {text2}", "made the workspace {name}"
+)
 
 
 class NoChainYet(StateConflict):
@@ -45,57 +39,6 @@ class Founded:
 
     workspace: Workspace
     administrator: Role
-
-
-class Workspaces:
-    def __init__(self, clock: Clock, audit: AuditLog, people: People) -> None:
-        self._clock = clock
-        self._audit = audit
-        self._people = people
-
-    def create(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.CreateWorkspaceRequest
-    ) -> wire.WorkspaceEntry:
-        """Another workspace of the organisation, with the caller as its administrator.
-
-        Raises NotFound (the organisation), StateConflict (the name), NoChainYet, TooManyWorkspaces.
-        """
-        if request.org_id != access.organisation_id:
-            raise NotFound("The workspace and the organisation named do not belong together.")
-        organisation = db.get_one(Organisation, access.organisation_id)
-        _require_room(db, organisation)
-        founded = found_workspace(
-            db,
-            self._clock,
-            organisation,
-            name=request.name,
-            description=request.description,
-            chain=chain_for(db, request.network),
-        )
-        workspace, role = founded.workspace, founded.administrator
-        add_membership(db, self._clock, caller.user_id, workspace.id, role.id)
-        entered = self._people.enter(db, caller, workspace.id, frozenset())
-        record_founding(db, self._audit, caller, entered, founded)
-        return wire.WorkspaceEntry(
-            workspace_info=workspace_info(workspace), role=role_shapes(db, [role])[role.id]
-        )
-
-    def update(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UpdateWorkspaceRequest
-    ) -> wire.WorkspaceInfo:
-        """Changes the name and the description; the network is fixed. Raises StateConflict (the name)."""
-        workspace = db.get_one(Workspace, access.workspace_id)
-        name = workspace.name if request.name is None else request.name
-        description = workspace.description if request.description is None else request.description
-        if name != workspace.name:
-            require_free_workspace_name(db, workspace.organisation_id, name, besides=workspace.id)
-        if (name, description) == (workspace.name, workspace.description):
-            return workspace_info(workspace)
-        what = f"named {workspace.name}; now {name}" if name != workspace.name else "described anew"
-        workspace.name, workspace.description = name, description
-        db.flush()
-        self._audit.record(db, caller, Category.PEOPLE, "WORKSPACE_UPDATED", what, access=access)
-        return workspace_info(workspace)
 
 
 def found_organisation(db: Session, clock: Clock, name: str) -> Organisation:
@@ -168,8 +111,7 @@ def record_founding(
 ) -> None:
     """Records the first event of the workspace's chain. ``access``: the founder's, or `system.place_of`."""
     workspace = founded.workspace
-    what = f"workspace {workspace.id}, named {workspace.name}, on {workspace.network}"
-    audit.record(db, caller, Category.PEOPLE, "WORKSPACE_CREATED", what, access=access)
+    audit.event(db, caller, CREATED, access, text=workspace.id, name=workspace.name, text2=workspace.network)
 
 
 def require_free_workspace_name(db: Session, organisation_id: int, name: str, *, besides: int = 0) -> None:
@@ -178,14 +120,6 @@ def require_free_workspace_name(db: Session, organisation_id: int, name: str, *,
     for taken in db.scalars(select(Workspace.name).where(*others)):
         if name_key(taken) == name_key(name):
             raise StateConflict(f"The organisation has a workspace called {taken} already.")
-
-
-def _require_room(db: Session, organisation: Organisation) -> None:
-    present = select(func.count()).where(Workspace.organisation_id == organisation.id)
-    if (db.scalar(present) or 0) >= MAX_WORKSPACES:
-        raise TooManyWorkspaces(
-            f"The organisation has {MAX_WORKSPACES} workspaces, the most that it can have."
-        )
 
 
 def _require_chain(db: Session, chain: Network) -> None:

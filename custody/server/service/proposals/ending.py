@@ -11,9 +11,9 @@ from datetime import datetime
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
+from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import CancelPsbtRequest, CancelPsbtResponse, TroubleKind, TxType
 from custody.schemas.proposals import ProposalStatus as Status
-from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import PLATFORM, Caller, WorkspaceAccess
 from custody.server.domain.errors import (

@@ -8,7 +8,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, FromClause, Select, String, cast, exists, func, or_, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid
 from custody.server.store.models import AddressBookEntry, Proposal

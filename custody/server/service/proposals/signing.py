@@ -12,9 +12,9 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
 from custody.schemas.keys import RevokedReason
+from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TxType
-from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import (

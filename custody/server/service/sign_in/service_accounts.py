@@ -11,7 +11,7 @@ from typing import Final
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import (
     NEVER_GIVEN,

@@ -12,8 +12,8 @@ from custody.schemas.asset_tokens import (
     ResubmitCallResponse,
 )
 from custody.schemas.common import Priority
+from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import TxType
-from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import CallNotStalled, DeploymentNotConfirmed, PermissionDenied

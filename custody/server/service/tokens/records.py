@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import asset_tokens as wire
 from custody.schemas.asset_tokens import ContractCallsQuery
+from custody.schemas.call import Page
 from custody.schemas.common import Listed, Unreadable
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import NotFound
@@ -27,7 +28,6 @@ from custody.server.store.models import (
     Vault,
     VaultSigner,
 )
-from custody.server.store.store import Page
 from multisig import Network, decode_address
 from multisig.tokens.machine import Cell
 

@@ -8,6 +8,7 @@ from sqlalchemy import delete, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from custody.schemas import webhooks as wire
+from custody.schemas.call import Page
 from custody.schemas.common import Listed, Unreadable
 from custody.schemas.webhooks import EVERY_KIND, SECRET_PREFIX, EventKind
 from custody.server.domain.audit import Category
@@ -22,7 +23,6 @@ from custody.server.service.secrets import WebhookSecrets
 from custody.server.service.shown import shown
 from custody.server.service.webhook_events import WEBHOOK, WebhookEvents
 from custody.server.store.models import Job, Webhook, WebhookDelivery, WebhookEvent
-from custody.server.store.store import Page
 
 # Time to install the new secret at a receiver by hand. Until then deliveries are signed with both.
 OVERLAP: Final = timedelta(days=1)

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from custody.schemas.invitations import SubmitOnboardingRequest
+from custody.schemas.onboarding import SubmitOnboardingRequest
+from custody.server.calls import Ctx
 from custody.server.cli import app
 from custody.server.domain.credentials import Caller
-from custody.server.service.people.onboarding import RequestDecided
+from custody.server.onboarding import RequestDecided, submit_onboarding_request
 from custody.server.service.sign_in.accounts import add_account
 from custody.terminal import Exit
 from tests.support.onboarding import REQUEST
@@ -31,8 +32,10 @@ def state(tmp_path: Path) -> Path:
             user = add_account(db, world.clock, ASKER, "no password")
             db.flush()
             asker = Caller(user.id, 1, ASKER, "trace")
-            services.onboarding.submit(db, asker, request())
-            services.onboarding.submit(db, asker, request(org_name="Another", network="mainnet"))
+            submit_onboarding_request(Ctx(services, asker, db), request())
+            submit_onboarding_request(
+                Ctx(services, asker, db), request(org_name="Another", network="mainnet")
+            )
     return tmp_path / "state"
 
 

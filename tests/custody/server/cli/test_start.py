@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from custody.schemas import common as schemas
-from custody.schemas.invitations import OnboardingStatus
+from custody.schemas.onboarding import OnboardingStatus
 from custody.server.chain.embedded import chain
 from custody.server.cli import admin, auditing, common, onboarding, serving
 from custody.server.domain.audit import PLATFORM_CHAIN

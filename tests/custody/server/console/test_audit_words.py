@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from markupsafe import escape
 
 from custody.schemas.logs import AuditLogEntry
+from custody.schemas.permissions import Auth
 from custody.server.console.audit_words import recipient_words, row_words
-from custody.server.web.endpoint import Auth
 from custody.server.web.routes import ENDPOINTS
 from custody.server.web.runner import REFUSALS
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from custody.schemas.auth import REFRESH_COOKIE
+from custody.schemas.permissions import Auth
 from custody.server.console.application import ROOT, ROWS
 from custody.server.service.sign_in.identity import CALLBACK
 from custody.server.store.models import OtpChallenge, SignInSession
-from custody.server.web.endpoint import Auth
 from custody.server.web.routes import ENDPOINTS
 from tests.custody.server.console.test_passkeys import HOME, URL, options, with_passkey
 from tests.support.accounts import (

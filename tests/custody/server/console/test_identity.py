@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import select
 
 from custody.schemas.auth import REFRESH_COOKIE
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import Auth, PermissionName
 from custody.server.console.application import ROOT, ROWS
 from custody.server.console.replacing import CHANGES
 from custody.server.console.table import route
@@ -26,7 +26,6 @@ from custody.server.service.sign_in.identity import CALLBACK, MAX_OPEN
 from custody.server.store.models import IdentityFlow, IdentityProvider, Workspace
 from custody.server.web import routes
 from custody.server.web.callers import FOR_BOUND, FOR_SIGNERS
-from custody.server.web.endpoint import Auth
 from custody.server.web.routes import ENDPOINTS
 from multisig import Sats
 from tests.custody.spec.samples import sample

@@ -3,7 +3,7 @@
 import pytest
 
 from custody.change_words import PERMISSION_WORDS
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 from custody.server.store import Store
 from tests.support.custody import ok
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from custody.schemas.users import PermissionName
-from custody.schemas.users import PermissionName as P
+from custody.schemas.permissions import PermissionName
+from custody.schemas.permissions import PermissionName as P
 from custody.server.domain.errors import LastAdmin, PermissionDenied
 from custody.server.domain.roles import (
     ADMINISTRATOR,

@@ -13,8 +13,8 @@ from sqlalchemy import event, insert, select, text
 
 from custody.schemas.history import VaultCoinsQuery, VaultHistoryQuery
 from custody.schemas.logs import LogsQuery
+from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus
-from custody.schemas.users import PermissionName
 from custody.schemas.vaults import VaultsQuery
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess

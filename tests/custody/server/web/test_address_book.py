@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy import select, update
 
+from custody.server import address_book
 from custody.server.domain import address_book as rules
-from custody.server.service.people import address_book
 from custody.server.store.models import AddressBookEntry, Key, Organisation, Role, Vault, Workspace
 from multisig import Network, encode_address
 from tests.support.custody import Desk, ok, refused

@@ -64,7 +64,7 @@ def test_only_the_part_that_writes_holds_the_lock(world, caller, parts) -> None:
     seen = []
     note = lambda _ctx: seen.append(held(world))  # noqa: E731
     answered = ask(world, parts(note, note, note), caller)
-    assert (seen, answered) == ([False, True, False], b'{"success":true}')
+    assert (seen, answered.content) == ([False, True, False], b'{"success":true}')
 
 
 def test_what_was_overtaken_begins_again_and_ends_inside_the_lock(world, caller, parts) -> None:

@@ -8,10 +8,12 @@ from functools import partial
 import pytest
 
 from custody.schemas.errors import ErrorCode, Problem
+from custody.schemas.permissions import Auth
+from custody.server import users
 from custody.server.domain import errors
 from custody.server.store.models import Membership
 from custody.server.web.asgi import MAX_BODY_BYTES, MAX_PSBT_BODY_BYTES
-from custody.server.web.endpoint import Auth, Unit
+from custody.server.web.endpoint import Unit
 from custody.server.web.problems import STATUS
 from custody.server.web.routes import ENDPOINTS
 from tests.support.platform import As, World, key_offer, seed
@@ -92,7 +94,7 @@ class TestProblems:
         def fail(*_args: object) -> None:
             raise RuntimeError("the internals")
 
-        monkeypatch.setattr(world.platform.services.people, "user_info", fail)
+        monkeypatch.setattr(users, "user_record", fail)
         answer = alice.get("/api/v1/get-user-info")
         assert (answer.status_code, answer.json()["code"]) == (500, "INTERNAL")
         assert "internals" not in answer.text

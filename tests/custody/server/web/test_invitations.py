@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
+from custody.server import invitations as service
 from custody.server.domain import invitations as rules
 from custody.server.domain.roles import EVERY_PERMISSION
-from custody.server.service.people import invitations as service
 from custody.server.store.models import Invitation, Membership, RolePermission, User
 from tests.support.accounts import register, sign_in
 from tests.support.custody import ok

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import select
 
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 from custody.server.cli import app
 from custody.server.store.models import AuditEvent, Membership
 from custody.terminal import Exit

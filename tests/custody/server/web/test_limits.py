@@ -6,7 +6,7 @@ import httpx
 import pytest
 from sqlalchemy import select
 
-from custody.schemas.users import PermissionName as P
+from custody.schemas.permissions import PermissionName as P
 from custody.server.store.models import AuditEvent
 from tests.support.accounts import CAROL, register, sign_in
 from tests.support.custody import ok, refused

@@ -5,8 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import update
 
-from custody.server.service.people import onboarding as rules
-from custody.server.service.people import onboarding as service
+from custody.server import onboarding as rules
 from custody.server.service.people.setup import NewPerson
 from custody.server.store.models import User
 from multisig import Network
@@ -272,7 +271,7 @@ class TestBounds:
         self, operator: As, asker: As, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert rules.REQUESTS_PER_WINDOW == 10
-        monkeypatch.setattr(service, "REQUESTS_PER_WINDOW", 2)
+        monkeypatch.setattr(rules, "REQUESTS_PER_WINDOW", 2)
         for _ in range(2):
             review(operator, asked(asker), REJECT)
         refused = ask(asker)

@@ -5,7 +5,7 @@ record.
 import pytest
 from sqlalchemy import select
 
-from custody.schemas.users import PermissionName as P
+from custody.schemas.permissions import PermissionName as P
 from custody.server.domain import roles
 from custody.server.domain.roles import KEPT, RoleTemplate
 from custody.server.service.people.workspaces import add_first_role

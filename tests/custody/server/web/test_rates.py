@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from custody.schemas.permissions import Auth
 from custody.server.service.requests.rates import MAX_LONG_POLLS
-from custody.server.web.endpoint import Auth
 from custody.server.web.routes import ENDPOINTS
 from tests.support.cluster import until
 from tests.support.platform import As, World, open_world

@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.schemas.users import PermissionName as P
+from custody.schemas.permissions import PermissionName as P
 from custody.server import roles as service
 from custody.server.domain import roles as rules
 from custody.server.domain.errors import PolicyUnavailable

@@ -10,9 +10,10 @@ from fastapi.routing import APIRoute
 from starlette.types import Message
 
 from custody.schemas.common import Done
+from custody.schemas.permissions import Auth
 from custody.server.domain.errors import CustodyError
 from custody.server.service.requests.rates import WRITES_PER_MINUTE
-from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
+from custody.server.web.endpoint import Call, Endpoint, Unit
 from custody.server.web.problems import on_custody_error
 from custody.server.web.routes import ENDPOINTS, Guarded, build_router
 from tests.support.platform import As, World, open_world

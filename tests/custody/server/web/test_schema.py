@@ -28,9 +28,10 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from custody.schemas.permissions import Auth
 from custody.server.domain.credentials import NEVER_GIVEN
 from custody.server.service.people.staff import permissions_of
-from custody.server.web.endpoint import Auth, Endpoint
+from custody.server.web.endpoint import Endpoint
 from custody.server.web.routes import ENDPOINTS
 from tests.support import service_accounts
 from tests.support.custody import Desk, ok, open_desk

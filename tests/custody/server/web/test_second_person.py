@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 from custody.server.domain.roles import EVERY_PERMISSION, KEPT
 from custody.server.service.people.second_person import change_expiry
 from tests.support.custody import SHOP, ok, refused

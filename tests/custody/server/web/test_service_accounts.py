@@ -5,14 +5,13 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import Engine, event
 
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import Auth, PermissionName
 from custody.server.domain.credentials import NEVER_GIVEN
 from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.people.service_accounts import SECRETS
 from custody.server.service.sign_in.service_accounts import STRANGE_USES, WRONG_SECRETS
 from custody.server.store.models import ServiceAccount
 from custody.server.web.callers import FOR_PROGRAMS
-from custody.server.web.endpoint import Auth
 from custody.server.web.routes import ENDPOINTS
 from tests.support.asgi import asgi_client
 from tests.support.custody import SHOP, ok, refused

@@ -2,7 +2,8 @@
 
 import pytest
 
-from custody.schemas.users import PermissionName as P
+from custody.schemas.permissions import PermissionName as P
+from custody.server import workspaces as calls
 from custody.server.service.people import workspaces
 from custody.server.service.people.setup import NewPerson
 from multisig import Network
@@ -82,7 +83,7 @@ class TestFounding:
         assert "custody admin bootstrap" in refused(answer, 409, "STATE_CONFLICT")["detail"]
 
     def test_there_is_an_end_to_them(self, alice: As, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(workspaces, "MAX_WORKSPACES", 2)
+        monkeypatch.setattr(calls, "MAX_WORKSPACES", 2)
         ok(create(alice))
         refused(create(alice, name="Third"), 409, "STATE_CONFLICT")
 

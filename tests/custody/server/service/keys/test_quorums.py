@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 from custody.server.service.keys.quorums import vaults_left_short
 from custody.server.store.models import Key, Membership, Role
 from tests.support.custody import SIGNERS, ok

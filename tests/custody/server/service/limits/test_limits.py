@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import select, update
 
+from custody.server import limits
 from custody.server.domain.credentials import Caller
 from custody.server.service.stored_vaults import place_of
 from custody.server.store.models import ChainCoin, Membership, Proposal, ProposalInput, Role
@@ -34,7 +35,7 @@ def set_vault(desk, limit: str, period: str = "M", day: int = 1, **sent: bool) -
 def bound_cycle(desk, *, is_per_cycle: bool = True) -> None:
     services = desk.world.platform.services
     with services.store.write() as db:
-        services.limits.bound_cycle(db, desk.vault["id"], is_per_cycle=is_per_cycle)
+        limits.bound_cycle(services.tools, db, desk.vault["id"], is_per_cycle=is_per_cycle)
 
 
 def mine(desk, who: As | None = None) -> tuple[str, str]:
@@ -136,7 +137,7 @@ class TestRoles:
             db.execute(update(Membership).where(Membership.user_id == 1).values(role_id=77))
         with services.store.read() as db:
             access = replace(place_of(db, rich.workspace_id), role_id=77)
-            shown = services.limits.of_caller(db, Caller(1, 1, "admin", "t"), access)
+            shown = services.tools.limits.of_caller(db, Caller(1, 1, "admin", "t"), access)
         assert (shown.role_id, shown.used, shown.unused) == (77, btc(used), btc(100_000 - used))
 
     def test_p22_lowered_while_pending_it_stays_used_through_confirmation(self, rich):

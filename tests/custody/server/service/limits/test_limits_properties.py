@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from secrets import token_bytes
+from types import SimpleNamespace
 
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
@@ -17,11 +18,13 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
 from custody.schemas.proposals import ProposalStatus as Status
+from custody.server.calls import Ctx
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import RoleLimitExceeded, VaultLimitExceeded
+from custody.server.limits import bound_cycle, update_role_policies, update_vault
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.limits.administration import LimitAdministration
 from custody.server.service.limits.limits import Limits, Movement, StoredPolicies
+from custody.server.service.services import Tools
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import Organisation, Proposal, Role, User, Vault, Workspace
 from multisig import Sats, parse_btc
@@ -150,7 +153,7 @@ class Bench:
     db: Session
     clock: Clock
     limits: Limits
-    administration: LimitAdministration
+    tools: Tools
 
     def access(self, role_id: int) -> WorkspaceAccess:
         return WorkspaceAccess(1, 1, "testnet", "regtest", role_id, frozenset())
@@ -173,15 +176,19 @@ class Bench:
             self.db.flush()
         return allowed[0], allowed[1]
 
+    @property
+    def ctx(self) -> Ctx:
+        return Ctx(SimpleNamespace(tools=self.tools), caller(1), self.db, self.access(1))
+
     def replace_role(self, role_id: int, limit: int, cycle: tuple[str, int]) -> None:
         terms = {"new_transaction_limit": btc(limit), "cycle_period": cycle[0], "cycle_day": cycle[1]}
         request = UpdateRolePoliciesRequest(role_id=role_id, workspace_id=1, **terms)
-        self.administration.replace_of_role(self.db, caller(1), self.access(1), request)
+        update_role_policies(self.ctx, request)
 
     def replace_vault(self, vault_id: str, limit: int, cycle: tuple[str, int]) -> None:
         terms = {"transaction_limit": btc(limit), "cycle_period": cycle[0], "cycle_day": cycle[1]}
         request = UpdateVaultRequest(vault_id=vault_id, workspace_id=1, **terms)
-        self.administration.replace_of_vault(self.db, caller(1), self.access(1), request)
+        update_vault(self.ctx, request)
 
 
 def btc(amount: int) -> str:
@@ -230,7 +237,7 @@ def bench(store: Store) -> Iterator[Bench]:
     limits = Limits(clock, policies)
     audit = AuditLog(clock, token_bytes)
     with suppress(Undo), store.write() as db:
-        yield Bench(db, clock, limits, LimitAdministration(clock, audit, policies, limits))
+        yield Bench(db, clock, limits, Tools(clock, token_bytes, audit, policies, limits))
         raise Undo
 
 
@@ -281,7 +288,7 @@ def take(model: Model, made: Bench, step: tuple) -> None:
             made.replace_vault(vault, limit, cycle)
         case ("switch", vault, is_per_cycle):
             model.per_cycle[vault] = is_per_cycle
-            made.administration.bound_cycle(made.db, vault, is_per_cycle=is_per_cycle)
+            bound_cycle(made.tools, made.db, vault, is_per_cycle=is_per_cycle)
         case ("promote", user, role):
             model.role_of[user] = role
         case ("wait", hours, zone):

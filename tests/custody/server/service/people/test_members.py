@@ -5,7 +5,7 @@ away.
 import pytest
 from sqlalchemy import delete, select
 
-from custody.schemas.users import PermissionName as P
+from custody.schemas.permissions import PermissionName as P
 from custody.server.service.audit.log import verify
 from custody.server.store.models import AuditEvent, Membership, User
 from tests.support.custody import Desk, ok, refused

@@ -5,7 +5,6 @@ The real use cases over a real database. One transaction holds a whole story and
 each step is a savepoint in it, as each would be a transaction of its own.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +15,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sqlalchemy import update
 
 from custody.schemas.call import Call
+from custody.schemas.members import (
+    ADD_WORKSPACE_TO_USER,
+    CHANGE_USER_ROLE,
+    LEAVE_WORKSPACE,
+    REMOVE_USER_FROM_WORKSPACE,
+    AddWorkspaceToUserRequest,
+    ChangeUserRoleRequest,
+    LeaveWorkspaceRequest,
+    RemoveUserRequest,
+)
+from custody.schemas.permissions import PermissionName
 from custody.schemas.roles import (
     ADD_PERMISSION_TO_ROLE,
     CREATE_ROLE,
@@ -26,25 +36,18 @@ from custody.schemas.roles import (
     DeleteRoleRequest,
     RemovePermissionRequest,
 )
-from custody.schemas.users import (
-    AddWorkspaceToUserRequest,
-    ChangeUserRoleRequest,
-    PermissionName,
-    RemoveUserRequest,
-)
 from custody.server.calls import Ctx, make
 from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import CustodyError
 from custody.server.domain.roles import EVERY_PERMISSION, KEPT, Permissions, RoleTemplate, Staff
+from custody.server.service.people.people import enter
 from custody.server.service.people.staff import staff_of
 from custody.server.service.people.workspaces import add_first_role, found_workspace
 from custody.server.store.models import Membership, Organisation, Workspace
-from custody.server.web.routes import ENDPOINTS
 from multisig import Network, Sats
 from tests.support.examples import examples
 from tests.support.platform import open_world
 
-NEEDS = {endpoint.path.rpartition("/")[2]: endpoint.permissions for endpoint in ENDPOINTS}
 WORKSPACE = 1
 # User 1 administers, and acts more often; 2 to 5 start in roles that the story draws; 6 is a colleague
 # without a place.
@@ -100,24 +103,19 @@ class Workplace(RuleBasedStateMachine):
     def caller(user_id: int) -> Caller:
         return Caller(user_id=user_id, session_id=1, name=f"user{user_id}@example.org", trace_id="t")
 
-    def by(self, call: Call) -> Callable[..., object]:
-        services = self.world.platform.services
-        return lambda db, caller, access, request: make(Ctx(services, caller, db, access), call, request)
-
     def staff(self) -> Staff:
         return staff_of(self.db, WORKSPACE)
 
-    def attempt(self, user_id: int, endpoint: str, act: Callable[..., object], request: object) -> None:
+    def attempt(self, user_id: int, call: Call, request: object) -> None:
         """One call, let in as the table says. Whatever comes of it, what changed was the caller's to
         change.
         """
         before, caller = self.staff(), self.caller(user_id)
         try:
             with self.db.begin_nested():
-                access = self.world.platform.services.people.enter(
-                    self.db, caller, WORKSPACE, NEEDS[endpoint]
-                )
-                act(self.db, caller, access, request)
+                services = self.world.platform.services
+                access = enter(self.db, caller, WORKSPACE, call.permissions, self.world.clock())
+                make(Ctx(services, caller, self.db, access), call, request)
         except CustodyError:
             self.db.expire_all()
             assert self.staff() == before, "what was refused changed something"
@@ -127,12 +125,12 @@ class Workplace(RuleBasedStateMachine):
     @rule(user=CALLERS, role=ROLES, permission=PERMISSIONS)
     def add_permission(self, user: int, role: int, permission: PermissionName) -> None:
         request = AddPermissionRequest(role_id=role, workspace_id=WORKSPACE, rule_name=permission)
-        self.attempt(user, "add-perm-to-role", self.by(ADD_PERMISSION_TO_ROLE), request)
+        self.attempt(user, ADD_PERMISSION_TO_ROLE, request)
 
     @rule(user=CALLERS, role=ROLES, permission=PERMISSIONS)
     def remove_permission(self, user: int, role: int, permission: PermissionName) -> None:
         request = RemovePermissionRequest(role_id=role, workspace_id=WORKSPACE, rule_name=permission)
-        self.attempt(user, "remove-perm-from-role", self.by(REMOVE_PERMISSION_FROM_ROLE), request)
+        self.attempt(user, REMOVE_PERMISSION_FROM_ROLE, request)
 
     @rule(user=CALLERS, name=st.sampled_from("ABCD"), permissions=CARRIED)
     def create_role(self, user: int, name: str, permissions: Permissions) -> None:
@@ -144,33 +142,26 @@ class Workplace(RuleBasedStateMachine):
             cycle_period="M",
             cycle_day=1,
         )
-        self.attempt(user, "create-role", self.by(CREATE_ROLE), request)
+        self.attempt(user, CREATE_ROLE, request)
 
     @rule(user=CALLERS, role=ROLES)
     def delete_role(self, user: int, role: int) -> None:
         request = DeleteRoleRequest(workspace_id=WORKSPACE, role_id=role)
-        self.attempt(user, "delete-role", self.by(DELETE_ROLE), request)
+        self.attempt(user, DELETE_ROLE, request)
 
     @rule(user=CALLERS, other=USERS, role=ROLES)
     def change_role(self, user: int, other: int, role: int) -> None:
         request = ChangeUserRoleRequest(workspace_id=WORKSPACE, user_uuid=other, role_id=role)
-        self.attempt(user, "change-user-role", self.world.platform.services.members.change_role, request)
+        self.attempt(user, CHANGE_USER_ROLE, request)
 
     @rule(user=CALLERS, other=USERS)
     def remove_member(self, user: int, other: int) -> None:
         request = RemoveUserRequest(workspace_id=WORKSPACE, user_uuid=other)
-        act = self.world.platform.services.members.remove
-        self.attempt(user, "remove-user-from-workspace", act, request)
+        self.attempt(user, REMOVE_USER_FROM_WORKSPACE, request)
 
     @rule(user=CALLERS)
     def leave(self, user: int) -> None:
-        members = self.world.platform.services.members
-        self.attempt(
-            user,
-            "leave-workspace",
-            lambda db, caller, access, _: members.leave(db, caller, access, force=False),
-            None,
-        )
+        self.attempt(user, LEAVE_WORKSPACE, LeaveWorkspaceRequest(workspace_id=WORKSPACE))
 
     @rule(user=CALLERS, other=USERS, role=ROLES)
     def add_member(self, user: int, other: int, role: int) -> None:
@@ -181,7 +172,7 @@ class Workplace(RuleBasedStateMachine):
             creator_workspace_id=WORKSPACE,
             creator_org_uuid=1,
         )
-        self.attempt(user, "add-workspace-to-user", self.world.platform.services.members.add, request)
+        self.attempt(user, ADD_WORKSPACE_TO_USER, request)
 
     @invariant()
     def somebody_administers(self) -> None:

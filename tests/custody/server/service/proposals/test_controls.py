@@ -6,7 +6,7 @@ from itertools import combinations_with_replacement
 import pytest
 from sqlalchemy import select
 
-from custody.schemas.users import PermissionName
+from custody.schemas.permissions import PermissionName
 from custody.server.store.models import CoinLock, Key, Membership, Proposal
 from tests.support.custody import CAFE, SHOP, SIGNERS, ok, refused
 from tests.support.profiles import forward, grant, pay_profile

@@ -8,12 +8,13 @@ from contextlib import contextmanager
 import bdkpython
 import pytest
 
+from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ForwardToVaultRequest
-from custody.schemas.users import PermissionName
 from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import NotFound
 from custody.server.domain.selection import MAX_INPUTS
 from custody.server.service.keys.profiles import CHANGE_INDEX
+from custody.server.service.people.people import enter
 from custody.server.service.proposals.forwarding import ForwardDraft
 from custody.server.service.requests.changes import Outdated
 from multisig import CHANGE, RECEIVE, ChangeTo, OutPoint, Psbt, Transaction, TxOut, build_psbt, finalise, sats
@@ -419,12 +420,12 @@ def drafting(desk: Desk) -> Iterator[tuple]:
 
     def draft() -> ForwardDraft:
         with services.store.read() as db:
-            access = services.people.enter(db, caller, desk.workspace_id, wanted)
+            access = enter(db, caller, desk.workspace_id, wanted, services.tools.clock())
             return services.forwarding.draft(db, caller, access, request)
 
     def create(made: ForwardDraft) -> None:
         with services.store.write() as db:
-            access = services.people.enter(db, caller, desk.workspace_id, wanted)
+            access = enter(db, caller, desk.workspace_id, wanted, services.tools.clock())
             services.forwarding.create(db, caller, access, request, made)
 
     yield draft, create

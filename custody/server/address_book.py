@@ -1,0 +1,161 @@
+"""The address book of a workspace: addresses with names."""
+
+from typing import Any, cast
+
+from sqlalchemy import Select, func, or_, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.address_book import (
+    ADD_WHITELIST_ADDRESS,
+    REMOVE_WHITELIST_ADDRESS,
+    RENAME_WHITELIST_ADDRESS,
+    WHITELIST_ADDRESSES,
+    AddressBookQuery,
+    AddWhitelistAddressRequest,
+    RemoveWhitelistAddressRequest,
+    RenameWhitelistAddressRequest,
+    WhitelistAddress,
+)
+from custody.schemas.common import ApiNetwork, Done, Listed
+from custody.server.calls import Ctx, serves
+from custody.server.domain.address_book import (
+    MAX_ENTRIES,
+    AlreadyInBook,
+    BookIsFull,
+    canonical_address,
+    require_name,
+)
+from custody.server.domain.audit import Category, Event
+from custody.server.domain.credentials import WorkspaceAccess
+from custody.server.domain.errors import NotFound
+from custody.server.service.shown import shown
+from custody.server.service.stored_vaults import vault_in
+from custody.server.store.models import AddressBookEntry, WatchedScript
+from custody.server.store.store import chunks
+from custody.text import name_key
+from multisig import Network, encode_address
+
+ENTRY = "entry {text}, {address}, named {name}"
+
+
+ADDED = Event("ADDRESS_ADDED", ENTRY, "put {name} in the address book: {address}", Category.ADDRESS_BOOK)
+RENAMED = Event(
+    "ADDRESS_RENAMED",
+    ENTRY,
+    "renamed an entry of the address book to {name}: {address}",
+    Category.ADDRESS_BOOK,
+)
+REMOVED = Event(
+    "ADDRESS_REMOVED", ENTRY, "took {name} out of the address book: {address}", Category.ADDRESS_BOOK
+)
+
+
+@serves(WHITELIST_ADDRESSES)
+def whitelist_addresses(ctx: Ctx, wanted: AddressBookQuery) -> Listed[WhitelistAddress]:
+    query = _of(ctx.access).order_by(AddressBookEntry.id).limit(wanted.limit)
+    if wanted.after is not None:
+        query = query.where(AddressBookEntry.id > wanted.after)
+    if wanted.search is not None:
+        in_name = AddressBookEntry.name_key.contains(name_key(wanted.search), autoescape=True)
+        begins = [
+            AddressBookEntry.address.startswith(text, autoescape=True)
+            # Bech32 may be written in upper case (BIP-173), and is stored in lower case.
+            for text in {wanted.search, wanted.search.lower()}
+        ]
+        query = query.where(or_(in_name, *begins))
+    named = [
+        *([] if wanted.names is None else [AddressBookEntry.name_key.in_(map(name_key, wanted.names))]),
+        *([] if wanted.addresses is None else [AddressBookEntry.address.in_(wanted.addresses)]),
+    ]
+    if named:
+        query = query.where(or_(*named))
+    if wanted.leads_to is not None:
+        query = query.where(AddressBookEntry.id.in_(_leading_to(ctx, wanted.leads_to)))
+    rows, network = ctx.db.scalars(query).all(), ctx.access.network
+    return shown(rows, lambda some: [_shape(each, network) for each in some], "uid", lambda entry: entry.id)
+
+
+def _leading_to(ctx: Ctx, vault_id: str) -> list[int]:
+    """The entries that pay one of the vault's addresses. Raises NotFound."""
+    vault, ids = vault_in(ctx.db, ctx.access, vault_id), _of(ctx.access, AddressBookEntry.id)
+    scripts = select(WatchedScript.script_pubkey).where(WatchedScript.vault_id == vault.id)
+    own = [encode_address(script, Network(vault.chain)) for script in ctx.db.scalars(scripts)]
+    return [
+        uid for some in chunks(own) for uid in ctx.db.scalars(ids.where(AddressBookEntry.address.in_(some)))
+    ]
+
+
+@serves(ADD_WHITELIST_ADDRESS)
+def add_whitelist_address(ctx: Ctx, request: AddWhitelistAddressRequest) -> WhitelistAddress:
+    db, access = ctx.db, ctx.access
+    require_name(request.name)
+    address = canonical_address(request.address, Network(access.chain))
+    if (db.scalar(_of(access, func.count())) or 0) >= MAX_ENTRIES:
+        raise BookIsFull(f"The address book has {MAX_ENTRIES} entries, the most that it can have.")
+    present = db.scalar(_of(access, AddressBookEntry.id).where(AddressBookEntry.address == address))
+    if present is not None:
+        raise AlreadyInBook(f"The address is in the book already, as entry {present}.")
+    _require_free_name(db, access, request.name)
+    entry = AddressBookEntry(
+        workspace_id=access.workspace_id,
+        name=request.name,
+        name_key=name_key(request.name),
+        address=address,
+        created_by=ctx.caller.user_id,
+        created_at=ctx.now,
+    )
+    db.add(entry)
+    db.flush()
+    return _recorded(ctx, ADDED, entry)
+
+
+@serves(RENAME_WHITELIST_ADDRESS)
+def rename_whitelist_address(ctx: Ctx, request: RenameWhitelistAddressRequest) -> WhitelistAddress:
+    entry = _find(ctx.db, ctx.access, request.uid)
+    require_name(request.name)
+    _require_free_name(ctx.db, ctx.access, request.name, besides=entry.id)
+    entry.name, entry.name_key = request.name, name_key(request.name)
+    return _recorded(ctx, RENAMED, entry)
+
+
+@serves(REMOVE_WHITELIST_ADDRESS)
+def remove_whitelist_address(ctx: Ctx, request: RemoveWhitelistAddressRequest) -> Done:
+    entry = _find(ctx.db, ctx.access, request.uid)
+    ctx.db.delete(entry)
+    _recorded(ctx, REMOVED, entry)
+    return Done()
+
+
+def _recorded(ctx: Ctx, event: Event, entry: AddressBookEntry) -> WhitelistAddress:
+    ctx.event(event, text=entry.id, address=entry.address, name=entry.name)
+    return _shape(entry, ctx.access.network)
+
+
+def _of(access: WorkspaceAccess, what: Any = AddressBookEntry) -> Select[Any]:
+    return select(what).where(AddressBookEntry.workspace_id == access.workspace_id)
+
+
+def _find(db: Session, access: WorkspaceAccess, uid: int) -> AddressBookEntry:
+    """An entry of another workspace is answered as if it did not exist (P24)."""
+    entry = db.get(AddressBookEntry, uid)
+    if entry is None or entry.workspace_id != access.workspace_id:
+        raise NotFound("There is no such entry in this workspace's address book.")
+    return entry
+
+
+def _require_free_name(db: Session, access: WorkspaceAccess, name: str, *, besides: int = 0) -> None:
+    taken = _of(access, AddressBookEntry.id).where(AddressBookEntry.name_key == name_key(name))
+    entry_id = db.scalar(taken.where(AddressBookEntry.id != besides))
+    if entry_id is not None:
+        raise AlreadyInBook(f"Entry {entry_id} has this name already.")
+
+
+def _shape(entry: AddressBookEntry, network: str) -> WhitelistAddress:
+    return WhitelistAddress(
+        uid=entry.id,
+        name=entry.name,
+        address=entry.address,
+        network=cast("ApiNetwork", network),
+        created_by=str(entry.created_by),
+        created_at=entry.created_at,
+    )

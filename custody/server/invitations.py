@@ -1,0 +1,320 @@
+"""Inviting people to a workspace by e-mail, and their answers.
+
+To answer, a user must be signed in with the invited address. The first sign-in needs a code that is mailed to
+that address, so registering another person's address is not enough.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from math import ceil
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.common import Listed
+from custody.schemas.invitations import (
+    ACCEPT_INVITE,
+    INVITE_TO_WORKSPACE,
+    OWN_INVITATIONS,
+    REVOKE_INVITE,
+    WORKSPACE_INVITATIONS,
+    AcceptInviteQuery,
+    Invitation,
+    InviteResponse,
+    InviteToWorkspaceRequest,
+    RevokeInviteRequest,
+)
+from custody.schemas.invitations import InvitationStatus as Status
+from custody.schemas.permissions import PermissionName
+from custody.schemas.queries import WorkspaceQuery
+from custody.server.calls import Ctx, serves
+from custody.server.domain.audit import Event
+from custody.server.domain.credentials import PLATFORM, Caller, WorkspaceAccess, new_id
+from custody.server.domain.errors import NotFound, RateLimited, StateConflict
+from custody.server.domain.invitations import (
+    ADDRESS_RATE,
+    INVITATION_LIFETIME,
+    MAX_PENDING_IN_WORKSPACE,
+    ORGANISATION_RATE,
+    AlreadyInvited,
+    Move,
+    NoLongerGranted,
+    NotTheInvitee,
+    Rate,
+    TooManyPending,
+    next_status,
+    status_at,
+)
+from custody.server.domain.ports import Clock
+from custody.server.domain.roles import require_grantable
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.jobs.tidying import Expiry
+from custody.server.service.mail.jobs import Template, queue_mail
+from custody.server.service.people.grants import is_within_limits, require_within_limits
+from custody.server.service.people.people import add_membership
+from custody.server.service.people.staff import permissions_of, role_in
+from custody.server.service.shown import shown
+from custody.server.service.sign_in.accounts import find_user
+from custody.server.service.stored_vaults import place_of
+from custody.server.store import Store, models
+from custody.server.store.models import Membership, Organisation, Role, User, Workspace
+
+INVITATION = "invitation {text} for {email}, with role {role}"
+
+
+SENT = Event("INVITATION_SENT", INVITATION, "invited {email} with the role {role}")
+ACCEPTED = Event("INVITATION_ACCEPTED", INVITATION, "accepted the invitation, with the role {role}")
+DECLINED = Event("INVITATION_DECLINED", INVITATION, "declined the invitation of {email}")
+REVOKED = Event("INVITATION_REVOKED", INVITATION, "took back the invitation of {email}")
+EXPIRED = Event("INVITATION_EXPIRED", INVITATION, "The invitation of {email} expired")
+
+
+@serves(INVITE_TO_WORKSPACE)
+def invite_to_workspace(ctx: Ctx, request: InviteToWorkspaceRequest) -> InviteResponse:
+    """Mails the address, whether it has an account or not."""
+    if request.org_id != ctx.access.organisation_id:
+        raise NotFound("The workspace and the organisation named do not belong together.")
+    role = role_in(ctx.db, ctx.access, request.role_id)
+    require_grantable(permissions_of(ctx.db, role.id), ctx.access.permissions)
+    held = ctx.access.permissions
+    require_within_limits(ctx.db, ctx.tools.policies, role.id, ctx.access.role_id, held)
+    _require_new(ctx, request.invited_email)
+    _require_room(ctx, request.invited_email)
+    now = ctx.now
+    invitation = models.Invitation(
+        id=new_id(ctx.tools.random),
+        organisation_id=ctx.access.organisation_id,
+        workspace_id=ctx.access.workspace_id,
+        role_id=request.role_id,
+        invited_email=request.invited_email,
+        invited_by=ctx.caller.user_id,
+        status=Status.PENDING.value,
+        created_at=now,
+        expires_at=now + INVITATION_LIFETIME,
+    )
+    ctx.db.add(invitation)
+    _mail(ctx, invitation)
+    _record(ctx.db, ctx.tools.audit, ctx.caller, ctx.access, SENT, invitation)
+    return InviteResponse(invite_id=invitation.id)
+
+
+@serves(WORKSPACE_INVITATIONS)
+def workspace_invitations(ctx: Ctx, _: WorkspaceQuery) -> Listed[Invitation]:
+    return _listed(ctx, models.Invitation.workspace_id == ctx.access.workspace_id)
+
+
+@serves(OWN_INVITATIONS)
+def own_invitations(ctx: Ctx, _: None) -> Listed[Invitation]:
+    address = ctx.db.get_one(User, ctx.caller.user_id).email
+    return _listed(ctx, models.Invitation.invited_email == address)
+
+
+@serves(ACCEPT_INVITE)
+def accept_invite(ctx: Ctx, request: AcceptInviteQuery) -> Invitation:
+    invitation = ctx.db.get(models.Invitation, request.invite_id, with_for_update=True)
+    if invitation is None:
+        raise NotFound("There is no such invitation.")
+    if ctx.db.get_one(User, ctx.caller.user_id).email != invitation.invited_email:
+        raise NotTheInvitee("This invitation was sent to another address than your account's.")
+    _move(ctx, invitation, Move.ACCEPT if request.accept else Move.DECLINE)
+    if request.accept:
+        _join(ctx, invitation)
+    access = place_of(ctx.db, invitation.workspace_id)
+    event = ACCEPTED if request.accept else DECLINED
+    _record(ctx.db, ctx.tools.audit, ctx.caller, access, event, invitation)
+    return _details(ctx.db, invitation)
+
+
+@serves(REVOKE_INVITE)
+def revoke_invite(ctx: Ctx, request: RevokeInviteRequest) -> Invitation:
+    invitation = ctx.db.get(models.Invitation, request.invite_id, with_for_update=True)
+    if invitation is None or invitation.workspace_id != ctx.access.workspace_id:
+        raise NotFound("There is no such invitation to this workspace.")
+    _move(ctx, invitation, Move.REVOKE)
+    _record(ctx.db, ctx.tools.audit, ctx.caller, ctx.access, REVOKED, invitation)
+    return _details(ctx.db, invitation)
+
+
+def invited_address(db: Session, invite_id: str, now: datetime) -> str | None:
+    """The address of a pending invitation, for a caller who has its link; else None."""
+    is_it = _pending(models.Invitation.id == invite_id, now)
+    return db.scalar(select(models.Invitation.invited_email).where(*is_it))
+
+
+def _require_new(ctx: Ctx, address: str) -> None:
+    user = find_user(ctx.db, address)
+    if user is not None and _role_held(ctx.db, user.id, ctx.access.workspace_id) is not None:
+        raise StateConflict(f"{address} is a member of this workspace already.")
+    open_one = ctx.db.scalars(
+        select(models.Invitation).where(
+            models.Invitation.workspace_id == ctx.access.workspace_id,
+            models.Invitation.invited_email == address,
+            models.Invitation.status == Status.PENDING.value,
+        )
+    ).one_or_none()
+    if open_one is None:
+        return
+    if _status(ctx, open_one) is Status.PENDING:
+        raise AlreadyInvited(f"{address} has an open invitation to this workspace, {open_one.id}.")
+    expire(ctx.db, ctx.tools.audit, open_one)
+
+
+def _require_room(ctx: Ctx, address: str) -> None:
+    pending = _pending(models.Invitation.workspace_id == ctx.access.workspace_id, ctx.now)
+    if (ctx.db.scalar(select(func.count()).where(*pending)) or 0) >= MAX_PENDING_IN_WORKSPACE:
+        raise TooManyPending(f"{MAX_PENDING_IN_WORKSPACE} invitations to this workspace are open.")
+    same_organisation = models.Invitation.organisation_id == ctx.access.organisation_id
+    _require_rate(ctx, ORGANISATION_RATE, "by your organisation", same_organisation)
+    to_address = models.Invitation.invited_email == address
+    _require_rate(ctx, ADDRESS_RATE, f"to {address}", same_organisation, to_address)
+
+
+def _require_rate(ctx: Ctx, rate: Rate, whose: str, *of: ColumnElement[bool]) -> None:
+    now = ctx.now
+    sent = select(func.count(), func.min(models.Invitation.created_at)).where(
+        *of, models.Invitation.created_at > now - rate.window
+    )
+    count, oldest = ctx.db.execute(sent).one()
+    if count >= rate.limit:
+        wait = oldest + rate.window - now
+        raise RateLimited(
+            f"Too many invitations were sent {whose} of late.", retry_after=ceil(wait.total_seconds())
+        )
+
+
+def _mail(ctx: Ctx, invitation: models.Invitation) -> None:
+    details = _details(ctx.db, invitation)
+    values = {
+        "organisation": details.org_name,
+        "workspace": details.workspace_name,
+        "role": details.role_name,
+        "inviter": details.invited_by,
+        "invite_id": details.invite_uid,
+        "expires_at": f"{details.expires_at:%d %B %Y, %H:%M} UTC",
+    }
+    queue_mail(ctx.db, Template.INVITATION, details.invited_email, values, now=ctx.now)
+
+
+def _join(ctx: Ctx, invitation: models.Invitation) -> None:
+    """Checks the grant again: since the invitation the role may have gained permissions, or the inviter may
+    have lost some (P26).
+    """
+    inviter = _role_held(ctx.db, invitation.invited_by, invitation.workspace_id)
+    if inviter is None or not _may_give(ctx, inviter, invitation.role_id):
+        raise NoLongerGranted("The member who invited you may no longer grant this role.")
+    add_membership(ctx.db, ctx.now, ctx.caller.user_id, invitation.workspace_id, invitation.role_id)
+
+
+def _may_give(ctx: Ctx, inviter_role_id: int, role_id: int) -> bool:
+    held = permissions_of(ctx.db, inviter_role_id)
+    if PermissionName.MANAGE_USERS not in held or permissions_of(ctx.db, role_id) - held:
+        return False
+    return is_within_limits(ctx.db, ctx.tools.policies, role_id, inviter_role_id, held)
+
+
+def _move(ctx: Ctx, invitation: models.Invitation, move: Move) -> None:
+    invitation.status = next_status(_status(ctx, invitation), move).value
+    invitation.decided_at = ctx.now
+
+
+def _status(ctx: Ctx, invitation: models.Invitation) -> Status:
+    return status_at(Status(invitation.status), invitation.expires_at, ctx.now)
+
+
+def _pending(of: ColumnElement[bool], now: datetime) -> tuple[ColumnElement[bool], ...]:
+    return of, models.Invitation.status == Status.PENDING.value, models.Invitation.expires_at > now
+
+
+def withdraw_offer(ctx: Ctx, user_id: int) -> None:
+    """Revokes a former member's open invitations, which would let them in again."""
+    address = ctx.db.get_one(User, user_id).email
+    in_workspace = models.Invitation.workspace_id == ctx.access.workspace_id
+    pending = _pending(models.Invitation.invited_email == address, ctx.now)
+    for invitation in ctx.db.scalars(select(models.Invitation).where(in_workspace, *pending)).all():
+        _move(ctx, invitation, Move.REVOKE)
+        _record(ctx.db, ctx.tools.audit, ctx.caller, ctx.access, REVOKED, invitation)
+
+
+def _role_held(db: Session, user_id: int, workspace_id: int) -> int | None:
+    query = select(Membership.role_id).where(
+        Membership.user_id == user_id, Membership.workspace_id == workspace_id
+    )
+    return db.scalars(query).one_or_none()
+
+
+def _listed(ctx: Ctx, of: ColumnElement[bool]) -> Listed[Invitation]:
+    """Those that are pending."""
+    rows = _rows(ctx.db, _pending(of, ctx.now))
+    return shown(rows, lambda some: [_shape(*row) for row in some], "InviteUID", lambda row: row[0].id)
+
+
+def _rows(db: Session, wanted: tuple[ColumnElement[bool], ...]) -> Sequence[Any]:
+    """Those that ``wanted`` selects, the oldest first."""
+    query = (
+        select(models.Invitation, Organisation.name, Workspace.name, Role.name, User.email)
+        .join(Organisation, Organisation.id == models.Invitation.organisation_id)
+        .join(Workspace, Workspace.id == models.Invitation.workspace_id)
+        .join(Role, Role.id == models.Invitation.role_id)
+        .join(User, User.id == models.Invitation.invited_by)
+        .where(*wanted)
+        .order_by(models.Invitation.created_at, models.Invitation.id)
+    )
+    return db.execute(query).all()
+
+
+def _details(db: Session, invitation: models.Invitation) -> Invitation:
+    """As it is now."""
+    db.flush()
+    (found,) = _rows(db, (models.Invitation.id == invitation.id,))
+    return _shape(*found)
+
+
+def _record(
+    db: Session,
+    audit: AuditLog,
+    caller: Caller,
+    access: WorkspaceAccess,
+    event: Event,
+    invitation: models.Invitation,
+) -> None:
+    # An accepted invitation is a webhook event: the caller is the new member.
+    payload = {"user_id": caller.user_id, "role_id": invitation.role_id}
+    values = {"text": invitation.id, "email": invitation.invited_email, "role": invitation.role_id}
+    audit.event(db, caller, event, access, payload, **values)
+
+
+def _shape(
+    invitation: models.Invitation, organisation: str, workspace: str, role: str, inviter: str
+) -> Invitation:
+    return Invitation(
+        invite_uid=invitation.id,
+        invited_email=invitation.invited_email,
+        org_id=invitation.organisation_id,
+        org_name=organisation,
+        workspace_id=invitation.workspace_id,
+        workspace_name=workspace,
+        role_id=invitation.role_id,
+        role_name=role,
+        invited_by=inviter,
+        status=Status(invitation.status),
+        created_at=invitation.created_at,
+        expires_at=invitation.expires_at,
+    )
+
+
+def invitation_expiry(store: Store, clock: Clock, audit: AuditLog) -> Expiry[models.Invitation]:
+    def due(now: datetime) -> Select[models.Invitation]:
+        is_over = models.Invitation.status == Status.PENDING.value, models.Invitation.expires_at <= now
+        return select(models.Invitation).where(*is_over).order_by(models.Invitation.expires_at)
+
+    return Expiry(store, clock, due, lambda db, invitation: expire(db, audit, invitation))
+
+
+def expire(db: Session, audit: AuditLog, invitation: models.Invitation) -> None:
+    """Marks an invitation that has expired, in the caller's transaction."""
+    invitation.status = next_status(Status(invitation.status), Move.EXPIRE).value
+    invitation.decided_at = invitation.expires_at
+    db.flush()
+    place = place_of(db, invitation.workspace_id)
+    _record(db, audit, PLATFORM, place, EXPIRED, invitation)

@@ -1,0 +1,33 @@
+"""What a person is mailed when something waits for them."""
+
+from custody.schemas.mail_settings import (
+    MAIL_SETTINGS,
+    UPDATE_MAIL_SETTINGS,
+    MailSettings,
+    UpdateMailSettingsRequest,
+)
+from custody.server.calls import Ctx, serves
+from custody.server.domain.audit import Event
+from custody.server.store.models import User
+
+CHANGED = Event("MAIL_SETTINGS_CHANGED", "{more}")
+
+
+@serves(MAIL_SETTINGS)
+def mail_settings(ctx: Ctx, _: None) -> MailSettings:
+    user = ctx.db.get_one(User, ctx.caller.user_id)
+    return MailSettings(waiting=user.mails_waiting, amounts=user.mails_amounts)
+
+
+@serves(UPDATE_MAIL_SETTINGS)
+def update_mail_settings(ctx: Ctx, request: UpdateMailSettingsRequest) -> MailSettings:
+    """An update without effect is not recorded."""
+    user, before = ctx.db.get_one(User, ctx.caller.user_id), mail_settings(ctx, None)
+    user.mails_waiting = before.waiting if request.waiting is None else request.waiting
+    user.mails_amounts = before.amounts if request.amounts is None else request.amounts
+    ctx.db.flush()
+    settings = mail_settings(ctx, None)
+    if settings != before:
+        waiting = "when something waits" if settings.waiting else "never when something waits"
+        ctx.event(CHANGED, more=f"mailed {waiting}, {'with' if settings.amounts else 'without'} amounts")
+    return settings

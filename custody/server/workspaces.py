@@ -1,0 +1,75 @@
+"""Workspaces of an organisation: another one, and another name. `service.people.workspaces` founds them."""
+
+from sqlalchemy import func, select
+
+from custody.schemas.permissions import ANY_MEMBER
+from custody.schemas.users import WorkspaceEntry, WorkspaceInfo
+from custody.schemas.workspaces import (
+    CREATE_WORKSPACE,
+    UPDATE_WORKSPACE,
+    CreateWorkspaceRequest,
+    UpdateWorkspaceRequest,
+)
+from custody.server.calls import Ctx, serves
+from custody.server.domain.audit import Event
+from custody.server.domain.errors import NotFound, StateConflict
+from custody.server.service.people.people import add_membership, enter, workspace_info
+from custody.server.service.people.staff import role_shapes
+from custody.server.service.people.workspaces import (
+    chain_for,
+    found_workspace,
+    record_founding,
+    require_free_workspace_name,
+)
+from custody.server.store.models import Organisation, Workspace
+
+# A sign-in reads all of a member's workspaces.
+MAX_WORKSPACES = 100
+RENAMED = Event("WORKSPACE_UPDATED", "named {name}; now {name2}", "renamed the workspace {name} to {name2}")
+DESCRIBED = Event("WORKSPACE_UPDATED", "described anew", "changed the workspace's description")
+
+
+class TooManyWorkspaces(StateConflict):
+    hint = "Rename a workspace that is no longer needed, and use that one."
+
+
+@serves(CREATE_WORKSPACE)
+def create_workspace(ctx: Ctx, request: CreateWorkspaceRequest) -> WorkspaceEntry:
+    if request.org_id != ctx.access.organisation_id:
+        raise NotFound("The workspace and the organisation named do not belong together.")
+    organisation = ctx.db.get_one(Organisation, ctx.access.organisation_id)
+    present = select(func.count()).where(Workspace.organisation_id == organisation.id)
+    if (ctx.db.scalar(present) or 0) >= MAX_WORKSPACES:
+        raise TooManyWorkspaces(
+            f"The organisation has {MAX_WORKSPACES} workspaces, the most that it can have."
+        )
+    founded = found_workspace(
+        ctx.db,
+        ctx.tools.clock,
+        organisation,
+        name=request.name,
+        description=request.description,
+        chain=chain_for(ctx.db, request.network),
+    )
+    workspace, role = founded.workspace, founded.administrator
+    add_membership(ctx.db, ctx.now, ctx.caller.user_id, workspace.id, role.id)
+    entered = enter(ctx.db, ctx.caller, workspace.id, ANY_MEMBER, ctx.now)
+    record_founding(ctx.db, ctx.tools.audit, ctx.caller, entered, founded)
+    shape = role_shapes(ctx.db, [role])[role.id]
+    return WorkspaceEntry(workspace_info=workspace_info(workspace), role=shape)
+
+
+@serves(UPDATE_WORKSPACE)
+def update_workspace(ctx: Ctx, request: UpdateWorkspaceRequest) -> WorkspaceInfo:
+    workspace = ctx.db.get_one(Workspace, ctx.access.workspace_id)
+    before = workspace.name
+    name = before if request.name is None else request.name
+    description = workspace.description if request.description is None else request.description
+    if name != before:
+        require_free_workspace_name(ctx.db, workspace.organisation_id, name, besides=workspace.id)
+    if (name, description) == (before, workspace.description):
+        return workspace_info(workspace)
+    workspace.name, workspace.description = name, description
+    ctx.db.flush()
+    ctx.event(DESCRIBED if name == before else RENAMED, name=before, name2=name)
+    return workspace_info(workspace)
