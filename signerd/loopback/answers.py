@@ -19,7 +19,7 @@ from signerd.callers import Caller, Kind, Right
 from signerd.daemon.service import Daemon
 from signerd.errors import NotAllowed, PageNotServed, UnknownProposal
 from signerd.loopback.access.sessions import ENTRY_SECONDS, Sessions
-from signerd.loopback.binding import Answer
+from signerd.loopback.binding import Method
 from signerd.loopback.events import Following, Streams
 
 P = ParamSpec("P")
@@ -81,17 +81,16 @@ class Context:
         return shapes.PageEntry(url=url, code=self.sessions.entry(), seconds=ENTRY_SECONDS)
 
 
-Row = tuple["described[..., Any]", Callable[[Context], Answer]]
-
-
-def row(call: "described[P, R]", answer: Callable[[Context], Callable[P, Awaitable[R]]]) -> Row:
+def row(
+    call: "described[P, R]", answer: Callable[[Context], Callable[P, Awaitable[R]]]
+) -> tuple["described[P, R]", Callable[[Context], Method]]:
     """Mypy compares what answers with the description: its arguments, where it is not told who calls, and
     its answer.
     """
     return call, answer
 
 
-ROUTES: dict["described[..., Any]", Callable[[Context], Answer]] = dict(
+ROUTES: dict["described[..., Any]", Callable[[Context], Method]] = dict(
     (
         row(AccountApi.status, lambda to: to.daemon.status),
         row(AccountApi.sign_in, lambda to: to.daemon.sign_in),

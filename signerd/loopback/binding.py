@@ -27,7 +27,7 @@ from signerd.shapes.proposals import PSBT_PATTERN
 JSON = "application/json"
 # Where the arguments are that are neither in the address nor a header.
 BODY = "body"
-Answer = Callable[..., Awaitable[Any]]
+Method = Callable[..., Awaitable[Any]]
 Called = Callable[[Request], Awaitable[Response]]
 
 
@@ -41,14 +41,14 @@ _PATTERNS = MappingProxyType(
 )
 
 
-class Body(shapes.Request):
+class _Body(shapes.Request):
     """The fields of a call's body. It may hold a password: nothing of it is in its ``repr`` (L10)."""
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         return iter(())
 
 
-_bodies: dict[str, type[Body]] = {}
+_bodies: dict[str, type[_Body]] = {}
 
 
 def body_of(call: "described[..., Any]") -> Any:
@@ -63,7 +63,7 @@ def body_of(call: "described[..., Any]") -> Any:
             for name, one in signature(call.takes).parameters.items()
             if call.place(name) == BODY
         }
-        _bodies[call.body] = create_model(call.body, __base__=Body, __doc__=about or None, **fields)
+        _bodies[call.body] = create_model(call.body, __base__=_Body, __doc__=about or None, **fields)
     return _bodies[call.body]
 
 
@@ -137,7 +137,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind) if is_shape else TypeAdapter(kind, config=ConfigDict(defer_build=True))
 
 
-def bind(call: "described[..., Any]", answer: Callable[[Caller], Answer]) -> Called:
+def bind(call: "described[..., Any]", answer: Callable[[Caller], Method]) -> Called:
     """The call as Starlette has it. ``answer``: gives what answers this caller. The caller's right is checked
     before the request is read.
     """

@@ -31,7 +31,7 @@ from signerd.loopback.access.listening import listening_ports, private_socket
 from signerd.loopback.access.peers import Whose, peer_uid
 from signerd.loopback.access.sessions import Sessions
 from signerd.loopback.answers import ROUTES, Context
-from signerd.loopback.binding import JSON, Answer, Called, bind
+from signerd.loopback.binding import JSON, Called, Method, bind
 from signerd.loopback.events import Streams
 from signerd.loopback.page import entering
 from signerd.loopback.page.entering import PageMount
@@ -250,7 +250,7 @@ def _described() -> bytes:
 def make_app(service: Daemon, streams: Streams, sessions: Sessions) -> Starlette:
     """The application of one daemon, to be wrapped in an ``access.guard.Guard``."""
 
-    def bound(call: described[..., Any], to: Callable[[Context], Answer]) -> Called:
+    def bound(call: described[..., Any], to: Callable[[Context], Method]) -> Called:
         return bind(call, lambda caller: to(Context(service, streams, sessions, caller)))
 
     app = Starlette(

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from custody.server.chain.backend import BlockRef
 from custody.server.service.network.deposits import Snapshot
-from custody.server.service.network.movements import Block, Movements
+from custody.server.service.network.movements import Movements
 from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import ChainCoin, ChainTransaction, Vault
 from multisig import RECEIVE, OutPoint, Sats, Transaction, TxIn, TxOut
@@ -37,7 +37,7 @@ def flood(
         db.execute(insert(ChainCoin), list(_coins(vault, transaction, height)))
         made += [OutPoint(transaction.txid, vout) for vout in range(len(batch))]
     # As the watcher does after it has written the coins.
-    blocks = {} if height is None else {height: Block("00" * 32, 0)}
+    blocks = {} if height is None else {height: BlockRef(height, "00" * 32, 0)}
     nothing = Snapshot(BlockRef(0, "00" * 32, 0), 0, (), (), {})
     txids = {outpoint.txid for outpoint in made}
     Movements(vault.chain, lambda: START).apply(db, nothing, txids, blocks)
