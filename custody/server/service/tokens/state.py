@@ -4,7 +4,7 @@ in which a new call would be judged: that of the tip, after the pending calls in
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Select, and_, bindparam, delete, exists, insert, or_, select
@@ -43,7 +43,6 @@ _OF_KEY = (
 )
 _READ = select(_C.number, _C.data).where(*_OF_KEY)
 _DELETE = delete(_CELLS).where(*_OF_KEY)
-_TOKENS = select(_C.contract_id).where(_C.chain == bindparam("of_chain"), _C.cell == int(Cell.BYTECODE))
 
 
 class Cells:
@@ -55,19 +54,19 @@ class Cells:
         self._known: dict[Key, Value] = {}
         self._changed: set[Key] = set()
 
-    @cached_property
-    def _stored(self) -> frozenset[str]:
-        """The tokens with a state, which are of this platform: strangers' calls of others read nothing."""
-        return frozenset(self._db.scalars(_TOKENS, {"of_chain": self._chain}))
-
     def get(self, contract_id: str, cell: Cell, holder: bytes = b"") -> Value:
+        """Every deployment stores its hash: of a token without one, which a stranger made, nothing else is
+        read.
+        """
         key = (contract_id, cell, holder)
         if key not in self._known:
-            found = None
-            if contract_id in self._stored:
-                found = self._db.execute(_READ, self._place(key)).one_or_none()
-            self._known[key] = None if found is None else joined(*found)
+            has_state = cell is Cell.BYTECODE or self.get(contract_id, Cell.BYTECODE) is not None
+            self._known[key] = self._read(key) if has_state else None
         return self._known[key]
+
+    def _read(self, key: Key) -> Value:
+        found = self._db.execute(_READ, self._place(key)).one_or_none()
+        return None if found is None else joined(*found)
 
     def apply(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
