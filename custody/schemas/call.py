@@ -62,6 +62,11 @@ def many(item: type[Item]) -> Answers[list[Item | Unreadable]]:
     return Answers(Listed[item], TypeAdapter(Many[item], config=LATER))  # type: ignore[valid-type]  # at run time
 
 
+def all_of(item: type[Item]) -> Answers[list[Item]]:
+    """A list whose entries can all be shown."""
+    return Answers(list[item], TypeAdapter(Many[item], config=LATER))  # type: ignore[valid-type]  # at run time
+
+
 def pages(item: type[Item], *, by: str) -> Answers[Page[Item | Unreadable]]:
     rows = few(item)
     return Answers(rows.documented, rows.bounded, by)
@@ -78,8 +83,9 @@ class Call(Generic[Input, Answer]):
 
     ``needs``: an `Auth`, or permissions of which the caller must have one in the workspace that
     ``workspace_field`` of ``takes`` names (an empty set: be a member). ``changes``: a GET that writes.
-    ``creates``: ``Idempotency-Key`` is honoured. ``repeatable``: a change that is safe to send again.
-    ``refuses``: codes besides those that every such call has.
+    ``reads``: a POST that does not, though it counts as a change. ``creates``: ``Idempotency-Key`` is
+    honoured. ``repeatable``: a change that is safe to send again. ``refuses``: codes besides those that every
+    such call has.
 
     ``second_person``: the title of the pending change; where the organisation has the rule, the call has to
     be requested and confirmed instead. ``cools``: it allows more, so that a confirmed change waits for the
@@ -93,6 +99,7 @@ class Call(Generic[Input, Answer]):
     text: str
     needs: Auth | frozenset[PermissionName]
     changes: bool = False
+    reads: bool = False
     creates: bool = False
     workspace_field: str = "workspace_id"
     second_person: str = ""
@@ -106,6 +113,11 @@ class Call(Generic[Input, Answer]):
     @property
     def is_change(self) -> bool:
         return self.method == "POST" or self.changes
+
+    @property
+    def writes(self) -> bool:
+        """Whether it runs under the write lock."""
+        return self.is_change and not self.reads
 
     @property
     def shape(self) -> type[BaseModel] | None:

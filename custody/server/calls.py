@@ -110,6 +110,7 @@ Steps = Generator[In, Ctx, Answer]
 Function = Callable[[Ctx, Input], Answer]
 _WHOLE: dict[Call[Any, Any], Function[Any, Any]] = {}
 _IN_PARTS: dict[Call[Any, Any], Function[Any, Steps[Any]]] = {}
+_FIRST: dict[Call[Any, Any], In] = {}
 
 
 def serves(call: Call[Input, Answer]) -> Callable[[Function[Input, Answer]], Function[Input, Answer]]:
@@ -123,12 +124,13 @@ def serves(call: Call[Input, Answer]) -> Callable[[Function[Input, Answer]], Fun
 
 
 def serves_in_parts(
-    call: Call[Input, Answer],
+    call: Call[Input, Answer], *, first: In = In.SNAPSHOT
 ) -> Callable[[Function[Input, Steps[Answer]]], Function[Input, Steps[Answer]]]:
-    """The generator that makes the call."""
+    """The generator that makes the call. ``first``: what its first part runs in."""
 
     def kept(function: Function[Input, Steps[Answer]]) -> Function[Input, Steps[Answer]]:
         _IN_PARTS[call] = function
+        _FIRST[call] = first
         return function
 
     return kept
@@ -241,7 +243,7 @@ class _Run:
     def content(self) -> bytes:
         call = self._invocation.call
         if call not in _IN_PARTS:
-            with self._open(In.WRITE if call.is_change else In.SNAPSHOT) as ctx:
+            with self._open(In.WRITE if call.writes else In.SNAPSHOT) as ctx:
                 return self._once(ctx, partial(make, ctx, call, self._invocation.request))
         for tries in range(MAX_TRIES):
             try:
@@ -253,7 +255,7 @@ class _Run:
     def _part_by_part(self, tries: int) -> bytes:
         """At the last try, all up to the write is in the write's transaction, so that it ends in any case."""
         is_last, steps = tries == MAX_TRIES, None
-        part = In.WRITE if is_last else In.SNAPSHOT
+        part = In.WRITE if is_last else _FIRST[self._invocation.call]
         while True:
             with self._open(part, tries) as ctx:
                 try:

@@ -10,8 +10,10 @@ from custody.schemas.call import Call
 from custody.schemas.calls import named_calls
 from custody.server import (  # noqa: F401 - they serve their calls
     address_book,
+    asset_tokens,
     invitations,
     limits,
+    logs,
     mail_settings,
     members,
     onboarding,
@@ -46,7 +48,7 @@ def row_of(call: Call[Any, Any]) -> Endpoint:
         handler,
         call.answer_type,
         call.needs,
-        Unit.WRITE if call.is_change else Unit.READ,
+        Unit.WRITE if call.writes else Unit.READ,
         call.shape,
         creates=call.creates,
         carries_psbt=call.carries_psbt,

@@ -17,8 +17,10 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from custody.schemas import (
     address_book,
+    asset_tokens,
     invitations,
     limits,
+    logs,
     mail_settings,
     members,
     onboarding,
@@ -47,7 +49,6 @@ from custody.server.domain.errors import (
 )
 from custody.server.service.sign_in.sessions import CONSOLE_ALONE
 from custody.server.web import (
-    asset_tokens,
     auth,
     callers,
     changes,
@@ -72,7 +73,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *rows_of(onboarding),
     *proposals.ENDPOINTS,
     *vaults.MAX_SEND,
-    *asset_tokens.ENDPOINTS,
+    *rows_of(asset_tokens),
+    *rows_of(logs),
     *workspace.ENDPOINTS,
     *changes.ENDPOINTS,
     *callers.PROGRAMS,

@@ -3,7 +3,7 @@ request.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,15 +18,13 @@ from custody.server.domain.audit import Category
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import CustodyError, NotFound, PermissionDenied, StateConflict
 from custody.server.service.people.people import enter
-from custody.server.service.requests.changes import MAX_TRIES, Outdated
+from custody.server.service.requests.changes import Outdated
 from custody.server.service.requests.idempotency import Scope
 from custody.server.service.sign_in.sessions import require_session
 from custody.server.service.stored_vaults import place_of
 from custody.server.web.callers import FOR_SIGNERS, let_in, require_for_bound, require_for_programs
 from custody.server.web.endpoint import Call, Endpoint, Unit, page_headers, services_of
 from custody.server.web.problems import trace_id_of
-
-Handler = Callable[[Call[Any]], Any]
 
 
 class Runner:
@@ -81,7 +79,6 @@ class Runner:
             self.record_refusal(call, error)
             raise
         except Outdated as error:
-            # Of a read, or of the last try, which prepared in the same transaction.
             raise StateConflict(str(error)) from error
 
     async def run_awaited(self, call: Call[Any]) -> Response:
@@ -109,40 +106,18 @@ class Runner:
             case Unit.READ:
                 with store.read() as db:
                     return self.answer(self.endpoint.handler(self._permitted(call, db)))
-            case Unit.WRITE if self.endpoint.prepares is not None:
-                return self._prepare_and_write(call, scope, self.endpoint.prepares)
             case Unit.WRITE:
-                return self._write(call, scope, self.endpoint.handler)
+                return self._write(call, scope)
 
-    def _prepare_and_write(self, call: Call[Any], scope: Scope | None, prepares: Handler) -> Response:
-        """After several overtaken tries, prepares inside the write lock, so that it ends in any case."""
-        for tries in range(MAX_TRIES):
-            with call.services.store.read() as db:
-                ready = self._permitted(replace(call, tries=tries), db)
-                if scope is not None:
-                    known = call.services.idempotency.known(db, scope, _canonical(call.body))
-                    if known is not None:
-                        return _json(known)
-                prepared = prepares(ready)
-            try:
-                return self._write(replace(call, prepared=prepared), scope, self.endpoint.handler)
-            except Outdated:
-                continue
-        return self._write(
-            replace(call, tries=MAX_TRIES),
-            scope,
-            lambda ready: self.endpoint.handler(replace(ready, prepared=prepares(ready))),
-        )
-
-    def _write(self, call: Call[Any], scope: Scope | None, handler: Handler) -> Response:
+    def _write(self, call: Call[Any], scope: Scope | None) -> Response:
         with call.services.store.write() as db:
             # Checked first: a stored answer is no way around a permission that was taken away (P23).
             ready = self._permitted(call, db)
             if scope is None:
-                return self.answer(handler(ready))
+                return self.answer(self.endpoint.handler(ready))
             return _json(
                 call.services.idempotency.once(
-                    db, scope, _canonical(call.body), lambda: self._encode(handler(ready))
+                    db, scope, _canonical(call.body), lambda: self._encode(self.endpoint.handler(ready))
                 )
             )
 
