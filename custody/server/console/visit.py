@@ -220,7 +220,7 @@ class Visit:
                 answer = calls.make(ctx, call, invocation.request)
                 return self._readable(answer.items if isinstance(answer, Page) else answer)
         except calls.REFUSALS as error:
-            calls.record_refusal(self.platform, invocation, error)
+            invocation.record_refusal(self.platform, error)
             raise
 
     def act(
