@@ -1,26 +1,27 @@
-"""Writes ``custody/client/calls.py``, the client's methods of all declared calls:
+"""Writes ``custody/client/calls.py`` and ``signing_calls.py``, the client's methods of all declared calls:
 ``python -m tools.client_calls``. A test compares (``tests/custody/client/test_calls.py``).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import NoneType, UnionType
+from types import MappingProxyType, ModuleType, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
 from custody.schemas.call import Call
-from custody.schemas.calls import NOUNS, named_calls
+from custody.schemas.calls import NOUNS, SIGNING, named_calls
 
-OUT = Path(__file__).parents[1] / "custody" / "client" / "calls.py"
+FOLDER = Path(__file__).parents[1] / "custody" / "client"
+FILES = MappingProxyType({"calls.py": NOUNS, "signing_calls.py": SIGNING})
 HEAD = (
     '"""The client\'s methods of the declared calls. Written by ``tools/client_calls.py``: do not edit."""\n'
 )
 
 
-def written() -> str:
+def written(nouns: Mapping[str, ModuleType]) -> str:
     imports: dict[str, set[str]] = {"custody.client.flow": {"Sent", "sends"}}
-    classes = [_class(noun, imports) for noun in NOUNS]
+    classes = [_class(noun, module, imports) for noun, module in nouns.items()]
     lines = [
         f"from {module} import {', '.join(sorted(names, key=_order))}"
         for module, names in sorted(imports.items())
@@ -30,11 +31,11 @@ def written() -> str:
 
 def _order(name: str) -> tuple[bool, bool, str]:
     """Constants, then classes, then functions: as the formatter orders them."""
-    return not name.isupper(), name[0].islower(), name
+    return not name.isupper(), name[0].islower(), name.lower()
 
 
-def _class(noun: str, imports: dict[str, set[str]]) -> str:
-    module, name = NOUNS[noun], f"{noun.removesuffix('s').title().replace('_', '')}Calls"
+def _class(noun: str, module: ModuleType, imports: dict[str, set[str]]) -> str:
+    name = f"{noun.removesuffix('s').title().replace('_', '')}Calls"
     methods = [
         "\n".join(_method(constant, call, module.__name__, imports)) for constant, call in named_calls(module)
     ]
@@ -93,4 +94,5 @@ def _typed(kind: Any, imports: dict[str, set[str]]) -> str:
 
 
 if __name__ == "__main__":
-    OUT.write_text(written())
+    for name, nouns in FILES.items():
+        (FOLDER / name).write_text(written(nouns))

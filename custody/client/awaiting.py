@@ -12,7 +12,7 @@ from custody.client.connection import OnSession, make_core
 from custody.client.flow import Core, Session
 from custody.client.payments import KeyCalls, ProposalCalls
 from custody.client.sign_in import SignInCalls
-from custody.client.tokens import TokenCalls
+from custody.client.signing_calls import TokenCalls
 from custody.exchange import Awaiting
 from custody.plain_http import trust
 from custody.transports import AwaitingTransport

@@ -22,7 +22,7 @@ from custody.client.payments import (
 )
 from custody.client.records import LogCalls, PurchaseCalls, WebhookCalls
 from custody.client.sign_in import SignInAccountCalls, SignInCalls
-from custody.client.tokens import TokenCalls
+from custody.client.signing_calls import TokenCalls
 
 
 class Api(

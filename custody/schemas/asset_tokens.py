@@ -4,7 +4,7 @@ docs/understand/tokens.md).
 
 import re
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -17,6 +17,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from custody.schemas.call import Call, Way, many, pages
 from custody.schemas.common import (
     DIGITS,
     MAX_INT64,
@@ -38,6 +39,8 @@ from custody.schemas.common import (
     TransactionHex,
     is_absent,
 )
+from custody.schemas.errors import ErrorCode
+from custody.schemas.permissions import VAULT_READERS, VAULT_VIEWERS, PermissionName
 from custody.schemas.proposals import ADDRESS_CHARACTERS
 from custody.schemas.queries import QueryId
 
@@ -412,3 +415,89 @@ class TokenHistory(Shape):
     vault_id: Label
     movements: Few[TokenMovement]
     next_cursor: Label | None
+
+
+MANAGERS: Final = frozenset({PermissionName.MANAGE_WORKSPACE})
+# A transfer needs PAYMENT_INIT, everything else MANAGE_WORKSPACE: checked when the function is known.
+CALLERS: Final = MANAGERS | {PermissionName.PAYMENT_INIT}
+_PAYING: Final = (
+    ErrorCode.BACKEND_UNAVAILABLE, ErrorCode.INSUFFICIENT_FUNDS, ErrorCode.LOCKED_FUNDS,
+    ErrorCode.NOT_IN_ADDRESS_BOOK, ErrorCode.POLICY_UNAVAILABLE, ErrorCode.ROLE_LIMIT_EXCEEDED,
+    ErrorCode.STATE_CONFLICT, ErrorCode.TOKEN_COIN_MISSING, ErrorCode.VAULT_FROZEN,
+    ErrorCode.VAULT_LIMIT_EXCEEDED,
+)  # fmt: skip
+_CALLING: Final = (*_PAYING, ErrorCode.DEPLOYMENT_NOT_CONFIRMED, ErrorCode.WRONG_NETWORK_ADDRESS)
+_PROGRAM: Final = frozenset({Way.PROGRAM})
+CONTRACT = Call(
+    "GET", "/api/v1/contract", ContractQuery, Contract,
+    "One token, with its bytecode and, once it was broadcast, the transaction that deploys it: anybody "
+    "proves it from these.\n\n"
+    "Of another workspace's token, which a vault here holds or owns, only what is public.",
+    VAULT_VIEWERS, attempt="see the tokens", open_to=_PROGRAM | {Way.SIGNER},
+)  # fmt: skip
+CONTRACTS = Call(
+    "GET", "/api/v1/contracts", ContractsQuery, many(Contract),
+    "The tokens that were made from a vault, live or still collecting approvals, the oldest first.",
+    VAULT_VIEWERS, attempt="see the tokens", open_to=_PROGRAM,
+)  # fmt: skip
+WORKSPACE_CONTRACTS = Call(
+    "GET", "/api/v1/workspace-contracts", WorkspaceContractsQuery, many(Contract),
+    "The same of all the workspace's vaults.",
+    VAULT_VIEWERS, attempt="see the tokens", open_to=_PROGRAM,
+)  # fmt: skip
+CONTRACT_CALLS = Call(
+    "GET", "/api/v1/contract-calls", ContractCallsQuery, pages(ContractCall, by="uid"),
+    "The workspace's calls on a token or from a vault, the oldest or the newest first. A mined call "
+    "without effect is FAILED, with the rule in words.",
+    VAULT_READERS, attempt="see the tokens", open_to=_PROGRAM | {Way.SIGNER},
+)  # fmt: skip
+TOKENS = Call(
+    "GET", "/api/v1/get-tokens", VaultTokensQuery, many(TokenBalance),
+    "What a vault holds of tokens, and which of them it owns, by the blocks that were read.",
+    VAULT_VIEWERS, attempt="see the tokens", open_to=_PROGRAM | {Way.SIGNER},
+    refuses=(ErrorCode.BACKEND_UNAVAILABLE,),
+)  # fmt: skip
+WORKSPACE_WHITELIST = Call(
+    "GET", "/api/v1/get-workspace-whitelist", WorkspaceWhitelistQuery, WorkspaceWhitelist,
+    "Who may receive the workspace's tokens while their whitelists are on: the owner, and every address on "
+    "the list on chain.",
+    CALLERS, attempt="see the tokens", open_to=_PROGRAM,
+)  # fmt: skip
+RESUBMIT_CONTRACT_CALL = Call(
+    "POST", "/api/v1/contract-calls/resubmit", ResubmitCallRequest, ResubmitCallResponse,
+    "Offers the final transaction of a stalled call to the network once more; nothing is signed again. The "
+    "answer waits a\n"
+    "moment for what comes of it.",
+    MANAGERS, attempt="send the call of a token again", open_to=_PROGRAM, repeatable=True,
+    refuses=(ErrorCode.CALL_NOT_STALLED,),
+)  # fmt: skip
+CREATE_TOKEN = Call(
+    "POST", "/api/v1/create-token", CreateTokenRequest, CreateTokenResponse,
+    "Records a token and proposes its deployment from the vault, whose address is its owner. Nothing is "
+    "signed and nothing\n"
+    "reaches the network.",
+    MANAGERS, creates=True, attempt="make a token", open_to=_PROGRAM, refuses=_PAYING,
+)  # fmt: skip
+CALL_CONTRACT = Call(
+    "POST", "/api/v1/call-contract", CallContractRequest, CallContractResponse,
+    "Proposes a call of a token's function by a vault. What could only fail, behind the calls that wait, "
+    "is refused with the\n"
+    "rule that it would break. PAYMENT_INIT for transfer, MANAGE_WORKSPACE for all else.",
+    CALLERS, creates=True, attempt="call a token", open_to=_PROGRAM,
+    refuses=(*_CALLING, ErrorCode.ALREADY_PAUSED, ErrorCode.NOT_PAUSED),
+)  # fmt: skip
+ADD_TO_CONTRACT_WHITELIST = Call(
+    "POST", "/api/v1/add-to-contract-whitelist", ContractWhitelistRequest, CallContractResponse,
+    "As call-contract with add_to_whitelist and the address.",
+    MANAGERS, creates=True, attempt="change who may receive a token", open_to=_PROGRAM, refuses=_CALLING,
+)  # fmt: skip
+REMOVE_FROM_CONTRACT_WHITELIST = Call(
+    "POST", "/api/v1/remove-from-contract-whitelist", ContractWhitelistRequest, CallContractResponse,
+    "As call-contract with remove_from_whitelist and the address.",
+    MANAGERS, creates=True, attempt="change who may receive a token", open_to=_PROGRAM, refuses=_CALLING,
+)  # fmt: skip
+TOKEN_HISTORY = Call(
+    "GET", "/api/v1/token-history", TokenHistoryQuery, TokenHistory,
+    "What a vault received of tokens and gave away, with what it held after each. Follow ``next_cursor``.",
+    VAULT_VIEWERS, attempt="see the tokens", open_to=_PROGRAM, refuses=(ErrorCode.BACKEND_UNAVAILABLE,),
+)  # fmt: skip

@@ -78,8 +78,9 @@ class Call(Generic[Input, Answer]):
 
     ``needs``: an `Auth`, or permissions of which the caller must have one in the workspace that
     ``workspace_field`` of ``takes`` names (an empty set: be a member). ``changes``: a GET that writes.
-    ``creates``: ``Idempotency-Key`` is honoured. ``repeatable``: a change that is safe to send again.
-    ``refuses``: codes besides those that every such call has.
+    ``reads``: a POST that does not, though it counts as a change. ``creates``: ``Idempotency-Key`` is
+    honoured. ``repeatable``: a change that is safe to send again. ``refuses``: codes besides those that every
+    such call has.
 
     ``second_person``: the title of the pending change; where the organisation has the rule, the call has to
     be requested and confirmed instead. ``cools``: it allows more, so that a confirmed change waits for the
@@ -93,6 +94,7 @@ class Call(Generic[Input, Answer]):
     text: str
     needs: Auth | frozenset[PermissionName]
     changes: bool = False
+    reads: bool = False
     creates: bool = False
     workspace_field: str = "workspace_id"
     second_person: str = ""
@@ -106,6 +108,11 @@ class Call(Generic[Input, Answer]):
     @property
     def is_change(self) -> bool:
         return self.method == "POST" or self.changes
+
+    @property
+    def writes(self) -> bool:
+        """Whether it runs under the write lock."""
+        return self.is_change and not self.reads
 
     @property
     def shape(self) -> type[BaseModel] | None:

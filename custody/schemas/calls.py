@@ -6,11 +6,14 @@ from typing import Any, Final
 
 from custody.schemas import (
     address_book,
+    asset_tokens,
     invitations,
     limits,
+    logs,
     mail_settings,
     members,
     onboarding,
+    proofs,
     proposals,
     roles,
     users,
@@ -31,8 +34,11 @@ NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
         "onboarding": onboarding,
     }
 )
+# What a signer's own program calls, too: their client's methods are a module of their own, because that
+# program loads no more.
+SIGNING: Final[Mapping[str, ModuleType]] = MappingProxyType({"tokens": asset_tokens})
 # Some calls of theirs are declared: the client's methods stand in its own modules still.
-PARTLY: Final = (proposals,)
+PARTLY: Final = (proposals, proofs, logs)
 
 
 def named_calls(noun: ModuleType) -> Iterator[tuple[str, Call[Any, Any]]]:
@@ -41,5 +47,5 @@ def named_calls(noun: ModuleType) -> Iterator[tuple[str, Call[Any, Any]]]:
 
 
 CALLS: Final[tuple[Call[Any, Any], ...]] = tuple(
-    call for noun in (*NOUNS.values(), *PARTLY) for _, call in named_calls(noun)
+    call for noun in (*NOUNS.values(), *SIGNING.values(), *PARTLY) for _, call in named_calls(noun)
 )

@@ -1,9 +1,10 @@
 """The audit log as it is read and exported."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints, WithJsonSchema, model_validator
 
+from custody.schemas.call import Call, Way
 from custody.schemas.common import (
     DIGITS,
     MAX_INT64,
@@ -17,6 +18,8 @@ from custody.schemas.common import (
     Timestamp,
     Unreadable,
 )
+from custody.schemas.errors import ErrorCode
+from custody.schemas.permissions import PermissionName
 from custody.schemas.queries import DaysQuery, QueryId
 
 PAGE_SIZE = 50
@@ -120,3 +123,20 @@ class ExportedLogs(Shape):
     """Everything that matched, as RFC 4180."""
 
     csv: ExportText
+
+
+READERS: Final = frozenset({PermissionName.VIEW_LOGS})
+LOGS = Call(
+    "GET", "/api/v1/get-logs", LogsQuery, LogsPage,
+    "A page of the workspace's log, the oldest first. Follow ``next_cursor``: rows that come meanwhile "
+    "move nothing.",
+    READERS, workspace_field="workspace_uid", attempt="read the audit log", open_to=frozenset({Way.PROGRAM}),
+    refuses=(ErrorCode.NOT_ORG_MEMBER,),
+)  # fmt: skip
+EXPORT_AUDIT_LOGS = Call(
+    "GET", "/api/v1/export-audit-logs", ExportLogsQuery, ExportedLogs,
+    "Everything that matches as CSV (RFC 4180), safe to open in a spreadsheet. The export is itself "
+    "recorded.",
+    READERS, workspace_field="workspace_uid", attempt="export the audit log",
+    open_to=frozenset({Way.PROGRAM}), refuses=(ErrorCode.NOT_ORG_MEMBER,),
+)  # fmt: skip

@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StrictBool, StringConstraints, model_validator
 
+from custody.schemas.call import Call, Way
 from custody.schemas.common import (
     MAX_PSBT_BASE64,
     Count,
@@ -17,7 +18,8 @@ from custody.schemas.common import (
     Shape,
     TextId,
 )
-from custody.schemas.proposals import OutpointText
+from custody.schemas.errors import ErrorCode
+from custody.schemas.proposals import PROPOSAL_READERS, PROPOSERS, CreatePsbtResponse, OutpointText
 from custody.schemas.queries import QueryId
 
 FORMAT: Final = "bip322-proof-v1"
@@ -103,3 +105,20 @@ class ProofQuery(Request):
 
     workspace_id: QueryId
     psbt_id: TextId
+
+
+CREATE_PROOF = Call(
+    "POST", "/api/v1/create-proof", CreateProofRequest, CreatePsbtResponse,
+    "Asks a vault's signers to sign a message (BIP-322) that proves control of an address, and of coins. "
+    "It moves nothing, locks\n"
+    "nothing, and never reaches the network. They sign it through ``sign-psbt``.",
+    PROPOSERS, creates=True, attempt="ask for a proof", open_to=frozenset({Way.PROGRAM}),
+    refuses=(ErrorCode.BACKEND_UNAVAILABLE, ErrorCode.STATE_CONFLICT, ErrorCode.VAULT_FROZEN),
+)  # fmt: skip
+PROOF = Call(
+    "GET", "/api/v1/proof", ProofQuery, ProofFile,
+    "The file of a proof that has enough signatures: ``custody verify-proof`` checks it without the "
+    "platform.",
+    PROPOSAL_READERS, attempt="see a proof", open_to=frozenset({Way.PROGRAM}),
+    refuses=(ErrorCode.STATE_CONFLICT,),
+)  # fmt: skip

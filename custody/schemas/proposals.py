@@ -383,17 +383,39 @@ class ForwardToVaultRequest(Request):
 PROPOSERS: Final = frozenset({PermissionName.MANAGE_WORKSPACE})
 # A vault's transaction needs PAYMENT_APPROVE, which is checked with the proposal; a forward needs either.
 SIGNERS: Final = frozenset({PermissionName.PAYMENT_APPROVE, PermissionName.PAYMENT_INIT})
+FORWARDERS: Final = frozenset({PermissionName.PAYMENT_INIT})
+PROPOSAL_READERS: Final = PROPOSERS | {
+    PermissionName.PAYMENT_INIT, PermissionName.PAYMENT_APPROVE, PermissionName.VIEW_BALANCES,
+}  # fmt: skip
+_PROPOSING: Final = (
+    ErrorCode.BACKEND_UNAVAILABLE, ErrorCode.DUST, ErrorCode.INSUFFICIENT_FUNDS, ErrorCode.LOCKED_FUNDS,
+    ErrorCode.NOT_IN_ADDRESS_BOOK, ErrorCode.POLICY_UNAVAILABLE, ErrorCode.ROLE_LIMIT_EXCEEDED,
+    ErrorCode.STATE_CONFLICT, ErrorCode.VAULT_FROZEN, ErrorCode.VAULT_LIMIT_EXCEEDED,
+    ErrorCode.WRONG_NETWORK_ADDRESS,
+)  # fmt: skip
+_FORWARDING: Final = (
+    ErrorCode.BACKEND_UNAVAILABLE, ErrorCode.DUST, ErrorCode.INSUFFICIENT_FUNDS, ErrorCode.KEY_REVOKED,
+    ErrorCode.LOCKED_FUNDS, ErrorCode.STATE_CONFLICT, ErrorCode.WALLET_ADDRESS_MISMATCH,
+)  # fmt: skip
 CREATE_PSBT = Call(
     "POST", "/api/v1/create-psbt", CreatePsbtRequest, CreatePsbtResponse,
     "Proposes a send from a vault, or a version of it that takes its place. Its coins are locked;\n"
     "nothing is signed and nothing reaches the network.",
     PROPOSERS, creates=True, attempt="propose a payment", open_to=frozenset({Way.PROGRAM}),
-    refuses=(
-        ErrorCode.BACKEND_UNAVAILABLE, ErrorCode.DUST, ErrorCode.INSUFFICIENT_FUNDS, ErrorCode.LOCKED_FUNDS,
-        ErrorCode.NOT_IN_ADDRESS_BOOK, ErrorCode.POLICY_UNAVAILABLE, ErrorCode.ROLE_LIMIT_EXCEEDED,
-        ErrorCode.STATE_CONFLICT, ErrorCode.VAULT_FROZEN, ErrorCode.VAULT_LIMIT_EXCEEDED,
-        ErrorCode.WRONG_NETWORK_ADDRESS,
-    ),
+    refuses=_PROPOSING,
+)  # fmt: skip
+PREVIEW_PSBT = Call(
+    "POST", "/api/v1/preview-psbt", CreatePsbtRequest, PsbtPreview,
+    "What ``create-psbt`` would make of this now: coins, change, fee, and what the limits leave. It stores "
+    "and reserves nothing,\n"
+    "and refuses what that call refuses.",
+    PROPOSERS, reads=True, attempt="preview a payment", open_to=frozenset({Way.PROGRAM}), refuses=_PROPOSING,
+)  # fmt: skip
+CANCEL_PSBT = Call(
+    "POST", "/api/v1/cancel-psbt", CancelPsbtRequest, CancelPsbtResponse,
+    "Ends a proposal that waits for signatures. It is soft: the answer says how many signatures stay valid.",
+    PROPOSERS | FORWARDERS, attempt="cancel a payment", open_to=frozenset({Way.PROGRAM}),
+    refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 SIGN_PSBT = Call(
     "POST", "/api/v1/sign-psbt", SignPsbtRequest, SignPsbtResponse,
@@ -405,4 +427,18 @@ SIGN_PSBT = Call(
         ErrorCode.KEY_REVOKED, ErrorCode.NOT_A_SIGNER, ErrorCode.NOT_IN_ADDRESS_BOOK, ErrorCode.PSBT_MISMATCH,
         ErrorCode.BAD_SIGNATURE, ErrorCode.STATE_CONFLICT, ErrorCode.VAULT_FROZEN,
     ),
+)  # fmt: skip
+FORWARD_TO_VAULT = Call(
+    "POST", "/api/v1/forward-to-vault", ForwardToVaultRequest, CreatePsbtResponse,
+    "Proposes to move the caller's own money, from their signing profile, into a vault. Only the caller "
+    "signs it, through\n"
+    "``sign-psbt``; their signature finalises it, and it is broadcast.",
+    FORWARDERS, creates=True, attempt="forward their own money", refuses=_FORWARDING,
+)  # fmt: skip
+PREVIEW_FORWARD = Call(
+    "POST", "/api/v1/preview-forward", ForwardToVaultRequest, PsbtPreview,
+    "What ``forward-to-vault`` would make of the same request now: its coins, change and fee, and the PSBT "
+    "that would be\n"
+    "signed. Nothing is stored, and no coin is held.",
+    FORWARDERS, reads=True, attempt="preview a forward of their own money", refuses=_FORWARDING,
 )  # fmt: skip

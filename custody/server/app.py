@@ -17,7 +17,6 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource
 from custody.server.metrics import StoredFigures
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.audit.reading import Logs
 from custody.server.service.backends import Market, Reachability
 from custody.server.service.history.coins import CoinList
 from custody.server.service.history.movements import History
@@ -266,7 +265,6 @@ def _wire(
             clock, audit, changes, background.market, token_drafter, token_proposals
         ),
         calling=Calling(clock, audit, changes, background.market, token_drafter, token_proposals),
-        logs=Logs(audit),
         purchases=Purchases(store, clock, audit, Secrets(settings.secrets_path, random)),
         webhooks=Webhooks(
             clock,

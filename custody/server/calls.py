@@ -110,6 +110,7 @@ Steps = Generator[In, Ctx, Answer]
 Function = Callable[[Ctx, Input], Answer]
 _WHOLE: dict[Call[Any, Any], Function[Any, Any]] = {}
 _IN_PARTS: dict[Call[Any, Any], Function[Any, Steps[Any]]] = {}
+_FIRST: dict[Call[Any, Any], In] = {}
 
 
 def serves(call: Call[Input, Answer]) -> Callable[[Function[Input, Answer]], Function[Input, Answer]]:
@@ -123,12 +124,13 @@ def serves(call: Call[Input, Answer]) -> Callable[[Function[Input, Answer]], Fun
 
 
 def serves_in_parts(
-    call: Call[Input, Answer],
+    call: Call[Input, Answer], *, first: In = In.SNAPSHOT
 ) -> Callable[[Function[Input, Steps[Answer]]], Function[Input, Steps[Answer]]]:
-    """The generator that makes the call."""
+    """The generator that makes the call. ``first``: what its first part runs in."""
 
     def kept(function: Function[Input, Steps[Answer]]) -> Function[Input, Steps[Answer]]:
         _IN_PARTS[call] = function
+        _FIRST[call] = first
         return function
 
     return kept
@@ -174,6 +176,12 @@ class Invocation:
     def workspace_id(self) -> int | None:
         return getattr(self.request, self.call.workspace_field, None)
 
+    def record_refusal(self, services: Services, error: CustodyError) -> None:
+        """Raises RateLimited."""
+        attempt = f"{self.call.method} {self.path}"
+        is_change = self.call.is_change
+        record_refusal(services, self.caller, attempt, self.workspace_id, error, is_change=is_change)
+
 
 def known_as(caller: Caller, call: Call[Any, Any], *unlinked: Way) -> Caller:
     """The caller of this call. ``unlinked``: what is open here to a session with a password where an
@@ -215,7 +223,7 @@ def answer(services: Services, invocation: Invocation) -> Answered:
         with services.idempotency.guard(run.scope):
             return Answered(run.content())
     except REFUSALS as error:
-        record_refusal(services, invocation, error)
+        invocation.record_refusal(services, error)
         raise
     except Outdated as error:
         # Of a read, or of the last try, which prepared in the same transaction.
@@ -230,10 +238,9 @@ class _Run:
     def __init__(self, services: Services, invocation: Invocation) -> None:
         self._services = services
         self._invocation = invocation
+        call, key = invocation.call, invocation.key
         self.scope = (
-            None
-            if invocation.key is None or not invocation.call.creates
-            else _scope(invocation, invocation.key)
+            scope_of(invocation.caller, call.method, invocation.path, key) if key and call.creates else None
         )
         self.page: Page[Any] | None = None
         self._parts = 0
@@ -241,7 +248,7 @@ class _Run:
     def content(self) -> bytes:
         call = self._invocation.call
         if call not in _IN_PARTS:
-            with self._open(In.WRITE if call.is_change else In.SNAPSHOT) as ctx:
+            with self._open(In.WRITE if call.writes else In.SNAPSHOT) as ctx:
                 return self._once(ctx, partial(make, ctx, call, self._invocation.request))
         for tries in range(MAX_TRIES):
             try:
@@ -253,7 +260,7 @@ class _Run:
     def _part_by_part(self, tries: int) -> bytes:
         """At the last try, all up to the write is in the write's transaction, so that it ends in any case."""
         is_last, steps = tries == MAX_TRIES, None
-        part = In.WRITE if is_last else In.SNAPSHOT
+        part = In.WRITE if is_last else _FIRST[self._invocation.call]
         while True:
             with self._open(part, tries) as ctx:
                 try:
@@ -295,12 +302,12 @@ class _Run:
         """The answer of the same request, made before."""
         if self.scope is None:
             return None
-        return self._services.idempotency.known(ctx.db, self.scope, _canonical(self._invocation.request))
+        return self._services.idempotency.known(ctx.db, self.scope, canonical(self._invocation.request))
 
     def _once(self, ctx: Ctx, effect: Callable[[], Any]) -> bytes:
         if self.scope is None:
             return self._encoded(effect())
-        body = _canonical(self._invocation.request)
+        body = canonical(self._invocation.request)
         return self._services.idempotency.once(ctx.db, self.scope, body, lambda: self._encoded(effect()))
 
     def _encoded(self, value: Any) -> bytes:
@@ -311,38 +318,46 @@ class _Run:
         return self._invocation.call.writer.dump_json(value, by_alias=True)
 
 
-def _scope(invocation: Invocation, key: str) -> Scope:
-    """Keys of a program are separate from those of its maker and of the maker's other programs."""
-    service = invocation.caller.service
-    own = key if service is None else f"service account {service.account_id}: {key}"
-    return Scope(invocation.caller.user_id, invocation.call.method, invocation.path, own)
-
-
-def record_refusal(services: Services, invocation: Invocation, error: CustodyError) -> None:
-    """In a transaction of its own, because the refused one was rolled back. Raises RateLimited: repeated
-    refusals take no more of the writers' time, and of the log, than changes may.
+def scope_of(caller: Caller, method: str, path: str, key: str) -> Scope:
+    """Of an ``Idempotency-Key``. Keys of a program are separate from those of its maker and of the maker's
+    other programs.
     """
-    if not invocation.call.is_change:
-        services.rates.take_write(invocation.caller.counted_as)
+    service = caller.service
+    own = key if service is None else f"service account {service.account_id}: {key}"
+    return Scope(caller.user_id, method, path, own)
+
+
+def record_refusal(
+    services: Services,
+    caller: Caller,
+    attempt: str,
+    workspace_id: int | None,
+    error: CustodyError,
+    *,
+    is_change: bool,
+) -> None:
+    """In a transaction of its own, because the refused one was rolled back. ``attempt``: method and path.
+    Raises RateLimited: repeated refusals take no more of the writers' time, and of the log, than changes may.
+    """
+    if not is_change:
+        services.rates.take_write(caller.counted_as)
     with services.store.write() as db:
-        what = f"{invocation.call.method} {invocation.path}"
-        access = _workspace_of(services, db, invocation)
-        services.audit.record(db, invocation.caller, Category.ACCESS, error.code, what, access=access)
+        access = None if workspace_id is None else _workspace_of(services, db, caller, workspace_id)
+        services.audit.record(db, caller, Category.ACCESS, error.code, attempt, access=access)
 
 
-def _workspace_of(services: Services, db: Session, invocation: Invocation) -> WorkspaceAccess | None:
+def _workspace_of(
+    services: Services, db: Session, caller: Caller, workspace_id: int
+) -> WorkspaceAccess | None:
     """The workspace for the record of a member's attempt; None for the platform's chain."""
-    if invocation.workspace_id is None:
-        return None
-    service = invocation.caller.service
-    if service is not None and service.workspace_id == invocation.workspace_id:
+    if caller.service is not None and caller.service.workspace_id == workspace_id:
         # Even if the account was revoked meanwhile.
-        return place_of(db, invocation.workspace_id)
+        return place_of(db, workspace_id)
     try:
-        return enter(db, invocation.caller, invocation.workspace_id, ANY_MEMBER, services.tools.clock())
+        return enter(db, caller, workspace_id, ANY_MEMBER, services.tools.clock())
     except (NotFound, PermissionDenied):
         return None
 
 
-def _canonical(request: BaseModel | None) -> bytes:
+def canonical(request: BaseModel | None) -> bytes:
     return b"" if request is None else request.model_dump_json().encode()

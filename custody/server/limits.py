@@ -33,7 +33,7 @@ from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import OPERATOR, Caller, WorkspaceAccess
 from custody.server.domain.errors import Invalid, NotFound, PolicyUnavailable
 from custody.server.domain.limits import Cycle, SpendingPolicy, policy_words
-from custody.server.service.people.staff import place_in, role_in
+from custody.server.service.people.staff import membership_in, role_in
 from custody.server.service.services import Tools
 from custody.server.service.stored_vaults import place_of, vault_in
 from custody.server.store.models import Vault
@@ -68,7 +68,7 @@ def check_user_role_limit(ctx: Ctx, query: CheckRoleQuery) -> LimitCheck:
     """Invalid where the member holds another role."""
     role = role_in(ctx.db, ctx.access, query.role_id)
     amount = _amount("amount_to_check", query.amount_to_check)
-    if place_in(ctx.db, ctx.access, query.uuid).role_id != role.id:
+    if membership_in(ctx.db, ctx.access, query.uuid).role_id != role.id:
         raise Invalid.at("/role_id", f"User {query.uuid} holds another role in this workspace.")
     fits = ctx.tools.limits.fits_role(ctx.db, role.workspace_id, role.id, query.uuid, amount)
     return LimitCheck(success=fits)

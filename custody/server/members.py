@@ -38,8 +38,8 @@ from custody.server.service.people.grants import require_within_limits, shortage
 from custody.server.service.people.people import add_membership, enter, is_colleague, settle_default
 from custody.server.service.people.service_accounts import end_service_accounts
 from custody.server.service.people.staff import (
+    membership_in,
     permissions_of,
-    place_in,
     require_owner,
     role_in,
     role_shapes,
@@ -98,7 +98,7 @@ def add_workspace_to_user(ctx: Ctx, request: AddWorkspaceToUserRequest) -> Alloc
 def change_user_role(ctx: Ctx, request: ChangeUserRoleRequest) -> Member:
     """A change to the role that the member holds already is not recorded."""
     db, access = ctx.db, ctx.access
-    membership, role = place_in(db, access, request.user_uuid), role_in(db, access, request.role_id)
+    membership, role = membership_in(db, access, request.user_uuid), role_in(db, access, request.role_id)
     before = staff_of(db, access.workspace_id)
     require_reach(before.roles[membership.role_id], access.permissions)
     require_grantable(before.roles[role.id], access.permissions)
@@ -118,7 +118,7 @@ def change_user_role(ctx: Ctx, request: ChangeUserRoleRequest) -> Member:
 
 @serves(REMOVE_USER_FROM_WORKSPACE)
 def remove_user_from_workspace(ctx: Ctx, request: RemoveUserRequest) -> Done:
-    membership = place_in(ctx.db, ctx.access, request.user_uuid)
+    membership = membership_in(ctx.db, ctx.access, request.user_uuid)
     require_reach(permissions_of(ctx.db, membership.role_id), ctx.access.permissions)
     more = _end(ctx, membership, is_forced=request.force)
     _record_end(ctx, REMOVED_WITH_MORE if more else REMOVED, membership, more)
@@ -127,7 +127,7 @@ def remove_user_from_workspace(ctx: Ctx, request: RemoveUserRequest) -> Done:
 
 @serves(LEAVE_WORKSPACE)
 def leave_workspace(ctx: Ctx, request: LeaveWorkspaceRequest) -> Done:
-    membership = place_in(ctx.db, ctx.access, ctx.caller.user_id)
+    membership = membership_in(ctx.db, ctx.access, ctx.caller.user_id)
     more = _end(ctx, membership, is_forced=request.force)
     _record_end(ctx, LEFT_WITH_MORE if more else LEFT, membership, more)
     ctx.services.second_person.require_two(ctx.db, ctx.access.organisation_id)

@@ -22,7 +22,7 @@ def calls_of(row: Row) -> list[Endpoint]:
     module that it names.
     """
     if row.acts:
-        return [_POSTS[call.path] for call in row.acts]
+        return [_POSTS[call.path] for call in row.acts if call.method == "POST"]
     found = [path for source in _sources(row.page) for path in _CALL.findall(source)]
     paths = (path if path.startswith("/") else f"/api/v1/{path}" for path in found)
     return [_POSTS[path] for path in paths if path in _POSTS]

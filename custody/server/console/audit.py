@@ -8,7 +8,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from custody.pages.serving import attachment
-from custody.schemas.logs import AuditLogEntry, LogsPage
+from custody.schemas.logs import EXPORT_AUDIT_LOGS, LOGS, AuditLogEntry, LogsPage
 from custody.server.console.audit_words import recipient_words, row_words
 from custody.server.console.members import members_of
 from custody.server.console.proposals import labels_of
@@ -33,7 +33,7 @@ def audit(visit: Visit) -> Response:
     page = LogsPage(logs=[], page=1, page_size=PAGE, total=0, next_cursor=None)
     try:
         require_days_in_order(visit)
-        page = visit.get("get-logs", **wanted, cursor=cursor, order="newest", page_size=PAGE)
+        page = visit.ask(LOGS, **wanted, cursor=cursor, order="newest", page_size=PAGE)
     except Invalid as error:
         visit.problem = error
     recipients = _recipients(visit, page)
@@ -97,7 +97,7 @@ def _are_chained(rows: list[AuditLogEntry]) -> bool:
 def export(visit: Visit) -> Response:
     """The platform's own CSV, which `custody audit verify-export` reads."""
     wanted = _wanted(visit, visit.form.one)
-    exported = visit.get("export-audit-logs", **wanted)
+    exported = visit.act(EXPORT_AUDIT_LOGS, **wanted)
     headers = attachment(f"audit-{visit.here.id}.csv")
     return Response(exported.csv, headers=headers, media_type="text/csv; charset=utf-8")
 
@@ -105,5 +105,5 @@ def export(visit: Visit) -> Response:
 _HERE = "/w/{workspace_id:int}/audit"
 ROWS = (
     Row("GET", _HERE, audit),
-    Row("POST", _HERE + "/export", export, again=audit),
+    Row("POST", _HERE + "/export", export, again=audit, acts=(EXPORT_AUDIT_LOGS,)),
 )

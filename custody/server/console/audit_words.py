@@ -23,7 +23,7 @@ from custody.limit_words import bounds
 from custody.schemas.logs import AuditLogEntry
 from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus
-from custody.server import address_book, invitations, limits, members, roles, workspaces
+from custody.server import address_book, invitations, limits, logs, members, roles, workspaces
 from custody.server.console.refusal_words import WHY, tried_words
 from custody.server.domain.audit import Category, Event
 from custody.server.service.people import workspaces as founding
@@ -51,7 +51,7 @@ _HOOK: Final = "webhook {short}, {more}"
 
 _EVENTS: Final = [
     each
-    for noun in (founding, workspaces, members, invitations, roles, limits, address_book)
+    for noun in (founding, workspaces, members, invitations, roles, limits, address_book, logs)
     for each in vars(noun).values()
     if isinstance(each, Event)
 ]
@@ -181,7 +181,6 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
         "WEBHOOK_TESTED": ((_HOOK, "sent a test to the webhook {short}"),),
         "WEBHOOK_REDELIVERED": ((_HOOK, "had a delivery of the webhook {short} sent again"),),
         "WEBHOOK_DISABLED": ((_HOOK, "The webhook {short} was switched off: {more}"),),
-        "EXPORTED": (("{more}", "exported the audit log: {more}"),),
     }
     | {
         action: tuple((event.written, event.says) for event in events)

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from custody.pages.figures import address
 from custody.schemas.keys import SigningProfileAddress
-from custody.schemas.proposals import PsbtPreview, TxType
+from custody.schemas.proposals import FORWARD_TO_VAULT, PREVIEW_FORWARD, PsbtPreview, TxType
 from custody.server.console.money import money_of
 from custody.server.console.proposing import MoneyReview, at_field
 from custody.server.console.table import Review, Row
@@ -77,7 +77,7 @@ def review(visit: Visit) -> Review:
         return Review("Forward your own money", (), "Propose it")
     body = _body(visit)
     vault = vault_by_id(visit, body["vault_id"])
-    shown: PsbtPreview = at_field(lambda: visit.post("preview-forward", **body))
+    shown: PsbtPreview = at_field(lambda: visit.ask(PREVIEW_FORWARD, **body))
     return MoneyReview(
         "Forward your own money",
         (("From your own address", address(body["wallet_address"])),),
@@ -96,7 +96,7 @@ def review(visit: Visit) -> Review:
 
 def make(visit: Visit) -> Response:
     body = _body(visit) | {"coins": list(visit.form.every("shown_coin"))}
-    made = at_field(lambda: visit.post("forward-to-vault", **body))
+    made = at_field(lambda: visit.act(FORWARD_TO_VAULT, **body))
     return visit.go(
         f"{visit.here.path}/proposals/{made.psbt_id}", "It is proposed. Sign it on your own machine."
     )
@@ -104,5 +104,8 @@ def make(visit: Visit) -> Response:
 
 ROWS = (
     Row("GET", "/w/{workspace_id:int}/proposals/forward", form_page),
-    Row("POST", "/w/{workspace_id:int}/proposals/forward", make, again=form_page, review=review),
-)
+    Row(
+        "POST", "/w/{workspace_id:int}/proposals/forward", make, again=form_page, review=review,
+        acts=(FORWARD_TO_VAULT,),
+    ),
+)  # fmt: skip

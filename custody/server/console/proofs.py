@@ -6,7 +6,7 @@ from typing import Final
 from starlette.responses import Response
 
 from custody.pages.serving import attachment
-from custody.schemas.proofs import MAX_MESSAGE, ProofFile
+from custody.schemas.proofs import CREATE_PROOF, MAX_MESSAGE, PROOF
 from custody.schemas.proposals import Proposal
 from custody.server.console.proposals import PROPOSERS
 from custody.server.console.table import Review, Row
@@ -52,8 +52,8 @@ def review(visit: Visit) -> Review:
 
 def make(visit: Visit) -> Response:
     form = visit.form
-    made = visit.post(
-        "create-proof",
+    made = visit.act(
+        CREATE_PROOF,
         workspace_id=visit.here.id,
         vault_id=form.one("vault"),
         message=form.one("message"),
@@ -65,7 +65,7 @@ def make(visit: Visit) -> Response:
 
 def file(visit: Visit) -> Response:
     psbt_id = visit.path_param("psbt_id")
-    found: ProofFile = visit.get("proof", workspace_id=visit.here.id, psbt_id=psbt_id)
+    found = visit.ask(PROOF, workspace_id=visit.here.id, psbt_id=psbt_id)
     headers = attachment(f"proof-{psbt_id[:8]}.json")
     return Response(found.model_dump_json(indent=2) + "\n", headers=headers, media_type="application/json")
 
@@ -74,6 +74,6 @@ _HERE = "/w/{workspace_id:int}/proofs"
 ROWS = (
     Row("GET", _HERE, listing),
     Row("GET", _HERE + "/new", form_page),
-    Row("POST", _HERE + "/new", make, again=form_page, review=review),
+    Row("POST", _HERE + "/new", make, again=form_page, review=review, acts=(CREATE_PROOF,)),
     Row("GET", _HERE + "/{psbt_id}/file", file),
 )

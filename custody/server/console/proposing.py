@@ -17,7 +17,7 @@ from custody.schemas.errors import ErrorCode
 from custody.schemas.history import CoinState
 from custody.schemas.limits import MY_LIMITS
 from custody.schemas.permissions import PermissionName
-from custody.schemas.proposals import CREATE_PSBT, MAX_COINS, MAX_RECIPIENTS, PsbtPreview
+from custody.schemas.proposals import CREATE_PSBT, MAX_COINS, MAX_RECIPIENTS, PREVIEW_PSBT, PsbtPreview
 from custody.schemas.vaults import Vault, VaultName
 from custody.server.console.addresses import entries_of
 from custody.server.console.limits import left_words
@@ -237,7 +237,7 @@ def review(visit: Visit) -> Review:
         return Review("Review the payment", (), "Propose it")
     vault = vault_by_id(visit, visit.form.one("wallet"))
     with_fields = at_field(lambda: asked(visit, vault))
-    shown: PsbtPreview = at_field(lambda: visit.post("preview-psbt", **with_fields))
+    shown: PsbtPreview = at_field(lambda: visit.ask(PREVIEW_PSBT, **with_fields))
     pinned = [("shown_coin", coin) for coin in shown.coins]
     amounts = "" if with_fields["amounts_sats"] is None else str(with_fields["amounts_sats"][0])
     pinned += [("shown_rate", shown.asked_fee_rate), ("shown_most", amounts)]

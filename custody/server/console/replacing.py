@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from custody.schemas.proposals import CREATE_PSBT, Proposal, PsbtPreview
+from custody.schemas.proposals import CANCEL_PSBT, CREATE_PSBT, PREVIEW_PSBT, Proposal, PsbtPreview
 from custody.server.console.money import money_of
 from custody.server.console.proposals import labels_of, proposal_of
 from custody.server.console.proposing import MoneyReview, left_of
@@ -64,7 +64,7 @@ def form_page(visit: Visit) -> Response:
     offered: PsbtPreview | None = None
     why_not = ""
     try:
-        offered = visit.post("preview-psbt", **_body(visit, proposal, change), priority="high")
+        offered = visit.ask(PREVIEW_PSBT, **_body(visit, proposal, change), priority="high")
     except CustodyError as error:
         why_not = error.detail
     return visit.page(
@@ -81,7 +81,7 @@ def review(visit: Visit) -> Review:
     proposal, change = proposal_of(visit), _change(visit)
     if visit.form.ticked("confirmed"):
         return Review(change.title, (), change.action)
-    shown: PsbtPreview = visit.post("preview-psbt", **_asked(visit, proposal, change))
+    shown = visit.ask(PREVIEW_PSBT, **_asked(visit, proposal, change))
     vault = vault_by_id(visit, proposal.vault_id)
     return MoneyReview(
         change.title,
@@ -158,7 +158,7 @@ def release(visit: Visit) -> Response:
 
 def _end(visit: Visit, **how: Any) -> Response:
     psbt_id = visit.path_param("psbt_id")
-    ended = visit.post("cancel-psbt", psbt_id=psbt_id, workspace_id=visit.here.id, **how)
+    ended = visit.act(CANCEL_PSBT, psbt_id=psbt_id, workspace_id=visit.here.id, **how)
     words = "It is cancelled. Its coins are free. The platform has no signature of it; a signer may hold one."
     if ended.coins_kept:
         words = "It is cancelled. Signatures of it are out: take its coins back, or free them."
@@ -175,7 +175,7 @@ ROWS = (
         for kind in CHANGES
     ),
     Row("GET", f"{_ONE}/cancel", cancel_page),
-    Row("POST", f"{_ONE}/cancel", cancel, again=cancel_page, review=review_cancel),
+    Row("POST", f"{_ONE}/cancel", cancel, again=cancel_page, review=review_cancel, acts=(CANCEL_PSBT,)),
     Row("GET", f"{_ONE}/release", release_page),
-    Row("POST", f"{_ONE}/release", release, again=release_page),
+    Row("POST", f"{_ONE}/release", release, again=release_page, acts=(CANCEL_PSBT,)),
 )

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from custody.pages.figures import address
-from custody.schemas.asset_tokens import CallContractResponse, Contract
+from custody.schemas.asset_tokens import CALL_CONTRACT, Contract
 from custody.schemas.vaults import VaultName
 from custody.server.console.rendering import FUNCTION_WORDS, token_units
 from custody.server.console.table import Review, Row
@@ -129,8 +129,8 @@ def review_call(visit: Visit) -> Review:
 def make_call(visit: Visit) -> Response:
     token = token_here(visit)
     typed = _typed(visit, token)
-    made: CallContractResponse = visit.post(
-        "call-contract",
+    made = visit.act(
+        CALL_CONTRACT,
         workspace_id=visit.here.id,
         contract_uid=token.contract_uid,
         wallet_id=visit.form.one("wallet_id"),
@@ -147,5 +147,5 @@ def make_call(visit: Visit) -> Response:
 _CALL = "/w/{workspace_id:int}/tokens/{contract_uid:int}/call/{function}"
 ROWS = (
     Row("GET", _CALL, call_page),
-    Row("POST", _CALL, make_call, again=call_page, review=review_call),
+    Row("POST", _CALL, make_call, again=call_page, review=review_call, acts=(CALL_CONTRACT,)),
 )

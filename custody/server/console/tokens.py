@@ -19,12 +19,16 @@ from custody.pages.rendering import Live
 from custody.recipients import typed_address
 from custody.schemas.address_book import WhitelistAddress
 from custody.schemas.asset_tokens import (
+    CONTRACT,
+    CONTRACT_CALLS,
+    CONTRACTS,
+    CREATE_TOKEN,
+    RESUBMIT_CONTRACT_CALL,
+    WORKSPACE_CONTRACTS,
+    WORKSPACE_WHITELIST,
     CallStatus,
     Contract,
-    ContractCall,
     ContractStatus,
-    CreateTokenResponse,
-    WorkspaceWhitelist,
 )
 from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries_of
@@ -145,12 +149,11 @@ PRIORITIES = ("medium", "low", "high")
 
 def tokens(visit: Visit) -> Response:
     after, vault_id = visit.place_in_list("after"), visit.query("vault")
-    found: list[Contract] = visit.get(
-        "contracts" if vault_id else "workspace-contracts",
-        workspace_id=visit.here.id,
-        limit=PAGE + 1,
-        after=after,
-        vault_id=vault_id or None,
+    page = {"workspace_id": visit.here.id, "limit": PAGE + 1, "after": after}
+    found = (
+        visit.ask(CONTRACTS, vault_id=vault_id, **page)
+        if vault_id
+        else visit.ask(WORKSPACE_CONTRACTS, **page)
     )
     shown, following = found[:PAGE], visit.following(found, PAGE, "contract_uid")
     vaults = {each: vault_name(visit, each) for each in {one.vault_id for one in shown}}
@@ -165,10 +168,7 @@ def tokens(visit: Visit) -> Response:
 
 def token_here(visit: Visit) -> Contract:
     """The token of the path. Raises NotFound."""
-    found: Contract = visit.get(
-        "contract", workspace_id=visit.here.id, contract_uid=visit.path_param("contract_uid")
-    )
-    return found
+    return visit.ask(CONTRACT, workspace_id=visit.here.id, contract_uid=visit.path_param("contract_uid"))
 
 
 def path_of(visit: Visit, contract_uid: int) -> str:
@@ -197,8 +197,8 @@ def _standing(visit: Visit, shown: Contract) -> dict[str, Any]:
     vault = vault_name(visit, shown.vault_id)
     held, trouble = holdings(visit, vault.id)
     before = visit.place_in_list("before")
-    calls: list[ContractCall] = visit.get(
-        "contract-calls",
+    calls = visit.ask(
+        CONTRACT_CALLS,
         workspace_id=visit.here.id,
         contract_uid=shown.contract_uid,
         order="newest",
@@ -229,9 +229,7 @@ def _whitelist(visit: Visit, shown: Contract) -> Any:
     """None where the person may not see it, or the token belongs to another workspace."""
     if not visit.here.may("PAYMENT_INIT", MANAGER):
         return None
-    found: WorkspaceWhitelist = visit.get(
-        "get-workspace-whitelist", workspace_id=visit.here.id, contract_uid=shown.contract_uid
-    )
+    found = visit.ask(WORKSPACE_WHITELIST, workspace_id=visit.here.id, contract_uid=shown.contract_uid)
     return found.contracts[0] if found.contracts else None
 
 
@@ -351,8 +349,8 @@ def _addresses(listed: list[WhitelistAddress]) -> list[str]:
 def make_token(visit: Visit) -> Response:
     listed = _listed(visit)
     require_as_shown(visit, *_addresses(listed))
-    made: CreateTokenResponse = visit.post(
-        "create-token",
+    made = visit.act(
+        CREATE_TOKEN,
         workspace_id=visit.here.id,
         network=visit.here.entry.workspace_info.net,
         priority=priority(visit),
@@ -372,7 +370,7 @@ def priority(visit: Visit) -> str:
 
 def resubmit(visit: Visit) -> Response:
     call_uid = visit.path_param("call_uid")
-    answer = visit.post("contract-calls/resubmit", workspace_id=visit.here.id, call_uid=call_uid)
+    answer = visit.act(RESUBMIT_CONTRACT_CALL, workspace_id=visit.here.id, call_uid=call_uid)
     words = (
         "The network did not take it yet. The platform keeps trying."
         if answer.status is CallStatus.STALLED
@@ -385,8 +383,13 @@ _TOKENS = "/w/{workspace_id:int}/tokens"
 ROWS = (
     Row("GET", _TOKENS, tokens),
     Row("GET", f"{_TOKENS}/new", new_token),
-    Row("POST", f"{_TOKENS}/new", make_token, again=new_token, review=review_token),
+    Row(
+        "POST", f"{_TOKENS}/new", make_token, again=new_token, review=review_token, acts=(CREATE_TOKEN,)
+    ),
     Row("GET", f"{_TOKENS}/{{contract_uid:int}}", token),
     Row("GET", f"{_TOKENS}/{{contract_uid:int}}/standing", standing),
-    Row("POST", f"{_TOKENS}/{{contract_uid:int}}/calls/{{call_uid:int}}/resubmit", resubmit, again=token),
-)
+    Row(
+        "POST", f"{_TOKENS}/{{contract_uid:int}}/calls/{{call_uid:int}}/resubmit", resubmit, again=token,
+        acts=(RESUBMIT_CONTRACT_CALL,),
+    ),
+)  # fmt: skip

@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from custody.pages.rendering import Live
 from custody.pages.serving import attachment
-from custody.schemas.asset_tokens import TokenBalance
+from custody.schemas.asset_tokens import TOKENS, TokenBalance
 from custody.schemas.members import Member
 from custody.schemas.vaults import Vault, VaultName
 from custody.server.console.limits import typed_words, vault_limit
@@ -127,7 +127,7 @@ def holdings(visit: Visit, vault_id: str) -> tuple[list[TokenBalance], str]:
     if not visit.here.may(*VIEWERS):
         return [], ""
     try:
-        return visit.get("get-tokens", workspace_id=visit.here.id, vault_id=vault_id), ""
+        return visit.ask(TOKENS, workspace_id=visit.here.id, vault_id=vault_id), ""
     except CustodyError as error:
         return [], error.detail
 

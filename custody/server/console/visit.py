@@ -211,7 +211,7 @@ class Visit:
 
     def ask(self, call: Declared[Any, Any], /, **given: Any) -> Any:
         """What a call that only reads answers, in the page's snapshot. Raises what it refuses with."""
-        assert not call.is_change, "an act has a transaction of its own"
+        assert not call.writes, "an act has a transaction of its own"
         invocation = self._invocation(call, given)
         try:
             with self.snapshot.reading() as db:
@@ -220,7 +220,7 @@ class Visit:
                 answer = calls.make(ctx, call, invocation.request)
                 return self._readable(answer.items if isinstance(answer, Page) else answer)
         except calls.REFUSALS as error:
-            calls.record_refusal(self.platform, invocation, error)
+            invocation.record_refusal(self.platform, error)
             raise
 
     def act(

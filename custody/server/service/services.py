@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from custody.server.domain.credentials import LOGIN_FAILURES, LOGIN_FAILURES_WINDOW
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.audit.reading import Logs
 from custody.server.service.history.coins import CoinList
 from custody.server.service.history.movements import History
 from custody.server.service.keys.keys import Keys
@@ -122,7 +121,6 @@ class Services:
     resubmitting: Resubmitting
     token_creating: TokenCreating
     calling: Calling
-    logs: Logs
     purchases: Purchases
     webhooks: Webhooks
     # How long an approval that met the threshold waits for the broadcast before it answers.

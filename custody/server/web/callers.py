@@ -46,17 +46,8 @@ def _declared(way: Way) -> frozenset[str]:
 FOR_PROGRAMS: Final = frozenset(
     f"/api/v1/{name}"
     for name in (
-        "own-service-account",
-        # Reading.
-        "list-wallets", "vault-names", "vault-export", "vault-controls", "max-send",
-        "psbt", "get-workspace-whitelist",
-        "get-tokens", "contract", "contracts", "workspace-contracts", "contract-calls", "vault-history",
-        "vault-coins", "token-history",
-        "webhook-deliveries", "get-logs", "export-audit-logs",
-        # Proposing and cancelling: the vaults' signers decide.
-        "preview-psbt", "cancel-psbt", "create-proof", "proof", "create-token",
-        "call-contract",
-        "contract-calls/resubmit", "add-to-contract-whitelist", "remove-from-contract-whitelist",
+        "own-service-account", "list-wallets", "vault-names", "vault-export", "vault-controls", "max-send",
+        "psbt", "vault-history", "vault-coins", "webhook-deliveries",
         "redeliver-webhook",
     )
 ) | _declared(Way.PROGRAM)  # fmt: skip
@@ -154,7 +145,7 @@ FOR_SECOND_PERSON: Final = frozenset(
 FOR_SIGNERS: Final = FOR_UNLINKED | frozenset(
     f"/api/v1/{name}"
     for name in (
-        "list-wallets", "psbt", "vault-history", "get-tokens", "contract", "contract-calls",
+        "list-wallets", "psbt", "vault-history",
         "freeze-vault",
     )
 ) | _declared(Way.SIGNER)  # fmt: skip

@@ -127,7 +127,6 @@ def _make(call: Call[Any], db: Session, maker: Caller, target: Endpoint, request
         maybe_caller=maker,
         maybe_db=db,
         maybe_access=access,
-        prepared=None,
     )
     answer: Json = TypeAdapter(target.answers).dump_python(target.handler(made), mode="json", by_alias=True)
     return answer

@@ -10,8 +10,10 @@ from custody.schemas.call import Call
 from custody.schemas.calls import named_calls
 from custody.server import (  # noqa: F401 - they serve their calls
     address_book,
+    asset_tokens,
     invitations,
     limits,
+    logs,
     mail_settings,
     members,
     onboarding,
@@ -29,15 +31,11 @@ def rows_of(noun: Any) -> Iterable[Endpoint]:
     return (row_of(call) for _, call in named_calls(noun))
 
 
-def context(request: table.Call[Any]) -> Ctx:
-    """For a handler that calls a use case of the other form."""
-    return Ctx(request.services, request.caller, request.maybe_db, request.maybe_access, request.ids)
-
-
 def row_of(call: Call[Any, Any]) -> Endpoint:
     def handler(request: table.Call[Any]) -> Any:
         """For a confirmed change, which is made in the confirmation's own transaction."""
-        return make(context(request), call, request.body)
+        ctx = Ctx(request.services, request.caller, request.maybe_db, request.maybe_access, request.ids)
+        return make(ctx, call, request.body)
 
     handler.__doc__ = call.text
     return Endpoint(
@@ -46,7 +44,7 @@ def row_of(call: Call[Any, Any]) -> Endpoint:
         handler,
         call.answer_type,
         call.needs,
-        Unit.WRITE if call.is_change else Unit.READ,
+        Unit.WRITE if call.writes else Unit.READ,
         call.shape,
         creates=call.creates,
         carries_psbt=call.carries_psbt,

@@ -49,10 +49,6 @@ class Endpoint:
     ``needs_second_person``: where the organisation has the rule, the call has to be requested and confirmed
     instead (`web/changes.py`). The runner checks this where the endpoint has permissions, else the handler.
 
-    ``prepares``: for ``Unit.WRITE``, slow work that only reads. It runs in a snapshot after the caller's
-    check and before the write lock is taken. The handler gets its result as ``call.prepared``, and raises
-    Outdated where that no longer holds.
-
     ``refuses``: the handler's errors besides the runner's and ``Invalid``, for the OpenAPI document.
     ``extra`` adds to that document. A ``{name}`` in the path is a record's number, in ``call.ids``.
     """
@@ -68,7 +64,6 @@ class Endpoint:
     carries_psbt: bool = False
     workspace_field: str = "workspace_id"
     needs_second_person: bool = False
-    prepares: Callable[["Call[Any]"], Any] | None = None
     refuses: tuple[type[CustodyError] | ErrorCode, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
     # A call that `custody.server.calls` makes.
@@ -99,9 +94,6 @@ class Call(Generic[Body_co]):
     maybe_caller: Caller | None = None
     maybe_db: Session | None = None
     maybe_access: WorkspaceAccess | None = None
-    prepared: Any = None
-    # How often a commit invalidated what was prepared.
-    tries: int = 0
     ids: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -1,7 +1,7 @@
-"""Transaction proposals and forwards: creating, approving, declining, and reading them (with long polls)."""
+"""Transaction proposals: reading them, with long polls; and the rows of the calls about them."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from http import HTTPStatus
@@ -14,58 +14,26 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from custody.schemas.common import Listed
-from custody.schemas.permissions import PermissionName
-from custody.schemas.proofs import CreateProofRequest, ProofFile, ProofQuery
+from custody.schemas.proofs import CREATE_PROOF, PROOF
 from custody.schemas.proposals import (
+    CANCEL_PSBT,
     CREATE_PSBT,
+    FORWARD_TO_VAULT,
     MAX_LONG_POLL_SECONDS,
-    PROPOSERS,
+    PREVIEW_FORWARD,
+    PREVIEW_PSBT,
+    PROPOSAL_READERS,
     SIGN_PSBT,
-    CancelPsbtRequest,
-    CancelPsbtResponse,
-    CreatePsbtRequest,
-    CreatePsbtResponse,
-    ForwardToVaultRequest,
     Proposal,
-    PsbtPreview,
 )
 from custody.schemas.queries import PsbtQuery
 from custody.server.domain.credentials import WorkspaceAccess
-from custody.server.domain.errors import (
-    ChainUnavailable,
-    CustodyError,
-    Dust,
-    InsufficientFunds,
-    Invalid,
-    KeyIsRevoked,
-    LockedFunds,
-    NotFound,
-    NotInAddressBook,
-    PolicyUnavailable,
-    RoleLimitExceeded,
-    StateConflict,
-    TooFewSigners,
-    VaultFrozen,
-    VaultLimitExceeded,
-    WalletAddressMismatch,
-    WrongNetworkAddress,
-)
-from custody.server.proposals import drafted
-from custody.server.service.proposals.forwarding import ForwardDraft
+from custody.server.domain.errors import CustodyError, Invalid, NotFound
 from custody.server.service.proposals.proposals import Filter, Page, no_such_proposal
-from custody.server.service.proposals.proving import ProofDraft
 from custody.server.service.requests.changes import read_revision
-from custody.server.web.declared import context, row_of
+from custody.server.web.declared import row_of
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
-READERS = frozenset(
-    {
-        PermissionName.PAYMENT_INIT,
-        PermissionName.PAYMENT_APPROVE,
-        PermissionName.MANAGE_WORKSPACE,
-        PermissionName.VIEW_BALANCES,
-    }
-)
 # How often a long poll checks that its caller still has access (P23).
 PERMISSION_SECONDS = 15.0
 _LIST = TypeAdapter(Listed[Proposal])
@@ -86,54 +54,6 @@ LONG_POLL = {
     ],
     "responses": {"304": {"description": "Nothing has changed."}},
 }
-
-
-def preview_psbt(call: Call[CreatePsbtRequest]) -> PsbtPreview:
-    """What ``create-psbt`` would make of this now: coins, change, fee, and what the limits leave. It stores and reserves nothing,
-    and refuses what that call refuses.
-    """  # noqa: E501
-    # Drafted like a second try, which checks the limits: a first try checks them only when it is stored.
-    prepared = drafted(replace(context(call), tries=1), call.body)
-    return call.services.previewing.preview(call.db, call.caller, call.access, call.body, prepared)
-
-
-def cancel_psbt(call: Call[CancelPsbtRequest]) -> CancelPsbtResponse:
-    """Ends a proposal that waits for signatures. It is soft: the answer says how many signatures stay valid."""  # noqa: E501
-    return call.services.cancelling.cancel(call.db, call.caller, call.access, call.body)
-
-
-def forward_to_vault(call: Call[ForwardToVaultRequest]) -> CreatePsbtResponse:
-    """Proposes to move the caller's own money, from their signing profile, into a vault. Only the caller signs it, through
-    ``sign-psbt``; their signature finalises it, and it is broadcast.
-    """  # noqa: E501
-    return call.services.forwarding.create(call.db, call.caller, call.access, call.body, call.prepared)
-
-
-def _draft_forward(call: Call[ForwardToVaultRequest]) -> ForwardDraft:
-    return call.services.forwarding.draft(call.db, call.caller, call.access, call.body)
-
-
-def preview_forward(call: Call[ForwardToVaultRequest]) -> PsbtPreview:
-    """What ``forward-to-vault`` would make of the same request now: its coins, change and fee, and the PSBT that would be
-    signed. Nothing is stored, and no coin is held.
-    """  # noqa: E501
-    return call.services.forwarding.preview(call.db, call.caller, call.access, call.body)
-
-
-def create_proof(call: Call[CreateProofRequest]) -> CreatePsbtResponse:
-    """Asks a vault's signers to sign a message (BIP-322) that proves control of an address, and of coins. It moves nothing, locks
-    nothing, and never reaches the network. They sign it through ``sign-psbt``.
-    """  # noqa: E501
-    return call.services.proving.create(call.db, call.caller, call.access, call.body, call.prepared)
-
-
-def _draft_proof(call: Call[CreateProofRequest]) -> ProofDraft:
-    return call.services.proving.draft(call.db, call.caller, call.access, call.body)
-
-
-def proof(call: Call[ProofQuery]) -> ProofFile:
-    """The file of a proof that has enough signatures: ``custody verify-proof`` checks it without the platform."""  # noqa: E501
-    return call.services.proving.file(call.db, call.access, call.body.psbt_id)
 
 
 @dataclass(frozen=True)
@@ -280,45 +200,17 @@ def _matches(request: Request, etag: str) -> bool:
     return etag in {tag.strip().removeprefix("W/") for tag in given.split(",")}
 
 
-FORWARDERS = frozenset({PermissionName.PAYMENT_INIT})
-_REFUSES_TO_FORWARD = (
-    ChainUnavailable, Dust, InsufficientFunds, KeyIsRevoked, LockedFunds, StateConflict,
-    WalletAddressMismatch,
-)  # fmt: skip
-_REFUSES_TO_PROPOSE = (
-    ChainUnavailable, Dust, InsufficientFunds, LockedFunds, NotInAddressBook, PolicyUnavailable,
-    RoleLimitExceeded, StateConflict, VaultFrozen, VaultLimitExceeded, WrongNetworkAddress,
-)  # fmt: skip
 ENDPOINTS = (
     row_of(CREATE_PSBT),
+    row_of(PREVIEW_PSBT),
     Endpoint(
-        "POST", "/api/v1/preview-psbt", preview_psbt, PsbtPreview, PROPOSERS, Unit.READ, CreatePsbtRequest,
-        refuses=_REFUSES_TO_PROPOSE,
-    ),
-    Endpoint(
-        "GET", "/api/v1/psbt", psbt, Proposal | Listed[Proposal], READERS, Unit.OWN, PsbtQuery,
+        "GET", "/api/v1/psbt", psbt, Proposal | Listed[Proposal], PROPOSAL_READERS, Unit.OWN, PsbtQuery,
         extra=LONG_POLL,
     ),
-    Endpoint(
-        "POST", "/api/v1/cancel-psbt", cancel_psbt, CancelPsbtResponse,
-        frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_INIT}), Unit.WRITE,
-        CancelPsbtRequest, refuses=(StateConflict,),
-    ),
+    row_of(CANCEL_PSBT),
     row_of(SIGN_PSBT),
-    Endpoint(
-        "POST", "/api/v1/forward-to-vault", forward_to_vault, CreatePsbtResponse, FORWARDERS, Unit.WRITE,
-        ForwardToVaultRequest, creates=True, prepares=_draft_forward, refuses=_REFUSES_TO_FORWARD,
-    ),
-    Endpoint(
-        "POST", "/api/v1/preview-forward", preview_forward, PsbtPreview, FORWARDERS, Unit.READ,
-        ForwardToVaultRequest, refuses=_REFUSES_TO_FORWARD,
-    ),
-    Endpoint(
-        "POST", "/api/v1/create-proof", create_proof, CreatePsbtResponse, PROPOSERS, Unit.WRITE,
-        CreateProofRequest, creates=True, prepares=_draft_proof,
-        refuses=(ChainUnavailable, StateConflict, TooFewSigners, VaultFrozen),
-    ),
-    Endpoint(
-        "GET", "/api/v1/proof", proof, ProofFile, READERS, Unit.READ, ProofQuery, refuses=(StateConflict,),
-    ),
+    row_of(FORWARD_TO_VAULT),
+    row_of(PREVIEW_FORWARD),
+    row_of(CREATE_PROOF),
+    row_of(PROOF),
 )  # fmt: skip

@@ -17,8 +17,10 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from custody.schemas import (
     address_book,
+    asset_tokens,
     invitations,
     limits,
+    logs,
     mail_settings,
     members,
     onboarding,
@@ -30,7 +32,7 @@ from custody.schemas.common import MAX_INT64, build_shapes
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, Problem
 from custody.schemas.permissions import Auth
 from custody.schemas.queries import QueryId
-from custody.server.domain.audit import Category
+from custody.server.calls import record_refusal
 from custody.server.domain.credentials import Caller, is_secret
 from custody.server.domain.errors import (
     CustodyError,
@@ -47,7 +49,6 @@ from custody.server.domain.errors import (
 )
 from custody.server.service.sign_in.sessions import CONSOLE_ALONE
 from custody.server.web import (
-    asset_tokens,
     auth,
     callers,
     changes,
@@ -72,7 +73,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *rows_of(onboarding),
     *proposals.ENDPOINTS,
     *vaults.MAX_SEND,
-    *asset_tokens.ENDPOINTS,
+    *rows_of(asset_tokens),
+    *rows_of(logs),
     *workspace.ENDPOINTS,
     *changes.ENDPOINTS,
     *callers.PROGRAMS,
@@ -120,11 +122,8 @@ def _caller_of(request: Request, token: str) -> Caller:
     caller = services.sessions.authenticate(token, trace_id)
     if caller.bound_to is not None:
         refusal = PermissionDenied(CONSOLE_ALONE)
-        # Recorded like `Runner.record_refusal`, which is not reached here.
-        services.rates.take_write(caller.counted_as)
-        with services.store.write() as db:
-            what = f"{request.method} {request.url.path}"
-            services.audit.record(db, caller, Category.ACCESS, refusal.code, what)
+        attempt = f"{request.method} {request.url.path}"
+        record_refusal(services, caller, attempt, None, refusal, is_change=False)
         raise refusal
     return caller
 

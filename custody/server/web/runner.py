@@ -3,30 +3,25 @@ request.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 from sqlalchemy.orm import Session
 
-from custody.schemas.permissions import ANY_MEMBER, Auth
-from custody.server.calls import REFUSALS, Invocation, answer
-from custody.server.domain.audit import Category
+from custody.schemas.permissions import Auth
+from custody.server.calls import REFUSALS, Invocation, answer, canonical, record_refusal, scope_of
 from custody.server.domain.credentials import WorkspaceAccess
-from custody.server.domain.errors import CustodyError, NotFound, PermissionDenied, StateConflict
-from custody.server.service.people.people import enter
-from custody.server.service.requests.changes import MAX_TRIES, Outdated
+from custody.server.domain.errors import CustodyError, StateConflict
+from custody.server.service.requests.changes import Outdated
 from custody.server.service.requests.idempotency import Scope
 from custody.server.service.sign_in.sessions import require_session
-from custody.server.service.stored_vaults import place_of
 from custody.server.web.callers import FOR_SIGNERS, let_in, require_for_bound, require_for_programs
 from custody.server.web.endpoint import Call, Endpoint, Unit, page_headers, services_of
 from custody.server.web.problems import trace_id_of
-
-Handler = Callable[[Call[Any]], Any]
 
 
 class Runner:
@@ -74,14 +69,13 @@ class Runner:
             require_for_bound(call)
             if idempotency_key is None:
                 return self._transact(call)
-            scope = Scope(call.caller.user_id, self.endpoint.method, call.path, _own(call, idempotency_key))
+            scope = scope_of(call.caller, self.endpoint.method, call.path, idempotency_key)
             with call.services.idempotency.guard(scope):
                 return self._transact(call, scope)
         except REFUSALS as error:
             self.record_refusal(call, error)
             raise
         except Outdated as error:
-            # Of a read, or of the last try, which prepared in the same transaction.
             raise StateConflict(str(error)) from error
 
     async def run_awaited(self, call: Call[Any]) -> Response:
@@ -109,40 +103,18 @@ class Runner:
             case Unit.READ:
                 with store.read() as db:
                     return self.answer(self.endpoint.handler(self._permitted(call, db)))
-            case Unit.WRITE if self.endpoint.prepares is not None:
-                return self._prepare_and_write(call, scope, self.endpoint.prepares)
             case Unit.WRITE:
-                return self._write(call, scope, self.endpoint.handler)
+                return self._write(call, scope)
 
-    def _prepare_and_write(self, call: Call[Any], scope: Scope | None, prepares: Handler) -> Response:
-        """After several overtaken tries, prepares inside the write lock, so that it ends in any case."""
-        for tries in range(MAX_TRIES):
-            with call.services.store.read() as db:
-                ready = self._permitted(replace(call, tries=tries), db)
-                if scope is not None:
-                    known = call.services.idempotency.known(db, scope, _canonical(call.body))
-                    if known is not None:
-                        return _json(known)
-                prepared = prepares(ready)
-            try:
-                return self._write(replace(call, prepared=prepared), scope, self.endpoint.handler)
-            except Outdated:
-                continue
-        return self._write(
-            replace(call, tries=MAX_TRIES),
-            scope,
-            lambda ready: self.endpoint.handler(replace(ready, prepared=prepares(ready))),
-        )
-
-    def _write(self, call: Call[Any], scope: Scope | None, handler: Handler) -> Response:
+    def _write(self, call: Call[Any], scope: Scope | None) -> Response:
         with call.services.store.write() as db:
             # Checked first: a stored answer is no way around a permission that was taken away (P23).
             ready = self._permitted(call, db)
             if scope is None:
-                return self.answer(handler(ready))
+                return self.answer(self.endpoint.handler(ready))
             return _json(
                 call.services.idempotency.once(
-                    db, scope, _canonical(call.body), lambda: self._encode(handler(ready))
+                    db, scope, canonical(call.body), lambda: self._encode(self.endpoint.handler(ready))
                 )
             )
 
@@ -162,44 +134,15 @@ class Runner:
         return call.enter(db, getattr(call.body, self.endpoint.workspace_field))
 
     def record_refusal(self, call: Call[Any], error: CustodyError) -> None:
-        """In a transaction of its own, because the refused one was rolled back. Raises RateLimited: repeated
-        refusals take no more of the writers' time, and of the log, than changes may.
-        """
-        if not self.endpoint.is_write:
-            call.services.rates.take_write(call.caller.counted_as)
-        with call.services.store.write() as db:
-            call.services.audit.record(
-                db,
-                call.caller,
-                Category.ACCESS,
-                error.code,
-                f"{self.endpoint.method} {call.path}",
-                access=self._place(call, db),
-            )
-
-    def _place(self, call: Call[Any], db: Session) -> WorkspaceAccess | None:
-        """The workspace for the record of a member's attempt; None for the platform's chain."""
-        workspace_id = getattr(call.body, self.endpoint.workspace_field, None)
-        if workspace_id is None:
-            return None
-        service = call.caller.service
-        if service is not None and service.workspace_id == workspace_id:
-            # Even if the account was revoked meanwhile.
-            return place_of(db, workspace_id)
-        try:
-            return enter(db, call.caller, workspace_id, ANY_MEMBER, call.services.tools.clock())
-        except (NotFound, PermissionDenied):
-            return None
-
-
-def _own(call: Call[Any], idempotency_key: str) -> str:
-    """Keys of a program are separate from those of its maker and of the maker's other programs."""
-    service = call.caller.service
-    return idempotency_key if service is None else f"service account {service.account_id}: {idempotency_key}"
-
-
-def _canonical(body: BaseModel | None) -> bytes:
-    return b"" if body is None else body.model_dump_json().encode()
+        """Raises RateLimited."""
+        record_refusal(
+            call.services,
+            call.caller,
+            f"{self.endpoint.method} {call.path}",
+            getattr(call.body, self.endpoint.workspace_field, None),
+            error,
+            is_change=self.endpoint.is_write,
+        )
 
 
 def _json(content: bytes) -> Response:

@@ -1,11 +1,10 @@
-"""A workspace's audit log and webhooks, and each member's purchases."""
+"""A workspace's webhooks, and each member's purchases."""
 
 from pydantic import TypeAdapter
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from custody.schemas.common import Done, Listed
-from custody.schemas.logs import ExportedLogs, ExportLogsQuery, LogsPage, LogsQuery
 from custody.schemas.permissions import Auth, PermissionName
 from custody.schemas.purchases import PurchasesQuery, PurchaseTransaction
 from custody.schemas.queries import WorkspaceQuery
@@ -22,35 +21,15 @@ from custody.schemas.webhooks import (
 from custody.server.domain.errors import (
     Invalid,
     NotFound,
-    NotOrgMember,
     StateConflict,
     WebhookRefused,
 )
 from custody.server.domain.purchases import SIGNATURE_HEADER
 from custody.server.web.endpoint import Call, Endpoint, Unit, page_response
 
-LOG_READERS = frozenset({PermissionName.VIEW_LOGS})
 WEBHOOK_MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
 _PURCHASES = TypeAdapter(Listed[PurchaseTransaction])
 _DELIVERIES = TypeAdapter(Listed[WebhookDelivery])
-
-
-def get_logs(call: Call[LogsQuery]) -> LogsPage:
-    """A page of the workspace's log, the oldest first. Follow ``next_cursor``: rows that come meanwhile move nothing."""  # noqa: E501
-    return call.services.logs.page(call.db, call.caller, call.access, call.body)
-
-
-def export_audit_logs(call: Call[ExportLogsQuery]) -> ExportedLogs:
-    """Everything that matches as CSV (RFC 4180), safe to open in a spreadsheet. The export is itself recorded."""  # noqa: E501
-    services, workspace_id = call.services, call.body.workspace_uid
-    with services.rates.export(call.caller.counted_as):
-        with services.store.read() as db:
-            access = call.enter(db, workspace_id)
-            export = services.logs.export(db, call.caller, access, call.body)
-        # Checked again: a caller who has lost the permission gets nothing (P23).
-        with services.store.write() as db:
-            services.logs.record_export(db, call.caller, call.enter(db, workspace_id), export)
-    return export.shown
 
 
 async def purchases_webhook(call: Call[None]) -> Done:
@@ -105,14 +84,6 @@ def test_webhook(call: Call[WebhookRequest]) -> WebhookDelivery:
 
 
 ENDPOINTS = (
-    Endpoint(
-        "GET", "/api/v1/get-logs", get_logs, LogsPage, LOG_READERS, Unit.READ, LogsQuery,
-        workspace_field="workspace_uid", refuses=(NotOrgMember,),
-    ),
-    Endpoint(
-        "GET", "/api/v1/export-audit-logs", export_audit_logs, ExportedLogs, LOG_READERS, Unit.OWN,
-        ExportLogsQuery, workspace_field="workspace_uid", refuses=(NotOrgMember,),
-    ),
     Endpoint(
         "POST", "/webhooks/purchases", purchases_webhook, Done, Auth.OPEN, Unit.OWN,
         refuses=(Invalid, WebhookRefused),

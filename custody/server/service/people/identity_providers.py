@@ -15,7 +15,7 @@ from custody.server.domain.errors import Invalid, NotFound, PermissionDenied
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.webhooks import BadUrl, read_url
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.people.staff import place_in, require_owner_of
+from custody.server.service.people.staff import membership_in, require_owner_of
 from custody.server.service.secrets import ClientSecrets
 from custody.server.service.shown import shown
 from custody.server.service.sign_in.identity import (
@@ -170,7 +170,7 @@ class IdentityProviders:
         if user_id not in {None, caller.user_id}:
             if PermissionName.MANAGE_USERS not in access.permissions:
                 raise PermissionDenied("Your role in this workspace does not carry MANAGE_USERS.")
-            place_in(db, access, user_id)
+            membership_in(db, access, user_id)
         wanted = user_id or caller.user_id
         if end_link(db, access.organisation_id, wanted, self._clock()):
             self._record(db, caller, access, "IDENTITY_UNLINKED", f"user {wanted}")

@@ -111,16 +111,16 @@ def role_in(db: Session, access: WorkspaceAccess, role_id: int) -> Role:
     return role
 
 
-def place_in(db: Session, access: WorkspaceAccess, user_id: int) -> Membership:
+def membership_in(db: Session, access: WorkspaceAccess, user_id: int) -> Membership:
     """Raises NotFound."""
-    place = db.scalars(
+    membership = db.scalars(
         select(Membership).where(
             Membership.workspace_id == access.workspace_id, Membership.user_id == user_id
         )
     ).one_or_none()
-    if place is None:
+    if membership is None:
         raise NotFound("There is no such member in this workspace.")
-    return place
+    return membership
 
 
 def count_members(db: Session, workspace_id: int) -> dict[int, int]:

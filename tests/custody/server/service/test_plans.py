@@ -16,11 +16,13 @@ from custody.schemas.logs import LogsQuery
 from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus
 from custody.schemas.vaults import VaultsQuery
+from custody.server.calls import Ctx
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.limits import Usage
 from custody.server.domain.selection import MAX_INPUTS, Tier
+from custody.server.logs import logs
 from custody.server.service.limits.limits import Limits, Movement, StoredPolicies
 from custody.server.service.limits.usage import Whose, most_of, most_of_vault, usage_of_vault
 from custody.server.service.network.deposits import Coins, Snapshot
@@ -263,10 +265,10 @@ def auditing(db, desk):
     access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
     caller = Caller(desk.user_ids["alice"], 1, "alice", "test")
     place = {"org_uid": 1, "workspace_uid": desk.workspace_id, "order": "newest", "page_size": 2}
-    logs = desk.world.platform.services.logs
+    ctx = Ctx(desk.world.platform.services, caller, db, access)
     for asked in ({}, {"category": "VAULTS"}, {"user_uuid": 3}):
-        page = logs.page(db, caller, access, LogsQuery(**place, **asked))
-        logs.page(db, caller, access, LogsQuery(**place, **asked, cursor=page.next_cursor))
+        page = logs(ctx, LogsQuery(**place, **asked))
+        logs(ctx, LogsQuery(**place, **asked, cursor=page.next_cursor))
 
 
 def looking_back(db, desk):

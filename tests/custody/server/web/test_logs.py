@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import delete
 
 from custody.schemas.logs import AuditLogEntry
+from custody.server import logs
 from custody.server.domain.audit import (
     Category,
     ChainedRow,
@@ -19,8 +20,6 @@ from custody.server.domain.audit import (
     write_csv,
 )
 from custody.server.domain.credentials import Caller
-from custody.server.service.audit import reading as audit_names
-from custody.server.service.audit import reading as logs
 from custody.server.service.stored_vaults import place_of
 from custody.server.store.models import RolePermission
 from tests.support.custody import ok, refused
@@ -119,7 +118,7 @@ class TestPage:
             "user 1": "alice@example.org",
             "role 1": "Administrator",
         }
-        monkeypatch.setattr(audit_names, "MAX_NAMES", 89)
+        monkeypatch.setattr(logs, "MAX_NAMES", 89)
         assert ok(alice.get(LOGS, **row))["names"] == {"user 1": "alice@example.org"}
 
     def test_what_cannot_be_asked_is_said(self, alice: As) -> None:
@@ -210,8 +209,10 @@ class TestExport:
         assert find_export_fault(read_csv(io.StringIO(text, newline="")), seen) is None
         assert seen.gaps == 0
 
-    def test_too_much_is_refused_with_what_to_do(self, world: World, alice: As) -> None:
-        world.platform.services.logs._max_export_rows = 10
+    def test_too_much_is_refused_with_what_to_do(
+        self, world: World, alice: As, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(logs, "MAX_EXPORT_ROWS", 10)
         append(world, *(f"row {number}" for number in range(10)))
         world.clock.advance(days=1)
         append(world, "today's")

@@ -5,20 +5,30 @@ and exporting it. The rows themselves do not change.
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, exists, func, select
 from sqlalchemy.orm import Session
 
-from custody.schemas import logs as wire
-from custody.schemas.logs import MAX_NAMES, LogRecipient
-from custody.schemas.permissions import PermissionName
-from custody.server.domain.audit import AuditRow, Category, ChainedRow, chain_of, write_csv
-from custody.server.domain.credentials import Caller, WorkspaceAccess
+from custody.schemas.logs import (
+    EXPORT_AUDIT_LOGS,
+    LOGS,
+    MAX_NAMES,
+    AuditLogEntry,
+    ExportedLogs,
+    ExportLogsQuery,
+    LogFilter,
+    LogRecipient,
+    LogsPage,
+    LogsQuery,
+)
+from custody.schemas.proposals import PROPOSAL_READERS
+from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
+from custody.server.domain.audit import AuditRow, Category, ChainedRow, Event, chain_of, write_csv
+from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid, NotFound, NotOrgMember
-from custody.server.service.audit.log import AuditLog, chained_rows
+from custody.server.service.audit.log import chained_rows
 from custody.server.service.shown import apart, shown
 from custody.server.store.models import (
     AuditEvent,
@@ -37,78 +47,60 @@ from custody.server.store.store import within_days
 MAX_EXPORT_ROWS: Final = 50_000
 
 
-@dataclass(frozen=True)
-class Export:
-    """The response, and the description for its audit record."""
-
-    shown: wire.ExportedLogs
-    description: str
+EXPORTED = Event("EXPORTED", "{more}", "exported the audit log: {more}", Category.AUDIT)
 
 
-class Logs:
-    """Tests set a smaller ``max_export_rows``."""
-
-    def __init__(self, audit: AuditLog, *, max_export_rows: int = MAX_EXPORT_ROWS) -> None:
-        self._audit = audit
-        self._max_export_rows = max_export_rows
-
-    def page(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, query: wire.LogsQuery
-    ) -> wire.LogsPage:
-        """Raises NotOrgMember, NotFound, Invalid (an unknown category)."""
-        wanted = conditions = _conditions(db, caller, access, query)
-        is_newest = query.order == "newest"
-        if query.cursor is not None:
-            last = int(query.cursor)
-            wanted += (AuditEvent.position < last if is_newest else AuditEvent.position > last,)
-        offset = (query.page - 1) * query.page_size
-        asked = query.page_size + 1
-        # The positions first, from an index alone: SQLite would otherwise sort all rows of some days.
-        order = AuditEvent.position.desc() if is_newest else AuditEvent.position
-        places = db.scalars(
-            select(AuditEvent.position).where(*wanted).order_by(order).limit(asked).offset(offset)
-        ).all()
-        chain, *_ = conditions
-        rows = list(chained_rows(db, chain, AuditEvent.position.in_(places), newest_first=is_newest))
-        page = rows[: query.page_size]
-        logs, unreadable = apart(
-            shown(page, lambda some: list(map(_entry, some)), "position", lambda each: each.row.position)
-        )
-        return wire.LogsPage(
-            logs=logs,
-            unreadable=unreadable,
-            names=names_in(db, access, [chained.row for chained in page]),
-            recipients=recipients_in(db, access, [chained.row for chained in page]),
-            page=query.page,
-            page_size=query.page_size,
-            total=_count(db, conditions),
-            next_cursor=str(page[-1].row.position) if len(rows) > len(page) else None,
-        )
-
-    def export(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, query: wire.ExportLogsQuery
-    ) -> Export:
-        """All matching rows. Return them only after ``record_export`` is committed: the two are separate
-        because reading takes a second or two, and writers should not wait for it.
-
-        Raises as ``page``, and Invalid where more rows match than one response holds.
-        """
-        conditions = _conditions(db, caller, access, query)
-        count = _count(db, conditions)
-        if count > self._max_export_rows:
-            raise _too_many(count, self._max_export_rows)
-        text = "".join(write_csv(chained_rows(db, *conditions)))
-        return Export(wire.ExportedLogs(csv=text), f"{count} rows{_described(query)}")
-
-    def record_export(self, db: Session, caller: Caller, access: WorkspaceAccess, export: Export) -> None:
-        self._audit.record(db, caller, Category.AUDIT, "EXPORTED", export.description, access=access)
+@serves(LOGS)
+def logs(ctx: Ctx, query: LogsQuery) -> LogsPage:
+    wanted = conditions = _conditions(ctx, query)
+    is_newest = query.order == "newest"
+    if query.cursor is not None:
+        last = int(query.cursor)
+        wanted += (AuditEvent.position < last if is_newest else AuditEvent.position > last,)
+    offset = (query.page - 1) * query.page_size
+    # The positions first, from an index alone: SQLite would otherwise sort all rows of some days.
+    order = AuditEvent.position.desc() if is_newest else AuditEvent.position
+    positions = ctx.db.scalars(
+        select(AuditEvent.position).where(*wanted).order_by(order).limit(query.page_size + 1).offset(offset)
+    ).all()
+    chain, *_ = conditions
+    rows = list(chained_rows(ctx.db, chain, AuditEvent.position.in_(positions), newest_first=is_newest))
+    page = rows[: query.page_size]
+    entries, unreadable = apart(
+        shown(page, lambda some: list(map(_entry, some)), "position", lambda each: each.row.position)
+    )
+    return LogsPage(
+        logs=entries,
+        unreadable=unreadable,
+        names=names_in(ctx.db, ctx.access, [chained.row for chained in page]),
+        recipients=recipients_in(ctx.db, ctx.access, [chained.row for chained in page]),
+        page=query.page,
+        page_size=query.page_size,
+        total=_count(ctx.db, conditions),
+        next_cursor=str(page[-1].row.position) if len(rows) > len(page) else None,
+    )
 
 
-def _conditions(
-    db: Session, caller: Caller, access: WorkspaceAccess, query: wire.LogFilter
-) -> tuple[ColumnElement[bool], ...]:
-    _check_organisation(db, caller, access, query.org_uid)
-    found = [AuditEvent.chain_id == chain_of(str(access.organisation_id), str(access.workspace_id))]
+@serves_in_parts(EXPORT_AUDIT_LOGS)
+def export_audit_logs(ctx: Ctx, query: ExportLogsQuery) -> Steps[ExportedLogs]:
+    """Read in a snapshot, because it takes a second or two, and writers should not wait for it. A caller who
+    has lost the permission meanwhile gets nothing (P23).
+    """
+    with ctx.services.rates.export(ctx.caller.counted_as):
+        conditions = _conditions(ctx, query)
+        count = _count(ctx.db, conditions)
+        if count > MAX_EXPORT_ROWS:
+            raise _too_many(count, MAX_EXPORT_ROWS)
+        text = "".join(write_csv(chained_rows(ctx.db, *conditions)))
+        ctx = yield In.WRITE
+        ctx.event(EXPORTED, more=f"{count} rows{_described(query)}")
+    return ExportedLogs(csv=text)
+
+
+def _conditions(ctx: Ctx, query: LogFilter) -> tuple[ColumnElement[bool], ...]:
+    """Raises NotOrgMember, NotFound, Invalid (an unknown category)."""
+    _require_organisation(ctx, query.org_uid)
+    found = [AuditEvent.chain_id == chain_of(str(ctx.access.organisation_id), str(ctx.access.workspace_id))]
     found += within_days(AuditEvent.timestamp, query.from_day, query.to_day)
     if query.category is not None:
         found.append(AuditEvent.category == _category(query.category).value)
@@ -117,16 +109,16 @@ def _conditions(
     return tuple(found)
 
 
-def _check_organisation(db: Session, caller: Caller, access: WorkspaceAccess, org_uid: int) -> None:
+def _require_organisation(ctx: Ctx, org_uid: int) -> None:
     """The request names the organisation too, and the specification wants the caller to belong to it."""
-    if org_uid == access.organisation_id:
+    if org_uid == ctx.access.organisation_id:
         return
     member = (
         select(Membership.id)
         .join(Workspace, Workspace.id == Membership.workspace_id)
-        .where(Membership.user_id == caller.user_id, Workspace.organisation_id == org_uid)
+        .where(Membership.user_id == ctx.caller.user_id, Workspace.organisation_id == org_uid)
     )
-    if db.scalars(member.limit(1)).first() is None:
+    if ctx.db.scalars(member.limit(1)).first() is None:
         raise NotOrgMember("You are not a member of the organisation that the request names.")
     raise NotFound("There is no such workspace in this organisation.")
 
@@ -151,7 +143,7 @@ def _too_many(count: int, limit: int) -> Invalid:
     return Invalid.at("/from_day", sentence, "too-many")
 
 
-def _described(query: wire.LogFilter) -> str:
+def _described(query: LogFilter) -> str:
     named = (
         ("from", query.from_day),
         ("to", query.to_day),
@@ -161,8 +153,8 @@ def _described(query: wire.LogFilter) -> str:
     return "".join(f", {word} {value}" for word, value in named if value is not None)
 
 
-def _entry(chained: ChainedRow) -> wire.AuditLogEntry:
-    return wire.AuditLogEntry.model_validate(
+def _entry(chained: ChainedRow) -> AuditLogEntry:
+    return AuditLogEntry.model_validate(
         {
             **vars(chained.row),
             "prev_hash": b64encode(chained.prev_hash).decode(),
@@ -172,15 +164,6 @@ def _entry(chained: ChainedRow) -> wire.AuditLogEntry:
 
 
 _ID: Final = re.compile(r"\b(vault|proposal) ([0-9a-f]{32})\b|\b(user|role|contract) ([1-9][0-9]{0,17})\b")
-# Any of these lets a member read proposals and their titles.
-_READERS: Final = frozenset(
-    {
-        PermissionName.VIEW_BALANCES,
-        PermissionName.PAYMENT_INIT,
-        PermissionName.PAYMENT_APPROVE,
-        PermissionName.MANAGE_WORKSPACE,
-    }
-)
 # By the word before the id: the table, its key and its name.
 _NAMED: Final[Mapping[str, tuple[Any, Any, Any]]] = {
     "vault": (Vault, Vault.id, Vault.name),
@@ -205,7 +188,7 @@ def names_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]) -> 
     ids: dict[str, set[str]] = {}
     for kind, value in islice(dict.fromkeys(named), MAX_NAMES):
         ids.setdefault(kind, set()).add(value)
-    if not access.holds_any(_READERS):
+    if not access.holds_any(PROPOSAL_READERS):
         ids.pop("proposal", None)
     people = {int(each) for each in ids.pop("user", ())}
     names = {f"user {number}": name for number, name in _people(db, access, people).items()}
@@ -222,7 +205,7 @@ def recipients_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]
     wanted = {
         found[2] for text in created if (found := _ID.match(text)) is not None and found[1] == "proposal"
     }
-    if not wanted or not access.holds_any(_READERS):
+    if not wanted or not access.holds_any(PROPOSAL_READERS):
         return {}
     query = select(Proposal.id, Proposal.recipients, Proposal.workspace_id).where(Proposal.id.in_(wanted))
     paid: list[Any] = [
