@@ -34,8 +34,6 @@ TITLES: Final[Mapping[str, str]] = {
         "create-webhook": "Make a webhook",
         "update-webhook": "Change a webhook",
         "delete-webhook": "Delete a webhook",
-        "create-service-account": "Make an account for a program",
-        "update-service-account": "Change a program's account",
         "update-second-person-rule": "Change the rule of the second person",
         "update-identity-provider": "Set the organisation's identity provider",
         "remove-identity-provider": "Remove the organisation's identity provider",

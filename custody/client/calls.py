@@ -63,6 +63,18 @@ from custody.schemas.roles import (
     RemovePermissionRequest,
     UpdateRoleRequest,
 )
+from custody.schemas.service_accounts import (
+    CREATE_SERVICE_ACCOUNT,
+    ISSUE_SERVICE_SECRET,
+    OWN_SERVICE_ACCOUNT,
+    REVOKE_SERVICE_ACCOUNT,
+    SERVICE_ACCOUNTS,
+    UPDATE_SERVICE_ACCOUNT,
+    CreateServiceAccountRequest,
+    IssueServiceSecretRequest,
+    ServiceAccountRequest,
+    UpdateServiceAccountRequest,
+)
 from custody.schemas.users import (
     SET_DEFAULT_WORKSPACE,
     UPDATE_USER_INFO,
@@ -315,3 +327,37 @@ class OnboardingCalls:
         uid: int, body: ReviewOnboardingRequest, *, idempotency_key: str | None = None
     ) -> Sent:
         return Sent(body, path={"uid": uid}, key=idempotency_key)
+
+
+class ServiceAccountCalls:
+    @sends(SERVICE_ACCOUNTS)
+    @staticmethod
+    def service_accounts(workspace_id: int) -> Sent:
+        return Sent(query={"workspace_id": workspace_id})
+
+    @sends(OWN_SERVICE_ACCOUNT)
+    @staticmethod
+    def own_service_account() -> Sent:
+        return Sent()
+
+    @sends(CREATE_SERVICE_ACCOUNT)
+    @staticmethod
+    def create_service_account(
+        body: CreateServiceAccountRequest, *, idempotency_key: str | None = None
+    ) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @sends(UPDATE_SERVICE_ACCOUNT)
+    @staticmethod
+    def update_service_account(body: UpdateServiceAccountRequest) -> Sent:
+        return Sent(body)
+
+    @sends(ISSUE_SERVICE_SECRET)
+    @staticmethod
+    def issue_service_secret(body: IssueServiceSecretRequest) -> Sent:
+        return Sent(body)
+
+    @sends(REVOKE_SERVICE_ACCOUNT)
+    @staticmethod
+    def revoke_service_account(body: ServiceAccountRequest) -> Sent:
+        return Sent(body)

@@ -8,12 +8,13 @@ from custody.client.calls import (
     MemberCalls,
     OnboardingCalls,
     RoleCalls,
+    ServiceAccountCalls,
     UserCalls,
     WorkspaceCalls,
 )
 from custody.client.connection import WaitingConnection
 from custody.client.history import HistoryCalls
-from custody.client.organisation import ChangeCalls, IdentityCalls, ServiceAccountCalls
+from custody.client.organisation import ChangeCalls, IdentityCalls
 from custody.client.payments import (
     ForwardCalls,
     KeyCalls,

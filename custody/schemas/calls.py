@@ -16,6 +16,7 @@ from custody.schemas import (
     proofs,
     proposals,
     roles,
+    service_accounts,
     users,
     workspaces,
 )
@@ -32,6 +33,7 @@ NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
         "address_book": address_book,
         "invitations": invitations,
         "onboarding": onboarding,
+        "service_accounts": service_accounts,
     }
 )
 # What a signer's own program calls, too: their client's methods are a module of their own, because that

@@ -8,8 +8,11 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, StrictInt, StringConstraints
 
+from custody.schemas.call import Call, Way, few
 from custody.schemas.common import Few, Int64, IntId, Label, Name, Request, Shape, Timestamp
-from custody.schemas.permissions import PermissionName
+from custody.schemas.errors import ErrorCode
+from custody.schemas.permissions import Auth, PermissionName
+from custody.schemas.queries import WorkspaceQuery
 
 # In a log or a repository it shows what it is; secret scanners search for such prefixes.
 SECRET_PREFIX: Final = "custody_sa_"  # noqa: S105 - the beginning of each
@@ -119,3 +122,40 @@ class ServiceSecret(Shape):
 
     service_account: ServiceAccount
     secret: Label
+
+
+MAKERS: Final = frozenset({PermissionName.MANAGE_WORKSPACE})
+KEEPERS: Final = MAKERS | {PermissionName.MANAGE_USERS}
+SERVICE_ACCOUNTS = Call(
+    "GET", "/api/v1/service-accounts", WorkspaceQuery, few(ServiceAccount),
+    "The workspace's accounts of programs, the newest first, without their secrets.",
+    KEEPERS, attempt="see the programs",
+)  # fmt: skip
+OWN_SERVICE_ACCOUNT = Call(
+    "GET", "/api/v1/own-service-account", type(None), ServiceAccount,
+    "The account of the program that calls.",
+    Auth.SIGNED_IN, open_to=frozenset({Way.PROGRAM}), refuses=(ErrorCode.NOT_FOUND,),
+)  # fmt: skip
+CREATE_SERVICE_ACCOUNT = Call(
+    "POST", "/api/v1/create-service-account", CreateServiceAccountRequest, ServiceAccount,
+    "An account for a program, which acts in its maker's name with some of the maker's rights. It has no "
+    "secret yet.",
+    MAKERS, creates=True, second_person="Make an account for a program", cools=True,
+    refuses=(ErrorCode.STATE_CONFLICT,),
+)  # fmt: skip
+UPDATE_SERVICE_ACCOUNT = Call(
+    "POST", "/api/v1/update-service-account", UpdateServiceAccountRequest, ServiceAccount,
+    "Its name, rights, networks and end, by its maker.",
+    MAKERS, second_person="Change a program's account", refuses=(ErrorCode.STATE_CONFLICT,),
+)  # fmt: skip
+ISSUE_SERVICE_SECRET = Call(
+    "POST", "/api/v1/issue-service-secret", IssueServiceSecretRequest, ServiceSecret,
+    "A new secret, shown to the account's maker here and never again. The one before stays good for "
+    "``overlap_hours``.",
+    MAKERS, attempt="make a new secret of a program", refuses=(ErrorCode.STATE_CONFLICT,),
+)  # fmt: skip
+REVOKE_SERVICE_ACCOUNT = Call(
+    "POST", "/api/v1/revoke-service-account", ServiceAccountRequest, ServiceAccount,
+    "Ends it at once and for good, by whichever member it was made.",
+    KEEPERS, attempt="revoke a program", repeatable=True,
+)  # fmt: skip

@@ -38,7 +38,7 @@ from custody.server.service.operations.readiness import Readiness
 from custody.server.service.people.identity_providers import IdentityProviders
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.second_person import SecondPerson
-from custody.server.service.people.service_accounts import ServiceAccounts
+from custody.server.service.people.service_accounts import SECRETS, SECRETS_WINDOW
 from custody.server.service.people.setup import Setup
 from custody.server.service.proposals.controls import VaultControls
 from custody.server.service.proposals.drafting import Drafter
@@ -52,7 +52,7 @@ from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.proposals.signing import Signing
 from custody.server.service.requests.changes import Changes, Following
 from custody.server.service.requests.idempotency import Idempotency
-from custody.server.service.requests.rates import Rates
+from custody.server.service.requests.rates import Rates, Throttle
 from custody.server.service.secrets import ClientSecrets, Secrets, WebhookSecrets
 from custody.server.service.services import Services, SignInServices, Tools, wire_sign_in
 from custody.server.service.sign_in.accounts import Passwords
@@ -246,7 +246,7 @@ def _wire(
             settings.public_url,
             settings.identity_hosts,
         ),
-        service_accounts=ServiceAccounts(clock, random, audit),
+        service_secrets=Throttle(clock, limit=SECRETS, window=SECRETS_WINDOW),
         vaults=vaults,
         vault_controls=VaultControls(clock, audit, changes),
         vault_replacement=VaultReplacement(clock, audit, changes, world.policies, limits, vaults, cancelling),

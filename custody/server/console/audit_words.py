@@ -23,7 +23,16 @@ from custody.limit_words import bounds
 from custody.schemas.logs import AuditLogEntry
 from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus
-from custody.server import address_book, invitations, limits, logs, members, roles, workspaces
+from custody.server import (
+    address_book,
+    invitations,
+    limits,
+    logs,
+    members,
+    roles,
+    service_accounts,
+    workspaces,
+)
 from custody.server.console.refusal_words import WHY, tried_words
 from custody.server.domain.audit import Category, Event
 from custody.server.service.people import workspaces as founding
@@ -43,7 +52,6 @@ _STATUS_WORDS: Final[Mapping[ProposalStatus, str]] = MappingProxyType(
         ProposalStatus.FAILED: "failed",
     }
 )
-_PROGRAM: Final = "service account {text} ({name}), {more}"
 _CREATED: Final = "proposal {proposal} of vault {vault}, "
 _CHANGE: Final = "change {text}, {path}"
 _DECIDED: Final = _CHANGE + ", asked by {name} (user {user})"
@@ -51,7 +59,17 @@ _HOOK: Final = "webhook {short}, {more}"
 
 _EVENTS: Final = [
     each
-    for noun in (founding, workspaces, members, invitations, roles, limits, address_book, logs)
+    for noun in (
+        founding,
+        workspaces,
+        members,
+        invitations,
+        roles,
+        limits,
+        address_book,
+        logs,
+        service_accounts,
+    )
     for each in vars(noun).values()
     if isinstance(each, Event)
 ]
@@ -66,10 +84,6 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
         "IDENTITY_PROVIDER_REMOVED": (("{text}, {more}", "removed the identity provider {text}: {more}"),),
         "IDENTITY_LINKED": (("user {user} at {text}", "linked their account to {text}"),),
         "IDENTITY_UNLINKED": (("user {user}", "unlinked the account of {user}"),),
-        "SERVICE_ACCOUNT_CREATED": ((_PROGRAM, "made the program {name}"),),
-        "SERVICE_ACCOUNT_CHANGED": ((_PROGRAM, "changed the program {name}"),),
-        "SERVICE_SECRET_MADE": ((_PROGRAM, "made a new secret of the program {name}: {more}"),),
-        "SERVICE_ACCOUNT_REVOKED": ((_PROGRAM, "revoked the program {name}"),),
         "SERVICE_ACCOUNT_REFUSED": (
             ("service account {text}, its secret was used from {text2}",
              "The secret of a program was used from {text2}, and was refused"),

@@ -6,7 +6,15 @@ from starlette.responses import Response
 
 from custody.change_words import PERMISSION_WORDS
 from custody.schemas.permissions import PermissionName
-from custody.schemas.service_accounts import DEFAULT_OVERLAP_HOURS, ServiceAccount
+from custody.schemas.service_accounts import (
+    CREATE_SERVICE_ACCOUNT,
+    DEFAULT_OVERLAP_HOURS,
+    ISSUE_SERVICE_SECRET,
+    REVOKE_SERVICE_ACCOUNT,
+    SERVICE_ACCOUNTS,
+    UPDATE_SERVICE_ACCOUNT,
+    ServiceAccount,
+)
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import Invalid, NotFound
@@ -41,8 +49,7 @@ def program_page(visit: Visit) -> Response:
 
 
 def _all(visit: Visit) -> list[ServiceAccount]:
-    found: list[ServiceAccount] = visit.get("service-accounts", workspace_id=visit.here.id)
-    return found
+    return visit.ask(SERVICE_ACCOUNTS, workspace_id=visit.here.id)
 
 
 def _one(visit: Visit) -> ServiceAccount:
@@ -86,7 +93,7 @@ def review_new(visit: Visit) -> Review:
 
 
 def create(visit: Visit) -> Response:
-    made = visit.post("create-service-account", workspace_id=visit.here.id, **_typed(visit))
+    made = visit.act(CREATE_SERVICE_ACCOUNT, workspace_id=visit.here.id, **_typed(visit))
     return visit.go(
         f"{visit.here.path}/programs/{made.service_account_id}", "The account is made. Make its secret."
     )
@@ -98,9 +105,7 @@ def review_change(visit: Visit) -> Review:
 
 def change(visit: Visit) -> Response:
     number = visit.path_param("program_id")
-    visit.post(
-        "update-service-account", workspace_id=visit.here.id, service_account_id=number, **_typed(visit)
-    )
+    visit.act(UPDATE_SERVICE_ACCOUNT, workspace_id=visit.here.id, service_account_id=number, **_typed(visit))
     return visit.go(f"{visit.here.path}/programs/{number}", "The account is changed.")
 
 
@@ -113,8 +118,8 @@ def review_secret(visit: Visit) -> Review:
 
 
 def issue_secret(visit: Visit) -> Response:
-    issued = visit.post(
-        "issue-service-secret",
+    issued = visit.act(
+        ISSUE_SERVICE_SECRET,
         workspace_id=visit.here.id,
         service_account_id=visit.path_param("program_id"),
         overlap_hours=visit.number("overlap_hours"),
@@ -127,8 +132,8 @@ def review_end(visit: Visit) -> Review:
 
 
 def revoke(visit: Visit) -> Response:
-    visit.post(
-        "revoke-service-account",
+    visit.act(
+        REVOKE_SERVICE_ACCOUNT,
         workspace_id=visit.here.id,
         service_account_id=visit.path_param("program_id"),
     )
@@ -140,9 +145,41 @@ _ONE = _HERE + "/{program_id:int}"
 ROWS = (
     Row("GET", _HERE, programs),
     Row("GET", _HERE + "/new", new_page),
-    Row("POST", _HERE + "/new", create, again=new_page, review=review_new, steps_up=True),
+    Row(
+        "POST",
+        _HERE + "/new",
+        create,
+        again=new_page,
+        review=review_new,
+        steps_up=True,
+        acts=(CREATE_SERVICE_ACCOUNT,),
+    ),
     Row("GET", _ONE, program_page),
-    Row("POST", _ONE + "/change", change, again=program_page, review=review_change, steps_up=True),
-    Row("POST", _ONE + "/secret", issue_secret, again=program_page, review=review_secret, steps_up=True),
-    Row("POST", _ONE + "/revoke", revoke, again=program_page, review=review_end, steps_up=True),
+    Row(
+        "POST",
+        _ONE + "/change",
+        change,
+        again=program_page,
+        review=review_change,
+        steps_up=True,
+        acts=(UPDATE_SERVICE_ACCOUNT,),
+    ),
+    Row(
+        "POST",
+        _ONE + "/secret",
+        issue_secret,
+        again=program_page,
+        review=review_secret,
+        steps_up=True,
+        acts=(ISSUE_SERVICE_SECRET,),
+    ),
+    Row(
+        "POST",
+        _ONE + "/revoke",
+        revoke,
+        again=program_page,
+        review=review_end,
+        steps_up=True,
+        acts=(REVOKE_SERVICE_ACCOUNT,),
+    ),
 )

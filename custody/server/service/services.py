@@ -18,7 +18,6 @@ from custody.server.service.operations.readiness import Readiness
 from custody.server.service.people.identity_providers import IdentityProviders
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.second_person import SecondPerson
-from custody.server.service.people.service_accounts import ServiceAccounts
 from custody.server.service.proposals.controls import VaultControls
 from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
@@ -30,7 +29,7 @@ from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.proposals.signing import Signing
 from custody.server.service.requests.changes import Changes, Following
 from custody.server.service.requests.idempotency import Idempotency
-from custody.server.service.requests.rates import AttemptLimit, Rates
+from custody.server.service.requests.rates import AttemptLimit, Rates, Throttle
 from custody.server.service.secrets import ClientSecrets, Secrets, TotpSecrets
 from custody.server.service.sign_in.accounts import Accounts, Passwords
 from custody.server.service.sign_in.identity import IdentitySignIn
@@ -104,7 +103,8 @@ class Services:
     readiness: Readiness
     second_person: SecondPerson
     identity_providers: IdentityProviders
-    service_accounts: ServiceAccounts
+    # How many new ones a maker of programs may have.
+    service_secrets: Throttle
     vaults: Vaults
     vault_controls: VaultControls
     vault_replacement: VaultReplacement

@@ -1,5 +1,5 @@
 """Callers other than a person who signed in with a password: programs, by their secret, and sessions of an
-organisation's identity provider. Which calls each may make, and the calls that manage them.
+organisation's identity provider. Which calls each may make, and the calls that manage providers.
 """
 
 from collections.abc import Mapping
@@ -19,20 +19,9 @@ from custody.schemas.calls import CALLS
 from custody.schemas.common import Listed
 from custody.schemas.permissions import Auth, PermissionName
 from custody.schemas.queries import WorkspaceQuery
-from custody.schemas.service_accounts import (
-    CreateServiceAccountRequest,
-    IssueServiceSecretRequest,
-    ServiceAccount,
-    ServiceAccountRequest,
-    ServiceSecret,
-    UpdateServiceAccountRequest,
-)
 from custody.server.domain.credentials import Caller
-from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
+from custody.server.domain.errors import NotFound, PermissionDenied
 from custody.server.web.endpoint import Call, Endpoint, Unit
-
-MAKERS = frozenset({PermissionName.MANAGE_WORKSPACE})
-KEEPERS = frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.MANAGE_USERS})
 
 
 def _declared(way: Way) -> frozenset[str]:
@@ -46,7 +35,7 @@ def _declared(way: Way) -> frozenset[str]:
 FOR_PROGRAMS: Final = frozenset(
     f"/api/v1/{name}"
     for name in (
-        "own-service-account", "list-wallets", "vault-names", "vault-export", "vault-controls", "max-send",
+        "list-wallets", "vault-names", "vault-export", "vault-controls", "max-send",
         "psbt", "vault-history", "vault-coins", "webhook-deliveries",
         "redeliver-webhook",
     )
@@ -63,64 +52,6 @@ def require_for_programs(call: Call[None]) -> None:
     is_program = call.maybe_caller is not None and call.maybe_caller.service is not None
     if is_program and call.endpoint.path not in FOR_PROGRAMS:
         raise PermissionDenied("A service account may not call this: it needs a person who is signed in.")
-
-
-def service_accounts(call: Call[WorkspaceQuery]) -> Listed[ServiceAccount]:
-    """The workspace's accounts of programs, the newest first, without their secrets."""
-    return call.services.service_accounts.listed(call.db, call.access)
-
-
-def own_service_account(call: Call[None]) -> ServiceAccount:
-    """The account of the program that calls."""
-    return call.services.service_accounts.own(call.db, call.caller)
-
-
-def create_service_account(call: Call[CreateServiceAccountRequest]) -> ServiceAccount:
-    """An account for a program, which acts in its maker's name with some of the maker's rights. It has no secret yet."""  # noqa: E501
-    return call.services.service_accounts.create(call.db, call.caller, call.access, call.body)
-
-
-def update_service_account(call: Call[UpdateServiceAccountRequest]) -> ServiceAccount:
-    """Its name, rights, networks and end, by its maker."""
-    return call.services.service_accounts.update(call.db, call.caller, call.access, call.body)
-
-
-def issue_service_secret(call: Call[IssueServiceSecretRequest]) -> ServiceSecret:
-    """A new secret, shown to the account's maker here and never again. The one before stays good for ``overlap_hours``."""  # noqa: E501
-    return call.services.service_accounts.issue_secret(call.db, call.caller, call.access, call.body)
-
-
-def revoke_service_account(call: Call[ServiceAccountRequest]) -> ServiceAccount:
-    """Ends it at once and for good, by whichever member it was made."""
-    return call.services.service_accounts.revoke(call.db, call.caller, call.access, call.body)
-
-
-PROGRAMS = (
-    Endpoint(
-        "GET", "/api/v1/service-accounts", service_accounts, Listed[ServiceAccount], KEEPERS, Unit.READ,
-        WorkspaceQuery,
-    ),
-    Endpoint(
-        "GET", "/api/v1/own-service-account", own_service_account, ServiceAccount, Auth.SIGNED_IN, Unit.READ,
-        refuses=(NotFound,),
-    ),
-    Endpoint(
-        "POST", "/api/v1/create-service-account", create_service_account, ServiceAccount, MAKERS, Unit.WRITE,
-        CreateServiceAccountRequest, creates=True, needs_second_person=True, refuses=(StateConflict,),
-    ),
-    Endpoint(
-        "POST", "/api/v1/update-service-account", update_service_account, ServiceAccount, MAKERS, Unit.WRITE,
-        UpdateServiceAccountRequest, needs_second_person=True, refuses=(StateConflict,),
-    ),
-    Endpoint(
-        "POST", "/api/v1/issue-service-secret", issue_service_secret, ServiceSecret, MAKERS, Unit.WRITE,
-        IssueServiceSecretRequest, refuses=(StateConflict,),
-    ),
-    Endpoint(
-        "POST", "/api/v1/revoke-service-account", revoke_service_account, ServiceAccount, KEEPERS, Unit.WRITE,
-        ServiceAccountRequest,
-    ),
-)  # fmt: skip
 
 
 USER_MANAGERS = frozenset({PermissionName.MANAGE_USERS})

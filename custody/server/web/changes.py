@@ -158,7 +158,6 @@ def _by_path() -> Mapping[str, Endpoint]:
         *map(row_of, CALLS),
         *vaults.ENDPOINTS,
         *workspace.ENDPOINTS,
-        *callers.PROGRAMS,
         *callers.PROVIDERS,
         *ENDPOINTS,
     )

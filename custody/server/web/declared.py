@@ -19,6 +19,7 @@ from custody.server import (  # noqa: F401 - they serve their calls
     onboarding,
     proposals,
     roles,
+    service_accounts,
     users,
     workspaces,
 )

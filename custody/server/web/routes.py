@@ -25,6 +25,7 @@ from custody.schemas import (
     members,
     onboarding,
     roles,
+    service_accounts,
     users,
     workspaces,
 )
@@ -77,7 +78,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *rows_of(logs),
     *workspace.ENDPOINTS,
     *changes.ENDPOINTS,
-    *callers.PROGRAMS,
+    *rows_of(service_accounts),
     *vaults.HISTORY,
     *callers.PROVIDERS,
 )

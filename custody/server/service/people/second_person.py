@@ -23,7 +23,7 @@ from custody.schemas.changes import ChangeStatus, Json
 from custody.schemas.common import ApiNetwork, Listed, Unreadable
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
 from custody.schemas.permissions import PermissionName
-from custody.schemas.service_accounts import CreateServiceAccountRequest, UpdateServiceAccountRequest
+from custody.schemas.service_accounts import UpdateServiceAccountRequest
 from custody.schemas.vaults import ReplaceVaultRequest, UpdateVaultControlsRequest
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import PLATFORM, Caller, WorkspaceAccess, new_id
@@ -376,7 +376,6 @@ class SecondPerson:
             case (
                 ReplaceVaultRequest()
                 | wire.SecondPersonRuleRequest()
-                | CreateServiceAccountRequest()
                 | RemoveIdentityProviderRequest()
                 | UpdateIdentityProviderRequest()
             ):
