@@ -5,10 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from custody.cli.common import json_option
-from custody.cli.desk import Desk, pass_desk
-from custody.cli.meant import place_of, workspace_option
-from custody.terminal import answer, put, table
+from custody.cli.meant import Access, in_workspace
+from custody.terminal import put
 
 if TYPE_CHECKING:
     from custody.client import Client
@@ -20,29 +18,22 @@ _HEADER: Final = ("WHEN", "WHO", "WHAT", "")
 
 
 @click.command("tail")
-@pass_desk
 @click.option("--lines", "-n", "count", default=20, type=click.IntRange(1, MAX_LINES), help="How many.")
 @click.option("--follow", "-f", is_flag=True, help="Go on with what happens, until Ctrl-C.")
-@workspace_option
-@json_option
-def tail_command(desk: Desk, count: int, follow: bool, workspace: str | None, as_json: bool) -> None:
+@in_workspace
+def tail_command(access: Access, count: int, follow: bool) -> None:
     """Show the end of the workspace's audit log. With --follow, --json answers one value a line."""
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        log = _Log(client, place.org_id, place.workspace_id)
-        entries = log.end(count)
-        if follow:
-            for entry in entries:
-                _line(entry, as_json=as_json)
-            while True:
-                desk.outside.sleep(PAUSE_SECONDS)
-                desk.freshen(client)
-                for entry in log.more():
-                    _line(entry, as_json=as_json)
-    if as_json:
-        answer(entries)
-    else:
-        table(_HEADER, [_cells(entry) for entry in entries])
+    log = _Log(access.client, access.place.org_id, access.workspace_id)
+    entries = log.end(count)
+    if not follow:
+        access.give_list(entries, _HEADER, map(_cells, entries))
+        return
+    while True:
+        for entry in entries:
+            _line(entry, as_json=access.as_json)
+        access.desk.outside.sleep(PAUSE_SECONDS)
+        access.desk.freshen(access.client)
+        entries = log.more()
 
 
 class _Log:

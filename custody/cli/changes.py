@@ -3,62 +3,43 @@
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from custody.cli.common import confirm, fail, json_option, yes_option
-from custody.cli.desk import Desk, pass_desk
-from custody.cli.meant import Place, chosen, place_of, workspace_option
+from custody.cli.common import fail
+from custody.cli.meant import Access, asking_in_workspace, in_workspace
 from custody.naming import Candidate
-from custody.terminal import Exit, answer, aside, say, table
+from custody.terminal import Exit, aside
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from custody.client import Client
     from custody.schemas.changes import Change
 
 
-T = TypeVar("T")
-
-
-def made_or_asked(
-    desk: Desk,
-    client: "Client",
-    place: Place,
-    path: str,
-    body: "BaseModel",
-    call: Callable[[], T],
-    *,
-    yes: bool,
-) -> "T | Change":
-    """The result of ``call``; where the organisation's rule needs a second person, the change that was
-    requested instead. ``path`` and ``body``: the same call. Raises Stop.
+def make_or_ask(
+    access: Access, path: str, body: "BaseModel", call: "Callable[[], BaseModel]", words: str
+) -> None:
+    """Make the call and say ``words``; where the organisation's rule needs a second person, request the
+    change instead. ``path`` and ``body``: the same call. Raises Stop.
     """
     from custody.client import ApiError
 
     try:
-        return call()
+        access.give(call(), words)
+        return
     except ApiError as error:
         if error.problem.code != "SECOND_PERSON_NEEDED":
             raise
     aside("In this organisation a second person has to confirm that.")
-    confirm(desk.answers, "Ask for it?", yes=yes)
-    return client.request_change(place.workspace_id, path, body)
-
-
-def told(done: "BaseModel", words: str, *, as_json: bool) -> None:
-    """``words``: what is printed where the call was made at once."""
-    from custody.schemas.changes import Change
-
-    if as_json:
-        answer(done)
-    elif isinstance(done, Change):
-        say(f"Asked for: change {done.change_id}. Nothing has changed yet.")
-        say(f"  Somebody else confirms it, {_when(done)}: custody change confirm {done.change_id}")
-    else:
-        say(words)
+    access.confirm("Ask for it?")
+    asked = access.client.request_change(access.workspace_id, path, body)
+    access.give(
+        asked,
+        f"Asked for: change {asked.change_id}. Nothing has changed yet.",
+        f"  Somebody else confirms it, {_when(asked)}: custody change confirm {asked.change_id}",
+    )
 
 
 @click.group("change")
@@ -67,83 +48,59 @@ def change() -> None:
 
 
 @change.command("list")
-@pass_desk
 @click.option("--all", "all_of_them", is_flag=True, help="Those that are over, too.")
-@workspace_option
-@json_option
-def list_command(desk: Desk, all_of_them: bool, workspace: str | None, as_json: bool) -> None:
+@in_workspace
+def list_command(access: Access, all_of_them: bool) -> None:
     """List the changes that wait: those you may confirm, and your own."""
-    with desk.client() as client:
-        found = client.changes(place_of(client, workspace).workspace_id)
+    found = access.client.changes(access.workspace_id)
     shown = [one for one in found if all_of_them or one.status == "PENDING"]
-    if as_json:
-        answer(shown)
-    elif shown:
-        header = ("ID", "STATUS", "ASKED BY", "WHAT", "")
-        table(header, [_row(one) for one in shown])
-    else:
-        say("No changes wait.")
+    header = ("ID", "STATUS", "ASKED BY", "WHAT", "")
+    access.give_list(shown, header, map(_row, shown), "No changes wait.")
 
 
 @change.command("confirm")
-@pass_desk
 @click.argument("given", metavar="CHANGE", help="Its id, or the beginning of it.")
-@workspace_option
-@yes_option
-@json_option
-def confirm_command(desk: Desk, given: str, workspace: str | None, yes: bool, as_json: bool) -> None:
+@asking_in_workspace
+def confirm_command(access: Access, given: str) -> None:
     """Confirm what another member asked for: it is then done, in their name."""
     from custody.change_words import names_nothing
     from custody.schemas.changes import ChangeRequest
 
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        one = _change_of(client, place, given, unseen=yes)
-        _show(one)
-        if names_nothing(one):
-            sentence = "it names a member, key or vault that no longer exists"
-            fail(sentence, f"custody change decline {one.change_id}", Exit.NOT_DECIDED)
-        confirm(desk.answers, "Confirm this change?", yes=yes)
-        request = ChangeRequest(workspace_id=place.workspace_id, change_id=one.change_id)
-        done = client.confirm_change(request)
-    told(done, f"Confirmed, and done: {_what(one)}.", as_json=as_json)
+    one = _change_of(access, given)
+    _show(one)
+    if names_nothing(one):
+        sentence = "it names a member, key or vault that no longer exists"
+        fail(sentence, f"custody change decline {one.change_id}", Exit.NOT_DECIDED)
+    access.confirm("Confirm this change?")
+    request = ChangeRequest(workspace_id=access.workspace_id, change_id=one.change_id)
+    done = access.client.confirm_change(request)
+    access.give(done, f"Confirmed, and done: {_what(one)}.")
 
 
 @change.command("decline")
-@pass_desk
 @click.argument("given", metavar="CHANGE", help="Its id, or the beginning of it.")
 @click.option("--reason", help="Why, as the audit log has it.")
-@workspace_option
-@yes_option
-@json_option
-def decline_command(
-    desk: Desk, given: str, reason: str | None, workspace: str | None, yes: bool, as_json: bool
-) -> None:
+@asking_in_workspace
+def decline_command(access: Access, given: str, reason: str | None) -> None:
     """Decline a change, or take back your own."""
     from custody.schemas.changes import DeclineChangeRequest
 
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        one = _change_of(client, place, given, unseen=yes)
-        _show(one)
-        confirm(desk.answers, "Decline this change?", yes=yes)
-        request = DeclineChangeRequest(
-            workspace_id=place.workspace_id, change_id=one.change_id, reason=reason
-        )
-        done = client.decline_change(request)
-    if as_json:
-        answer(done)
-    else:
-        say(f"Declined: {_what(one)}. Nothing has changed.")
+    one = _change_of(access, given)
+    _show(one)
+    access.confirm("Decline this change?")
+    request = DeclineChangeRequest(workspace_id=access.workspace_id, change_id=one.change_id, reason=reason)
+    done = access.client.decline_change(request)
+    access.give(done, f"Declined: {_what(one)}. Nothing has changed.")
 
 
-def _change_of(client: "Client", place: Place, given: str, *, unseen: bool) -> "Change":
+def _change_of(access: Access, given: str) -> "Change":
     """Raises Stop."""
-    known = {one.change_id: one for one in client.changes(place.workspace_id)}
-    candidates = [
-        Candidate(one.change_id, (), f"{_what(one)} of {one.asked_by_name}") for one in known.values()
-    ]
-    return known[chosen(given, candidates, "change", "custody change list lists them.", unseen=unseen)]
+
+    def candidate(one: "Change") -> Candidate:
+        return Candidate(one.change_id, (), f"{_what(one)} of {one.asked_by_name}")
+
+    changes = access.client.changes(access.workspace_id)
+    return access.pick(given, changes, candidate, "change", "custody change list lists them.")
 
 
 def _what(one: "Change") -> str:

@@ -4,15 +4,16 @@ movements; each also as a CSV file for a spreadsheet.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from custody.cli.common import Amount, fail, json_option
-from custody.cli.desk import Desk, pass_desk
-from custody.cli.meant import place_of, workspace_option
+from custody.cli.common import Amount, fail
+from custody.cli.meant import Access, in_workspace
 from custody.cli.vaults import vault_of
 from custody.private_files import PRIVATE_FILE
 from custody.spreadsheets import (
@@ -25,15 +26,14 @@ from custody.spreadsheets import (
     movement_cells,
     token_cells,
 )
-from custody.terminal import Exit, answer, say, table
+from custody.terminal import Exit, answer, say
 from custody.text import count
 
 if TYPE_CHECKING:
     from custody.client import Client
-    from custody.schemas.asset_tokens import TokenHistory, TokenMovement
-    from custody.schemas.history import VaultCoin, VaultCoins, VaultHistory, VaultMovement
+    from custody.schemas.asset_tokens import TokenMovement
+    from custody.schemas.history import VaultCoin, VaultMovement
 
-PageT = TypeVar("PageT", "VaultHistory", "VaultCoins", "TokenHistory")
 # A copy of the values in `custody.schemas.history`, so that help loads no schema; a test compares them.
 KINDS: Final = ("deposit", "forward", "payment", "consolidation", "token", "outside")
 STATES: Final = ("spendable", "reserved", "unconfirmed", "immature")
@@ -50,8 +50,74 @@ least_option = click.option("--min", "least", type=Amount(), help="Of at least s
 most_option = click.option("--max", "most", type=Amount(), help="Of so much at most.")
 
 
+def _movement_row(one: "VaultMovement") -> tuple[str, ...]:
+    balance = "pending" if one.balance_sats is None else f"{btc(one.balance_sats)} BTC"
+    named = [output.label or output.address for output in one.outputs]
+    paid = ", ".join(named) + (f" and {one.more_outputs} more" if one.more_outputs else "")
+    return f"{one.at:%Y-%m-%d %H:%M}", one.kind, f"{btc(one.amount_sats)} BTC", balance, one.title or paid
+
+
+def _coin_row(one: "VaultCoin") -> tuple[str, ...]:
+    return one.state, f"{btc(one.amount_sats)} BTC", (one.psbt_id or "-")[:8], f"{one.txid}:{one.vout}"
+
+
+def _token_row(one: "TokenMovement") -> tuple[str, ...]:
+    return (
+        f"{one.at:%Y-%m-%d %H:%M}",
+        one.function,
+        f"{one.amount} {one.ticker}",
+        one.holding,
+        f"{one.name} ({one.contract_uid})",
+    )
+
+
+@dataclass(frozen=True)
+class _History:
+    """How a vault's entries are read, shown and written. ``entries``: the field of a page that has them;
+    ``oldest``: the filter for a file.
+    """
+
+    read: "Callable[[Client], Callable[..., Any]]"
+    entries: str
+    header: tuple[str, ...]
+    row: Callable[[Any], tuple[str, ...]]
+    empty: str
+    columns: Sequence[str]
+    cells: Callable[[Any], Sequence[str]]
+    oldest: dict[str, str] = field(default_factory=lambda: {"order": "oldest"})
+
+
+MOVEMENTS = _History(
+    lambda client: client.vault_history,
+    "movements",
+    ("WHEN", "KIND", "AMOUNT", "BALANCE", "FOR"),
+    _movement_row,
+    "No movements.",
+    MOVEMENT_COLUMNS,
+    movement_cells,
+)
+COINS = _History(
+    lambda client: client.vault_coins,
+    "coins",
+    ("STATE", "AMOUNT", "PROPOSAL", "COIN"),
+    _coin_row,
+    "No coins.",
+    COIN_COLUMNS,
+    coin_cells,
+    {},
+)
+TOKENS = _History(
+    lambda client: client.token_history,
+    "movements",
+    ("WHEN", "CALL", "AMOUNT", "HELD", "TOKEN"),
+    _token_row,
+    "No movements of tokens.",
+    TOKEN_COLUMNS,
+    token_cells,
+)
+
+
 @click.command("history")
-@pass_desk
 @click.argument("given", metavar="VAULT")
 @click.option("--from", "since", type=Time, help="From this day or time on, in UTC: 2026-05-01.")
 @click.option("--to", "until", type=Time, help="Before this day or time.")
@@ -67,10 +133,9 @@ most_option = click.option("--max", "most", type=Amount(), help="Of so much at m
 )
 @lines_option
 @csv_option
-@workspace_option
-@json_option
+@in_workspace
 def history_command(
-    desk: Desk,
+    access: Access,
     /,
     given: str,
     since: datetime | None,
@@ -79,29 +144,14 @@ def history_command(
     most: int | None,
     count: int,
     file: Path | None,
-    workspace: str | None,
-    as_json: bool,
     **filters: Any,
 ) -> None:
     """Show what happened to a vault, the newest first, with the balance after each movement."""
     filters |= {"from_time": _utc(since), "to_time": _utc(until), "min_sats": least, "max_sats": most}
-    with desk.client() as client:
-        place = _place(client, workspace, given)
-        if file is not None:
-            oldest = _movements(client, place, filters | {"order": "oldest"})
-            _write(file, MOVEMENT_COLUMNS, map(movement_cells, oldest), as_json=as_json)
-            return
-        found = _first(count, _movements(client, place, filters))
-    if as_json:
-        answer(found)
-    elif found:
-        table(("WHEN", "KIND", "AMOUNT", "BALANCE", "FOR"), [_movement_row(one) for one in found])
-    else:
-        say("No movements.")
+    _give(access, given, MOVEMENTS, filters, count, file)
 
 
 @click.command("coins")
-@pass_desk
 @click.argument("given", metavar="VAULT")
 @click.option("--state", type=click.Choice(STATES), help="Only those.")
 @least_option
@@ -109,111 +159,61 @@ def history_command(
 @click.option("--address", help="At this address.")
 @lines_option
 @csv_option
-@workspace_option
-@json_option
+@in_workspace
 def coins_command(
-    desk: Desk,
+    access: Access,
     /,
     given: str,
     least: int | None,
     most: int | None,
     count: int,
     file: Path | None,
-    workspace: str | None,
-    as_json: bool,
     **filters: Any,
 ) -> None:
     """Show the coins that a vault has not spent, the largest first, and what holds each."""
     filters |= {"min_sats": least, "max_sats": most}
-    with desk.client() as client:
-        place = _place(client, workspace, given)
-        coins = _coins(client, place, filters)
-        if file is not None:
-            _write(file, COIN_COLUMNS, map(coin_cells, coins), as_json=as_json)
-            return
-        found = _first(count, coins)
-    if as_json:
-        answer(found)
-    elif found:
-        table(("STATE", "AMOUNT", "PROPOSAL", "COIN"), [_coin_row(one) for one in found])
-    else:
-        say("No coins.")
+    _give(access, given, COINS, filters, count, file)
 
 
 @click.command("tokens")
-@pass_desk
 @click.argument("given", metavar="VAULT")
 @click.option("--contract", "contract_uid", type=click.IntRange(1), help="Of the token of this number alone.")
 @lines_option
 @csv_option
-@workspace_option
-@json_option
+@in_workspace
 def tokens_command(
-    desk: Desk,
-    /,
-    given: str,
-    contract_uid: int | None,
-    count: int,
-    file: Path | None,
-    workspace: str | None,
-    as_json: bool,
+    access: Access, /, given: str, contract_uid: int | None, count: int, file: Path | None
 ) -> None:
     """Show what a vault received and gave of tokens, the newest first, with what it held after each."""
-    filters = {"contract_uid": contract_uid}
-    with desk.client() as client:
-        place = _place(client, workspace, given)
-        if file is not None:
-            oldest = _token_movements(client, place, filters | {"order": "oldest"})
-            _write(file, TOKEN_COLUMNS, map(token_cells, oldest), as_json=as_json)
-            return
-        found = _first(count, _token_movements(client, place, filters))
-    if as_json:
-        answer(found)
-    elif found:
-        table(("WHEN", "CALL", "AMOUNT", "HELD", "TOKEN"), [_token_row(one) for one in found])
-    else:
-        say("No movements of tokens.")
+    _give(access, given, TOKENS, {"contract_uid": contract_uid}, count, file)
 
 
-def _place(client: "Client", workspace: str | None, given: str) -> tuple[int, str]:
-    """The ids of the workspace and of the vault. Raises Stop."""
-    workspace_id = place_of(client, workspace).workspace_id
-    return workspace_id, vault_of(client, workspace_id, given).id
+def _give(
+    access: Access, given: str, history: _History, filters: dict[str, Any], count: int, file: Path | None
+) -> None:
+    """Into ``file``, from the oldest on where it has an order; else the first ``count`` of them."""
+    read, vault_id = history.read(access.client), vault_of(access, given).id
+    if file is None:
+        found = list(islice(_entries(access, read, vault_id, history.entries, filters), count))
+        access.give_list(found, history.header, map(history.row, found), history.empty)
+        return
+    every = _entries(access, read, vault_id, history.entries, filters | history.oldest)
+    _write(file, history.columns, map(history.cells, every), as_json=access.as_json)
 
 
-def _movements(
-    client: "Client", place: tuple[int, str], filters: dict[str, Any]
-) -> "Iterator[VaultMovement]":
-    return (one for page in _pages(client.vault_history, place, filters) for one in page.movements)
-
-
-def _coins(client: "Client", place: tuple[int, str], filters: dict[str, Any]) -> "Iterator[VaultCoin]":
-    return (one for page in _pages(client.vault_coins, place, filters) for one in page.coins)
-
-
-def _token_movements(
-    client: "Client", place: tuple[int, str], filters: dict[str, Any]
-) -> "Iterator[TokenMovement]":
-    return (one for page in _pages(client.token_history, place, filters) for one in page.movements)
-
-
-def _pages(
-    read: "Callable[..., PageT]", place: tuple[int, str], filters: dict[str, Any]
-) -> "Iterator[PageT]":
-    """Reads a page when the caller needs its rows."""
+def _entries(
+    access: Access, read: Callable[..., Any], vault_id: str, entries: str, filters: dict[str, Any]
+) -> Iterator[Any]:
+    """Reads a page when the caller needs its entries."""
     cursor = None
     while True:
-        page = read(*place, cursor=cursor, limit=PAGE, **filters)
-        yield page
+        page = read(access.workspace_id, vault_id, cursor=cursor, limit=PAGE, **filters)
+        yield from getattr(page, entries)
         if page.next_cursor is None:
             return
         if page.next_cursor == cursor:
             fail("the platform repeats the same page", "Report it to its operator.", Exit.PLATFORM)
         cursor = page.next_cursor
-
-
-def _first(count: int, found: Iterable[Any]) -> list[Any]:
-    return [one for one, _ in zip(found, range(count), strict=False)]
 
 
 def _utc(moment: datetime | None) -> datetime | None:
@@ -242,24 +242,3 @@ def _write(file: Path, header: Sequence[str], rows: Iterable[Sequence[str]], *, 
         answer({"file": str(file), "rows": written})
     else:
         say(f"{count(written, 'row is', 'rows are')} in {file}.")
-
-
-def _movement_row(one: "VaultMovement") -> tuple[str, ...]:
-    balance = "pending" if one.balance_sats is None else f"{btc(one.balance_sats)} BTC"
-    named = [output.label or output.address for output in one.outputs]
-    paid = ", ".join(named) + (f" and {one.more_outputs} more" if one.more_outputs else "")
-    return f"{one.at:%Y-%m-%d %H:%M}", one.kind, f"{btc(one.amount_sats)} BTC", balance, one.title or paid
-
-
-def _coin_row(one: "VaultCoin") -> tuple[str, ...]:
-    return one.state, f"{btc(one.amount_sats)} BTC", (one.psbt_id or "-")[:8], f"{one.txid}:{one.vout}"
-
-
-def _token_row(one: "TokenMovement") -> tuple[str, ...]:
-    return (
-        f"{one.at:%Y-%m-%d %H:%M}",
-        one.function,
-        f"{one.amount} {one.ticker}",
-        one.holding,
-        f"{one.name} ({one.contract_uid})",
-    )

@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from custody.cli.changes import made_or_asked, told
-from custody.cli.common import Amount, confirm, fail, in_btc, json_option, yes_option
-from custody.cli.desk import Desk, pass_desk
-from custody.cli.meant import Place, place_of, workspace_option
+from custody.cli.changes import make_or_ask
+from custody.cli.common import Amount, fail, in_btc
+from custody.cli.meant import Access, asking_in_workspace, in_workspace
 from custody.cli.members import role_of
 from custody.cli.vaults import CYCLES, per_cycle_option, vault_of
 from custody.limit_words import bounds, until
@@ -16,9 +15,7 @@ from custody.terminal import Exit, answer, aside, say, table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from custody.client import Client
-    from custody.schemas.changes import Change
-    from custody.schemas.limits import RoleLimit, VaultLimits
+    from custody.schemas.limits import VaultLimits
     from custody.schemas.roles import RoleDetails
     from custody.schemas.vaults import Vault
 
@@ -29,16 +26,12 @@ def limit() -> None:
 
 
 @limit.command("list")
-@pass_desk
-@workspace_option
-@json_option
-def list_command(desk: Desk, workspace: str | None, as_json: bool) -> None:
+@in_workspace
+def list_command(access: Access) -> None:
     """List the limits of the vaults and of the roles, and what is used of them."""
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        vaults, roles = client.list_wallets(place.workspace_id), client.roles(place.workspace_id)
-        own = client.my_limits(place.workspace_id)
-    if as_json:
+    vaults, roles = access.client.list_wallets(access.workspace_id), access.client.roles(access.workspace_id)
+    own = access.client.my_limits(access.workspace_id)
+    if access.as_json:
         told = [
             {
                 "vault_id": one.id,
@@ -85,7 +78,6 @@ def _of_known(role: "RoleDetails") -> str:
 
 
 @limit.command("set")
-@pass_desk
 @click.argument("new", metavar="AMOUNT", type=Amount())
 @click.option("--vault", help="Of this vault: its id, the beginning of it, or its name.")
 @click.option("--role", help="Of each member who holds this role.")
@@ -96,20 +88,15 @@ def _of_known(role: "RoleDetails") -> str:
     type=click.IntRange(1, 31),
     help="When a cycle begins; of a week, 1 is Monday. Default: as it is.",
 )
-@workspace_option
-@yes_option
-@json_option
+@asking_in_workspace
 def set_command(
-    desk: Desk,
+    access: Access,
     new: int,
     vault: str | None,
     role: str | None,
     per_cycle: bool | None,
     cycle: str | None,
     day: int | None,
-    workspace: str | None,
-    yes: bool,
-    as_json: bool,
 ) -> None:
     """Set the limit of a vault, or of a role.
 
@@ -121,29 +108,23 @@ def set_command(
     change = {"limit": in_btc(new), "cycle_period": CYCLES.get(cycle or ""), "cycle_day": day}
     if role is not None and per_cycle is False:
         fail("a role's limit is for all payments together", "Leave --per-payment out.", Exit.USAGE)
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        done = (
-            _set_vault(desk, client, place, vault, change | {"per_cycle": per_cycle}, yes=yes)
-            if vault is not None
-            else _set_role(desk, client, place, role or "", change, yes=yes)
-        )
-    told(done, f"The limit is {in_btc(new)} BTC.", as_json=as_json)
+    if vault is not None:
+        _set_vault(access, vault, change | {"per_cycle": per_cycle})
+    else:
+        _set_role(access, role or "", change)
 
 
-def _set_vault(
-    desk: Desk, client: "Client", place: Place, given: str, change: "Mapping[str, object]", *, yes: bool
-) -> "VaultLimits | Change":
+def _set_vault(access: Access, given: str, change: "Mapping[str, object]") -> None:
     from custody.schemas.limits import UpdateVaultRequest
 
-    one = vault_of(client, place.workspace_id, given, unseen=yes)
+    one = vault_of(access, given)
     now = one.detailed_vault_limits
     if now is None:
         fail(one.limit_error or "the limit cannot be read", "Try again later.", Exit.PLATFORM)
     request = UpdateVaultRequest.model_validate(
         {
             "vault_id": one.id,
-            "workspace_id": place.workspace_id,
+            "workspace_id": access.workspace_id,
             "transaction_limit": change["limit"],
             "cycle_period": change["cycle_period"] or now.cycle_period,
             "cycle_day": change["cycle_day"] or now.cycle_day,
@@ -152,22 +133,19 @@ def _set_vault(
     )
     cycle = (request.cycle_period, request.cycle_day)
     after = _words(request.transaction_limit, *cycle, per_cycle=request.per_cycle is True)
-    _ask(desk, f"the vault '{one.name}'", _of_limits(now), after, yes=yes)
-    return made_or_asked(
-        desk, client, place, "/api/v1/update-vault", request, lambda: client.update_vault(request), yes=yes
-    )
+    _ask(access, f"the vault '{one.name}'", _of_limits(now), after)
+    words = f"The limit is {change['limit']} BTC."
+    make_or_ask(access, "/api/v1/update-vault", request, lambda: access.client.update_vault(request), words)
 
 
-def _set_role(
-    desk: Desk, client: "Client", place: Place, given: str, change: "Mapping[str, object]", *, yes: bool
-) -> "RoleLimit | Change":
+def _set_role(access: Access, given: str, change: "Mapping[str, object]") -> None:
     from custody.schemas.limits import UpdateRolePoliciesRequest
 
-    found = role_of(client, place.workspace_id, given, unseen=yes)
+    found = role_of(access, given)
     request = UpdateRolePoliciesRequest.model_validate(
         {
             "role_id": found.role_id,
-            "workspace_id": place.workspace_id,
+            "workspace_id": access.workspace_id,
             "new_transaction_limit": change["limit"],
             "cycle_period": change["cycle_period"] or found.cycle_period,
             "cycle_day": change["cycle_day"] or found.cycle_day,
@@ -175,20 +153,18 @@ def _set_role(
     )
     whose = f"each of the {found.members} who hold the role {found.name}"
     after = _words(request.new_transaction_limit, request.cycle_period, request.cycle_day)
-    _ask(desk, whose, _of_known(found), after, yes=yes)
-    return made_or_asked(
-        desk,
-        client,
-        place,
+    _ask(access, whose, _of_known(found), after)
+    make_or_ask(
+        access,
         "/api/v1/update-role-policies",
         request,
-        lambda: client.update_role_policies(request),
-        yes=yes,
+        lambda: access.client.update_role_policies(request),
+        f"The limit is {change['limit']} BTC.",
     )
 
 
-def _ask(desk: Desk, whose: str, before: str, after: str, *, yes: bool) -> None:
+def _ask(access: Access, whose: str, before: str, after: str) -> None:
     aside(f"The limit of {whose}:")
     aside(f"  now  at most {before}")
     aside(f"  then at most {after}")
-    confirm(desk.answers, "Set this limit?", yes=yes)
+    access.confirm("Set this limit?")

@@ -1,20 +1,24 @@
-"""Resolve what a person names: the workspace, and anything else by its id, the beginning of it, or its
-name.
+"""What a command in a workspace starts from; and what a person names there: the workspace, and anything else
+by its id, the beginning of it, or its name.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from custody.cli.common import Stop, fail
-from custody.cli.desk import is_program
+from custody.cli.common import Stop, confirm, fail, json_option, yes_option
+from custody.cli.desk import Desk, is_program, pass_desk
 from custody.naming import Ambiguous, Candidate, named
-from custody.terminal import Exit
+from custody.terminal import Exit, answer, say, table
 
 if TYPE_CHECKING:
     from custody.client import Client
+
+T = TypeVar("T")
+Command = Callable[..., None]
 
 workspace_option = click.option(
     "--workspace",
@@ -98,3 +102,67 @@ def place_of(client: "Client", given: str | None) -> Place:
     ]
     wanted = chosen(given, candidates, "workspace", "custody whoami lists them.")
     return next(one for one in known if str(one.workspace_id) == wanted)
+
+
+@dataclass(frozen=True)
+class Access:
+    """A signed-in client in a workspace, and how the command asks and answers. ``yes``: nobody is asked."""
+
+    desk: Desk
+    client: "Client"
+    place: Place
+    as_json: bool
+    yes: bool
+
+    @property
+    def workspace_id(self) -> int:
+        return self.place.workspace_id
+
+    def pick(
+        self, given: str, found: Iterable[T], candidate: Callable[[T], Candidate], kind: str, hint: str
+    ) -> T:
+        """The one that a person named. Raises Stop, as ``chosen``."""
+        known = {candidate(one).id: one for one in found}
+        return known[chosen(given, map(candidate, known.values()), kind, hint, unseen=self.yes)]
+
+    def confirm(self, question: str) -> None:
+        """Returns after a yes. Raises Stop."""
+        confirm(self.desk.answers, question, yes=self.yes)
+
+    def give(self, value: Any, *lines: str) -> None:
+        """What the command found or did: the value as JSON, or in words."""
+        answer(value) if self.as_json else say("\n".join(lines))
+
+    def give_list(
+        self, found: Sequence[Any], header: Sequence[str], rows: Iterable[Sequence[str]], empty: str = ""
+    ) -> None:
+        """``rows``: of ``found``, for a person. ``empty``: said in place of a table without rows."""
+        if self.as_json:
+            answer(found)
+        elif found or not empty:
+            table(header, list(rows))
+        else:
+            say(empty)
+
+
+def with_access(command: Command) -> Command:
+    """Signs in, and calls the command with its ``Access``."""
+
+    @wraps(command)
+    def run(
+        desk: Desk, /, *, workspace: str | None, as_json: bool = False, yes: bool = False, **given: Any
+    ) -> None:
+        with desk.client() as client:
+            command(Access(desk, client, place_of(client, workspace), as_json, yes), **given)
+
+    return pass_desk(run)
+
+
+def in_workspace(command: Command) -> Command:
+    """A command that reads: ``--workspace`` and ``--json``."""
+    return workspace_option(json_option(with_access(command)))
+
+
+def asking_in_workspace(command: Command) -> Command:
+    """A command that shows, asks and acts: with ``--yes``, too."""
+    return workspace_option(yes_option(json_option(with_access(command))))

@@ -6,15 +6,12 @@ from uuid import uuid4
 
 import click
 
-from custody.cli.changes import made_or_asked, told
-from custody.cli.common import confirm, json_option, yes_option
-from custody.cli.desk import Desk, pass_desk
-from custody.cli.meant import Place, chosen, place_of, workspace_option
+from custody.cli.changes import make_or_ask
+from custody.cli.meant import Access, asking_in_workspace, in_workspace
 from custody.naming import Candidate
 from custody.terminal import answer, aside, say, table
 
 if TYPE_CHECKING:
-    from custody.client import Client
     from custody.schemas.members import Member
     from custody.schemas.roles import RoleDetails
     from custody.schemas.vaults import VaultSigner
@@ -24,28 +21,34 @@ def full_name(one: "Member | VaultSigner", without: str = "(no name)") -> str:
     return f"{one.first_name.value or ''} {one.surname.value or ''}".strip() or without
 
 
-def people_of(client: "Client", place: Place) -> dict[str, str]:
+def people_of(access: Access) -> dict[str, str]:
     """The name, else the e-mail address, by user id. Empty where the caller may not read the members: the
     platform is not asked then, because the audit log records each refusal.
     """
-    if "MANAGE_USERS" not in place.permissions:
+    if "MANAGE_USERS" not in access.place.permissions:
         return {}
-    return {str(one.uuid): full_name(one, one.email) for one in client.members(place.workspace_id)}
+    members = access.client.members(access.workspace_id)
+    return {str(one.uuid): full_name(one, one.email) for one in members}
 
 
-def candidates_of(members: "Iterable[Member]") -> list[Candidate]:
-    """Members can be named by id, e-mail address or name."""
-    return [
-        Candidate(str(one.uuid), (one.email, full_name(one)), f"{full_name(one)} <{one.email}>")
-        for one in members
-    ]
+def members_of(access: Access, given: Iterable[str]) -> "list[Member]":
+    """Each by an id, an e-mail address or a name. Raises Stop."""
+
+    def candidate(one: "Member") -> Candidate:
+        return Candidate(str(one.uuid), (one.email, full_name(one)), f"{full_name(one)} <{one.email}>")
+
+    known = access.client.members(access.workspace_id)
+    return [access.pick(one, known, candidate, "member", "custody member list lists them.") for one in given]
 
 
-def role_of(client: "Client", workspace_id: int, given: str, *, unseen: bool = False) -> "RoleDetails":
+def role_of(access: Access, given: str) -> "RoleDetails":
     """Raises Stop."""
-    known = {str(role.role_id): role for role in client.roles(workspace_id)}
-    candidates = [Candidate(key, (role.name,), f"'{role.name}'") for key, role in known.items()]
-    return known[chosen(given, candidates, "role", "custody limit list lists them.", unseen=unseen)]
+
+    def candidate(one: "RoleDetails") -> Candidate:
+        return Candidate(str(one.role_id), (one.name,), f"'{one.name}'")
+
+    roles = access.client.roles(access.workspace_id)
+    return access.pick(given, roles, candidate, "role", "custody limit list lists them.")
 
 
 @click.group("member")
@@ -54,16 +57,12 @@ def member() -> None:
 
 
 @member.command("list")
-@pass_desk
-@workspace_option
-@json_option
-def list_command(desk: Desk, workspace: str | None, as_json: bool) -> None:
+@in_workspace
+def list_command(access: Access) -> None:
     """List the members, and those who are invited."""
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        members = client.members(place.workspace_id)
-        invited = client.workspace_invitations(place.workspace_id)
-    if as_json:
+    members = access.client.members(access.workspace_id)
+    invited = access.client.workspace_invitations(access.workspace_id)
+    if access.as_json:
         answer({"members": members, "invited": invited})
         return
     rows = [
@@ -76,69 +75,50 @@ def list_command(desk: Desk, workspace: str | None, as_json: bool) -> None:
 
 
 @member.command("add")
-@pass_desk
 @click.argument("email")
 @click.option("--role", default="Signer", help="The name or id of a role of the workspace.")
-@workspace_option
-@yes_option
-@json_option
-def add_command(desk: Desk, email: str, role: str, workspace: str | None, yes: bool, as_json: bool) -> None:
+@asking_in_workspace
+def add_command(access: Access, email: str, role: str) -> None:
     """Invite a person, who becomes a member by accepting."""
     from custody.schemas.invitations import InviteToWorkspaceRequest
 
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        found = role_of(client, place.workspace_id, role, unseen=yes)
-        request = InviteToWorkspaceRequest(
-            invited_email=email,
-            workspace_context=place.workspace_id,
-            org_id=place.org_id,
-            role_id=found.role_id,
-        )
-        rights = ", ".join(sorted(one.rule_name for one in found.perm)) or "nothing"
-        aside(f"{request.invited_email} as {found.name} of '{place.name}', {place.organisation}")
-        aside(f"  The role may: {rights}")
-        confirm(desk.answers, "Send this invitation?", yes=yes)
-        made = made_or_asked(
-            desk,
-            client,
-            place,
-            "/api/v1/invite-to-workspace",
-            request,
-            lambda: client.invite_to_workspace(request, idempotency_key=uuid4().hex),
-            yes=yes,
-        )
-    told(made, f"{request.invited_email} is invited.", as_json=as_json)
+    found = role_of(access, role)
+    request = InviteToWorkspaceRequest(
+        invited_email=email,
+        workspace_context=access.workspace_id,
+        org_id=access.place.org_id,
+        role_id=found.role_id,
+    )
+    rights = ", ".join(sorted(one.rule_name for one in found.perm)) or "nothing"
+    aside(f"{request.invited_email} as {found.name} of '{access.place.name}', {access.place.organisation}")
+    aside(f"  The role may: {rights}")
+    access.confirm("Send this invitation?")
+    make_or_ask(
+        access,
+        "/api/v1/invite-to-workspace",
+        request,
+        lambda: access.client.invite_to_workspace(request, idempotency_key=uuid4().hex),
+        f"{request.invited_email} is invited.",
+    )
 
 
 @member.command("remove")
-@pass_desk
 @click.argument("given", metavar="MEMBER", help="An id, an e-mail address or a name.")
 @click.option("--force", is_flag=True, help="Even where a vault keeps too few signers.")
-@workspace_option
-@yes_option
-@json_option
-def remove_command(
-    desk: Desk, given: str, force: bool, workspace: str | None, yes: bool, as_json: bool
-) -> None:
+@asking_in_workspace
+def remove_command(access: Access, given: str, force: bool) -> None:
     """Remove a person from the workspace. Their keys stay in the vaults that hold them."""
     from custody.schemas.members import RemoveUserRequest
 
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        known = {str(one.uuid): one for one in client.members(place.workspace_id)}
-        hint = "custody member list lists them."
-        one = known[chosen(given, candidates_of(known.values()), "member", hint, unseen=yes)]
-        aside(f"{full_name(one)} <{one.email}>, {one.role.name} of '{place.name}', {place.organisation}")
-        confirm(desk.answers, "Remove this member?", yes=yes)
-        request = RemoveUserRequest(workspace_id=place.workspace_id, user_uuid=one.uuid, force=force)
-        done = made_or_asked(
-            desk,
-            client,
-            place,
-            "/api/v1/remove-user-from-workspace",
-            request,
-            lambda: client.remove_user_from_workspace(request),
-            yes=yes,
-        )
-    told(done, f"{one.email} is no longer a member.", as_json=as_json)
+    [one] = members_of(access, [given])
+    where = f"'{access.place.name}', {access.place.organisation}"
+    aside(f"{full_name(one)} <{one.email}>, {one.role.name} of {where}")
+    access.confirm("Remove this member?")
+    request = RemoveUserRequest(workspace_id=access.workspace_id, user_uuid=one.uuid, force=force)
+    make_or_ask(
+        access,
+        "/api/v1/remove-user-from-workspace",
+        request,
+        lambda: access.client.remove_user_from_workspace(request),
+        f"{one.email} is no longer a member.",
+    )

@@ -6,19 +6,18 @@ from uuid import uuid4
 
 import click
 
-from custody.cli.common import Amount, FeeRate, confirm, fail, json_option, yes_option
-from custody.cli.desk import Desk, pass_desk
-from custody.cli.meant import chosen, place_of, workspace_option
+from custody.cli.common import Amount, FeeRate, fail
+from custody.cli.meant import Access, asking_in_workspace, chosen, in_workspace
 from custody.cli.vaults import vault_of
 from custody.naming import Candidate
-from custody.terminal import Exit, answer, aside, say
+from custody.terminal import Exit, aside
 from custody.text import amount
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from custody.schemas.address_book import WhitelistAddress
-    from custody.schemas.proposals import Proposal
+    from custody.schemas.proposals import CreatePsbtRequest
     from custody.schemas.vaults import Vault
 
 PRIORITIES = ("low", "medium", "high")
@@ -38,7 +37,6 @@ class Payment:
 
 
 @click.command("propose")
-@pass_desk
 @click.argument("vault", help="Its id, the beginning of it, or its name.")
 @click.argument("sats", metavar="AMOUNT", type=Amount(), help="With its unit, like 0.25BTC or 25000sats.")
 @click.argument("recipient", help="An address, a bitcoin: link, or a name of the address book.")
@@ -55,11 +53,9 @@ class Payment:
 @click.option("--description", help="What it is for, as the signers read it.")
 @click.option("--priority", type=click.Choice(PRIORITIES), help="How soon it is to be confirmed.")
 @click.option("--fee-rate", type=FeeRate(), help="In sat/vB, instead of a priority.")
-@workspace_option
-@yes_option
-@json_option
+@asking_in_workspace
 def propose_command(
-    desk: Desk,
+    access: Access,
     vault: str,
     sats: int,
     recipient: str,
@@ -68,100 +64,84 @@ def propose_command(
     description: str | None,
     priority: str | None,
     fee_rate: str | None,
-    workspace: str | None,
-    yes: bool,
-    as_json: bool,
 ) -> None:
     """Propose a payment from a vault. It is sent only after enough signers have approved it."""
     from custody.schemas.proposals import CreatePsbtRequest
 
     if priority is not None and fee_rate is not None:
         fail("a fee rate takes the place of a priority", "Give one of the two.", Exit.USAGE)
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        source = vault_of(client, place.workspace_id, vault, unseen=yes)
-        book = client.whitelist_addresses(place.workspace_id)
-        wanted = ((sats, recipient), *also)
-        payments = [_payment(value, whom, source.chain, book, unseen=yes) for value, whom in wanted]
-        request = CreatePsbtRequest.model_validate(
-            {
-                "wallet_id": source.id,
-                "workspace_id": place.workspace_id,
-                "tx_type": "send",
-                "recipients": [payment.address for payment in payments],
-                "amounts_sats": [payment.sats for payment in payments],
-                "description": description,
-                "priority": priority,
-                "fee_rate": fee_rate,
-                "coins": [one.lower() for one in coins] or None,
-            }
-        )
-        for line in _summary(source, payments, description, _fee_words(priority, fee_rate)):
-            aside(line)
-        for coin in request.coins or ():
-            aside(f"  spends {coin}")
-        confirm(desk.answers, "Propose this payment?", yes=yes)
-        made = client.create_psbt(request, idempotency_key=uuid4().hex)
-        proposal = client.proposal(made.psbt_id)
-    if as_json:
-        answer(proposal)
-    else:
-        tell_proposed(proposal)
+    source = vault_of(access, vault)
+    book = access.client.whitelist_addresses(access.workspace_id)
+    wanted = ((sats, recipient), *also)
+    payments = [_payment(value, whom, source.chain, book, unseen=access.yes) for value, whom in wanted]
+    request = CreatePsbtRequest.model_validate(
+        {
+            "wallet_id": source.id,
+            "workspace_id": access.workspace_id,
+            "tx_type": "send",
+            "recipients": [payment.address for payment in payments],
+            "amounts_sats": [payment.sats for payment in payments],
+            "description": description,
+            "priority": priority,
+            "fee_rate": fee_rate,
+            "coins": [one.lower() for one in coins] or None,
+        }
+    )
+    for line in _summary(source, payments, description, _fee_words(priority, fee_rate)):
+        aside(line)
+    for coin in request.coins or ():
+        aside(f"  spends {coin}")
+    access.confirm("Propose this payment?")
+    propose(access, request)
 
 
 @click.command("max-send")
-@pass_desk
 @click.argument("vault", help="Its id, the beginning of it, or its name.")
 @click.argument(
     "recipients", nargs=-1, required=True, metavar="RECIPIENT...", help="Addresses, or names of them."
 )
 @click.option("--priority", type=click.Choice(PRIORITIES), help="How soon it is to be confirmed.")
 @click.option("--fee-rate", type=FeeRate(), help="In sat/vB, instead of a priority.")
-@workspace_option
-@json_option
+@in_workspace
 def max_send_command(
-    desk: Desk,
-    vault: str,
-    recipients: tuple[str, ...],
-    priority: str | None,
-    fee_rate: str | None,
-    workspace: str | None,
-    as_json: bool,
+    access: Access, vault: str, recipients: tuple[str, ...], priority: str | None, fee_rate: str | None
 ) -> None:
     """Show the most that one payment to these recipients can send, and why it is not more."""
     from custody.schemas.vaults import MaxSendQuery
 
     if priority is not None and fee_rate is not None:
         fail("a fee rate takes the place of a priority", "Give one of the two.", Exit.USAGE)
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        source = vault_of(client, place.workspace_id, vault)
-        book = client.whitelist_addresses(place.workspace_id)
-        query = MaxSendQuery.model_validate(
-            {
-                "workspace_id": place.workspace_id,
-                "wallet_id": source.id,
-                "recipients": [
-                    _payment(0, one, source.chain, book, unseen=False).address for one in recipients
-                ],
-                "priority": priority,
-                "fee_rate": fee_rate,
-            }
-        )
-        found = client.max_send(query)
-    if as_json:
-        answer(found)
-        return
-    say(f"{amount(found.amount_sats)}, with a fee of {amount(found.fee_sats)} at {found.fee_rate} sat/vB")
-    say(f"  {found.words}")
+    source = vault_of(access, vault)
+    book = access.client.whitelist_addresses(access.workspace_id)
+    query = MaxSendQuery.model_validate(
+        {
+            "workspace_id": access.workspace_id,
+            "wallet_id": source.id,
+            "recipients": [_payment(0, one, source.chain, book, unseen=False).address for one in recipients],
+            "priority": priority,
+            "fee_rate": fee_rate,
+        }
+    )
+    found = access.client.max_send(query)
+    access.give(
+        found,
+        f"{amount(found.amount_sats)}, with a fee of {amount(found.fee_sats)} at {found.fee_rate} sat/vB",
+        f"  {found.words}",
+    )
 
 
-def tell_proposed(proposal: "Proposal") -> None:
-    say(f"Proposed: {proposal.psbt_id}")
-    say(f"  fee    {amount(proposal.fee_sats)}, {proposal.fee_rate} sat/vB")
+def propose(access: Access, request: "CreatePsbtRequest") -> None:
+    """Makes the proposal, and says what comes next."""
+    made = access.client.create_psbt(request, idempotency_key=uuid4().hex)
+    proposal = access.client.proposal(made.psbt_id)
     until = f"{proposal.expires_at:%Y-%m-%d %H:%M} UTC"
-    say(f"  {proposal.required_signatures} of {proposal.n} signers approve it with signerd, until {until}.")
-    say(f"  custody approve-status {proposal.psbt_id} says who has.")
+    access.give(
+        proposal,
+        f"Proposed: {proposal.psbt_id}",
+        f"  fee    {amount(proposal.fee_sats)}, {proposal.fee_rate} sat/vB",
+        f"  {proposal.required_signatures} of {proposal.n} signers approve it with signerd, until {until}.",
+        f"  custody approve-status {proposal.psbt_id} says who has.",
+    )
 
 
 def _fee_words(priority: str | None, fee_rate: str | None) -> str:

@@ -3,22 +3,18 @@
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, Literal
-from uuid import uuid4
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from custody.cli.common import confirm, json_option, yes_option
-from custody.cli.desk import Desk, pass_desk
-from custody.cli.meant import chosen, place_of, workspace_option
+from custody.cli.meant import Access, asking_in_workspace, chosen, in_workspace
 from custody.cli.members import people_of
-from custody.cli.payments import tell_proposed
+from custody.cli.payments import propose
 from custody.naming import Candidate
 from custody.terminal import answer, aside, say, table
 from custody.text import amount, count, short_ids
 
 if TYPE_CHECKING:
-    from custody.client import Client
     from custody.schemas.proposals import Proposal
 
 
@@ -39,8 +35,7 @@ MOST_PAGES: Final = 25
 
 
 def proposals_of(
-    client: "Client",
-    workspace_id: int,
+    access: Access,
     statuses: tuple[str, ...],
     search: str | None = None,
     tx_type: Literal["proof"] | None = None,
@@ -52,8 +47,8 @@ def proposals_of(
         after = None
         for _ in range(MOST_PAGES):
             status = ProposalStatus(name.upper())
-            page = client.proposals(
-                workspace_id, status=status, after=after, limit=PAGE, search=search, tx_type=tx_type
+            page = access.client.proposals(
+                access.workspace_id, status=status, after=after, limit=PAGE, search=search, tx_type=tx_type
             )
             yield from page.items
             after = page.following
@@ -79,8 +74,10 @@ _ADVICE: Final = {
 }
 
 
+_given = click.argument("given", metavar="PROPOSAL", help="Its id, or the beginning of it.")
+
+
 @click.command("proposals")
-@pass_desk
 @click.option("--all", "ended", is_flag=True, help="Also those that have come to an end.")
 @click.option("--status", type=click.Choice((*OPEN, *ENDED)), help="Only those.")
 @click.option(
@@ -88,29 +85,18 @@ _ADVICE: Final = {
     metavar="WORDS",
     help="Only those with each word: of the title, a recipient's name, an amount, the begin of an id.",
 )
-@workspace_option
-@json_option
-def proposals_command(
-    desk: Desk, ended: bool, status: str | None, search: str | None, workspace: str | None, as_json: bool
-) -> None:
+@in_workspace
+def proposals_command(access: Access, ended: bool, status: str | None, search: str | None) -> None:
     """List the proposals of the workspace that are under way."""
     statuses = (status,) if status else (*OPEN, *ENDED) if ended else OPEN
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        found = sorted(
-            proposals_of(client, place.workspace_id, statuses, search), key=lambda one: one.created_at
-        )
-        names = {one.id: one.name for one in client.vault_names(place.workspace_id)} if found else {}
-        is_anyone_nameless = any(not one.created_by_name for one in found)
-        people = people_of(client, place) if is_anyone_nameless else {}
-    if as_json:
-        answer(found)
-    elif found:
-        short = short_ids([one.psbt_id for one in found])
-        header = ("ID", "STATUS", "VAULT", "PAYS", "SIGNED", "BY", "FOR")
-        table(header, [_row(one, short[one.psbt_id], names, people) for one in found])
-    else:
-        say("No proposals.")
+    found = sorted(proposals_of(access, statuses, search), key=lambda one: one.created_at)
+    names = {one.id: one.name for one in access.client.vault_names(access.workspace_id)} if found else {}
+    is_anyone_nameless = any(not one.created_by_name for one in found)
+    people = people_of(access) if is_anyone_nameless else {}
+    short = short_ids([one.psbt_id for one in found])
+    rows = (_row(one, short[one.psbt_id], names, people) for one in found)
+    header = ("ID", "STATUS", "VAULT", "PAYS", "SIGNED", "BY", "FOR")
+    access.give_list(found, header, rows, "No proposals.")
 
 
 def _row(one: "Proposal", short: str, vaults: dict[str, str], people: dict[str, str]) -> tuple[str, ...]:
@@ -121,21 +107,16 @@ def _row(one: "Proposal", short: str, vaults: dict[str, str], people: dict[str, 
 
 
 @click.command("approve-status")
-@pass_desk
-@click.argument("given", metavar="PROPOSAL", help="Its id, or the beginning of it.")
-@workspace_option
-@json_option
-def approve_status_command(desk: Desk, given: str, workspace: str | None, as_json: bool) -> None:
+@_given
+@in_workspace
+def approve_status_command(access: Access, given: str) -> None:
     """Show who has approved a proposal, who has not answered, and its status."""
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        one = proposal_of(client, place.workspace_id, given)
-        people = people_of(client, place)
-    if as_json:
+    one = proposal_of(access, given)
+    people = people_of(access)
+    if access.as_json:
         answer(one)
         return
-    for line in lines_of(one):
-        say(line)
+    say("\n".join(lines_of(one)))
     rows = [
         (
             people.get(s.user_id, f"member {s.user_id}"),
@@ -173,17 +154,13 @@ def lines_of(one: "Proposal") -> Iterator[str]:
         yield f"  Replaced by {one.replaced_by_psbt_id}"
 
 
-def proposal_of(client: "Client", workspace_id: int, given: str) -> "Proposal":
+def proposal_of(access: Access, given: str) -> "Proposal":
     """Looked for among the proposals under way first, then among the ended ones. Raises Stop."""
-    known = {one.psbt_id: one for one in proposals_of(client, workspace_id, OPEN)}
+    known = {one.psbt_id: one for one in proposals_of(access, OPEN)}
     if not any(key.startswith(given.strip().lower()) for key in known):
-        known = {one.psbt_id: one for one in proposals_of(client, workspace_id, ENDED)}
+        known = {one.psbt_id: one for one in proposals_of(access, ENDED)}
     candidates = [Candidate(key, (), title_of(one)) for key, one in known.items()]
     return known[chosen(given, candidates, "proposal", "custody proposals --all lists them.")]
-
-
-_given = click.argument("given", metavar="PROPOSAL", help="Its id, or the beginning of it.")
-_fee_rate = click.option("--fee-rate", help="In sat/vB; else as the platform chooses.")
 
 
 @click.group("proposal")
@@ -192,77 +169,44 @@ def proposal() -> None:
 
 
 @proposal.command("bump")
-@pass_desk
 @_given
-@_fee_rate
-@workspace_option
-@yes_option
-@json_option
-def bump_command(
-    desk: Desk, given: str, fee_rate: str | None, workspace: str | None, yes: bool, as_json: bool
-) -> None:
+@click.option("--fee-rate", help="In sat/vB; else as the platform chooses.")
+@asking_in_workspace
+def bump_command(access: Access, given: str, fee_rate: str | None) -> None:
     """Propose the same payment at a higher fee: it replaces the earlier one once it is approved."""
-    ask = {"what": "replaces_psbt_id", "question": "Propose it at this fee?"}
-    _propose(desk, given, fee_rate, workspace, yes=yes, as_json=as_json, **ask)
-
-
-def _propose(
-    desk: Desk,
-    given: str,
-    fee_rate: str | None,
-    workspace: str | None,
-    *,
-    what: str,
-    question: str,
-    yes: bool,
-    as_json: bool,
-) -> None:
     from custody.schemas.proposals import CreatePsbtRequest
 
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        one = proposal_of(client, place.workspace_id, given)
-        asked: dict[str, Any] = {"tx_type": "send", "workspace_id": place.workspace_id, what: one.psbt_id}
-        asked |= {"wallet_id": one.vault_id, "fee_rate": fee_rate}
-        request = CreatePsbtRequest.model_validate(asked)
-        found = client.preview_psbt(request)
-        _show(one)
-        aside(f"  The new one's fee: {amount(found.fee_sats)}, {found.fee_rate} sat/vB")
-        confirm(desk.answers, question, yes=yes)
-        made = client.proposal(client.create_psbt(request, idempotency_key=uuid4().hex).psbt_id)
-    if as_json:
-        answer(made)
-    else:
-        tell_proposed(made)
+    one = proposal_of(access, given)
+    request = CreatePsbtRequest(
+        tx_type="send",
+        workspace_id=access.workspace_id,
+        replaces_psbt_id=one.psbt_id,
+        wallet_id=one.vault_id,
+        fee_rate=fee_rate,
+    )
+    found = access.client.preview_psbt(request)
+    _show(one)
+    aside(f"  The new one's fee: {amount(found.fee_sats)}, {found.fee_rate} sat/vB")
+    access.confirm("Propose it at this fee?")
+    propose(access, request)
 
 
 @proposal.command("cancel")
-@pass_desk
 @_given
 @click.option("--reason", help="Why, for those who look at it later.")
-@workspace_option
-@yes_option
-@json_option
-def cancel_command(
-    desk: Desk, given: str, reason: str | None, workspace: str | None, yes: bool, as_json: bool
-) -> None:
+@asking_in_workspace
+def cancel_command(access: Access, given: str, reason: str | None) -> None:
     """Cancel a proposal that waits for signatures. Signatures already given stay valid, and it says so."""
     from custody.schemas.proposals import CancelPsbtRequest
 
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        one = proposal_of(client, place.workspace_id, given)
-        _show(one)
-        confirm(desk.answers, "Cancel it?", yes=yes)
-        done = client.cancel_psbt(
-            CancelPsbtRequest(psbt_id=one.psbt_id, workspace_id=place.workspace_id, reason=reason)
-        )
-    if as_json:
-        answer(done)
-    else:
-        say(f"Cancelled: {title_of(one)}, proposal {done.psbt_id}. {done.detail}")
+    one = proposal_of(access, given)
+    _show(one)
+    access.confirm("Cancel it?")
+    done = access.client.cancel_psbt(
+        CancelPsbtRequest(psbt_id=one.psbt_id, workspace_id=access.workspace_id, reason=reason)
+    )
+    access.give(done, f"Cancelled: {title_of(one)}, proposal {done.psbt_id}. {done.detail}")
 
 
 def _show(one: "Proposal") -> None:
-    for line in lines_of(one):
-        aside(line)
+    aside("\n".join(lines_of(one)))

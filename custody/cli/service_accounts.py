@@ -6,27 +6,26 @@ from uuid import uuid4
 
 import click
 
-from custody.cli.changes import made_or_asked, told
-from custody.cli.common import confirm, json_option, yes_option
-from custody.cli.desk import Desk, pass_desk
-from custody.cli.meant import chosen, place_of, workspace_option
+from custody.cli.changes import make_or_ask
+from custody.cli.meant import Access, asking_in_workspace, in_workspace
 from custody.naming import Candidate
-from custody.terminal import answer, aside, put, say, table
+from custody.terminal import answer, aside, put
 from custody.text import count
 
 if TYPE_CHECKING:
-    from custody.client import Client
     from custody.schemas.service_accounts import ServiceAccount
 
 _HEADER = ("ID", "NAME", "STATUS", "MAY", "FROM", "UNTIL", "MADE BY", "LAST USED")
 
 
-def account_of(client: "Client", workspace_id: int, given: str, *, unseen: bool) -> "ServiceAccount":
+def account_of(access: Access, given: str) -> "ServiceAccount":
     """Raises Stop."""
-    known = {str(one.service_account_id): one for one in client.service_accounts(workspace_id)}
-    candidates = [Candidate(key, (one.name,), f"'{one.name}'") for key, one in known.items()]
-    hint = "custody service-account list shows them."
-    return known[chosen(given, candidates, "service account", hint, unseen=unseen)]
+
+    def candidate(one: "ServiceAccount") -> Candidate:
+        return Candidate(str(one.service_account_id), (one.name,), f"'{one.name}'")
+
+    found = access.client.service_accounts(access.workspace_id)
+    return access.pick(given, found, candidate, "service account", "custody service-account list shows them.")
 
 
 @click.group("service-account")
@@ -35,133 +34,91 @@ def service_account() -> None:
 
 
 @service_account.command("list")
-@pass_desk
-@workspace_option
-@json_option
-def list_command(desk: Desk, workspace: str | None, as_json: bool) -> None:
+@in_workspace
+def list_command(access: Access) -> None:
     """List them, with what they may and when they were last used."""
-    with desk.client() as client:
-        found = client.service_accounts(place_of(client, workspace).workspace_id)
-    if as_json:
-        answer(found)
-    else:
-        table(_HEADER, [_cells(one) for one in found])
+    found = access.client.service_accounts(access.workspace_id)
+    access.give_list(found, _HEADER, map(_cells, found))
 
 
 @service_account.command("make")
-@pass_desk
 @click.argument("name")
 @click.option("--right", "rights", multiple=True, required=True, help="A permission; give it once for each.")
 @click.option(
     "--network", "networks", multiple=True, required=True, help="Where it is used from: 10.1.0.0/16."
 )
 @click.option("--days", default=90, type=click.IntRange(1, 366), help="How long it lasts.")
-@workspace_option
-@yes_option
-@json_option
+@asking_in_workspace
 def make_command(
-    desk: Desk,
-    name: str,
-    rights: tuple[str, ...],
-    networks: tuple[str, ...],
-    days: int,
-    workspace: str | None,
-    yes: bool,
-    as_json: bool,
+    access: Access, name: str, rights: tuple[str, ...], networks: tuple[str, ...], days: int
 ) -> None:
     """Make an account for a program. It has no secret before ``custody service-account secret``."""
     from custody.schemas.service_accounts import CreateServiceAccountRequest
 
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        # Whole seconds: shown to the person as it is sent.
-        ends = datetime.fromtimestamp(int(desk.outside.now()), UTC) + timedelta(days=days)
-        request = CreateServiceAccountRequest.model_validate(
-            {
-                "workspace_id": place.workspace_id,
-                "name": name,
-                "rights": rights,
-                "networks": networks,
-                "expires_at": ends,
-            }
-        )
-        aside(f"Service account '{request.name}' in '{place.name}' of {place.organisation}")
-        aside(f"  It may, in your name: {', '.join(request.rights)}")
-        aside(f"  From: {', '.join(request.networks)}; until {ends:%Y-%m-%d}")
-        confirm(desk.answers, "Make it?", yes=yes)
-        made = made_or_asked(
-            desk,
-            client,
-            place,
-            "/api/v1/create-service-account",
-            request,
-            lambda: client.create_service_account(request, idempotency_key=uuid4().hex),
-            yes=yes,
-        )
-    told(made, f"Service account '{request.name}' is made.", as_json=as_json)
+    # Whole seconds: shown to the person as it is sent.
+    ends = datetime.fromtimestamp(int(access.desk.outside.now()), UTC) + timedelta(days=days)
+    request = CreateServiceAccountRequest.model_validate(
+        {
+            "workspace_id": access.workspace_id,
+            "name": name,
+            "rights": rights,
+            "networks": networks,
+            "expires_at": ends,
+        }
+    )
+    aside(f"Service account '{request.name}' in '{access.place.name}' of {access.place.organisation}")
+    aside(f"  It may, in your name: {', '.join(request.rights)}")
+    aside(f"  From: {', '.join(request.networks)}; until {ends:%Y-%m-%d}")
+    access.confirm("Make it?")
+    make_or_ask(
+        access,
+        "/api/v1/create-service-account",
+        request,
+        lambda: access.client.create_service_account(request, idempotency_key=uuid4().hex),
+        f"Service account '{request.name}' is made.",
+    )
 
 
 @service_account.command("secret")
-@pass_desk
 @click.argument("account")
 @click.option(
     "--overlap-hours", default=24, type=click.IntRange(0, 168), help="How long the one before stays good."
 )
-@workspace_option
-@yes_option
-@json_option
-def secret_command(
-    desk: Desk, account: str, overlap_hours: int, workspace: str | None, yes: bool, as_json: bool
-) -> None:
+@asking_in_workspace
+def secret_command(access: Access, account: str, overlap_hours: int) -> None:
     """Make a new secret, and write it to standard output. It is never shown again."""
     from custody.schemas.service_accounts import IssueServiceSecretRequest
 
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        found = account_of(client, place.workspace_id, account, unseen=yes)
-        aside(f"A new secret of service account {found.service_account_id} ({found.name})")
-        confirm(
-            desk.answers,
-            f"The one before stays good for {count(overlap_hours, 'hour', 'hours')}. Make it?",
-            yes=yes,
+    found = account_of(access, account)
+    aside(f"A new secret of service account {found.service_account_id} ({found.name})")
+    access.confirm(f"The one before stays good for {count(overlap_hours, 'hour', 'hours')}. Make it?")
+    made = access.client.issue_service_secret(
+        IssueServiceSecretRequest(
+            workspace_id=access.workspace_id,
+            service_account_id=found.service_account_id,
+            overlap_hours=overlap_hours,
         )
-        made = client.issue_service_secret(
-            IssueServiceSecretRequest(
-                workspace_id=place.workspace_id,
-                service_account_id=found.service_account_id,
-                overlap_hours=overlap_hours,
-            )
-        )
-    if as_json:
+    )
+    if access.as_json:
         answer(made)
     else:
         put(made.secret)
 
 
 @service_account.command("revoke")
-@pass_desk
 @click.argument("account")
-@workspace_option
-@yes_option
-@json_option
-def revoke_command(desk: Desk, account: str, workspace: str | None, yes: bool, as_json: bool) -> None:
+@asking_in_workspace
+def revoke_command(access: Access, account: str) -> None:
     """Revoke an account at once and for good, whichever member made it."""
     from custody.schemas.service_accounts import ServiceAccountRequest
 
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        found = account_of(client, place.workspace_id, account, unseen=yes)
-        aside(f"Service account {found.service_account_id} ({found.name}) of {found.made_by_name}")
-        confirm(desk.answers, "End it for good?", yes=yes)
-        ended = client.revoke_service_account(
-            ServiceAccountRequest(
-                workspace_id=place.workspace_id, service_account_id=found.service_account_id
-            )
-        )
-    if as_json:
-        answer(ended)
-    else:
-        say(f"Service account {ended.service_account_id} ({ended.name}) is revoked.")
+    found = account_of(access, account)
+    aside(f"Service account {found.service_account_id} ({found.name}) of {found.made_by_name}")
+    access.confirm("End it for good?")
+    ended = access.client.revoke_service_account(
+        ServiceAccountRequest(workspace_id=access.workspace_id, service_account_id=found.service_account_id)
+    )
+    access.give(ended, f"Service account {ended.service_account_id} ({ended.name}) is revoked.")
 
 
 def _cells(one: "ServiceAccount") -> tuple[str, ...]:

@@ -7,18 +7,18 @@ from uuid import uuid4
 
 import click
 
-from custody.cli.changes import made_or_asked, told
-from custody.cli.common import Amount, FeeRate, confirm, fail, in_btc, json_option, yes_option
-from custody.cli.desk import Desk, pass_desk
-from custody.cli.meant import chosen, place_of, workspace_option
-from custody.cli.members import candidates_of, full_name, people_of
+from custody.cli.changes import make_or_ask
+from custody.cli.common import Amount, FeeRate, fail, in_btc
+from custody.cli.meant import Access, asking_in_workspace, in_workspace
+from custody.cli.members import full_name, members_of, people_of
 from custody.limit_words import bounds, until
 from custody.naming import Candidate, next_name
-from custody.terminal import Exit, answer, aside, say, table
+from custody.terminal import Exit, aside
 from custody.text import amount, network_words
 
 if TYPE_CHECKING:
-    from custody.client import Client
+    from collections.abc import Iterator
+
     from custody.schemas.members import Member
     from custody.schemas.vaults import Vault, VaultControls, VaultSigner
 
@@ -34,13 +34,17 @@ per_cycle_option = click.option(
 )
 
 
-def vault_of(client: "Client", workspace_id: int, given: str, *, unseen: bool = False) -> "Vault":
+given_vault = click.argument("given", metavar="VAULT", help="Its id, the beginning of it, or its name.")
+
+
+def vault_of(access: Access, given: str) -> "Vault":
     """Raises Stop."""
-    found = {vault.id: vault for vault in client.list_wallets(workspace_id)}
-    candidates = [
-        Candidate(one.id, (one.name,), f"'{one.name}', {one.m} of {one.n}") for one in found.values()
-    ]
-    return found[chosen(given, candidates, "vault", "custody vault list lists them.", unseen=unseen)]
+
+    def candidate(one: "Vault") -> Candidate:
+        return Candidate(one.id, (one.name,), f"'{one.name}', {one.m} of {one.n}")
+
+    vaults = access.client.list_wallets(access.workspace_id)
+    return access.pick(given, vaults, candidate, "vault", "custody vault list lists them.")
 
 
 @click.group("vault")
@@ -49,20 +53,12 @@ def vault() -> None:
 
 
 @vault.command("list")
-@pass_desk
-@workspace_option
-@json_option
-def list_command(desk: Desk, workspace: str | None, as_json: bool) -> None:
+@in_workspace
+def list_command(access: Access) -> None:
     """List the vaults and what is in them."""
-    with desk.client() as client:
-        found = client.list_wallets(place_of(client, workspace).workspace_id)
-    if as_json:
-        answer(found)
-    elif found:
-        header = ("ID", "NAME", "SIGNERS", "NETWORK", "CONFIRMED", "COMING", "LOCKED", "STOPPED")
-        table(header, [_row(one) for one in found])
-    else:
-        say("No vaults.")
+    found = access.client.list_wallets(access.workspace_id)
+    header = ("ID", "NAME", "SIGNERS", "NETWORK", "CONFIRMED", "COMING", "LOCKED", "STOPPED")
+    access.give_list(found, header, map(_row, found), "No vaults.")
 
 
 def _row(one: "Vault") -> tuple[str, ...]:
@@ -72,23 +68,16 @@ def _row(one: "Vault") -> tuple[str, ...]:
 
 
 @vault.command("show")
-@pass_desk
-@click.argument("given", metavar="VAULT", help="Its id, the beginning of it, or its name.")
-@workspace_option
-@json_option
-def show_command(desk: Desk, given: str, workspace: str | None, as_json: bool) -> None:
+@given_vault
+@in_workspace
+def show_command(access: Access, given: str) -> None:
     """Show a vault: balance, limit, signers, a fresh address, and the code that its signers compare."""
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        one = vault_of(client, place.workspace_id, given)
-        code = client.vault_export(place.workspace_id, one.id).verification_code
-        is_anyone_nameless = not all(full_name(signer, "") for signer in one.signers)
-        people = people_of(client, place) if is_anyone_nameless else {}
-    if as_json:
-        answer({**one.model_dump(mode="json", by_alias=True), "verification_code": code})
-        return
-    for line in _lines(one, code, people):
-        say(line)
+    one = vault_of(access, given)
+    code = access.client.vault_export(access.workspace_id, one.id).verification_code
+    is_anyone_nameless = not all(full_name(signer, "") for signer in one.signers)
+    people = people_of(access) if is_anyone_nameless else {}
+    shown = {**one.model_dump(mode="json", by_alias=True), "verification_code": code}
+    access.give(shown, *_lines(one, code, people))
 
 
 def _lines(one: "Vault", code: str, people: dict[str, str]) -> list[str]:
@@ -138,7 +127,6 @@ def _state(signer: "VaultSigner") -> str:
 
 
 @vault.command("create")
-@pass_desk
 @click.argument("name")
 @click.option(
     "--signatures", "-m", "m", required=True, type=click.IntRange(1, MAX_SIGNERS), help="How many must sign."
@@ -159,11 +147,9 @@ def _state(signer: "VaultSigner") -> str:
 @click.option(
     "--day", default=1, type=click.IntRange(1, 31), help="When a cycle begins; of a week, 1 is Monday."
 )
-@workspace_option
-@yes_option
-@json_option
+@asking_in_workspace
 def create_command(
-    desk: Desk,
+    access: Access,
     name: str,
     m: int,
     signers: tuple[str, ...],
@@ -171,52 +157,44 @@ def create_command(
     per_cycle: bool | None,
     cycle: str,
     day: int,
-    workspace: str | None,
-    yes: bool,
-    as_json: bool,
 ) -> None:
     """Create a vault. Its signers and how many must sign are fixed for ever."""
     from custody.schemas.vaults import CreateWalletRequest
 
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        members = _signers(client, place.workspace_id, signers, yes=yes)
-        request = CreateWalletRequest.model_validate(
-            {
-                "workspace_id": place.workspace_id,
-                "name": name,
-                "network": place.network,
-                "m": m,
-                "signers": [member.uuid for member in members],
-                "transaction_limit": in_btc(limit),
-                "per_cycle": per_cycle is True,
-                "cycle_period": CYCLES[cycle],
-                "cycle_day": day,
-            }
-        )
-        where = f"'{place.name}' of {place.organisation}, on {network_words(place.network)}"
-        aside(f"Vault '{request.name}' in {where}")
-        aside(f"  Any {m} of these {len(members)} can spend from it; that never changes:")
-        for member in members:
-            aside(f"    {full_name(member)} <{member.email}>")
-        words = bounds(per_cycle=request.per_cycle, period=request.cycle_period, day=day)
-        aside(f"  Limit: at most {amount(limit)} {words}")
-        confirm(desk.answers, "Create this vault?", yes=yes)
-        made = client.create_wallet(request, idempotency_key=uuid4().hex)
-        code = client.vault_export(place.workspace_id, made.id).verification_code
-    if as_json:
-        answer({**made.model_dump(mode="json", by_alias=True), "verification_code": code})
-        return
-    say(f"Vault '{made.name}' {made.id} is created. Verification code: {code}")
-    for warning in made.warnings or ():
-        say(f"  Note: {warning}")
-    say(f"  Before money goes there, each signer runs signerd pin {made.id} and compares the code.")
+    members = _signers(access, signers)
+    request = CreateWalletRequest.model_validate(
+        {
+            "workspace_id": access.workspace_id,
+            "name": name,
+            "network": access.place.network,
+            "m": m,
+            "signers": [member.uuid for member in members],
+            "transaction_limit": in_btc(limit),
+            "per_cycle": per_cycle is True,
+            "cycle_period": CYCLES[cycle],
+            "cycle_day": day,
+        }
+    )
+    where = f"'{access.place.name}' of {access.place.organisation}, on {network_words(access.place.network)}"
+    aside(f"Vault '{request.name}' in {where}")
+    aside(f"  Any {m} of these {len(members)} can spend from it; that never changes:")
+    for member in members:
+        aside(f"    {full_name(member)} <{member.email}>")
+    words = bounds(per_cycle=request.per_cycle, period=request.cycle_period, day=day)
+    aside(f"  Limit: at most {amount(limit)} {words}")
+    access.confirm("Create this vault?")
+    made = access.client.create_wallet(request, idempotency_key=uuid4().hex)
+    code = access.client.vault_export(access.workspace_id, made.id).verification_code
+    access.give(
+        {**made.model_dump(mode="json", by_alias=True), "verification_code": code},
+        f"Vault '{made.name}' {made.id} is created. Verification code: {code}",
+        *(f"  Note: {warning}" for warning in made.warnings or ()),
+        f"  Before money goes there, each signer runs signerd pin {made.id} and compares the code.",
+    )
 
 
-def _signers(client: "Client", workspace_id: int, given: tuple[str, ...], *, yes: bool) -> "list[Member]":
-    known = {str(member.uuid): member for member in client.members(workspace_id)}
-    hint = "custody member list lists them."
-    found = [known[chosen(one, candidates_of(known.values()), "member", hint, unseen=yes)] for one in given]
+def _signers(access: Access, given: tuple[str, ...]) -> "list[Member]":
+    found = members_of(access, given)
     for member in found:
         if not member.can_sign:
             fail(
@@ -228,8 +206,7 @@ def _signers(client: "Client", workspace_id: int, given: tuple[str, ...], *, yes
 
 
 @click.command("replace")
-@pass_desk
-@click.argument("given", metavar="VAULT", help="Its id, the beginning of it, or its name.")
+@given_vault
 @click.argument(
     "name", metavar="[NAME]", required=False, help="Of the new vault. Default: the next free one, as Cold 2."
 )
@@ -247,140 +224,99 @@ def _signers(client: "Client", workspace_id: int, given: tuple[str, ...], *, yes
     type=click.IntRange(1, MAX_SIGNERS),
     help="How many must sign. Default: as many as now.",
 )
-@workspace_option
-@yes_option
-@json_option
+@asking_in_workspace
 def replace_command(
-    desk: Desk,
-    given: str,
-    name: str | None,
-    signers: tuple[str, ...],
-    m: int | None,
-    workspace: str | None,
-    yes: bool,
-    as_json: bool,
+    access: Access, given: str, name: str | None, signers: tuple[str, ...], m: int | None
 ) -> None:
     """Put a new vault in the place of one. Another manager of the workspace has to confirm it."""
     from custody.schemas.vaults import ReplaceVaultRequest
 
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        old = vault_of(client, place.workspace_id, given, unseen=yes)
-        name = name or next_name(old.name, (one.name for one in client.vault_names(place.workspace_id)))
-        same = tuple(signer.user_id for signer in old.signers)
-        members = _signers(client, place.workspace_id, signers or same, yes=yes)
-        request = ReplaceVaultRequest(
-            workspace_id=place.workspace_id,
-            vault_id=old.id,
-            name=name,
-            m=m or old.m,
-            signers=[member.uuid for member in members],
-        )
-        aside(f"Vault '{name}' in the place of '{old.name}' {old.id}")
-        aside(f"  Any {request.m} of these {len(members)} can spend from it:")
-        for member in members:
-            is_new = "" if str(member.uuid) in same else ", new"
-            aside(f"    {full_name(member)} <{member.email}>{is_new}")
-        aside("  Its coins then move there alone, beside every limit. Unsigned payments are cancelled.")
-        for entry in client.whitelist_addresses(place.workspace_id, leads_to=old.id):
-            aside(f"  In the address book '{entry.name}' leads to the old vault: {entry.address}")
-        done = made_or_asked(
-            desk,
-            client,
-            place,
-            "/api/v1/replace-vault",
-            request,
-            lambda: client.replace_vault(request),
-            yes=yes,
-        )
-    told(done, f"The vault '{old.name}' is replaced.", as_json=as_json)
+    old = vault_of(access, given)
+    name = name or next_name(old.name, (one.name for one in access.client.vault_names(access.workspace_id)))
+    same = tuple(signer.user_id for signer in old.signers)
+    members = _signers(access, signers or same)
+    request = ReplaceVaultRequest(
+        workspace_id=access.workspace_id,
+        vault_id=old.id,
+        name=name,
+        m=m or old.m,
+        signers=[member.uuid for member in members],
+    )
+    aside(f"Vault '{name}' in the place of '{old.name}' {old.id}")
+    aside(f"  Any {request.m} of these {len(members)} can spend from it:")
+    for member in members:
+        is_new = "" if str(member.uuid) in same else ", new"
+        aside(f"    {full_name(member)} <{member.email}>{is_new}")
+    aside("  Its coins then move there alone, beside every limit. Unsigned payments are cancelled.")
+    for entry in access.client.whitelist_addresses(access.workspace_id, leads_to=old.id):
+        aside(f"  In the address book '{entry.name}' leads to the old vault: {entry.address}")
+    make_or_ask(
+        access,
+        "/api/v1/replace-vault",
+        request,
+        lambda: access.client.replace_vault(request),
+        f"The vault '{old.name}' is replaced.",
+    )
 
 
 @click.command("sweep")
-@pass_desk
-@click.argument("given", metavar="VAULT", help="Its id, the beginning of it, or its name.")
+@given_vault
 @click.option("--fee-rate", type=FeeRate(), help="In sat/vB. Default: the platform's priority.")
-@workspace_option
-@yes_option
-@json_option
-def sweep_command(
-    desk: Desk, given: str, fee_rate: str | None, workspace: str | None, yes: bool, as_json: bool
-) -> None:
-    """Propose to move what is free of a replaced vault into the one in its place."""
+@asking_in_workspace
+def sweep_command(access: Access, given: str, fee_rate: str | None) -> None:
+    """Propose to move what is free of a replaced vault into the one in its access.place."""
     from custody.schemas.vaults import SweepVaultRequest
 
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        old = vault_of(client, place.workspace_id, given, unseen=yes)
-        free = amount(old.confirmed_sats - old.locked_sats)
-        aside(f"The vault '{old.name}' {old.id}: about {free} are free.")
-        confirm(desk.answers, f"Propose to move them to {old.replaced_by or 'its replacement'}?", yes=yes)
-        request = SweepVaultRequest(workspace_id=place.workspace_id, vault_id=old.id, fee_rate=fee_rate)
-        done = client.sweep_vault(request)
-    if as_json:
-        answer(done)
-        return
-    for psbt_id in done.psbt_ids:
-        say(f"Proposed: {psbt_id}")
+    old = vault_of(access, given)
+    free = amount(old.confirmed_sats - old.locked_sats)
+    aside(f"The vault '{old.name}' {old.id}: about {free} are free.")
+    access.confirm(f"Propose to move them to {old.replaced_by or 'its replacement'}?")
+    request = SweepVaultRequest(workspace_id=access.workspace_id, vault_id=old.id, fee_rate=fee_rate)
+    done = access.client.sweep_vault(request)
+    access.give(done, *(f"Proposed: {psbt_id}" for psbt_id in done.psbt_ids))
 
 
 @click.command("freeze")
-@pass_desk
-@click.argument("given", metavar="VAULT", help="Its id, the beginning of it, or its name.")
+@given_vault
 @click.option("--reason", help="Why, as the audit log has it.")
-@workspace_option
-@yes_option
-@json_option
-def freeze_command(
-    desk: Desk, given: str, reason: str | None, workspace: str | None, yes: bool, as_json: bool
-) -> None:
+@asking_in_workspace
+def freeze_command(access: Access, given: str, reason: str | None) -> None:
     """Stop all payments from a vault at once. Two people are needed to undo it."""
     from custody.schemas.vaults import FreezeVaultRequest
 
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        one = vault_of(client, place.workspace_id, given, unseen=yes)
-        aside(f"The vault '{one.name}' {one.id}: nothing is proposed, signed or sent while it is frozen.")
-        confirm(desk.answers, "Freeze it?", yes=yes)
-        request = FreezeVaultRequest(workspace_id=place.workspace_id, vault_id=one.id, reason=reason)
-        done = client.freeze_vault(request)
-    _tell(one.name, done, as_json=as_json)
+    one = vault_of(access, given)
+    aside(f"The vault '{one.name}' {one.id}: nothing is proposed, signed or sent while it is frozen.")
+    access.confirm("Freeze it?")
+    request = FreezeVaultRequest(workspace_id=access.workspace_id, vault_id=one.id, reason=reason)
+    done = access.client.freeze_vault(request)
+    access.give(done, *_stopped(one.name, done))
 
 
 @click.command("unfreeze")
-@pass_desk
-@click.argument("given", metavar="VAULT", help="Its id, the beginning of it, or its name.")
-@workspace_option
-@yes_option
-@json_option
-def unfreeze_command(desk: Desk, given: str, workspace: str | None, yes: bool, as_json: bool) -> None:
+@given_vault
+@asking_in_workspace
+def unfreeze_command(access: Access, given: str) -> None:
     """Unfreeze a vault: it takes effect when a second person does the same within a day."""
     from custody.schemas.vaults import UnfreezeVaultRequest
 
-    with desk.client() as client:
-        place = place_of(client, workspace)
-        one = vault_of(client, place.workspace_id, given, unseen=yes)
-        now = client.vault_controls(place.workspace_id, one.id)
-        for line in _waiting(now):
-            aside(line)
-        confirm(desk.answers, f"Let the vault '{one.name}' go on?", yes=yes)
-        request = UnfreezeVaultRequest(workspace_id=place.workspace_id, vault_id=one.id)
-        done = client.unfreeze_vault(request)
-    _tell(one.name, done, as_json=as_json)
-
-
-def _tell(name: str, now: "VaultControls", *, as_json: bool) -> None:
-    if as_json:
-        answer(now)
-        return
-    if not now.is_frozen:
-        say(f"The vault '{name}' goes on.")
-        return
-    say(f"The vault '{name}' is frozen.")
-    if now.unfreeze_asked_at is not None:
-        say("  It goes on once another person says so, within a day: custody vault unfreeze.")
+    one = vault_of(access, given)
+    now = access.client.vault_controls(access.workspace_id, one.id)
     for line in _waiting(now):
-        say(line)
+        aside(line)
+    access.confirm(f"Let the vault '{one.name}' go on?")
+    request = UnfreezeVaultRequest(workspace_id=access.workspace_id, vault_id=one.id)
+    done = access.client.unfreeze_vault(request)
+    access.give(done, *_stopped(one.name, done))
+
+
+def _stopped(name: str, now: "VaultControls") -> "Iterator[str]":
+    if not now.is_frozen:
+        yield f"The vault '{name}' goes on."
+        return
+    yield f"The vault '{name}' is frozen."
+    if now.unfreeze_asked_at is not None:
+        yield "  It goes on once another person says so, within a day: custody vault unfreeze."
+    yield from _waiting(now)
 
 
 def _waiting(now: "VaultControls") -> list[str]:
