@@ -1,5 +1,7 @@
 """The client's methods of the declared calls. Written by ``tools/client_calls.py``: do not edit."""
 
+from datetime import datetime
+
 from custody.client.flow import Sent, sends
 from custody.schemas.address_book import (
     ADD_WHITELIST_ADDRESS,
@@ -10,6 +12,7 @@ from custody.schemas.address_book import (
     RemoveWhitelistAddressRequest,
     RenameWhitelistAddressRequest,
 )
+from custody.schemas.history import VAULT_COINS, VAULT_HISTORY, CoinState, MovementKind
 from custody.schemas.invitations import (
     ACCEPT_INVITE,
     INVITE_TO_WORKSPACE,
@@ -315,3 +318,71 @@ class OnboardingCalls:
         uid: int, body: ReviewOnboardingRequest, *, idempotency_key: str | None = None
     ) -> Sent:
         return Sent(body, path={"uid": uid}, key=idempotency_key)
+
+
+class HistoryCalls:
+    @sends(VAULT_HISTORY)
+    @staticmethod
+    def vault_history(
+        workspace_id: int,
+        vault_id: str,
+        *,
+        order: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        kind: MovementKind | None = None,
+        status: str | None = None,
+        from_time: datetime | None = None,
+        to_time: datetime | None = None,
+        min_sats: int | None = None,
+        max_sats: int | None = None,
+        address: str | None = None,
+        label: str | None = None,
+        txid: str | None = None,
+        with_replaced: bool | None = None,
+    ) -> Sent:
+        return Sent(
+            query={
+                "workspace_id": workspace_id,
+                "vault_id": vault_id,
+                "order": order,
+                "cursor": cursor,
+                "limit": limit,
+                "kind": kind,
+                "status": status,
+                "from_time": from_time,
+                "to_time": to_time,
+                "min_sats": min_sats,
+                "max_sats": max_sats,
+                "address": address,
+                "label": label,
+                "txid": txid,
+                "with_replaced": with_replaced,
+            }
+        )
+
+    @sends(VAULT_COINS)
+    @staticmethod
+    def vault_coins(
+        workspace_id: int,
+        vault_id: str,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        state: CoinState | None = None,
+        min_sats: int | None = None,
+        max_sats: int | None = None,
+        address: str | None = None,
+    ) -> Sent:
+        return Sent(
+            query={
+                "workspace_id": workspace_id,
+                "vault_id": vault_id,
+                "cursor": cursor,
+                "limit": limit,
+                "state": state,
+                "min_sats": min_sats,
+                "max_sats": max_sats,
+                "address": address,
+            }
+        )

@@ -2,6 +2,7 @@
 
 from custody.client.calls import (
     AddressBookCalls,
+    HistoryCalls,
     InvitationCalls,
     LimitCalls,
     MailSettingCalls,
@@ -12,7 +13,7 @@ from custody.client.calls import (
     WorkspaceCalls,
 )
 from custody.client.connection import WaitingConnection
-from custody.client.history import HistoryCalls
+from custody.client.history import WholeHistoryCalls
 from custody.client.organisation import ChangeCalls, IdentityCalls, ServiceAccountCalls
 from custody.client.payments import (
     ForwardCalls,
@@ -48,6 +49,7 @@ class Api(
     ChangeCalls,
     ServiceAccountCalls,
     HistoryCalls,
+    WholeHistoryCalls,
     IdentityCalls,
 ):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""

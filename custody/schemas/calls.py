@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from custody.schemas import (
     address_book,
+    history,
     invitations,
     limits,
     mail_settings,
@@ -29,6 +30,7 @@ NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
         "address_book": address_book,
         "invitations": invitations,
         "onboarding": onboarding,
+        "history": history,
     }
 )
 # Some calls of theirs are declared: the client's methods stand in its own modules still.

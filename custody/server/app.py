@@ -19,8 +19,6 @@ from custody.server.metrics import StoredFigures
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.audit.reading import Logs
 from custody.server.service.backends import Market, Reachability
-from custody.server.service.history.coins import CoinList
-from custody.server.service.history.movements import History
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
@@ -251,8 +249,6 @@ def _wire(
         vaults=vaults,
         vault_controls=VaultControls(clock, audit, changes),
         vault_replacement=VaultReplacement(clock, audit, changes, world.policies, limits, vaults, cancelling),
-        history=History(),
-        coin_list=CoinList(),
         maximum=maximum,
         proposals=proposals,
         replacing=replacing,

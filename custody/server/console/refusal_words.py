@@ -33,7 +33,7 @@ _TRIED: Final[Mapping[str, str]] = MappingProxyType(
         name: words
         for words, names in {
             "make a vault": "create_wallet",
-            "see the vaults": "list-wallets vault-names vault-controls vault-history vault-coins",
+            "see the vaults": "list-wallets vault-names vault-controls",
             "export a vault": "vault-export",
             "replace a vault": "replace-vault",
             "sweep a replaced vault": "sweep-vault",

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from custody.naming import next_name
 from custody.schemas.changes import Change
+from custody.schemas.history import VAULT_COINS
 from custody.schemas.proposals import Proposal
 from custody.schemas.vaults import SweptVault, Vault
 from custody.server.console.addresses import entries
@@ -73,7 +74,7 @@ def _progress(visit: Visit, old: Vault) -> dict[str, Any]:
         "export": visit.get("vault-export", workspace_id=visit.here.id, vault_id=new.id),
         "sweeps": [each for each in newest if each.recipients == [new.address]],
         "states": COIN_WORDS,
-        "left": visit.get("vault-coins", **_place(visit), limit=PAGE),
+        "left": visit.ask(VAULT_COINS, **_place(visit), limit=PAGE),
         "held": holdings(visit, old.id)[0],
     }
 

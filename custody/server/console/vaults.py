@@ -12,6 +12,8 @@ from starlette.responses import Response, StreamingResponse
 from custody.pages.rendering import Live
 from custody.pages.serving import attachment
 from custody.schemas.asset_tokens import TokenBalance
+from custody.schemas.call import Answer, Call
+from custody.schemas.history import VAULT_COINS, VAULT_HISTORY
 from custody.schemas.members import Member
 from custody.schemas.vaults import Vault, VaultName
 from custody.server.console.limits import typed_words, vault_limit
@@ -116,7 +118,7 @@ def _standing(visit: Visit, shown: Vault) -> dict[str, Any]:
             only_address_book=controls.only_address_book, maker_may_approve=controls.maker_may_approve
         ),
         "people": names_of(visit, shown),
-        "movements": visit.get("vault-history", **place, limit=NEWEST).movements,
+        "movements": visit.ask(VAULT_HISTORY, **place, limit=NEWEST).movements,
         "held": held,
         "trouble": trouble,
     }
@@ -247,14 +249,16 @@ MOVEMENT_FILTERS = (
 COIN_FILTERS = ("state", "address", "least", "most")
 
 
-def _page(visit: Visit, path: str, filters: Sequence[str], template: str, **context: Any) -> Response:
+def _page(
+    visit: Visit, call: Call[Any, Any], filters: Sequence[str], template: str, **context: Any
+) -> Response:
     """A page of a list; where a filter cannot be read, an empty one that says what is wrong."""
     shown, cursor = vault_here(visit), visit.query("cursor")
     typed = {name: visit.query(name) for name in filters}
     place = {"workspace_id": visit.here.id, "vault_id": shown.id}
     found = None
     try:
-        found = visit.get(path, **place, **_wanted(visit, filters), cursor=cursor or None, limit=PAGE)
+        found = visit.ask(call, **place, **_wanted(visit, filters), cursor=cursor or None, limit=PAGE)
     except Invalid as error:
         visit.problem = error
     query = urlencode({name: value for name, value in typed.items() if value})
@@ -265,33 +269,35 @@ def _page(visit: Visit, path: str, filters: Sequence[str], template: str, **cont
 
 
 def movements(visit: Visit) -> Response:
-    return _page(visit, "vault-history", MOVEMENT_FILTERS, "vaults/movements.html", kinds=MOVEMENT_WORDS)
+    return _page(visit, VAULT_HISTORY, MOVEMENT_FILTERS, "vaults/movements.html", kinds=MOVEMENT_WORDS)
 
 
 def coins(visit: Visit) -> Response:
-    return _page(visit, "vault-coins", COIN_FILTERS, "vaults/coins.html", states=COIN_WORDS)
+    return _page(visit, VAULT_COINS, COIN_FILTERS, "vaults/coins.html", states=COIN_WORDS)
 
 
 def movements_file(visit: Visit) -> Response:
     """Everything that the filters match, the oldest first."""
-    pages = _pages(visit, "vault-history", MOVEMENT_FILTERS, {"order": "oldest"})
+    pages = _pages(visit, VAULT_HISTORY, MOVEMENT_FILTERS, {"order": "oldest"})
     return _file(
         visit, "movements", MOVEMENT_COLUMNS, pages, lambda page: map(movement_cells, page.movements)
     )
 
 
 def coins_file(visit: Visit) -> Response:
-    pages = _pages(visit, "vault-coins", COIN_FILTERS, {})
+    pages = _pages(visit, VAULT_COINS, COIN_FILTERS, {})
     return _file(visit, "coins", COIN_COLUMNS, pages, lambda page: map(coin_cells, page.coins))
 
 
-def _pages(visit: Visit, path: str, filters: Sequence[str], more: Mapping[str, Any]) -> Iterator[Any]:
+def _pages(
+    visit: Visit, call: Call[Any, Answer], filters: Sequence[str], more: Mapping[str, Any]
+) -> Iterator[Answer]:
     """Read as they are sent: one at a time is in memory."""
     place = {"workspace_id": visit.here.id, "vault_id": visit.path_param("vault_id")}
     wanted: dict[str, Any] = {**place, **_wanted(visit, filters), **more, "limit": FILE_PAGE}
     cursor = None
     while True:
-        page = visit.get(path, **wanted, cursor=cursor)
+        page: Any = visit.ask(call, **wanted, cursor=cursor)
         yield page
         cursor = page.next_cursor
         if cursor is None:

@@ -7,8 +7,6 @@ from custody.server.domain.credentials import LOGIN_FAILURES, LOGIN_FAILURES_WIN
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.audit.reading import Logs
-from custody.server.service.history.coins import CoinList
-from custody.server.service.history.movements import History
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
@@ -109,8 +107,6 @@ class Services:
     vaults: Vaults
     vault_controls: VaultControls
     vault_replacement: VaultReplacement
-    history: History
-    coin_list: CoinList
     maximum: MaximumSend
     proposals: Proposals
     replacing: Replacing

@@ -50,8 +50,7 @@ FOR_PROGRAMS: Final = frozenset(
         # Reading.
         "list-wallets", "vault-names", "vault-export", "vault-controls", "max-send",
         "psbt", "get-workspace-whitelist",
-        "get-tokens", "contract", "contracts", "workspace-contracts", "contract-calls", "vault-history",
-        "vault-coins", "token-history",
+        "get-tokens", "contract", "contracts", "workspace-contracts", "contract-calls", "token-history",
         "webhook-deliveries", "get-logs", "export-audit-logs",
         # Proposing and cancelling: the vaults' signers decide.
         "preview-psbt", "cancel-psbt", "create-proof", "proof", "create-token",
@@ -154,7 +153,7 @@ FOR_SECOND_PERSON: Final = frozenset(
 FOR_SIGNERS: Final = FOR_UNLINKED | frozenset(
     f"/api/v1/{name}"
     for name in (
-        "list-wallets", "psbt", "vault-history", "get-tokens", "contract", "contract-calls",
+        "list-wallets", "psbt", "get-tokens", "contract", "contract-calls",
         "freeze-vault",
     )
 ) | _declared(Way.SIGNER)  # fmt: skip

@@ -21,6 +21,7 @@ from custody.server import (  # noqa: F401 - they serve their calls
     workspaces,
 )
 from custody.server.calls import Ctx, make
+from custody.server.history import coins, movements  # noqa: F401 - likewise
 from custody.server.web import endpoint as table
 from custody.server.web.endpoint import Endpoint, Unit
 

@@ -17,6 +17,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from custody.schemas import (
     address_book,
+    history,
     invitations,
     limits,
     mail_settings,
@@ -76,7 +77,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *workspace.ENDPOINTS,
     *changes.ENDPOINTS,
     *callers.PROGRAMS,
-    *vaults.HISTORY,
+    *rows_of(history),
     *callers.PROVIDERS,
 )
 

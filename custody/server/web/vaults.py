@@ -5,7 +5,6 @@ from contextlib import suppress
 from sqlalchemy.orm import Session
 
 from custody.schemas.common import Listed
-from custody.schemas.history import VaultCoins, VaultCoinsQuery, VaultHistory, VaultHistoryQuery
 from custody.schemas.keys import (
     Key,
     KeyChallenge,
@@ -267,27 +266,5 @@ MAX_SEND = (
         refuses=(
             ChainUnavailable, Dust, InsufficientFunds, LockedFunds, StateConflict, TooFewSigners, VaultFrozen,
         ),
-    ),
-)  # fmt: skip
-
-
-def vault_history(call: Call[VaultHistoryQuery]) -> VaultHistory:
-    """A vault's movements with the balance after each, the newest or the oldest first. Follow ``next_cursor``."""  # noqa: E501
-    return call.services.history.page(call.db, call.access, call.body)
-
-
-def vault_coins(call: Call[VaultCoinsQuery]) -> VaultCoins:
-    """A vault's unspent coins, the largest first: where each is, what it may be used for, which proposal holds it."""  # noqa: E501
-    return call.services.coin_list.page(call.db, call.access, call.body)
-
-
-HISTORY = (
-    Endpoint(
-        "GET", "/api/v1/vault-history", vault_history, VaultHistory, VAULT_READERS, Unit.READ,
-        VaultHistoryQuery, refuses=(WrongNetworkAddress,),
-    ),
-    Endpoint(
-        "GET", "/api/v1/vault-coins", vault_coins, VaultCoins, VAULT_READERS, Unit.READ, VaultCoinsQuery,
-        refuses=(WrongNetworkAddress,),
     ),
 )  # fmt: skip
