@@ -73,6 +73,22 @@ from custody.schemas.users import (
     SetDefaultWorkspaceRequest,
     UpdateUserInfoRequest,
 )
+from custody.schemas.vaults import (
+    CREATE_WALLET,
+    FREEZE_VAULT,
+    LIST_WALLETS,
+    REPLACE_VAULT,
+    UNFREEZE_VAULT,
+    UPDATE_VAULT_CONTROLS,
+    VAULT_CONTROLS,
+    VAULT_EXPORT,
+    VAULT_NAMES,
+    CreateWalletRequest,
+    FreezeVaultRequest,
+    ReplaceVaultRequest,
+    UnfreezeVaultRequest,
+    UpdateVaultControlsRequest,
+)
 from custody.schemas.workspaces import (
     CREATE_WORKSPACE,
     UPDATE_WORKSPACE,
@@ -386,3 +402,80 @@ class HistoryCalls:
                 "address": address,
             }
         )
+
+
+class VaultCalls:
+    @sends(CREATE_WALLET)
+    @staticmethod
+    def create_wallet(body: CreateWalletRequest, *, idempotency_key: str | None = None) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @sends(LIST_WALLETS)
+    @staticmethod
+    def list_wallets(
+        workspace_id: int,
+        *,
+        vault_id: str | None = None,
+        name: str | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Sent:
+        return Sent(
+            query={
+                "workspace_id": workspace_id,
+                "vault_id": vault_id,
+                "name": name,
+                "after": after,
+                "limit": limit,
+            }
+        )
+
+    @sends(VAULT_NAMES)
+    @staticmethod
+    def vault_names(
+        workspace_id: int,
+        *,
+        vault_id: str | None = None,
+        name: str | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Sent:
+        return Sent(
+            query={
+                "workspace_id": workspace_id,
+                "vault_id": vault_id,
+                "name": name,
+                "after": after,
+                "limit": limit,
+            }
+        )
+
+    @sends(VAULT_EXPORT)
+    @staticmethod
+    def vault_export(workspace_id: int, vault_id: str, *, format: str | None = None) -> Sent:
+        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id, "format": format})
+
+    @sends(VAULT_CONTROLS)
+    @staticmethod
+    def vault_controls(workspace_id: int, vault_id: str) -> Sent:
+        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id})
+
+    @sends(UPDATE_VAULT_CONTROLS)
+    @staticmethod
+    def update_vault_controls(body: UpdateVaultControlsRequest) -> Sent:
+        return Sent(body)
+
+    @sends(REPLACE_VAULT)
+    @staticmethod
+    def replace_vault(body: ReplaceVaultRequest) -> Sent:
+        return Sent(body)
+
+    @sends(FREEZE_VAULT)
+    @staticmethod
+    def freeze_vault(body: FreezeVaultRequest) -> Sent:
+        return Sent(body)
+
+    @sends(UNFREEZE_VAULT)
+    @staticmethod
+    def unfreeze_vault(body: UnfreezeVaultRequest) -> Sent:
+        return Sent(body)

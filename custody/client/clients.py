@@ -10,6 +10,7 @@ from custody.client.calls import (
     OnboardingCalls,
     RoleCalls,
     UserCalls,
+    VaultCalls,
     WorkspaceCalls,
 )
 from custody.client.connection import WaitingConnection
@@ -19,7 +20,6 @@ from custody.client.payments import (
     ForwardCalls,
     KeyCalls,
     ProposalCalls,
-    VaultCalls,
 )
 from custody.client.records import LogCalls, PurchaseCalls, WebhookCalls
 from custody.client.sign_in import SignInAccountCalls, SignInCalls

@@ -15,6 +15,7 @@ from custody.schemas import (
     proposals,
     roles,
     users,
+    vaults,
     workspaces,
 )
 from custody.schemas.call import Call
@@ -31,6 +32,7 @@ NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
         "invitations": invitations,
         "onboarding": onboarding,
         "history": history,
+        "vaults": vaults,
     }
 )
 # Some calls of theirs are declared: the client's methods stand in its own modules still.

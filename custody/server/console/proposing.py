@@ -18,7 +18,7 @@ from custody.schemas.history import VAULT_COINS, CoinState
 from custody.schemas.limits import MY_LIMITS
 from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import CREATE_PSBT, MAX_COINS, MAX_RECIPIENTS, PsbtPreview
-from custody.schemas.vaults import Vault, VaultName
+from custody.schemas.vaults import VAULT_CONTROLS, Vault, VaultName
 from custody.server.console.addresses import entries_of
 from custody.server.console.limits import left_words
 from custody.server.console.money import Money, money_of
@@ -261,7 +261,7 @@ def _approvals(visit: Visit, vault: Vault) -> str:
         for each in vault.signers
         if each.may_approve is not False and each.key_state in (None, "active")
     }
-    controls = visit.get("vault-controls", workspace_id=visit.here.id, vault_id=vault.id)
+    controls = visit.ask(VAULT_CONTROLS, workspace_id=visit.here.id, vault_id=vault.id)
     if not controls.maker_may_approve:
         signers.pop(str(visit.user.uuid), None)
     if len(signers) < vault.m:

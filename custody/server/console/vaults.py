@@ -15,7 +15,15 @@ from custody.schemas.asset_tokens import TokenBalance
 from custody.schemas.call import Answer, Call
 from custody.schemas.history import VAULT_COINS, VAULT_HISTORY
 from custody.schemas.members import Member
-from custody.schemas.vaults import Vault, VaultName
+from custody.schemas.vaults import (
+    CREATE_WALLET,
+    LIST_WALLETS,
+    VAULT_CONTROLS,
+    VAULT_EXPORT,
+    VAULT_NAMES,
+    Vault,
+    VaultName,
+)
 from custody.server.console.limits import typed_words, vault_limit
 from custody.server.console.members import members_of
 from custody.server.console.rendering import COIN_WORDS, MOVEMENT_WORDS, controls_words, member_words
@@ -40,8 +48,8 @@ VIEWERS = ("VIEW_BALANCES", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
 
 def vaults(visit: Visit) -> Response:
     name, after = visit.query("name").strip(), visit.query("after")
-    found: list[Vault] = visit.get(
-        "list-wallets",
+    found = visit.ask(
+        LIST_WALLETS,
         workspace_id=visit.here.id,
         limit=PAGE + 1,
         name=name or None,
@@ -59,7 +67,7 @@ def vault_here(visit: Visit) -> Vault:
 
 def vault_by_id(visit: Visit, vault_id: str) -> Vault:
     """Raises NotFound."""
-    found: list[Vault] = visit.get("list-wallets", workspace_id=visit.here.id, vault_id=vault_id)
+    found = visit.ask(LIST_WALLETS, workspace_id=visit.here.id, vault_id=vault_id)
     if not found:
         raise visit.missing("There is no such vault in this workspace.")
     return found[0]
@@ -67,7 +75,7 @@ def vault_by_id(visit: Visit, vault_id: str) -> Vault:
 
 def vault_name(visit: Visit, vault_id: str) -> VaultName:
     """Raises NotFound."""
-    found: list[VaultName] = visit.get("vault-names", workspace_id=visit.here.id, vault_id=vault_id)
+    found = visit.ask(VAULT_NAMES, workspace_id=visit.here.id, vault_id=vault_id)
     if not found:
         raise visit.missing("There is no such vault in this workspace.")
     return found[0]
@@ -75,7 +83,7 @@ def vault_name(visit: Visit, vault_id: str) -> VaultName:
 
 def vaults_to_choose(visit: Visit, chosen: str = "") -> list[VaultName]:
     """The first MAX_CHOICES, and ``chosen``, to which a vault's own page linked. Raises NotFound."""
-    found: list[VaultName] = visit.get("vault-names", workspace_id=visit.here.id, limit=MAX_CHOICES)
+    found = visit.ask(VAULT_NAMES, workspace_id=visit.here.id, limit=MAX_CHOICES)
     if chosen and chosen not in {each.id for each in found}:
         return [vault_name(visit, chosen), *found]
     return found
@@ -89,7 +97,7 @@ def vault(visit: Visit) -> Response:
     shown = vault_here(visit)
     export = None
     if visit.here.may(*VIEWERS):
-        export = visit.get("vault-export", workspace_id=visit.here.id, vault_id=shown.id, format="bsms")
+        export = visit.ask(VAULT_EXPORT, workspace_id=visit.here.id, vault_id=shown.id, format="bsms")
     return visit.page(
         "vaults/vault.html", here="vaults", export=export, live_standing=_live(visit, shown),
         **_standing(visit, shown),
@@ -108,7 +116,7 @@ def _live(visit: Visit, shown: Vault) -> Live:
 
 def _standing(visit: Visit, shown: Vault) -> dict[str, Any]:
     place = {"workspace_id": visit.here.id, "vault_id": shown.id}
-    controls = visit.get("vault-controls", **place)
+    controls = visit.ask(VAULT_CONTROLS, **place)
     held, trouble = holdings(visit, shown.id)
     return {
         "vault": shown,
@@ -146,7 +154,7 @@ def names_of(visit: Visit, *shown: Vault) -> dict[str, str]:
 def bsms(visit: Visit) -> Response:
     """The vault for other wallets, as a file (BIP-129)."""
     place = {"workspace_id": visit.here.id, "vault_id": visit.path_param("vault_id")}
-    export = visit.get("vault-export", **place, format="bsms")
+    export = visit.ask(VAULT_EXPORT, **place, format="bsms")
     headers = attachment(f"vault-{export.vault_id[:8]}.bsms")
     return Response(export.text, headers=headers, media_type="text/plain; charset=utf-8")
 
@@ -217,8 +225,8 @@ def require_signers(m: int, names: Sequence[str]) -> None:
 
 def make_vault(visit: Visit) -> Response:
     form = visit.form
-    made: Vault = visit.post(
-        "create_wallet",
+    made = visit.act(
+        CREATE_WALLET,
         workspace_id=visit.here.id,
         name=form.one("name"),
         network=visit.here.entry.workspace_info.net,
@@ -324,7 +332,14 @@ _VAULT = "/w/{workspace_id:int}/vaults/{vault_id}"
 ROWS = (
     Row("GET", "/w/{workspace_id:int}/vaults", vaults),
     Row("GET", "/w/{workspace_id:int}/vaults/new", new_vault),
-    Row("POST", "/w/{workspace_id:int}/vaults/new", make_vault, again=new_vault, review=review_vault),
+    Row(
+        "POST",
+        "/w/{workspace_id:int}/vaults/new",
+        make_vault,
+        again=new_vault,
+        review=review_vault,
+        acts=(CREATE_WALLET,),
+    ),
     Row("GET", "/w/{workspace_id:int}/vaults/{vault_id}", vault),
     Row("GET", "/w/{workspace_id:int}/vaults/{vault_id}/standing", standing),
     Row("GET", "/w/{workspace_id:int}/vaults/{vault_id}/receive", receive),

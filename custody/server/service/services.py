@@ -18,7 +18,6 @@ from custody.server.service.people.identity_providers import IdentityProviders
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.service_accounts import ServiceAccounts
-from custody.server.service.proposals.controls import VaultControls
 from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.maximum import MaximumSend
@@ -44,8 +43,6 @@ from custody.server.service.sign_in.signin import Challenges, SignIn
 from custody.server.service.sign_in.step_up import PasskeyEnrolment, StepUp
 from custody.server.service.tokens.calling import Calling, Resubmitting
 from custody.server.service.tokens.creating import TokenCreating
-from custody.server.service.vault_replacement import VaultReplacement
-from custody.server.service.vaults import Vaults
 from custody.server.service.webhooks.webhooks import Webhooks
 from custody.server.store import Store
 
@@ -81,6 +78,7 @@ class Tools:
     audit: AuditLog
     policies: PolicyStore
     limits: Limits
+    changes: Changes
 
 
 @dataclass(frozen=True)
@@ -98,15 +96,11 @@ class Services:
     keys: Keys
     profiles: Profiles
     revocation: KeyRevocation
-    changes: Changes
     following: Following
     readiness: Readiness
     second_person: SecondPerson
     identity_providers: IdentityProviders
     service_accounts: ServiceAccounts
-    vaults: Vaults
-    vault_controls: VaultControls
-    vault_replacement: VaultReplacement
     maximum: MaximumSend
     proposals: Proposals
     replacing: Replacing

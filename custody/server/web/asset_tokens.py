@@ -132,17 +132,17 @@ def _after_broadcast(call: Call[ResubmitCallRequest], answer: ResubmitCallRespon
     deadline = time.monotonic() + services.broadcast_wait_seconds
     while (
         answer.status is CallStatus.STALLED
-        and not services.changes.closing
+        and not services.tools.changes.closing
         and (left := deadline - time.monotonic()) > 0
     ):
-        seen = services.changes.version
+        seen = services.tools.changes.version
         with services.store.read() as db:
             access = call.enter(db, body.workspace_id)
             answer = answer.model_copy(
                 update={"status": services.resubmitting.status(db, access, body.call_uid)}
             )
         if answer.status is CallStatus.STALLED:
-            services.changes.wait(seen, min(left, RECHECK_SECONDS))
+            services.tools.changes.wait(seen, min(left, RECHECK_SECONDS))
     return answer
 
 

@@ -48,8 +48,7 @@ FOR_PROGRAMS: Final = frozenset(
     for name in (
         "own-service-account",
         # Reading.
-        "list-wallets", "vault-names", "vault-export", "vault-controls", "max-send",
-        "psbt", "get-workspace-whitelist",
+        "max-send", "psbt", "get-workspace-whitelist",
         "get-tokens", "contract", "contracts", "workspace-contracts", "contract-calls", "token-history",
         "webhook-deliveries", "get-logs", "export-audit-logs",
         # Proposing and cancelling: the vaults' signers decide.
@@ -153,8 +152,7 @@ FOR_SECOND_PERSON: Final = frozenset(
 FOR_SIGNERS: Final = FOR_UNLINKED | frozenset(
     f"/api/v1/{name}"
     for name in (
-        "list-wallets", "psbt", "get-tokens", "contract", "contract-calls",
-        "freeze-vault",
+        "psbt", "get-tokens", "contract", "contract-calls",
     )
 ) | _declared(Way.SIGNER)  # fmt: skip
 

@@ -18,6 +18,9 @@ from custody.server import (  # noqa: F401 - they serve their calls
     proposals,
     roles,
     users,
+    vault_controls,
+    vault_replacement,
+    vaults,
     workspaces,
 )
 from custody.server.calls import Ctx, make

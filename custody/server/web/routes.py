@@ -27,6 +27,7 @@ from custody.schemas import (
     users,
     workspaces,
 )
+from custody.schemas import vaults as vault_calls
 from custody.schemas.common import MAX_INT64, build_shapes
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, Problem
 from custody.schemas.permissions import Auth
@@ -67,6 +68,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *auth.ENDPOINTS,
     *chain.from_iterable(map(rows_of, (users, members, workspaces, roles, mail_settings))),
     *vaults.ENDPOINTS,
+    *rows_of(vault_calls),
     *rows_of(limits),
     *rows_of(address_book),
     *rows_of(invitations),

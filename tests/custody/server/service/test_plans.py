@@ -15,7 +15,7 @@ from custody.schemas.history import VAULT_COINS, VAULT_HISTORY, VaultCoinsQuery,
 from custody.schemas.logs import LogsQuery
 from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus
-from custody.schemas.vaults import VaultsQuery
+from custody.schemas.vaults import LIST_WALLETS, VaultsQuery
 from custody.server.calls import Ctx, make
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
@@ -306,10 +306,7 @@ def calling(db, desk):
 def records(db, desk):
     # What was proposed before the cycle is not read.
     desk.world.clock.advance(days=40)
-    access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
-    (record,) = desk.world.platform.services.vaults.in_workspace(
-        db, access, VaultsQuery(workspace_id=desk.workspace_id)
-    )
+    (record,) = make(context(db, desk), LIST_WALLETS, VaultsQuery(workspace_id=desk.workspace_id))
     assert record.assets == []
 
 
