@@ -273,7 +273,7 @@ class method(Generic[Core, P, Answer]):  # noqa: N801 - reads as the decorator t
         plan: Callable[Concatenate[Core, P], Plan[Answer]],
         shown: Callable[P, Any] | None = None,
     ) -> None:
-        self._plan = plan
+        self.plan = plan
         self._shown = shown
         self.__doc__ = plan.__doc__
 
@@ -290,9 +290,9 @@ class method(Generic[Core, P, Answer]):  # noqa: N801 - reads as the decorator t
             return self
 
         def bound(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return client.run(self._plan(client.core, *args, **kwargs))
+            return client.run(self.plan(client.core, *args, **kwargs))
 
         bound.__doc__ = self.__doc__
         # For help() and notebooks, which compute the signature only when asked.
-        bound.__wrapped__ = self._shown or partial(self._plan, client.core)  # type: ignore[attr-defined]  # a function's own attribute
+        bound.__wrapped__ = self._shown or partial(self.plan, client.core)  # type: ignore[attr-defined]  # a function's own attribute
         return bound

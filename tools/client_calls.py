@@ -26,6 +26,11 @@ def written(nouns: Mapping[str, ModuleType]) -> str:
         f"from {module} import {', '.join(sorted(names, key=_order))}"
         for module, names in sorted(imports.items())
     ]
+    lines = [
+        *(line for line in lines if "custody" not in line),
+        "",
+        *(line for line in lines if "custody" in line),
+    ]
     return "\n".join([HEAD, *lines, "", *classes])
 
 

@@ -1,5 +1,7 @@
 """The client's methods of the declared calls. Written by ``tools/client_calls.py``: do not edit."""
 
+from datetime import datetime
+
 from custody.client.flow import Sent, sends
 from custody.schemas.address_book import (
     ADD_WHITELIST_ADDRESS,
@@ -10,6 +12,7 @@ from custody.schemas.address_book import (
     RemoveWhitelistAddressRequest,
     RenameWhitelistAddressRequest,
 )
+from custody.schemas.history import VAULT_COINS, VAULT_HISTORY, CoinState, MovementKind
 from custody.schemas.invitations import (
     ACCEPT_INVITE,
     INVITE_TO_WORKSPACE,
@@ -81,6 +84,22 @@ from custody.schemas.users import (
     USER_INFO,
     SetDefaultWorkspaceRequest,
     UpdateUserInfoRequest,
+)
+from custody.schemas.vaults import (
+    CREATE_WALLET,
+    FREEZE_VAULT,
+    LIST_WALLETS,
+    REPLACE_VAULT,
+    UNFREEZE_VAULT,
+    UPDATE_VAULT_CONTROLS,
+    VAULT_CONTROLS,
+    VAULT_EXPORT,
+    VAULT_NAMES,
+    CreateWalletRequest,
+    FreezeVaultRequest,
+    ReplaceVaultRequest,
+    UnfreezeVaultRequest,
+    UpdateVaultControlsRequest,
 )
 from custody.schemas.workspaces import (
     CREATE_WORKSPACE,
@@ -360,4 +379,149 @@ class ServiceAccountCalls:
     @sends(REVOKE_SERVICE_ACCOUNT)
     @staticmethod
     def revoke_service_account(body: ServiceAccountRequest) -> Sent:
+        return Sent(body)
+
+
+class HistoryCalls:
+    @sends(VAULT_HISTORY)
+    @staticmethod
+    def vault_history(
+        workspace_id: int,
+        vault_id: str,
+        *,
+        order: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        kind: MovementKind | None = None,
+        status: str | None = None,
+        from_time: datetime | None = None,
+        to_time: datetime | None = None,
+        min_sats: int | None = None,
+        max_sats: int | None = None,
+        address: str | None = None,
+        label: str | None = None,
+        txid: str | None = None,
+        with_replaced: bool | None = None,
+    ) -> Sent:
+        return Sent(
+            query={
+                "workspace_id": workspace_id,
+                "vault_id": vault_id,
+                "order": order,
+                "cursor": cursor,
+                "limit": limit,
+                "kind": kind,
+                "status": status,
+                "from_time": from_time,
+                "to_time": to_time,
+                "min_sats": min_sats,
+                "max_sats": max_sats,
+                "address": address,
+                "label": label,
+                "txid": txid,
+                "with_replaced": with_replaced,
+            }
+        )
+
+    @sends(VAULT_COINS)
+    @staticmethod
+    def vault_coins(
+        workspace_id: int,
+        vault_id: str,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        state: CoinState | None = None,
+        min_sats: int | None = None,
+        max_sats: int | None = None,
+        address: str | None = None,
+    ) -> Sent:
+        return Sent(
+            query={
+                "workspace_id": workspace_id,
+                "vault_id": vault_id,
+                "cursor": cursor,
+                "limit": limit,
+                "state": state,
+                "min_sats": min_sats,
+                "max_sats": max_sats,
+                "address": address,
+            }
+        )
+
+
+class VaultCalls:
+    @sends(CREATE_WALLET)
+    @staticmethod
+    def create_wallet(body: CreateWalletRequest, *, idempotency_key: str | None = None) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @sends(LIST_WALLETS)
+    @staticmethod
+    def list_wallets(
+        workspace_id: int,
+        *,
+        vault_id: str | None = None,
+        name: str | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Sent:
+        return Sent(
+            query={
+                "workspace_id": workspace_id,
+                "vault_id": vault_id,
+                "name": name,
+                "after": after,
+                "limit": limit,
+            }
+        )
+
+    @sends(VAULT_NAMES)
+    @staticmethod
+    def vault_names(
+        workspace_id: int,
+        *,
+        vault_id: str | None = None,
+        name: str | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Sent:
+        return Sent(
+            query={
+                "workspace_id": workspace_id,
+                "vault_id": vault_id,
+                "name": name,
+                "after": after,
+                "limit": limit,
+            }
+        )
+
+    @sends(VAULT_EXPORT)
+    @staticmethod
+    def vault_export(workspace_id: int, vault_id: str, *, format: str | None = None) -> Sent:
+        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id, "format": format})
+
+    @sends(VAULT_CONTROLS)
+    @staticmethod
+    def vault_controls(workspace_id: int, vault_id: str) -> Sent:
+        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id})
+
+    @sends(UPDATE_VAULT_CONTROLS)
+    @staticmethod
+    def update_vault_controls(body: UpdateVaultControlsRequest) -> Sent:
+        return Sent(body)
+
+    @sends(REPLACE_VAULT)
+    @staticmethod
+    def replace_vault(body: ReplaceVaultRequest) -> Sent:
+        return Sent(body)
+
+    @sends(FREEZE_VAULT)
+    @staticmethod
+    def freeze_vault(body: FreezeVaultRequest) -> Sent:
+        return Sent(body)
+
+    @sends(UNFREEZE_VAULT)
+    @staticmethod
+    def unfreeze_vault(body: UnfreezeVaultRequest) -> Sent:
         return Sent(body)

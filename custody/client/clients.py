@@ -2,6 +2,7 @@
 
 from custody.client.calls import (
     AddressBookCalls,
+    HistoryCalls,
     InvitationCalls,
     LimitCalls,
     MailSettingCalls,
@@ -10,16 +11,16 @@ from custody.client.calls import (
     RoleCalls,
     ServiceAccountCalls,
     UserCalls,
+    VaultCalls,
     WorkspaceCalls,
 )
 from custody.client.connection import WaitingConnection
-from custody.client.history import HistoryCalls
+from custody.client.history import WholeHistoryCalls
 from custody.client.organisation import ChangeCalls, IdentityCalls
 from custody.client.payments import (
     ForwardCalls,
     KeyCalls,
     ProposalCalls,
-    VaultCalls,
 )
 from custody.client.records import LogCalls, PurchaseCalls, WebhookCalls
 from custody.client.sign_in import SignInAccountCalls, SignInCalls
@@ -49,6 +50,7 @@ class Api(
     ChangeCalls,
     ServiceAccountCalls,
     HistoryCalls,
+    WholeHistoryCalls,
     IdentityCalls,
 ):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""

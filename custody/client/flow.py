@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from http import HTTPStatus
 from math import inf
 from types import MappingProxyType
@@ -20,7 +21,7 @@ from custody.client.errors import ApiError, BadAnswer, InsecureUrl, SignedOut, U
 from custody.exchange import Exclusive, Plan, Reply, Request, Why, is_success, method, retry_after
 from custody.schemas.auth import REFRESH_COOKIE, RefreshRequest, RefreshResponse
 from custody.schemas.call import Call, Page
-from custody.schemas.common import Unreadable
+from custody.schemas.common import Unreadable, format_time
 from custody.schemas.errors import Problem
 from custody.schemas.faults import fault_place, fault_words
 from custody.schemas.permissions import Auth
@@ -117,6 +118,8 @@ class Core:
 
 
 def _param(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return format_time(value)
     return str(value).lower() if isinstance(value, bool) else value
 
 

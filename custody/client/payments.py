@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from custody.client.flow import Core, Sent, call, next_page, read_list, row
 from custody.exchange import Plan, Request, method
-from custody.schemas.common import LATER, Few, Many
+from custody.schemas.common import LATER, Few
 from custody.schemas.keys import (
     Key,
     KeyChallenge,
@@ -33,26 +33,13 @@ from custody.schemas.proposals import (
     SignPsbtResponse,
 )
 from custody.schemas.vaults import (
-    CreateWalletRequest,
-    ExportForm,
-    FreezeVaultRequest,
     MaxSend,
     MaxSendQuery,
-    ReplacedVault,
-    ReplaceVaultRequest,
     SweepVaultRequest,
     SweptVault,
-    UnfreezeVaultRequest,
-    UpdateVaultControlsRequest,
-    Vault,
-    VaultControls,
-    VaultExport,
-    VaultName,
 )
 
 _KEYS = TypeAdapter(Few[Key], config=LATER)
-_VAULTS = TypeAdapter(Many[Vault], config=LATER)
-_VAULT_NAMES = TypeAdapter(Many[VaultName], config=LATER)
 _PROPOSALS = TypeAdapter(Few[Proposal], config=LATER)
 
 
@@ -119,74 +106,13 @@ class KeyCalls:
         return Sent(query={"network": network, "key_id": key_id})
 
 
-class VaultCalls:
-    @row("POST", "/api/v1/create_wallet", Vault)
-    @staticmethod
-    def create_wallet(body: CreateWalletRequest, *, idempotency_key: str | None = None) -> Sent:
-        return Sent(body, key=idempotency_key)
-
-    @row("GET", "/api/v1/list-wallets", _VAULTS, repeatable=True)
-    @staticmethod
-    def list_wallets(
-        workspace_id: int,
-        *,
-        vault_id: str | None = None,
-        name: str | None = None,
-        after: str | None = None,
-        limit: int | None = None,
-    ) -> Sent:
-        """All of them, or a page of ``limit``. ``name``: a part of the name."""
-        which = {"workspace_id": workspace_id, "vault_id": vault_id, "name": name}
-        return Sent(query={**which, "after": after, "limit": limit})
-
-    @row("GET", "/api/v1/vault-names", _VAULT_NAMES, repeatable=True)
-    @staticmethod
-    def vault_names(workspace_id: int, *, name: str | None = None) -> Sent:
-        """The names of all vaults, or of those whose name contains ``name``."""
-        return Sent(query={"workspace_id": workspace_id, "name": name})
-
-    @row("GET", "/api/v1/vault-export", VaultExport, repeatable=True)
-    @staticmethod
-    def vault_export(workspace_id: int, vault_id: str, form: ExportForm = "descriptor") -> Sent:
-        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id, "format": form})
-
-    @row("GET", "/api/v1/vault-controls", VaultControls, repeatable=True)
-    @staticmethod
-    def vault_controls(workspace_id: int, vault_id: str) -> Sent:
-        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id})
-
-    @row("POST", "/api/v1/update-vault-controls", VaultControls, repeatable=True)
-    @staticmethod
-    def update_vault_controls(body: UpdateVaultControlsRequest) -> Sent:
-        """Repeatable: it sets the controls absolutely."""
-        return Sent(body)
-
-    @row("POST", "/api/v1/replace-vault", ReplacedVault)
-    @staticmethod
-    def replace_vault(body: ReplaceVaultRequest) -> Sent:
-        """Always refused: ``request_change`` asks for it, and another member confirms it."""
-        return Sent(body)
-
+class ProposalCalls:
     @row("POST", "/api/v1/sweep-vault", SweptVault)
     @staticmethod
     def sweep_vault(body: SweepVaultRequest) -> Sent:
         """Not repeated: an answer that was lost has stored proposals."""
         return Sent(body)
 
-    @row("POST", "/api/v1/freeze-vault", VaultControls, repeatable=True)
-    @staticmethod
-    def freeze_vault(body: FreezeVaultRequest) -> Sent:
-        """Repeatable: a frozen vault stays frozen."""
-        return Sent(body)
-
-    @row("POST", "/api/v1/unfreeze-vault", VaultControls)
-    @staticmethod
-    def unfreeze_vault(body: UnfreezeVaultRequest) -> Sent:
-        """Not repeated: the second answer would be an error, because it is not frozen."""
-        return Sent(body)
-
-
-class ProposalCalls:
     @row("GET", "/api/v1/max-send", MaxSend, repeatable=True)
     @staticmethod
     def max_send(query: MaxSendQuery) -> Sent:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from custody.schemas import (
     address_book,
     asset_tokens,
+    history,
     invitations,
     limits,
     logs,
@@ -18,6 +19,7 @@ from custody.schemas import (
     roles,
     service_accounts,
     users,
+    vaults,
     workspaces,
 )
 from custody.schemas.call import Call
@@ -34,6 +36,8 @@ NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
         "invitations": invitations,
         "onboarding": onboarding,
         "service_accounts": service_accounts,
+        "history": history,
+        "vaults": vaults,
     }
 )
 # What a signer's own program calls, too: their client's methods are a module of their own, because that

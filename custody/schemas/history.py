@@ -1,10 +1,11 @@
-"""A vault's movements, with the balance after each."""
+"""A vault's movements, with the balance after each; and its unspent coins."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
+from custody.schemas.call import Call, Way
 from custody.schemas.common import (
     DIGITS,
     MAX_SATS,
@@ -19,6 +20,8 @@ from custody.schemas.common import (
     Timestamp,
     Unreadable,
 )
+from custody.schemas.errors import ErrorCode
+from custody.schemas.permissions import VAULT_READERS
 from custody.schemas.queries import QueryId
 
 MAX_MOVEMENTS = 500
@@ -196,3 +199,19 @@ class VaultCoins(Shape):
     next_cursor: Label | None
     # Those of the page that cannot be shown.
     unreadable: Few[Unreadable] = Field(default_factory=list)
+
+
+VAULT_HISTORY = Call(
+    "GET", "/api/v1/vault-history", VaultHistoryQuery, VaultHistory,
+    "A vault's movements with the balance after each, the newest or the oldest first. Follow "
+    "``next_cursor``.",
+    VAULT_READERS, attempt="see the vaults", open_to=frozenset({Way.PROGRAM, Way.SIGNER}),
+    refuses=(ErrorCode.WRONG_NETWORK_ADDRESS,),
+)  # fmt: skip
+VAULT_COINS = Call(
+    "GET", "/api/v1/vault-coins", VaultCoinsQuery, VaultCoins,
+    "A vault's unspent coins, the largest first: where each is, what it may be used for, which "
+    "proposal holds it.",
+    VAULT_READERS, attempt="see the vaults", open_to=frozenset({Way.PROGRAM}),
+    refuses=(ErrorCode.WRONG_NETWORK_ADDRESS,),
+)  # fmt: skip

@@ -1,9 +1,10 @@
 """Vaults, a vault as other wallets import it, and what its coins allow: the most that a payment may send."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
+from custody.schemas.call import Call, Way, many
 from custody.schemas.common import (
     DIGITS,
     ApiNetwork,
@@ -25,7 +26,9 @@ from custody.schemas.common import (
     Timestamp,
     is_absent,
 )
-from custody.schemas.limits import AssetLimits, CycleFields, VaultLimits
+from custody.schemas.errors import ErrorCode
+from custody.schemas.limits import AssetLimits, CycleFields, VaultLimits, VaultQuery
+from custody.schemas.permissions import VAULT_READERS, VAULT_VIEWERS, PermissionName
 from custody.schemas.proposals import MAX_RECIPIENTS, FeeRateText, OpReturnText, RecipientText
 from custody.schemas.queries import QueryId
 from custody.text import count
@@ -33,6 +36,8 @@ from custody.text import count
 # 15: what a script of compressed keys allows on every device we support (BIP-67; Ledger, Trezor and
 # Coldcard).
 MAX_SIGNERS = 15
+MANAGERS: Final = frozenset({PermissionName.MANAGE_WORKSPACE})
+APPROVERS: Final = frozenset({PermissionName.PAYMENT_APPROVE})
 # In one page.
 MAX_VAULTS = 500
 
@@ -315,3 +320,64 @@ class MaxSend(Shape):
     vault_left_sats: Sats
     # What each priority pays now, in sat/vB.
     priority_rates: Annotated[dict[Priority, Label], Field(max_length=3)] = Field(default_factory=dict)
+
+
+CREATE_WALLET = Call(
+    "POST", "/api/v1/create_wallet", CreateWalletRequest, Vault,
+    "Creates an M-of-N vault. Its signers, threshold, name and network are fixed from then on.",
+    MANAGERS, creates=True, attempt="make a vault",
+    refuses=(ErrorCode.KEY_ACCOUNTS_EXHAUSTED, ErrorCode.STATE_CONFLICT),
+)  # fmt: skip
+LIST_WALLETS = Call(
+    "GET", "/api/v1/list-wallets", VaultsQuery, many(Vault),
+    "The workspace's vaults, the oldest first: all, a page of them, one, or those of a name.",
+    VAULT_READERS, attempt="see the vaults", open_to=frozenset({Way.PROGRAM, Way.SIGNER}),
+    refuses=(ErrorCode.NOT_FOUND,),
+)  # fmt: skip
+VAULT_NAMES = Call(
+    "GET", "/api/v1/vault-names", VaultsQuery, many(VaultName),
+    "Their names alone, to choose from: of any number of vaults in one answer.",
+    VAULT_READERS, attempt="see the vaults", open_to=frozenset({Way.PROGRAM}),
+    refuses=(ErrorCode.NOT_FOUND,),
+)  # fmt: skip
+VAULT_EXPORT = Call(
+    "GET", "/api/v1/vault-export", VaultExportQuery, VaultExport,
+    "The vault as other wallets import it: its descriptor with checksum and key origins, or a record of "
+    "BIP-129 (BSMS).",
+    VAULT_VIEWERS, attempt="export a vault", open_to=frozenset({Way.PROGRAM}),
+)  # fmt: skip
+VAULT_CONTROLS = Call(
+    "GET", "/api/v1/vault-controls", VaultQuery, VaultControls,
+    "What bounds the vault beside its limits, whether it is frozen, and what a freeze holds up.",
+    VAULT_READERS, attempt="see the vaults", open_to=frozenset({Way.PROGRAM}),
+)  # fmt: skip
+UPDATE_VAULT_CONTROLS = Call(
+    "POST", "/api/v1/update-vault-controls", UpdateVaultControlsRequest, VaultControls,
+    "Binds the vault to the address book, and says whether a signer may approve what they proposed. Counts "
+    "for the next\nproposal, and for the next approval of those that wait.",
+    MANAGERS, second_person="Change what bounds a vault", repeatable=True,
+)  # fmt: skip
+REPLACE_VAULT = Call(
+    "POST", "/api/v1/replace-vault", ReplaceVaultRequest, ReplacedVault,
+    "Makes a vault in the place of another one, whose coins may then move there alone. No limit counts such "
+    "a move, and the\naddress book does not bind it: a second person always confirms the replacement. "
+    "Payments without a signature are cancelled.",
+    MANAGERS, second_person="Replace a vault", cools=True,
+    refuses=(
+        ErrorCode.KEY_ACCOUNTS_EXHAUSTED, ErrorCode.POLICY_UNAVAILABLE, ErrorCode.STATE_CONFLICT,
+        ErrorCode.VAULT_FROZEN,
+    ),
+)  # fmt: skip
+FREEZE_VAULT = Call(
+    "POST", "/api/v1/freeze-vault", FreezeVaultRequest, VaultControls,
+    "Freezes the vault at once: nothing is proposed, approved or sent until two members unfreeze it. What "
+    "met its\nthreshold waits as STALLED; what is on the network stays there. Of a frozen vault it takes "
+    "back the first word for\nunfreezing it.",
+    APPROVERS, attempt="freeze a vault", open_to=frozenset({Way.SIGNER}), repeatable=True,
+)  # fmt: skip
+UNFREEZE_VAULT = Call(
+    "POST", "/api/v1/unfreeze-vault", UnfreezeVaultRequest, VaultControls,
+    "The first member asks, and another one within a day unfreezes. Then what waits is sent, and may be "
+    "approved.",
+    APPROVERS, attempt="unfreeze a vault", refuses=(ErrorCode.STATE_CONFLICT,),
+)  # fmt: skip

@@ -18,8 +18,6 @@ from custody.server.domain.selection import RandomSource
 from custody.server.metrics import StoredFigures
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market, Reachability
-from custody.server.service.history.coins import CoinList
-from custody.server.service.history.movements import History
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
@@ -40,7 +38,6 @@ from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.service_accounts import SECRETS, SECRETS_WINDOW
 from custody.server.service.people.setup import Setup
-from custody.server.service.proposals.controls import VaultControls
 from custody.server.service.proposals.drafting import Drafter
 from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
@@ -60,8 +57,6 @@ from custody.server.service.sign_in.providers import Providers
 from custody.server.service.tokens.calling import Calling, Resubmitting
 from custody.server.service.tokens.creating import TokenCreating
 from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals
-from custody.server.service.vault_replacement import VaultReplacement
-from custody.server.service.vaults import Vaults
 from custody.server.service.webhook_events import WebhookEvents
 from custody.server.service.webhooks.delivery import WebhookJobs
 from custody.server.service.webhooks.sending import Resolve, Sender, look_up
@@ -218,11 +213,11 @@ def _wire(
     maximum = MaximumSend(background.market, drafter, limits)
     proposals = Proposals(clock, random, audit, changes, background.market, drafter, limits, maximum)
     replacing = Replacing(clock, random, world.rng, audit, changes, background.market, limits)
-    vaults, cancelling = Vaults(clock, random, audit, limits), Cancelling(audit, lifecycle)
+    cancelling = Cancelling(audit, lifecycle)
     token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits)
     services = Services(
         store=store,
-        tools=Tools(clock, random, audit, world.policies, limits),
+        tools=Tools(clock, random, audit, world.policies, limits, changes),
         secrets=Secrets(settings.secrets_path, random),
         audit=audit,
         rates=Rates(clock, calls=settings.calls_per_minute, writes=settings.writes_per_minute),
@@ -234,7 +229,6 @@ def _wire(
         keys=Keys(clock, random, audit, settings.public_url),
         profiles=Profiles(),
         revocation=KeyRevocation(clock, audit, lifecycle, WebhookEvents(clock, random)),
-        changes=changes,
         following=Following(store, changes),
         readiness=Readiness(store, clock, changes, background.backends, background.market.reachability),
         second_person=SecondPerson(clock, random, audit, world.policies),
@@ -247,11 +241,6 @@ def _wire(
             settings.identity_hosts,
         ),
         service_secrets=Throttle(clock, limit=SECRETS, window=SECRETS_WINDOW),
-        vaults=vaults,
-        vault_controls=VaultControls(clock, audit, changes),
-        vault_replacement=VaultReplacement(clock, audit, changes, world.policies, limits, vaults, cancelling),
-        history=History(),
-        coin_list=CoinList(),
         maximum=maximum,
         proposals=proposals,
         replacing=replacing,

@@ -105,14 +105,14 @@ def _after_broadcast(services: Services, answer: SignPsbtResponse) -> SignPsbtRe
     deadline = time.monotonic() + services.broadcast_wait_seconds
     while (
         answer.status is ProposalStatus.SIGNED
-        and not services.changes.closing
+        and not services.tools.changes.closing
         and (left := deadline - time.monotonic()) > 0
     ):
-        seen = services.changes.version
+        seen = services.tools.changes.version
         with services.store.read() as db:
             proposal = services.proposals.find(db, answer.psbt_id)
             update = {"status": ProposalStatus(proposal.status), "txid": proposal.txid}
         answer = answer.model_copy(update=update)
         if answer.status is ProposalStatus.SIGNED:
-            services.changes.wait(seen, min(left, RECHECK_SECONDS))
+            services.tools.changes.wait(seen, min(left, RECHECK_SECONDS))
     return answer

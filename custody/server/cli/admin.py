@@ -171,8 +171,10 @@ def vault_policy_command(state: Path, vault: str, per_cycle: bool, as_json: bool
 @json_option
 def rescan_command(state: Path, vault: str, addresses: int, as_json: bool) -> None:
     """Find payments to a vault beyond the gap limit: to an address far behind the last one that was used."""
+    from custody.server.vaults import rescan
+
     with refusals(), platform_at(state) as platform:
-        platform.services.vaults.rescan(platform.services.store, vault, addresses)
+        rescan(platform.services, vault, addresses)
     if as_json:
         answer({"vault_id": vault, "addresses": addresses})
         return

@@ -65,7 +65,7 @@ def serve_command(
         background = platform.background
 
         def stop() -> None:
-            platform.services.changes.close()
+            platform.services.tools.changes.close()
             background.stop_taking()
 
         with _its_only_process(platform, state), _metrics(platform, metrics):

@@ -31,6 +31,9 @@ from custody.server import (
     members,
     roles,
     service_accounts,
+    vault_controls,
+    vault_replacement,
+    vaults,
     workspaces,
 )
 from custody.server.console.refusal_words import WHY, tried_words
@@ -69,6 +72,9 @@ _EVENTS: Final = [
         address_book,
         logs,
         service_accounts,
+        vaults,
+        vault_controls,
+        vault_replacement,
     )
     for each in vars(noun).values()
     if isinstance(each, Event)
@@ -97,32 +103,6 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
         "CHANGE_CONFIRMED": ((_DECIDED, "confirmed what {user} asked for: {path}"),),
         "CHANGE_DECLINED": ((_DECIDED, "declined what {user} asked for: {path}"),),
         "CHANGE_EXPIRED": ((_CHANGE, "A change expired that waited for a second person: {path}"),),
-        # --- vaults
-        "VAULT_CREATED": (
-            ("vault {vault}, {text} of {text2}, code {more}",
-             "made the vault {vault}: {text} of {text2} signers approve"),
-        ),
-        "VAULT_CONTROLS_REPLACED": (
-            ("vault {vault}, {more}", "changed what bounds the vault {vault}: it {more}"),
-        ),
-        "VAULT_REPLACED": (
-            ("vault {vault}, by vault {text}, {text2} payments cancelled",
-             "replaced the vault {vault} by a new one"),
-        ),
-        "VAULT_FROZEN": (
-            ("vault {vault}, no reason given", "froze the vault {vault}"),
-            ("vault {vault}, reason: {more}", "froze the vault {vault}: {more}"),
-        ),
-        "VAULT_UNFREEZE_ASKED": (("vault {vault}, {more}", "asked to unfreeze the vault {vault}: {more}"),),
-        "VAULT_UNFREEZE_TAKEN_BACK": (
-            ("vault {vault}, {more}", "withdrew the request to unfreeze the vault {vault}"),
-        ),
-        "VAULT_UNFROZEN": (
-            ("vault {vault}, asked by user {user}", "unfroze the vault {vault}, as {user} had asked"),
-        ),
-        "VAULT_RESCANNED": (
-            ("vault {vault}: {text} addresses", "looked for coins of the vault {vault} at {text} addresses"),
-        ),
         # --- payments
         "PROPOSAL_CREATED": (
             (_CREATED + "{sats} sat with the fee, tx {text}, replaces {version}",

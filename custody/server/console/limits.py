@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from custody.limit_words import WEEKDAYS, bounds, until
 from custody.schemas.limits import MY_LIMITS, MyLimits, VaultLimits
-from custody.schemas.vaults import Vault
+from custody.schemas.vaults import LIST_WALLETS, Vault
 from custody.server.console.rendering import is_everything, sats_of
 from custody.server.console.table import Row
 from custody.server.console.visit import Visit, whole
@@ -106,7 +106,7 @@ def my_limits(visit: Visit) -> Response:
     mine = visit.ask(MY_LIMITS, workspace_id=visit.here.id)
     vaults: list[Vault] = []
     if sats_of(mine.limit) and visit.here.may("MANAGE_WORKSPACE"):
-        vaults = visit.get("list-wallets", workspace_id=visit.here.id, limit=SHOWN + 1)
+        vaults = visit.ask(LIST_WALLETS, workspace_id=visit.here.id, limit=SHOWN + 1)
     known = [
         (vault, *_most_now(mine, vault.detailed_vault_limits))
         for vault in vaults[:SHOWN]

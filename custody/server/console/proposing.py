@@ -14,11 +14,11 @@ from custody.change_words import PERMISSION_WORDS
 from custody.recipients import reads_as_address, typed_address
 from custody.schemas.common import Priority
 from custody.schemas.errors import ErrorCode
-from custody.schemas.history import CoinState
+from custody.schemas.history import VAULT_COINS, CoinState
 from custody.schemas.limits import MY_LIMITS
 from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import CREATE_PSBT, MAX_COINS, MAX_RECIPIENTS, PREVIEW_PSBT, PsbtPreview
-from custody.schemas.vaults import Vault, VaultName
+from custody.schemas.vaults import VAULT_CONTROLS, Vault, VaultName
 from custody.server.console.addresses import entries_of
 from custody.server.console.limits import left_words
 from custody.server.console.money import Money, money_of
@@ -125,7 +125,7 @@ def _funds(visit: Visit, vault: Vault) -> dict[str, Any]:
         funds = visit.get("max-send", **place, wallet_id=vault.id, recipients=[vault.receive_address])
         if chooses:
             asked_for = {"vault_id": vault.id, "state": CoinState.SPENDABLE, "limit": MAX_COINS}
-            found["coins"] = visit.get("vault-coins", **place, **asked_for).coins
+            found["coins"] = visit.ask(VAULT_COINS, **place, **asked_for).coins
     except CustodyError as error:
         return found | {"why_not": error.detail}
     return found | {"funds": funds}
@@ -261,7 +261,7 @@ def _approvals(visit: Visit, vault: Vault) -> str:
         for each in vault.signers
         if each.may_approve is not False and each.key_state in (None, "active")
     }
-    controls = visit.get("vault-controls", workspace_id=visit.here.id, vault_id=vault.id)
+    controls = visit.ask(VAULT_CONTROLS, workspace_id=visit.here.id, vault_id=vault.id)
     if not controls.maker_may_approve:
         signers.pop(str(visit.user.uuid), None)
     if len(signers) < vault.m:

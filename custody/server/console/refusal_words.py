@@ -32,13 +32,7 @@ _TRIED: Final[Mapping[str, str]] = MappingProxyType(
     {
         name: words
         for words, names in {
-            "make a vault": "create_wallet",
-            "see the vaults": "list-wallets vault-names vault-controls vault-history vault-coins",
-            "export a vault": "vault-export",
-            "replace a vault": "replace-vault",
             "sweep a replaced vault": "sweep-vault",
-            "freeze a vault": "freeze-vault",
-            "unfreeze a vault": "unfreeze-vault",
             "see the limits": "max-send",
             "see the payments": "psbt",
             "see the webhooks": "webhooks webhook-deliveries",

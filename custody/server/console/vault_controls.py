@@ -6,7 +6,14 @@ from starlette.responses import Response
 
 from custody.schemas.limits import UPDATE_VAULT
 from custody.schemas.permissions import PermissionName
-from custody.schemas.vaults import Vault, VaultControls
+from custody.schemas.vaults import (
+    FREEZE_VAULT,
+    UNFREEZE_VAULT,
+    UPDATE_VAULT_CONTROLS,
+    VAULT_CONTROLS,
+    Vault,
+    VaultControls,
+)
 from custody.server.console.limits import typed_words, used_words, vault_limit, vault_limit_in_force
 from custody.server.console.members import members_of
 from custody.server.console.rendering import controls_words, member_words, vault_words
@@ -25,8 +32,7 @@ def _page(visit: Visit, shown: Vault, template: str, **context: Any) -> Response
 
 
 def _controls(visit: Visit) -> VaultControls:
-    found: VaultControls = visit.get("vault-controls", **_place(visit))
-    return found
+    return visit.ask(VAULT_CONTROLS, **_place(visit))
 
 
 # A signer's signerd keeps what was refused while the vault was frozen, and submits it afterwards.
@@ -98,7 +104,7 @@ def review_controls(visit: Visit) -> Review:
 
 
 def change_controls(visit: Visit) -> Response:
-    visit.post("update-vault-controls", **_place(visit), **_ticked(visit))
+    visit.act(UPDATE_VAULT_CONTROLS, **_place(visit), **_ticked(visit))
     return visit.go(path_of(visit, vault_here(visit)), "The controls are changed.")
 
 
@@ -141,7 +147,7 @@ def review_freeze(visit: Visit) -> Review:
 
 
 def freeze(visit: Visit) -> Response:
-    visit.post("freeze-vault", **_place(visit), reason=visit.form.one("reason") or None)
+    visit.act(FREEZE_VAULT, **_place(visit), reason=visit.form.one("reason") or None)
     return visit.go(path_of(visit, vault_here(visit)), "The vault is frozen.")
 
 
@@ -162,7 +168,7 @@ def review_unfreeze(visit: Visit) -> Review:
 
 
 def unfreeze(visit: Visit) -> Response:
-    after: VaultControls = visit.post("unfreeze-vault", **_place(visit))
+    after = visit.act(UNFREEZE_VAULT, **_place(visit))
     words = (
         "You asked to unfreeze it: another member has to agree within a day."
         if after.is_frozen
@@ -223,10 +229,16 @@ ROWS = (
         acts=(UPDATE_VAULT,),
     ),
     Row("GET", f"{_VAULT}/controls", controls),
-    Row("POST", f"{_VAULT}/controls", change_controls, again=controls, review=review_controls, steps_up=True),
+    Row(
+        "POST", f"{_VAULT}/controls", change_controls, again=controls, review=review_controls, steps_up=True,
+        acts=(UPDATE_VAULT_CONTROLS,),
+    ),
     Row("GET", f"{_VAULT}/freeze", freeze_page),
-    Row("POST", f"{_VAULT}/freeze", freeze, again=freeze_page, review=review_freeze),
-    Row("POST", f"{_VAULT}/unfreeze", unfreeze, again=freeze_page, review=review_unfreeze, steps_up=True),
+    Row("POST", f"{_VAULT}/freeze", freeze, again=freeze_page, review=review_freeze, acts=(FREEZE_VAULT,)),
+    Row(
+        "POST", f"{_VAULT}/unfreeze", unfreeze, again=freeze_page, review=review_unfreeze, steps_up=True,
+        acts=(UNFREEZE_VAULT,),
+    ),
     Row("GET", f"{_VAULT}/signers/{{key_id}}/lost", lost_page),
     Row(
         "POST", f"{_VAULT}/signers/{{key_id}}/lost", mark_lost, again=lost_page, review=review_lost,

@@ -8,8 +8,9 @@ from starlette.responses import Response
 
 from custody.naming import next_name
 from custody.schemas.changes import Change
+from custody.schemas.history import VAULT_COINS
 from custody.schemas.proposals import Proposal
-from custody.schemas.vaults import SweptVault, Vault
+from custody.schemas.vaults import REPLACE_VAULT, VAULT_EXPORT, VAULT_NAMES, SweptVault, Vault
 from custody.server.console.addresses import entries
 from custody.server.console.members import members_of
 from custody.server.console.proposals import BOOK_READERS
@@ -31,8 +32,6 @@ from custody.text import count
 from multisig import Network
 from multisig import Vault as Policy
 
-_CALL = "/api/v1/replace-vault"
-
 
 def _place(visit: Visit) -> dict[str, Any]:
     return {"workspace_id": visit.here.id, "vault_id": visit.path_param("vault_id")}
@@ -46,12 +45,12 @@ def replacement(visit: Visit) -> Response:
         return visit.page("vaults/replaced.html", **context, **_progress(visit, shown))
     changes: list[Change] = visit.get("changes", workspace_id=visit.here.id)
     waits = any(
-        each.path == _CALL and each.status == "PENDING" and each.body["vault_id"] == shown.id
+        each.path == REPLACE_VAULT.path and each.status == "PENDING" and each.body["vault_id"] == shown.id
         for each in changes
     )
     able = [each for each in members_of(visit) if each.can_sign]
     now = {each.user_id for each in shown.signers}
-    taken = [each.name for each in visit.get("vault-names", workspace_id=visit.here.id)]
+    taken = [each.name for each in visit.ask(VAULT_NAMES, workspace_id=visit.here.id)]
     name = next_name(shown.name, taken)
     return visit.page("vaults/replace.html", **context, waits=waits, able=able, now=now, name=name)
 
@@ -70,10 +69,10 @@ def _progress(visit: Visit, old: Vault) -> dict[str, Any]:
     return {
         "new": new,
         "signers": _signers_with_fingerprints(visit, old, new),
-        "export": visit.get("vault-export", workspace_id=visit.here.id, vault_id=new.id),
+        "export": visit.ask(VAULT_EXPORT, workspace_id=visit.here.id, vault_id=new.id),
         "sweeps": [each for each in newest if each.recipients == [new.address]],
         "states": COIN_WORDS,
-        "left": visit.get("vault-coins", **_place(visit), limit=PAGE),
+        "left": visit.ask(VAULT_COINS, **_place(visit), limit=PAGE),
         "held": holdings(visit, old.id)[0],
     }
 
@@ -118,7 +117,7 @@ def review_replacement(visit: Visit) -> Review:
 
 
 def replace_vault(visit: Visit) -> Response:
-    visit.post("replace-vault", **_wanted(visit))
+    visit.act(REPLACE_VAULT, **_wanted(visit))
     return visit.go(f"{path_of(visit, vault_here(visit))}/replace", "The vault is replaced.")
 
 
@@ -131,6 +130,9 @@ def sweep(visit: Visit) -> Response:
 _REPLACE = "/w/{workspace_id:int}/vaults/{vault_id}/replace"
 ROWS = (
     Row("GET", _REPLACE, replacement),
-    Row("POST", _REPLACE, replace_vault, again=replacement, review=review_replacement, steps_up=True),
+    Row(
+        "POST", _REPLACE, replace_vault, again=replacement, review=review_replacement, steps_up=True,
+        acts=(REPLACE_VAULT,),
+    ),
     Row("POST", f"{_REPLACE}/sweep", sweep, again=replacement),
-)
+)  # fmt: skip

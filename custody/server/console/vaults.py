@@ -12,8 +12,18 @@ from starlette.responses import Response, StreamingResponse
 from custody.pages.rendering import Live
 from custody.pages.serving import attachment
 from custody.schemas.asset_tokens import TOKENS, TokenBalance
+from custody.schemas.call import Answer, Call
+from custody.schemas.history import VAULT_COINS, VAULT_HISTORY
 from custody.schemas.members import Member
-from custody.schemas.vaults import Vault, VaultName
+from custody.schemas.vaults import (
+    CREATE_WALLET,
+    LIST_WALLETS,
+    VAULT_CONTROLS,
+    VAULT_EXPORT,
+    VAULT_NAMES,
+    Vault,
+    VaultName,
+)
 from custody.server.console.limits import typed_words, vault_limit
 from custody.server.console.members import members_of
 from custody.server.console.rendering import COIN_WORDS, MOVEMENT_WORDS, controls_words, member_words
@@ -38,8 +48,8 @@ VIEWERS = ("VIEW_BALANCES", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
 
 def vaults(visit: Visit) -> Response:
     name, after = visit.query("name").strip(), visit.query("after")
-    found: list[Vault] = visit.get(
-        "list-wallets",
+    found = visit.ask(
+        LIST_WALLETS,
         workspace_id=visit.here.id,
         limit=PAGE + 1,
         name=name or None,
@@ -57,7 +67,7 @@ def vault_here(visit: Visit) -> Vault:
 
 def vault_by_id(visit: Visit, vault_id: str) -> Vault:
     """Raises NotFound."""
-    found: list[Vault] = visit.get("list-wallets", workspace_id=visit.here.id, vault_id=vault_id)
+    found = visit.ask(LIST_WALLETS, workspace_id=visit.here.id, vault_id=vault_id)
     if not found:
         raise visit.missing("There is no such vault in this workspace.")
     return found[0]
@@ -65,7 +75,7 @@ def vault_by_id(visit: Visit, vault_id: str) -> Vault:
 
 def vault_name(visit: Visit, vault_id: str) -> VaultName:
     """Raises NotFound."""
-    found: list[VaultName] = visit.get("vault-names", workspace_id=visit.here.id, vault_id=vault_id)
+    found = visit.ask(VAULT_NAMES, workspace_id=visit.here.id, vault_id=vault_id)
     if not found:
         raise visit.missing("There is no such vault in this workspace.")
     return found[0]
@@ -73,7 +83,7 @@ def vault_name(visit: Visit, vault_id: str) -> VaultName:
 
 def vaults_to_choose(visit: Visit, chosen: str = "") -> list[VaultName]:
     """The first MAX_CHOICES, and ``chosen``, to which a vault's own page linked. Raises NotFound."""
-    found: list[VaultName] = visit.get("vault-names", workspace_id=visit.here.id, limit=MAX_CHOICES)
+    found = visit.ask(VAULT_NAMES, workspace_id=visit.here.id, limit=MAX_CHOICES)
     if chosen and chosen not in {each.id for each in found}:
         return [vault_name(visit, chosen), *found]
     return found
@@ -87,7 +97,7 @@ def vault(visit: Visit) -> Response:
     shown = vault_here(visit)
     export = None
     if visit.here.may(*VIEWERS):
-        export = visit.get("vault-export", workspace_id=visit.here.id, vault_id=shown.id, format="bsms")
+        export = visit.ask(VAULT_EXPORT, workspace_id=visit.here.id, vault_id=shown.id, format="bsms")
     return visit.page(
         "vaults/vault.html", here="vaults", export=export, live_standing=_live(visit, shown),
         **_standing(visit, shown),
@@ -106,7 +116,7 @@ def _live(visit: Visit, shown: Vault) -> Live:
 
 def _standing(visit: Visit, shown: Vault) -> dict[str, Any]:
     place = {"workspace_id": visit.here.id, "vault_id": shown.id}
-    controls = visit.get("vault-controls", **place)
+    controls = visit.ask(VAULT_CONTROLS, **place)
     held, trouble = holdings(visit, shown.id)
     return {
         "vault": shown,
@@ -116,7 +126,7 @@ def _standing(visit: Visit, shown: Vault) -> dict[str, Any]:
             only_address_book=controls.only_address_book, maker_may_approve=controls.maker_may_approve
         ),
         "people": names_of(visit, shown),
-        "movements": visit.get("vault-history", **place, limit=NEWEST).movements,
+        "movements": visit.ask(VAULT_HISTORY, **place, limit=NEWEST).movements,
         "held": held,
         "trouble": trouble,
     }
@@ -144,7 +154,7 @@ def names_of(visit: Visit, *shown: Vault) -> dict[str, str]:
 def bsms(visit: Visit) -> Response:
     """The vault for other wallets, as a file (BIP-129)."""
     place = {"workspace_id": visit.here.id, "vault_id": visit.path_param("vault_id")}
-    export = visit.get("vault-export", **place, format="bsms")
+    export = visit.ask(VAULT_EXPORT, **place, format="bsms")
     headers = attachment(f"vault-{export.vault_id[:8]}.bsms")
     return Response(export.text, headers=headers, media_type="text/plain; charset=utf-8")
 
@@ -215,8 +225,8 @@ def require_signers(m: int, names: Sequence[str]) -> None:
 
 def make_vault(visit: Visit) -> Response:
     form = visit.form
-    made: Vault = visit.post(
-        "create_wallet",
+    made = visit.act(
+        CREATE_WALLET,
         workspace_id=visit.here.id,
         name=form.one("name"),
         network=visit.here.entry.workspace_info.net,
@@ -247,14 +257,16 @@ MOVEMENT_FILTERS = (
 COIN_FILTERS = ("state", "address", "least", "most")
 
 
-def _page(visit: Visit, path: str, filters: Sequence[str], template: str, **context: Any) -> Response:
+def _page(
+    visit: Visit, call: Call[Any, Any], filters: Sequence[str], template: str, **context: Any
+) -> Response:
     """A page of a list; where a filter cannot be read, an empty one that says what is wrong."""
     shown, cursor = vault_here(visit), visit.query("cursor")
     typed = {name: visit.query(name) for name in filters}
     place = {"workspace_id": visit.here.id, "vault_id": shown.id}
     found = None
     try:
-        found = visit.get(path, **place, **_wanted(visit, filters), cursor=cursor or None, limit=PAGE)
+        found = visit.ask(call, **place, **_wanted(visit, filters), cursor=cursor or None, limit=PAGE)
     except Invalid as error:
         visit.problem = error
     query = urlencode({name: value for name, value in typed.items() if value})
@@ -265,33 +277,35 @@ def _page(visit: Visit, path: str, filters: Sequence[str], template: str, **cont
 
 
 def movements(visit: Visit) -> Response:
-    return _page(visit, "vault-history", MOVEMENT_FILTERS, "vaults/movements.html", kinds=MOVEMENT_WORDS)
+    return _page(visit, VAULT_HISTORY, MOVEMENT_FILTERS, "vaults/movements.html", kinds=MOVEMENT_WORDS)
 
 
 def coins(visit: Visit) -> Response:
-    return _page(visit, "vault-coins", COIN_FILTERS, "vaults/coins.html", states=COIN_WORDS)
+    return _page(visit, VAULT_COINS, COIN_FILTERS, "vaults/coins.html", states=COIN_WORDS)
 
 
 def movements_file(visit: Visit) -> Response:
     """Everything that the filters match, the oldest first."""
-    pages = _pages(visit, "vault-history", MOVEMENT_FILTERS, {"order": "oldest"})
+    pages = _pages(visit, VAULT_HISTORY, MOVEMENT_FILTERS, {"order": "oldest"})
     return _file(
         visit, "movements", MOVEMENT_COLUMNS, pages, lambda page: map(movement_cells, page.movements)
     )
 
 
 def coins_file(visit: Visit) -> Response:
-    pages = _pages(visit, "vault-coins", COIN_FILTERS, {})
+    pages = _pages(visit, VAULT_COINS, COIN_FILTERS, {})
     return _file(visit, "coins", COIN_COLUMNS, pages, lambda page: map(coin_cells, page.coins))
 
 
-def _pages(visit: Visit, path: str, filters: Sequence[str], more: Mapping[str, Any]) -> Iterator[Any]:
+def _pages(
+    visit: Visit, call: Call[Any, Answer], filters: Sequence[str], more: Mapping[str, Any]
+) -> Iterator[Answer]:
     """Read as they are sent: one at a time is in memory."""
     place = {"workspace_id": visit.here.id, "vault_id": visit.path_param("vault_id")}
     wanted: dict[str, Any] = {**place, **_wanted(visit, filters), **more, "limit": FILE_PAGE}
     cursor = None
     while True:
-        page = visit.get(path, **wanted, cursor=cursor)
+        page: Any = visit.ask(call, **wanted, cursor=cursor)
         yield page
         cursor = page.next_cursor
         if cursor is None:
@@ -318,7 +332,14 @@ _VAULT = "/w/{workspace_id:int}/vaults/{vault_id}"
 ROWS = (
     Row("GET", "/w/{workspace_id:int}/vaults", vaults),
     Row("GET", "/w/{workspace_id:int}/vaults/new", new_vault),
-    Row("POST", "/w/{workspace_id:int}/vaults/new", make_vault, again=new_vault, review=review_vault),
+    Row(
+        "POST",
+        "/w/{workspace_id:int}/vaults/new",
+        make_vault,
+        again=new_vault,
+        review=review_vault,
+        acts=(CREATE_WALLET,),
+    ),
     Row("GET", "/w/{workspace_id:int}/vaults/{vault_id}", vault),
     Row("GET", "/w/{workspace_id:int}/vaults/{vault_id}/standing", standing),
     Row("GET", "/w/{workspace_id:int}/vaults/{vault_id}/receive", receive),

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from custody.server.domain.credentials import LOGIN_FAILURES, LOGIN_FAILURES_WINDOW
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.history.coins import CoinList
-from custody.server.service.history.movements import History
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
@@ -18,7 +16,6 @@ from custody.server.service.operations.readiness import Readiness
 from custody.server.service.people.identity_providers import IdentityProviders
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.second_person import SecondPerson
-from custody.server.service.proposals.controls import VaultControls
 from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.maximum import MaximumSend
@@ -44,8 +41,6 @@ from custody.server.service.sign_in.signin import Challenges, SignIn
 from custody.server.service.sign_in.step_up import PasskeyEnrolment, StepUp
 from custody.server.service.tokens.calling import Calling, Resubmitting
 from custody.server.service.tokens.creating import TokenCreating
-from custody.server.service.vault_replacement import VaultReplacement
-from custody.server.service.vaults import Vaults
 from custody.server.service.webhooks.webhooks import Webhooks
 from custody.server.store import Store
 
@@ -81,6 +76,7 @@ class Tools:
     audit: AuditLog
     policies: PolicyStore
     limits: Limits
+    changes: Changes
 
 
 @dataclass(frozen=True)
@@ -98,18 +94,12 @@ class Services:
     keys: Keys
     profiles: Profiles
     revocation: KeyRevocation
-    changes: Changes
     following: Following
     readiness: Readiness
     second_person: SecondPerson
     identity_providers: IdentityProviders
     # How many new ones a maker of programs may have.
     service_secrets: Throttle
-    vaults: Vaults
-    vault_controls: VaultControls
-    vault_replacement: VaultReplacement
-    history: History
-    coin_list: CoinList
     maximum: MaximumSend
     proposals: Proposals
     replacing: Replacing

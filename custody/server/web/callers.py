@@ -35,8 +35,7 @@ def _declared(way: Way) -> frozenset[str]:
 FOR_PROGRAMS: Final = frozenset(
     f"/api/v1/{name}"
     for name in (
-        "list-wallets", "vault-names", "vault-export", "vault-controls", "max-send",
-        "psbt", "vault-history", "vault-coins", "webhook-deliveries",
+        "max-send", "psbt", "webhook-deliveries",
         "redeliver-webhook",
     )
 ) | _declared(Way.PROGRAM)  # fmt: skip
@@ -76,8 +75,7 @@ FOR_SECOND_PERSON: Final = frozenset(
 FOR_SIGNERS: Final = FOR_UNLINKED | frozenset(
     f"/api/v1/{name}"
     for name in (
-        "list-wallets", "psbt", "vault-history",
-        "freeze-vault",
+        "psbt",
     )
 ) | _declared(Way.SIGNER)  # fmt: skip
 

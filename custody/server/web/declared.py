@@ -21,9 +21,13 @@ from custody.server import (  # noqa: F401 - they serve their calls
     roles,
     service_accounts,
     users,
+    vault_controls,
+    vault_replacement,
+    vaults,
     workspaces,
 )
 from custody.server.calls import Ctx, make
+from custody.server.history import coins, movements  # noqa: F401 - likewise
 from custody.server.web import endpoint as table
 from custody.server.web.endpoint import Endpoint, Unit
 

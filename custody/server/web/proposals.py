@@ -88,7 +88,7 @@ async def psbt(call: Call[PsbtQuery]) -> Response:
 async def _has_moved(call: Call[PsbtQuery], seen: _Seen, deadline: float) -> bool:
     """Waits until the list may have changed (True), or the time is over or the server stops (False)."""
     services = call.services
-    while (left := deadline - time.monotonic()) > 0 and not services.changes.closing:
+    while (left := deadline - time.monotonic()) > 0 and not services.tools.changes.closing:
         with services.rates.long_poll(call.caller.counted_as, seen.workspace_id):
             moved = await services.following.wait(
                 seen.workspace_id, seen.revision, min(left, PERMISSION_SECONDS)

@@ -18,6 +18,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from custody.schemas import (
     address_book,
     asset_tokens,
+    history,
     invitations,
     limits,
     logs,
@@ -29,6 +30,7 @@ from custody.schemas import (
     users,
     workspaces,
 )
+from custody.schemas import vaults as vault_calls
 from custody.schemas.common import MAX_INT64, build_shapes
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, Problem
 from custody.schemas.permissions import Auth
@@ -68,6 +70,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *auth.ENDPOINTS,
     *chain.from_iterable(map(rows_of, (users, members, workspaces, roles, mail_settings))),
     *vaults.ENDPOINTS,
+    *rows_of(vault_calls),
     *rows_of(limits),
     *rows_of(address_book),
     *rows_of(invitations),
@@ -79,7 +82,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *workspace.ENDPOINTS,
     *changes.ENDPOINTS,
     *rows_of(service_accounts),
-    *vaults.HISTORY,
+    *rows_of(history),
     *callers.PROVIDERS,
 )
 

@@ -5,7 +5,6 @@ from contextlib import suppress
 from sqlalchemy.orm import Session
 
 from custody.schemas.common import Listed
-from custody.schemas.history import VaultCoins, VaultCoinsQuery, VaultHistory, VaultHistoryQuery
 from custody.schemas.keys import (
     Key,
     KeyChallenge,
@@ -14,33 +13,19 @@ from custody.schemas.keys import (
     RevokeKeyRequest,
     SigningProfileAddress,
 )
-from custody.schemas.limits import VaultQuery
-from custody.schemas.permissions import VAULT_READERS, VAULT_VIEWERS, Auth, PermissionName
+from custody.schemas.permissions import VAULT_READERS, Auth, PermissionName
 from custody.schemas.proposals import CreatePsbtRequest
 from custody.schemas.queries import ProfileQuery
 from custody.schemas.vaults import (
-    CreateWalletRequest,
-    FreezeVaultRequest,
     MaxSend,
     MaxSendQuery,
-    ReplacedVault,
-    ReplaceVaultRequest,
     SweepVaultRequest,
     SweptVault,
-    UnfreezeVaultRequest,
-    UpdateVaultControlsRequest,
-    Vault,
-    VaultControls,
-    VaultExport,
-    VaultExportQuery,
-    VaultName,
-    VaultsQuery,
 )
 from custody.server.domain.errors import (
     ChainUnavailable,
     Dust,
     InsufficientFunds,
-    KeyAccountsExhausted,
     KeyAlreadyActive,
     LockedFunds,
     NotFound,
@@ -53,10 +38,9 @@ from custody.server.domain.errors import (
     VaultsLeftShort,
     WrongNetworkAddress,
 )
-from custody.server.service import vaults
 from custody.server.service.proposals.proposals import Prepared
 from custody.server.service.requests.changes import MAX_TRIES, Outdated
-from custody.server.service.stored_vaults import vault_in
+from custody.server.vault_replacement import sweep_of
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
 VAULT_MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
@@ -97,58 +81,6 @@ def signing_profile_address(call: Call[ProfileQuery]) -> SigningProfileAddress:
     return call.services.profiles.address(call.db, call.caller, call.body.network, call.body.key_id)
 
 
-def create_wallet(call: Call[CreateWalletRequest]) -> Vault:
-    """Creates an M-of-N vault. Its signers, threshold, name and network are fixed from then on."""
-    return call.services.vaults.create(call.db, call.caller, call.access, call.body)
-
-
-def list_wallets(call: Call[VaultsQuery]) -> Listed[Vault]:
-    """The workspace's vaults, the oldest first: all, a page of them, one, or those of a name."""
-    return call.services.vaults.in_workspace(call.db, call.access, call.body)
-
-
-def vault_names(call: Call[VaultsQuery]) -> Listed[VaultName]:
-    """Their names alone, to choose from: of any number of vaults in one answer."""
-    return vaults.vault_names(call.db, call.access, call.body)
-
-
-def vault_export(call: Call[VaultExportQuery]) -> VaultExport:
-    """The vault as other wallets import it: its descriptor with checksum and key origins, or a record of BIP-129 (BSMS)."""  # noqa: E501
-    return vaults.exported(vault_in(call.db, call.access, call.body.vault_id), call.body)
-
-
-def vault_controls(call: Call[VaultQuery]) -> VaultControls:
-    """What bounds the vault beside its limits, whether it is frozen, and what a freeze holds up."""
-    return call.services.vault_controls.of_vault(call.db, call.access, call.body.vault_id)
-
-
-def update_vault_controls(call: Call[UpdateVaultControlsRequest]) -> VaultControls:
-    """Binds the vault to the address book, and says whether a signer may approve what they proposed. Counts for the next
-    proposal, and for the next approval of those that wait.
-    """  # noqa: E501
-    return call.services.vault_controls.replace(call.db, call.caller, call.access, call.body)
-
-
-def replace_vault(call: Call[ReplaceVaultRequest]) -> ReplacedVault:
-    """Makes a vault in the place of another one, whose coins may then move there alone. No limit counts such a move, and the
-    address book does not bind it: a second person always confirms the replacement. Payments without a signature are cancelled.
-    """  # noqa: E501
-    return call.services.vault_replacement.replace(call.db, call.caller, call.access, call.body)
-
-
-def freeze_vault(call: Call[FreezeVaultRequest]) -> VaultControls:
-    """Freezes the vault at once: nothing is proposed, approved or sent until two members unfreeze it. What met its
-    threshold waits as STALLED; what is on the network stays there. Of a frozen vault it takes back the first word for
-    unfreezing it.
-    """  # noqa: E501
-    return call.services.vault_controls.freeze(call.db, call.caller, call.access, call.body)
-
-
-def unfreeze_vault(call: Call[UnfreezeVaultRequest]) -> VaultControls:
-    """The first member asks, and another one within a day unfreezes. Then what waits is sent, and may be approved."""  # noqa: E501
-    return call.services.vault_controls.unfreeze(call.db, call.caller, call.access, call.body)
-
-
 ENDPOINTS = (
     Endpoint(
         "POST", "/api/v1/key-challenge", key_challenge, KeyChallenge, Auth.SIGNED_IN, Unit.WRITE,
@@ -166,42 +98,6 @@ ENDPOINTS = (
     Endpoint(
         "GET", "/api/v1/signing-profile-address", signing_profile_address, SigningProfileAddress,
         Auth.SIGNED_IN, Unit.READ, ProfileQuery, refuses=(NotFound,),
-    ),
-    Endpoint(
-        "POST", "/api/v1/create_wallet", create_wallet, Vault, frozenset({PermissionName.MANAGE_WORKSPACE}),
-        Unit.WRITE, CreateWalletRequest, creates=True, refuses=(KeyAccountsExhausted, StateConflict),
-    ),
-    Endpoint(
-        "GET", "/api/v1/list-wallets", list_wallets, Listed[Vault], VAULT_READERS, Unit.READ, VaultsQuery,
-        refuses=(NotFound,),
-    ),
-    Endpoint(
-        "GET", "/api/v1/vault-names", vault_names, Listed[VaultName], VAULT_READERS, Unit.READ, VaultsQuery,
-        refuses=(NotFound,),
-    ),
-    Endpoint(
-        "GET", "/api/v1/vault-export", vault_export, VaultExport, VAULT_VIEWERS, Unit.READ, VaultExportQuery,
-    ),
-    Endpoint(
-        "GET", "/api/v1/vault-controls", vault_controls, VaultControls, VAULT_READERS, Unit.READ, VaultQuery,
-    ),
-    Endpoint(
-        "POST", "/api/v1/update-vault-controls", update_vault_controls, VaultControls, VAULT_MANAGERS,
-        Unit.WRITE, UpdateVaultControlsRequest,
-        needs_second_person=True,
-    ),
-    Endpoint(
-        "POST", "/api/v1/replace-vault", replace_vault, ReplacedVault, VAULT_MANAGERS, Unit.WRITE,
-        ReplaceVaultRequest, needs_second_person=True,
-        refuses=(KeyAccountsExhausted, PolicyUnavailable, StateConflict, TooFewSigners, VaultFrozen),
-    ),
-    Endpoint(
-        "POST", "/api/v1/freeze-vault", freeze_vault, VaultControls, APPROVERS, Unit.WRITE,
-        FreezeVaultRequest,
-    ),
-    Endpoint(
-        "POST", "/api/v1/unfreeze-vault", unfreeze_vault, VaultControls, APPROVERS, Unit.WRITE,
-        UnfreezeVaultRequest, refuses=(StateConflict,),
     ),
 )  # fmt: skip
 
@@ -243,7 +139,7 @@ def _draft_sweep(
     call: Call[SweepVaultRequest], db: Session, tries: int
 ) -> tuple[CreatePsbtRequest, Prepared]:
     access = call.enter(db, call.body.workspace_id)
-    wanted = call.services.vault_replacement.sweep_of(db, access, call.body)
+    wanted = sweep_of(db, access, call.body)
     return wanted, call.services.proposals.draft(db, call.caller, access, wanted, tries=tries)
 
 
@@ -267,27 +163,5 @@ MAX_SEND = (
         refuses=(
             ChainUnavailable, Dust, InsufficientFunds, LockedFunds, StateConflict, TooFewSigners, VaultFrozen,
         ),
-    ),
-)  # fmt: skip
-
-
-def vault_history(call: Call[VaultHistoryQuery]) -> VaultHistory:
-    """A vault's movements with the balance after each, the newest or the oldest first. Follow ``next_cursor``."""  # noqa: E501
-    return call.services.history.page(call.db, call.access, call.body)
-
-
-def vault_coins(call: Call[VaultCoinsQuery]) -> VaultCoins:
-    """A vault's unspent coins, the largest first: where each is, what it may be used for, which proposal holds it."""  # noqa: E501
-    return call.services.coin_list.page(call.db, call.access, call.body)
-
-
-HISTORY = (
-    Endpoint(
-        "GET", "/api/v1/vault-history", vault_history, VaultHistory, VAULT_READERS, Unit.READ,
-        VaultHistoryQuery, refuses=(WrongNetworkAddress,),
-    ),
-    Endpoint(
-        "GET", "/api/v1/vault-coins", vault_coins, VaultCoins, VAULT_READERS, Unit.READ, VaultCoinsQuery,
-        refuses=(WrongNetworkAddress,),
     ),
 )  # fmt: skip

@@ -24,7 +24,7 @@ from custody.schemas.common import ApiNetwork, Listed, Unreadable
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
 from custody.schemas.permissions import PermissionName
 from custody.schemas.service_accounts import UpdateServiceAccountRequest
-from custody.schemas.vaults import ReplaceVaultRequest, UpdateVaultControlsRequest
+from custody.schemas.vaults import UpdateVaultControlsRequest
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import PLATFORM, Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import (
@@ -374,8 +374,7 @@ class SecondPerson:
                 is_unbound = vault.only_address_book and not request.only_address_book
                 return is_unbound or (request.maker_may_approve and not vault.maker_may_approve)
             case (
-                ReplaceVaultRequest()
-                | wire.SecondPersonRuleRequest()
+                wire.SecondPersonRuleRequest()
                 | RemoveIdentityProviderRequest()
                 | UpdateIdentityProviderRequest()
             ):

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import event, insert, select, text
 
-from custody.schemas.history import VaultCoinsQuery, VaultHistoryQuery
+from custody.schemas.history import VAULT_COINS, VAULT_HISTORY, VaultCoinsQuery, VaultHistoryQuery
 from custody.schemas.logs import LogsQuery
 from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus
-from custody.schemas.vaults import VaultsQuery
-from custody.server.calls import Ctx
+from custody.schemas.vaults import LIST_WALLETS, VaultsQuery
+from custody.server.calls import Ctx, make
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.lifecycle import ENDED
@@ -271,24 +271,28 @@ def auditing(db, desk):
         logs(ctx, LogsQuery(**place, **asked, cursor=page.next_cursor))
 
 
-def looking_back(db, desk):
+def context(db, desk):
     access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
-    history = desk.world.platform.services.history
+    caller = Caller(desk.user_ids["alice"], 1, "alice", "test")
+    return Ctx(desk.world.platform.services, caller, db, access)
+
+
+def looking_back(db, desk):
+    ctx = context(db, desk)
     place = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"], "limit": 2}
     kinds = ({"status": "confirmed"}, {"status": "confirmed", "kind": "deposit"}, {"status": "pending"})
     for sought in (*kinds, {"order": "oldest", "min_sats": 1, "address": SHOP}):
-        page = history.page(db, access, VaultHistoryQuery(**place, **sought))
+        page = make(ctx, VAULT_HISTORY, VaultHistoryQuery(**place, **sought))
         if page.next_cursor is not None:
-            history.page(db, access, VaultHistoryQuery(**place, **sought, cursor=page.next_cursor))
+            make(ctx, VAULT_HISTORY, VaultHistoryQuery(**place, **sought, cursor=page.next_cursor))
 
 
 def listing_coins(db, desk):
-    access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
-    coins = desk.world.platform.services.coin_list
+    ctx = context(db, desk)
     place = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"], "limit": 2}
-    first = coins.page(db, access, VaultCoinsQuery(**place))
-    coins.page(db, access, VaultCoinsQuery(**place, cursor=first.next_cursor))
-    coins.page(db, access, VaultCoinsQuery(**place, state="reserved", address=SHOP))
+    first = make(ctx, VAULT_COINS, VaultCoinsQuery(**place))
+    make(ctx, VAULT_COINS, VaultCoinsQuery(**place, cursor=first.next_cursor))
+    make(ctx, VAULT_COINS, VaultCoinsQuery(**place, state="reserved", address=SHOP))
 
 
 def calling(db, desk):
@@ -303,10 +307,7 @@ def calling(db, desk):
 def records(db, desk):
     # What was proposed before the cycle is not read.
     desk.world.clock.advance(days=40)
-    access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
-    (record,) = desk.world.platform.services.vaults.in_workspace(
-        db, access, VaultsQuery(workspace_id=desk.workspace_id)
-    )
+    (record,) = make(context(db, desk), LIST_WALLETS, VaultsQuery(workspace_id=desk.workspace_id))
     assert record.assets == []
 
 

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
+from custody.server.history import movements
 from custody.server.service.audit.log import verify
-from custody.server.service.history import movements
 from custody.server.store.models import CoinLock, Proposal
 from multisig import RECEIVE
 from tests.support.custody import CAFE, SHOP, SIGNERS, ok, refused

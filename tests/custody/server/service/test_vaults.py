@@ -18,6 +18,7 @@ from custody.server.domain.errors import Invalid, NotFound
 from custody.server.service.stored_vaults import Balance, balances_of, watch_branch
 from custody.server.store.models import Vault as StoredVault
 from custody.server.store.models import WatchedScript
+from custody.server.vaults import rescan
 from multisig import MAX_INDEX, RECEIVE, Network, Vault, multisig_account_path, vault_of_file
 from tests.support.custody import SIGNERS, Desk, ok, open_desk, refused
 from tests.support.examples import examples
@@ -256,7 +257,7 @@ def test_a_deposit_beyond_the_gap_is_found_by_a_rescan(desk):
     assert desk.wallets()[0]["confirmed_sats"] == 0
     desk.watcher.look()
     platform = desk.world.platform
-    platform.services.vaults.rescan(platform.services.store, desk.vault["id"], 151)
+    rescan(platform.services, desk.vault["id"], 151)
     desk.watcher.look()
     (vault,) = desk.wallets()
     assert vault["confirmed_sats"] == 70_000
@@ -265,10 +266,10 @@ def test_a_deposit_beyond_the_gap_is_found_by_a_rescan(desk):
     ok(desk.propose(50_000))
     # Of a vault that is there, and with a bound.
     with pytest.raises(NotFound, match="There is no vault"):
-        platform.services.vaults.rescan(platform.services.store, "0" * 32, 10)
+        rescan(platform.services, "0" * 32, 10)
     for addresses in (0, 10_001):
         with pytest.raises(Invalid, match="1 to 10000"):
-            platform.services.vaults.rescan(platform.services.store, desk.vault["id"], addresses)
+            rescan(platform.services, desk.vault["id"], addresses)
 
 
 def test_behind_the_last_address_there_is_none(desk):

@@ -75,7 +75,7 @@ class TestNotReady:
 
     def test_when_it_is_about_to_stop(self, world: World) -> None:
         """A proxy sends the next request elsewhere."""
-        world.platform.services.changes.close()
+        world.platform.services.tools.changes.close()
         refused(world.http.get("/ready"), readiness.STOPPING)
 
 

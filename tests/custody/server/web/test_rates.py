@@ -96,7 +96,7 @@ def test_long_polls_at_once_are_bounded(tmp_path: Path) -> None:
             refused = _poll(alice, etag)
             assert (refused.status_code, refused.json()["code"]) == (429, "RATE_LIMITED")
             assert alice.get("/api/v1/psbt", workspace_id=1).status_code == 200
-            world.platform.services.changes.close()
+            world.platform.services.tools.changes.close()
             assert {answer.result().status_code for answer in held} == {304}
         assert not rates._polling
 
@@ -113,7 +113,7 @@ def test_each_look_of_a_long_poll_counts_as_a_call(slow: World) -> None:
         moves = 0
         while not polling.done():
             with services.store.write() as db:
-                services.changes.moved(db, 1)
+                services.tools.changes.moved(db, 1)
             moves += 1
         answer = polling.result()
     assert (answer.status_code, answer.json()["code"]) == (429, "RATE_LIMITED")

@@ -24,6 +24,7 @@ from custody.server.domain.errors import RoleLimitExceeded, VaultLimitExceeded
 from custody.server.limits import bound_cycle, update_role_policies, update_vault
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.limits import Limits, Movement, StoredPolicies
+from custody.server.service.requests.changes import Changes
 from custody.server.service.services import Tools
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import Organisation, Proposal, Role, User, Vault, Workspace
@@ -237,7 +238,7 @@ def bench(store: Store) -> Iterator[Bench]:
     limits = Limits(clock, policies)
     audit = AuditLog(clock, token_bytes)
     with suppress(Undo), store.write() as db:
-        yield Bench(db, clock, limits, Tools(clock, token_bytes, audit, policies, limits))
+        yield Bench(db, clock, limits, Tools(clock, token_bytes, audit, policies, limits, Changes()))
         raise Undo
 
 

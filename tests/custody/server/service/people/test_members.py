@@ -65,7 +65,7 @@ class TestP23ARoleTakenAwayBeforeSigning:
         etag = bob.get("/api/v1/psbt", **query).headers["ETag"]
         waiting = {"If-None-Match": etag, "Prefer": "wait=20", **bob.headers}
         services = funded.world.platform.services
-        looked, original = services.changes.version, services.following.wait
+        looked, original = services.tools.changes.version, services.following.wait
 
         async def removed_meanwhile(workspace_id: int, seen: int, seconds: float) -> bool:
             """The member goes while nothing else changes."""
@@ -77,7 +77,7 @@ class TestP23ARoleTakenAwayBeforeSigning:
         services.following.wait = removed_meanwhile
         answer = funded.world.http.get("/api/v1/psbt", params=query, headers=waiting)
         refused(answer, 404, "NOT_FOUND")
-        assert services.changes.version == looked
+        assert services.tools.changes.version == looked
 
 
 class TestAVaultThatWouldBeLeftShort:

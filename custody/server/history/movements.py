@@ -14,11 +14,13 @@ from sqlalchemy import ColumnElement, Select, exists, func, or_, select, true, t
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from custody.schemas import history as wire
+from custody.schemas.history import VAULT_HISTORY
+from custody.server.calls import Ctx, serves
 from custody.server.domain.address_book import canonical_address
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid
 from custody.server.domain.history import EPOCH, Cursor
-from custody.server.service.history.records import as_one, movement_records, tip_height
+from custody.server.history.records import as_one, movement_records, tip_height
 from custody.server.service.proposals.searching import may_read_book
 from custody.server.service.shown import apart, shown
 from custody.server.service.stored_vaults import vault_in
@@ -35,27 +37,27 @@ MAX_NAMED: Final = 50
 Position = tuple[int, Any, Any]
 
 
-class History:
-    def page(self, db: Session, access: WorkspaceAccess, query: wire.VaultHistoryQuery) -> wire.VaultHistory:
-        """Raises NotFound (vault), Invalid, WrongNetworkAddress."""
-        vault = vault_in(db, access, query.vault_id)
-        vaults = [vault]
-        while query.with_replaced and (replaced := _replaced_by(db, vaults)) is not None:
-            vaults.append(replaced)
-        found, following = _page(db, access, vaults, query)
+@serves(VAULT_HISTORY)
+def vault_history(ctx: Ctx, query: wire.VaultHistoryQuery) -> wire.VaultHistory:
+    db, access = ctx.db, ctx.access
+    vault = vault_in(db, access, query.vault_id)
+    vaults = [vault]
+    while query.with_replaced and (replaced := _replaced_by(db, vaults)) is not None:
+        vaults.append(replaced)
+    found, following = _page(db, access, vaults, query)
 
-        def records(some: Sequence[Movement]) -> list[wire.VaultMovement]:
-            made = movement_records(db, access, vaults, some)
-            return made if len(vaults) == 1 else as_one(db, vaults, made)
+    def records(some: Sequence[Movement]) -> list[wire.VaultMovement]:
+        made = movement_records(db, access, vaults, some)
+        return made if len(vaults) == 1 else as_one(db, vaults, made)
 
-        movements, unreadable = apart(shown(found, records, "txid", lambda movement: movement.txid))
-        return wire.VaultHistory(
-            vault_id=vault.id,
-            tip_height=tip_height(db, vault.chain),
-            movements=movements,
-            unreadable=unreadable,
-            next_cursor=None if following is None else str(following),
-        )
+    movements, unreadable = apart(shown(found, records, "txid", lambda movement: movement.txid))
+    return wire.VaultHistory(
+        vault_id=vault.id,
+        tip_height=tip_height(db, vault.chain),
+        movements=movements,
+        unreadable=unreadable,
+        next_cursor=None if following is None else str(following),
+    )
 
 
 def _replaced_by(db: Session, vaults: Sequence[Vault]) -> Vault | None:

@@ -45,7 +45,7 @@ def test_its_own_change_is_spendable_and_a_newer_version_holds_what_the_older_on
 
 
 def test_pages_and_filters(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("custody.server.service.history.coins.WINDOW", 1)
+    monkeypatch.setattr("custody.server.history.coins.WINDOW", 1)
     whole = listed(desk)
     for query, amounts in (
         ({"limit": 1}, [400_000, 300_000, 60_000]),

@@ -10,10 +10,10 @@ from sqlalchemy import Row, Select, and_, select, tuple_
 from sqlalchemy.orm import Session
 
 from custody.schemas import history as wire
-from custody.schemas.history import CoinState
+from custody.schemas.history import VAULT_COINS, CoinState
+from custody.server.calls import Ctx, serves
 from custody.server.domain.address_book import canonical_address
-from custody.server.domain.credentials import WorkspaceAccess
-from custody.server.service.history.records import tip_height
+from custody.server.history.records import tip_height
 from custody.server.service.proposals.coins import COINBASE_MATURITY
 from custody.server.service.shown import apart, shown
 from custody.server.service.stored_vaults import vault_in
@@ -23,35 +23,34 @@ from multisig import CHANGE, Network, decode_address, encode_address
 WINDOW: Final = 2_000
 
 
-class CoinList:
-    def page(self, db: Session, access: WorkspaceAccess, query: wire.VaultCoinsQuery) -> wire.VaultCoins:
-        """Raises NotFound (vault), Invalid, WrongNetworkAddress."""
-        vault = vault_in(db, access, query.vault_id)
-        rows = db.execute(_wanted(vault, query)).all()
-        tip = tip_height(db, vault.chain)
-        matching = [row for row in rows if query.state in {None, _state(row, tip)}]
-        page = matching[: query.limit]
-        last = None
-        if len(matching) > len(page):
-            last = page[-1]
-        elif len(rows) == _rows_to_read(query):
-            last = rows[-1]
-        coins, unreadable = apart(
-            shown(
-                page,
-                lambda some: _records(db, vault, some, tip),
-                "outpoint",
-                lambda row: f"{row.txid}:{row.vout}",
-            )
+@serves(VAULT_COINS)
+def vault_coins(ctx: Ctx, query: wire.VaultCoinsQuery) -> wire.VaultCoins:
+    vault = vault_in(ctx.db, ctx.access, query.vault_id)
+    rows = ctx.db.execute(_wanted(vault, query)).all()
+    tip = tip_height(ctx.db, vault.chain)
+    matching = [row for row in rows if query.state in {None, _state(row, tip)}]
+    page = matching[: query.limit]
+    last = None
+    if len(matching) > len(page):
+        last = page[-1]
+    elif len(rows) == _rows_to_read(query):
+        last = rows[-1]
+    coins, unreadable = apart(
+        shown(
+            page,
+            lambda some: _records(ctx.db, vault, some, tip),
+            "outpoint",
+            lambda row: f"{row.txid}:{row.vout}",
         )
-        return wire.VaultCoins(
-            vault_id=vault.id,
-            tip_height=tip,
-            is_frozen=vault.frozen_at is not None,
-            coins=coins,
-            unreadable=unreadable,
-            next_cursor=None if last is None else f"{last.amount_sats}_{last.txid}_{last.vout}",
-        )
+    )
+    return wire.VaultCoins(
+        vault_id=vault.id,
+        tip_height=tip,
+        is_frozen=vault.frozen_at is not None,
+        coins=coins,
+        unreadable=unreadable,
+        next_cursor=None if last is None else f"{last.amount_sats}_{last.txid}_{last.vout}",
+    )
 
 
 def _rows_to_read(query: wire.VaultCoinsQuery) -> int:

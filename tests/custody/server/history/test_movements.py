@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import select, update
 
-from custody.server.service.history import movements
+from custody.server.history import movements
 from custody.server.service.network.movements import Movements
 from custody.server.store.models import ChainCoin
 from multisig import Psbt, finalise

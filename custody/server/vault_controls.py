@@ -1,0 +1,177 @@
+"""A vault's controls: bound to the address book, not approved by makers, frozen.
+
+One member with PAYMENT_APPROVE freezes at once; it takes two to unfreeze. The platform accepts no proposal
+and no approval of a frozen vault, and broadcasts nothing of it; a transaction on the network cannot be
+stopped.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.schemas import vaults as wire
+from custody.schemas.limits import VaultQuery
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.schemas.vaults import FREEZE_VAULT, UNFREEZE_VAULT, UPDATE_VAULT_CONTROLS, VAULT_CONTROLS
+from custody.server.calls import Ctx, serves
+from custody.server.domain.audit import Category, Event
+from custody.server.domain.errors import StateConflict
+from custody.server.domain.lifecycle import TO_BROADCAST
+from custody.server.service.jobs.outbox import enqueue
+from custody.server.service.keys.quorums import approver
+from custody.server.service.mail.waiting import tell_waiting
+from custody.server.service.proposals.records import names_of
+from custody.server.service.proposals.signing import BROADCAST
+from custody.server.service.stored_vaults import vault_in
+from custody.server.store.models import Proposal, Vault, VaultSigner
+
+# How long the first member's request waits for the second.
+UNFREEZE_LIFETIME: Final = timedelta(hours=24)
+MAX_SHOWN: Final = 100
+
+
+CONTROLS_REPLACED = Event(
+    "VAULT_CONTROLS_REPLACED",
+    "vault {vault}, {more}",
+    "changed what bounds the vault {vault}: it {more}",
+    Category.VAULTS,
+)
+FROZEN = Event("VAULT_FROZEN", "vault {vault}, no reason given", "froze the vault {vault}", Category.VAULTS)
+FROZEN_BECAUSE = Event(
+    "VAULT_FROZEN", "vault {vault}, reason: {more}", "froze the vault {vault}: {more}", Category.VAULTS
+)
+UNFREEZE_ASKED = Event(
+    "VAULT_UNFREEZE_ASKED",
+    "vault {vault}, {more}",
+    "asked to unfreeze the vault {vault}: {more}",
+    Category.VAULTS,
+)
+TAKEN_BACK = Event(
+    "VAULT_UNFREEZE_TAKEN_BACK",
+    "vault {vault}, {more}",
+    "withdrew the request to unfreeze the vault {vault}",
+    Category.VAULTS,
+)
+UNFROZEN = Event(
+    "VAULT_UNFROZEN",
+    "vault {vault}, asked by user {user}",
+    "unfroze the vault {vault}, as {user} had asked",
+    Category.VAULTS,
+)
+
+
+@serves(VAULT_CONTROLS)
+def vault_controls(ctx: Ctx, query: VaultQuery) -> wire.VaultControls:
+    return _shown(ctx, vault_in(ctx.db, ctx.access, query.vault_id))
+
+
+@serves(UPDATE_VAULT_CONTROLS)
+def update_vault_controls(ctx: Ctx, request: wire.UpdateVaultControlsRequest) -> wire.VaultControls:
+    vault = vault_in(ctx.db, ctx.access, request.vault_id)
+    vault.only_address_book = request.only_address_book
+    vault.maker_may_approve = request.maker_may_approve
+    where = "the address book alone" if vault.only_address_book else "any address"
+    who = "makers may approve" if vault.maker_may_approve else "makers may not approve"
+    return _changed(ctx, vault, CONTROLS_REPLACED, more=f"pays {where}, {who}")
+
+
+@serves(FREEZE_VAULT)
+def freeze_vault(ctx: Ctx, request: wire.FreezeVaultRequest) -> wire.VaultControls:
+    """On a frozen vault it cancels a request to unfreeze."""
+    vault = vault_in(ctx.db, ctx.access, request.vault_id)
+    was_frozen = vault.frozen_at is not None
+    if was_frozen and vault.unfreeze_asked_by is None:
+        return _shown(ctx, vault)
+    vault.unfreeze_asked_at = vault.unfreeze_asked_by = None
+    if was_frozen:
+        said = "no reason given" if request.reason is None else f"reason: {request.reason}"
+        return _changed(ctx, vault, TAKEN_BACK, more=said)
+    vault.frozen_at, vault.frozen_by = ctx.now, ctx.caller.user_id
+    vault.freeze_reason = request.reason
+    if request.reason is None:
+        return _changed(ctx, vault, FROZEN)
+    return _changed(ctx, vault, FROZEN_BECAUSE, more=request.reason)
+
+
+@serves(UNFREEZE_VAULT)
+def unfreeze_vault(ctx: Ctx, request: wire.UnfreezeVaultRequest) -> wire.VaultControls:
+    vault = vault_in(ctx.db, ctx.access, request.vault_id)
+    if vault.frozen_at is None:
+        raise StateConflict("The vault is not frozen.")
+    asked_by = _asked_by(ctx, vault)
+    if asked_by is None:
+        vault.unfreeze_asked_at, vault.unfreeze_asked_by = ctx.now, ctx.caller.user_id
+        return _changed(ctx, vault, UNFREEZE_ASKED, more="another member has to agree")
+    if asked_by == ctx.caller.user_id:
+        return _shown(ctx, vault)
+    _unfreeze(ctx.db, vault, ctx.now)
+    return _changed(ctx, vault, UNFROZEN, user=asked_by)
+
+
+def _asked_by(ctx: Ctx, vault: Vault) -> int | None:
+    """The member who asked to unfreeze, within the last day and still permitted; else None."""
+    if vault.unfreeze_asked_at is None or ctx.now >= vault.unfreeze_asked_at + UNFREEZE_LIFETIME:
+        return None
+    return ctx.db.scalars(approver(vault.workspace_id, vault.unfreeze_asked_by)).first()
+
+
+def _unfreeze(db: Session, vault: Vault, now: datetime) -> None:
+    vault.frozen_at = vault.frozen_by = vault.freeze_reason = None
+    vault.unfreeze_asked_at = vault.unfreeze_asked_by = None
+    replaced = db.scalars(select(Vault).where(Vault.replaced_by_id == vault.id))
+    for one in (vault, *replaced):
+        for proposal_id in _ids(db, one, *TO_BROADCAST):
+            enqueue(db, BROADCAST, proposal_id, now)
+    # No mails were sent while nothing could be signed.
+    signers = select(VaultSigner.user_id).where(VaultSigner.vault_id == vault.id)
+    tell_waiting(db, signers, now)
+
+
+def _changed(ctx: Ctx, vault: Vault, event: Event, **values: object) -> wire.VaultControls:
+    vault.updated_at = ctx.now
+    ctx.db.flush()
+    ctx.event(event, {"vault_id": vault.id}, vault=vault.id, **values)
+    ctx.tools.changes.moved(ctx.db, vault.workspace_id)
+    return _shown(ctx, vault)
+
+
+def _shown(ctx: Ctx, vault: Vault) -> wire.VaultControls:
+    db, asked_by = ctx.db, _asked_by(ctx, vault)
+    names = names_of(db, (each for each in (vault.frozen_by, asked_by) if each is not None))
+    return wire.VaultControls(
+        vault_id=vault.id,
+        only_address_book=vault.only_address_book,
+        maker_may_approve=vault.maker_may_approve,
+        is_frozen=vault.frozen_at is not None,
+        frozen_at=vault.frozen_at,
+        frozen_by=_text(vault.frozen_by),
+        frozen_by_name=None if vault.frozen_by is None else names.get(vault.frozen_by),
+        freeze_reason=vault.freeze_reason,
+        unfreeze_asked_at=None if asked_by is None else vault.unfreeze_asked_at,
+        unfreeze_asked_by=_text(asked_by),
+        unfreeze_asked_by_name=None if asked_by is None else names.get(asked_by),
+        waiting_psbt_ids=_ids(db, vault, *TO_BROADCAST),
+        on_network_psbt_ids=_ids(db, vault, Status.BROADCASTING),
+    )
+
+
+def _ids(db: Session, vault: Vault, *statuses: Status) -> list[str]:
+    """The vault's own movements with these statuses, the oldest first, without forwards."""
+    found: list[tuple[datetime, str]] = []
+    # One query for each status, which an index serves in order.
+    for status in statuses:
+        query = select(Proposal.created_at, Proposal.id).where(
+            Proposal.workspace_id == vault.workspace_id,
+            Proposal.status == status.value,
+            Proposal.vault_id == vault.id,
+            Proposal.profile_key_id.is_(None),
+        )
+        rows = db.execute(query.order_by(Proposal.created_at, Proposal.id).limit(MAX_SHOWN))
+        found += [(created_at, proposal_id) for created_at, proposal_id in rows]
+    return [proposal_id for _, proposal_id in sorted(found)[:MAX_SHOWN]]
+
+
+def _text(user_id: int | None) -> str | None:
+    return None if user_id is None else str(user_id)

@@ -1,0 +1,121 @@
+"""Replacing a vault: a new one takes its place, and its coins may move there alone.
+
+Two people confirm the replacement, so no limit counts a move, and the address book does not bind it. Nothing
+is proposed yet: sweeps are ordinary proposals, and they are the progress.
+"""
+
+from pydantic import ValidationError
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.schemas import vaults as wire
+from custody.schemas.proposals import CancelPsbtRequest, CreatePsbtRequest, ProposalStatus, TxType
+from custody.schemas.vaults import REPLACE_VAULT
+from custody.server.calls import Ctx, serves
+from custody.server.domain.audit import Category, Event
+from custody.server.domain.credentials import WorkspaceAccess
+from custody.server.domain.errors import Invalid, StateConflict
+from custody.server.domain.limits import in_btc
+from custody.server.service.proposals.bounds import replacement_of, require_signers, vault_to_spend
+from custody.server.service.proposals.ending import released_signatures
+from custody.server.service.stored_vaults import address_script
+from custody.server.store.models import Proposal, Vault, VaultSigner
+from custody.server.vaults import create_wallet, vault_records
+
+REPLACED = Event(
+    "VAULT_REPLACED",
+    "vault {vault}, by vault {text}, {text2} payments cancelled",
+    "replaced the vault {vault} by a new one",
+    Category.VAULTS,
+)
+
+
+@serves(REPLACE_VAULT)
+def replace_vault(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplacedVault:
+    """Makes the new vault, marks the old one and cancels what nobody has signed. Raises what `create_wallet`
+    does, VaultFrozen, StateConflict (it is replaced already), TooFewSigners (too few are left to move its
+    coins), PolicyUnavailable.
+    """
+    old = vault_to_spend(ctx.db, ctx.access, request.vault_id)
+    replacement = replacement_of(ctx.db, old)
+    if replacement is not None:
+        raise StateConflict(f"The vault {old.name} is replaced by {replacement.name} already.")
+    made = create_wallet(ctx, _wanted(ctx, old, request))
+    new = ctx.db.get_one(Vault, made.id)
+    new.only_address_book, new.maker_may_approve = old.only_address_book, old.maker_may_approve
+    old.replaced_by_id, old.updated_at = new.id, ctx.now
+    ctx.db.flush()
+    # Whoever sweeps need not be the one who asks.
+    require_signers(ctx.db, old, {address_script(new)}, maker=0)
+    cancelled, signed = _end_payments(ctx, old)
+    payload = {"vault_id": old.id, "replaced_by": new.id}
+    ctx.event(REPLACED, payload, vault=old.id, text=new.id, text2=len(cancelled))
+    ctx.tools.changes.moved(ctx.db, old.workspace_id)
+    (shown,) = vault_records(ctx.db, ctx.tools.limits, [new])
+    return wire.ReplacedVault(
+        vault=shown.model_copy(update={"warnings": made.warnings}),
+        cancelled_psbt_ids=cancelled,
+        signed_psbt_ids=signed,
+    )
+
+
+def _wanted(ctx: Ctx, old: Vault, request: wire.ReplaceVaultRequest) -> wire.CreateWalletRequest:
+    policy = ctx.tools.policies.of_vaults(ctx.db, [old.id])[old.id]
+    same = select(VaultSigner.user_id).where(VaultSigner.vault_id == old.id)
+    signers = request.signers or list(ctx.db.scalars(same.order_by(VaultSigner.key_index)))
+    try:
+        return wire.CreateWalletRequest(
+            workspace_id=request.workspace_id,
+            name=request.name,
+            network=old.network,
+            m=request.m or old.m,
+            signers=signers,
+            transaction_limit=in_btc(policy.limit),
+            per_cycle=policy.is_per_cycle,
+            cycle_period=policy.cycle.period,
+            cycle_day=policy.cycle.day,
+        )
+    except ValidationError as error:
+        raise Invalid.at("/signers", error.errors()[0]["msg"]) from error
+
+
+def _end_payments(ctx: Ctx, old: Vault) -> tuple[list[str], list[str]]:
+    """Cancels the pending payments and new tokens without a signature. Returns their ids, and those of the
+    signed ones. What takes a payment back has no recipient, and goes on.
+    """
+    pending = select(Proposal).where(
+        Proposal.vault_id == old.id,
+        Proposal.status == ProposalStatus.PENDING.value,
+        Proposal.tx_type.in_((TxType.SEND.value, TxType.DEPLOY.value)),
+    )
+    cancelled, signed = [], []
+    for proposal in ctx.db.scalars(pending.order_by(Proposal.created_at, Proposal.id)).all():
+        if released_signatures(ctx.db, proposal):
+            signed.append(proposal.id)
+        elif proposal.replaces_id is None or proposal.recipients:
+            why = CancelPsbtRequest(
+                psbt_id=proposal.id, workspace_id=ctx.access.workspace_id, reason="Its vault is replaced."
+            )
+            ctx.services.cancelling.cancel(ctx.db, ctx.caller, ctx.access, why)
+            cancelled.append(proposal.id)
+    return cancelled, signed
+
+
+def sweep_of(db: Session, access: WorkspaceAccess, request: wire.SweepVaultRequest) -> CreatePsbtRequest:
+    """The ``create-psbt`` that moves what one transaction takes. Raises NotFound, VaultFrozen,
+    StateConflict (it is not replaced).
+    """
+    old = vault_to_spend(db, access, request.vault_id)
+    new = replacement_of(db, old)
+    if new is None:
+        raise StateConflict(f"The vault {old.name} is not replaced: ask for that first, replace-vault.")
+    return CreatePsbtRequest(
+        wallet_id=old.id,
+        workspace_id=request.workspace_id,
+        tx_type="send",
+        recipients=[new.address],
+        sweep=True,
+        priority=request.priority,
+        fee_rate=request.fee_rate,
+        description=f"Moves what is left into {new.name}.",
+    )
