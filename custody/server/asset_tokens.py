@@ -122,14 +122,14 @@ def resubmit_contract_call(ctx: Ctx, request: ResubmitCallRequest) -> Steps[Resu
     deadline = time.monotonic() + services.broadcast_wait_seconds
     while (
         answer.status is CallStatus.STALLED
-        and not services.changes.closing
+        and not services.tools.changes.closing
         and (left := deadline - time.monotonic()) > 0
     ):
-        seen = services.changes.version
+        seen = services.tools.changes.version
         ctx = yield In.SNAPSHOT
         status = resubmitting.status(ctx.db, ctx.access, request.call_uid)
         answer = answer.model_copy(update={"status": status})
         if answer.status is CallStatus.STALLED:
             yield In.NOTHING
-            services.changes.wait(seen, min(left, RECHECK_SECONDS))
+            services.tools.changes.wait(seen, min(left, RECHECK_SECONDS))
     return answer
