@@ -264,7 +264,7 @@ def replace_command(
 @click.option("--fee-rate", type=FeeRate(), help="In sat/vB. Default: the platform's priority.")
 @asking_in_workspace
 def sweep_command(access: Access, given: str, fee_rate: str | None) -> None:
-    """Propose to move what is free of a replaced vault into the one in its access.place."""
+    """Propose to move what is free of a replaced vault into the one in its place."""
     from custody.schemas.vaults import SweepVaultRequest
 
     old = vault_of(access, given)

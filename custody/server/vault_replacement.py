@@ -16,10 +16,15 @@ from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid, StateConflict
 from custody.server.domain.limits import in_btc
-from custody.server.service.proposals.bounds import replacement_of, require_signers, vault_to_spend
+from custody.server.service.proposals.bounds import (
+    replacement_of,
+    require_able_to_pay_on,
+    require_signers,
+    vault_to_spend,
+)
 from custody.server.service.proposals.ending import released_signatures
 from custody.server.service.stored_vaults import address_script
-from custody.server.store.models import Proposal, Vault, VaultSigner
+from custody.server.store.models import ChainCoin, Proposal, Vault, VaultSigner
 from custody.server.vaults import create_wallet, vault_records
 
 REPLACED = Event(
@@ -33,8 +38,8 @@ REPLACED = Event(
 @serves(REPLACE_VAULT)
 def replace_vault(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplacedVault:
     """Makes the new vault, marks the old one and cancels what nobody has signed. Raises what `create_wallet`
-    does, VaultFrozen, StateConflict (it is replaced already), TooFewSigners (too few are left to move its
-    coins), PolicyUnavailable.
+    does, VaultFrozen, StateConflict (it is replaced already), TooFewSigners (too few are left to move
+    its coins), PolicyUnavailable.
     """
     old = vault_to_spend(ctx.db, ctx.access, request.vault_id)
     replacement = replacement_of(ctx.db, old)
@@ -45,9 +50,11 @@ def replace_vault(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplacedV
     new.only_address_book, new.maker_may_approve = old.only_address_book, old.maker_may_approve
     old.replaced_by_id, old.updated_at = new.id, ctx.now
     ctx.db.flush()
-    # Whoever sweeps need not be the one who asks.
-    require_signers(ctx.db, old, {address_script(new)}, maker=0)
-    cancelled, signed = _end_payments(ctx, old)
+    before = _replaced_by(ctx.db, old)
+    if not before and _has_coins(ctx.db, old):
+        # Whoever sweeps need not be the one who asks. What it replaces pays the new vault in any case.
+        require_signers(ctx.db, old, {address_script(new)}, maker=0)
+    cancelled, signed = _end_payments(ctx, [old.id, *before])
     payload = {"vault_id": old.id, "replaced_by": new.id}
     ctx.event(REPLACED, payload, vault=old.id, text=new.id, text2=len(cancelled))
     ctx.tools.changes.moved(ctx.db, old.workspace_id)
@@ -79,12 +86,24 @@ def _wanted(ctx: Ctx, old: Vault, request: wire.ReplaceVaultRequest) -> wire.Cre
         raise Invalid.at("/signers", error.errors()[0]["msg"]) from error
 
 
-def _end_payments(ctx: Ctx, old: Vault) -> tuple[list[str], list[str]]:
-    """Cancels the pending payments and new tokens without a signature. Returns their ids, and those of the
-    signed ones. What takes a payment back has no recipient, and goes on.
+def _replaced_by(db: Session, vault: Vault) -> list[str]:
+    """The vaults whose coins move to this one."""
+    before = db.scalars(select(Vault).where(Vault.replaced_by_id == vault.id)).first()
+    return [] if before is None else [before.id, *_replaced_by(db, before)]
+
+
+def _has_coins(db: Session, vault: Vault) -> bool:
+    coins = select(ChainCoin.txid).where(ChainCoin.vault_id == vault.id, ChainCoin.spent_height.is_(None))
+    return db.scalars(coins.limit(1)).first() is not None
+
+
+def _end_payments(ctx: Ctx, vault_ids: list[str]) -> tuple[list[str], list[str]]:
+    """Cancels the pending payments and new tokens without a signature, and the sweeps that would still go to
+    the old vault. Returns their ids, and those of the signed ones. What takes a payment back has no
+    recipient, and goes on.
     """
     pending = select(Proposal).where(
-        Proposal.vault_id == old.id,
+        Proposal.vault_id.in_(vault_ids),
         Proposal.status == ProposalStatus.PENDING.value,
         Proposal.tx_type.in_((TxType.SEND.value, TxType.DEPLOY.value)),
     )
@@ -109,6 +128,7 @@ def sweep_of(db: Session, access: WorkspaceAccess, request: wire.SweepVaultReque
     new = replacement_of(db, old)
     if new is None:
         raise StateConflict(f"The vault {old.name} is not replaced: ask for that first, replace-vault.")
+    require_able_to_pay_on(db, new)
     return CreatePsbtRequest(
         wallet_id=old.id,
         workspace_id=request.workspace_id,

@@ -63,6 +63,8 @@ def _entries_that_lead_here(visit: Visit, old: Vault) -> list[str]:
 def _progress(visit: Visit, old: Vault) -> dict[str, Any]:
     assert old.replaced_by is not None, "its page shows a replacement"
     new = vault_by_id(visit, old.replaced_by)
+    while new.replaced_by is not None:
+        new = vault_by_id(visit, new.replaced_by)
     newest: list[Proposal] = visit.get(
         "psbt", workspace_id=visit.here.id, vault_id=old.id, order="newest", limit=PAGE
     )

@@ -165,6 +165,8 @@ def receive(visit: Visit) -> Response:
     """
     shown, sats = vault_here(visit), None
     new = None if shown.replaced_by is None else vault_name(visit, shown.replaced_by)
+    while new is not None and new.replaced_by is not None:
+        new = vault_name(visit, new.replaced_by)
     try:
         sats = query_sats(visit, "amount")
     except Invalid as error:

@@ -277,15 +277,19 @@ def _observed(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]
 
 def missing_deposits(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) -> set[str]:
     """The txids of its coins that are not on the chain. What a proposal under way makes is not missing: that
-    is offered to the network again.
+    is offered to the network again, unless its own coins are missing.
     """
     if None not in coins:
         return set()
     query = select(ProposalInput.txid).where(ProposalInput.proposal_id == proposal.id)
     txids = db.scalars(query.order_by(ProposalInput.input_index))
     missing = {txid for txid, coin in zip(txids, coins, strict=True) if coin is None}
-    under_way = Proposal.txid_expected.in_(sorted(missing)), Proposal.status.not_in(_ENDED)
-    return missing - set(db.scalars(select(Proposal.txid_expected).where(*under_way)))
+    makers = select(Proposal.txid_expected).where(
+        Proposal.txid_expected.in_(sorted(missing)),
+        Proposal.status.not_in(_ENDED),
+        Proposal.trouble.is_distinct_from(TroubleKind.COIN_MISSING.value),
+    )
+    return missing - set(db.scalars(makers))
 
 
 def _rival_kind(db: Session, proposal: Proposal, rival: ChainCoin | None) -> Rival:

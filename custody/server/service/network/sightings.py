@@ -260,6 +260,8 @@ def affected(db: Session, chain: str, snapshot: Snapshot, *, reorganised: bool) 
         # Only confirmed ones have a height.
         which.append(Proposal.block_height > snapshot.fork)
         which.append(and_(Proposal.status == Status.INVALIDATED.value, Proposal.final_tx.is_not(None)))
+        # A deposit may have left the chain.
+        which.append(Proposal.status == Status.PENDING.value)
     # Separate queries: each condition has its index, and proposals that have ended for good are not read.
     found = {proposal.id: proposal for each in which for proposal in db.scalars(on_chain.where(each))}
     troubled = Proposal.status == Status.PENDING.value, Proposal.trouble.is_not(None)

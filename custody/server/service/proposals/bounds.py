@@ -20,7 +20,7 @@ from custody.server.domain.errors import (
     VaultFrozen,
 )
 from custody.server.domain.keys import may_move_on
-from custody.server.service.keys.quorums import signers_now
+from custody.server.service.keys.quorums import lacking_signers, signers_now
 from custody.server.service.stored_vaults import vault_in
 from custody.server.store.models import AddressBookEntry, Proposal, Vault, WatchedScript
 from multisig import Network, Psbt, encode_address
@@ -48,22 +48,39 @@ def require_thawed(db: Session, vault: Vault) -> None:
 
 
 def replacement_of(db: Session, vault: Vault) -> Vault | None:
-    return None if vault.replaced_by_id is None else db.get_one(Vault, vault.replaced_by_id)
+    """The vault that is in its place now: the last one where a replacement was replaced again."""
+    if vault.replaced_by_id is None:
+        return None
+    new = db.get_one(Vault, vault.replaced_by_id)
+    return replacement_of(db, new) or new
+
+
+def require_able_to_pay_on(db: Session, vault: Vault) -> None:
+    """Raises TooFewSigners: what would go into this vault could not leave it."""
+    if lacking_signers(db, {vault.id: vault.m}):
+        raise TooFewSigners(
+            f"Fewer than {vault.m} signers of the vault {vault.name} are left: what goes there cannot leave "
+            "it. Replace that vault first (replace-vault)."
+        )
 
 
 def is_move(db: Session, vault: Vault, scripts: Collection[bytes]) -> bool:
     """Whether everything that a transaction with these output scripts pays goes to the vault that replaces
     this one, as two people confirmed: no limit counts it.
     """
-    return vault.replaced_by_id is not None and _all_of(
-        db, vault, scripts, WatchedScript.vault_id == vault.replaced_by_id
-    )
+    new = replacement_of(db, vault)
+    return new is not None and _all_of(db, vault, scripts, WatchedScript.vault_id == new.id)
 
 
 def require_move(db: Session, vault: Vault, scripts: Collection[bytes]) -> None:
-    """A vault that is replaced pays its replacement alone. Raises StateConflict."""
+    """A vault that is replaced pays its replacement alone. Raises StateConflict, TooFewSigners (of the
+    replacement).
+    """
     replacement = replacement_of(db, vault)
-    if replacement is not None and not is_move(db, vault, scripts):
+    if replacement is None:
+        return
+    require_able_to_pay_on(db, replacement)
+    if not is_move(db, vault, scripts):
         raise StateConflict(
             f"The vault {vault.name} is replaced by {replacement.name}: its coins move there as a whole, and "
             "it pays nothing else."

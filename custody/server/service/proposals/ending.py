@@ -8,7 +8,7 @@ member frees them, or the proposal would have expired.
 from contextlib import suppress
 from datetime import datetime
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, and_, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.permissions import PermissionName
@@ -32,7 +32,7 @@ from custody.server.service.proposals.bounds import require_signers, require_tha
 from custody.server.service.proposals.families import KINDS
 from custody.server.service.stored_vaults import address_script, place_of
 from custody.server.store import Store
-from custody.server.store.models import Proposal, Signature, Vault
+from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Signature, Vault
 
 MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
 
@@ -157,7 +157,7 @@ def _answer(db: Session, caller: Caller, proposal: Proposal) -> CancelPsbtRespon
         released_signatures=out,
         coins_kept=proposal.keeps_coins,
         self_spend_offered=offered,
-        detail=_in_words(proposal, out),
+        detail=_in_words(proposal, out, offered=offered),
     )
 
 
@@ -167,15 +167,23 @@ def _may_be_signed_back(db: Session, caller: Caller, proposal: Proposal) -> bool
     with suppress(TooFewSigners, VaultFrozen):
         require_thawed(db, vault)
         require_signers(db, vault, {address_script(vault)}, caller.user_id, proposal.family_id)
-        return True
+        return _has_coins(db, proposal)
     return False
+
+
+def _has_coins(db: Session, proposal: Proposal) -> bool:
+    """Whether any of its coins is on the chain."""
+    coins = select(ChainCoin.txid).join(
+        ProposalInput, and_(ProposalInput.txid == ChainCoin.txid, ProposalInput.vout == ChainCoin.vout)
+    )
+    return db.scalars(coins.where(ProposalInput.proposal_id == proposal.id).limit(1)).first() is not None
 
 
 def _moves_nothing(proposal: Proposal) -> bool:
     return TxType(proposal.tx_type) is TxType.PROOF
 
 
-def _in_words(proposal: Proposal, out: int) -> str:
+def _in_words(proposal: Proposal, out: int, *, offered: bool) -> str:
     if _moves_nothing(proposal):
         return f"It held no coins. {out} of {proposal.m} signatures of the proof are out."
     if not out:
@@ -188,8 +196,6 @@ def _in_words(proposal: Proposal, out: int) -> str:
         "send it."
     )
     if proposal.keeps_coins:
-        return (
-            f"{said} Its coins stay locked until a self-spend (create-psbt with cancels_psbt_id) is "
-            "confirmed, or cancel-psbt with release_coins frees them."
-        )
+        back = "a self-spend (create-psbt with cancels_psbt_id) is confirmed, or " if offered else ""
+        return f"{said} Its coins stay locked until {back}cancel-psbt with release_coins frees them."
     return f"{said} Its coins are free: do not pay again before it can no longer be sent."

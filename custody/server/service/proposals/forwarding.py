@@ -44,7 +44,7 @@ from custody.server.service.keys.profiles import (
     own_profiles,
 )
 from custody.server.service.lifecycle import Lifecycle
-from custody.server.service.proposals.bounds import replacement_of
+from custody.server.service.proposals.bounds import replacement_of, require_able_to_pay_on
 from custody.server.service.proposals.coins import (
     COINBASE_MATURITY,
     Utxo,
@@ -163,11 +163,12 @@ class ForwardDraft:
 
 
 def _vault_to_fill(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
-    """Raises NotFound; StateConflict where it is replaced."""
+    """Raises NotFound; StateConflict where it is replaced; TooFewSigners where it could not pay on."""
     vault = vault_in(db, access, vault_id)
     replacement = replacement_of(db, vault)
     if replacement is not None:
         raise StateConflict(f"The vault {vault.name} is replaced: forward to {replacement.name}.")
+    require_able_to_pay_on(db, vault)
     return vault
 
 

@@ -4,10 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import pytest
+from sqlalchemy import select
 
 from custody.server.history import movements
 from custody.server.service.audit.log import verify
-from custody.server.store.models import CoinLock, Proposal
+from custody.server.store.models import CoinLock, Key, Proposal, VaultSigner
 from multisig import RECEIVE
 from tests.support.custody import CAFE, SHOP, SIGNERS, ok, refused
 from tests.support.examples import drawn
@@ -56,6 +57,14 @@ def replaced(desk, dora, **body):
 
 def sweep(desk, **body):
     return tell(desk, desk.admin, "sweep-vault", **body)
+
+
+def lose_key(desk, name, vault_id):
+    """The vault's key of theirs is lost."""
+    with desk.world.platform.services.store.write() as db:
+        signer = VaultSigner.vault_id == vault_id, VaultSigner.user_id == desk.user_ids[name]
+        key = db.get_one(Key, db.scalar(select(VaultSigner.key_id).where(*signer)))
+        key.status, key.revoked_reason = "revoked", "lost"
 
 
 def vaults(desk):
@@ -336,6 +345,34 @@ class TestSweep:
         assert tokens.done(uid, "transfer", BOB, 5)["status"] == "CONFIRMED"
         tokens.check()
 
+    def test_nothing_goes_into_a_vault_that_cannot_pay_on_and_another_takes_its_place(self, desk, dora):
+        more_accounts(desk)
+        grant(desk, "Signer", "PAYMENT_INIT")
+        desk.deposit(400_000)
+        first, people = desk.vault, [desk.user_ids[name] for name in SIGNERS]
+        second = replaced(desk, dora, m=2, signers=people[1:])["vault"]
+        (early,) = ok(sweep(desk))["psbt_ids"]
+        lose_key(desk, "carol", second["id"])
+        assert vaults(desk)[second["id"]]["lacks_signers"]
+        pay_profile(desk, "alice", 500_000)
+        desk.vault = second
+        for answer in (
+            sweep(desk, vault_id=first["id"]),
+            desk.sweep(to=second["address"], wallet_id=first["id"]),
+            forward(desk, "alice", 100_000),
+        ):
+            assert "Replace that vault first" in refused(answer, 409, "STATE_CONFLICT")["detail"]
+        # It gets a replacement all the same: the first vault's coins go there.
+        answer = replaced(desk, dora, name="Treasury 3", m=1, signers=people[:2])
+        assert answer["cancelled_psbt_ids"] == [early]
+        (psbt_id,) = ok(sweep(desk, vault_id=first["id"]))["psbt_ids"]
+        assert desk.proposal(psbt_id)["recipients"] == [answer["vault"]["address"]]
+        desk.vault = first
+        desk.sign_off(psbt_id)
+        desk.settle()
+        desk.mine()
+        assert vaults(desk)[answer["vault"]["id"]]["confirmed_sats"] > 390_000
+
     def test_forwards_go_to_the_replacement(self, desk, dora):
         grant(desk, "Signer", "PAYMENT_INIT")
         pay_profile(desk, "alice", 500_000)
@@ -414,7 +451,8 @@ class Life:
         assert set(line) == set(shown)
         proposals = self.desk.rows(Proposal)
         for each in proposals:
-            assert each.recipients == [shown[shown[each.vault_id]["replaced_by"]]["address"]]
+            later = line[: line.index(each.vault_id)]
+            assert each.recipients[0] in {shown[one]["address"] for one in later}
         sent = sum(each.fee_sats for each in proposals if each.status in {"BROADCASTING", "CONFIRMED"})
         held = sum(one["confirmed_sats"] + one["unconfirmed_sats"] for one in shown.values())
         assert held == self.came - sent
