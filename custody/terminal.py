@@ -112,6 +112,14 @@ def answer(value: "Answer | Sequence[Answer] | dict[str, Any]") -> None:
     put(json.dumps(_ready(value), indent=2))
 
 
+def give(value: Any, *lines: str, as_json: bool) -> None:
+    """What a command found or did: the value as JSON, or in words; nothing where there are none."""
+    if as_json:
+        answer(value)
+    elif lines:
+        say("\n".join(lines))
+
+
 def _ready(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _ready(inner) for name, inner in value.items()}

@@ -9,7 +9,7 @@ from custody.cli.common import fail, json_option
 from custody.cli.desk import CREDENTIAL, Desk, is_passphrase_provided, is_program, is_service, pass_desk
 from custody.cli.kept import read_settings
 from custody.cli.meant import places
-from custody.terminal import EMAIL, Exit, answer, aside, say, table
+from custody.terminal import EMAIL, Exit, answer, aside, give, say, table
 from custody.text import network_words
 
 if TYPE_CHECKING:
@@ -70,10 +70,11 @@ def login_command(
 def logout_command(desk: Desk, as_json: bool) -> None:
     """Sign out, here and at the platform."""
     was_signed_in = desk.sign_out()
-    if as_json:
-        answer({"signed_in": False})
-    else:
-        say("Signed out." if was_signed_in else "You were not signed in here.")
+    give(
+        {"signed_in": False},
+        "Signed out." if was_signed_in else "You were not signed in here.",
+        as_json=as_json,
+    )
 
 
 @click.command("whoami")
@@ -101,11 +102,12 @@ def whoami_command(desk: Desk, as_json: bool) -> None:
 
 
 def _tell_program(own: "ServiceAccount", url: str, *, as_json: bool) -> None:
-    if as_json:
-        answer({"service_account": own, "platform": url, "service": True})
-        return
-    say(f"Service account {own.service_account_id} ({own.name}) of {own.made_by_name} at {url}")
-    say(f"In workspace {own.workspace_id} it may {', '.join(own.rights)}, until {own.expires_at:%Y-%m-%d}.")
+    give(
+        {"service_account": own, "platform": url, "service": True},
+        f"Service account {own.service_account_id} ({own.name}) of {own.made_by_name} at {url}",
+        f"In workspace {own.workspace_id} it may {', '.join(own.rights)}, until {own.expires_at:%Y-%m-%d}.",
+        as_json=as_json,
+    )
 
 
 @click.command("mail")
@@ -122,10 +124,10 @@ def mail_command(desk: Desk, waiting: bool | None, amounts: bool | None, as_json
             found = client.mail_settings()
         else:
             found = client.update_mail_settings(UpdateMailSettingsRequest(waiting=waiting, amounts=amounts))
-    if as_json:
-        answer(found)
-    elif not found.waiting:
-        say("You get no mail when something waits for you.")
-    else:
-        how = "with amounts and addresses" if found.amounts else "without amounts and addresses"
-        say(f"You get a mail when something waits for you, {how}.")
+    how = "with amounts and addresses" if found.amounts else "without amounts and addresses"
+    mail = (
+        f"a mail when something waits for you, {how}"
+        if found.waiting
+        else "no mail when something waits for you"
+    )
+    give(found, f"You get {mail}.", as_json=as_json)

@@ -12,7 +12,7 @@ import click
 from custody.cli.common import Stop, confirm, fail, json_option, yes_option
 from custody.cli.desk import Desk, is_program, pass_desk
 from custody.naming import Ambiguous, Candidate, named
-from custody.terminal import Exit, answer, say, table
+from custody.terminal import Exit, answer, give, say, table
 
 if TYPE_CHECKING:
     from custody.client import Client
@@ -131,7 +131,7 @@ class Access:
 
     def give(self, value: Any, *lines: str) -> None:
         """What the command found or did: the value as JSON, or in words."""
-        answer(value) if self.as_json else say("\n".join(lines))
+        give(value, *lines, as_json=self.as_json)
 
     def give_list(
         self, found: Sequence[Any], header: Sequence[str], rows: Iterable[Sequence[str]], empty: str = ""

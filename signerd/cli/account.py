@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from custody.terminal import CODE, EMAIL, PASSWORD
-from signerd.cli.desk import Desk, json_option, pass_desk
-from signerd.cli.terminal import Answers, aside, give
+from signerd.cli.desk import Desk, answering
+from signerd.cli.terminal import Answers, aside
 from signerd.errors import AnswerMissing, SignInFailed
 
 if TYPE_CHECKING:
@@ -50,9 +50,8 @@ def settings(command: F) -> F:
     return command
 
 
-@pass_desk
 @settings
-@json_option
+@answering
 def login(
     desk: Desk,
     platform: str | None,
@@ -60,7 +59,6 @@ def login(
     device: tuple[str, ...],
     label: str | None,
     secrets: str | None,
-    as_json: bool,
 ) -> None:
     """Sign in to the platform.
 
@@ -72,7 +70,7 @@ def login(
     config, write = configured(desk, platform, network, device, label, secrets)
     done = signed_in(desk, config)
     write()
-    give(done, signed_in_words(done), as_json=as_json)
+    desk.give(done, signed_in_words(done))
 
 
 def signed_in_words(done: "SignedIn") -> str:
@@ -109,9 +107,8 @@ def signed_in(desk: Desk, config: "Config | None") -> "SignedIn":
 
 
 def _through_daemon(desk: Desk) -> "SignedIn":
-    with desk.daemon() as daemon:
-        done = _with_password(desk.answers, daemon.sign_in)
-        return _with_code(desk.answers, daemon.confirm_sign_in) if done.code_needed else done
+    done = _with_password(desk.answers, desk.daemon.sign_in)
+    return _with_code(desk.answers, desk.daemon.confirm_sign_in) if done.code_needed else done
 
 
 def _with_password(answers: Answers, sign_in: Callable[[str, str], T]) -> T:
@@ -171,16 +168,14 @@ def _directly(desk: Desk, config: "Config | None") -> "SignedIn":
     return done
 
 
-@pass_desk
-@json_option
-def logout(desk: Desk, as_json: bool) -> None:
+@answering
+def logout(desk: Desk) -> None:
     """Sign out, here and at the platform."""
     if desk.running():
-        with desk.daemon() as daemon:
-            daemon.sign_out()
+        desk.daemon.sign_out()
     else:
         _sign_out_directly(desk)
-    give({"signed_in": False}, "Signed out.", as_json=as_json)
+    desk.give({"signed_in": False}, "Signed out.")
 
 
 def _sign_out_directly(desk: Desk) -> None:

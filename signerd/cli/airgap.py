@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from signerd.cli.desk import NOT_UTF_8, Desk, json_option, pass_desk, read_file, yes_option
+from signerd.cli.desk import NOT_UTF_8, Desk, asking, read_file
 from signerd.cli.naming import proposal_named
 from signerd.cli.proposals import (
     STANDARD,
@@ -42,7 +42,6 @@ _MARGIN: Final = 8
 _LINES_BELOW: Final = 2
 
 
-@pass_desk
 @psbt_id_argument
 @click.option(
     "--out",
@@ -53,8 +52,7 @@ _LINES_BELOW: Final = 2
 @click.option("--qr", type=click.Choice(["bbqr", "ur"]), help="Show it as QR codes, one after the other.")
 @psbt_version_option
 @acknowledge_option
-@yes_option
-@json_option
+@asking
 def export(
     desk: Desk,
     psbt_id: str,
@@ -62,8 +60,6 @@ def export(
     qr: str | None,
     psbt_version: "PsbtVersion",
     acknowledge: tuple[str, ...],
-    yes: bool,
-    as_json: bool,
 ) -> None:
     """Approve a proposal, and export it for a device without a cable.
 
@@ -74,27 +70,26 @@ def export(
 
     if out is not None and not (out if out.is_dir() else out.parent).is_dir():
         raise InvalidRequest(f"{out.parent} is not a folder", hint="Nothing was asked.")
-    with desk.daemon() as daemon:
-        view = proposal_named(daemon, psbt_id, unseen=yes)
-        psbt_id = view.psbt_id
-        aside(proposal_text(view) + "\n")
-        if view.state not in APPROVED:
-            if view.state in {*ASKED, "refused"} and not view.allowed:
-                raise refused_by_checks(view)
-            _require_unplugged(daemon)
-            question = "Give this out to be signed (it counts as signed from then on)"
-            approved(desk, daemon, view, frozenset(acknowledge), aside, yes=yes, question=question)
-        try:
-            given = daemon.export_psbt(psbt_id, psbt_version)
-        except StaleApproval:
-            if view.state != EXPORTED:
-                raise
-            _approve_anew(desk, daemon, daemon.proposal(psbt_id), frozenset(acknowledge), aside, yes=yes)
-            given = daemon.export_psbt(psbt_id, psbt_version)
+    view = proposal_named(desk.daemon, psbt_id, unseen=desk.yes)
+    psbt_id = view.psbt_id
+    aside(proposal_text(view) + "\n")
+    if view.state not in APPROVED:
+        if view.state in {*ASKED, "refused"} and not view.allowed:
+            raise refused_by_checks(view)
+        _require_unplugged(desk.daemon)
+        question = "Give this out to be signed (it counts as signed from then on)"
+        approved(desk, view, frozenset(acknowledge), aside, question)
+    try:
+        given = desk.daemon.export_psbt(psbt_id, psbt_version)
+    except StaleApproval:
+        if view.state != EXPORTED:
+            raise
+        _approve_anew(desk, desk.daemon.proposal(psbt_id), frozenset(acknowledge), aside)
+        given = desk.daemon.export_psbt(psbt_id, psbt_version)
     if out is not None:
         path = written(b64decode(given.psbt), given.file_name, out, AGAIN)
         aside(f"Written: {path}. Sign it on your device; then: signerd import FILE")
-    if as_json:
+    if desk.as_json:
         answer(given)
     elif qr is not None:
         _show(desk, b64decode(given.psbt), qr)
@@ -158,7 +153,6 @@ def _show(desk: Desk, content: bytes, series: str) -> None:
             desk.answers.line("Enter shows the next", empty=True)
 
 
-@pass_desk
 @click.argument(
     "file",
     metavar="FILE",
@@ -166,11 +160,8 @@ def _show(desk: Desk, content: bytes, series: str) -> None:
 )
 @acknowledge_option
 @click.option("--wait/--no-wait", default=True, help="Wait for the platform.")
-@yes_option
-@json_option
-def import_answer(
-    desk: Desk, file: str, acknowledge: tuple[str, ...], wait: bool, yes: bool, as_json: bool
-) -> None:
+@asking
+def import_answer(desk: Desk, file: str, acknowledge: tuple[str, ...], wait: bool) -> None:
     """Import what a device without a cable signed: each signature is verified, then submitted.
 
     Its transaction says which exported proposal it answers. Where that changed since you approved it, it is
@@ -178,50 +169,38 @@ def import_answer(
     """
     from base64 import b64encode
 
-    tell = aside if as_json else say
     psbt = b64encode(_answer_of(file)).decode("ascii")
-    with desk.daemon() as daemon:
-        position = daemon.status().position
-        try:
-            line = daemon.import_answer(psbt)
-        except StaleApproval:
-            if not _found_and_approved(desk, daemon, psbt, frozenset(acknowledge), tell, yes=yes):
-                raise
-            line = daemon.import_answer(psbt)
-        final = outcome(daemon, line.psbt_id, position, tell, wait=wait)
-    if as_json:
+    position = desk.daemon.status().position
+    try:
+        line = desk.daemon.import_answer(psbt)
+    except StaleApproval:
+        if not _found_and_approved(desk, psbt, frozenset(acknowledge)):
+            raise
+        line = desk.daemon.import_answer(psbt)
+    final = outcome(desk.daemon, line.psbt_id, position, desk.tell, wait=wait)
+    if desk.as_json:
         answer(final)
     raise click.exceptions.Exit(status_of(final))
 
 
-def _found_and_approved(
-    desk: Desk, daemon: "DaemonClient", psbt: str, acknowledged: frozenset[str], tell: "Tell", *, yes: bool
-) -> bool:
+def _found_and_approved(desk: Desk, psbt: str, acknowledged: frozenset[str]) -> bool:
     """Show the exported proposal of this transaction, and ask once more; False where there is none."""
     from multisig import ReceivedPsbt
 
     txid = ReceivedPsbt.parse(psbt).psbt.tx.txid
-    for line in daemon.proposals():
-        view = daemon.proposal(line.psbt_id) if line.state == EXPORTED else None
+    for line in desk.daemon.proposals():
+        view = desk.daemon.proposal(line.psbt_id) if line.state == EXPORTED else None
         if view is not None and view.money is not None and view.money.txid == txid:
-            _approve_anew(desk, daemon, view, acknowledged, tell, yes=yes)
+            _approve_anew(desk, view, acknowledged, desk.tell)
             return True
     return False
 
 
-def _approve_anew(
-    desk: Desk,
-    daemon: "DaemonClient",
-    view: "ProposalView",
-    acknowledged: frozenset[str],
-    tell: "Tell",
-    *,
-    yes: bool,
-) -> None:
+def _approve_anew(desk: Desk, view: "ProposalView", acknowledged: frozenset[str], tell: "Tell") -> None:
     tell(f"{proposal_text(view)}\n\nIt changed since you approved it.\n")
     if not view.allowed:
         raise refused_by_checks(view)
-    approved(desk, daemon, view, acknowledged, tell, yes=yes)
+    approved(desk, view, acknowledged, tell)
 
 
 def _answer_of(file: str) -> bytes:
@@ -250,38 +229,29 @@ def exports_of(files: tuple[Path, ...]) -> tuple[str, ...]:
 
 
 def register_files(
-    desk: Desk,
-    daemon: "DaemonClient",
-    exports: tuple[str, ...],
-    digest: str,
-    challenge_file: Path | None,
-    tell: "Tell",
-    *,
-    replace: bool,
+    desk: Desk, exports: tuple[str, ...], digest: str, challenge_file: Path | None, *, replace: bool
 ) -> "Registered":
     """Have the challenge signed on the device, and register. Raises AnswerMissing, InvalidRequest."""
-    asked = daemon.challenge_airgapped(exports, digest)
-    tell(
+    asked = desk.daemon.challenge_airgapped(exports, digest)
+    desk.tell(
         f"Sign this line on your device, as it is, with the key at {asked.path}, within ten minutes:\n\n"
         f"{asked.challenge}\n"
     )
     if challenge_file is not None:
         path = written(asked.file.encode(), asked.file_name, challenge_file, NOTHING_ASKED)
-        tell(f"Written: {path} (Coldcard: Advanced, File Management, Sign Text File)")
+        desk.tell(f"Written: {path} (Coldcard: Advanced, File Management, Sign Text File)")
     given = desk.answers.line("The file that the device wrote, or the signature itself").strip()
     if not given:
         raise AnswerMissing("there is no signature", hint=NOTHING_ASKED)
     signature = _text(Path(given)) if Path(given).is_file() else given
-    return daemon.register_airgapped(exports, digest, asked.challenge, signature, replace=replace)
+    return desk.daemon.register_airgapped(exports, digest, asked.challenge, signature, replace=replace)
 
 
-def compared_on_device(
-    desk: Desk, daemon: "DaemonClient", vault_id: str, out: Path, form: "EnrolmentForm", tell: "Tell"
-) -> "Compared":
+def compared_on_device(desk: Desk, vault_id: str, out: Path, form: "EnrolmentForm") -> "Compared":
     """Write the vault's file for the device, and ask which address it shows."""
-    found = daemon.enrolment(vault_id, form)
+    found = desk.daemon.enrolment(vault_id, form)
     path = written(found.text.encode(), found.file_name, out, "Nothing was pinned.")
-    tell(
+    desk.tell(
         f"Written: {path}\nLoad it on your device, and look at the vault's first receive address there "
         f"(Coldcard: Address Explorer). It must be\n\n  {found.first_address}\n"
     )
@@ -290,7 +260,7 @@ def compared_on_device(
         return "same"
     if said == "another":
         return "another"
-    tell("Nothing was pinned.")
+    desk.tell("Nothing was pinned.")
     raise click.exceptions.Exit(Exit.DECLINED)
 
 

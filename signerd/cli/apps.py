@@ -17,8 +17,8 @@ import click
 from custody.naming import LEAST
 from custody.private_files import NO_LINK, PRIVATE_FILE, is_open, is_ours
 from signerd.cli import naming
-from signerd.cli.desk import Desk, json_option, pass_desk
-from signerd.cli.terminal import Exit, answer, aside, give, say, table
+from signerd.cli.desk import Desk, answering, json_option
+from signerd.cli.terminal import Exit, answer, aside, say, table
 from signerd.core.text import count
 from signerd.errors import DaemonNotRunning, InvalidRequest, UnknownPairing
 from signerd.shapes.limits import DAYS
@@ -69,7 +69,6 @@ QUESTION = "Type the six digits that the app shows, or 'no' to refuse it"
 NO = frozenset({"n", "no"})
 
 
-@pass_desk
 @click.argument("pairing_id", required=False, metavar="ID", help="Which request, where several are open.")
 @click.option(
     "--origin", metavar="URL", help="Let the pages of this site ask for five minutes, and wait for them."
@@ -82,7 +81,7 @@ NO = frozenset({"n", "no"})
     is_flag=True,
     help="Refuse it; by its ID also one that was let in and has no token yet.",
 )
-@json_option
+@answering
 def pair(
     desk: Desk,
     pairing_id: str | None,
@@ -91,48 +90,38 @@ def pair(
     days: int,
     code: str | None,
     refuse: bool,
-    as_json: bool,
 ) -> None:
     """Pair an app: see which rights it asks for, remove some, and type the code that it shows."""
-    tell = aside if as_json else say
-    with desk.daemon() as daemon:
-        asked = _requested(daemon, pairing_id, origin, tell, accepted=refuse and pairing_id is not None)
-        rights = _rights_to_grant(asked, only)
-        tell(pairing_text(asked, rights, days))
-        typed = "no" if refuse else _code(desk, code)
-        declined = typed.strip().lower() in NO
-        if declined:
-            answered = daemon.refuse_pairing(asked.id)
-        else:
-            answered = daemon.accept_pairing(asked.id, typed, frozenset(rights), days)  # type: ignore[arg-type]  # rights that the daemon named
-    give(
+    asked = _requested(desk, pairing_id, origin, accepted=refuse and pairing_id is not None)
+    rights = _rights_to_grant(asked, only)
+    desk.tell(pairing_text(asked, rights, days))
+    typed = "no" if refuse else desk.answers.line(QUESTION) if code is None else code
+    declined = typed.strip().lower() in NO
+    if declined:
+        answered = desk.daemon.refuse_pairing(asked.id)
+    else:
+        answered = desk.daemon.accept_pairing(asked.id, typed, frozenset(rights), days)  # type: ignore[arg-type]  # rights that the daemon named
+    desk.give(
         answered,
         "Refused." if declined else f"Accepted: the app may fetch its token now. {_withdrawal(asked)}",
-        as_json=as_json,
     )
     raise click.exceptions.Exit(Exit.DECLINED if declined and not refuse else Exit.OK)
-
-
-def _code(desk: Desk, given: str | None) -> str:
-    return desk.answers.line(QUESTION) if given is None else given
 
 
 def _withdrawal(asked: "OpenPairing") -> str:
     return f"Until it has, `signerd pair {asked.id} --refuse` takes it back."
 
 
-def _requested(
-    daemon: "DaemonClient", pairing_id: str | None, origin: str | None, tell: "Tell", *, accepted: bool
-) -> "OpenPairing":
-    after = daemon.status().position
+def _requested(desk: Desk, pairing_id: str | None, origin: str | None, *, accepted: bool) -> "OpenPairing":
+    daemon, after = desk.daemon, desk.daemon.status().position
     exact = None
     if origin is not None:
         exact = daemon.let_in(origin).origin
-        tell(f"The pages of {exact} may ask for five minutes.")
+        desk.tell(f"The pages of {exact} may ask for five minutes.")
     found = _found(daemon, pairing_id, exact, accepted=accepted)
     if found is None and pairing_id is not None:
         raise UnknownPairing(f"no request '{pairing_id}' is open")
-    return found or _wait_for_request(daemon, exact, after, tell)
+    return found or _wait_for_request(daemon, exact, after, desk.tell)
 
 
 def _wait_for_request(daemon: "DaemonClient", origin: str | None, after: int, tell: "Tell") -> "OpenPairing":
@@ -190,10 +179,10 @@ def apps(context: click.Context, ended: bool, as_json: bool) -> None:
     """List the apps that are paired, and what each may do."""
     if context.invoked_subcommand is not None:
         return
-    with context.obj.daemon() as daemon:
-        every = daemon.apps()
-        found = [one for one in every if ended or one.state == "live"]
-        coming = [one for one in daemon.pairings() if one.state == "accepted"]
+    daemon = context.obj.daemon
+    every = daemon.apps()
+    found = [one for one in every if ended or one.state == "live"]
+    coming = [one for one in daemon.pairings() if one.state == "accepted"]
     if as_json:
         answer(found)
     elif not found:
@@ -211,25 +200,21 @@ def apps(context: click.Context, ended: bool, as_json: bool) -> None:
 
 
 @apps.command()
-@pass_desk
 @click.argument("app_id", metavar="ID|NAME", help="As `signerd apps` lists it.")
-@json_option
-def revoke(desk: Desk, app_id: str, as_json: bool) -> None:
+@answering
+def revoke(desk: Desk, app_id: str) -> None:
     """Revoke an app's token, at once and for good."""
-    with desk.daemon() as daemon:
-        gone = daemon.revoke_app(naming.app_id(daemon, app_id))
-    give(gone, f"'{gone.name}' is not paired any more.", as_json=as_json)
+    gone = desk.daemon.revoke_app(naming.app_id(desk.daemon, app_id))
+    desk.give(gone, f"'{gone.name}' is not paired any more.")
 
 
 @apps.command("shut-out")
-@pass_desk
 @click.argument("origin", metavar="URL", help="Of the site, as `signerd apps` shows it.")
-@json_option
-def shut_out(desk: Desk, origin: str, as_json: bool) -> None:
+@answering
+def shut_out(desk: Desk, origin: str) -> None:
     """Stop a site's pages from asking, and revoke its apps."""
-    with desk.daemon() as daemon:
-        shut = daemon.shut_out(origin)
-    give(shut, f"{shut.origin} is shut out, and no app of it is paired any more.", as_json=as_json)
+    shut = desk.daemon.shut_out(origin)
+    desk.give(shut, f"{shut.origin} is shut out, and no app of it is paired any more.")
 
 
 # Submits itself by a script, or by its button.
@@ -256,18 +241,15 @@ _NOT_ENTERED = (
 )
 
 
-@pass_desk
 @click.option("--print", "by_hand", is_flag=True, help="Print the address and a code to type.")
-@json_option
-def open_page(desk: Desk, by_hand: bool, as_json: bool) -> None:
+@answering
+def open_page(desk: Desk, by_hand: bool) -> None:
     """Open the page in your browser."""
-    with desk.daemon() as daemon:
-        if as_json:
-            answer(daemon.enter_page())
-        elif by_hand:
-            say(_entry_words(daemon.enter_page()))
-        else:
-            _open(daemon, desk.state)
+    if by_hand or desk.as_json:
+        entry = desk.daemon.enter_page()
+        desk.give(entry, _entry_words(entry))
+    else:
+        _open(desk.daemon, desk.state)
 
 
 def _entry_words(entry: "PageEntry") -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
-from signerd.cli.terminal import Exit, answer, aside, put, say
+from signerd.cli.desk import Desk, answering, asking
+from signerd.cli.terminal import Exit, answer, put, say
 from signerd.core.states import network_words
 from signerd.core.text import count, plain
 
@@ -26,13 +26,12 @@ know, and it never learns of an export or an app's PSBT that you signed: compare
 was paid since."""
 
 
-@pass_desk
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--recipient", metavar="age1…", help="Encrypt to this public key of age, and not under a passphrase."
 )
-@json_option
-def backup(desk: Desk, file: Path, recipient: str | None, as_json: bool) -> None:
+@answering
+def backup(desk: Desk, file: Path, recipient: str | None) -> None:
     """Back up the state folder into one encrypted file (age): pins, registrations, rules, what was signed,
     the chain of decisions. It holds no key, no session and no app's token.
     """
@@ -49,19 +48,16 @@ def backup(desk: Desk, file: Path, recipient: str | None, as_json: bool) -> None
     if recipient is None:
         passphrase = desk.answers.secret("Choose a passphrase for the backup", fresh=True)
     made, mark = back_up(desk.state, file, datetime.now(UTC), passphrase=passphrase, recipient=recipient)
-    if as_json:
-        answer({"file": str(file), "fingerprint": mark, **made.model_dump(mode="json")})
-        return
     entries = count(made.entries, "entry", "entries")
-    say(f"Written: {file}, with {entries} of the chain of decisions, head {made.head}")
-    say(f"{FINGERPRINT}: {mark}")
-    say(
+    desk.give(
+        {"file": str(file), "fingerprint": mark, **made.model_dump(mode="json")},
+        f"Written: {file}, with {entries} of the chain of decisions, head {made.head}",
+        f"{FINGERPRINT}: {mark}",
         "Keep it on another disk. Write the fingerprint down: `restore` shows the same one where nothing in "
-        "it was changed."
+        "it was changed.",
     )
 
 
-@pass_desk
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--identity",
@@ -69,16 +65,14 @@ def backup(desk: Desk, file: Path, recipient: str | None, as_json: bool) -> None
     metavar="KEYFILE",
     help="The file of age-keygen with the secret key, where it was encrypted to a public key.",
 )
-@yes_option
-@json_option
-def restore(desk: Desk, file: Path, identity: Path | None, yes: bool, as_json: bool) -> None:
+@asking
+def restore(desk: Desk, file: Path, identity: Path | None) -> None:
     """Restore the state folder from a backup. It must not exist yet, or be empty."""
     from signerd.backup.container import fingerprint, unpack
     from signerd.backup.restoring import restore as restore_backup
     from signerd.backup.sealing import open_by, open_with, read_sealed, wants_passphrase
     from signerd.errors import InvalidRequest
 
-    tell = aside if as_json else say
     sealed = read_sealed(file)
     if wants_passphrase(sealed):
         content = open_with(sealed, desk.answers.secret("Passphrase of the backup"))
@@ -91,22 +85,17 @@ def restore(desk: Desk, file: Path, identity: Path | None, yes: bool, as_json: b
     found = unpack(content)
 
     def accept(found: "BackupSummary") -> bool:
-        tell(backup_summary_text(found, by_passphrase=identity is None))
-        return yes or desk.answers.yes("Restore it?")
+        desk.tell(backup_summary_text(found, by_passphrase=identity is None))
+        return desk.yes or desk.answers.yes("Restore it?")
 
     if not restore_backup(found, desk.state, accept):
         raise click.exceptions.Exit(Exit.DECLINED)
-    if as_json:
-        answer(
-            {
-                "state_folder": str(desk.state),
-                "fingerprint": fingerprint(found),
-                **found.manifest.model_dump(mode="json"),
-            }
-        )
-        return
+    manifest = found.manifest.model_dump(mode="json")
     named = "signerd" if desk.given is None else f"signerd --state {desk.given}"
-    say(f"Restored to {desk.state}. Run `{named} login`, then `{named} run`; pair apps again.")
+    desk.give(
+        {"state_folder": str(desk.state), "fingerprint": fingerprint(found), **manifest},
+        f"Restored to {desk.state}. Run `{named} login`, then `{named} run`; pair apps again.",
+    )
 
 
 def backup_summary_text(found: "BackupSummary", *, by_passphrase: bool) -> str:
@@ -143,13 +132,12 @@ def _one_line(text: str) -> str:
     return plain(" ".join(text.split()))
 
 
-@pass_desk
 @click.argument("vault_id", metavar="VAULT")
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write to FILE, not to standard output."
 )
-@json_option
-def kit(desk: Desk, vault_id: str, out: Path | None, as_json: bool) -> None:
+@answering
+def kit(desk: Desk, vault_id: str, out: Path | None) -> None:
     """Make the emergency kit of a pinned vault: one HTML document to print, with the descriptor, the keys,
     the first addresses, and how to move the coins without the platform and without signerd. It holds no
     secret, but reveals the vault's payments.
@@ -171,7 +159,7 @@ def kit(desk: Desk, vault_id: str, out: Path | None, as_json: bool) -> None:
             write_new(out, html.encode())
         except OSError as error:
             raise FileNotWritten(f"{out} cannot be written: {error.strerror}") from error
-    if as_json:
+    if desk.as_json:
         answer(
             {
                 "vault_id": pin.vault_id,

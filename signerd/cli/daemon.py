@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
-from signerd.cli.terminal import Exit, answer, aside, give, put, say
+from signerd.cli.desk import Desk, answering, asking, pass_desk
+from signerd.cli.terminal import Exit, answer, aside, put
 from signerd.core.states import network_words
 from signerd.core.text import count
 
@@ -29,19 +29,15 @@ def run(desk: Desk, as_json: bool) -> None:
     run_daemon(desk.state, desk.answers, as_json=as_json)
 
 
-@pass_desk
-@json_option
-def status(desk: Desk, as_json: bool) -> None:
+@answering
+def status(desk: Desk) -> None:
     """Show what the daemon does and what it needs."""
-    with desk.daemon() as daemon:
-        found = daemon.status()
-    if as_json:
-        answer(found)
-        return
+    found = desk.daemon.status()
     reachable = "reachable" if found.platform_reachable else "not reached"
     backup = f"{found.backup_made_at}, fingerprint {found.backup_fingerprint}"
     signed_in = f"signed in as {found.email}" if found.signed_in else "signed out"
-    say(
+    desk.give(
+        found,
         f"signerd {found.version}    {network_words(found.network)}\n"
         f"  platform   {found.platform_url}, {reachable}, {signed_in}\n"
         f"  session    kept in: {found.secrets}\n"
@@ -52,18 +48,16 @@ def status(desk: Desk, as_json: bool) -> None:
         f"  journal    {count(found.journal_entries, 'entry', 'entries')}, head {found.journal_head}\n"
         f"  backup     {backup if found.backup_made_at else 'none was made'}\n"
         f"  state      {found.state_folder}\n"
-        f"  page       {f'`signerd open`; apps call {found.page_url}' if found.page_url else 'not served'}"
+        f"  page       {f'`signerd open`; apps call {found.page_url}' if found.page_url else 'not served'}",
+        *(f"! {note}" for note in found.notes),
     )
-    for note in found.notes:
-        say(f"! {note}")
 
 
 _MARKS = {"well": "ok", "note": "note", "trouble": "TROUBLE", "unknown": "?"}
 
 
-@pass_desk
-@json_option
-def doctor(desk: Desk, as_json: bool) -> None:
+@answering
+def doctor(desk: Desk) -> None:
     """Check for common problems, with advice on each. Changes nothing; exit status 1 where there is a
     problem, else 0.
     """
@@ -72,11 +66,8 @@ def doctor(desk: Desk, as_json: bool) -> None:
 
     installation = Installation(desk.state, Path("/"), os.environ, time.time, status_if_running(desk))
     found = examine(installation, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
-    if as_json:
-        answer({name: _value(finding) for name, finding in found.items()})
-    else:
-        for name, finding in found.items():
-            say(finding_text(name, finding))
+    values = {name: _value(finding) for name, finding in found.items()}
+    desk.give(values, *(finding_text(name, finding) for name, finding in found.items()))
     troubled = any(finding.outcome is Outcome.TROUBLE for finding in found.values())
     raise click.exceptions.Exit(Exit.FAILED if troubled else Exit.OK)
 
@@ -85,8 +76,7 @@ def status_if_running(desk: Desk) -> "Status | None":
     from signerd.errors import SignerdError
 
     try:
-        with desk.daemon() as daemon:
-            return daemon.status()
+        return desk.daemon.status()
     except SignerdError:
         return None
 
@@ -112,47 +102,36 @@ def audit() -> None:
 
 
 @audit.command()
-@pass_desk
-@json_option
-def verify(desk: Desk, as_json: bool) -> None:
+@answering
+def verify(desk: Desk) -> None:
     """Check that no entry of the journal's chain was edited, removed or moved."""
-    if desk.running():
-        with desk.daemon() as daemon:
-            report = daemon.verify_audit()
-    else:
-        report = _from_journal(desk.state)
-    if as_json:
-        answer(report)
-    elif report.fault is None:
-        say(f"Whole: {count(report.entries, 'entry', 'entries')}. Head: {report.head}")
-        say("A tail that was cut off shows only by comparing this with a head that you wrote down before.")
-    else:
-        say(f"NOT WHOLE: {report.fault}.")
+    report = desk.daemon.verify_audit() if desk.running() else _from_journal(desk.state)
+    whole = (
+        f"Whole: {count(report.entries, 'entry', 'entries')}. Head: {report.head}",
+        "A tail that was cut off shows only by comparing this with a head that you wrote down before.",
+    )
+    desk.give(report, *(whole if report.fault is None else (f"NOT WHOLE: {report.fault}.",)))
     raise click.exceptions.Exit(Exit.OK if report.fault is None else Exit.AUDIT)
 
 
 @audit.command("start-over")
-@pass_desk
-@yes_option
-@json_option
-def begin_anew(desk: Desk, yes: bool, as_json: bool) -> None:
+@asking
+def begin_anew(desk: Desk) -> None:
     """Begin with an empty journal, where the old one is lost or was set aside as damaged."""
     from signerd.journal.storage import StateFolder, start_over
 
-    tell = aside if as_json else say
     with StateFolder.hold(desk.state):
-        tell(
+        desk.tell(
             "What was signed before will be unknown here: a payment that was made already is not recognised."
         )
-        tell(
+        desk.tell(
             "Registered keys and pinned vaults are forgotten too. A journal that was set aside stays where "
             "it is."
         )
-        if not yes and not desk.answers.yes("Begin with an empty journal?"):
-            raise click.exceptions.Exit(Exit.DECLINED)
+        desk.confirm("Begin with an empty journal?")
         start_over(desk.state)
-    tell("The next start begins with an empty journal.")
-    if as_json:
+    desk.tell("The next start begins with an empty journal.")
+    if desk.as_json:
         answer({"begun_anew": True})
 
 
@@ -208,13 +187,11 @@ def debug() -> None:
 
 
 @debug.command()
-@pass_desk
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to; else it is only shown."
 )
-@yes_option
-@json_option
-def bundle(desk: Desk, out: Path | None, yes: bool, as_json: bool) -> None:
+@asking
+def bundle(desk: Desk, out: Path | None) -> None:
     """Show what you can send for support: versions, findings, counts. No key, address, transaction, name,
     mail, host, path or token is in it. It is shown in full before it is written.
     """
@@ -229,11 +206,10 @@ def bundle(desk: Desk, out: Path | None, yes: bool, as_json: bool) -> None:
     found = examine(installation, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
     collected = collect(installation, found, devices)
     text = json.dumps(collected, indent=2, ensure_ascii=False)
-    give(collected, text, as_json=as_json)
+    desk.give(collected, text)
     if out is None:
         return
-    if not yes and not desk.answers.yes(f"This is all of it. Write it to {out}?"):
-        raise click.exceptions.Exit(Exit.DECLINED)
+    desk.confirm(f"This is all of it. Write it to {out}?")
     try:
         write_new(out, f"{text}\n".encode())
     except OSError as error:
@@ -245,7 +221,6 @@ def _asked(desk: Desk) -> "tuple[Status | None, tuple[DeviceView, ...]]":
     from signerd.errors import SignerdError
 
     try:
-        with desk.daemon() as daemon:
-            return daemon.status(), daemon.devices()
+        return desk.daemon.status(), desk.daemon.devices()
     except SignerdError:
         return None, ()

@@ -1,18 +1,22 @@
 """The context of every command: the state folder, how questions are answered, and the daemon."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from custody.private_files import read_bounded
-from signerd.cli.terminal import Answers
+from signerd.cli.terminal import Answers, Exit, aside, give, say
 from signerd.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient
 
+
+Command = Callable[..., None]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON value.")
 verbose_option = click.option("--verbose", "-v", is_flag=True, help="Also each check that passed.")
@@ -21,10 +25,14 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask: for scr
 
 @dataclass(frozen=True)
 class Desk:
-    """``given``: the state folder of the command line, else the desktop's own."""
+    """``given``: the state folder of the command line, else the desktop's own. ``as_json``: the answer is one
+    JSON value. ``yes``: the person is not asked (``--yes``).
+    """
 
     given: Path | None
     answers: Answers
+    as_json: bool = False
+    yes: bool = False
 
     @property
     def state(self) -> Path:
@@ -35,8 +43,13 @@ class Desk:
 
         return user_state_path("signerd")
 
+    @cached_property
     def daemon(self) -> "DaemonClient":
         """Raises DaemonNotRunning, UnsafeFolder."""
+        return self.connect()
+
+    def connect(self) -> "DaemonClient":
+        """A client for another thread. Raises as ``daemon``."""
         from signerd.client import DaemonClient
 
         return DaemonClient.plain(self.state)
@@ -46,11 +59,25 @@ class Desk:
         from signerd.errors import DaemonNotRunning
 
         try:
-            with self.daemon() as daemon:
-                daemon.status()
+            self.daemon.status()
         except DaemonNotRunning:
             return False
         return True
+
+    def tell(self, words: str) -> None:
+        """What is said beside the answer: standard output is for the answer alone where it is JSON."""
+        aside(words) if self.as_json else say(words)
+
+    def give(self, value: Any, *lines: str) -> None:
+        """What a command found: the value as JSON, or in words."""
+        give(value, *lines, as_json=self.as_json)
+
+    def confirm(self, question: str, otherwise: str = "") -> None:
+        """Returns after a yes. ``otherwise``: said after a no. Raises click.exceptions.Exit."""
+        if not self.yes and not self.answers.yes(question):
+            if otherwise:
+                self.tell(otherwise)
+            raise click.exceptions.Exit(Exit.DECLINED)
 
 
 NOT_UTF_8 = "Give the file as the device or program wrote it, or save it as text in UTF-8."
@@ -65,3 +92,21 @@ def read_file(path: Path, most: int) -> bytes:
 
 
 pass_desk = click.make_pass_decorator(Desk)
+
+
+def answering(command: Command) -> Command:
+    """A command of a desk, with ``--json``."""
+    return json_option(_at_desk(command))
+
+
+def asking(command: Command) -> Command:
+    """A command that asks the person, with ``--yes``, too."""
+    return yes_option(json_option(_at_desk(command)))
+
+
+def _at_desk(command: Command) -> Command:
+    @wraps(command)
+    def run(desk: Desk, /, *, as_json: bool, yes: bool = False, **given: Any) -> None:
+        command(replace(desk, as_json=as_json, yes=yes), **given)
+
+    return pass_desk(run)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
+from signerd.cli.desk import Desk, answering, asking, json_option
 from signerd.cli.naming import device_named
-from signerd.cli.terminal import Exit, answer, aside, give, say, table, tell
+from signerd.cli.terminal import Exit, answer, say, table, tell
 from signerd.core.states import network_words
 from signerd.errors import NoSuchDevice
 
@@ -50,8 +50,7 @@ def devices(context: click.Context, as_json: bool) -> None:
     """List the devices that are connected, and what each needs; or do something with one."""
     if context.invoked_subcommand is not None:
         return
-    with context.obj.daemon() as daemon:
-        found = daemon.devices()
+    found = context.obj.daemon.devices()
     if as_json:
         answer(found)
     elif not found:
@@ -61,69 +60,57 @@ def devices(context: click.Context, as_json: bool) -> None:
 
 
 @devices.command()
-@pass_desk
 @device_argument
 @click.option("--on-device", is_flag=True, help="Leave what it asks to the device, where that can be.")
-@json_option
-def unlock(desk: Desk, device: str | None, on_device: bool, as_json: bool) -> None:
+@answering
+def unlock(desk: Desk, device: str | None, on_device: bool) -> None:
     """Unlock a device with its PIN, passphrase or password, which are never on the command line."""
     from signerd.cli.progress import follow_to_its_end
 
-    tell = aside if as_json else say
-    with desk.daemon() as daemon:
-        chosen = _chosen(daemon.devices(), device, LOCKED)
-        registered = daemon.status().fingerprint
-        unlocked = follow_to_its_end(daemon, chosen, desk.answers, tell, on_device=on_device)
-    if as_json:
-        answer(unlocked)
-        return
-    say(f"Unlocked. Its fingerprint is {unlocked.fingerprint}.")
-    if registered not in {None, unlocked.fingerprint}:
-        say(OTHER_KEYS.format(registered=registered))
+    chosen = _chosen(desk.daemon.devices(), device, LOCKED)
+    registered = desk.daemon.status().fingerprint
+    unlocked = follow_to_its_end(desk.daemon, chosen, desk.answers, desk.tell, on_device=on_device)
+    is_other = registered not in {None, unlocked.fingerprint}
+    desk.give(
+        unlocked,
+        f"Unlocked. Its fingerprint is {unlocked.fingerprint}.",
+        *([OTHER_KEYS.format(registered=registered)] if is_other else []),
+    )
 
 
 @devices.command()
-@pass_desk
 @device_argument
-@json_option
-def identify(desk: Desk, device: str | None, as_json: bool) -> None:
+@answering
+def identify(desk: Desk, device: str | None) -> None:
     """Have a device show something harmless, so that you see which one it is."""
     from signerd.cli.progress import reporting
 
-    with desk.daemon() as daemon:
-        chosen = _chosen(daemon.devices(), device, READY)
-        with reporting(daemon, chosen.id, aside if as_json else say):
-            daemon.identify_device(chosen.id)
-    if as_json:
-        answer({"device_id": chosen.id, "shown": True})
+    chosen = _chosen(desk.daemon.devices(), device, READY)
+    with reporting(desk, chosen.id):
+        desk.daemon.identify_device(chosen.id)
+    desk.give({"device_id": chosen.id, "shown": True})
 
 
 @devices.command()
-@pass_desk
 @device_argument
-@json_option
-def cancel(desk: Desk, device: str | None, as_json: bool) -> None:
+@answering
+def cancel(desk: Desk, device: str | None) -> None:
     """Cancel the operation on a device."""
-    with desk.daemon() as daemon:
-        chosen = _chosen(daemon.devices(), device, None)
-        daemon.cancel_device(chosen.id)
-    if as_json:
-        answer({"device_id": chosen.id, "cancelled": True})
+    chosen = _chosen(desk.daemon.devices(), device, None)
+    desk.daemon.cancel_device(chosen.id)
+    desk.give({"device_id": chosen.id, "cancelled": True})
 
 
 @devices.command("another-address")
-@pass_desk
 @device_argument
-@json_option
-def another_address(desk: Desk, device: str | None, as_json: bool) -> None:
+@answering
+def another_address(desk: Desk, device: str | None) -> None:
     """Report that a device shows another address than this machine: its question ends at once, and this is
     recorded.
     """
-    with desk.daemon() as daemon:
-        chosen = _chosen(daemon.devices(), device, SHOWING)
-        daemon.another_address(chosen.id)
-    if as_json:
-        answer({"device_id": chosen.id, "another_address": True})
+    chosen = _chosen(desk.daemon.devices(), device, SHOWING)
+    desk.daemon.another_address(chosen.id)
+    desk.give({"device_id": chosen.id, "another_address": True})
 
 
 def _chosen(
@@ -161,7 +148,6 @@ def _flaws(device: "DeviceView") -> str | None:
     return f"{_WORDS.get(device.advisories[0].severity, _FLAW)}: {names}."
 
 
-@pass_desk
 @click.option("--device", metavar="ID", help="Where several are ready.")
 @click.option("--replace/--no-replace", default=False, help="In place of keys that are registered already.")
 @click.option(
@@ -178,16 +164,9 @@ def _flaws(device: "DeviceView") -> str | None:
     metavar="OUT",
     help="With --file: where to write the text that the device signs; a new file, or a card's folder.",
 )
-@yes_option
-@json_option
+@asking
 def register(
-    desk: Desk,
-    device: str | None,
-    replace: bool,
-    files: tuple[Path, ...],
-    challenge_file: Path | None,
-    yes: bool,
-    as_json: bool,
+    desk: Desk, device: str | None, replace: bool, files: tuple[Path, ...], challenge_file: Path | None
 ) -> None:
     """Register the keys of your device with the platform, once, after you compared the fingerprint.
 
@@ -196,31 +175,24 @@ def register(
     from signerd.cli.airgap import exports_of, register_files
     from signerd.cli.progress import reporting
 
-    tell = aside if as_json else say
     exports = exports_of(files)
-    with desk.daemon() as daemon:
-        if not exports:
-            tell("Reading the keys of your device…")
-        if device is not None:
-            device = device_named(daemon.devices(), device).id
-        preview = daemon.preview_airgapped(exports) if exports else daemon.preview_registration(device)
-        tell(_text(preview))
-        if replace:
-            tell(REPLACING)
-        if not yes and not desk.answers.yes("Is this your device's fingerprint, and register these keys?"):
-            tell("Nothing was registered.")
-            raise click.exceptions.Exit(Exit.DECLINED)
-        if exports:
-            registered = register_files(
-                desk, daemon, exports, preview.digest, challenge_file, tell, replace=replace
-            )
-        else:
-            with reporting(daemon, REGISTRATION, tell):
-                registered = daemon.register(preview.device_id, preview.digest, replace=replace)
-    give(
-        registered,
-        f"Registered as {registered.key_id}, with the fingerprint {registered.fingerprint}.",
-        as_json=as_json,
+    daemon = desk.daemon
+    if not exports:
+        desk.tell("Reading the keys of your device…")
+    if device is not None:
+        device = device_named(daemon.devices(), device).id
+    preview = daemon.preview_airgapped(exports) if exports else daemon.preview_registration(device)
+    desk.tell(_text(preview))
+    if replace:
+        desk.tell(REPLACING)
+    desk.confirm("Is this your device's fingerprint, and register these keys?", "Nothing was registered.")
+    if exports:
+        registered = register_files(desk, exports, preview.digest, challenge_file, replace=replace)
+    else:
+        with reporting(desk, REGISTRATION):
+            registered = daemon.register(preview.device_id, preview.digest, replace=replace)
+    desk.give(
+        registered, f"Registered as {registered.key_id}, with the fingerprint {registered.fingerprint}."
     )
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signerd.cli import naming
-from signerd.cli.desk import Desk, json_option, pass_desk
-from signerd.cli.terminal import answer, aside, give, put, say
+from signerd.cli.desk import Desk, answering
+from signerd.cli.terminal import answer, aside, put, say
 from signerd.cli.vaults import vault_argument
 from signerd.core.states import movement_words, network_words
 from signerd.core.text import WHY_ELSEWHERE, amount
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from signerd.shapes import MovementView, VaultFunds, VaultMovements
 
 
-@pass_desk
 @vault_argument
 @click.option("--show", is_flag=True, help="Have your device show it, and compare the two.")
-@json_option
-def receive(desk: Desk, vault_id: str, show: bool, as_json: bool) -> None:
+@answering
+def receive(desk: Desk, vault_id: str, show: bool) -> None:
     """The next address of a pinned vault to be paid to, derived on this machine; in a terminal as a QR code,
     too.
 
@@ -32,18 +31,16 @@ def receive(desk: Desk, vault_id: str, show: bool, as_json: bool) -> None:
     """
     from signerd.cli.progress import accepting_other_address, reporting
 
-    tell = aside if as_json else say
-    with desk.daemon() as daemon:
-        whose = naming.vault_id(daemon, vault_id)
-        funds = daemon.vault_funds(whose)
-        if not as_json:
-            say(receive_text(funds))
-            if sys.stdout.isatty():
-                _draw(funds.fresh.address)
-        if show:
-            with reporting(daemon, whose, tell), accepting_other_address(desk.daemon, tell):
-                daemon.show_vault_address(whose, index=funds.fresh.index, chain=funds.fresh.chain)
-    if as_json:
+    whose = naming.vault_id(desk.daemon, vault_id)
+    funds = desk.daemon.vault_funds(whose)
+    if not desk.as_json:
+        say(receive_text(funds))
+        if sys.stdout.isatty():
+            _draw(funds.fresh.address)
+    if show:
+        with reporting(desk, whose), accepting_other_address(desk.connect, desk.tell):
+            desk.daemon.show_vault_address(whose, index=funds.fresh.index, chain=funds.fresh.chain)
+    if desk.as_json:
         answer(funds)
     elif show:
         say("Your device shows the same address.")
@@ -73,21 +70,14 @@ def _draw(address: str) -> None:
 Day = click.DateTime(("%Y-%m-%d",))
 
 
-@pass_desk
 @vault_argument
 @click.option("--from", "since", type=Day, help="From this day on, in UTC: 2026-05-01.")
 @click.option("--to", "before", type=Day, help="Before this day.")
 @click.option("--search", metavar="TEXT", help="Part of a description, or of a name in the address book.")
 @click.option("--lines", "-n", "count", default=50, type=click.IntRange(1, 10_000), help="How many to show.")
-@json_option
+@answering
 def movements(
-    desk: Desk,
-    vault_id: str,
-    since: datetime | None,
-    before: datetime | None,
-    search: str | None,
-    count: int,
-    as_json: bool,
+    desk: Desk, vault_id: str, since: datetime | None, before: datetime | None, search: str | None, count: int
 ) -> None:
     """Show payments into and out of a vault, the newest first, with the balance after each.
 
@@ -96,15 +86,13 @@ def movements(
     sought = {"since": _day(since), "before": _day(before), "search": search}
     found: list[MovementView] = []
     left_out, network = 0, ""
-    with desk.daemon() as daemon:
-        for page in _pages(daemon, naming.vault_id(daemon, vault_id), sought, count):
-            found, left_out, network = [*found, *page.movements], left_out + page.left_out, page.network
-            if len(found) >= count:
-                break
-    give(
+    for page in _pages(desk.daemon, naming.vault_id(desk.daemon, vault_id), sought, count):
+        found, left_out, network = [*found, *page.movements], left_out + page.left_out, page.network
+        if len(found) >= count:
+            break
+    desk.give(
         found[:count],
         "\n".join([network_words(network), *map(movement_text, found[:count])]) if found else "No movements.",
-        as_json=as_json,
     )
     if left_out:
         aside(f"Entries of the platform that cannot be read and are not shown: {left_out}.")

@@ -12,6 +12,7 @@ from signerd.core.states import ON_THE_WAY, state_words
 from signerd.errors import AnswerMissing, DaemonFailed, DaemonNotRunning, SignerdError
 
 if TYPE_CHECKING:
+    from signerd.cli.desk import Desk
     from signerd.cli.terminal import Answers
     from signerd.client import DaemonClient, Following
     from signerd.shapes import DeviceView, Happened, ProposalView, QuestionView, UnlockStep
@@ -98,8 +99,9 @@ def _events_after(daemon: "DaemonClient", after: int, lines: "Following") -> "It
 
 
 @contextlib.contextmanager
-def reporting(daemon: "DaemonClient", subject: str, tell: Tell) -> Iterator[None]:
+def reporting(desk: "Desk", subject: str) -> Iterator[None]:
     """Print events about ``subject`` while the body waits for the daemon's answer."""
+    daemon, tell = desk.daemon, desk.tell
     start = daemon.status().position
     with daemon.follow(after=start) as lines:
         listener = _Listener(lines, subject, tell, start)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from custody.private_files import PRIVATE_FILE
-from signerd.cli.desk import Desk, json_option, pass_desk, read_file, verbose_option, yes_option
+from signerd.cli.desk import Desk, answering, asking, read_file, verbose_option
 from signerd.cli.naming import proposal_named
-from signerd.cli.terminal import Exit, answer, aside, give, put, say
+from signerd.cli.terminal import Exit, answer, aside, put, say
 from signerd.cli.words import payment_lines, proposal_text, proposals_text, psbt_text, standing_words
 from signerd.core.states import ASKED, AT_THE_DEVICE, DELIVERED, ON_THE_WAY, network_words, state_words
 from signerd.errors import AnswerMissing, IllegalEvent, InvalidRequest, NeedsAcknowledgement, RefusedByChecks
@@ -42,101 +42,75 @@ psbt_version_option = click.option(
 )
 
 
-@pass_desk
 @click.option("--all", "ended", is_flag=True, help="Also those that have come to an end.")
-@json_option
-def proposals(desk: Desk, ended: bool, as_json: bool) -> None:
+@answering
+def proposals(desk: Desk, ended: bool) -> None:
     """List the proposals known here."""
-    with desk.daemon() as daemon:
-        lines = daemon.proposals(ended=ended)
-    if as_json:
-        answer(lines)
-    elif not lines:
-        say("No proposal is here.")
-    else:
-        say(proposals_text(lines))
+    lines = desk.daemon.proposals(ended=ended)
+    desk.give(lines, proposals_text(lines) if lines else "No proposal is here.")
 
 
-@pass_desk
 @psbt_id_argument
 @verbose_option
-@json_option
-def show(desk: Desk, psbt_id: str, verbose: bool, as_json: bool) -> None:
+@answering
+def show(desk: Desk, psbt_id: str, verbose: bool) -> None:
     """Show where the money goes, and every check."""
-    with desk.daemon() as daemon:
-        view = proposal_named(daemon, psbt_id)
-    give(view, proposal_text(view, verbose=verbose), as_json=as_json)
+    view = proposal_named(desk.daemon, psbt_id)
+    desk.give(view, proposal_text(view, verbose=verbose))
 
 
-@pass_desk
 @psbt_id_argument
 @acknowledge_option
 @click.option("--wait/--no-wait", default=True, help="Wait for the device and the platform.")
 @verbose_option
-@yes_option
-@json_option
-def approve(
-    desk: Desk,
-    psbt_id: str,
-    acknowledge: tuple[str, ...],
-    wait: bool,
-    verbose: bool,
-    yes: bool,
-    as_json: bool,
-) -> None:
+@asking
+def approve(desk: Desk, psbt_id: str, acknowledge: tuple[str, ...], wait: bool, verbose: bool) -> None:
     """Show a proposal, ask, and have it signed on the device."""
-    tell = aside if as_json else say
-    with desk.daemon() as daemon:
-        view = proposal_named(daemon, psbt_id, unseen=yes)
-        named = frozenset(acknowledge)
-        final = decided(desk, daemon, view, named, tell, wait=wait, yes=yes, verbose=verbose)
-    if as_json:
+    view = proposal_named(desk.daemon, psbt_id, unseen=desk.yes)
+    named = frozenset(acknowledge)
+    final = decided(desk, view, named, desk.tell, wait=wait, verbose=verbose)
+    if desk.as_json:
         answer(final)
     raise click.exceptions.Exit(status_of(final))
 
 
 def decided(
     desk: Desk,
-    daemon: "DaemonClient",
     view: "ProposalView",
     acknowledged: frozenset[str],
     tell: "Tell",
     *,
     wait: bool,
-    yes: bool,
     verbose: bool,
 ) -> "ProposalView":
     """Show it, ask, and wait for the device. Returns the proposal afterwards. Raises click.exceptions.Exit
     where the person declines.
     """
     tell(proposal_text(view, verbose=verbose) + "\n")
-    position = daemon.status().position
+    position = desk.daemon.status().position
     if not _already_approved(view):
-        approved(desk, daemon, view, acknowledged, tell, yes=yes)
-    return outcome(daemon, view.psbt_id, position, tell, wait=wait)
+        approved(desk, view, acknowledged, tell)
+    return outcome(desk.daemon, view.psbt_id, position, tell, wait=wait)
 
 
 def approved(
     desk: Desk,
-    daemon: "DaemonClient",
     view: "ProposalView",
     acknowledged: frozenset[str],
     tell: "Tell",
-    *,
-    yes: bool,
     question: str = "Sign this",
 ) -> None:
     """Ask about what was shown, and record the approval. Raises click.exceptions.Exit where the person
     declines.
     """
-    named = _acknowledged(desk, view, acknowledged, ask=not yes)
+    named = _acknowledged(desk, view, acknowledged)
     if named != acknowledged and (pays := payment_lines(view.money)):
         # What was typed stands between the question and whom it pays.
         tell("\n".join(pays))
-    if not yes and not desk.answers.yes(f"{question} on {network_words(view.network)}?"):
+    if not desk.yes and not desk.answers.yes(f"{question} on {network_words(view.network)}?"):
         tell("Nothing was approved.")
         raise click.exceptions.Exit(Exit.DECLINED)
-    daemon.approve(view.psbt_id, view.digest, named)
+    desk.daemon.approve(view.psbt_id, view.digest, named)
 
 
 def _already_approved(view: "ProposalView") -> bool:
@@ -155,7 +129,7 @@ def refused_by_checks(view: "ProposalView") -> RefusedByChecks:
     return RefusedByChecks(f"these checks refuse it: {names}")
 
 
-def _acknowledged(desk: Desk, view: "ProposalView", named: frozenset[str], *, ask: bool) -> frozenset[str]:
+def _acknowledged(desk: Desk, view: "ProposalView", named: frozenset[str]) -> frozenset[str]:
     """The warnings that the person named, on the command line or now. Raises InvalidRequest (a name that is
     no check's), NeedsAcknowledgement.
     """
@@ -169,7 +143,7 @@ def _acknowledged(desk: Desk, view: "ProposalView", named: frozenset[str], *, as
             hint=f"`signerd show {view.psbt_id}` has the names of its checks.",
         )
     missing = [name for name in view.to_acknowledge if name not in named]
-    if missing and not ask:
+    if missing and desk.yes:
         raise NeedsAcknowledgement(f"these warnings must be named first: {', '.join(missing)}")
     for name in missing:
         if desk.answers.line(f"To sign despite the warning, type its name ({name})").strip() != name:
@@ -198,29 +172,23 @@ def status_of(final: "ProposalView") -> Exit:
     return Exit.OK if final.state in DELIVERED | ON_THE_WAY else Exit.NOT_SIGNED
 
 
-@pass_desk
 @psbt_id_argument
 @click.option("--reason", default="", help="Why; the platform shows it to the others.")
 @verbose_option
-@yes_option
-@json_option
-def reject(desk: Desk, psbt_id: str, reason: str, verbose: bool, yes: bool, as_json: bool) -> None:
+@asking
+def reject(desk: Desk, psbt_id: str, reason: str, verbose: bool) -> None:
     """Show a proposal, ask, and decline it; the platform is told."""
-    tell = aside if as_json else say
-    with desk.daemon() as daemon:
-        view = proposal_named(daemon, psbt_id, unseen=yes)
-        if view.state in AT_THE_DEVICE:
-            raise IllegalEvent(
-                f"the proposal cannot be declined here now: {state_words(view.state)}",
-                hint="Say no on the device.",
-            )
-        if not yes:
-            tell(proposal_text(view, verbose=verbose) + "\n")
-            if not desk.answers.yes(f"Decline this on {network_words(view.network)}?"):
-                tell("Nothing was declined.")
-                raise click.exceptions.Exit(Exit.DECLINED)
-        line = daemon.reject(view.psbt_id, reason)
-    give(line, f"Proposal {line.psbt_id}: {standing_words(line)}", as_json=as_json)
+    view = proposal_named(desk.daemon, psbt_id, unseen=desk.yes)
+    if view.state in AT_THE_DEVICE:
+        raise IllegalEvent(
+            f"the proposal cannot be declined here now: {state_words(view.state)}",
+            hint="Say no on the device.",
+        )
+    if not desk.yes:
+        desk.tell(proposal_text(view, verbose=verbose) + "\n")
+        desk.confirm(f"Decline this on {network_words(view.network)}?", "Nothing was declined.")
+    line = desk.daemon.reject(view.psbt_id, reason)
+    desk.give(line, f"Proposal {line.psbt_id}: {standing_words(line)}")
 
 
 STANDARD = "-"
@@ -229,20 +197,17 @@ MAGIC = b"psbt\xff"
 MAGIC_TEXT = b"cHNidP"
 
 
-@pass_desk
 @file_argument
 @verbose_option
-@json_option
-def inspect(desk: Desk, file: str, verbose: bool, as_json: bool) -> None:
+@answering
+def inspect(desk: Desk, file: str, verbose: bool) -> None:
     """Show what signing a PSBT would do, and every check. Nothing is stored; no approval is asked for."""
     psbt = _read_psbt(file)
-    with desk.daemon() as daemon:
-        view = daemon.inspect_psbt(psbt)
-    give(view, psbt_text(view, verbose=verbose), as_json=as_json)
+    view = desk.daemon.inspect_psbt(psbt)
+    desk.give(view, psbt_text(view, verbose=verbose))
     raise click.exceptions.Exit(Exit.OK if view.allowed else Exit.NOT_DECIDED)
 
 
-@pass_desk
 @file_argument
 @click.option(
     "-o",
@@ -254,8 +219,7 @@ def inspect(desk: Desk, file: str, verbose: bool, as_json: bool) -> None:
 @psbt_version_option
 @acknowledge_option
 @verbose_option
-@yes_option
-@json_option
+@asking
 def sign(
     desk: Desk,
     file: str,
@@ -263,12 +227,10 @@ def sign(
     psbt_version: "PsbtVersion",
     acknowledge: tuple[str, ...],
     verbose: bool,
-    yes: bool,
-    as_json: bool,
 ) -> None:
     """Show what a PSBT does, ask, have it signed on the device, and write it. It is sent nowhere."""
     # Standard input is the PSBT, so no answer can be read from it.
-    if file == STANDARD and not yes:
+    if file == STANDARD and not desk.yes:
         raise AnswerMissing(
             "a PSBT from standard input leaves no input for your answer",
             hint="Give a file, or look first and add --yes.",
@@ -278,18 +240,17 @@ def sign(
     if out is not None and not out.parent.is_dir():
         raise InvalidRequest(f"{out.parent} is not a folder", hint="Nothing was asked.")
     psbt = _read_psbt(file)
-    with desk.daemon() as daemon:
-        imported, final = daemon.import_psbt(psbt), None
-        if imported.signed_psbt is None:
-            view = daemon.proposal(imported.psbt_id)
-            named = frozenset(acknowledge)
-            final = decided(desk, daemon, view, named, aside, wait=True, yes=yes, verbose=verbose)
-        else:
-            aside("You signed it before: this is the same signature again.")
-        imported = daemon.imported_psbt(imported.psbt_id, psbt_version)
-        if imported.signed_psbt is None and final is not None:
-            raise click.exceptions.Exit(status_of(final))
-    _write_signed(imported, out, as_json=as_json)
+    imported, final = desk.daemon.import_psbt(psbt), None
+    if imported.signed_psbt is None:
+        view = desk.daemon.proposal(imported.psbt_id)
+        named = frozenset(acknowledge)
+        final = decided(desk, view, named, aside, wait=True, verbose=verbose)
+    else:
+        aside("You signed it before: this is the same signature again.")
+    imported = desk.daemon.imported_psbt(imported.psbt_id, psbt_version)
+    if imported.signed_psbt is None and final is not None:
+        raise click.exceptions.Exit(status_of(final))
+    _write_signed(imported, out, as_json=desk.as_json)
 
 
 def _write_signed(imported: "ImportedView", out: Path | None, *, as_json: bool) -> None:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import click
 
-from signerd.cli.desk import Desk, json_option, pass_desk
-from signerd.cli.terminal import answer, say
+from signerd.cli.desk import Desk, answering
 
 
 @dataclass(frozen=True)
@@ -28,12 +27,11 @@ def rules() -> None:
 
 
 @rules.command()
-@pass_desk
 @click.option(
     "--file", type=click.Path(path_type=Path), metavar="FILE", help="Another file than the one that counts."
 )
-@json_option
-def show(desk: Desk, file: Path | None, as_json: bool) -> None:
+@answering
+def show(desk: Desk, file: Path | None) -> None:
     """Show the rules as they are read; the daemon reads them when it starts."""
     from signerd.account.config import find_config, find_rules, load_config, load_rules
     from signerd.core.rules.values import NO_RULES, rule_words
@@ -54,10 +52,9 @@ def show(desk: Desk, file: Path | None, as_json: bool) -> None:
         )
         for rule in found.rules
     ]
-    if as_json:
-        answer(views)
-        return
-    say(f"No rules: there is no rules.toml in {desk.state}." if path is None else f"Rules of {path}")
-    for view in views:
-        say(f"  {view.words}  [{view.name}]")
-    say("A daemon that runs goes by the rules that it read when it started.")
+    desk.give(
+        views,
+        f"No rules: there is no rules.toml in {desk.state}." if path is None else f"Rules of {path}",
+        *(f"  {view.words}  [{view.name}]" for view in views),
+        "A daemon that runs goes by the rules that it read when it started.",
+    )

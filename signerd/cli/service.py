@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signerd.cli.desk import Desk, json_option, pass_desk
+from signerd.cli.desk import Desk, answering
 from signerd.cli.terminal import Exit, answer, aside, say
 
 if TYPE_CHECKING:
@@ -31,9 +31,8 @@ def service() -> None:
 
 
 @service.command()
-@pass_desk
-@json_option
-def install(desk: Desk, as_json: bool) -> None:
+@answering
+def install(desk: Desk) -> None:
     """Start signerd now and at each sign-in. First sign in to the platform: `signerd login`."""
     from signerd.account.config import find_config, load_config
     from signerd.cli.system import require, run_command
@@ -52,52 +51,48 @@ def install(desk: Desk, as_json: bool) -> None:
     for command in made.before:
         run_command(command)
     require(made.install)
-    _say(made, f"{made.manager} starts signerd now, and at each sign-in.", as_json=as_json)
+    _give(desk, made, f"{made.manager} starts signerd now, and at each sign-in.")
 
 
 @service.command()
-@pass_desk
-@json_option
-def start(desk: Desk, as_json: bool) -> None:
+@answering
+def start(desk: Desk) -> None:
     """Start it, where it is installed."""
     from signerd.cli.system import require
 
     made = _installed(desk)
     _require_not_started_by_hand(desk, made)
     require(made.start)
-    _say(made, "Started.", as_json=as_json)
+    _give(desk, made, "Started.")
 
 
 @service.command()
-@pass_desk
-@json_option
-def stop(desk: Desk, as_json: bool) -> None:
+@answering
+def stop(desk: Desk) -> None:
     """Stop it until it is started, or until the next sign-in."""
     from signerd.cli.system import require
 
     made = _installed(desk)
     require(made.stop)
-    _say(made, "Stopped.", as_json=as_json)
+    _give(desk, made, "Stopped.")
 
 
 @service.command()
-@pass_desk
-@json_option
-def status(desk: Desk, as_json: bool) -> None:
+@answering
+def status(desk: Desk) -> None:
     """Say whether it is installed and runs. Exit status 3 where it does not run."""
     from signerd.cli.system import run_command
 
     made = _service(desk)
     installed, running = made.marker.exists(), made.running(run_command(made.ask))
     there = "installed" if installed else "not installed"
-    _say(made, f"{made.manager}: {there}, {'runs' if running else 'does not run'}.", as_json=as_json)
+    _give(desk, made, f"{made.manager}: {there}, {'runs' if running else 'does not run'}.")
     raise click.exceptions.Exit(Exit.OK if running else Exit.NOT_RUNNING)
 
 
 @service.command()
-@pass_desk
-@json_option
-def uninstall(desk: Desk, as_json: bool) -> None:
+@answering
+def uninstall(desk: Desk) -> None:
     """Stop and remove the service. Keys, journal and configuration stay."""
     from signerd.cli.system import require
 
@@ -107,7 +102,7 @@ def uninstall(desk: Desk, as_json: bool) -> None:
         for path in made.files:
             path.unlink(missing_ok=True)
         require(made.forget)
-    _say(made, f"It is not started any more. {desk.state} stays as it is.", as_json=as_json)
+    _give(desk, made, f"It is not started any more. {desk.state} stays as it is.")
 
 
 def _service(desk: Desk) -> "Service":
@@ -154,16 +149,12 @@ def _require_not_started_by_hand(desk: Desk, made: "Service") -> None:
         raise AlreadyRunning("a signerd that was started by hand runs", hint="Stop that one first.")
 
 
-def _say(made: "Service", words: str, *, as_json: bool) -> None:
-    if as_json:
-        _answer(made)
-    else:
-        say(words)
-
-
-def _answer(made: "Service") -> None:
+def _give(desk: Desk, made: "Service", words: str) -> None:
     from signerd.cli.system import run_command
 
+    if not desk.as_json:
+        say(words)
+        return
     answer(
         {
             "manager": made.manager,

@@ -13,8 +13,8 @@ import click
 
 from signerd.cli.account import configured, settings, signed_in, signed_in_words
 from signerd.cli.daemon import finding_text, status_if_running
-from signerd.cli.desk import Desk, json_option, pass_desk
-from signerd.cli.terminal import Exit, aside, give, say
+from signerd.cli.desk import Desk, answering
+from signerd.cli.terminal import Exit, aside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,9 +33,8 @@ NEEDED = {
 }
 
 
-@pass_desk
 @settings
-@json_option
+@answering
 def setup(
     desk: Desk,
     platform: str | None,
@@ -43,26 +42,24 @@ def setup(
     device: tuple[str, ...],
     label: str | None,
     secrets: str | None,
-    as_json: bool,
 ) -> None:
     """Begin here: check the keyring, the devices' permissions and the platform, then sign in.
 
     Nothing is written before the first success, and no password is asked for while a check fails.
     """
-    tell = aside if as_json else say
     if platform is None and not _is_configured(desk):
         platform = desk.answers.line(PLATFORM).strip()
     config, write = configured(desk, platform, network, device, label, secrets)
     found = _examined(desk, config)
     for name, finding in found.items():
-        tell(finding_text(name, finding))
+        desk.tell(finding_text(name, finding))
     status = _first_trouble(found)
     if status is not None:
-        tell("\nMend what is marked TROUBLE, then run `signerd setup` again. Nothing was asked.")
+        desk.tell("\nMend what is marked TROUBLE, then run `signerd setup` again. Nothing was asked.")
         raise click.exceptions.Exit(status)
     done = signed_in(desk, config)
     write()
-    give(done, f"{signed_in_words(done)}\n{_next(desk)}", as_json=as_json)
+    desk.give(done, f"{signed_in_words(done)}\n{_next(desk)}")
 
 
 def _is_configured(desk: Desk) -> bool:

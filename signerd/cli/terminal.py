@@ -3,10 +3,10 @@
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from custody import terminal
-from custody.terminal import Answers, Exit, answer, aside, put, say, table, tell
+from custody.terminal import Answers, Exit, answer, aside, give, put, say, table, tell
 from signerd.errors import AnswerMissing, SignerdError
 
 __all__ = [
@@ -27,11 +27,6 @@ __all__ = [
 
 def answers() -> Answers:
     return terminal.answers(AnswerMissing)
-
-
-def give(value: Any, words: str, *, as_json: bool) -> None:
-    """What a command found: the value as JSON, or in words."""
-    answer(value) if as_json else say(words)
 
 
 def fail(error: SignerdError, *, as_json: bool) -> Exit:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from signerd.cli import naming
-from signerd.cli.desk import NOT_UTF_8, Desk, json_option, pass_desk, read_file
+from signerd.cli.desk import NOT_UTF_8, Desk, answering, read_file
 from signerd.cli.naming import vault_named
-from signerd.cli.terminal import answer, aside, give, say
 from signerd.core.states import network_words
 from signerd.core.text import WHY_ELSEWHERE, as_compared
 from signerd.errors import InvalidRequest
@@ -104,20 +103,15 @@ vault_argument = click.argument(
 )
 
 
-@pass_desk
-@json_option
-def vaults(desk: Desk, as_json: bool) -> None:
+@answering
+def vaults(desk: Desk) -> None:
     """List the vaults, with what to compare with the other signers before pinning one."""
-    with desk.daemon() as daemon:
-        found = daemon.vaults()
-    give(
-        found,
-        "\n\n".join(vault_text(vault) for vault in found) or "The platform has shown no vault yet.",
-        as_json=as_json,
+    found = desk.daemon.vaults()
+    desk.give(
+        found, "\n\n".join(vault_text(vault) for vault in found) or "The platform has shown no vault yet."
     )
 
 
-@pass_desk
 @vault_argument
 @click.option("--code", help="The verification code; else it is asked for.")
 @click.option(
@@ -151,7 +145,7 @@ def vaults(desk: Desk, as_json: bool) -> None:
     type=click.Choice(["coldcard", "descriptor", "bsms"]),
     help="The form of that file.",
 )
-@json_option
+@answering
 def pin(
     desk: Desk,
     vault_id: str,
@@ -161,7 +155,6 @@ def pin(
     without_device_address: bool,
     enrolment_file: Path | None,
     enrolment_form: "EnrolmentForm",
-    as_json: bool,
 ) -> None:
     """Pin a vault after you compared it with the other signers; from then on this machine knows it.
 
@@ -172,41 +165,36 @@ def pin(
     from signerd.cli.airgap import compared_on_device
     from signerd.cli.progress import accepting_other_address, reporting
 
-    tell = aside if as_json else say
-    with desk.daemon() as daemon:
-        shown = vault_named(daemon, vault_id)
-        vault_id = shown.vault_id
-        imported = _given_quorum(from_file, from_psbt, shown.network)
-        preview = daemon.preview_pin(vault_id, imported)
-        tell(preview_text(preview))
-        if code is None:
-            code = desk.answers.line("Type the verification code as another signer reads it to you")
-        if enrolment_file is not None:
-            seen = compared_on_device(desk, daemon, vault_id, enrolment_file, enrolment_form, tell)
-            pinned = daemon.pin(vault_id, code, imported, airgapped=seen)
-        else:
-            with reporting(daemon, vault_id, tell), accepting_other_address(desk.daemon, tell):
-                pinned = daemon.pin(vault_id, code, imported, without_device_address=without_device_address)
-    give(pinned, f"Pinned.\n{vault_text(pinned)}", as_json=as_json)
+    shown = vault_named(desk.daemon, vault_id)
+    vault_id = shown.vault_id
+    imported = _given_quorum(from_file, from_psbt, shown.network)
+    preview = desk.daemon.preview_pin(vault_id, imported)
+    desk.tell(preview_text(preview))
+    if code is None:
+        code = desk.answers.line("Type the verification code as another signer reads it to you")
+    if enrolment_file is not None:
+        seen = compared_on_device(desk, vault_id, enrolment_file, enrolment_form)
+        pinned = desk.daemon.pin(vault_id, code, imported, airgapped=seen)
+    else:
+        with reporting(desk, vault_id), accepting_other_address(desk.connect, desk.tell):
+            pinned = desk.daemon.pin(vault_id, code, imported, without_device_address=without_device_address)
+    desk.give(pinned, f"Pinned.\n{vault_text(pinned)}")
 
 
-@pass_desk
 @vault_argument
 @click.option("--code", help="The code it was pinned under; else it is asked for.")
-@json_option
-def unpin(desk: Desk, vault_id: str, code: str | None, as_json: bool) -> None:
+@answering
+def unpin(desk: Desk, vault_id: str, code: str | None) -> None:
     """Unpin a vault, for instance after an alarm that you have looked into; nothing is signed for it until it
     is pinned again.
     """
-    tell = aside if as_json else say
-    with desk.daemon() as daemon:
-        shown = vault_named(daemon, vault_id)
-        vault_id = shown.vault_id
-        tell(vault_text(shown))
-        if code is None:
-            code = desk.answers.line("Type the verification code under which it was pinned")
-        left = daemon.unpin(vault_id, code)
-    give(left, f"Not pinned any more.\n{vault_text(left)}", as_json=as_json)
+    shown = vault_named(desk.daemon, vault_id)
+    vault_id = shown.vault_id
+    desk.tell(vault_text(shown))
+    if code is None:
+        code = desk.answers.line("Type the verification code under which it was pinned")
+    left = desk.daemon.unpin(vault_id, code)
+    desk.give(left, f"Not pinned any more.\n{vault_text(left)}")
 
 
 def _given_quorum(file: Path | None, psbt: Path | None, network: str) -> "ImportedQuorum | None":
@@ -245,7 +233,6 @@ OF_PROFILE = "profile"
 MAX_SHOWN = 1_000_000
 
 
-@pass_desk
 @click.argument(
     "whose", metavar="VAULT|profile", help="A pinned vault: its id, the beginning of it, or its name."
 )
@@ -258,26 +245,23 @@ MAX_SHOWN = 1_000_000
     metavar="N",
     help="Have your device show this one instead.",
 )
-@json_option
-def addresses(
-    desk: Desk, whose: str, start: int, count: int, change: bool, show: int | None, as_json: bool
-) -> None:
+@answering
+def addresses(desk: Desk, whose: str, start: int, count: int, change: bool, show: int | None) -> None:
     """Addresses of a pinned vault or of your profile, derived on this machine from what was pinned.
 
     With --show your device shows the address as well, and the two are compared.
     """
     from signerd.cli.progress import accepting_other_address, reporting
 
-    chain, tell = int(change), aside if as_json else say
-    with desk.daemon() as daemon:
-        whose = whose if whose == OF_PROFILE else naming.vault_id(daemon, whose)
-        if show is None:
-            page = _page(daemon, whose, chain, start, count)
-            answer(page) if as_json else say(_page_text(page))
-            return
-        with reporting(daemon, _subject(daemon, whose), tell), accepting_other_address(desk.daemon, tell):
-            shown = _shown(daemon, whose, chain, show)
-    answer(shown) if as_json else say(_shown_text(shown))
+    chain, daemon = int(change), desk.daemon
+    whose = whose if whose == OF_PROFILE else naming.vault_id(daemon, whose)
+    if show is None:
+        page = _page(daemon, whose, chain, start, count)
+        desk.give(page, _page_text(page))
+        return
+    with reporting(desk, _subject(daemon, whose)), accepting_other_address(desk.connect, desk.tell):
+        shown = _shown(daemon, whose, chain, show)
+    desk.give(shown, f"Your device shows the same address: {as_compared(shown.on_screen, shown.address)}.")
 
 
 def _page(daemon: "DaemonClient", whose: str, chain: int, start: int, count: int) -> "AddressPage":
@@ -311,25 +295,19 @@ def _page_text(page: "AddressPage") -> str:
     return "\n".join([head, *([f"  {page.fault}"] if page.fault else []), *lines])
 
 
-def _shown_text(shown: "AddressShown") -> str:
-    return f"Your device shows the same address: {as_compared(shown.on_screen, shown.address)}."
-
-
-@pass_desk
 @click.option("--device", metavar="ID", help="Read them from this device; else the registered ones.")
 @click.option(
     "--number", default=0, type=click.IntRange(min=0, max=100), help="With --device: which account."
 )
-@json_option
-def accounts(desk: Desk, device: str | None, number: int, as_json: bool) -> None:
+@answering
+def accounts(desk: Desk, device: str | None, number: int) -> None:
     """The public keys of your standard accounts: for vaults (BIP-48) and for your profile (BIP-84)."""
-    with desk.daemon() as daemon:
-        if device is None:
-            keys = daemon.accounts()
-        else:
-            chosen = naming.device_named(daemon.devices(), device)
-            keys = daemon.device_accounts(chosen.id, number)
-    give(keys, _keys_text(keys), as_json=as_json)
+    if device is None:
+        keys = desk.daemon.accounts()
+    else:
+        chosen = naming.device_named(desk.daemon.devices(), device)
+        keys = desk.daemon.device_accounts(chosen.id, number)
+    desk.give(keys, _keys_text(keys))
 
 
 def _keys_text(keys: "AccountKeys") -> str:

@@ -9,7 +9,7 @@ import click
 from custody.cli.common import json_option, own_answers
 from custody.limit_words import bounds
 from custody.server.cli.common import platform_at, refusals, state_option
-from custody.terminal import answer, aside, put, say
+from custody.terminal import aside, give, put
 from custody.text import count
 from multisig import Network
 
@@ -131,10 +131,11 @@ def make_operator_command(state: Path, email: str, take_away: bool, as_json: boo
     """Let a person review requests for organisations. It gives no access to any workspace."""
     with refusals(), platform_at(state) as platform:
         user_id = platform.setup.make_operator(email, is_operator=not take_away)
-    if as_json:
-        answer({"user_id": user_id, "is_operator": not take_away})
-        return
-    say(f"{email} (user {user_id}) is {'no longer an operator' if take_away else 'an operator'}.")
+    give(
+        {"user_id": user_id, "is_operator": not take_away},
+        f"{email} (user {user_id}) is {'no longer an operator' if take_away else 'an operator'}.",
+        as_json=as_json,
+    )
 
 
 @admin.command("vault-policy")
@@ -155,11 +156,8 @@ def vault_policy_command(state: Path, vault: str, per_cycle: bool, as_json: bool
 
     with refusals(), platform_at(state) as platform, platform.services.store.write() as db:
         limits = bound_cycle(platform.services.tools, db, vault, is_per_cycle=per_cycle)
-    if as_json:
-        answer(limits)
-        return
     words = bounds(per_cycle=limits.per_cycle, period=limits.cycle_period, day=limits.cycle_day)
-    say(f"The vault pays at most {limits.limit} BTC {words}.")
+    give(limits, f"The vault pays at most {limits.limit} BTC {words}.", as_json=as_json)
 
 
 @admin.command("rescan")
@@ -175,11 +173,12 @@ def rescan_command(state: Path, vault: str, addresses: int, as_json: bool) -> No
 
     with refusals(), platform_at(state) as platform:
         rescan(platform.services, vault, addresses)
-    if as_json:
-        answer({"vault_id": vault, "addresses": addresses})
-        return
-    say(f"The first {count(addresses, 'address', 'addresses')} of vault {vault} will be watched.")
-    say("The next look at the chain reads them.")
+    give(
+        {"vault_id": vault, "addresses": addresses},
+        f"The first {count(addresses, 'address', 'addresses')} of vault {vault} will be watched.",
+        "The next look at the chain reads them.",
+        as_json=as_json,
+    )
 
 
 @admin.command("revoke-key")
@@ -199,10 +198,7 @@ def revoke_key_command(state: Path, key_id: str, reason: str, force: bool, as_js
         request = _revocation(key_id, reason, force=force)
         with platform.services.store.write() as db:
             key = platform.services.revocation.revoke_for_operator(db, request)
-    if as_json:
-        answer(key)
-        return
-    say(f"Key {key.id} of user {key.user_id} is revoked: {key.revoked_reason.value}.")
+    give(key, f"Key {key.id} of user {key.user_id} is revoked: {key.revoked_reason.value}.", as_json=as_json)
 
 
 def _revocation(key_id: str, reason: str, *, force: bool) -> "RevokeKeyRequest":
@@ -244,13 +240,12 @@ def _person(
 
 
 def _tell(placed: "Placement", role: str, email: str, *, as_json: bool) -> None:
-    if as_json:
-        answer(vars(placed))
-        return
-    say(
+    give(
+        vars(placed),
         f"{email} is user {placed.user_id}, {role} (role {placed.role_id}) of workspace "
         f"{placed.workspace_id} "
-        f"in organisation {placed.organisation_id}."
+        f"in organisation {placed.organisation_id}.",
+        as_json=as_json,
     )
 
 
@@ -269,10 +264,11 @@ def reset_two_factor_command(email: str, state: Path, as_json: bool) -> None:
     address = email.strip().lower()
     with refusals(), platform_at(state) as platform:
         platform.services.account.two_factor.reset(address)
-    if as_json:
-        answer({"email": address, "method": "email"})
-        return
-    say(f"{address} signs in with mailed codes now; the authenticator and its recovery codes are forgotten.")
+    give(
+        {"email": address, "method": "email"},
+        f"{address} signs in with mailed codes now; the authenticator and its recovery codes are forgotten.",
+        as_json=as_json,
+    )
 
 
 @click.command("rotate-secret")
@@ -297,9 +293,6 @@ def rotate_secret_command(purpose: str, state: Path, finish: bool, as_json: bool
     with refusals(), platform_at(state) as platform:
         rotation = platform.services.account.rotation
         done = rotation.finish(secret) if finish else rotation.rotate(secret)
-    if as_json:
-        answer(done)
-        return
     sealed_of = {
         Purpose.TOTP: ("account was", "accounts were"),
         Purpose.WEBHOOK: ("webhook was", "webhooks were"),
@@ -308,4 +301,7 @@ def rotate_secret_command(purpose: str, state: Path, finish: bool, as_json: bool
     what = sealed_of.get(secret)
     sealed = f" {count(done.reencrypted, *what)} encrypted anew." if what else ""
     said = "No new" if finish else "A new"
-    say(f"{said} {purpose} secret.{sealed} Old ones dropped: {done.dropped}, still read: {done.still_read}.")
+    words = (
+        f"{said} {purpose} secret.{sealed} Old ones dropped: {done.dropped}, still read: {done.still_read}."
+    )
+    give(done, words, as_json=as_json)

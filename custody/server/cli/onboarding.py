@@ -8,7 +8,7 @@ import click
 from custody.cli.common import json_option
 from custody.server.cli.admin import CHAINS
 from custody.server.cli.common import MAX_INT64, platform_at, refusals, state_option
-from custody.terminal import answer, aside, say, table
+from custody.terminal import answer, aside, give, say, table
 from multisig import Network
 
 if TYPE_CHECKING:
@@ -69,11 +69,9 @@ def requests_command(state: Path, status: str | None, after: int, as_json: bool)
 def approve_command(uid: int, state: Path, note: str | None, chain: str | None, as_json: bool) -> None:
     """Approve the request: the requester becomes the administrator of a new organisation and workspace."""
     decided = _decide(state, uid, "approve", note, None if chain is None else Network(chain))
-    if as_json:
-        answer(decided)
-        return
     organisation = decided.created_org_uid.value
-    say(f"Request {uid} is approved: {decided.requester_email} runs organisation {organisation}.")
+    words = f"Request {uid} is approved: {decided.requester_email} runs organisation {organisation}."
+    give(decided, words, as_json=as_json)
 
 
 @click.command("reject")
@@ -84,10 +82,7 @@ def approve_command(uid: int, state: Path, note: str | None, chain: str | None, 
 def reject_command(uid: int, state: Path, note: str | None, as_json: bool) -> None:
     """Reject the request; the requester is mailed the note."""
     decided = _decide(state, uid, "reject", note, None)
-    if as_json:
-        answer(decided)
-        return
-    say(f"Request {uid} is rejected, and {decided.requester_email} will be told.")
+    give(decided, f"Request {uid} is rejected, and {decided.requester_email} will be told.", as_json=as_json)
 
 
 def _decide(

@@ -12,7 +12,7 @@ import click
 
 from custody.cli.common import fail, json_option
 from custody.server.cli.common import platform_at, refusals, state_option
-from custody.terminal import Exit, answer, put, say
+from custody.terminal import Exit, give, put, say
 
 if TYPE_CHECKING:
     from custody.server.app import Platform
@@ -198,10 +198,7 @@ def openapi_command() -> None:
 def mine_command(count: int, state: Path, as_json: bool) -> None:
     """Mine blocks on the embedded chain of the server that runs on this state folder."""
     mined = _ask_chain(state, {"mine": count})
-    if as_json:
-        answer(mined)
-        return
-    say(f"Block {mined['height']}: {mined['block_hash']}")
+    give(mined, f"Block {mined['height']}: {mined['block_hash']}", as_json=as_json)
 
 
 @click.command("fund")
@@ -212,10 +209,7 @@ def mine_command(count: int, state: Path, as_json: bool) -> None:
 def fund_command(address: str, amount_btc: str, state: Path, as_json: bool) -> None:
     """Pay from the embedded chain's own coins. The payment waits for the next block: custody mine 1."""
     paid = _ask_chain(state, {"fund": address, "amount_btc": amount_btc})
-    if as_json:
-        answer(paid)
-        return
-    say(paid["txid"])
+    give(paid, paid["txid"], as_json=as_json)
 
 
 def _ask_chain(state: Path, question: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import click
 from custody._version import __version__
 from custody.cli.common import fail, json_option
 from custody.server.cli.common import MAX_INT64, plain_values, refusals, state_option, stored_at
-from custody.terminal import Exit, answer, say, table
+from custody.terminal import Exit, answer, give, say, table
 
 if TYPE_CHECKING:
     from custody.server.service.operations.jobs import JobAdministration, JobLine
@@ -32,11 +32,7 @@ def status_command(state: Path, as_json: bool) -> None:
     with refusals(), stored_at(state) as stored:
         now = utc_now()
         status = read_status(stored.store, now)
-    if as_json:
-        answer({"version": __version__, **plain_values(asdict(status))})
-        return
-    for line in _lines(status, now):
-        say(line)
+    give({"version": __version__, **plain_values(asdict(status))}, *_lines(status, now), as_json=as_json)
 
 
 def _lines(status: "Status", now: datetime) -> Iterator[str]:
@@ -129,11 +125,8 @@ def retry_command(state: Path, job: int | None, kind: str | None, as_json: bool)
     with refusals(), stored_at(state) as stored, stored.store.write() as db:
         jobs = _administration(stored)
         lines = [jobs.retry(db, job)] if job else jobs.retry_kind(db, kind or "")
-    if as_json:
-        answer(_plain(lines))
-        return
-    for line in lines:
-        say(f"Job {line.id} ({line.kind} of {line.subject}) is due now.")
+    words = (f"Job {line.id} ({line.kind} of {line.subject}) is due now." for line in lines)
+    give(_plain(lines), *words, as_json=as_json)
 
 
 @jobs_command.command("discard")
@@ -146,11 +139,8 @@ def discard_command(job: int, state: Path, as_json: bool) -> None:
     """Delete a job that will never succeed. The audit log records it."""
     with refusals(), stored_at(state) as stored, stored.store.write() as db:
         line = _administration(stored).discard(db, job)
-    if as_json:
-        (discarded,) = _plain([line])
-        answer(discarded)
-        return
-    say(f"Job {line.id} ({line.kind} of {line.subject}) is discarded.")
+    [discarded] = _plain([line])
+    give(discarded, f"Job {line.id} ({line.kind} of {line.subject}) is discarded.", as_json=as_json)
 
 
 def _administration(stored: "Stored") -> "JobAdministration":

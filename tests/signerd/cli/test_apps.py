@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from signerd.cli import apps
+from signerd.cli import apps, desk
 from signerd.cli.terminal import Exit
 from tests.support.command import is_tame, signerd
 from tests.support.ported import ported, secret_in
@@ -40,7 +40,7 @@ def while_it_waits(monkeypatch, what):
         if text.startswith("Waiting for an app"):
             what()
 
-    monkeypatch.setattr(apps, "say", told)
+    monkeypatch.setattr(desk, "say", told)
 
 
 def test_the_person_sees_what_is_asked_types_the_code_and_takes_rights_away(daemon):
