@@ -16,16 +16,16 @@ from typing import Any
 
 from benchmarks.devices.desk import Device
 from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.presence import Hotplug
 
 PLUGS = 10
 
 
-class Told:
+class Told(Hotplug):
     """A hotplug source that the benchmark triggers."""
 
-    patience = 15.0
-
     def __init__(self) -> None:
+        super().__init__(patience=15.0)
         self._happened = asyncio.Event()
 
     def tell(self) -> None:
@@ -38,9 +38,6 @@ class Told:
         except TimeoutError:
             return
         self._happened.clear()
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 def place(folder: Path) -> Path:

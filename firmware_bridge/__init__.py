@@ -42,7 +42,6 @@ from firmware_bridge.errors import (
     WrongDevice,
 )
 from firmware_bridge.model import (
-    Account,
     Deadlines,
     Device,
     DeviceEvent,
@@ -54,7 +53,6 @@ from firmware_bridge.model import (
 from firmware_bridge.protocol import Question
 
 __all__ = [
-    "Account",
     "AddressMismatch",
     "Advisory",
     "Ask",

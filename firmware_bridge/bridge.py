@@ -13,7 +13,7 @@ from firmware_bridge.enrolment import Registration, Registrations, Registrations
 from firmware_bridge.errors import BadDeviceSignature
 from firmware_bridge.families import maker_of
 from firmware_bridge.lane import Lane
-from firmware_bridge.model import Account, Deadlines, Device, DeviceEvent, Endpoint, Listing
+from firmware_bridge.model import Deadlines, Device, DeviceEvent, Endpoint, Listing
 from firmware_bridge.presence import Hotplug
 from firmware_bridge.presence.holders import Turn, no_turns
 from firmware_bridge.record import Clock
@@ -28,8 +28,6 @@ from multisig import (
     Psbt,
     Vault,
     WrongNetwork,
-    multisig_account_path,
-    profile_account_path,
 )
 
 # Seconds between two looks while an emulator is missing, or a device is to be probed again: no event reports
@@ -157,16 +155,6 @@ class Bridge:
             fingerprint = await talk.read_fingerprint()
             self._roster.identify(talk.record, fingerprint)
             return fingerprint
-
-    async def accounts(self, device_id: str, numbers: Sequence[int] = (0,)) -> tuple[Account, ...]:
-        """The keys of these accounts: for vaults (BIP-48, P2WSH) and for the person's own profile (BIP-84).
-
-        :raises WrongApp: the device is set to another kind of network.
-        """
-        network = self._dependencies.network
-        paths = [make(network, number) for number in numbers for make in _ACCOUNT_PATHS]
-        keys = iter(await self.xpubs(device_id, paths))
-        return tuple(Account(number, vault, profile) for number, vault, profile in zip(numbers, keys, keys))  # noqa: B905 - one iterator, taken from twice
 
     async def xpub(self, device_id: str, path: DerivationPath) -> OriginKey:
         """The extended public key at one path; see `xpubs`."""
@@ -311,9 +299,6 @@ class Bridge:
     ) -> AsyncIterator[Conversation]:
         async with self._roster.using(device_id) as record:
             yield Conversation(self._dependencies, record, on_progress, ask)
-
-
-_ACCOUNT_PATHS: Final = (multisig_account_path, profile_account_path)
 
 
 def _default_listings(endpoints: Sequence[Endpoint], *, usb: bool) -> list[Listing]:

@@ -31,24 +31,17 @@ _MISREAD: Final = re.compile(rf"{_COMMENT.pattern}|(?:pkh?|tr|addr|raw|combo|sh|
 _MAX_FILE: Final = 4000
 
 
-def takes_name(family: Family, name: str) -> bool:
-    """Whether devices of this family accept this name of a vault. Those that keep no names accept any."""
-    most = maker_of(family).max_name
-    if most is None:
-        return True
-    if family is Family.COLDCARD and _MISREAD.search(name):
-        return False
-    return 1 <= len(name) <= most and name.isascii() and name.isprintable() and name == name.strip()
-
-
 def require_name(family: Family, name: str) -> None:
-    """:raises Unsupported: devices of this family do not accept the name."""
-    if not takes_name(family, name):
-        maker = maker_of(family)
-        but = ', without # before a word or "(" after one' if family is Family.COLDCARD else ""
-        raise Unsupported(
-            f"A {maker.name} takes names of 1 to {maker.max_name} printable ASCII characters{but}."
-        )
+    """:raises Unsupported: devices of this family do not accept the name. Those that keep no names accept
+    any.
+    """
+    maker, coldcard = maker_of(family), family is Family.COLDCARD
+    most = maker.max_name
+    plain = name.isascii() and name.isprintable() and name == name.strip()
+    if most is None or (plain and 1 <= len(name) <= most and not (coldcard and _MISREAD.search(name))):
+        return
+    but = ', without # before a word or "(" after one' if coldcard else ""
+    raise Unsupported(f"A {maker.name} takes names of 1 to {most} printable ASCII characters{but}.")
 
 
 def fitting_name(family: Family, name: str, vault: Vault) -> str:

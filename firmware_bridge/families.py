@@ -53,11 +53,10 @@ class Maker:
     """A family: its properties, and which outcome a status, else a phrase (lower case, first match) means.
 
     `udev_rules`: the file of `signerd.udev` that lets the person at the machine open its devices.
-    `cable_only`: its devices read neither cards nor QR codes. `max_name`: the longest name of a vault; None
-    if they keep no names. `enrols`: they must know a vault before they sign for it. `shares_session`: a
-    device has one session, which a new connection takes away from the last one. `keeps_session`: what
-    `unlock` returned stays valid without power. `refuses_address`: the person can refuse an address on the
-    device; if not, on the computer.
+    `max_name`: the longest name of a vault; None if they keep no names. `enrols`: they must know a vault
+    before they sign for it. `shares_session`: a device has one session, which a new connection takes away
+    from the last one. `keeps_session`: what `unlock` returned stays valid without power. `refuses_address`:
+    the person can refuse an address on the device; if not, on the computer.
     `knows_regtest`: they write its addresses in its own form, where the others use testnet's.
     `hints`: what to do after an outcome, if not `BridgeError.hint`. `pace`: how long they work
     on a transaction. `limits`: by the beginning of the model's name, the first that fits.
@@ -65,7 +64,6 @@ class Maker:
 
     name: str
     udev_rules: str
-    cable_only: bool = True
     max_name: int | None = None
     statuses: Mapping[int, type[BridgeError]] = field(default_factory=dict)
     phrases: tuple[tuple[str, type[BridgeError]], ...] = ()
@@ -137,7 +135,6 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
         Family.COLDCARD: Maker(
             "Coldcard",
             udev_rules="20-coldcard.rules",
-            cable_only=False,
             # MAX_NAME_LEN of the firmware's multisig wallets.
             max_name=20,
             shares_session=True,
@@ -253,7 +250,6 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
             udev_rules="20-jade.rules",
             # HWI names it "localtest", which the firmware's network.c has with the prefix "bcrt".
             knows_regtest=True,
-            cable_only=False,
             # MULTISIG_NAME_MAX_LEN of the firmware.
             max_name=15,
             enrols=True,

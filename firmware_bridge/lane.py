@@ -351,10 +351,13 @@ class Lane:
 
     async def _greet(self, driver: WorkerProcess) -> WorkerProcess:
         try:
-            hello = await _receive_hello(driver)
+            hello = await driver.receive()
         except BaseException:
             driver.kill()
             raise
+        if not isinstance(hello, protocol.Hello):
+            driver.kill()
+            raise DeviceFault("the helper process did not say hello")
         driver.hello = hello
         _log.debug("worker %d: Landlock %d, seccomp %s", hello.pid, hello.landlock, hello.seccomp)
         if START_METHOD == "forkserver" and not hello.preloaded:
@@ -373,13 +376,6 @@ class Lane:
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
-
-
-async def _receive_hello(driver: WorkerProcess) -> protocol.Hello:
-    hello = await driver.receive()
-    if not isinstance(hello, protocol.Hello):
-        raise DeviceFault("the helper process did not say hello")
-    return hello
 
 
 def _abandon(spawning: asyncio.Future[tuple[Process, socket.socket]]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 from typing import Final, Self
 
-from multisig import Fingerprint, OriginKey
+from multisig import Fingerprint
 from multisig.shown import AsWritten, ByMember
 
 
@@ -172,17 +172,6 @@ class Device(ByMember):
             raise IllegalTransition(f"a device that is {self.state} cannot become {state} so")
         kept = None if state == DeviceState.UNINITIALISED else self.fingerprint
         return replace(self, state=state, detail=detail, fingerprint=kept)
-
-
-@dataclass(frozen=True, repr=False)
-class Account(ByMember):
-    """One account of a device: its key for vaults (BIP-48, P2WSH) and that of the person's own profile
-    (BIP-84).
-    """
-
-    number: int
-    vault_key: OriginKey
-    profile_key: OriginKey
 
 
 @dataclass(frozen=True, repr=False)

@@ -64,7 +64,10 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """`recover`, `session`: see `firmware_bridge.protocol.Opening`."""
+    """`recover`: an earlier worker was killed in the middle of an operation; the device may still wait for an
+    answer. `session`: what `unlock` returned, so that the next worker does not ask for the passphrase again.
+    Both say how the device is to be opened, if it is not open yet.
+    """
 
     id: int
     op: str
@@ -132,15 +135,7 @@ class Failed:
 
 
 Message = Request | Hello | Note | Ask | Reply | Done | Failed
-_TYPES: Final[dict[str, type[Message]]] = {
-    "request": Request,
-    "hello": Hello,
-    "note": Note,
-    "ask": Ask,
-    "reply": Reply,
-    "done": Done,
-    "failed": Failed,
-}
+_TYPES: Final[dict[str, type[Message]]] = {kind.__name__.lower(): kind for kind in get_args(Message)}
 _NAMES: Final = {kind: name for name, kind in _TYPES.items()}
 
 
@@ -232,18 +227,6 @@ class Caller(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class Opening:
-    """How a device is to be opened.
-
-    `recover`: an earlier worker was killed in the middle of an operation; the device may still wait for an
-    answer. `session`: what `unlock` returned, so that the next worker does not ask for the passphrase again.
-    """
-
-    recover: bool = False
-    session: str | None = field(default=None, repr=False)
-
-
 class DeviceFailure(Exception):
     """A failure with its outcome: the code of a `BridgeError`, and a detail.
 
@@ -269,4 +252,4 @@ class DeviceClient(Protocol):
     def close(self) -> None: ...
 
 
-Opener = Callable[[Caller, Opening], DeviceClient]
+Opener = Callable[[Caller, Request], DeviceClient]

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final
 
 from firmware_bridge import calls, errors
 from firmware_bridge.calls import Probed
@@ -108,10 +108,8 @@ _PERHAPS_HELD: Final = _PERHAPS_IN_USE | {DeviceState.NO_PERMISSION}
 _TRIES_AT_A_PACE: Final = 4
 
 
-class Move(Protocol):
-    """Puts the device in its next state and publishes it."""
-
-    def __call__(self, record: Record, device: Device) -> None: ...
+# Puts the device in its next state and publishes it.
+Move = Callable[[Record, Device], None]
 
 
 class Prober:

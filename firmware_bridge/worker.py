@@ -27,7 +27,7 @@ from firmware_bridge.errors import Cancelled, DeviceFault, Unsupported
 from firmware_bridge.families import clean_detail
 from firmware_bridge.missing import missing_hwi
 from firmware_bridge.model import Endpoint
-from firmware_bridge.protocol import Caller, DeviceClient, DeviceFailure, Opener, Opening, Question
+from firmware_bridge.protocol import Caller, DeviceClient, DeviceFailure, Opener, Question
 from multisig import Network
 
 # What the fork server imports in advance; `Hello.preloaded` says whether it did.
@@ -53,12 +53,12 @@ def main(channel: socket.socket, endpoint: str, network: str, *, confined: bool 
     where, chain = Endpoint.parse(endpoint), Network(network)
     held = _confine(where, channel) if confined else {}
 
-    def open_device(caller: Caller, opening: Opening) -> DeviceClient:
+    def open_device(caller: Caller, request: protocol.Request) -> DeviceClient:
         if (missing := missing_hwi()) is not None:
             raise DeviceFailure(Unsupported.code, missing)
         from firmware_bridge import hwi_client
 
-        return hwi_client.open_device(where, chain, caller, opening)
+        return hwi_client.open_device(where, chain, caller, request)
 
     Server(channel, open_device).serve(preloaded=preloaded, **held)
 
@@ -131,7 +131,7 @@ class Server:
     def _attempt(self, request: protocol.Request) -> Any:
         try:
             if self._client is None:
-                self._client = self._open(self, Opening(request.recover, request.session))
+                self._client = self._open(self, request)
             return self._client.call(request.op, request.args)
         except DeviceFailure as failure:
             # A device's answers carry no numbers: after a failure, a late one would be taken for the next

@@ -15,16 +15,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import HTTPServer
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
 import h11
 import uvicorn
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client import CollectorRegistry, MetricsHandler
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -279,6 +277,12 @@ def write_port_file(path: Path, address: Address) -> None:
 CLIENT_SECONDS: Final = 5.0
 
 
+class Scrape(MetricsHandler):
+    """Answers at every path, and logs nothing."""
+
+    timeout = CLIENT_SECONDS
+
+
 @contextmanager
 def serving_metrics(address: Address, registry: CollectorRegistry) -> Iterator[Address]:
     """Answers ``GET /metrics`` until the block ends; where it listens (port 0 takes a free one). Raises
@@ -293,7 +297,7 @@ def serving_metrics(address: Address, registry: CollectorRegistry) -> Iterator[A
         )
     with (
         bind(address, behind_proxy=False) as listener,
-        _server(listener.getsockname()[:2], registry) as server,
+        HTTPServer(listener.getsockname()[:2], Scrape.factory(registry), bind_and_activate=False) as server,
     ):
         server.socket.close()
         server.socket = listener
@@ -304,24 +308,3 @@ def serving_metrics(address: Address, registry: CollectorRegistry) -> Iterator[A
         finally:
             server.shutdown()
             thread.join()
-
-
-def _server(address: tuple[str, int], registry: CollectorRegistry) -> HTTPServer:
-    class Scrape(BaseHTTPRequestHandler):
-        timeout = CLIENT_SECONDS
-
-        def do_GET(self) -> None:
-            if self.path != "/metrics":
-                self.send_error(HTTPStatus.NOT_FOUND)
-                return
-            body = generate_latest(registry)
-            self.send_response(HTTPStatus.OK)
-            self.send_header("Content-Type", CONTENT_TYPE_PLAIN_0_0_4)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_args: object) -> None:
-            """Silent: there is a scrape every few seconds."""
-
-    return HTTPServer(address, Scrape, bind_and_activate=False)

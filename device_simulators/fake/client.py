@@ -31,7 +31,7 @@ from firmware_bridge.errors import (
     WrongDevice,
 )
 from firmware_bridge.model import Endpoint, Listing, Sighting
-from firmware_bridge.protocol import OPERATIONS, Caller, DeviceFailure, Opening, Question
+from firmware_bridge.protocol import OPERATIONS, Caller, DeviceFailure, Question, Request
 from firmware_bridge.worker import Process, Server, Spawner
 from multisig import (
     SIGHASH_ALL,
@@ -108,11 +108,11 @@ class FakeClient:
     has it.
     """
 
-    def __init__(self, device: FakeDevice, line: DeviceLink, caller: Caller, opening: Opening) -> None:
+    def __init__(self, device: FakeDevice, line: DeviceLink, caller: Caller, request: Request) -> None:
         self._device = device
         self._line = line
         self._caller = caller
-        self._session = opening.session
+        self._session = request.session
 
     def call(self, op: str, args: Mapping[str, Any]) -> Any:
         self._device.join(self._line)
@@ -312,8 +312,8 @@ class _Thread:
         self._line.cut()
 
     def _serve(self) -> None:
-        def open_device(caller: Caller, opening: Opening) -> FakeClient:
-            return FakeClient(self._device, self._line, caller, opening)
+        def open_device(caller: Caller, request: Request) -> FakeClient:
+            return FakeClient(self._device, self._line, caller, request)
 
         # The bridge may have gone in the middle of an answer.
         with contextlib.suppress(OSError):

@@ -43,9 +43,7 @@ from firmware_bridge.airgap.vault_files import (
     enrolment_file,
     enrolment_text,
     message_request,
-    parse_key,
     parse_signer_keys,
-    require_airgap,
     signature_of,
 )
 
@@ -72,10 +70,8 @@ __all__ = [
     "enrolment_text",
     "file_of",
     "message_request",
-    "parse_key",
     "parse_signer_keys",
     "request_bytes",
-    "require_airgap",
     "series_of",
     "signature_of",
     "take_signed",

@@ -15,8 +15,7 @@ from firmware_bridge.airgap import card
 from firmware_bridge.airgap.codes import file_of
 from firmware_bridge.airgap.transfer import Unreadable
 from firmware_bridge.enrolment import coldcard_file, fitting_name
-from firmware_bridge.errors import Unsupported, WrongDevice
-from firmware_bridge.families import maker_of
+from firmware_bridge.errors import WrongDevice
 from firmware_bridge.model import Family
 from multisig import (
     DerivationPath,
@@ -109,22 +108,6 @@ _P2WSH_VERSIONS: Final = {
 }
 
 
-def parse_key(text: str, network: Network, *, signer: Fingerprint | None = None) -> OriginKey:
-    """The key for a native segwit vault (BIP-48), checked for network, path and depth (S14, S15, S17).
-
-    :raises InvalidKey, InvalidPath, WrongNetwork: not a key for a vault.
-    :raises WrongDevice: the key belongs to another device than `signer`.
-    :raises Unreadable: the text is of no known kind.
-    """
-    if len(text) > MAX_FILE:
-        raise Unreadable(f"This file has more than {MAX_FILE} bytes.")
-    key = _parse(_opened(text), network)
-    _require_account(key, network)
-    if signer is not None and key.fingerprint != signer:
-        raise WrongDevice(f"This key is from the device {key.fingerprint}, and {signer} was expected.")
-    return key
-
-
 # One for each account of a device, and one for its profile; a person has a few.
 MAX_EXPORTS: Final = 16
 
@@ -139,17 +122,14 @@ def parse_signer_keys(texts: Sequence[str], network: Network) -> tuple[OriginKey
     :raises WrongDevice: the exports are of several devices.
     :raises Unreadable: a text is of no known kind, or too large.
     """
-    if not 0 < len(texts) <= MAX_EXPORTS or any(len(text) > MAX_FILE for text in texts):
-        raise Unreadable(f"From 1 to {MAX_EXPORTS} files of {MAX_FILE} bytes are read at once.")
-    found = [key for text in texts for key in _all_keys(_opened(text), network)]
+    if not 0 < len(texts) <= MAX_EXPORTS:
+        raise Unreadable(f"From 1 to {MAX_EXPORTS} files are read at once.")
     vaults: dict[int, OriginKey] = {}
     profile: OriginKey | None = None
-    for key in found:
+    for key in (key for text in texts for key in keys_in(text, network)):
         if key.origin.path == profile_account_path(network):
-            key.require_agreement()
             profile = _only(profile, key)
         else:
-            _require_account(key, network)
             account = account_of(key.origin.path)
             vaults[account] = _only(vaults.get(account), key)
     if profile is None:
@@ -164,6 +144,23 @@ def parse_signer_keys(texts: Sequence[str], network: Network) -> tuple[OriginKey
     keys = (*(vaults[account] for account in sorted(vaults)), profile)
     if len({key.fingerprint for key in keys}) > 1:
         raise WrongDevice("These exports are of several devices: their master fingerprints differ.")
+    return keys
+
+
+def keys_in(text: str, network: Network) -> tuple[OriginKey, ...]:
+    """The keys of one export, checked for network, path and depth (S14, S15, S17).
+
+    :raises InvalidKey, InvalidPath, WrongNetwork: one is not a key that a signer registers.
+    :raises Unreadable: the text is of no known kind, or too large.
+    """
+    if len(text) > MAX_FILE:
+        raise Unreadable(f"This file has more than {MAX_FILE} bytes.")
+    keys = _all_keys(_opened(text), network)
+    for key in keys:
+        if key.origin.path == profile_account_path(network):
+            key.require_agreement()
+        else:
+            _require_account(key, network)
     return keys
 
 
@@ -184,37 +181,20 @@ def _only(known: OriginKey | None, key: OriginKey) -> OriginKey:
 
 def _all_keys(text: str, network: Network) -> tuple[OriginKey, ...]:
     """Of Coldcard's generic JSON the profile's as well, and of key-origin text that of each line."""
-    start = text.lstrip()[:1]
-    if start == "[":
-        return _lines(text, network)
-    if start != "{":
-        return (_parse(text, network),)
-    loaded = _load(text)
-    match loaded:
-        case {"xfp": str() as master, "bip84": {"xpub": str() as xpub, "deriv": str() as path}}:
-            return _from_json(loaded, network), _key(master, path, xpub, network)
-        case _:
-            return (_from_json(loaded, network),)
-
-
-def _parse(text: str, network: Network) -> OriginKey:
-    start = text.lstrip()[:1]
-    if start == "{":
-        return _from_json(_load(text), network)
+    match text.lstrip()[:1]:
+        case "[":
+            lines = filter(None, map(str.strip, text.splitlines()))
+            return tuple(OriginKey.parse(line, network) for line in lines)
+        case "{":
+            loaded = _load(text)
+            key = _from_json(loaded, network)
+            match loaded:
+                case {"xfp": str() as master, "bip84": {"xpub": str() as xpub, "deriv": str() as path}}:
+                    return key, _key(master, path, xpub, network)
+            return (key,)
     if text.lstrip().startswith(VERSION):
-        return key_of_record(text.lstrip(), network)
-    if start == "[":
-        keys = _lines(text, network)
-        # A text for registering holds the key of the person's own account as well.
-        for_vaults = [key for key in keys if key.origin.path != profile_account_path(network)]
-        if len(keys) > 1 and len(for_vaults) == 1:
-            return for_vaults[0]
-        return OriginKey.parse(text, network)
+        return (key_of_record(text.lstrip(), network),)
     raise Unreadable("This is not a key export of a supported form.")
-
-
-def _lines(text: str, network: Network) -> tuple[OriginKey, ...]:
-    return tuple(OriginKey.parse(line.strip(), network) for line in text.splitlines() if line.strip())
 
 
 def _load(text: str) -> dict[str, Any]:
@@ -303,13 +283,6 @@ _ENDINGS: Final = {
     EnrolmentForm.DESCRIPTOR: ".descriptor.txt",
     EnrolmentForm.BSMS: ".bsms",
 }
-
-
-def require_airgap(family: Family) -> None:
-    """:raises Unsupported: such devices work by cable only."""
-    maker = maker_of(family)
-    if maker.cable_only:
-        raise Unsupported(f"A {maker.name} reads neither cards nor QR codes: connect it by its cable.")
 
 
 def enrolment_text(vault: Vault, name: str, form: EnrolmentForm = EnrolmentForm.COLDCARD) -> str:

@@ -11,7 +11,7 @@ from firmware_bridge.model import Endpoint, Family
 
 # Before HWI: it loads the bundled libusb, where HWI would look for the system's.
 from firmware_bridge.presence import libusb
-from firmware_bridge.protocol import Caller, DeviceFailure, Opening
+from firmware_bridge.protocol import Caller, DeviceFailure, Request
 from multisig import Network
 
 with warnings.catch_warnings():
@@ -36,13 +36,13 @@ _OPENERS: Final[Mapping[Family, Callable[..., OpenDevice]]] = {
 }
 
 
-def open_device(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> OpenDevice:
+def open_device(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> OpenDevice:
     """Open the device at this endpoint.
 
     :raises DeviceFailure: it cannot be opened, and why.
     """
     try:
-        return _OPENERS[endpoint.family](endpoint, network, caller, opening)
+        return _OPENERS[endpoint.family](endpoint, network, caller, request)
     except DeviceFailure:
         raise
     except Exception as error:

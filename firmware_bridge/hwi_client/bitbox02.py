@@ -36,7 +36,7 @@ from firmware_bridge.hwi_client.base import (
 )
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.presence.endpoints import host_and_port
-from firmware_bridge.protocol import Caller, DeviceFailure, Opening, Question, receive_exactly
+from firmware_bridge.protocol import Caller, DeviceFailure, Question, Request, receive_exactly
 from multisig import Network
 
 _FAMILY_NAME: Final = "BitBox02"
@@ -280,10 +280,10 @@ class BitBox02Device(HwiDevice):
         return {"address": self._hwi.display_singlesig_address(path, AddressType.WIT)}
 
 
-def open_bitbox02(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> BitBox02Device:
-    """`opening.session` is the pairing that `unlock` returned."""
+def open_bitbox02(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> BitBox02Device:
+    """`request.session` is the pairing that `unlock` returned."""
     transport = _Transport(_Tcp(endpoint.place) if endpoint.kind == "tcp" else _open_hid(endpoint.place))
-    return BitBox02Device(transport, network, caller, opening.session)
+    return BitBox02Device(transport, network, caller, request.session)
 
 
 def _open_hid(path: str) -> Any:

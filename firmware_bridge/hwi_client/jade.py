@@ -30,7 +30,7 @@ from firmware_bridge.hwi_client.base import (
     probed,
 )
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import Caller, DeviceFailure, Opening, receive_exactly
+from firmware_bridge.protocol import Caller, DeviceFailure, Request, receive_exactly
 from multisig import Network
 
 # From this version on a Jade lists the cosigners of its vaults. It signs whole PSBTs since 0.1.47; HWI
@@ -238,7 +238,7 @@ class JadeDevice(HwiDevice):
         return base.same_quorum(policy, told["threshold"], cosigners)
 
 
-def open_jade(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> JadeDevice:  # noqa: ARG001 - a new connection starts afresh; late answers are dropped
+def open_jade(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> JadeDevice:  # noqa: ARG001 - a new connection starts afresh; late answers are dropped
     # Without timeouts: the bridge keeps the deadline. Reading ends when the device leaves.
     wire = (
         _Tcp(endpoint.address, None)

@@ -10,12 +10,11 @@ from collections.abc import Collection, Sequence
 
 from firmware_bridge.model import Endpoint, Listing, Sighting
 from firmware_bridge.presence.endpoints import endpoint_listing
-from firmware_bridge.presence.hotplug import Hotplug, Polling, best_hotplug, no_bus
+from firmware_bridge.presence.hotplug import Hotplug, best_hotplug, no_bus
 from firmware_bridge.presence.usb import sysfs_listing
 
 __all__ = [
     "Hotplug",
-    "Polling",
     "best_hotplug",
     "endpoint_listing",
     "no_bus",

@@ -6,11 +6,13 @@ if the tables do not tell and the device is not in use.
 """
 
 import asyncio
+import errno
+import functools
 import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
@@ -23,13 +25,16 @@ from firmware_bridge.presence.kernel_sockets import (
     InetSocket,
     inet_sockets,
     loopback_hosts,
-    unix_paths,
 )
 
 # Emulators on the same machine answer within a millisecond.
 _ANSWER_SECONDS: Final = 0.5
 _PING: Final = b"PINGPING"
 _PONG: Final = b"PONGPONG"
+
+
+# Of a connection to a socket that is bound: it talks to one other only, is not ours to use, or is a stream.
+_BOUND: Final = frozenset({errno.EPERM, errno.EACCES, errno.EPROTOTYPE})
 
 
 def unix_is_bound(path: str) -> bool:
@@ -39,8 +44,8 @@ def unix_is_bound(path: str) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(path)
-        except OSError:
-            return False
+        except OSError as error:
+            return error.errno in _BOUND
         return True
 
 
@@ -92,65 +97,51 @@ class _Place:
         return cls(endpoint, loopback_hosts(host), port)
 
 
-@dataclass
-class _Reading:
+# (kind, IP version) -> the sockets of that table
+_Tables = Callable[[str, int], list[InetSocket]]
+
+
+def _tables_in(folder: str, ports: frozenset[int]) -> _Tables:
     """The socket tables at one moment; each is read at most once, and only if an endpoint needs it."""
 
-    tables: str
-    ports: frozenset[int]
-    _read: dict[tuple[str, int], list[InetSocket]] = field(default_factory=dict)
-    _paths: frozenset[str] | None = None
-
-    def tells(self, place: _Place, *, in_use: bool) -> bool | None:
-        """Whether a program is bound there, or None if the tables do not tell."""
-        kind = place.endpoint.kind
-        if kind == "unix":
-            return self._binds(place.endpoint.place)
-        if kind not in _ASK or (kind == "tcp" and in_use):
-            # A TCP emulator may stop listening while it serves its only connection, ours.
-            return True
-        told = self._hears(kind, place) if place.hosts else None
-        return in_use or None if told is None else told
-
-    def _hears(self, kind: str, place: _Place) -> bool | None:
-        """The IPv6 table is read only if the IPv4 table does not show the address: most emulators are at
-        127.0.0.1.
-        """
-        wanted = LISTENING if kind == "tcp" else CLOSED
+    @functools.cache
+    def sockets(kind: str, version: int) -> list[InetSocket]:
         try:
-            return any(
-                found.state == wanted and found.port == place.port and found.hears(place.hosts)
-                for version in (4, 6)
-                for found in self._sockets(kind, version)
-            )
-        except OSError:
-            return None
-
-    def _sockets(self, kind: str, version: int) -> list[InetSocket]:
-        key = (kind, version)
-        if key not in self._read:
-            self._read[key] = self._table(kind, version)
-        return self._read[key]
-
-    def _binds(self, path: str) -> bool:
-        if not os.path.exists(path):  # noqa: PTH110 - a Path costs more than the question
-            return False
-        if self._paths is None:
-            try:
-                self._paths = unix_paths(_text(f"{self.tables}/unix"))
-            except OSError:
-                self._paths = frozenset()
-        # A path that was bound relative to its folder is in the table without the folder.
-        return path in self._paths or unix_is_bound(path)
-
-    def _table(self, kind: str, version: int) -> list[InetSocket]:
-        try:
-            return inet_sockets(_text(f"{self.tables}/{kind}{'' if version == 4 else '6'}"), self.ports)
+            return inet_sockets(_text(f"{folder}/{kind}{'' if version == 4 else '6'}"), ports)
         except FileNotFoundError:
             if version == 4:
                 raise
             # A kernel without IPv6.
             return []
+
+    return sockets
+
+
+def _tells(place: _Place, sockets: _Tables, *, in_use: bool) -> bool | None:
+    """Whether a program is bound there, or None if the tables do not tell."""
+    kind = place.endpoint.kind
+    if kind == "unix":
+        return unix_is_bound(place.endpoint.place)
+    if kind not in _ASK or (kind == "tcp" and in_use):
+        # A TCP emulator may stop listening while it serves its only connection, ours.
+        return True
+    told = _hears(kind, place, sockets) if place.hosts else None
+    return in_use or None if told is None else told
+
+
+def _hears(kind: str, place: _Place, sockets: _Tables) -> bool | None:
+    """The IPv6 table is read only if the IPv4 table does not show the address: most emulators are at
+    127.0.0.1.
+    """
+    wanted = LISTENING if kind == "tcp" else CLOSED
+    try:
+        return any(
+            found.state == wanted and found.port == place.port and found.hears(place.hosts)
+            for version in (4, 6)
+            for found in sockets(kind, version)
+        )
+    except OSError:
+        return None
 
 
 def endpoint_listing(endpoints: Sequence[Endpoint], *, tables: Path = TABLES) -> Listing:
@@ -159,8 +150,8 @@ def endpoint_listing(endpoints: Sequence[Endpoint], *, tables: Path = TABLES) ->
     ports = frozenset(place.port for place in places)
 
     async def look(in_use: Collection[Endpoint]) -> Sequence[Sighting]:
-        reading = _Reading(str(tables), ports)
-        told = [reading.tells(place, in_use=place.endpoint in in_use) for place in places]
+        sockets = _tables_in(str(tables), ports)
+        told = [_tells(place, sockets, in_use=place.endpoint in in_use) for place in places]
         unknown = [place for place, there in zip(places, told, strict=True) if there is None]
         answers = iter(await asyncio.gather(*map(_ask, unknown)) if unknown else ())
         there = [next(answers) if said is None else said for said in told]

@@ -9,7 +9,7 @@ import logging
 import socket
 import sys
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 # Plugging in makes a dozen messages: the device, its interfaces, their drivers, the device files.
 _SETTLING_SECONDS: Final = 0.1
@@ -26,36 +26,25 @@ _UDEV_GROUP: Final = 2
 _log = logging.getLogger(__name__)
 
 
-class Hotplug(Protocol):
-    """`patience`: the longest time between two looks at the bus."""
-
-    @property
-    def patience(self) -> float: ...
-
-    async def wait(self, seconds: float) -> None:
-        """Return when something was plugged in or out, or after this time."""
-
-    def close(self) -> None: ...
-
-
-class Polling:
-    """Without messages: looks at regular times."""
+class Hotplug:
+    """When to look at the bus again. Without messages: at regular times, `patience` seconds apart."""
 
     def __init__(self, patience: float = _POLLING_SECONDS) -> None:
         self.patience = patience
 
     async def wait(self, seconds: float) -> None:
+        """Return when something was plugged in or out, or after this time."""
         await asyncio.sleep(seconds)
 
     def close(self) -> None:
         """Nothing is open."""
 
 
-class Udev:
+class Udev(Hotplug):
     """udev's messages on a non-blocking socket, one for each change, received on the event loop."""
 
     def __init__(self, messages: socket.socket, settling: float = _SETTLING_SECONDS) -> None:
-        self.patience = _RARELY_SECONDS
+        super().__init__(_RARELY_SECONDS)
         self._settling = settling
         self._messages = messages
         self._told = asyncio.Event()
@@ -101,7 +90,7 @@ class Udev:
 def best_hotplug(control: Path = UDEV_CONTROL) -> Hotplug:
     """Udev where it works, else polling."""
     if sys.platform != "linux" or not control.exists():
-        return Polling()
+        return Hotplug()
     messages = None
     try:
         messages = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _KOBJECT_UEVENT)
@@ -111,10 +100,10 @@ def best_hotplug(control: Path = UDEV_CONTROL) -> Hotplug:
         _log.info("udev does not report what is plugged in (%s): looking every few seconds", error)
         if messages is not None:
             messages.close()
-        return Polling()
+        return Hotplug()
     return Udev(messages)
 
 
 def no_bus() -> Hotplug:
     """For a bridge without USB devices."""
-    return Polling(_RARELY_SECONDS)
+    return Hotplug(_RARELY_SECONDS)

@@ -1,4 +1,4 @@
-"""The kernel's lists of the sockets on this machine: `/proc/net/udp`, `udp6`, `tcp`, `tcp6` and `unix`, and
+"""The kernel's lists of the sockets on this machine: `/proc/net/udp`, `udp6`, `tcp` and `tcp6`, and
 sock_diag(7) for a single connection. Reading them sends nothing to any program.
 """
 
@@ -6,7 +6,7 @@ import errno
 import socket
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
@@ -20,7 +20,6 @@ LISTENING: Final = 0x0A
 
 _WORD: Final = 4
 _LOOPBACK: Final[tuple[Address, ...]] = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
-_UNIX_PATH: Final = 7
 
 
 @dataclass(frozen=True)
@@ -99,12 +98,6 @@ def _address(words: bytes) -> Address:
     return ip_address(words)
 
 
-def unix_paths(table: str) -> frozenset[str]:
-    """The paths of bound Unix sockets."""
-    lines = (line.split(maxsplit=_UNIX_PATH) for line in table.splitlines()[1:])
-    return frozenset(fields[_UNIX_PATH] for fields in lines if len(fields) > _UNIX_PATH)
-
-
 # linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h
 _NETLINK_SOCK_DIAG: Final = 4
 _SOCK_DIAG_BY_FAMILY: Final = 20
@@ -131,73 +124,42 @@ def connection(near: Address, near_port: int, far: Address, far_port: int) -> In
 
     :raises OSError: this kernel does not answer, or not about this.
     """
-    with _sock_diag() as kernel:
-        ports, addresses = (near_port, far_port), (near.packed, far.packed)
-        kernel.send(_question(near.version, _REQUEST, _ANY_STATE, ports, addresses))
-        return the_one(kernel.recv(_BUFFER), near_port, far_port)
-
-
-def _sock_diag() -> socket.socket:
     if sys.platform != "linux":
         raise OSError("netlink needs Linux")
-    kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG)
-    kernel.settimeout(_SECONDS)
-    return kernel
-
-
-def _question(
-    version: int,
-    flags: int,
-    states: int,
-    ports: tuple[int, int] = (0, 0),
-    addresses: tuple[bytes, bytes] = (b"", b""),
-) -> bytes:
-    near, far = (port.to_bytes(2) for port in ports)
+    ports = near_port.to_bytes(2), far_port.to_bytes(2)
     body = _QUESTION.pack(
-        _FAMILIES[version], socket.IPPROTO_TCP, 0, 0, states, near, far, *addresses, _ANY_COOKIE
+        _FAMILIES[near.version],
+        socket.IPPROTO_TCP,
+        0,
+        0,
+        _ANY_STATE,
+        *ports,
+        near.packed,
+        far.packed,
+        _ANY_COOKIE,
     )
-    return _HEADER.pack(_HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, flags, 0, 0) + body
+    head = _HEADER.pack(_HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, _REQUEST, 0, 0)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG) as kernel:
+        kernel.settimeout(_SECONDS)
+        kernel.send(head + body)
+        return the_one(kernel.recv(_BUFFER), near_port, far_port)
 
 
 def the_one(answer: bytes, port: int, remote_port: int) -> InetSocket | None:
     """The socket of an answer about a single one. Raises OSError for an answer of another form."""
-    for kind, body in messages(answer):
-        if kind == _ERROR and body[: _FAULT.size] == _FAULT.pack(-errno.ENOENT):
-            return None
-        if kind != _SOCK_DIAG_BY_FAMILY:
-            raise OSError("the kernel does not report this connection")
-        found = parse(body)
-        if (found.port, found.remote_port) != (port, remote_port):
-            raise OSError("an answer of sock_diag is about another connection")
-        return found
-    raise OSError("an answer of sock_diag is too short")
-
-
-def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """(type, body) of each netlink message. An impossible length ends the reading."""
-    at = 0
-    while at + _HEADER.size <= len(data):
-        size, kind, _flags, _sequence, _sender = _HEADER.unpack_from(data, at)
-        if size < _HEADER.size:
-            return
-        yield kind, data[at + _HEADER.size : at + size]
-        at += (size + 3) & ~3
-
-
-def parse(body: bytes) -> InetSocket:
-    """:raises OSError: the answer is too short."""
-    if len(body) < _ANSWER.size:
+    body = answer[_HEADER.size :]
+    if len(body) < _FAULT.size:
         raise OSError("an answer of sock_diag is too short")
-    family, state, _, _, port, remote_port, local, remote, uid, inode = _ANSWER.unpack_from(body)
-    return InetSocket(
-        _packed_address(family, local),
-        int.from_bytes(port, "big"),
-        _packed_address(family, remote),
-        int.from_bytes(remote_port, "big"),
-        state,
-        uid,
-        inode,
-    )
+    kind = _HEADER.unpack_from(answer)[1]
+    if kind == _ERROR and body[: _FAULT.size] == _FAULT.pack(-errno.ENOENT):
+        return None
+    if kind != _SOCK_DIAG_BY_FAMILY or len(body) < _ANSWER.size:
+        raise OSError("the kernel does not report this connection")
+    family, state, _, _, near, far, local, remote, uid, inode = _ANSWER.unpack_from(body)
+    if (near, far) != (port.to_bytes(2), remote_port.to_bytes(2)):
+        raise OSError("an answer of sock_diag is about another connection")
+    ends = _packed_address(family, local), port, _packed_address(family, remote), remote_port
+    return InetSocket(*ends, state, uid, inode)
 
 
 def _packed_address(family: int, packed: bytes) -> Address:

@@ -7,10 +7,19 @@ from collections.abc import Iterator
 from coincurve import PrivateKey
 
 from firmware_bridge import BridgeError
-from firmware_bridge.airgap import handoff, parse_key
+from firmware_bridge.airgap import handoff
+from firmware_bridge.airgap.vault_files import keys_in
 from fuzz.json_mutator import mutate
 from fuzz.target import Target, require
-from multisig import MultisigError, Network, OriginKey, Vault, message_hash, multisig_account_path
+from multisig import (
+    MultisigError,
+    Network,
+    OriginKey,
+    Vault,
+    message_hash,
+    multisig_account_path,
+    profile_account_path,
+)
 from multisig.vault import account_of
 from tests.support.airgap import slip132
 from tests.support.wallets import ALICE, BOB, CAROL, make_spend, make_vault
@@ -24,11 +33,12 @@ def check(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     for network in (NETWORK, Network.MAINNET):
         try:
-            key = parse_key(text, network)
+            keys = keys_in(text, network)
         except (BridgeError, MultisigError) as error:
             require(bool(str(error)) and bool(error.hint), "an error says nothing")
         else:
-            _require_usable(key, network)
+            for key in keys:
+                _require_usable(key, network)
 
 
 def _check_carried(data: bytes) -> None:
@@ -40,10 +50,12 @@ def _check_carried(data: bytes) -> None:
 
 
 def _require_usable(key: OriginKey, network: Network) -> None:
-    require(key.origin.path == multisig_account_path(network, account_of(key.origin.path)), "a key elsewhere")
+    path = key.origin.path
+    own = path == profile_account_path(network)
+    require(own or path == multisig_account_path(network, account_of(path)), "a key elsewhere")
     require(OriginKey.parse(str(key), network) == key, "a key that is written as another one")
     others = [signer.vault_key(network) for signer in (ALICE, BOB, CAROL)]
-    if all(key.xpub.public_key != other.xpub.public_key for other in others):
+    if not own and all(key.xpub.public_key != other.xpub.public_key for other in others):
         try:
             Vault(network, 2, (key, *others[:2]))
         except MultisigError as error:

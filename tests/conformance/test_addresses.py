@@ -116,8 +116,7 @@ async def test_s14_keys_addresses_and_signatures_of_each_network(make, network, 
         Bridge(network=network, endpoints=[endpoint], usb=False, deadlines=QUICK) as bridge,
     ):
         (device,) = await bridge.refresh()
-        (found,) = await bridge.accounts(device.id)
-        assert (found.vault_key, found.profile_key) == (vault.cosigners[0], profile.key)
+        assert await bridge.xpubs(device.id, [account, own]) == (vault.cosigners[0], profile.key)
         await bridge.enrol(device.id, vault, NAME)
         shown = Shown(rig)
         for policy in (vault, profile):

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from firmware_bridge import Account, DeviceState, Disconnected, WrongDevice
+from firmware_bridge import DeviceState, Disconnected, WrongDevice
 from multisig import multisig_account_path, profile_account_path
 from tests.conformance import makes, payments
 from tests.conformance.makes import VAULT, Shown, enrol, works_again
@@ -149,21 +149,11 @@ async def test_xpubs_are_those_of_the_seed(rig):
     assert [key.xpub for key in keys] == [rig.seed.xpub(path, NETWORK) for path in paths]
 
 
-async def test_accounts_have_a_key_for_vaults_and_one_for_the_profile(rig):
-    async with bridged(rig) as (bridge, [device]):
-        first, third = await bridge.accounts(device.id, [0, 2])
-    assert isinstance(first, Account)
-    assert (first.number, third.number) == (0, 2)
-    assert third.vault_key.origin.path == multisig_account_path(NETWORK, 2)
-    assert third.vault_key.xpub == rig.seed.xpub(multisig_account_path(NETWORK, 2), NETWORK)
-    assert third.profile_key.xpub == rig.seed.xpub(profile_account_path(NETWORK, 2), NETWORK)
-
-
 async def test_reading_shows_nothing(rig):
     """The person is not asked for what any program may know."""
     async with bridged(rig) as (bridge, [device]):
         shown = Shown(rig)
-        await bridge.accounts(device.id)
+        await bridge.xpub(device.id, multisig_account_path(NETWORK))
         await bridge.fingerprint(device.id)
         await bridge.refresh()
     assert shown.prompts == []

@@ -10,7 +10,7 @@ from coincurve import PrivateKey
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.errors import BadDeviceSignature, Busy, Cancelled, DeviceFault
 from firmware_bridge.model import DeviceState, Sighting
-from multisig import Network, WrongNetwork, multisig_account_path, profile_account_path
+from multisig import Network, WrongNetwork
 from tests.support import wallets
 from tests.support.scripted import COLDCARD, ENDPOINT, SPEND, VAULT, Script, bridge_answering, who
 from tests.support.wallets import ALICE, BOB
@@ -204,23 +204,6 @@ async def test_an_unlocking_that_is_answered_with_nonsense(answer):
         await bridge.unlock(device, no_answer)
     (record,) = bridge._roster.records()
     assert record.lane.session is None
-
-
-async def test_accounts_are_read_in_one_conversation():
-    paths = [
-        make(Network.REGTEST, number)
-        for number in (0, 7)
-        for make in (multisig_account_path, profile_account_path)
-    ]
-    keys = [str(ALICE.origin_key(path).xpub) for path in paths]
-    bridge, device, script = await bridge_answering(
-        ("xpubs", {"fingerprint": str(ALICE.fingerprint), "xpubs": keys})
-    )
-    accounts = await bridge.accounts(device, [0, 7])
-    assert [account.number for account in accounts] == [0, 7]
-    assert [str(account.vault_key.xpub) for account in accounts] == keys[::2]
-    assert [str(account.profile_key.xpub) for account in accounts] == keys[1::2]
-    assert script.told == [{"paths": [str(path) for path in paths]}]
 
 
 async def test_an_obstacle_is_told_with_the_devices_own_words():

@@ -17,7 +17,7 @@ from firmware_bridge.conversation import Conversation, Dependencies
 from firmware_bridge.errors import AddressMismatch, Cancelled, DeviceFault, WorkerCrashed
 from firmware_bridge.lane import Lane
 from firmware_bridge.model import Deadlines, Endpoint
-from firmware_bridge.protocol import HEADER_SIZE, Hello, Opening, body_size, encode
+from firmware_bridge.protocol import HEADER_SIZE, Hello, Request, body_size, encode
 from multisig import Network
 from tests.conformance import rigs
 from tests.support.patience import PATIENCE
@@ -265,4 +265,4 @@ def test_an_address_that_is_none_of_ours_is_shown_as_one_short_line():
 
 
 def test_how_a_device_is_opened_shows_no_session():
-    assert "s3cret" not in repr(Opening(session="s3cret"))
+    assert "s3cret" not in repr(Request(0, "probe", session="s3cret"))

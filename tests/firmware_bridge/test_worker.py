@@ -18,7 +18,6 @@ from firmware_bridge.protocol import (
     Failed,
     Hello,
     Note,
-    Opening,
     Question,
     Reply,
     Request,
@@ -60,9 +59,9 @@ class Desk:
         self.openings = []
         self.caller = None
 
-    def open_device(self, caller, opening):
+    def open_device(self, caller, request):
         self.caller = caller
-        self.openings.append(opening)
+        self.openings.append(request)
         script = self._scripts.pop(0)
         if isinstance(script, Exception):
             raise script
@@ -146,7 +145,7 @@ def test_a_device_that_cannot_be_opened():
     with served(DeviceFailure("disconnected", "gone"), [1]) as desk:
         assert desk.ask(1, "probe") == Failed(1, "disconnected", "gone")
         assert desk.ask(2, "probe", recover=True) == Done(2, 1)
-        assert [opening.recover for opening in desk.openings] == [False, True]
+        assert [request.recover for request in desk.openings] == [False, True]
 
 
 def test_a_bug_is_a_fault_and_the_device_is_closed():
@@ -254,7 +253,7 @@ def test_how_to_open_the_device_comes_with_the_request():
     with served([1]) as desk:
         desk.tell(protocol.encode(Request(1, "probe", recover=True, session="ff")))
         assert desk.hear() == Done(1, 1)
-        assert desk.openings == [Opening(recover=True, session="ff")]
+        assert desk.openings == [Request(1, "probe", recover=True, session="ff")]
 
 
 START = """

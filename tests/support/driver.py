@@ -10,11 +10,11 @@ from typing import Any
 
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.model import Endpoint
-from firmware_bridge.protocol import DeviceClient, DeviceFailure, Opening, Question
+from firmware_bridge.protocol import DeviceClient, DeviceFailure, Question, Request
 from multisig import Network, Policy, Vault
 from tests.conformance.rigs import NETWORK
 
-_PLAIN = Opening()
+_PLAIN = Request(0, "probe")
 
 
 @dataclass
@@ -46,9 +46,9 @@ class Person:
 
 @contextmanager
 def opened(
-    endpoint: Endpoint, person: Person, opening: Opening = _PLAIN, network: Network = NETWORK
+    endpoint: Endpoint, person: Person, request: Request = _PLAIN, network: Network = NETWORK
 ) -> Iterator[DeviceClient]:
-    client = open_device(endpoint, network, person, opening)
+    client = open_device(endpoint, network, person, request)
     try:
         yield client
     finally:
@@ -68,7 +68,9 @@ async def drive(
     """One operation of a newly opened driver."""
 
     def work() -> Any:
-        with opened(endpoint, person or Person(), Opening(recover, session), network) as client:
+        with opened(
+            endpoint, person or Person(), Request(0, "probe", recover=recover, session=session), network
+        ) as client:
             return client.call(op, args or {})
 
     return await asyncio.to_thread(work)

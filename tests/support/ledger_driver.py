@@ -14,7 +14,7 @@ from device_simulators.seed import Seed
 from firmware_bridge import hwi_client
 from firmware_bridge.hwi_client.ledger.device import LedgerDevice
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import DeviceFailure, Opening, Question
+from firmware_bridge.protocol import DeviceFailure, Question, Request
 from multisig import Network, Policy, Vault
 from tests.conformance.rigs import NETWORK, SEEDS
 
@@ -76,7 +76,7 @@ def policy_of(policy: Policy, *, hmac: str | None = None, name: str = NAME) -> d
 @asynccontextmanager
 async def driven(endpoint: Endpoint, network: Network = NETWORK) -> AsyncIterator[Driven]:
     caller = Caller()
-    client = await asyncio.to_thread(hwi_client.open_device, endpoint, network, caller, Opening())
+    client = await asyncio.to_thread(hwi_client.open_device, endpoint, network, caller, Request(0, "probe"))
     try:
         yield Driven(client, caller)
     finally:

@@ -9,16 +9,16 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from firmware_bridge.protocol import Caller, DeviceFailure, Done, Hello, Opening, Question, encode
+from firmware_bridge.protocol import Caller, DeviceFailure, Done, Hello, Question, Request, encode
 from firmware_bridge.worker import Server, silence
 
 
 class ScriptedClient:
     """Each operation does what its name says."""
 
-    def __init__(self, caller: Caller, opening: Opening) -> None:
+    def __init__(self, caller: Caller, request: Request) -> None:
         self._caller = caller
-        self._opening = opening
+        self._request = request
         self._cancelled = threading.Event()
 
     def call(self, op: str, args: Mapping[str, Any]) -> Any:
@@ -34,10 +34,10 @@ class ScriptedClient:
         return args
 
     def _recovered(self) -> bool:
-        return self._opening.recover
+        return self._request.recover
 
     def _session(self) -> str | None:
-        return self._opening.session
+        return self._request.session
 
     def _question(self, question: str) -> str | None:
         return self._caller.ask(Question(question))

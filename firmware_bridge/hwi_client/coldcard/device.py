@@ -37,7 +37,7 @@ from firmware_bridge.hwi_client.coldcard.commands import (
 )
 from firmware_bridge.hwi_client.coldcard.link import Ckcc, connect, upload
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import TAKEN, Caller, DeviceFailure, Opening
+from firmware_bridge.protocol import TAKEN, Caller, DeviceFailure, Request
 from multisig import ExtendedPublicKey, MultisigError, Network, Psbt, hash160
 
 # HWI polls every 250 ms. This notices an OK sooner, and a poll costs the device next to nothing.
@@ -333,7 +333,7 @@ def _same_transaction(one: bytes, other: bytes) -> bool:
         return False
 
 
-def open_coldcard(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> ColdcardDevice:  # noqa: ARG001 - a handshake starts a new session by itself
+def open_coldcard(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> ColdcardDevice:  # noqa: ARG001 - a handshake starts a new session by itself
     """Connect, agree on a session key, and rule out a man in the middle (S21)."""
     link = connect(endpoint)
     try:

@@ -49,7 +49,7 @@ from firmware_bridge.hwi_client.ledger.link import (
     status_of,
 )
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import Caller, DeviceFailure, Opening
+from firmware_bridge.protocol import Caller, DeviceFailure, Request
 from multisig import Network
 
 # Outcomes that a probe reports as the device's state; any other is a failure of the probe.
@@ -218,7 +218,7 @@ class LedgerDevice(OpenDevice):
                 raise
 
 
-def open_ledger(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> LedgerDevice:  # noqa: ARG001 - every operation starts with a command that clears a cut-off one
+def open_ledger(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> LedgerDevice:  # noqa: ARG001 - every operation starts with a command that clears a cut-off one
     """Connect without sending a command: the device may be locked, or its app closed."""
     return LedgerDevice(open_link(endpoint), network, caller, emulated=endpoint.kind == "tcp")
 

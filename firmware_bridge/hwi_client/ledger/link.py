@@ -320,15 +320,10 @@ class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped
 
 
 def open_link(endpoint: Endpoint) -> Link:
-    comm = _comm(endpoint)
+    tcp = endpoint.kind == "tcp"
+    comm = Tcp(*host_and_port(endpoint.place)) if tcp else Usb(hid_path=endpoint.place.encode())
     comm.open()
     return Link(comm)
-
-
-def _comm(endpoint: Endpoint) -> Any:
-    if endpoint.kind == "tcp":
-        return Tcp(*host_and_port(endpoint.place))
-    return Usb(hid_path=endpoint.place.encode())
 
 
 def _command(cla: int, ins: int, data: bytes = b"", p1: int = 0, p2: int = 0) -> bytes:

@@ -34,7 +34,7 @@ from firmware_bridge.hwi_client.trezor.screen import (
 )
 from firmware_bridge.hwi_client.trezor.wire import Connection, transport_at
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import Caller, DeviceFailure, Opening
+from firmware_bridge.protocol import Caller, DeviceFailure, Request
 from multisig import Network
 
 _ONE: Final = "1"
@@ -158,14 +158,16 @@ class TrezorDevice(OpenDevice):
         path.
         """
         fingerprint = self.fingerprint(args)
-        request = address_request(args["policy"], args["chain"], args["index"], fingerprint, self._network)
+        path, multisig = address_request(
+            args["policy"], args["chain"], args["index"], fingerprint, self._network
+        )
         self._connection.ui.progress = AddressProgress()
         address = btc.get_address(
             self._connection,
             self._hwi.coin_name,
-            request.path,
+            path,
             show_display=True,
-            multisig=request.multisig,
+            multisig=multisig,
             script_type=messages.InputScriptType.SPENDWITNESS,
         )
         return {"address": address}
@@ -196,10 +198,10 @@ class TrezorDevice(OpenDevice):
         return str(node.xpub)
 
 
-def open_trezor(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> TrezorDevice:
-    session = None if opening.session is None else bytes.fromhex(opening.session)
+def open_trezor(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> TrezorDevice:
+    session = None if request.session is None else bytes.fromhex(request.session)
     connection = Connection(transport_at(endpoint), Screen(caller), session)
-    if opening.recover:
+    if request.recover:
         connection.clear()
     # Open until the device is closed: one claim of the interface, one socket.
     connection.open()

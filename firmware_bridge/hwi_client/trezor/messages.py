@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from hwilib.devices.trezorlib import messages, protobuf
@@ -66,22 +65,19 @@ def mend_op_return(output: Any) -> Any:
     return mended
 
 
-@dataclass(frozen=True)
-class AddressRequest:
-    path: list[int]
-    multisig: Any
-
-
 def address_request(
     policy: Mapping[str, Any], chain: int, index: int, fingerprint: str, network: Network
-) -> AddressRequest:
-    """:raises DeviceFailure: the device with this fingerprint has no key in the policy."""
+) -> tuple[list[int], Any]:
+    """Path and quorum.
+
+    :raises DeviceFailure: the device with this fingerprint has no key in the policy.
+    """
     keys = [OriginKey.parse(text, network) for text in policy["keys"]]
     own = next((key for key in keys if key.fingerprint.hex == fingerprint), None)
     if own is None:
         raise DeviceFailure(WrongDevice.code, f"the device ({fingerprint}) is not a signer here")
     multisig = _multisig(policy["threshold"], keys, chain, index) if is_vault(policy) else None
-    return AddressRequest([*own.origin.path, chain, index], multisig)
+    return [*own.origin.path, chain, index], multisig
 
 
 def _multisig(threshold: int, keys: list[OriginKey], chain: int, index: int) -> Any:

@@ -141,10 +141,7 @@ class TestTheListener:
         ):
             pytest.fail("it listens")
 
-    def test_answers_one_address_and_is_no_part_of_the_api(self, used: Desk) -> None:
-        with scraped(CollectorRegistry()) as connection:
-            connection.request("GET", "/")
-            assert connection.getresponse().status == 404
+    def test_is_no_part_of_the_api(self, used: Desk) -> None:
         assert used.world.http.get("/metrics").status_code == 404
 
     def test_ends_with_its_block(self) -> None:

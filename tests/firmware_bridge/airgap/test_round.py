@@ -10,6 +10,7 @@ from device_simulators.coldcard.replies import CommandRefused, TransactionRefuse
 from device_simulators.faults import Faults
 from firmware_bridge import airgap
 from firmware_bridge.airgap import Content, Scanner, Series, card, handoff, series_of, ur
+from firmware_bridge.airgap.vault_files import keys_in
 from firmware_bridge.errors import BadDeviceSignature, WrongDevice
 from multisig import Psbt, PsbtMismatch, PsbtTooLarge, Vault, finalise, signer_progress
 from tests.support.airgap import CardDevice
@@ -39,7 +40,7 @@ def in_codes(series, psbt=PSBT, most=500):
 
 def test_a_vault_of_keys_that_came_on_cards():
     device = CardDevice()
-    key = airgap.parse_key(json.dumps(device.export_key()), NETWORK, signer=SEED.fingerprint)
+    (key,) = keys_in(json.dumps(device.export_key()), NETWORK)
     assert Vault(NETWORK, 2, (key, BOB.vault_key(), CAROL.vault_key())) == VAULT
 
 

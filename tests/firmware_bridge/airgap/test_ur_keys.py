@@ -12,11 +12,11 @@ from firmware_bridge.airgap import (
     Scanner,
     Unreadable,
     cbor,
-    parse_key,
     parse_signer_keys,
 )
 from firmware_bridge.airgap.cbor import Tag
 from firmware_bridge.airgap.ur_keys import key_lines
+from firmware_bridge.airgap.vault_files import keys_in
 from multisig import HARDENED, DerivationPath, Network, WrongNetwork
 from tests.support.ur_keys import account_of, animated, cbor_of, hdkey, keys_of, whole
 from tests.support.wallets import ALICE, BOB
@@ -80,14 +80,12 @@ MASTER = int.from_bytes(bytes(ALICE.fingerprint))
 def test_the_published_accounts_give_the_two_keys_that_are_registered(text):
     keys = parse_signer_keys([text], Network.MAINNET)
     assert [str(key) for key in keys] == [VAULT_KEY, PROFILE_KEY]
-    # A cosigner's vault takes the first alone.
-    assert str(parse_key(text, Network.MAINNET)) == VAULT_KEY
 
 
 @pytest.mark.parametrize("name", ["crypto-hdkey", "hdkey"])
 def test_a_key_alone_is_one_line_and_two_of_them_are_a_registration(name):
     texts = [whole(name, hdkey(key)) for key in (KEY, OWN)]
-    assert parse_key(texts[0], Network.REGTEST) == KEY
+    assert keys_in(texts[0], Network.REGTEST)[0] == KEY
     assert parse_signer_keys(texts, Network.REGTEST) == (KEY, OWN)
 
 
@@ -107,10 +105,10 @@ def test_what_a_key_says_of_its_use_is_held_against_its_path():
     for use, taken in (({2: 1}, True), ({1: 0, 2: 1}, True), ({}, False), ({1: 60, 2: 1}, False)):
         text = whole("crypto-hdkey", hdkey(KEY) | {5: Tag(305, use)})
         if taken:
-            assert parse_key(text, Network.REGTEST) == KEY
+            assert keys_in(text, Network.REGTEST)[0] == KEY
             continue
         with pytest.raises(Unreadable, match="another coin or network"):
-            parse_key(text, Network.REGTEST)
+            keys_in(text, Network.REGTEST)
 
 
 HARDENED_LEVEL = True
@@ -145,14 +143,14 @@ def _origin(path, depth=None):
 )
 def test_s15_a_key_that_is_altered_or_of_something_else_is_refused(changes, said):
     with pytest.raises(Unreadable, match=said):
-        parse_key(whole("crypto-hdkey", hdkey(KEY) | changes), Network.REGTEST)
+        keys_in(whole("crypto-hdkey", hdkey(KEY) | changes), Network.REGTEST)
 
 
 @pytest.mark.parametrize("left_out", [4, 6, 8])
 def test_a_key_from_which_no_xpub_can_be_written_is_refused(left_out):
     found = {field: item for field, item in hdkey(KEY).items() if field != left_out}
     with pytest.raises(Unreadable, match="without its path, its chain code or its parent"):
-        parse_key(whole("crypto-hdkey", found), Network.REGTEST)
+        keys_in(whole("crypto-hdkey", found), Network.REGTEST)
 
 
 @pytest.mark.parametrize(

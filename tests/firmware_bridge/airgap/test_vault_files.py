@@ -18,16 +18,13 @@ from firmware_bridge.airgap import (
     enrolment_file,
     enrolment_text,
     message_request,
-    parse_key,
     parse_signer_keys,
-    require_airgap,
     signature_of,
 )
 from firmware_bridge.airgap.card import safe_label
-from firmware_bridge.airgap.vault_files import MAX_EXPORTS, MAX_FILE
+from firmware_bridge.airgap.vault_files import MAX_EXPORTS, MAX_FILE, keys_in
 from firmware_bridge.enrolment import coldcard_file
-from firmware_bridge.errors import Unsupported, WrongDevice
-from firmware_bridge.model import Family
+from firmware_bridge.errors import WrongDevice
 from multisig import (
     DerivationPath,
     InvalidKey,
@@ -84,7 +81,6 @@ def generic(key=KEY, **changes):
         "xfp": key.fingerprint.hex.upper(),
         "xpub": str(ALICE.origin_key(DerivationPath()).xpub),
         "account": 0,
-        "bip84": {"name": "p2wpkh", "xpub": "tpub", "deriv": "m/84'/1'/0'"},
         "bip48_2": {
             "name": "p2wsh",
             "xfp": key.xpub.fingerprint.hex.upper(),
@@ -112,24 +108,18 @@ def generic(key=KEY, **changes):
 )
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_every_form(text, mark):
-    assert parse_key(mark + text, NETWORK) == KEY
-    assert parse_key(mark + text, NETWORK, signer=ALICE.fingerprint) == KEY
+    assert keys_in(mark + text, NETWORK)[0] == KEY
 
 
 def test_a_published_export():
-    key = parse_key(json.dumps(PUBLISHED), Network.MAINNET)
+    key = keys_in(json.dumps(PUBLISHED), Network.MAINNET)[0]
     assert key.fingerprint.hex == "669dce62"
     assert str(key.xpub).startswith("xpub")
 
 
 def test_another_account():
     key = ALICE.vault_key(account=7)
-    assert parse_key(json.dumps(ccxp(key)), NETWORK) == key
-
-
-def test_s14_another_device():
-    with pytest.raises(WrongDevice, match=BOB.fingerprint.hex):
-        parse_key(str(KEY), NETWORK, signer=BOB.fingerprint)
+    assert keys_in(json.dumps(ccxp(key)), NETWORK)[0] == key
 
 
 MAINNET = ALICE.vault_key(Network.MAINNET)
@@ -142,7 +132,6 @@ MAINNET = ALICE.vault_key(Network.MAINNET)
         (json.dumps(ccxp(MAINNET)), WrongNetwork, "main"),
         (str(KEY).replace("/1h/", "/0h/", 1), WrongNetwork, "another network"),
         (json.dumps(ccxp(p2wsh_deriv="m/48'/1'/0'/1'")), InvalidPath, "native segwit"),
-        (str(ALICE.origin_key(profile_account_path(NETWORK))), InvalidPath, "native segwit"),
         (str(ALICE.origin_key(PATH / 0)), InvalidPath, "native segwit"),
         (str(ALICE.origin_key(DerivationPath.parse("m/48/1h/0h/2h"))), InvalidPath, "native segwit"),
         (json.dumps(ccxp(p2wsh_deriv="m/48'/1'/1'/2'")), None, ""),
@@ -161,10 +150,10 @@ def test_s15_s17_keys_that_are_not_taken(text, error, words):
     if error is None:
         # The account number is of no check: the file alone says it, and the key's own place says only the
         # last level.
-        assert parse_key(text, NETWORK).origin.path == multisig_account_path(NETWORK, 1)
+        assert keys_in(text, NETWORK)[0].origin.path == multisig_account_path(NETWORK, 1)
         return
     with pytest.raises(error, match=words):
-        parse_key(text, NETWORK)
+        keys_in(text, NETWORK)
 
 
 @pytest.mark.parametrize(
@@ -185,13 +174,13 @@ def test_s15_s17_keys_that_are_not_taken(text, error, words):
 )
 def test_s23_texts_that_are_no_key(text):
     with pytest.raises((Unreadable, MultisigError)) as caught:
-        parse_key(text, NETWORK)
+        keys_in(text, NETWORK)
     assert str(caught.value).isprintable()
 
 
 def test_s23_a_text_that_is_too_large():
     with pytest.raises(Unreadable):
-        parse_key(" " * (MAX_FILE + 1), NETWORK)
+        keys_in(" " * (MAX_FILE + 1), NETWORK)
 
 
 def key_record(key=KEY, by=ALICE, token="00", words="Alice's Coldcard"):
@@ -203,7 +192,7 @@ def key_record(key=KEY, by=ALICE, token="00", words="Alice's Coldcard"):
 
 
 def test_a_signed_key_record():
-    assert parse_key(key_record(), NETWORK) == KEY
+    assert keys_in(key_record(), NETWORK)[0] == KEY
 
 
 @pytest.mark.parametrize(
@@ -218,13 +207,13 @@ def test_a_signed_key_record():
 )
 def test_s14_records_that_their_key_has_not_signed(record, words):
     with pytest.raises(InvalidKey, match=words):
-        parse_key(record, NETWORK)
+        keys_in(record, NETWORK)
 
 
 @pytest.mark.parametrize("vector", official("bip129.json", lambda vector: vector["id"] == "bip129-2"))
 def test_signed_key_records(vector):
     for signer in vector["round_1_signers"]:
-        key = parse_key(signer["key_record"] + "\n", Network.MAINNET)
+        key = keys_in(signer["key_record"] + "\n", Network.MAINNET)[0]
         assert str(key.xpub) == signer["xpub"]
         assert key.fingerprint.hex == signer["master_key_fingerprint"]
 
@@ -242,7 +231,7 @@ def test_key_records_that_are_not_taken(vector, spoil):
         "version": ["BSMS 1.0 ", *first[1:]],
     }[spoil]
     with pytest.raises(InvalidKey):
-        parse_key("\n".join(spoilt), Network.MAINNET)
+        keys_in("\n".join(spoilt), Network.MAINNET)
 
 
 VAULT = make_vault()
@@ -330,20 +319,6 @@ def test_as_a_qr_code():
     for part in bbqr.split(text.encode(), Content.TEXT, max_characters=400):
         assembler.add(part)
     assert assembler.result.data.decode() == text
-
-
-READ_CARDS_OR_CODES = {Family.COLDCARD, Family.JADE}
-
-
-@pytest.mark.parametrize("family", sorted(set(Family) - READ_CARDS_OR_CODES))
-def test_makes_with_only_a_cable(family):
-    with pytest.raises(Unsupported, match="cable"):
-        require_airgap(family)
-
-
-@pytest.mark.parametrize("family", sorted(READ_CARDS_OR_CODES))
-def test_makes_that_work_without_a_cable(family):
-    require_airgap(family)
 
 
 # --- what a signer registers --------------------------------------------------------------------------------

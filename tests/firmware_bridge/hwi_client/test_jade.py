@@ -14,7 +14,7 @@ from firmware_bridge import Bridge, DeviceState, errors
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
-from firmware_bridge.protocol import Opening
+from firmware_bridge.protocol import Request
 from multisig import CHANGE, DerivationPath, Network, Psbt, recover_message_key, signer_progress
 from tests.conformance.rigs import ACCOUNT, NETWORK, QUICK, make_vault
 from tests.support.driver import Person
@@ -27,7 +27,7 @@ from tests.support.wallets import make_spend
 def opened(peer, network=NETWORK):
     person = Person()
     with plugged_in(peer) as endpoint:
-        device = open_device(endpoint, network, person, Opening())
+        device = open_device(endpoint, network, person, Request(0, "probe"))
         try:
             yield device, person
         finally:

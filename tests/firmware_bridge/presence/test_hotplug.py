@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from firmware_bridge.presence import hotplug as module
-from firmware_bridge.presence.hotplug import Polling, Udev, best_hotplug
+from firmware_bridge.presence.hotplug import Hotplug, Udev, best_hotplug
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -53,7 +53,7 @@ async def test_without_a_message_the_wait_ends_with_its_time(wire):
     udev = Udev(wire[0])
     async with asyncio.timeout(PATIENCE):
         await udev.wait(0.01)
-    assert udev.patience > Polling().patience
+    assert udev.patience > Hotplug().patience
     udev.close()
 
 
@@ -65,13 +65,13 @@ async def test_a_socket_that_was_closed_means_polling():
         theirs.close()
         async with asyncio.timeout(PATIENCE):
             await udev.wait(LONG)
-        assert udev.patience == Polling().patience
+        assert udev.patience == Hotplug().patience
         # No reader is left: an end that stays readable for ever costs nothing.
         assert ours.fileno() < 0
 
 
 async def test_without_udev_polling(tmp_path):
-    assert isinstance(best_hotplug(tmp_path / "none"), Polling)
+    assert type(best_hotplug(tmp_path / "none")) is Hotplug
 
 
 def udev_message(subsystem):
@@ -115,5 +115,5 @@ async def test_a_udev_that_cannot_be_heard_means_polling(tmp_path, monkeypatch):
 
     monkeypatch.setattr(module.socket, "socket", missing)
     found = best_hotplug(tmp_path)
-    assert isinstance(found, Polling)
+    assert type(found) is Hotplug
     found.close()
