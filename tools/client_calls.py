@@ -35,7 +35,7 @@ def written() -> str:
 
 def _order(name: str) -> tuple[bool, bool, str]:
     """Constants, then classes, then functions: as the formatter orders them."""
-    return not name.isupper(), name[0].islower(), name
+    return not name.isupper(), name[0].islower(), name.lower()
 
 
 def _class(noun: str, imports: dict[str, set[str]]) -> str:

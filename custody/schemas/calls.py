@@ -8,6 +8,7 @@ from custody.schemas import (
     address_book,
     history,
     invitations,
+    keys,
     limits,
     mail_settings,
     members,
@@ -33,6 +34,7 @@ NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
         "onboarding": onboarding,
         "history": history,
         "vaults": vaults,
+        "keys": keys,
     }
 )
 # Some calls of theirs are declared: the client's methods stand in its own modules still.

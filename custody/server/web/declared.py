@@ -11,6 +11,8 @@ from custody.schemas.calls import named_calls
 from custody.server import (  # noqa: F401 - they serve their calls
     address_book,
     invitations,
+    key_revocation,
+    keys,
     limits,
     mail_settings,
     members,

@@ -19,6 +19,7 @@ from custody.schemas import (
     address_book,
     history,
     invitations,
+    keys,
     limits,
     mail_settings,
     members,
@@ -67,8 +68,7 @@ from custody.server.web.runner import Runner
 ENDPOINTS: tuple[Endpoint, ...] = (
     *auth.ENDPOINTS,
     *chain.from_iterable(map(rows_of, (users, members, workspaces, roles, mail_settings))),
-    *vaults.ENDPOINTS,
-    *rows_of(vault_calls),
+    *chain.from_iterable(map(rows_of, (keys, vault_calls))),
     *rows_of(limits),
     *rows_of(address_book),
     *rows_of(invitations),
