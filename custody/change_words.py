@@ -28,7 +28,6 @@ BESIDE_AMOUNT: Final = frozenset({"cycle_period", "cycle_day", "per_cycle"})
 TITLES: Final[Mapping[str, str]] = {
     f"/api/v1/{name}": words
     for name, words in {
-        "revoke-key": "Revoke a signing key",
         "create-webhook": "Make a webhook",
         "update-webhook": "Change a webhook",
         "delete-webhook": "Delete a webhook",

@@ -22,6 +22,16 @@ from custody.schemas.invitations import (
     InviteToWorkspaceRequest,
     RevokeInviteRequest,
 )
+from custody.schemas.keys import (
+    KEY_CHALLENGE,
+    KEYS,
+    REGISTER_KEY,
+    REVOKE_KEY,
+    SIGNING_PROFILE_ADDRESS,
+    KeyChallengeRequest,
+    RegisterKeyRequest,
+    RevokeKeyRequest,
+)
 from custody.schemas.limits import (
     CHECK_USER_ROLE_LIMIT,
     CHECK_VAULT_LIMIT,
@@ -525,3 +535,30 @@ class VaultCalls:
     @staticmethod
     def unfreeze_vault(body: UnfreezeVaultRequest) -> Sent:
         return Sent(body)
+
+
+class KeyCalls:
+    @sends(KEY_CHALLENGE)
+    @staticmethod
+    def key_challenge(body: KeyChallengeRequest) -> Sent:
+        return Sent(body)
+
+    @sends(REGISTER_KEY)
+    @staticmethod
+    def register_key(body: RegisterKeyRequest, *, idempotency_key: str | None = None) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @sends(REVOKE_KEY)
+    @staticmethod
+    def revoke_key(body: RevokeKeyRequest) -> Sent:
+        return Sent(body)
+
+    @sends(KEYS)
+    @staticmethod
+    def keys() -> Sent:
+        return Sent()
+
+    @sends(SIGNING_PROFILE_ADDRESS)
+    @staticmethod
+    def signing_profile_address(network: str, *, key_id: str | None = None) -> Sent:
+        return Sent(query={"network": network, "key_id": key_id})

@@ -4,6 +4,7 @@ from custody.client.calls import (
     AddressBookCalls,
     HistoryCalls,
     InvitationCalls,
+    KeyCalls,
     LimitCalls,
     MailSettingCalls,
     MemberCalls,
@@ -19,7 +20,6 @@ from custody.client.history import WholeHistoryCalls
 from custody.client.organisation import ChangeCalls, IdentityCalls
 from custody.client.payments import (
     ForwardCalls,
-    KeyCalls,
     ProposalCalls,
 )
 from custody.client.records import LogCalls, PurchaseCalls, WebhookCalls

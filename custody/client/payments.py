@@ -1,4 +1,4 @@
-"""Keys and vaults, proposals and forwards, limits and the address book."""
+"""Proposals and forwards."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -11,14 +11,6 @@ from pydantic import TypeAdapter
 from custody.client.flow import Core, Sent, call, next_page, read_list, row
 from custody.exchange import Plan, Request, method
 from custody.schemas.common import LATER, Few
-from custody.schemas.keys import (
-    Key,
-    KeyChallenge,
-    KeyChallengeRequest,
-    RegisterKeyRequest,
-    RevokeKeyRequest,
-    SigningProfileAddress,
-)
 from custody.schemas.proofs import CreateProofRequest, ProofFile, ProofQuery
 from custody.schemas.proposals import (
     CancelPsbtRequest,
@@ -39,7 +31,6 @@ from custody.schemas.vaults import (
     SweptVault,
 )
 
-_KEYS = TypeAdapter(Few[Key], config=LATER)
 _PROPOSALS = TypeAdapter(Few[Proposal], config=LATER)
 
 
@@ -73,37 +64,6 @@ class ProposalFilters(TypedDict, total=False):
     newest_first: bool
     etag: str | None
     wait_seconds: int | None
-
-
-class KeyCalls:
-    @row("POST", "/api/v1/key-challenge", KeyChallenge, repeatable=True)
-    @staticmethod
-    def key_challenge(body: KeyChallengeRequest) -> Sent:
-        """Repeatable: an unused challenge expires."""
-        return Sent(body)
-
-    @row("POST", "/api/v1/register-key", Key)
-    @staticmethod
-    def register_key(body: RegisterKeyRequest, *, idempotency_key: str | None = None) -> Sent:
-        return Sent(body, key=idempotency_key)
-
-    @row("GET", "/api/v1/keys", _KEYS, repeatable=True)
-    @staticmethod
-    def keys() -> Sent:
-        """The caller's own keys, also revoked ones."""
-        return Sent()
-
-    @row("POST", "/api/v1/revoke-key", Key, repeatable=True)
-    @staticmethod
-    def revoke_key(body: RevokeKeyRequest) -> Sent:
-        """Repeatable: revoking again for the same reason changes nothing."""
-        return Sent(body)
-
-    @row("GET", "/api/v1/signing-profile-address", SigningProfileAddress, repeatable=True)
-    @staticmethod
-    def signing_profile_address(network: str, *, key_id: str | None = None) -> Sent:
-        """The profile of the active key, or of another key of the caller."""
-        return Sent(query={"network": network, "key_id": key_id})
 
 
 class ProposalCalls:

@@ -9,6 +9,7 @@ from custody.schemas import (
     asset_tokens,
     history,
     invitations,
+    keys,
     limits,
     logs,
     mail_settings,
@@ -38,6 +39,7 @@ NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
         "service_accounts": service_accounts,
         "history": history,
         "vaults": vaults,
+        "keys": keys,
     }
 )
 # What a signer's own program calls, too: their client's methods are a module of their own, because that

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, StrictBool, StrictInt, StringConstraints
 
+from custody.schemas.call import Call, few
 from custody.schemas.common import (
     ApiNetwork,
     IntId,
@@ -27,6 +28,9 @@ from custody.schemas.common import (
     TextId,
     Timestamp,
 )
+from custody.schemas.errors import ErrorCode
+from custody.schemas.permissions import Auth
+from custody.schemas.queries import ProfileQuery
 
 KeyStatus = Literal["active", "revoked"]
 # ``superseded``: another device took its place. ``lost``: its holder is unknown.
@@ -231,3 +235,35 @@ class ChallengeLine:
             raise ValueError("this is not a challenge for registering a key")
         network: ApiNetwork = "mainnet" if match[2] == "mainnet" else "testnet"
         return cls(match[1], network, int(match[3]), match[4], match[5])
+
+
+KEY_CHALLENGE = Call(
+    "POST", "/api/v1/key-challenge", KeyChallengeRequest, KeyChallenge,
+    "A line for the device to sign, bound to the keys that will be offered; good for ten minutes, once.",
+    Auth.SIGNED_IN, repeatable=True,
+)  # fmt: skip
+REGISTER_KEY = Call(
+    "POST", "/api/v1/register-key", RegisterKeyRequest, Key,
+    "Registers the caller's device on a network, or adds accounts to the one that is registered.",
+    Auth.SIGNED_IN, creates=True, refuses=(ErrorCode.KEY_ALREADY_ACTIVE, ErrorCode.STATE_CONFLICT),
+)  # fmt: skip
+REVOKE_KEY = Call(
+    "POST", "/api/v1/revoke-key", RevokeKeyRequest, Key,
+    "Revokes the caller's own key, or marks a member's as lost: with MANAGE_USERS in each of the member's "
+    "workspaces on\nthe key's network. Final. ``superseded`` still approves moves into the workspace's own "
+    "vaults; ``lost`` approves\nnothing, and what it approved and is pending is asked of the others again. "
+    "Refused where a vault keeps fewer signers\nthan a movement needs, unless ``force`` is set. Where an "
+    "organisation has the rule of two people, a second person\nconfirms that a member's key is lost; one's "
+    "own needs nobody.",
+    Auth.SIGNED_IN, second_person="Revoke a signing key", repeatable=True,
+    refuses=(ErrorCode.NOT_FOUND, ErrorCode.PERMISSION_DENIED, ErrorCode.STATE_CONFLICT),
+)  # fmt: skip
+KEYS = Call(
+    "GET", "/api/v1/keys", type(None), few(Key), "The caller's keys, the oldest first, revoked ones too.",
+    Auth.SIGNED_IN,
+)  # fmt: skip
+SIGNING_PROFILE_ADDRESS = Call(
+    "GET", "/api/v1/signing-profile-address", ProfileQuery, SigningProfileAddress,
+    "The address of the caller's own single-signature account (BIP-84) on a network, and what it holds.",
+    Auth.SIGNED_IN, refuses=(ErrorCode.NOT_FOUND,),
+)  # fmt: skip

@@ -18,9 +18,6 @@ from custody.server.domain.selection import RandomSource
 from custody.server.metrics import StoredFigures
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market, Reachability
-from custody.server.service.keys.keys import Keys
-from custody.server.service.keys.profiles import Profiles
-from custody.server.service.keys.revocation import KeyRevocation
 from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.limits.limits import Limits, PolicyStore, StoredPolicies
 from custody.server.service.mail.jobs import MailJobs
@@ -217,7 +214,7 @@ def _wire(
     token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits)
     services = Services(
         store=store,
-        tools=Tools(clock, random, audit, world.policies, limits, changes),
+        tools=Tools(clock, random, audit, world.policies, limits, changes, lifecycle, settings.public_url),
         secrets=Secrets(settings.secrets_path, random),
         audit=audit,
         rates=Rates(clock, calls=settings.calls_per_minute, writes=settings.writes_per_minute),
@@ -226,9 +223,6 @@ def _wire(
         service_signin=account.service_signin,
         signin=account.signin,
         account=account,
-        keys=Keys(clock, random, audit, settings.public_url),
-        profiles=Profiles(),
-        revocation=KeyRevocation(clock, audit, lifecycle, WebhookEvents(clock, random)),
         following=Following(store, changes),
         readiness=Readiness(store, clock, changes, background.backends, background.market.reachability),
         second_person=SecondPerson(clock, random, audit, world.policies),

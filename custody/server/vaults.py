@@ -21,7 +21,7 @@ from custody.server.domain.errors import (
     PolicyUnavailable,
     StateConflict,
 )
-from custody.server.service.keys.keys import active_key
+from custody.server.keys import active_key
 from custody.server.service.keys.quorums import MAY_APPROVE, lacking_signers
 from custody.server.service.limits.limits import Limits, VaultFigures
 from custody.server.service.services import Services

@@ -194,10 +194,12 @@ def rescan_command(state: Path, vault: str, addresses: int, as_json: bool) -> No
 @json_option
 def revoke_key_command(state: Path, key_id: str, reason: str, force: bool, as_json: bool) -> None:
     """Revoke a key for good. Pending proposals that a lost key approved need another approval."""
+    from custody.server.key_revocation import revoke_for_operator
+
     with refusals(), platform_at(state) as platform:
         request = _revocation(key_id, reason, force=force)
         with platform.services.store.write() as db:
-            key = platform.services.revocation.revoke_for_operator(db, request)
+            key = revoke_for_operator(platform.services.tools, db, request)
     give(key, f"Key {key.id} of user {key.user_id} is revoked: {key.revoked_reason.value}.", as_json=as_json)
 
 

@@ -6,7 +6,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from custody.schemas.common import Name
-from custody.schemas.keys import Key
+from custody.schemas.keys import KEYS, REVOKE_KEY, Key
 from custody.schemas.mail_settings import MAIL_SETTINGS, UPDATE_MAIL_SETTINGS
 from custody.schemas.purchases import PurchaseTransaction
 from custody.schemas.queries import QueryId
@@ -35,7 +35,7 @@ def account(visit: Visit) -> Response:
         here="account",
         sessions=visit.get("/auth/sessions"),
         mails=visit.ask(MAIL_SETTINGS),
-        keys=visit.get("keys"),
+        keys=visit.ask(KEYS),
         second_factor=second_factor,
         asks_code=second_factor != "none" and not is_fresh(visit),
         passkeys=_passkeys(visit),
@@ -139,8 +139,7 @@ _MEANS = {
 
 def _key(visit: Visit) -> Key:
     """Raises NotFound."""
-    found: list[Key] = visit.get("keys")
-    for key in found:
+    for key in visit.ask(KEYS):
         if key.id == visit.path_param("key_id"):
             return key
     raise NotFound("You have no such key.")
@@ -174,7 +173,7 @@ def review_revoke(visit: Visit) -> Review:
 
 
 def revoke(visit: Visit) -> Response:
-    visit.post("revoke-key", key_id=_key(visit).id, reason=_reason(visit), force=visit.form.ticked("force"))
+    visit.act(REVOKE_KEY, key_id=_key(visit).id, reason=_reason(visit), force=visit.form.ticked("force"))
     return visit.go(ACCOUNT, "The key is revoked.")
 
 
@@ -202,7 +201,7 @@ ROWS = (
     Row("GET", "/account/keys/{key_id}/revoke", revoke_page),
     Row(
         "POST", "/account/keys/{key_id}/revoke", revoke, again=revoke_page, review=review_revoke,
-        steps_up=True,
+        steps_up=True, acts=(REVOKE_KEY,),
     ),
     Row("GET", "/account/purchases", purchases),
 )  # fmt: skip

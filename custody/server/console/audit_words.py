@@ -26,6 +26,7 @@ from custody.schemas.proposals import ProposalStatus
 from custody.server import (
     address_book,
     invitations,
+    key_revocation,
     limits,
     logs,
     members,
@@ -75,9 +76,10 @@ _EVENTS: Final = [
         vaults,
         vault_controls,
         vault_replacement,
+        key_revocation,
     )
     for each in vars(noun).values()
-    if isinstance(each, Event)
+    if isinstance(each, Event) and each.says
 ]
 # By action.
 _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
@@ -122,10 +124,6 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
             ("proposal {proposal}, key {text}, inputs {more} only",
              "signed a part of the proposal {proposal}"),
             ("proposal {proposal}, key {text}", "approved the proposal {proposal}"),
-        ),
-        "SIGNATURE_WITHDRAWN": (
-            ("proposal {proposal}, key {short} is lost{more}",
-             "The approval of the proposal {proposal} by a lost key no longer counts"),
         ),
         "PROPOSAL_FINALISED": (
             ("proposal {proposal}, tx {text}", "gave the last signature of the proposal {proposal}"),

@@ -4,6 +4,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from custody.schemas.keys import REVOKE_KEY
 from custody.schemas.limits import UPDATE_VAULT
 from custody.schemas.permissions import PermissionName
 from custody.schemas.vaults import (
@@ -211,8 +212,8 @@ def review_lost(visit: Visit) -> Review:
 def mark_lost(visit: Visit) -> Response:
     # The workspace in which a second person confirms it, where one has to.
     place: dict[str, Any] = {"workspace_id": visit.here.id} if visit.form.ticked("ask_second_person") else {}
-    visit.post(
-        "revoke-key",
+    visit.act(
+        REVOKE_KEY,
         key_id=visit.path_param("key_id"),
         reason="lost",
         force=visit.form.ticked("force"),
@@ -242,6 +243,6 @@ ROWS = (
     Row("GET", f"{_VAULT}/signers/{{key_id}}/lost", lost_page),
     Row(
         "POST", f"{_VAULT}/signers/{{key_id}}/lost", mark_lost, again=lost_page, review=review_lost,
-        steps_up=True,
+        steps_up=True, acts=(REVOKE_KEY,),
     ),
 )  # fmt: skip

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from custody.server.domain.credentials import LOGIN_FAILURES, LOGIN_FAILURES_WINDOW
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.keys.keys import Keys
-from custody.server.service.keys.profiles import Profiles
-from custody.server.service.keys.revocation import KeyRevocation
+from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.limits.limits import Limits, PolicyStore
 from custody.server.service.mail.jobs import Maker, Template
 from custody.server.service.mail.mailer import Mailer
@@ -77,6 +75,9 @@ class Tools:
     policies: PolicyStore
     limits: Limits
     changes: Changes
+    lifecycle: Lifecycle
+    # Of this platform; None where only its own machine reaches it.
+    public_url: str | None = None
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,6 @@ class Services:
     service_signin: ServiceSignIn
     signin: SignIn
     account: SignInServices
-    keys: Keys
-    profiles: Profiles
-    revocation: KeyRevocation
     following: Following
     readiness: Readiness
     second_person: SecondPerson

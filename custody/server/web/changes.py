@@ -38,7 +38,7 @@ from custody.server.domain.errors import (
     StateConflict,
 )
 from custody.server.service.people.people import enter
-from custody.server.web import callers, vaults, workspace
+from custody.server.web import callers, workspace
 from custody.server.web.declared import row_of
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
@@ -156,7 +156,6 @@ def _target(path: str) -> Endpoint:
 def _by_path() -> Mapping[str, Endpoint]:
     rows = (
         *map(row_of, CALLS),
-        *vaults.ENDPOINTS,
         *workspace.ENDPOINTS,
         *callers.PROVIDERS,
         *ENDPOINTS,

@@ -12,6 +12,8 @@ from custody.server import (  # noqa: F401 - they serve their calls
     address_book,
     asset_tokens,
     invitations,
+    key_revocation,
+    keys,
     limits,
     logs,
     mail_settings,

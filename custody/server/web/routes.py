@@ -20,6 +20,7 @@ from custody.schemas import (
     asset_tokens,
     history,
     invitations,
+    keys,
     limits,
     logs,
     mail_settings,
@@ -69,8 +70,7 @@ from custody.server.web.runner import Runner
 ENDPOINTS: tuple[Endpoint, ...] = (
     *auth.ENDPOINTS,
     *chain.from_iterable(map(rows_of, (users, members, workspaces, roles, mail_settings))),
-    *vaults.ENDPOINTS,
-    *rows_of(vault_calls),
+    *chain.from_iterable(map(rows_of, (keys, vault_calls))),
     *rows_of(limits),
     *rows_of(address_book),
     *rows_of(invitations),

@@ -1,5 +1,6 @@
 """Every endpoint that creates something honours ``Idempotency-Key`` (P41)."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -32,14 +33,15 @@ OF_TOKENS = {"/api/v1/create-token", *CALLS}
 
 
 @pytest.fixture(scope="module")
-def stage(stage: Stage) -> Stage:
+def stage(stage: Stage) -> Iterator[Stage]:
     """The tester may do everything, the operator's things too, and the vault has coins."""
     stage.gives(EVERY_PERMISSION)
-    stage.desk.world.platform.services.keys._check_possession = lambda *_proof: None
     stage.desk.deposit(1_000_000, 1_000_000, to=stage.desk.vault["receive_address"])
     with stage.desk.world.platform.services.store.write() as db:
         db.execute(update(User).where(User.email == TESTER).values(is_operator=True))
-    return stage
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("custody.server.keys._check_possession", lambda *_proof: None)
+        yield stage
 
 
 class Repeated:

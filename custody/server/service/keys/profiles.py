@@ -7,13 +7,9 @@ from typing import NamedTuple, cast
 from sqlalchemy import case, select
 from sqlalchemy.orm import Session
 
-from custody.schemas import keys as wire
-from custody.schemas.common import ApiNetwork
 from custody.schemas.keys import RevokedReason
-from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import NotFound, StateConflict
 from custody.server.domain.keys import may_move_on
-from custody.server.service.stored_vaults import balance_outside_vaults
 from custody.server.store.models import Key, Profile, WatchedScript, Workspace
 from multisig import (
     CHANGE,
@@ -101,17 +97,6 @@ class OwnProfile:
         return profile_policy(db, self.key, self.profile)
 
 
-class Profiles:
-    def address(
-        self, db: Session, caller: Caller, network: ApiNetwork, key_id: str | None
-    ) -> wire.SigningProfileAddress:
-        """The profile of the caller's active key, or of their key ``key_id``. Raises NotFound."""
-        for own in own_profiles(db, caller.user_id, network):
-            if own.key.id == key_id or (key_id is None and own.key.status == "active"):
-                return _shape(db, own, network)
-        raise no_profile()
-
-
 def no_profile() -> NotFound:
     return NotFound("No signing profile is registered on this network.")
 
@@ -154,20 +139,6 @@ def profile_policy(db: Session, key: Key, profile: Profile) -> Policy:
     )
     chain = chain_of_network(db, key.network)
     return Policy(chain, OriginKey(origin, ExtendedPublicKey.parse(profile.xpub)))
-
-
-def _shape(db: Session, own: OwnProfile, network: ApiNetwork) -> wire.SigningProfileAddress:
-    policy = own.policy(db)
-    balance = balance_outside_vaults(db, policy.network.value, own.scripts)
-    return wire.SigningProfileAddress(
-        network=network,
-        wallet_address=policy.address(RECEIVE, 0),
-        derivation_path=str(policy.key.origin.path / RECEIVE / 0),
-        key_id=own.key.id,
-        confirmed_sats=balance.confirmed,
-        unconfirmed_sats=balance.unconfirmed,
-        locked_sats=balance.locked,
-    )
 
 
 def chain_of_network(db: Session, network: str) -> Network:

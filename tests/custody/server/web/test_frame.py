@@ -171,8 +171,8 @@ class TestTrace:
 
 class TestRepeatedRequests:
     @pytest.fixture
-    def offer(self, world: World, alice: As) -> dict:
-        world.platform.services.keys._check_possession = lambda *_proof: None
+    def offer(self, monkeypatch: pytest.MonkeyPatch) -> dict:
+        monkeypatch.setattr("custody.server.keys._check_possession", lambda *_proof: None)
         return key_offer(seed(1))
 
     def send(self, user: As, offer: dict, key: str = "k-1"):

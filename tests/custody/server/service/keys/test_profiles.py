@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy import select
 
 from custody.schemas.keys import RevokeKeyRequest
+from custody.server.key_revocation import revoke_for_operator
 from custody.server.service.people.setup import NewPerson
 from custody.server.store.models import ChainCoin, WatchedScript
 from multisig import CHANGE, Network
@@ -92,9 +93,7 @@ class TestWhose:
         refused(register_key(dora, seed(8)), 409, "STATE_CONFLICT")
         services = desk.world.platform.services
         with services.store.write() as db:
-            services.revocation.revoke_for_operator(
-                db, RevokeKeyRequest(key_id=squatted["ID"], reason="lost")
-            )
+            revoke_for_operator(services.tools, db, RevokeKeyRequest(key_id=squatted["ID"], reason="lost"))
         assert ok(register_key(dora, seed(8)))["FreeVaultAccounts"] == len(doras["vault_accounts"])
         desk.deposit(70_000, to=profile_of(dora)["wallet_address"])
         assert figures(dora) == (70_000, 0, 0)

@@ -23,9 +23,11 @@ from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import RoleLimitExceeded, VaultLimitExceeded
 from custody.server.limits import bound_cycle, update_role_policies, update_vault
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.limits.limits import Limits, Movement, StoredPolicies
 from custody.server.service.requests.changes import Changes
 from custody.server.service.services import Tools
+from custody.server.service.webhook_events import WebhookEvents
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import Organisation, Proposal, Role, User, Vault, Workspace
 from multisig import Sats, parse_btc
@@ -238,7 +240,10 @@ def bench(store: Store) -> Iterator[Bench]:
     limits = Limits(clock, policies)
     audit = AuditLog(clock, token_bytes)
     with suppress(Undo), store.write() as db:
-        yield Bench(db, clock, limits, Tools(clock, token_bytes, audit, policies, limits, Changes()))
+        changes = Changes()
+        lifecycle = Lifecycle(clock, changes, WebhookEvents(clock, token_bytes))
+        tools = Tools(clock, token_bytes, audit, policies, limits, changes, lifecycle)
+        yield Bench(db, clock, limits, tools)
         raise Undo
 
 

@@ -1,25 +1,23 @@
 """Revoking a key: who may, the quorums that must remain, and the approvals that are withdrawn."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import keys as wire
-from custody.schemas.keys import RevokedReason
+from custody.schemas.keys import REVOKE_KEY, RevokedReason
 from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus, TxType
-from custody.server.domain.audit import Category
+from custody.server.calls import Ctx, serves
+from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import OPERATOR, PLATFORM, Caller
 from custody.server.domain.errors import NotFound, PermissionDenied, SecondPersonNeeded
 from custody.server.domain.keys import changes_anything
-from custody.server.domain.ports import Clock
-from custody.server.service.audit.log import AuditLog
-from custody.server.service.keys.keys import key_shape
+from custody.server.keys import key_shape
 from custody.server.service.keys.profiles import reason_of
 from custody.server.service.keys.quorums import require_quorums, vaults_left_short
-from custody.server.service.lifecycle import Lifecycle
+from custody.server.service.services import Tools
 from custody.server.service.stored_vaults import place_of
 from custody.server.service.webhook_events import WebhookEvents, event_data, tell_revoked
 from custody.server.store.models import (
@@ -35,85 +33,92 @@ from custody.server.store.models import (
 )
 from multisig import Psbt
 
+REVOKED = Event("KEY_REVOKED", "key {key} of user {user}, {reason}", category=Category.KEYS)
+LEFT_SHORT = Event(
+    "KEY_REVOKED",
+    "key {key} of user {user}, {reason}; too few signers are left in vault {short_of}",
+    category=Category.KEYS,
+)
+WITHDRAWN = Event(
+    "SIGNATURE_WITHDRAWN",
+    "proposal {proposal}, key {short} is lost{more}",
+    "The approval of the proposal {proposal} by a lost key no longer counts",
+    Category.SIGNING,
+)
 
-class KeyRevocation:
-    def __init__(self, clock: Clock, audit: AuditLog, lifecycle: Lifecycle, events: WebhookEvents) -> None:
-        self._clock = clock
-        self._audit = audit
-        self._lifecycle = lifecycle
-        self._events = events
 
-    def revoke(
-        self, db: Session, caller: Caller, request: wire.RevokeKeyRequest, *, agreed_in: int | None = None
-    ) -> wire.Key:
-        """The caller's own key for either reason, or another member's as lost. A repeated request changes
-        nothing.
+@serves(REVOKE_KEY)
+def revoke_key(ctx: Ctx, request: wire.RevokeKeyRequest) -> wire.Key:
+    """A repeated request changes nothing. Raises NotFound, PermissionDenied, SecondPersonNeeded (another
+    member's key), StateConflict (a lost key stays lost), VaultsLeftShort (unless forced).
+    """
+    key = _key(ctx.db, request.key_id)
+    if key.user_id != ctx.caller.user_id:
+        served = _require_administrator(ctx.db, ctx.caller, key, request.reason)
+        # Only a change that a second person confirms has a workspace.
+        agreed_in = None if ctx.maybe_access is None else ctx.maybe_access.organisation_id
+        _require_second_person(ctx.db, served, agreed_in)
+    return _revoke(ctx.tools, ctx.db, ctx.caller, key, request)
 
-        ``agreed_in``: the organisation in which a second person confirms it. Raises NotFound,
-        PermissionDenied, SecondPersonNeeded (another member's key), StateConflict (a lost key stays lost),
-        VaultsLeftShort (unless forced).
-        """
-        key = db.get(Key, request.key_id)
-        if key is None:
-            raise _no_such_key()
-        if key.user_id != caller.user_id:
-            served = _require_administrator(db, caller, key, request.reason)
-            _require_second_person(db, served, agreed_in)
-        return self._revoke(db, caller, key, request)
 
-    def revoke_for_operator(self, db: Session, request: wire.RevokeKeyRequest) -> wire.Key:
-        """Any member's key, by the operator. Raises as `revoke` except PermissionDenied."""
-        key = db.get(Key, request.key_id)
-        if key is None:
-            raise _no_such_key()
-        return self._revoke(db, OPERATOR, key, request)
+def revoke_for_operator(tools: Tools, db: Session, request: wire.RevokeKeyRequest) -> wire.Key:
+    """Any member's key, by the operator. Raises as `revoke_key` except PermissionDenied."""
+    return _revoke(tools, db, OPERATOR, _key(db, request.key_id), request)
 
-    def _revoke(self, db: Session, caller: Caller, key: Key, request: wire.RevokeKeyRequest) -> wire.Key:
-        reason = reason_of(key)
-        if not changes_anything(reason, request.reason):
-            return key_shape(db, key)
-        short = vaults_left_short(db, without_key=key.id)
-        if not request.force:
-            user_id = None if caller is OPERATOR else caller.user_id
-            require_quorums(db, user_id, short)
-        key.status, key.revoked_reason, key.updated_at = "revoked", request.reason, self._clock()
-        db.flush()
-        if request.reason == "lost":
-            self._withdraw_approvals(db, caller, key)
-        tell_revoked(self._events, db, key)
-        self._audit.record(
-            db, caller, Category.KEYS, "KEY_REVOKED", _described(key, [vault.id for vault in short])
-        )
+
+def _key(db: Session, key_id: str) -> Key:
+    key = db.get(Key, key_id)
+    if key is None:
+        raise _no_such_key()
+    return key
+
+
+def _revoke(tools: Tools, db: Session, caller: Caller, key: Key, request: wire.RevokeKeyRequest) -> wire.Key:
+    reason = reason_of(key)
+    if not changes_anything(reason, request.reason):
         return key_shape(db, key)
+    short = vaults_left_short(db, without_key=key.id)
+    if not request.force:
+        user_id = None if caller is OPERATOR else caller.user_id
+        require_quorums(db, user_id, short)
+    key.status, key.revoked_reason, key.updated_at = "revoked", request.reason, tools.clock()
+    db.flush()
+    if request.reason == "lost":
+        _withdraw_approvals(tools, db, caller, key)
+    tell_revoked(WebhookEvents(tools.clock, tools.random), db, key)
+    of = {"key": key.id, "user": key.user_id, "reason": key.revoked_reason}
+    # In no workspace's log, wherever a second person confirmed it: a key is its owner's.
+    if short:
+        names = ", ".join(vault.id for vault in short)
+        tools.audit.event(db, caller, LEFT_SHORT, None, **of, short_of=names)
+    else:
+        tools.audit.event(db, caller, REVOKED, None, **of)
+    return key_shape(db, key)
 
-    def _withdraw_approvals(self, db: Session, caller: Caller, key: Key) -> None:
-        """Withdraws the key's approvals of pending proposals: a thief may have had the device for some time.
 
-        A proposal that has met its threshold goes on. A withdrawn signature stays valid on the chain for
-        anyone with a copy, but the platform no longer counts it as one of M. All signers of a proof sign it
-        again: the rows hold only signatures of its message, and its PSBT is made from the rows.
-        """
-        signed = select(Signature.proposal_id).where(Signature.key_id == key.id)
-        query = select(Proposal).where(
-            Proposal.status == ProposalStatus.PENDING.value, Proposal.id.in_(signed)
-        )
-        for proposal in db.scalars(query.order_by(Proposal.id)).all():
-            keys = {key.id}
-            if proposal.tx_type == TxType.PROOF.value:
-                keys.update(db.scalars(select(Signature.key_id).where(Signature.proposal_id == proposal.id)))
-            for row in (Signature, Decision):
-                db.execute(delete(row).where(row.proposal_id == proposal.id, row.key_id.in_(keys)))
-            proposal.psbt = _with_remaining_signatures(db, proposal)
-            proposal.withdrawn_signatures += len(keys)
-            self._lifecycle.touch(db, proposal)
-            also = f"; all {len(keys)} signers of the proof sign it again" if len(keys) > 1 else ""
-            description = f"proposal {proposal.id}, key {key.id} is lost{also}"
-            place = place_of(db, proposal.workspace_id)
-            known = _name_known_in(db, caller, key, proposal.workspace_id)
-            told = event_data(proposal, user_id=key.user_id)
-            self._audit.record(
-                db, known, Category.SIGNING, "SIGNATURE_WITHDRAWN", description, access=place, told=told
-            )
+def _withdraw_approvals(tools: Tools, db: Session, caller: Caller, key: Key) -> None:
+    """Withdraws the key's approvals of pending proposals: a thief may have had the device for some time.
+
+    A proposal that has met its threshold goes on. A withdrawn signature stays valid on the chain for
+    anyone with a copy, but the platform no longer counts it as one of M. All signers of a proof sign it
+    again: the rows hold only signatures of its message, and its PSBT is made from the rows.
+    """
+    signed = select(Signature.proposal_id).where(Signature.key_id == key.id)
+    query = select(Proposal).where(Proposal.status == ProposalStatus.PENDING.value, Proposal.id.in_(signed))
+    for proposal in db.scalars(query.order_by(Proposal.id)).all():
+        keys = {key.id}
+        if proposal.tx_type == TxType.PROOF.value:
+            keys.update(db.scalars(select(Signature.key_id).where(Signature.proposal_id == proposal.id)))
+        for row in (Signature, Decision):
+            db.execute(delete(row).where(row.proposal_id == proposal.id, row.key_id.in_(keys)))
+        proposal.psbt = _with_remaining_signatures(db, proposal)
+        proposal.withdrawn_signatures += len(keys)
+        tools.lifecycle.touch(db, proposal)
+        also = f"; all {len(keys)} signers of the proof sign it again" if len(keys) > 1 else ""
+        place = place_of(db, proposal.workspace_id)
+        known = _name_known_in(db, caller, key, proposal.workspace_id)
+        payload = event_data(proposal, user_id=key.user_id)
+        tools.audit.event(db, known, WITHDRAWN, place, payload, proposal=proposal.id, short=key.id, more=also)
 
 
 def _name_known_in(db: Session, caller: Caller, key: Key, workspace_id: int) -> Caller:
@@ -197,11 +202,6 @@ def _are_colleagues(db: Session, user_id: int, other_id: int) -> bool:
         return set(db.scalars(joined.where(Membership.user_id == member)))
 
     return bool(organisations(user_id) & organisations(other_id))
-
-
-def _described(key: Key, short: Sequence[str]) -> str:
-    text = f"key {key.id} of user {key.user_id}, {key.revoked_reason}"
-    return f"{text}; too few signers are left in vault {', '.join(short)}" if short else text
 
 
 def _no_such_key() -> NotFound:
