@@ -45,7 +45,10 @@ def list_command(access: Access) -> None:
         return
     table(("VAULT", "AT MOST", "LEFT", "UNTIL", "STOPPED"), [(*_of_vault(one), one.marks) for one in vaults])
     say()
-    table(("ROLE", "MEMBERS", "EACH MEMBER AT MOST"), [_of_role(role) for role in roles])
+    table(
+        ("ROLE", "MEMBERS", "EACH MEMBER AT MOST"),
+        [(role.name, str(role.members), _of_known(role)) for role in roles],
+    )
     say()
     own_words = _words(own.limit, own.cycle_period, own.cycle_day)
     say(f"You: at most {own_words}. {own.unused} BTC left until {until(own.next_reset)}.")
@@ -65,10 +68,6 @@ def _of_limits(found: "VaultLimits") -> str:
 
 def _words(limit: str, period: str, day: int, *, per_cycle: bool = True) -> str:
     return f"{limit} BTC {bounds(per_cycle=per_cycle, period=period, day=day)}"
-
-
-def _of_role(role: "RoleDetails") -> tuple[str, ...]:
-    return role.name, str(role.members), _of_known(role)
 
 
 def _of_known(role: "RoleDetails") -> str:

@@ -291,7 +291,9 @@ def _text(path: Path, invalid: type[ConfigError], missing: type[ConfigError]) ->
         fault, content = written_by_others(path), read_bounded(path, MAX_CONFIG_BYTES)
     except OSError as error:
         kind = invalid if error.errno == errno.EFBIG else missing
-        raise kind(f"{path} cannot be read: {error.strerror}") from error
+        is_lost = error.errno == errno.ENOENT and kind is RulesInvalid
+        hint = "Name a file that is there." if is_lost else None
+        raise kind(f"{path} cannot be read: {error.strerror}", hint=hint) from error
     if fault is not None:
         raise invalid(fault, hint=OWN_FILE)
     try:

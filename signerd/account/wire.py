@@ -309,7 +309,9 @@ def read_person(core: Core) -> Plan[Person]:
     except ValidationError:
         raise BadAnswer("/api/v1/get-user-info: UUID: it is not a user's number") from None
     infos = list(islice(_infos(found), MOST_WORKSPACES + 1))
-    listed = read_each(infos[:MOST_WORKSPACES], "uid", WorkspaceInfo, _workspace)
+    listed = read_each(
+        infos[:MOST_WORKSPACES], "uid", WorkspaceInfo, lambda info: Workspace(info.uid, info.name, info.net)
+    )
     # Of workspaces with the same id the first counts.
     once = {workspace.id: workspace for workspace in reversed(listed.items)}
     more = (_TOO_MANY,) if len(infos) > MOST_WORKSPACES else ()
@@ -332,7 +334,3 @@ def _each(value: object, outer: str, inner: str) -> list[object]:
     within = value.get(outer) if isinstance(value, dict) else None
     found = within.get(inner) if isinstance(within, dict) else None
     return found if isinstance(found, list) else [None]
-
-
-def _workspace(info: WorkspaceInfo) -> Workspace:
-    return Workspace(info.uid, info.name, info.net)

@@ -31,7 +31,9 @@ TRIES = 3
 _SETTINGS = (
     click.option("--platform", metavar="URL", help="The platform."),
     click.option("--network", type=click.Choice(NETWORKS), help="Mainnet where not given."),
-    click.option("--device", multiple=True, metavar="ENDPOINT", help="A device that is no USB device."),
+    click.option(
+        "--device", "endpoints", multiple=True, metavar="ENDPOINT", help="A device that is no USB device."
+    ),
     click.option("--label", help="The name of your device."),
     click.option(
         "--secrets",
@@ -52,14 +54,7 @@ def settings(command: F) -> F:
 
 @settings
 @answering
-def login(
-    desk: Desk,
-    platform: str | None,
-    network: str | None,
-    device: tuple[str, ...],
-    label: str | None,
-    secrets: str | None,
-) -> None:
+def login(desk: Desk, **given: Any) -> None:
     """Sign in to the platform.
 
     Asks for the e-mail address, the password and, where the platform wants one, the one-time code; first for
@@ -67,7 +62,7 @@ def login(
     per line. The first sign-in needs --platform, and its success writes the options to the configuration. A
     later option that differs is refused before anything is asked.
     """
-    config, write = configured(desk, platform, network, device, label, secrets)
+    config, write = configured(desk, given)
     done = signed_in(desk, config)
     write()
     desk.give(done, signed_in_words(done))
@@ -77,36 +72,27 @@ def signed_in_words(done: "SignedIn") -> str:
     return f"Signed in as {done.email}. The session is kept in: {done.secrets}."
 
 
-def configured(
-    desk: Desk,
-    platform: str | None,
-    network: str | None,
-    device: tuple[str, ...],
-    label: str | None,
-    secrets: str | None,
-) -> "tuple[Config | None, Callable[[], None]]":
+def configured(desk: Desk, given: dict[str, Any]) -> "tuple[Config | None, Callable[[], None]]":
     """The configuration to sign in with (None: the existing one), and a function that writes it after the
-    sign-in.
+    sign-in. ``given``: the options of ``settings``, the fields of ``foreground.Setup``.
 
     Raises:
         As ``foreground.config_for``: an existing configuration differs.
     """
-    if platform is None and not (network or device or label or secrets):
+    if not any(given.values()):
         return None, lambda: None
     from signerd.cli.foreground import Setup, config_for, require_endpoints
 
-    config, write = config_for(desk.state, Setup(platform, network, device, label, secrets))
-    if device:
-        require_endpoints(config, desk.state, device)
+    config, write = config_for(desk.state, Setup(**given))
+    if given["endpoints"]:
+        require_endpoints(config, desk.state, given["endpoints"])
     return config, write
 
 
 def signed_in(desk: Desk, config: "Config | None") -> "SignedIn":
     """Raises SignInFailed, AnswerMissing; leaves of PlatformError, SecretsError, JournalError."""
-    return _through_daemon(desk) if desk.running() else _directly(desk, config)
-
-
-def _through_daemon(desk: Desk) -> "SignedIn":
+    if not desk.running():
+        return _directly(desk, config)
     done = _with_password(desk.answers, desk.daemon.sign_in)
     return _with_code(desk.answers, desk.daemon.confirm_sign_in) if done.code_needed else done
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from signerd.cli.desk import NOT_UTF_8, Desk, asking, read_file
+from signerd.cli.desk import NOT_UTF_8, Desk, asking, path_option, read_file
 from signerd.cli.naming import proposal_named
 from signerd.cli.proposals import (
     STANDARD,
@@ -43,12 +43,7 @@ _LINES_BELOW: Final = 2
 
 
 @psbt_id_argument
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="OUT",
-    help="Where to write it: a new file, or the folder of a card.",
-)
+@path_option("--out", metavar="OUT", help="Where to write it: a new file, or the folder of a card.")
 @click.option("--qr", type=click.Choice(["bbqr", "ur"]), help="Show it as QR codes, one after the other.")
 @psbt_version_option
 @acknowledge_option

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signerd.cli.desk import Desk, answering, asking
+from signerd.cli.desk import Desk, answering, asking, path_option
 from signerd.cli.terminal import Exit, answer, put, say
 from signerd.core.states import network_words
 from signerd.core.text import count, plain
@@ -59,9 +59,8 @@ def backup(desk: Desk, file: Path, recipient: str | None) -> None:
 
 
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
+@path_option(
     "--identity",
-    type=click.Path(path_type=Path),
     metavar="KEYFILE",
     help="The file of age-keygen with the secret key, where it was encrypted to a public key.",
 )
@@ -133,9 +132,7 @@ def _one_line(text: str) -> str:
 
 
 @click.argument("vault_id", metavar="VAULT")
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write to FILE, not to standard output."
-)
+@path_option("--out", metavar="FILE", help="Write to FILE, not to standard output.")
 @answering
 def kit(desk: Desk, vault_id: str, out: Path | None) -> None:
     """Make the emergency kit of a pinned vault: one HTML document to print, with the descriptor, the keys,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signerd.cli.desk import Desk, answering, asking, pass_desk
+from signerd.cli.desk import Desk, answering, asking, pass_desk, path_option
 from signerd.cli.terminal import Exit, answer, aside, put
 from signerd.core.states import network_words
 from signerd.core.text import count
@@ -187,9 +187,7 @@ def debug() -> None:
 
 
 @debug.command()
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to; else it is only shown."
-)
+@path_option("--out", metavar="FILE", help="Where to; else it is only shown.")
 @asking
 def bundle(desk: Desk, out: Path | None) -> None:
     """Show what you can send for support: versions, findings, counts. No key, address, transaction, name,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ Command = Callable[..., None]
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON value.")
 verbose_option = click.option("--verbose", "-v", is_flag=True, help="Also each check that passed.")
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask: for scripts.")
+path_option = partial(click.option, type=click.Path(path_type=Path))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signerd.cli.desk import Desk, answering, asking, json_option
+from signerd.cli.desk import Desk, answering, asking, json_option, path_option
 from signerd.cli.naming import device_named
 from signerd.cli.terminal import Exit, answer, say, table, tell
 from signerd.core.states import network_words
@@ -150,17 +150,15 @@ def _flaws(device: "DeviceView") -> str | None:
 
 @click.option("--device", metavar="ID", help="Where several are ready.")
 @click.option("--replace/--no-replace", default=False, help="In place of keys that are registered already.")
-@click.option(
+@path_option(
     "--file",
     "files",
     multiple=True,
-    type=click.Path(path_type=Path),
     metavar="FILE",
     help="Keys that a device without a cable exported; once for each file.",
 )
-@click.option(
+@path_option(
     "--challenge-file",
-    type=click.Path(path_type=Path),
     metavar="OUT",
     help="With --file: where to write the text that the device signs; a new file, or a card's folder.",
 )
@@ -239,16 +237,10 @@ def device() -> None:
 @click.option(
     "--listen", metavar="ADDRESS", help="host:port, or a socket's path (Coldcard); default: a free one."
 )
-@click.option(
-    "--seed-file",
-    type=click.Path(path_type=Path),
-    help="BIP-39 words; made if missing. Default: a new seed each time.",
-)
+@path_option("--seed-file", help="BIP-39 words; made if missing. Default: a new seed each time.")
 @click.option("--auto", type=click.Choice(DECISIONS), help="Decide without a person.")
 @click.option("--network", default="regtest", type=click.Choice(TEST_NETWORKS))
-@click.option(
-    "--wallets-file", type=click.Path(path_type=Path), help="Coldcard: where enrolled vaults are kept."
-)
+@path_option("--wallets-file", help="Coldcard: where enrolled vaults are kept.")
 @click.option("--json", "as_json", is_flag=True, help="Speak to a program, a JSON object a line.")
 def virtual(
     family: str,

@@ -241,7 +241,8 @@ def opened_store(config: Config, state: Path, answers: Answers) -> SecretStore:
     """The configured secret store. Raises SecretsLocked for a wrong passphrase, AnswerMissing for a missing
     one.
     """
-    if config.secrets.store != "file" or _has_credential():
+    is_provided = credential_passphrase(os.environ.get("CREDENTIALS_DIRECTORY")) is not None
+    if config.secrets.store != "file" or is_provided:
         return secret_store(config, state, lambda: None)
     fresh = not (state / SECRETS_FILE).exists()
     question = "Choose a passphrase for the secrets file" if fresh else "Passphrase of the secrets file"
@@ -249,7 +250,3 @@ def opened_store(config: Config, state: Path, answers: Answers) -> SecretStore:
     store = secret_store(config, state, lambda: given)
     store.load()
     return store
-
-
-def _has_credential() -> bool:
-    return credential_passphrase(os.environ.get("CREDENTIALS_DIRECTORY")) is not None

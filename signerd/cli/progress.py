@@ -40,7 +40,8 @@ def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) 
                 if words and words != said:
                     said = words
                     tell(words)
-            if line is None or _may_end(line, psbt_id):
+            is_state = line is not None and line.subject == psbt_id and line.kind == "state"
+            if line is None or (is_state and line.text not in MOVING):
                 view = daemon.proposal(psbt_id)
                 if view.state not in MOVING:
                     if view.reason not in {"", said}:
@@ -83,10 +84,6 @@ def _waiting_text(daemon: "DaemonClient") -> str:
     locked = next((device.advice for device in there if device.fingerprint is None and device.advice), None)
     do = locked or f"Connect your device, the one with the fingerprint {ours}, and unlock it."
     return f"{words}. {do} It is asked as soon as it is ready; Ctrl-C leaves the approval as it is."
-
-
-def _may_end(line: "Happened", psbt_id: str) -> bool:
-    return line.subject == psbt_id and line.kind == "state" and line.text not in MOVING
 
 
 def _events_after(daemon: "DaemonClient", after: int, lines: "Following") -> "Iterator[Happened | None]":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from custody.private_files import PRIVATE_FILE
-from signerd.cli.desk import Desk, answering, asking, read_file, verbose_option
+from signerd.cli.desk import Desk, answering, asking, path_option, read_file, verbose_option
 from signerd.cli.naming import proposal_named
 from signerd.cli.terminal import Exit, answer, aside, put, say
 from signerd.cli.words import payment_lines, proposal_text, proposals_text, psbt_text, standing_words
@@ -209,13 +209,7 @@ def inspect(desk: Desk, file: str, verbose: bool) -> None:
 
 
 @file_argument
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="OUT",
-    help="Where to write the signed PSBT, as base64.",
-)
+@path_option("-o", "--out", metavar="OUT", help="Where to write the signed PSBT, as base64.")
 @psbt_version_option
 @acknowledge_option
 @verbose_option

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from signerd.cli.desk import Desk, answering
+from signerd.cli.desk import Desk, answering, path_option
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,7 @@ def rules() -> None:
 
 
 @rules.command()
-@click.option(
-    "--file", type=click.Path(path_type=Path), metavar="FILE", help="Another file than the one that counts."
-)
+@path_option("--file", metavar="FILE", help="Another file than the one that counts.")
 @answering
 def show(desk: Desk, file: Path | None) -> None:
     """Show the rules as they are read; the daemon reads them when it starts."""

@@ -7,7 +7,7 @@ payment.
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -35,25 +35,19 @@ NEEDED = {
 
 @settings
 @answering
-def setup(
-    desk: Desk,
-    platform: str | None,
-    network: str | None,
-    device: tuple[str, ...],
-    label: str | None,
-    secrets: str | None,
-) -> None:
+def setup(desk: Desk, **given: Any) -> None:
     """Begin here: check the keyring, the devices' permissions and the platform, then sign in.
 
     Nothing is written before the first success, and no password is asked for while a check fails.
     """
-    if platform is None and not _is_configured(desk):
-        platform = desk.answers.line(PLATFORM).strip()
-    config, write = configured(desk, platform, network, device, label, secrets)
+    if given["platform"] is None and not _is_configured(desk):
+        given["platform"] = desk.answers.line(PLATFORM).strip()
+    config, write = configured(desk, given)
     found = _examined(desk, config)
     for name, finding in found.items():
         desk.tell(finding_text(name, finding))
-    status = _first_trouble(found)
+    # A check that could not be run does not count.
+    status = next((NEEDED[name] for name, finding in found.items() if finding.outcome == "trouble"), None)
     if status is not None:
         desk.tell("\nMend what is marked TROUBLE, then run `signerd setup` again. Nothing was asked.")
         raise click.exceptions.Exit(status)
@@ -80,11 +74,6 @@ def _examined(desk: Desk, config: "Config | None") -> "Mapping[str, Finding]":
     installation = Installation(desk.state, Path("/"), os.environ, time.time, status_if_running(desk), config)
     checks = {name: examination for name, examination in CHECKS.items() if name in NEEDED}
     return examine(installation, checks, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
-
-
-def _first_trouble(found: "Mapping[str, Finding]") -> Exit | None:
-    """The status of the first trouble. A check that could not be run does not count."""
-    return next((NEEDED[name] for name, finding in found.items() if finding.outcome == "trouble"), None)
 
 
 def _next(desk: Desk) -> str:

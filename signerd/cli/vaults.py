@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signerd.cli import naming
-from signerd.cli.desk import NOT_UTF_8, Desk, answering, read_file
+from signerd.cli.desk import NOT_UTF_8, Desk, answering, path_option, read_file
 from signerd.cli.naming import vault_named
 from signerd.core.states import network_words
 from signerd.core.text import WHY_ELSEWHERE, as_compared
@@ -114,28 +114,22 @@ def vaults(desk: Desk) -> None:
 
 @vault_argument
 @click.option("--code", help="The verification code; else it is asked for.")
-@click.option(
+@path_option(
     "--from",
     "from_file",
-    type=click.Path(path_type=Path),
     metavar="FILE",
     help="A file that has the vault: a BSMS 1.0 record (BIP-129), or a descriptor with its checksum.",
 )
-@click.option(
-    "--psbt",
-    "from_psbt",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="A PSBT that carries the xpubs of all its cosigners.",
+@path_option(
+    "--psbt", "from_psbt", metavar="FILE", help="A PSBT that carries the xpubs of all its cosigners."
 )
 @click.option(
     "--without-device-address",
     is_flag=True,
     help="Pin though your device does not show the first address.",
 )
-@click.option(
+@path_option(
     "--enrolment-file",
-    type=click.Path(path_type=Path),
     metavar="OUT",
     help="For a device without a cable: where to write the vault for it; a new file, or a card's folder.",
 )

@@ -78,12 +78,8 @@ def _answer(address: DaemonAddress, asked: "shapes.Pairing") -> Plan[Granted]:
         if found.state == "refused":
             raise NotAllowed("the person refused to pair this app")
         if found.state == "accepted":
-            return _granted(found)
+            return Granted(found.token or "", found.app_id or "", found.rights, found.expires or "")
         yield Wait(ASK_AGAIN_SECONDS)
-
-
-def _granted(found: "shapes.Collected") -> Granted:
-    return Granted(found.token or "", found.app_id or "", found.rights, found.expires or "")
 
 
 def store_token(path: Path, token: str) -> None:

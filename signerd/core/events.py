@@ -1,6 +1,6 @@
 """The engine's input and output: events, effects and steps.
 
-Events are what can happen to a proposal. Effects are what the runner performs after the step is recorded.
+Effects are what the runner performs after the step is recorded.
 """
 
 import hashlib
@@ -17,20 +17,24 @@ from signerd.core.tokens import hidden_parts, payload_of_bytes, screen_words
 from signerd.core.values import Record, ReviewContext, Snapshot
 
 
+class Event:
+    """What can happen to a proposal."""
+
+
 @dataclass(frozen=True)
-class Polled:
+class Polled(Event):
     """The platform's current state of the proposal."""
 
     snapshot: Snapshot
 
 
 @dataclass(frozen=True)
-class Reconsidered:
+class Reconsidered(Event):
     """A pin, a registered key or a limit changed: review it again."""
 
 
 @dataclass(frozen=True)
-class Approved:
+class Approved(Event):
     """The person's approval of exactly what ``digest`` covers, with the acknowledged warnings.
 
     ``by``: the interface or app that it came from; empty if unknown.
@@ -42,7 +46,7 @@ class Approved:
 
 
 @dataclass(frozen=True)
-class Refused:
+class Refused(Event):
     """The person declines. ``reason`` goes to the platform; ``by``: as ``Approved``."""
 
     reason: str
@@ -50,14 +54,14 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class DeviceFound:
+class DeviceFound(Event):
     """The device that holds our key is ready to be asked."""
 
     device: str
 
 
 @dataclass(frozen=True)
-class Exported:
+class Exported(Event):
     """The person exports the PSBT for a device without a cable. ``by``: as ``Approved``.
 
     ``request_sha256``: of the exported bytes, which leave out what a device does not need.
@@ -68,7 +72,7 @@ class Exported:
 
 
 @dataclass(frozen=True)
-class Answered:
+class Answered(Event):
     """The imported answer of such a device; not verified yet."""
 
     psbt: bytes = field(repr=False)
@@ -76,14 +80,14 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class DeviceReturned:
+class DeviceReturned(Event):
     """The device returned signatures; not verified yet."""
 
     psbt: bytes
 
 
 @dataclass(frozen=True)
-class DeviceFailed:
+class DeviceFailed(Event):
     """No signature. ``asked``: the device may have shown something; else it was only not ready."""
 
     code: str
@@ -92,12 +96,12 @@ class DeviceFailed:
 
 
 @dataclass(frozen=True)
-class SubmitStarted:
+class SubmitStarted(Event):
     """The stored signature is about to be sent."""
 
 
 @dataclass(frozen=True)
-class SubmitAccepted:
+class SubmitAccepted(Event):
     """The platform has our signature, or no longer needs it. ``status``: the proposal's, if given.
     ``sentence``: its remark, if any.
     """
@@ -109,14 +113,14 @@ class SubmitAccepted:
 
 
 @dataclass(frozen=True)
-class SubmitUndelivered:
+class SubmitUndelivered(Event):
     """No answer, or one that says to try again. The platform may have the signature."""
 
     sentence: str
 
 
 @dataclass(frozen=True)
-class SubmitKept:
+class SubmitKept(Event):
     """A temporary refusal: its cause may change, and the same signature may be accepted then."""
 
     code: str
@@ -124,7 +128,7 @@ class SubmitKept:
 
 
 @dataclass(frozen=True)
-class SubmitTurnedDown:
+class SubmitTurnedDown(Event):
     """A final refusal by the platform."""
 
     code: str
@@ -132,69 +136,44 @@ class SubmitTurnedDown:
 
 
 @dataclass(frozen=True)
-class DeclineDelivered:
+class DeclineDelivered(Event):
     """The platform has answered the decline. ``sentence``: its remark, if any."""
 
     sentence: str = ""
 
 
 @dataclass(frozen=True)
-class Restarted:
+class Restarted(Event):
     """The daemon started again; effects may have been interrupted."""
 
 
 @dataclass(frozen=True)
-class Recalled:
+class Recalled(Event):
     """The journal was restored, and the platform's PSBT may have a signature of ours."""
 
 
 @dataclass(frozen=True)
-class Replaced:
+class Replaced(Event):
     """The proposal ``by`` was made to replace this one after it was signed; ``by`` may have ended."""
 
     by: str
 
 
 @dataclass(frozen=True)
-class TakenBack:
+class TakenBack(Event):
     """The app or person that imported it no longer asks for a signature."""
 
 
 @dataclass(frozen=True)
-class ImportedAgain:
+class ImportedAgain(Event):
     """Another copy of an imported PSBT, which may carry signatures of others; not verified yet."""
 
     psbt: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)
-class Lapsed:
+class Lapsed(Event):
     """A deadline passed: to decide about an imported PSBT, to submit a signature, or to follow what ended."""
-
-
-Event = (
-    Polled
-    | Reconsidered
-    | Approved
-    | Refused
-    | DeviceFound
-    | Exported
-    | Answered
-    | DeviceReturned
-    | DeviceFailed
-    | SubmitStarted
-    | SubmitAccepted
-    | SubmitUndelivered
-    | SubmitKept
-    | SubmitTurnedDown
-    | DeclineDelivered
-    | Restarted
-    | Recalled
-    | Replaced
-    | TakenBack
-    | ImportedAgain
-    | Lapsed
-)
 
 
 @dataclass(frozen=True)

@@ -68,11 +68,11 @@ def polled(record: Record, event: events.Polled, context: ReviewContext) -> Step
     at_its_end = ended(updated)
     if at_its_end is not None:
         return at_its_end
-    if record.state in (State.REFUSED, State.WAITING_PERSON) and _shows_other_review(
-        record, updated, context
-    ):
-        return reconsidered(updated, events.Reconsidered(), context)
-    return Step(updated)
+    if record.state not in (State.REFUSED, State.WAITING_PERSON):
+        return Step(updated)
+    if review(record.snapshot, context).digest == review(updated.snapshot, context).digest:
+        return Step(updated)
+    return reconsidered(updated, events.Reconsidered(), context)
 
 
 def _moved(record: Record, snapshot: Snapshot) -> bool:
@@ -85,10 +85,6 @@ def _moved(record: Record, snapshot: Snapshot) -> bool:
         known.workspace_id,
         known.kind,
     )
-
-
-def _shows_other_review(old: Record, new: Record, context: ReviewContext) -> bool:
-    return review(old.snapshot, context).digest != review(new.snapshot, context).digest
 
 
 def _altered(record: Record, snapshot: Snapshot) -> Step:

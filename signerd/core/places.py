@@ -83,19 +83,15 @@ def used_by(inspection: Inspection, known: Places) -> Places:
             for index in (
                 *(index for index in _spent_from(inspection, chain) if is_near(known[chain], index)),
                 *(
-                    index
-                    for index in _back_to(inspection, chain)
-                    if _counts(index, known[chain], near[chain])
+                    back.index
+                    for back in inspection.change
+                    if back.chain == chain and _counts(back.index, known[chain], near[chain])
                 ),
             )
         )
         for chain in CHAINS
     )
     return receive, change
-
-
-def _back_to(inspection: Inspection, chain: int) -> list[int]:
-    return [back.index for back in inspection.change if back.chain == chain]
 
 
 def _counts(index: int, known: Spans, near: Spans) -> bool:

@@ -45,13 +45,15 @@ class AirgapSetup:
         Raises:
             SignedOut, AnswerRefused, RegistrationStale; leaves of PlatformError.
         """
+        from firmware_bridge.airgap.vault_files import message_request
+
         offer = self._offer(exports)
         text = await ask_challenge(offer, digest, await self._person(), self.platform)
         return AirgapChallenge(
             challenge=text,
             path=str(offer.proof_path),
             file_name=CHALLENGE_FILE,
-            file=_message_file(text, offer),
+            file=message_request(text, offer.proof_path),
         )
 
     async def register(
@@ -122,12 +124,6 @@ class AirgapSetup:
 KEYS_HINT = (
     "Export the keys on the device once more: Coldcard's Generic JSON, or lines of [fingerprint/path]xpub."
 )
-
-
-def _message_file(text: str, offer: Offer) -> str:
-    from firmware_bridge.airgap.vault_files import message_request
-
-    return message_request(text, offer.proof_path)
 
 
 def _signature(text: str) -> bytes:

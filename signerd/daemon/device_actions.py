@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from firmware_bridge import Ask, Device, Progress, Question
-from multisig import OriginKey, multisig_account_path, profile_account_path
+from multisig import multisig_account_path, profile_account_path
 from signerd.callers import Caller
 from signerd.core.text import foreign, plain, said
 from signerd.core.values import OwnKey
@@ -106,7 +106,8 @@ class DeviceActions:
         with self.prompts.turn(caller):
             self._tell(device, f"tells its keys of account {account}{asked_by(caller)}.")
             vault_key, profile_key = await self.devices.keys(device_id, paths)
-        return account_keys(network, _owned(account, vault_key, profile_key))
+        keys = OwnKey(vault_key, "vault", account), OwnKey(profile_key, "profile", account)
+        return account_keys(network, keys)
 
     def _tell(self, device: Device, sentence: str) -> None:
         self.feed.add(device.id, "progress", f"{_name(device)} {sentence}")
@@ -115,10 +116,6 @@ class DeviceActions:
 def asked_by(caller: Caller) -> str:
     """A suffix that names the app; empty for the person."""
     return "" if caller.app_id is None else f", asked by {caller.shown}"
-
-
-def _owned(account: int, vault_key: OriginKey, profile_key: OriginKey) -> tuple[OwnKey, ...]:
-    return OwnKey(vault_key, "vault", account), OwnKey(profile_key, "profile", account)
 
 
 # Answering takes a minute. After this time the device is free for other requests.

@@ -3,7 +3,8 @@
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -206,31 +207,25 @@ class Devices:
         return events.DeviceReturned(signed.to_bytes())
 
     async def keys(self, device_id: str, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
-        try:
+        with _failing():
             return await self.bridge.xpubs(device_id, paths)
-        except BridgeError as error:
-            raise DeviceFailed(_error_text(error), hint=error.hint) from error
 
     async def sign_text(
         self, device_id: str, text: str, path: DerivationPath, on_progress: OnProgress
     ) -> bytes:
         self.fault("device:before:sign_text")
-        try:
+        with _failing():
             signature = await self.bridge.sign_message(device_id, text, path, on_progress=on_progress)
-        except BridgeError as error:
-            raise DeviceFailed(_error_text(error), hint=error.hint) from error
         self.fault("device:after:sign_text")
         return signature
 
     async def enrol(self, device_id: str, vault: Vault, name: str, on_progress: OnProgress) -> None:
-        try:
+        with _failing():
             device = await self.chosen(device_id)
             label = fitting_name(device.family, name, vault)
             self.fault("device:before:enrol")
             await self.bridge.enrol(device_id, vault, label, on_progress=on_progress)
             self.fault("device:after:enrol")
-        except BridgeError as error:
-            raise DeviceFailed(_error_text(error), hint=error.hint) from error
 
     async def show_address(
         self, device_id: str, policy: Policy, place: Place, on_progress: OnProgress
@@ -301,19 +296,19 @@ class Devices:
             raise AddressNotShown(
                 f"the device cannot show {place.words}: {_error_text(error)}", hint=place.hint_where_not_shown
             ) from error
-        except NotEnrolled as error:
-            raise DeviceFailed(_error_text(error), hint=PIN_AGAIN) from error
         except BridgeError as error:
-            raise DeviceFailed(_error_text(error), hint=error.hint) from error
+            hint = PIN_AGAIN if isinstance(error, NotEnrolled) else error.hint
+            raise DeviceFailed(_error_text(error), hint=hint) from error
 
     # --- by hand --------------------------------------------------------------------------------------------
 
     async def unlock(self, device_id: str, ask: Ask, on_progress: OnProgress) -> Device:
         """The device, unlocked with what ``ask`` answers. Raises DeviceFailed."""
         try:
-            return await self.bridge.unlock(device_id, ask, on_progress=on_progress)
-        except BridgeError as error:
-            raise DeviceFailed(_error_text(error), hint=error.hint) from error
+            with _failing():
+                return await self.bridge.unlock(device_id, ask, on_progress=on_progress)
+        except DeviceFailed:
+            raise
         except Exception as error:  # noqa: BLE001 - the library raises only BridgeError: anything else is a bug in it
             # Its text and traceback may contain what the person typed (L10): only its type is logged.
             _log.error("unlocking the device %s failed with %s", device_id, type(error).__name__)
@@ -321,10 +316,8 @@ class Devices:
 
     async def identify(self, device_id: str, on_progress: OnProgress) -> None:
         """Have the device identify itself. Raises DeviceFailed."""
-        try:
+        with _failing():
             await self.bridge.identify(device_id, on_progress=on_progress)
-        except BridgeError as error:
-            raise DeviceFailed(_error_text(error), hint=error.hint) from error
 
     async def cancel(self, device_id: str) -> None:
         """Cancel the operation on the device, if any."""
@@ -353,6 +346,15 @@ def _require_ready(device: Device) -> Device:
     if device.state is not DeviceState.READY:
         raise DeviceUnready(f"the device is {device.state}{f': {device.detail}' if device.detail else ''}")
     return device
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """The library's errors as DeviceFailed."""
+    try:
+        yield
+    except BridgeError as error:
+        raise DeviceFailed(_error_text(error), hint=error.hint) from error
 
 
 def _error_text(error: BridgeError) -> str:

@@ -26,7 +26,7 @@ from signerd.account.follower import Follower
 from signerd.account.platform import Platform
 from signerd.account.registration import KeyWatch, Offer, read_offer, register
 from signerd.account.session import Account
-from signerd.account.vaults import seen_vaults
+from signerd.account.vaults import pinnable, seen_vault, seen_vaults, unpin
 from signerd.apps import PairedApps
 from signerd.backup.schedule import last_backup, reminders
 from signerd.callers import TERMINAL, Caller
@@ -56,7 +56,7 @@ from signerd.daemon.proposal_views import (
 )
 from signerd.daemon.reports import ChainReader, Settings, notes_of
 from signerd.daemon.runner import Runner
-from signerd.daemon.vaults import Addresses, Holdings, Pinning
+from signerd.daemon.vaults import Addresses, Holdings, Pinning, imported_quorum, source_of
 from signerd.daemon.views import device_view, pin_preview, preview_view, vault_view
 from signerd.endpoint import PageAddress
 from signerd.errors import (
@@ -442,9 +442,10 @@ class Daemon:
         return await self._in_turn(vault_view(seen, network) for seen in seen_vaults(self.journal))
 
     async def preview_pin(self, vault_id: str, imported: ImportedQuorum | None = None) -> PinPreview:
-        """What the person compares before pinning. Raises as ``Pinning.preview``."""
-        seen, source = self.pinning.preview(vault_id, imported)
-        return pin_preview(seen, source, self.journal.network)
+        """What the person compares before pinning. Raises as ``account.vaults.pinnable``."""
+        given = imported_quorum(imported, self.journal.network)
+        pinnable(self.journal, vault_id, given)
+        return pin_preview(seen_vault(self.journal, vault_id), source_of(given), self.journal.network)
 
     async def pin(
         self,
@@ -476,11 +477,11 @@ class Daemon:
         return vault_view(seen, self.journal.network)
 
     async def unpin(self, vault_id: str, code: str) -> VaultView:
-        """Remove a pin. Raises as ``Pinning.unpin``."""
-        seen, effects = self.pinning.unpin(vault_id, code)
+        """Remove a pin. Raises as ``account.vaults.unpin``."""
+        effects = unpin(self.journal, vault_id, code)
         self.feed.add(vault_id, "attention", "The vault is not pinned any more: nothing of it is signed.")
         self.runner.perform(effects)
-        return vault_view(seen, self.journal.network)
+        return vault_view(seen_vault(self.journal, vault_id), self.journal.network)
 
     @property
     def airgap_setup(self) -> AirgapSetup:

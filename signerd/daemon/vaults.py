@@ -16,7 +16,7 @@ from multisig import CHANGE, MAX_INDEX, MultisigError, Network, Policy, Profile,
 from multisig.tokens import Bytecode, Call, Function, format_units, token_amount
 from signerd.account.follower import Follower
 from signerd.account.platform import Platform
-from signerd.account.vaults import Quorum, SeenVault, Source, pin, pinnable, require_code, seen_vault, unpin
+from signerd.account.vaults import Quorum, SeenVault, Source, pin, pinnable, require_code, seen_vault
 from signerd.callers import Caller
 from signerd.core.addresses import on_screen
 from signerd.core.audit import Note
@@ -228,19 +228,17 @@ def imported_quorum(given: ImportedQuorum | None, network: Network) -> Quorum | 
     return Quorum(vault, Source(given.source))
 
 
+def source_of(imported: Quorum | None) -> Source:
+    return Source.RECORD if imported is None else imported.source
+
+
 @dataclass(frozen=True)
 class Pinning:
-    """Pins and unpins vaults. Not thread-safe: for one event loop."""
+    """Pins vaults. Not thread-safe: for one event loop."""
 
     journal: Journal
     devices: Devices
     feed: Feed
-
-    def preview(self, vault_id: str, given: ImportedQuorum | None) -> tuple[SeenVault, Source]:
-        """What pinning would pin. Raises as ``account.vaults.pinnable``."""
-        imported = imported_quorum(given, self.journal.network)
-        pinnable(self.journal, vault_id, imported)
-        return seen_vault(self.journal, vault_id), _source(imported)
 
     async def pin(
         self,
@@ -267,13 +265,8 @@ class Pinning:
             at_device = await self._enrolled_if_there(wanted)
         else:
             at_device = await self._shown(wanted)
-        pin(self.journal, wanted, _source(imported), at_device, by_eye=airgapped is not None)
+        pin(self.journal, wanted, source_of(imported), at_device, by_eye=airgapped is not None)
         return seen_vault(self.journal, vault_id), (JudgeAgain(),)
-
-    def unpin(self, vault_id: str, code: str) -> tuple[SeenVault, tuple[Effect, ...]]:
-        """Raises as ``account.vaults.unpin``."""
-        effects = unpin(self.journal, vault_id, code)
-        return seen_vault(self.journal, vault_id), effects
 
     def _compared(self, wanted: Pin, found: Compared) -> AtDevice:
         """What the person says a screen shows that this machine cannot read. Raises AddressDiffers."""
@@ -310,10 +303,6 @@ class Pinning:
 
     async def _enrol(self, device: Device, wanted: Pin) -> None:
         await self.devices.enrol(device.id, wanted.vault, wanted.name, teller(self.feed, wanted.vault_id))
-
-
-def _source(imported: Quorum | None) -> Source:
-    return Source.RECORD if imported is None else imported.source
 
 
 MOST_TOKENS = 100

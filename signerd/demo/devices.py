@@ -103,11 +103,6 @@ UNUSUAL_PATH = ("Wrong address path",)
 OF_EVERY_VAULT = "A Trezor warns so of every path of a vault's key. Here that is right: go on."
 
 
-async def press_yes(_title: str, _screen: Screen) -> bool:
-    """Presses the right button, whatever is shown."""
-    return True
-
-
 def a_person_at(terminal: Terminal) -> ButtonPress:
     """Asks the person at the terminal which button to press."""
 

@@ -134,11 +134,12 @@ class Signer:
             f"signerd of {self.name}", "signerd", ["run"], env=self.environment
         )
         await program.until_said(re.compile(r"signerd: serves "))
-        await self.until("sees its device", self._sees_its_device)
-        return program
 
-    async def _sees_its_device(self) -> bool | None:
-        return any(device.state == "ready" for device in await self.daemon.devices()) or None
+        async def look() -> bool | None:
+            return any(device.state == "ready" for device in await self.daemon.devices()) or None
+
+        await self.until("sees its device", look)
+        return program
 
     async def sign_in(self, mailbox: Mailbox) -> None:
         seen = mailbox.seen()

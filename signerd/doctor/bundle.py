@@ -15,7 +15,7 @@ from typing import Any
 
 from custody._version import __version__
 from firmware_bridge.model import DeviceState, Family
-from signerd.account.config import Config
+from signerd.account.config import Config, LoopbackSection
 from signerd.backup.schedule import last_backup
 from signerd.core.states import State
 from signerd.doctor.finding import Finding, Installation
@@ -103,16 +103,13 @@ def _settings(config: Config) -> dict[str, Any]:
         "lowered": list(config.checks.lowered),
         "rules_elsewhere": config.rules is not None,
         "secrets": config.secrets.store,
-        "loopback": {"tcp": config.loopback.tcp, "usual_port": config.loopback.port == _usual_port()},
+        "loopback": {
+            "tcp": config.loopback.tcp,
+            "usual_port": config.loopback.port == LoopbackSection().port,
+        },
         "notifications": config.notifications.show,
         "backup": {"scheduled": config.backup.scheduled, "every_days": config.backup.every_days},
     }
-
-
-def _usual_port() -> int:
-    from signerd.account.config import LoopbackSection
-
-    return LoopbackSection().port
 
 
 def _daemon(installation: Installation) -> dict[str, Any] | None:

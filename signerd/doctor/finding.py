@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from signerd.account.config import Config, find_config, load_config
@@ -31,8 +31,10 @@ class Finding:
     do: str = ""
 
 
-def well(found: str) -> Finding:
-    return Finding(Outcome.WELL, found)
+well = partial(Finding, Outcome.WELL)
+note = partial(Finding, Outcome.NOTE)
+trouble = partial(Finding, Outcome.TROUBLE)
+unknown = partial(Finding, Outcome.UNKNOWN)
 
 
 def of_error(error: SignerdError, why: str) -> Finding:

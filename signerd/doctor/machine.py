@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from firmware_bridge import confinement
 from firmware_bridge.missing import install_line
 from signerd.client import DaemonClient
-from signerd.doctor.finding import Finding, Installation, Outcome, well
+from signerd.doctor.finding import Finding, Installation, note, trouble, unknown, well
 from signerd.endpoint import taken_by
 from signerd.notifying.notifier import session_bus
 from signerd.shapes import DeviceView
@@ -26,15 +26,13 @@ def libraries(_installation: Installation) -> Finding:
     if not missing:
         return well(f"Python {version}, with the libraries for devices.")
     if missing == ["hwilib"]:
-        return Finding(
-            Outcome.TROUBLE,
+        return trouble(
             f"Python {version} has no HWI.",
             "HWI talks to the devices. An installer omits it where its metadata excludes this Python; "
             "it works nevertheless.",
             f"Run: {install_line()}",
         )
-    return Finding(
-        Outcome.TROUBLE,
+    return trouble(
         f"Python {version} has no {', '.join(missing)}.",
         "Devices are reached through these libraries.",
         "Install signerd again with its desktop part: pip install 'signerd[desktop]'",
@@ -45,15 +43,13 @@ def permissions(installation: Installation) -> Finding:
     shut = shut_devices(installation.root)
     if shut:
         rules = sorted({rule for _node, rule in shut})
-        return Finding(
-            Outcome.TROUBLE,
+        return trouble(
             f"A device is connected that this user may not open: {', '.join(str(node) for node, _ in shut)}.",
             "Linux lets only root open a USB device, unless a rule says otherwise.",
             f"Run `signerd udev install`, which installs {', '.join(rules)}, and connect the device again.",
         )
     if sys.platform == "linux" and not some_rule(installation.root):
-        return Finding(
-            Outcome.NOTE,
+        return note(
             "No udev rule for a signing device is installed.",
             "Without one, a device that you connect cannot be opened.",
             "Run `signerd udev install`.",
@@ -64,13 +60,11 @@ def permissions(installation: Installation) -> Finding:
 def port(installation: Installation) -> Finding:
     wanted = installation.config.loopback.port_to_serve()
     if wanted is None:
-        return Finding(Outcome.NOTE, "The page is switched off in the configuration.")
+        return note("The page is switched off in the configuration.")
     if installation.status is not None:
         if installation.status.page_url is not None:
             return well(f"`signerd open` opens the page; apps call {installation.status.page_url}")
-        return Finding(
-            Outcome.TROUBLE, "The page is not served.", "", "The notes of `signerd status` say why."
-        )
+        return trouble("The page is not served.", "", "The notes of `signerd status` say why.")
     return _free(wanted)
 
 
@@ -81,9 +75,8 @@ def _free(wanted: int) -> Finding:
     if error is None:
         return well(f"Port {wanted} is free for the page.")
     if error.errno not in {errno.EADDRINUSE, errno.EACCES}:
-        return Finding(Outcome.UNKNOWN, f"Port {wanted}: {error.strerror}.")
-    return Finding(
-        Outcome.TROUBLE,
+        return unknown(f"Port {wanted}: {error.strerror}.")
+    return trouble(
         f"Port {wanted} is taken by {taken_by(wanted)}.",
         "Without the port there is no page, and apps do not find signerd.",
         "Stop that program, or set another port: [loopback] port.",
@@ -106,8 +99,7 @@ def desktop(installation: Installation) -> Finding:
     screen = installation.environment.get("WAYLAND_DISPLAY") or installation.environment.get("DISPLAY")
     if session_bus(installation.environment) is not None and screen:
         return well("The desktop can show notifications.")
-    return Finding(
-        Outcome.NOTE,
+    return note(
         "There is no desktop session here.",
         "You get no notification when a payment waits.",
         "Look at the page or at `signerd proposals`; or start signerd in your desktop's session.",
@@ -126,15 +118,14 @@ def _devices(installation: Installation) -> tuple[DeviceView, ...]:
 
 def readiness(installation: Installation) -> Finding:
     if installation.status is None:
-        return Finding(Outcome.UNKNOWN, _SEEN)
+        return unknown(_SEEN)
     found = _devices(installation)
     if not found:
-        return Finding(Outcome.NOTE, "No device is connected.")
+        return note("No device is connected.")
     waiting = [one for one in found if one.state not in AT_WORK]
     if not waiting:
         return well(f"{len(found)} ready.")
-    return Finding(
-        Outcome.TROUBLE,
+    return trouble(
         " ".join(f"{one.model} is {one.state}{f': {one.detail}' if one.detail else ''}." for one in waiting),
         "An approved payment waits until its device is ready.",
         " ".join(dict.fromkeys(one.advice for one in waiting if one.advice)),
@@ -143,12 +134,11 @@ def readiness(installation: Installation) -> Finding:
 
 def firmware(installation: Installation) -> Finding:
     if installation.status is None:
-        return Finding(Outcome.UNKNOWN, _SEEN)
+        return unknown(_SEEN)
     flawed = [(one, flaw) for one in _devices(installation) for flaw in one.advisories]
     if not flawed:
         return well("No flaw is known in the connected devices.")
-    return Finding(
-        Outcome.TROUBLE,
+    return trouble(
         " ".join(f"{one.model} {one.firmware or ''}: {flaw.id}. {flaw.text}" for one, flaw in flawed),
         "A flaw in a device's firmware can cost the keys in it.",
         " ".join(dict.fromkeys(flaw.advice for _one, flaw in flawed)),
@@ -157,10 +147,10 @@ def firmware(installation: Installation) -> Finding:
 
 def notes(installation: Installation) -> Finding:
     if installation.status is None:
-        return Finding(Outcome.UNKNOWN, "Known while signerd runs.")
+        return unknown("Known while signerd runs.")
     if not installation.status.notes:
         return well("signerd has no notes.")
-    return Finding(Outcome.NOTE, " ".join(installation.status.notes), "", "signerd status")
+    return note(" ".join(installation.status.notes), "", "signerd status")
 
 
 _WHY = "A device, or a flaw in a maker's library, could use all rights of this user."
@@ -168,8 +158,7 @@ _WHY = "A device, or a flaw in a maker's library, could use all rights of this u
 
 def sandbox(installation: Installation) -> Finding:
     if not installation.config.devices.sandbox:
-        return Finding(
-            Outcome.NOTE,
+        return note(
             "The processes of devices are not confined: [devices] sandbox is off.",
             _WHY,
             "Remove the line, if the device works without it.",
@@ -179,8 +168,7 @@ def sandbox(installation: Installation) -> Finding:
         return well(f"A device's process can reach only that device (Landlock {found.landlock}, seccomp).")
     layers = (("Landlock", found.landlock), ("seccomp", found.seccomp))
     missing = [name for name, there in layers if not there]
-    return Finding(
-        Outcome.NOTE,
+    return note(
         f"This system cannot confine the processes of devices completely: no {' and no '.join(missing)}.",
         _WHY,
         "Linux 5.13 and later have Landlock, where the distribution switches it on (lsm=)."

@@ -10,7 +10,7 @@ from custody.exchange import NoAnswer, Reply, Request
 from custody.plain_http import PlainTransport, tls_for
 from custody.private_files import is_open, is_ours, take
 from signerd.backup.schedule import last_backup, reminders
-from signerd.doctor.finding import Finding, Installation, Outcome, of_error, well
+from signerd.doctor.finding import Finding, Installation, note, of_error, trouble, unknown, well
 from signerd.errors import KeyringTimedOut, SecretsError, SignerdError
 from signerd.journal.storage import JOURNAL, LOCK, fault_of, open_to_read
 
@@ -35,9 +35,7 @@ def reach(installation: Installation) -> Finding:
     if isinstance(outcome, Reply):
         return well(f"{url} answers.")
     error = str(outcome.cause)
-    return Finding(
-        Outcome.TROUBLE, f"{url} cannot be reached: {error}.", _why(error), _advice(installation, error)
-    )
+    return trouble(f"{url} cannot be reached: {error}.", _why(error), _advice(installation, error))
 
 
 def _why(error: str) -> str:
@@ -61,12 +59,11 @@ def clock(installation: Installation) -> Finding:
         told = outcome.headers.get("date", "") if isinstance(outcome, Reply) else ""
         theirs = parsedate_to_datetime(told).timestamp()
     except (ValueError, TypeError, OverflowError):
-        return Finding(Outcome.UNKNOWN, "The platform's answer has no time.")
+        return unknown("The platform's answer has no time.")
     off = installation.now() - theirs
     if abs(off) <= MOST_SECONDS_OFF:
         return well("The clock agrees with the platform's.")
-    return Finding(
-        Outcome.TROUBLE,
+    return trouble(
         f"The clock is {abs(off):.0f} seconds {'ahead of' if off > 0 else 'behind'} the platform's.",
         "One-time codes are refused, and rules about hours use this clock.",
         "Let the system set it: timedatectl set-ntp true",
@@ -75,10 +72,10 @@ def clock(installation: Installation) -> Finding:
 
 def session(installation: Installation) -> Finding:
     if installation.status is None:
-        return Finding(Outcome.UNKNOWN, "Known while signerd runs.")
+        return unknown("Known while signerd runs.")
     if installation.status.signed_in:
         return well(f"Signed in as {installation.status.email}.")
-    return Finding(Outcome.TROUBLE, "You are not signed in.", "No proposal is fetched.", "signerd login")
+    return trouble("You are not signed in.", "No proposal is fetched.", "signerd login")
 
 
 def secrets(installation: Installation) -> Finding:
@@ -93,8 +90,7 @@ def secrets(installation: Installation) -> Finding:
         KeyringStore(str(installation.state.resolve()), KEYRING_SECONDS).load()
     except SecretsError as error:
         locked = isinstance(error, KeyringTimedOut)
-        return Finding(
-            Outcome.TROUBLE,
+        return trouble(
             "The keyring is locked." if locked else str(error),
             "The session with the platform is kept there; without it you sign in at every start.",
             error.hint,
@@ -117,14 +113,11 @@ def configuration(installation: Installation) -> Finding:
 
 def folder(installation: Installation) -> Finding:
     if not installation.state.exists():
-        return Finding(
-            Outcome.NOTE, f"There is no {installation.state} yet.", "", "The first sign-in creates it."
-        )
+        return note(f"There is no {installation.state} yet.", "", "The first sign-in creates it.")
     wrong = _wrong_mode(installation)
     if wrong is None:
         return well(f"Only you can enter {installation.state}.")
-    return Finding(
-        Outcome.TROUBLE,
+    return trouble(
         wrong,
         "A user who can enter it could read what you sign, or put another socket there.",
         f"Look at its contents, then: chmod 700 {installation.state}",
@@ -149,20 +142,19 @@ def disk(installation: Installation) -> Finding:
     free = shutil.disk_usage(place).free
     if free >= LEAST_FREE_BYTES:
         return well(f"{free // 2**20} MiB are free.")
-    return Finding(Outcome.TROUBLE, f"{free // 2**20} MiB are free at {place}.", _MEMORY, "Free some space.")
+    return trouble(f"{free // 2**20} MiB are free at {place}.", _MEMORY, "Free some space.")
 
 
 def daemon(installation: Installation) -> Finding:
     if installation.status is not None:
         return well(f"signerd {installation.status.version} answers.")
     if _held(installation):
-        return Finding(
-            Outcome.TROUBLE,
+        return trouble(
             f"Another program works on {installation.state}, and no socket answers there.",
             "One signerd works on a state folder at a time; a second one does not start.",
             "It may be starting. Else find it with: pgrep -af signerd",
         )
-    return Finding(Outcome.NOTE, "signerd does not run.", "The daemon watches the devices.", "signerd run")
+    return note("signerd does not run.", "The daemon watches the devices.", "signerd run")
 
 
 def _held(installation: Installation) -> bool:
@@ -182,15 +174,13 @@ def journal(installation: Installation) -> Finding:
     from signerd.journal.rows import audit_entries
 
     if not (installation.state / JOURNAL).exists() and installation.status is None:
-        return Finding(Outcome.NOTE, "There is no journal yet.")
+        return note("There is no journal yet.")
     with closing(open_to_read(installation.state)) as opened:
         damage = fault_of(opened)
         report = None if damage else audit_report(tuple(audit_entries(opened)))
     fault = damage if report is None else report.fault
     if fault is not None or report is None:
-        return Finding(
-            Outcome.TROUBLE, f"The journal is not whole: {fault}.", _MEMORY, "signerd audit verify"
-        )
+        return trouble(f"The journal is not whole: {fault}.", _MEMORY, "signerd audit verify")
     return well(f"The chain of {report.entries} decisions is whole.")
 
 
@@ -202,8 +192,7 @@ def backup(installation: Installation) -> Finding:
     now = datetime.fromtimestamp(installation.now(), UTC)
     told = tuple(reminders(installation.state, installation.config.backup, now, pinned=pinned))
     if told:
-        return Finding(
-            Outcome.NOTE,
+        return note(
             told[0],
             "Without one, a lost disk loses the pins and the record of what was signed: signerd could not "
             "recognise a payment that is asked for twice.",

@@ -203,7 +203,7 @@ def program() -> NoReturn:
     tells.
     """
     # SIGTERM cancels the request too: the imported PSBT is withdrawn.
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         args = parse(sys.argv[1:], sys.stdin)
         answer, status = _guarded(args), 0
@@ -211,10 +211,6 @@ def program() -> NoReturn:
         answer, status = _no("interrupted, and taken back", HwiCode.ACTION_CANCELED), INTERRUPTED
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.exit(status)
-
-
-def _interrupt(*_: object) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def _guarded(args: Namespace) -> Any:

@@ -7,7 +7,7 @@ word about each, what was pinned, and the changes that the person has not looked
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -83,8 +83,7 @@ class KeyBook:
     def write_revocation(self, told: Revocation) -> None:
         """The first word stays: sqlite3.IntegrityError."""
         self.connection.execute(
-            "INSERT INTO revocations (platform_key_id, fingerprint, why, told_at, successor) VALUES "
-            "(?,?,?,?,?)",
+            "INSERT INTO revocations VALUES (?,?,?,?,?)",
             (told.key_id, told.fingerprint, told.why.value, told.told.isoformat(), told.successor),
         )
 
@@ -143,22 +142,11 @@ class VaultBook:
 
     def write_claim(self, claim: VaultClaim) -> None:
         self.connection.execute(
-            "INSERT INTO vault_claims "
-            "(vault_id, workspace_id, name, descriptor, threshold, signers, first_address, replaced_by) "
-            "VALUES (?,?,?,?,?,?,?,?) "
+            "INSERT INTO vault_claims VALUES (?,?,?,?,?,?,?,?) "
             "ON CONFLICT (vault_id) DO UPDATE SET workspace_id=excluded.workspace_id, name=excluded.name, "
             "descriptor=excluded.descriptor, threshold=excluded.threshold, signers=excluded.signers, "
             "first_address=excluded.first_address, replaced_by=excluded.replaced_by",
-            (
-                claim.vault_id,
-                claim.workspace_id,
-                claim.name,
-                claim.descriptor,
-                claim.threshold,
-                claim.signers,
-                claim.first_address,
-                claim.replaced_by,
-            ),
+            astuple(claim),
         )
 
     # --- pins -----------------------------------------------------------------------------------------------
@@ -193,9 +181,7 @@ class VaultBook:
     def write_pin(self, pin: Pin, at_device: AtDevice) -> None:
         """A pinned vault is never replaced: sqlite3.IntegrityError."""
         self.connection.execute(
-            "INSERT INTO pins (code, vault_id, workspace_id, name, descriptor, own_key, enrolled, "
-            "address_shown) "
-            "VALUES (?,?,?,?,?,?,?,?)",
+            "INSERT INTO pins VALUES (?,?,?,?,?,?,?,?)",
             (
                 pin.vault.verification_code,
                 pin.vault_id,
@@ -246,13 +232,5 @@ class VaultBook:
 
 
 def _claim(row: sqlite3.Row) -> VaultClaim:
-    return VaultClaim(
-        row["vault_id"],
-        row["workspace_id"],
-        row["name"],
-        row["descriptor"],
-        row["threshold"],
-        row["signers"],
-        row["first_address"],
-        row["replaced_by"],
-    )
+    """The table has the fields of the value, in their order."""
+    return VaultClaim(*row)

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from signerd.service.manager import NAME, Answer, Command, Place, Service
+from signerd.service.manager import NAME, Command, Place, Service
 
 UNITS = (f"{NAME}.socket", f"{NAME}.service")
 # Where a system package puts user units.
@@ -45,7 +45,7 @@ def service(place: Place, packaged: Path = PACKAGED) -> Service:
         uninstall=(_systemctl("disable", "--now", *UNITS),),
         forget=(reload,),
         ask=_systemctl("is-active", UNITS[1]),
-        running=_is_active,
+        running=lambda answer: answer.status == 0,
     )
 
 
@@ -63,7 +63,3 @@ def _starts(packaged: Path, command: Command) -> bool:
 
 def _systemctl(*words: str) -> Command:
     return ("systemctl", "--user", *words)
-
-
-def _is_active(answer: Answer) -> bool:
-    return answer.status == 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -61,10 +61,8 @@ def bootstrap_command(
     workspace: str,
     chain: str,
     email: str,
-    first_name: str | None,
-    surname: str | None,
-    two_factor: bool,
     as_json: bool,
+    **person: Any,
 ) -> None:
     """Create an organisation with its first workspace and administrator.
 
@@ -74,9 +72,11 @@ def bootstrap_command(
     from custody.server.settings import Settings
 
     with refusals(), platform_at(state, new=True) as platform:
-        person = _person(platform, email, first_name, surname, two_factor=two_factor)
         placed = platform.setup.bootstrap(
-            organisation=organisation, workspace=workspace, chain=Network(chain), person=person
+            organisation=organisation,
+            workspace=workspace,
+            chain=Network(chain),
+            person=_person(platform, email, person),
         )
         _warn_without_backend(Settings(state=state), Network(chain))
     _tell(placed, ADMINISTRATOR.name, email, as_json=as_json)
@@ -108,17 +108,16 @@ def add_member_command(
     workspace_id: int,
     email: str,
     role: str,
-    first_name: str | None,
-    surname: str | None,
-    two_factor: bool,
     as_json: bool,
+    **person: Any,
 ) -> None:
     """Add a person to a workspace. An address without an account gets one, with a password as in
     bootstrap.
     """
     with refusals(), platform_at(state) as platform:
-        person = _person(platform, email, first_name, surname, two_factor=two_factor)
-        placed = platform.setup.add_member(workspace_id=workspace_id, role=role, person=person)
+        placed = platform.setup.add_member(
+            workspace_id=workspace_id, role=role, person=_person(platform, email, person)
+        )
     _tell(placed, role, email, as_json=as_json)
 
 
@@ -232,13 +231,12 @@ def webhook_secret_command(state: Path, take: bool) -> None:
         put(webhook_key(platform.services.secrets.of(Purpose.PURCHASE_WEBHOOK)[0]))
 
 
-def _person(
-    platform: "Platform", email: str, first_name: str | None, surname: str | None, *, two_factor: bool
-) -> "NewPerson":
+def _person(platform: "Platform", email: str, given: dict[str, Any]) -> "NewPerson":
+    """``given``: the rest of ``person_options``."""
     from custody.server.service.people.setup import NewPerson
 
     password = None if platform.setup.has_account(email) else own_answers().secret("Password", fresh=True)
-    return NewPerson(email, password, first_name, surname, two_factor=two_factor)
+    return NewPerson(email, password, **given)
 
 
 def _tell(placed: "Placement", role: str, email: str, *, as_json: bool) -> None:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from custody.server.domain.audit import ExportSummary
-    from custody.server.service.audit.checkpoints import Checkpoints
     from custody.server.service.audit.verification import Report
 
 
@@ -63,7 +62,8 @@ def verify_command(
 
     with refusals(), stored_at(state) as stored:
         own = stored.checkpoints
-        files, trusted = _files(own, checkpoints), _trusted(own.public_keys, public_key)
+        files = checkpoints or ((own.path,) if own.path.exists() else ())
+        trusted = _trusted(own.public_keys, public_key)
         started = time.perf_counter()
         report = check_everything(stored.store, files, trusted)
         seconds = time.perf_counter() - started
@@ -226,10 +226,6 @@ def _tell_export(seen: "ExportSummary") -> None:
         say(f"{seen.confirmed} of them are confirmed by checkpoints.")
     else:
         aside("No checkpoint confirms a row: the file agrees with itself, which a forger can arrange.")
-
-
-def _files(own: "Checkpoints", given: tuple[Path, ...]) -> tuple[Path, ...]:
-    return given or ((own.path,) if own.path.exists() else ())
 
 
 def _trusted(own: Callable[[], Any], given: tuple[str, ...]) -> frozenset[str]:

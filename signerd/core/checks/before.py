@@ -12,7 +12,7 @@ from custody.schemas.proposals import TxType
 from multisig import MultisigError, Psbt, Vault
 from multisig.bip322 import is_proof
 from multisig.tokens import Call, Deploy
-from signerd.core.checks.case import Answer, Case, InspectedCase, allow, refuse, warn
+from signerd.core.checks.case import Case, InspectedCase, Verdict, allow, refuse, warn
 from signerd.core.claims import former_key_of, own_key_of, same_quorum
 from signerd.core.families import read_figures
 from signerd.core.keys import made_with_former
@@ -32,7 +32,7 @@ CHECKED_KINDS = {
 _CARRIES = {TxType.DEPLOY: Deploy, TxType.CALL: Call}
 
 
-def kind_known(case: Case) -> Answer:
+def kind_known(case: Case) -> Verdict:
     """The kind must be one that this version can check in full, and must be that of the transaction."""
     kind = case.snapshot.kind
     if kind not in CHECKED_KINDS:
@@ -50,7 +50,7 @@ def kind_known(case: Case) -> Answer:
     return allow(CHECKED_KINDS[kind], kind=kind.value)
 
 
-def _taken_back(case: Case) -> Answer:
+def _taken_back(case: Case) -> Verdict:
     """The cancel of a token's transaction carries no data: everything must come back to the pinned vault."""
     kind, pin = case.snapshot.kind.value, case.context.pin
     figures = None if pin is None else read_figures(case.snapshot.psbt, pin.vault)
@@ -73,7 +73,7 @@ def _taken_back(case: Case) -> Answer:
     )
 
 
-def pinned(case: Case) -> Answer:
+def pinned(case: Case) -> Verdict:
     """S16: a quorum that only the platform has shown is not trusted."""
     pin = case.context.pin
     if pin is None:
@@ -89,7 +89,7 @@ def pinned(case: Case) -> Answer:
     return allow(f"The vault is the pinned '{foreign(pin.name)}'.", code=pin.vault.verification_code)
 
 
-def unchanged(case: Case) -> Answer:
+def unchanged(case: Case) -> Verdict:
     """S16: M, N, a cosigner or an account changed after the vault was pinned."""
     pin, claimed = case.context.pin, case.context.claimed_descriptor
     if pin is None:
@@ -108,7 +108,7 @@ def unchanged(case: Case) -> Answer:
     return allow("The platform shows the vault as it was pinned.")
 
 
-def network_agrees(case: Case) -> Answer:
+def network_agrees(case: Case) -> Verdict:
     """S14: a mainnet transaction under a testnet workspace, or the other way round.
 
     An imported PSBT has no workspace to compare with; the inspection compares the network of its keys.
@@ -132,7 +132,7 @@ def network_agrees(case: Case) -> Answer:
     return allow(f"Everything is on {context.network}.", **networks)
 
 
-def own_key_inside(case: Case) -> Answer:
+def own_key_inside(case: Case) -> Verdict:
     """S15: our exact extended key at its exact account, as our device exported it."""
     pin = case.context.pin
     if pin is None:
@@ -152,7 +152,7 @@ def own_key_inside(case: Case) -> Answer:
     )
 
 
-def key_stands(case: Case) -> Answer:
+def key_stands(case: Case) -> Verdict:
     """The platform refuses signatures of a revoked key, and the revocation may have had a reason."""
     told = case.context.revoked
     if told:
@@ -160,7 +160,7 @@ def key_stands(case: Case) -> Answer:
     return allow("The platform has said nothing against your registered key.")
 
 
-def change_looked_at(case: Case) -> Answer:
+def change_looked_at(case: Case) -> Verdict:
     """S16: a change stays an alarm, even if the platform reverts it, until the person unpins the vault."""
     told = case.context.vault_changes
     if not told:
@@ -173,7 +173,7 @@ def change_looked_at(case: Case) -> Answer:
     )
 
 
-def name_kept(case: Case) -> Answer:
+def name_kept(case: Case) -> Verdict:
     """A name proves nothing, but the person may recognise the vault by it."""
     pin, claimed = case.context.pin, case.context.claimed_name
     if pin is None or claimed is None or claimed == pin.name:
@@ -184,7 +184,7 @@ def name_kept(case: Case) -> Answer:
     )
 
 
-def without_record(case: Case) -> Answer:
+def without_record(case: Case) -> Verdict:
     """S12, S13: there is no record to compare the bytes with."""
     by = foreign(case.snapshot.created_by)
     return warn(
@@ -195,7 +195,7 @@ def without_record(case: Case) -> Answer:
     )
 
 
-def in_time(case: Case) -> Answer:
+def in_time(case: Case) -> Verdict:
     """The app that imported it no longer waits, and prices and fees have changed."""
     told = case.snapshot.imported
     assert told is not None, "this check is for imported PSBTs"
@@ -205,19 +205,19 @@ def in_time(case: Case) -> Answer:
     return allow(f"It may be approved until {until}.")
 
 
-def own_coins(case: Case) -> Answer:
+def own_coins(case: Case) -> Verdict:
     """Coins of no pinned vault must be of the registered profile."""
     return _from_profile(
         case, "Its coins are of no vault that is pinned here, and not of your registered profile."
     )
 
 
-def from_profile(case: Case) -> Answer:
+def from_profile(case: Case) -> Verdict:
     """A registered profile must be named; the inspection proves that the coins are of it."""
     return _from_profile(case, "It is a forward, but not from a profile that is registered with your device.")
 
 
-def _from_profile(case: Case, otherwise: str) -> Answer:
+def _from_profile(case: Case, otherwise: str) -> Verdict:
     signing = signing_of(case.snapshot, case.context)
     if signing is None:
         return refuse(otherwise)
@@ -232,7 +232,7 @@ def is_mislabelled(snapshot: Snapshot, psbt: Psbt) -> bool:
     return snapshot.imported is None and is_proof(psbt) is not (snapshot.kind is TxType.PROOF)
 
 
-def agrees(case: Case) -> Answer | None:
+def agrees(case: Case) -> Verdict | None:
     """A refusal where the kind is wrong; else None."""
     if not is_mislabelled(case.snapshot, case.psbt):
         return None
@@ -241,7 +241,7 @@ def agrees(case: Case) -> Answer | None:
     return refuse("It is called a payment, and its PSBT asks for a message.", kind="proof")
 
 
-def proves(case: InspectedCase) -> Answer:
+def proves(case: InspectedCase) -> Verdict:
     """Shows the whole message, its address and coins, from the PSBT alone."""
     proof = case.inspection.proof
     assert proof is not None, "this check is for messages"
@@ -261,7 +261,7 @@ def proves(case: InspectedCase) -> Answer:
     )
 
 
-def signable(case: InspectedCase) -> Answer:
+def signable(case: InspectedCase) -> Verdict:
     """Whether our device can sign it. A device that was not seen yet is checked when it is connected."""
     proof, screen = case.inspection.proof, case.context.screen
     if screen is None or proof is None:

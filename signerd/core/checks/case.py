@@ -1,7 +1,7 @@
 """The input of a check, and its answer: allow, warn, hold or refuse, with a sentence and its figures."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -22,45 +22,35 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """An answer as a review shows it. ``name``: the check's, or the rule's.
+    """``name``: the check's, which its row in the table gives it, or the rule's.
 
     ``acknowledge``: a warning that the person must name to approve.
     """
 
-    name: str
     outcome: Outcome
     sentence: str
     figures: Mapping[str, Figure] = field(default_factory=dict)
     acknowledge: bool = False
+    name: str = ""
+
+    def under(self, name: str) -> "Verdict":
+        return replace(self, name=name)
 
 
-@dataclass(frozen=True)
-class Answer:
-    """The answer of a check. Its row in the table has its name."""
-
-    outcome: Outcome
-    sentence: str
-    figures: Mapping[str, Figure] = field(default_factory=dict)
-    acknowledge: bool = False
-
-    def under(self, name: str) -> Verdict:
-        return Verdict(name, self.outcome, self.sentence, self.figures, self.acknowledge)
+def allow(sentence: str, **figures: Figure) -> Verdict:
+    return Verdict(Outcome.ALLOW, sentence, figures)
 
 
-def allow(sentence: str, **figures: Figure) -> Answer:
-    return Answer(Outcome.ALLOW, sentence, figures)
+def warn(sentence: str, **figures: Figure) -> Verdict:
+    return Verdict(Outcome.WARN, sentence, figures)
 
 
-def warn(sentence: str, **figures: Figure) -> Answer:
-    return Answer(Outcome.WARN, sentence, figures)
+def hold(sentence: str, **figures: Figure) -> Verdict:
+    return Verdict(Outcome.WARN, sentence, figures, acknowledge=True)
 
 
-def hold(sentence: str, **figures: Figure) -> Answer:
-    return Answer(Outcome.WARN, sentence, figures, acknowledge=True)
-
-
-def refuse(sentence: str, **figures: Figure) -> Answer:
-    return Answer(Outcome.REFUSE, sentence, figures)
+def refuse(sentence: str, **figures: Figure) -> Verdict:
+    return Verdict(Outcome.REFUSE, sentence, figures)
 
 
 # S32: a check that needs the fee is not passed where there is none, or where it is not proven.

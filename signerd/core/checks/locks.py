@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
-from multisig import Network, RelativeLock, relative_lock
+from multisig import Network, relative_lock
 from multisig.transaction import LOCKTIME_THRESHOLD
-from signerd.core.checks.case import Answer, InspectedCase, allow, hold
+from signerd.core.checks.case import InspectedCase, Verdict, allow, hold
 
 # Wallets lock to the tip against fee sniping; up to a day more is usual.
 BLOCKS_AHEAD = 144
@@ -45,7 +45,7 @@ CHAIN_RATES: Mapping[Network, ChainRate] = MappingProxyType(
 HIGHEST_REGTEST = 100_000
 
 
-def locktime(case: InspectedCase) -> Answer:
+def locktime(case: InspectedCase) -> Verdict:
     """Holds a lock far ahead of the chain: the payment could be sent when it is no longer wanted."""
     absolute, relative = _absolute(case), _relative(case)
     if relative is None:
@@ -54,13 +54,13 @@ def locktime(case: InspectedCase) -> Answer:
     return hold(sentence, **{**absolute.figures, **relative.figures})
 
 
-def _relative(case: InspectedCase) -> Answer | None:
+def _relative(case: InspectedCase) -> Verdict | None:
     """S30: a relative lock. The age of a coin is not known here, and taken as zero. None where no lock is
     long.
     """
     tx = case.psbt.tx
     locks = (relative_lock(item.sequence, tx.version) for item in tx.inputs)
-    far = [lock for lock in locks if lock is not None and _is_far(lock)]
+    far = [lock for lock in locks if lock and (lock.blocks > BLOCKS_AHEAD or lock.time > TIME_AHEAD)]
     if not far:
         return None
     longest = max(far, key=lambda lock: lock.time + lock.blocks * USUAL_BLOCK)
@@ -73,11 +73,7 @@ def _relative(case: InspectedCase) -> Answer | None:
     )
 
 
-def _is_far(lock: RelativeLock) -> bool:
-    return lock.blocks > BLOCKS_AHEAD or lock.time > TIME_AHEAD
-
-
-def _absolute(case: InspectedCase) -> Answer:
+def _absolute(case: InspectedCase) -> Verdict:
     lock = case.psbt.tx.locktime
     if not case.psbt.tx.locktime_holds:
         return allow("No locktime holds it back.", locktime=lock)
@@ -92,7 +88,7 @@ def _absolute(case: InspectedCase) -> Answer:
     return allow(f"It may be mined from block {lock:,} on, which is not far ahead.", locktime=lock)
 
 
-def _time_lock(lock: int, case: InspectedCase) -> Answer:
+def _time_lock(lock: int, case: InspectedCase) -> Verdict:
     # Every 32-bit number of seconds is a date before the year 2107.
     when = datetime.fromtimestamp(lock, UTC)
     moment = case.context.moment

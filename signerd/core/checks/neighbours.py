@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from multisig import Network
 from multisig.tokens import Call
-from signerd.core.checks.case import NO_FEE, Answer, Figure, InspectedCase, allow, hold, refuse, warn
+from signerd.core.checks.case import NO_FEE, Figure, InspectedCase, Verdict, allow, hold, refuse, warn
 from signerd.core.families import Figures, differences, outbids, payee, pays_less, rate_text
 from signerd.core.states import AT_THE_DEVICE
 from signerd.core.text import amount, count, foreign
@@ -20,7 +20,7 @@ SHOWN = 3
 PAYMENTS_SHOWN = 2
 
 
-def conflicting(case: InspectedCase) -> Answer:
+def conflicting(case: InspectedCase) -> Verdict:
     """S25, S6: two proposals that spend the same coins are shown as conflicting before either is signed.
 
     A declared fee bump and a cancel of a signed transaction are allowed; else the person is shown both. An
@@ -63,7 +63,7 @@ def _is_same(case: InspectedCase, other: Neighbour) -> bool:
     return other.txid == case.psbt.tx.txid
 
 
-def paid_twice(case: InspectedCase) -> Answer:
+def paid_twice(case: InspectedCase) -> Verdict:
     """S6: a second transaction that pays the same, and shares no coin with one that is signed.
 
     Both could confirm, and the payment would be made twice. It is held until the person acknowledges it.
@@ -89,7 +89,7 @@ def _unread(more: int) -> str:
     )
 
 
-def signed_by_others(case: InspectedCase) -> Answer:
+def signed_by_others(case: InspectedCase) -> Verdict:
     """S27: the same payment from other coins, signed by others and not by this machine.
 
     Two disjoint quorums can both pay, and no machine sees both. So this compares with all signatures that the
@@ -184,7 +184,7 @@ def _names(neighbours: Iterable[Neighbour | Unfollowed], uncompared: int = 0) ->
 _LONGEST_ID = 64
 
 
-def replacement(case: InspectedCase) -> Answer:
+def replacement(case: InspectedCase) -> Verdict:
     """The platform names the replaced proposal; both transactions must prove it."""
     said = case.snapshot.replaces
     if said is None:
@@ -206,7 +206,7 @@ def replacement(case: InspectedCase) -> Answer:
     )
 
 
-def _bump(said: str, first: Figures, this: Figures, network: Network) -> Answer:
+def _bump(said: str, first: Figures, this: Figures, network: Network) -> Verdict:
     found = differences(first, this, network)
     if found:
         return refuse(
@@ -229,7 +229,7 @@ def _bump(said: str, first: Figures, this: Figures, network: Network) -> Answer:
     return allow(sentence, **figures)
 
 
-def _cancel(said: str, first: Figures, this: Figures) -> Answer:
+def _cancel(said: str, first: Figures, this: Figures) -> Verdict:
     figures: dict[str, Figure] = {"replaces": said, "fee_sats": this.fee, "replaced_fee_sats": first.fee}
     if this.outpoints.isdisjoint(first.outpoints):
         return refuse(

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from multisig import RECEIVE, Change, MultisigError, Sats, Vault, decode_address
 from signerd.core.addresses import receive_scripts
-from signerd.core.checks.case import NO_FEE, Answer, InspectedCase, allow, hold, refuse, warn
+from signerd.core.checks.case import NO_FEE, InspectedCase, Verdict, allow, hold, refuse, warn
 from signerd.core.places import GAP, NEW_POLICY, is_near, last_below, policy_code, with_coins
 from signerd.core.text import amount, as_argument, count, place_words, said
 
 
-def proven(case: InspectedCase) -> Answer:
+def proven(case: InspectedCase) -> Verdict:
     """Sums up the inspection; its findings follow under their own names."""
     if not case.inspection.ok:
         return refuse("The transaction's bytes do not prove what they claim.")
@@ -20,7 +20,7 @@ def proven(case: InspectedCase) -> Answer:
     return allow(f"Every input is {whose}, every amount is proven, and all change comes back to it.")
 
 
-def transaction_id(case: InspectedCase) -> Answer:
+def transaction_id(case: InspectedCase) -> Verdict:
     """The transaction id must be the one that the platform names."""
     txid = case.psbt.tx.txid
     if txid != case.snapshot.txid_expected:
@@ -31,7 +31,7 @@ def transaction_id(case: InspectedCase) -> Answer:
     return allow("The transaction id is the one that the platform names.", txid=txid)
 
 
-def payments_match(case: InspectedCase) -> Answer:
+def payments_match(case: InspectedCase) -> Verdict:
     """Every payment goes to a recorded recipient, and every recipient is paid."""
     try:
         recorded = Counter(_recorded_scripts(case))
@@ -47,7 +47,7 @@ def payments_match(case: InspectedCase) -> Answer:
     return allow("Exactly the recorded recipients are paid.", recipients=recorded.total())
 
 
-def amounts_match(case: InspectedCase) -> Answer:
+def amounts_match(case: InspectedCase) -> Verdict:
     """Each recipient gets the recorded amount. Says nothing where ``recipients`` already refuses."""
     snapshot = case.snapshot
     if len(snapshot.amounts) != len(snapshot.recipients):
@@ -64,7 +64,7 @@ def amounts_match(case: InspectedCase) -> Answer:
     return allow(f"The amounts are the recorded ones, {amount(total)} in all.", total_sats=int(total))
 
 
-def data_matches(case: InspectedCase) -> Answer:
+def data_matches(case: InspectedCase) -> Verdict:
     """OP_RETURN data is what the proposal records, none where it records none (S10), and no token's (S12).
 
     The person acknowledges the data of an imported PSBT, which no record names. A token's call moves more
@@ -73,7 +73,7 @@ def data_matches(case: InspectedCase) -> Answer:
     return _recorded_data(case) if case.snapshot.imported is None else _imported_data(case)
 
 
-def _recorded_data(case: InspectedCase) -> Answer:
+def _recorded_data(case: InspectedCase) -> Verdict:
     recorded = case.snapshot.op_return
     carried = [output.data for output in case.inspection.op_returns]
     expected = [] if recorded is None else [_data_bytes(recorded)]
@@ -92,7 +92,7 @@ def _recorded_data(case: InspectedCase) -> Answer:
     return allow(sentence)
 
 
-def _imported_data(case: InspectedCase) -> Answer:
+def _imported_data(case: InspectedCase) -> Verdict:
     carried = case.inspection.op_returns
     if any(output.token is not None for output in carried):
         return refuse("The data is a token's, and what is imported may be about coins only.")
@@ -105,7 +105,7 @@ def _imported_data(case: InspectedCase) -> Answer:
     return allow("It carries no data.")
 
 
-def fee_matches(case: InspectedCase) -> Answer:
+def fee_matches(case: InspectedCase) -> Verdict:
     """The fee is what the proposal records."""
     fee = case.fee
     if fee is None:
@@ -132,7 +132,7 @@ def _data_bytes(recorded: str) -> bytes:
     return recorded.encode()
 
 
-def total_fee_limit(case: InspectedCase) -> Answer:
+def total_fee_limit(case: InspectedCase) -> Verdict:
     fee, most = case.fee, case.context.limits.max_fee
     if fee is None:
         return NO_FEE
@@ -142,7 +142,7 @@ def total_fee_limit(case: InspectedCase) -> Answer:
     return allow(f"The fee is within the limit of {amount(most)}.", **figures)
 
 
-def fee_rate_limit(case: InspectedCase) -> Answer:
+def fee_rate_limit(case: InspectedCase) -> Verdict:
     rate, most = case.inspection.fee_rate, case.context.limits.max_fee_rate
     if rate is None or case.fee is None:
         return NO_FEE
@@ -155,7 +155,7 @@ def fee_rate_limit(case: InspectedCase) -> Answer:
     return allow(f"The fee rate is {rate.sat_per_vb} sat/vB.", **figures)
 
 
-def fee_share_limit(case: InspectedCase) -> Answer:
+def fee_share_limit(case: InspectedCase) -> Verdict:
     """The fee's share of all outputs, as a Coldcard measures it."""
     limits = case.context.limits
     fee, outputs = case.fee, case.inspection.total_out
@@ -178,7 +178,7 @@ def _share(fee: Sats, outputs: Sats) -> str:
 SHOWN = 3
 
 
-def change_index(case: InspectedCase) -> Answer:
+def change_index(case: InspectedCase) -> Verdict:
     """Holds change to an address beyond the gap limit from every address that is known to be used.
 
     Other outputs of this transaction do not count as used.
@@ -208,7 +208,7 @@ def _listed(far: Sequence[Change]) -> str:
     return f"{', '.join(told)}{more}"
 
 
-def into_pinned(case: InspectedCase) -> Answer:
+def into_pinned(case: InspectedCase) -> Verdict:
     """S16: where the platform says that the vault is replaced, its money goes to vaults that are pinned here.
     Else it is held: the platform alone has shown the new vault. A sweep pays its first address.
     """
@@ -235,7 +235,7 @@ def into_pinned(case: InspectedCase) -> Answer:
 RECEIVE_ADDRESSES = GAP
 
 
-def into_vault(case: InspectedCase) -> Answer:
+def into_vault(case: InspectedCase) -> Verdict:
     """S12: the only payment goes to an address derived from the pinned vault; the rest is change."""
     payments = case.inspection.payments
     if case.inspection.op_returns:

@@ -15,7 +15,7 @@ from custody.schemas.proposals import TxType
 from multisig import Psbt
 from multisig.bip322 import is_proof
 from signerd.core.checks import before, locks, neighbours, payments, tokens
-from signerd.core.checks.case import Answer, Case, Outcome, Verdict, hold, warn
+from signerd.core.checks.case import Case, Outcome, Verdict, hold, warn
 from signerd.core.rules.values import RULE_NAMES
 from signerd.core.tokens import takes_back
 from signerd.core.values import ReviewContext, Snapshot
@@ -83,7 +83,7 @@ class Check:
     sentence: str
     lowered: str | None = None
     of: frozenset[Kind] = ANY
-    run: Callable[[Any], Answer] | None = None
+    run: Callable[[Any], Verdict] | None = None
     private: bool = False
 
     def __post_init__(self) -> None:

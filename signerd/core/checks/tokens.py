@@ -23,7 +23,7 @@ from multisig.tokens import (
     token_words,
 )
 from signerd.core.addresses import called_here
-from signerd.core.checks.case import Answer, InspectedCase, allow, hold, refuse, warn
+from signerd.core.checks.case import InspectedCase, Verdict, allow, hold, refuse, warn
 from signerd.core.text import amount, count, foreign, said
 from signerd.core.tokens import HASHES, facts_of, hidden_parts, payload_of, screen_words
 from signerd.core.values import ReviewContext
@@ -69,7 +69,7 @@ def gaining(case: InspectedCase) -> bytes | None:
     return None if payload.address == case.policy.script_pubkey(RECEIVE, 0) else payload.address
 
 
-def token_known(case: InspectedCase) -> Answer:
+def token_known(case: InspectedCase) -> Verdict:
     """S12, S13: the decimals of an unproven token would be the platform's claim."""
     payload, known = token_of_case(case), case.context.token
     if known is None:
@@ -92,7 +92,7 @@ def token_known(case: InspectedCase) -> Answer:
     )
 
 
-def token_call(case: InspectedCase) -> Answer:
+def token_call(case: InspectedCase) -> Verdict:
     """S12: the platform's description of the data, field by field."""
     payload = token_of_case(case)
     recorded, carried = case.snapshot.op_return, [output.data.hex() for output in case.inspection.op_returns]
@@ -123,7 +123,7 @@ def _differing(case: InspectedCase, payload: Payload, token: Bytecode | None) ->
     return tuple(sorted(otherwise | (REQUIRED & facts.keys()) - told.keys()))
 
 
-def token_shape(case: InspectedCase) -> Answer:
+def token_shape(case: InspectedCase) -> Verdict:
     """The vault's first address is the caller and receives all change; there is no payment.
 
     The script of the first input is the caller: another address of the vault owns and holds no tokens.
@@ -146,7 +146,7 @@ def token_shape(case: InspectedCase) -> Answer:
     )
 
 
-def token_effect(case: InspectedCase) -> Answer:
+def token_effect(case: InspectedCase) -> Verdict:
     """The person acknowledges an effect that no later call can revert."""
     payload, token = token_of_case(case), case.context.token
     if isinstance(payload, Deploy):
@@ -170,7 +170,7 @@ def token_effect(case: InspectedCase) -> Answer:
     return allow("It gives no control of the token away.")
 
 
-def token_twice(case: InspectedCase) -> Answer:
+def token_twice(case: InspectedCase) -> Verdict:
     """S6: the same deployment, or the same amount to the same holder, once more from other coins.
 
     A second deployment makes a second token. Other calls without an amount have no further effect.
@@ -205,7 +205,7 @@ def token_twice(case: InspectedCase) -> Answer:
     return allow(f"No signed transaction {what} from other coins.")
 
 
-def token_on_screen(case: InspectedCase) -> Answer:
+def token_on_screen(case: InspectedCase) -> Verdict:
     """S28: what the device cuts off is not confirmed on it, and the person must know that.
 
     A hash without its last bytes still identifies a token. A cut amount or recipient holds the proposal.
@@ -227,7 +227,7 @@ def token_on_screen(case: InspectedCase) -> Answer:
 MOST_NAMED = 4
 
 
-def token_listed(case: InspectedCase) -> Answer:
+def token_listed(case: InspectedCase) -> Verdict:
     """The person acknowledges the initial whitelist, and a token that only listed addresses may receive."""
     payload = token_of_case(case)
     if not isinstance(payload, Deploy):

@@ -19,7 +19,7 @@ from signerd.feed import FeedLine
 from signerd.loopback.binding import body_of
 from signerd.loopback.page import rendering
 from signerd.loopback.page.rendering import PageRequest, Row, shaped
-from signerd.shapes import CheckView, MoneyView, ProposalLine, ProposalView
+from signerd.shapes import ChangeView, CheckView, MoneyView, PaymentView, ProposalLine, ProposalView
 
 AT_THE_DEVICE = frozenset({"waiting-for-device", "exported", "signing", "verifying"})
 # The steps from the decision to the confirmation, each with its states.
@@ -55,16 +55,15 @@ class Stage:
 
 @dataclass(frozen=True)
 class DiagramRow:
-    """A row of the table beside the diagram. ``per_mille``: its share of the inputs, for its bar."""
+    """A row of the table beside the diagram. ``per_mille``: its share of the inputs, for its bar. ``to``: the
+    output, where it is one.
+    """
 
     kind: str
     title: str
     sats: int | None
     per_mille: int
-    address: str | None = None
-    script: str | None = None
-    on_screen: str | None = None
-    label: str | None = None
+    to: PaymentView | ChangeView | None = None
     note: str = ""
 
 
@@ -111,43 +110,15 @@ def shares(money: MoneyView, whose: str) -> tuple[DiagramRow, ...]:
     def part(sats: int) -> int:
         return max(sats, 0) * 1_000 // full
 
-    return (
-        *(
-            DiagramRow(
-                "pay",
-                "Pays",
-                p.amount_sats,
-                part(p.amount_sats),
-                p.address,
-                p.script,
-                p.on_screen,
-                p.label,
-                p.pinned or "",
-            )
-            for p in money.payments
-        ),
-        *(
-            DiagramRow(
-                "back",
-                f"Back to {whose}",
-                c.amount_sats,
-                part(c.amount_sats),
-                c.address,
-                on_screen=c.on_screen,
-                note=f"derived again here, {place_words(c.chain, c.index)}",
-            )
-            for c in money.change
-        ),
-        DiagramRow(
-            "fee",
-            "Network fee",
-            money.fee_sats,
-            part(fee),
-            note="the amount of a coin is not proven"
-            if money.fee_rate is None
-            else f"{money.fee_rate} sat/vB",
-        ),
-    )
+    rate = "the amount of a coin is not proven" if money.fee_rate is None else f"{money.fee_rate} sat/vB"
+    rows = [
+        DiagramRow("pay", "Pays", p.amount_sats, part(p.amount_sats), p, p.pinned or "")
+        for p in money.payments
+    ]
+    for c in money.change:
+        note = f"derived again here, {place_words(c.chain, c.index)}"
+        rows.append(DiagramRow("back", f"Back to {whose}", c.amount_sats, part(c.amount_sats), c, note))
+    return (*rows, DiagramRow("fee", "Network fee", money.fee_sats, part(fee), note=rate))
 
 
 def stages(state: str, *, imported: bool = False, proof: bool = False) -> tuple[Stage, ...]:

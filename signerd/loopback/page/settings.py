@@ -242,16 +242,11 @@ async def apps(asked: PageRequest) -> Response:
     return await asked.page("apps/apps.html", title="Apps", here="/apps", **await _known(asked))
 
 
-async def requests(asked: PageRequest) -> Response:
-    return asked.part(REQUESTS, **await _known(asked))
+def _part(live: Live) -> Row:
+    async def refreshed(asked: PageRequest) -> Response:
+        return asked.part(live, **await _known(asked))
 
-
-async def paired(asked: PageRequest) -> Response:
-    return asked.part(PAIRED, **await _known(asked))
-
-
-async def origins(asked: PageRequest) -> Response:
-    return asked.part(ORIGINS, **await _known(asked))
+    return Row("GET", live.path, refreshed)
 
 
 async def accept(asked: PageRequest) -> Response:
@@ -293,9 +288,7 @@ async def shut_out(asked: PageRequest) -> Response:
 
 APP_ROWS = (
     Row("GET", "/apps", apps),
-    Row("GET", "/apps/requests", requests),
-    Row("GET", "/apps/paired", paired),
-    Row("GET", "/apps/origins", origins),
+    *map(_part, (REQUESTS, PAIRED, ORIGINS)),
     Row("POST", "/apps/requests/{pairing_id}/accept", accept),
     Row("POST", "/apps/requests/{pairing_id}/refuse", refuse),
     Row("POST", "/apps/{app_id}/revoke", revoke),

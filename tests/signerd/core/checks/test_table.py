@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from multisig import FindingCode
-from signerd.core.checks.case import Answer, Outcome, allow, hold, refuse, warn
+from signerd.core.checks.case import Outcome, Verdict, allow, hold, refuse, warn
 from signerd.core.checks.table import (
     CHECKS,
     LOWERABLE,
@@ -109,7 +109,7 @@ def test_what_may_not_be_lowered_stays_whatever_is_asked(name: str) -> None:
         ("conflict", refuse("R."), refuse("R.")),
     ],
 )
-def test_lowering_goes_one_step_and_never_up(name: str, before: Answer, after: Answer) -> None:
+def test_lowering_goes_one_step_and_never_up(name: str, before: Verdict, after: Verdict) -> None:
     assert lower((before.under(name),), frozenset(LOWERABLE))[0] == after.under(name)
 
 
