@@ -2,7 +2,6 @@
 HWI's objects.
 """
 
-import base64
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -197,14 +196,6 @@ def _text(error: BaseException) -> str:
 def apostrophes(path: str) -> str:
     """A path, or a key's origin, with the mark of hardened levels that Coldcard, Ledger and HWI read."""
     return path.replace("h", "'")
-
-
-def decode_base64(text: str) -> bytes:
-    return base64.b64decode(text, validate=True)
-
-
-def encode_base64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
 
 
 def is_vault(policy: Policy) -> bool:

@@ -6,6 +6,7 @@ when it first shows an address; here `enrol` does it, under the vault's name. La
 by its keys.
 """
 
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -24,8 +25,6 @@ from firmware_bridge.hwi_client.base import (
     HwiDevice,
     NotAvailable,
     chain_of,
-    decode_base64,
-    encode_base64,
     parse_psbt,
     probed,
 )
@@ -99,8 +98,8 @@ class _Hwi(JadeClient):  # type: ignore[misc]  # HWI is untyped
 
     def sign_tx(self, tx: Any) -> Any:
         """As HWI's for firmware that takes a PSBT. Older firmware is not supported."""
-        signed = self.jade.sign_psbt(self.network, decode_base64(tx.serialize()))
-        return parse_psbt(encode_base64(signed))
+        signed = self.jade.sign_psbt(self.network, b64decode(tx.serialize(), validate=True))
+        return parse_psbt(b64encode(signed).decode())
 
 
 class JadeDevice(HwiDevice):

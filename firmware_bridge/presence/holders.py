@@ -126,7 +126,9 @@ def _name_of_program(process: Path, proc: Path) -> str:
         if (known := _known_name(near)) is not None:
             return known
         near = proc / str(_parent(near))
-    return program_name(process)
+    # Its own name may be any text: cleaned and cut.
+    names = [clean_detail(Path(name).name) for name in _names(process)]
+    return next(filter(None, reversed(names)), "another program")[:_MAX_NAME]
 
 
 def _has_open(process: Path, wanted: frozenset[str]) -> bool:
@@ -160,16 +162,6 @@ def _parent(process: Path) -> int:
         return 0
     # pid (name) state ppid …; the name may contain a parenthesis.
     return int(status.rpartition(")")[2].split()[1])
-
-
-def program_name(process: Path) -> str:
-    """The program's name for people, else its own, which may be any text: cleaned and cut."""
-    known = _known_name(process)
-    if known is not None:
-        return known
-    names = [Path(name).name for name in _names(process)]
-    own = next((cleaned for name in reversed(names) if (cleaned := clean_detail(name))), "another program")
-    return own[:_MAX_NAME]
 
 
 def _known_name(process: Path) -> str | None:

@@ -15,6 +15,7 @@ from firmware_bridge import (
     Unsupported,
     WrongDevice,
 )
+from multisig import multisig_account_path
 from tests.conformance import rigs
 from tests.conformance.rigs import QUICK, bridged, make_fake, make_rig
 from tests.support.wallets import make_spend
@@ -72,13 +73,17 @@ def keep_keys(rig, *, kept: bool) -> None:
     dispatcher._features = replace(dispatcher._features, initialized=kept)
 
 
-@pytest.mark.parametrize("operation", ["fingerprint", "accounts", "enrol", "sign", "identify"])
+@pytest.mark.parametrize("operation", ["fingerprint", "xpub", "enrol", "sign", "identify"])
 async def test_a_device_that_was_wiped_while_connected_is_not_ready(tmp_path, operation):
     rig = make_rig(Family.TREZOR, tmp_path)
     async with bridged(rig) as (bridge, (device,)):
         assert device.state == DeviceState.READY
         keep_keys(rig, kept=False)
-        arguments = {"enrol": (VAULT, "Ours"), "sign": (make_spend(VAULT), VAULT)}.get(operation, ())
+        arguments = {
+            "xpub": (multisig_account_path(VAULT.network),),
+            "enrol": (VAULT, "Ours"),
+            "sign": (make_spend(VAULT), VAULT),
+        }.get(operation, ())
         with pytest.raises(Uninitialised) as caught:
             await getattr(bridge, operation)(device.id, *arguments)
         assert caught.value.hint.startswith("Set it up first")

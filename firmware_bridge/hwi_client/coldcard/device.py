@@ -8,6 +8,7 @@ session.
 
 import threading
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -20,8 +21,6 @@ from firmware_bridge.hwi_client.base import (
     Args,
     OpenDevice,
     apostrophes,
-    decode_base64,
-    encode_base64,
     is_vault,
     probed,
 )
@@ -140,7 +139,7 @@ class ColdcardDevice(OpenDevice):
         return str(self._ckcc.send_recv(Packer.get_xpub(apostrophes(path))))
 
     def sign(self, args: Args) -> Any:
-        psbt = decode_base64(args["psbt"])
+        psbt = b64decode(args["psbt"], validate=True)
         self._require_room(len(psbt))
         if args["resume"] and (collected := self._resume(psbt)) is not None:
             return collected
@@ -149,7 +148,7 @@ class ColdcardDevice(OpenDevice):
         question = Question(self._ckcc, Packer.get_signed_txn(), Packer.sign_transaction(size, digest))
         self._caller.tell(TAKEN, "The device checks the transaction")
         question.ask()
-        return encode_base64(self._collect_transaction(question))
+        return b64encode(self._collect_transaction(question)).decode()
 
     def _upload(self, text: str, content: bytes) -> tuple[int, bytes]:
         def on_sent(count: int) -> None:
@@ -215,7 +214,7 @@ class ColdcardDevice(OpenDevice):
                     "asked-again", "This firmware gives no new connection an earlier approval: it asks again"
                 )
             return None
-        return encode_base64(collected) if _same_transaction(collected, psbt) else None
+        return b64encode(collected).decode() if _same_transaction(collected, psbt) else None
 
     def _collect_transaction(self, question: Question) -> bytes:
         text = "Confirm the transaction on the device"
@@ -231,7 +230,7 @@ class ColdcardDevice(OpenDevice):
         question.ask()
         text = "Confirm the message on the device"
         _address, signature = self._await_answer(question, "confirm-message", text)
-        return encode_base64(signature)
+        return b64encode(signature).decode()
 
     def show_address(self, args: Args) -> Any:
         """The answer comes at once; the address stays on the screen until any button is pressed.

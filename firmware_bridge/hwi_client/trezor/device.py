@@ -2,6 +2,7 @@
 is known to refuse are refused before anything is sent; so are transactions, by `firmware_bridge.limits`.
 """
 
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -17,7 +18,6 @@ from firmware_bridge.hwi_client.base import (
     NotAvailable,
     OpenDevice,
     chain_of,
-    encode_base64,
     parse_psbt,
     probed,
 )
@@ -151,7 +151,7 @@ class TrezorDevice(OpenDevice):
         )
         if not isinstance(answer, messages.MessageSignature):
             raise TransportException("it did not answer with a signature")
-        return encode_base64(answer.signature)
+        return b64encode(answer.signature).decode()
 
     def show_address(self, args: Args) -> Any:
         """Asks once, at the device's own path: HWI tries every cosigner's, and takes a refusal for a wrong

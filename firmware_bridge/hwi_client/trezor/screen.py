@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from hwilib.devices.trezorlib import messages
 from hwilib.devices.trezorlib.client import PASSPHRASE_ON_DEVICE
@@ -59,13 +59,6 @@ Note = tuple[str, str, int | None, int | None]
 
 def _plain(code: int) -> Note:
     return (*_BUTTONS.get(code, _BUTTON), None, None)
-
-
-class Progress(Protocol):
-    """The expected questions of an operation."""
-
-    def asked(self, code: int) -> Note | None:
-        """What to report of the device's next button request; None if it is nothing new."""
 
 
 class SigningProgress:
@@ -165,10 +158,15 @@ class AddressProgress:
         self._told = False
 
     def asked(self, code: int) -> Note | None:
+        """None if it is nothing new."""
         if self._told and code == messages.ButtonRequestType.Address:
             return None
         self._told = True
         return _plain(code)
+
+
+# The expected questions of an operation: `asked` says what to report of the device's next button request.
+Progress = SigningProgress | Announced | AddressProgress
 
 
 class Screen:

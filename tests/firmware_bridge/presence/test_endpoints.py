@@ -56,6 +56,22 @@ async def test_a_unix_socket_is_there_while_it_is_bound_and_nothing_is_sent(fold
     assert await listing([]) == []
 
 
+@needs_tables
+async def test_a_unix_socket_that_serves_one_other_only_or_streams_is_there(folder):
+    taken, stream, other = (str(folder / name) for name in ("taken", "stream", "other"))
+    listing = presence.endpoint_listing(
+        [Endpoint(Family.COLDCARD, f"unix:{path}") for path in (taken, stream)]
+    )
+    with (
+        listening(socket.AF_UNIX, socket.SOCK_DGRAM, other),
+        listening(socket.AF_UNIX, socket.SOCK_DGRAM, taken) as server,
+        listening(socket.AF_UNIX, socket.SOCK_STREAM, stream),
+    ):
+        server.connect(other)
+        assert len(await listing([])) == 2
+    assert await listing([]) == []
+
+
 async def test_a_unix_socket_bound_from_inside_its_folder_is_there(folder, monkeypatch):
     monkeypatch.chdir(folder)
     with listening(socket.AF_UNIX, socket.SOCK_DGRAM, "s"):
