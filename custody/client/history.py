@@ -1,8 +1,9 @@
 """A vault's movements and coins, page after page to the end."""
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypedDict, TypeVar, Unpack
 
 from custody.client.calls import HistoryCalls
 from custody.client.errors import BadAnswer
@@ -11,6 +12,10 @@ from custody.exchange import Plan, method
 from custody.schemas.history import (
     MAX_COINS,
     MAX_MOVEMENTS,
+    CoinState,
+    MovementKind,
+    MovementOrder,
+    MovementStatus,
     VaultCoin,
     VaultCoins,
     VaultHistory,
@@ -25,13 +30,38 @@ PageT = TypeVar("PageT", VaultHistory, VaultCoins)
 EntryT = TypeVar("EntryT", VaultMovement, VaultCoin)
 
 
+class MovementFilters(TypedDict, total=False):
+    """As of a page: ``from_time`` is inclusive, ``to_time`` is not; amounts in satoshi, unsigned."""
+
+    order: MovementOrder | None
+    kind: MovementKind | None
+    status: MovementStatus | None
+    from_time: datetime | None
+    to_time: datetime | None
+    min_sats: int | None
+    max_sats: int | None
+    address: str | None
+    label: str | None
+    txid: str | None
+    with_replaced: bool | None
+
+
+class CoinFilters(TypedDict, total=False):
+    """As of a page: amounts in satoshi."""
+
+    state: CoinState | None
+    min_sats: int | None
+    max_sats: int | None
+    address: str | None
+
+
 class WholeHistoryCalls:
-    """``filters``: as of a page. Each reads up to ``MOST_MOVEMENTS``, all of it in memory."""
+    """Each reads up to ``MOST_MOVEMENTS``, all of it in memory."""
 
     @method
     @staticmethod
     def every_movement(
-        core: Core, /, workspace_id: int, vault_id: str, **filters: Any
+        core: Core, /, workspace_id: int, vault_id: str, **filters: Unpack[MovementFilters]
     ) -> Plan[list[VaultMovement]]:
         """``GET /api/v1/vault-history`` to the end: name times where there is much."""
         read = partial(
@@ -42,7 +72,9 @@ class WholeHistoryCalls:
 
     @method
     @staticmethod
-    def every_coin(core: Core, /, workspace_id: int, vault_id: str, **filters: Any) -> Plan[list[VaultCoin]]:
+    def every_coin(
+        core: Core, /, workspace_id: int, vault_id: str, **filters: Unpack[CoinFilters]
+    ) -> Plan[list[VaultCoin]]:
         """``GET /api/v1/vault-coins`` to the end."""
         read = partial(
             HistoryCalls.vault_coins.plan, core, workspace_id, vault_id, limit=MAX_COINS, **filters

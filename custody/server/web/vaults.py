@@ -1,4 +1,4 @@
-"""Signing keys, which belong to their owner and to no workspace; and vaults."""
+"""The most that a vault may send, and sweeping a vault that is replaced."""
 
 from contextlib import suppress
 
@@ -30,7 +30,6 @@ from custody.server.vault_replacement import sweep_of
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
 VAULT_MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
-APPROVERS = frozenset({PermissionName.PAYMENT_APPROVE})
 # Proposals of one sweep-vault: a bound on the work of a call.
 MAX_SWEEPS = 20
 

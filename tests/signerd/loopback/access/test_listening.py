@@ -327,8 +327,8 @@ def test_l12_the_kernel_says_who_is_on_the_other_side():
 
 
 def test_l12_another_users_connection_is_dropped_before_a_byte_is_read(state, monkeypatch):
+    monkeypatch.setattr(serve, "peer_uid", lambda _socket: os.getuid() + 1)
     with served_script(state, status=AssertionError("it got in")) as daemon:
-        monkeypatch.setattr(serve, "peer_uid", lambda _socket: os.getuid() + 1)
         with pytest.raises(DaemonFailed), daemon.client() as client:
             client.status()
         assert daemon.service.calls == []
