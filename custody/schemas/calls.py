@@ -20,6 +20,7 @@ from custody.schemas import (
     service_accounts,
     users,
     vaults,
+    webhooks,
     workspaces,
 )
 from custody.schemas.call import Call
@@ -38,6 +39,7 @@ NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
         "service_accounts": service_accounts,
         "history": history,
         "vaults": vaults,
+        "webhooks": webhooks,
     }
 )
 # What a signer's own program calls, too: their client's methods are a module of their own, because that

@@ -231,7 +231,7 @@ def webhook_secret_command(state: Path, take: bool) -> None:
         if take:
             platform.services.purchases.adopt_key(own_answers().secret("The provider's key"))
             return
-        put(webhook_key(platform.services.secrets.of(Purpose.PURCHASE_WEBHOOK)[0]))
+        put(webhook_key(platform.services.tools.secrets.of(Purpose.PURCHASE_WEBHOOK)[0]))
 
 
 def _person(

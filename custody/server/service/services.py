@@ -41,7 +41,6 @@ from custody.server.service.sign_in.signin import Challenges, SignIn
 from custody.server.service.sign_in.step_up import PasskeyEnrolment, StepUp
 from custody.server.service.tokens.calling import Calling, Resubmitting
 from custody.server.service.tokens.creating import TokenCreating
-from custody.server.service.webhooks.webhooks import Webhooks
 from custody.server.store import Store
 
 
@@ -77,13 +76,15 @@ class Tools:
     policies: PolicyStore
     limits: Limits
     changes: Changes
+    secrets: Secrets
+    # Of webhooks, allowed by the operator even at private addresses.
+    webhook_hosts: frozenset[str]
 
 
 @dataclass(frozen=True)
 class Services:
     store: Store
     tools: Tools
-    secrets: Secrets
     audit: AuditLog
     rates: Rates
     idempotency: Idempotency
@@ -112,7 +113,6 @@ class Services:
     token_creating: TokenCreating
     calling: Calling
     purchases: Purchases
-    webhooks: Webhooks
     # How long an approval that met the threshold waits for the broadcast before it answers.
     broadcast_wait_seconds: float
 
