@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.idle import cpu_ms, memory_mb, parent_of, wake_ups
 from custody.client import AsyncClient
 from signerd.demo import stage
-from signerd.demo.devices import DemoDevice, press_yes, start_device
+from signerd.demo.devices import DemoDevice, Screen, start_device
 from signerd.demo.people import Signer, new_account
 from signerd.demo.programs import Programs
 
@@ -62,12 +62,16 @@ def what_is(pid: int, daemon: int) -> str:
     return "tracker" if "resource_tracker" in command else "fork server"
 
 
+async def _press_yes(_title: str, _screen: Screen) -> bool:
+    return True
+
+
 async def three_devices(demo: stage.Demo) -> list[DemoDevice]:
     devices = []
     for family in FAMILIES:
         listen = str(demo.root / f"{family}.sock") if family == "coldcard" else "127.0.0.1:0"
         seed = demo.root / f"{family}.seed"
-        devices.append(await start_device(demo.programs, family, family, listen, seed, demo.desk, press_yes))
+        devices.append(await start_device(demo.programs, family, family, listen, seed, demo.desk, _press_yes))
     return devices
 
 

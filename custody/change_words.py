@@ -28,9 +28,6 @@ BESIDE_AMOUNT: Final = frozenset({"cycle_period", "cycle_day", "per_cycle"})
 TITLES: Final[Mapping[str, str]] = {
     f"/api/v1/{name}": words
     for name, words in {
-        "create-webhook": "Make a webhook",
-        "update-webhook": "Change a webhook",
-        "delete-webhook": "Delete a webhook",
         "update-second-person-rule": "Change the rule of the second person",
         "update-identity-provider": "Set the organisation's identity provider",
         "remove-identity-provider": "Remove the organisation's identity provider",

@@ -111,6 +111,19 @@ from custody.schemas.vaults import (
     UnfreezeVaultRequest,
     UpdateVaultControlsRequest,
 )
+from custody.schemas.webhooks import (
+    CREATE_WEBHOOK,
+    DELETE_WEBHOOK,
+    REDELIVER_WEBHOOK,
+    TEST_WEBHOOK,
+    UPDATE_WEBHOOK,
+    WEBHOOK_DELIVERIES,
+    WEBHOOKS,
+    CreateWebhookRequest,
+    RedeliverWebhookRequest,
+    UpdateWebhookRequest,
+    WebhookRequest,
+)
 from custody.schemas.workspaces import (
     CREATE_WORKSPACE,
     UPDATE_WORKSPACE,
@@ -562,3 +575,44 @@ class KeyCalls:
     @staticmethod
     def signing_profile_address(network: str, *, key_id: str | None = None) -> Sent:
         return Sent(query={"network": network, "key_id": key_id})
+
+
+class WebhookCalls:
+    @sends(CREATE_WEBHOOK)
+    @staticmethod
+    def create_webhook(body: CreateWebhookRequest) -> Sent:
+        return Sent(body)
+
+    @sends(WEBHOOKS)
+    @staticmethod
+    def webhooks(workspace_id: int) -> Sent:
+        return Sent(query={"workspace_id": workspace_id})
+
+    @sends(UPDATE_WEBHOOK)
+    @staticmethod
+    def update_webhook(body: UpdateWebhookRequest) -> Sent:
+        return Sent(body)
+
+    @sends(DELETE_WEBHOOK)
+    @staticmethod
+    def delete_webhook(body: WebhookRequest) -> Sent:
+        return Sent(body)
+
+    @sends(WEBHOOK_DELIVERIES)
+    @staticmethod
+    def webhook_deliveries(
+        workspace_id: int, webhook_id: str, *, after: str | None = None, limit: int | None = None
+    ) -> Sent:
+        return Sent(
+            query={"workspace_id": workspace_id, "webhook_id": webhook_id, "after": after, "limit": limit}
+        )
+
+    @sends(REDELIVER_WEBHOOK)
+    @staticmethod
+    def redeliver_webhook(body: RedeliverWebhookRequest) -> Sent:
+        return Sent(body)
+
+    @sends(TEST_WEBHOOK)
+    @staticmethod
+    def test_webhook(body: WebhookRequest) -> Sent:
+        return Sent(body)

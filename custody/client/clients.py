@@ -13,6 +13,7 @@ from custody.client.calls import (
     ServiceAccountCalls,
     UserCalls,
     VaultCalls,
+    WebhookCalls,
     WorkspaceCalls,
 )
 from custody.client.connection import WaitingConnection
@@ -22,7 +23,7 @@ from custody.client.payments import (
     ForwardCalls,
     ProposalCalls,
 )
-from custody.client.records import LogCalls, PurchaseCalls, WebhookCalls
+from custody.client.records import LogCalls, PurchaseCalls
 from custody.client.sign_in import SignInAccountCalls, SignInCalls
 from custody.client.signing_calls import TokenCalls
 

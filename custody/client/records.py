@@ -1,4 +1,4 @@
-"""The audit log, purchases, and webhooks with their deliveries."""
+"""The audit log and purchases."""
 
 import re
 from dataclasses import dataclass
@@ -8,20 +8,11 @@ from typing import Any, Generic, TypedDict, TypeVar, Unpack
 from pydantic import TypeAdapter
 
 from custody.client.errors import BadAnswer
-from custody.client.flow import Core, Sent, call, next_page, read, read_list, row
+from custody.client.flow import Core, call, next_page, read, read_list
 from custody.exchange import Plan, Reply, method
-from custody.schemas.common import LATER, Done, Few
+from custody.schemas.common import LATER, Few
 from custody.schemas.logs import MAX_PAGE_SIZE, AuditLogEntry, ExportedLogs, LogsPage
 from custody.schemas.purchases import MAX_PURCHASES, PurchaseTransaction
-from custody.schemas.webhooks import (
-    CreateWebhookRequest,
-    RedeliverWebhookRequest,
-    UpdateWebhookRequest,
-    Webhook,
-    WebhookDelivery,
-    WebhookRequest,
-    WebhookWithSecret,
-)
 
 # Some hundred megabytes: bounds the memory where a faulty platform always names a next page.
 MOST_ENTRIES = 200_000
@@ -31,8 +22,6 @@ _PURCHASES = TypeAdapter(Few[PurchaseTransaction], config=LATER)
 # The same bound for purchases.
 MOST_LISTED = 50_000
 Item = TypeVar("Item")
-_WEBHOOKS = TypeAdapter(Few[Webhook], config=LATER)
-_DELIVERIES = TypeAdapter(Few[WebhookDelivery], config=LATER)
 
 
 @dataclass(frozen=True)
@@ -127,50 +116,6 @@ class PurchaseCalls:
                 return found
             if not page.items or found[-1].id == after or len(found) > MOST_LISTED:
                 raise BadAnswer(f"purchases: no end after {len(found):,} of them")
-
-
-class WebhookCalls:
-    @row("GET", "/api/v1/webhooks", _WEBHOOKS, repeatable=True)
-    @staticmethod
-    def webhooks(workspace_id: int) -> Sent:
-        return Sent(query={"workspace_id": workspace_id})
-
-    @row("POST", "/api/v1/create-webhook", WebhookWithSecret)
-    @staticmethod
-    def create_webhook(body: CreateWebhookRequest) -> Sent:
-        """The secret is shown only in this answer."""
-        return Sent(body)
-
-    @row("POST", "/api/v1/update-webhook", WebhookWithSecret)
-    @staticmethod
-    def update_webhook(body: UpdateWebhookRequest) -> Sent:
-        """A new secret is shown only in this answer."""
-        return Sent(body)
-
-    @row("POST", "/api/v1/delete-webhook", Done)
-    @staticmethod
-    def delete_webhook(body: WebhookRequest) -> Sent:
-        return Sent(body)
-
-    @row("POST", "/api/v1/test-webhook", WebhookDelivery)
-    @staticmethod
-    def test_webhook(body: WebhookRequest) -> Sent:
-        return Sent(body)
-
-    @row("POST", "/api/v1/redeliver-webhook", WebhookDelivery)
-    @staticmethod
-    def redeliver_webhook(body: RedeliverWebhookRequest) -> Sent:
-        return Sent(body)
-
-    @method
-    @staticmethod
-    def webhook_deliveries(
-        core: Core, workspace_id: int, webhook_id: str, *, after: str | None = None, limit: int | None = None
-    ) -> Plan[Page[WebhookDelivery]]:
-        """``GET /api/v1/webhook-deliveries``: one page, the newest first."""
-        query = {"workspace_id": workspace_id, "webhook_id": webhook_id, "after": after, "limit": limit}
-        request = core.build("GET", "/api/v1/webhook-deliveries", query=query)
-        return _counted(core, (yield from call(core, request, repeatable=True)), _DELIVERIES)
 
 
 def _filter(org_uid: int, workspace_uid: int, days: LogDays) -> dict[str, Any]:

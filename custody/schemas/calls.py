@@ -21,6 +21,7 @@ from custody.schemas import (
     service_accounts,
     users,
     vaults,
+    webhooks,
     workspaces,
 )
 from custody.schemas.call import Call
@@ -40,6 +41,7 @@ NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
         "history": history,
         "vaults": vaults,
         "keys": keys,
+        "webhooks": webhooks,
     }
 )
 # What a signer's own program calls, too: their client's methods are a module of their own, because that

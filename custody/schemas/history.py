@@ -22,7 +22,7 @@ from custody.schemas.common import (
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import VAULT_READERS
-from custody.schemas.queries import QueryId
+from custody.schemas.queries import QueryId, Yes
 
 MAX_MOVEMENTS = 500
 # Of one movement; the rest are counted.
@@ -73,7 +73,7 @@ class VaultHistoryQuery(Request):
     address: AddressText | None = None
     label: SearchText | None = None
     txid: TxidText | None = None
-    with_replaced: bool = False
+    with_replaced: Yes = False
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> "VaultHistoryQuery":

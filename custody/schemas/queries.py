@@ -27,6 +27,16 @@ def _day(value: object) -> object:
 
 
 Day = Annotated[date, BeforeValidator(_day)]
+
+
+def _yes(value: object) -> object:
+    """pydantic takes ``1``, ``yes`` and ``on`` for true as well."""
+    if not isinstance(value, bool) and value not in ("true", "false"):
+        raise ValueError("a yes is written true, a no false")
+    return value
+
+
+Yes = Annotated[bool, BeforeValidator(_yes)]
 SearchText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 
 

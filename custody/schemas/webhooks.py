@@ -13,9 +13,11 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, StrictBool, StringConstraints
 
+from custody.schemas.call import Call, Way, few, pages
 from custody.schemas.common import (
     DIGITS,
     Count,
+    Done,
     Few,
     Int64,
     IntId,
@@ -26,7 +28,9 @@ from custody.schemas.common import (
     TextId,
     Timestamp,
 )
-from custody.schemas.queries import QueryId
+from custody.schemas.errors import ErrorCode
+from custody.schemas.permissions import PermissionName
+from custody.schemas.queries import QueryId, WorkspaceQuery
 
 # All kinds, those of later versions too.
 EVERY_KIND: Final = "*"
@@ -293,3 +297,44 @@ class WebhookDelivery(Shape):
     attempted_at: Timestamp | None
     next_attempt_at: Timestamp | None
     created_at: Timestamp
+
+
+_KEEPERS: Final = frozenset({PermissionName.MANAGE_WORKSPACE})
+CREATE_WEBHOOK = Call(
+    "POST", "/api/v1/create-webhook", CreateWebhookRequest, WebhookWithSecret,
+    "An address on the Internet that is told of the workspace's events. Its secret is shown here and never "
+    "again.",
+    _KEEPERS, second_person="Make a webhook", refuses=(ErrorCode.STATE_CONFLICT,),
+)  # fmt: skip
+WEBHOOKS = Call(
+    "GET", "/api/v1/webhooks", WorkspaceQuery, few(Webhook),
+    "The workspace's webhooks, the oldest first.",
+    _KEEPERS, attempt="see the webhooks",
+)  # fmt: skip
+UPDATE_WEBHOOK = Call(
+    "POST", "/api/v1/update-webhook", UpdateWebhookRequest, WebhookWithSecret,
+    "Changes the kinds, enables or disables, makes a new secret. While a new secret takes the old one's "
+    "place, both sign.",
+    _KEEPERS, second_person="Change a webhook",
+)  # fmt: skip
+DELETE_WEBHOOK = Call(
+    "POST", "/api/v1/delete-webhook", WebhookRequest, Done,
+    "Deletes a webhook and the log of its deliveries.",
+    _KEEPERS, second_person="Delete a webhook",
+)  # fmt: skip
+WEBHOOK_DELIVERIES = Call(
+    "GET", "/api/v1/webhook-deliveries", WebhookDeliveriesQuery, pages(WebhookDelivery, by="delivery_id"),
+    "What a webhook was told in the last thirty days, the newest first, and how it answered.",
+    _KEEPERS, attempt="see the webhooks", open_to=frozenset({Way.PROGRAM}),
+)  # fmt: skip
+REDELIVER_WEBHOOK = Call(
+    "POST", "/api/v1/redeliver-webhook", RedeliverWebhookRequest, WebhookDelivery,
+    "Sends an event once more, with the same id, however the delivery ended.",
+    _KEEPERS, attempt="send a webhook's delivery again", open_to=frozenset({Way.PROGRAM}),
+    refuses=(ErrorCode.STATE_CONFLICT,),
+)  # fmt: skip
+TEST_WEBHOOK = Call(
+    "POST", "/api/v1/test-webhook", WebhookRequest, WebhookDelivery,
+    "Sends an event of the kind ``ping``.",
+    _KEEPERS, attempt="test a webhook", refuses=(ErrorCode.STATE_CONFLICT,),
+)  # fmt: skip

@@ -57,7 +57,6 @@ from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals
 from custody.server.service.webhook_events import WebhookEvents
 from custody.server.service.webhooks.delivery import WebhookJobs
 from custody.server.service.webhooks.sending import Resolve, Sender, look_up
-from custody.server.service.webhooks.webhooks import Webhooks
 from custody.server.settings import Settings, utc_now
 from custody.server.store import Store
 from custody.server.stored import Stored, open_stored
@@ -204,6 +203,7 @@ def _wire(
     account: SignInServices,
 ) -> tuple[Services, Setup]:
     clock, random = world.clock, world.random
+    secrets = Secrets(settings.secrets_path, random)
     changes, lifecycle = background.changes, background.lifecycle
     drafter = Drafter(clock, world.rng)
     limits = Limits(clock, world.policies)
@@ -214,8 +214,18 @@ def _wire(
     token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits)
     services = Services(
         store=store,
-        tools=Tools(clock, random, audit, world.policies, limits, changes, lifecycle, settings.public_url),
-        secrets=Secrets(settings.secrets_path, random),
+        tools=Tools(
+            clock,
+            random,
+            audit,
+            world.policies,
+            limits,
+            changes,
+            lifecycle,
+            secrets,
+            settings.webhook_hosts,
+            settings.public_url,
+        ),
         audit=audit,
         rates=Rates(clock, calls=settings.calls_per_minute, writes=settings.writes_per_minute),
         idempotency=Idempotency(clock),
@@ -230,7 +240,7 @@ def _wire(
             clock,
             random,
             audit,
-            ClientSecrets(Secrets(settings.secrets_path, random)),
+            ClientSecrets(secrets),
             settings.public_url,
             settings.identity_hosts,
         ),
@@ -248,14 +258,7 @@ def _wire(
             clock, audit, changes, background.market, token_drafter, token_proposals
         ),
         calling=Calling(clock, audit, changes, background.market, token_drafter, token_proposals),
-        purchases=Purchases(store, clock, audit, Secrets(settings.secrets_path, random)),
-        webhooks=Webhooks(
-            clock,
-            random,
-            audit,
-            WebhookSecrets(Secrets(settings.secrets_path, random)),
-            settings.webhook_hosts,
-        ),
+        purchases=Purchases(store, clock, audit, secrets),
         broadcast_wait_seconds=settings.broadcast_wait_seconds,
     )
     return services, Setup(store, clock, audit, account.passwords)

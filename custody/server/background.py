@@ -42,7 +42,7 @@ from custody.server.service.requests.changes import Changes
 from custody.server.service.tokens.indexer import Indexer
 from custody.server.service.webhook_events import WEBHOOK, Deposits, WebhookEvents
 from custody.server.service.webhooks.delivery import WebhookJobs
-from custody.server.service.webhooks.webhooks import EXPIRED_LOGS
+from custody.server.service.webhooks.tidying import EXPIRED_LOGS
 from custody.server.store import Store
 from multisig import Network
 

@@ -50,7 +50,7 @@ def deliver(
 
 
 def sign(world: World, body: bytes, secret: bytes | None = None) -> str:
-    key = secret or world.platform.services.secrets.of(Purpose.PURCHASE_WEBHOOK)[0]
+    key = secret or world.platform.services.tools.secrets.of(Purpose.PURCHASE_WEBHOOK)[0]
     timestamp = str(int(world.clock.now.timestamp()))
     return f"t={timestamp},s={signature_of(key, timestamp, body)}"
 

@@ -228,7 +228,7 @@ def webhook_secret_command(state: Path, take: bool) -> None:
         if take:
             platform.services.purchases.adopt_key(own_answers().secret("The provider's key"))
             return
-        put(webhook_key(platform.services.secrets.of(Purpose.PURCHASE_WEBHOOK)[0]))
+        put(webhook_key(platform.services.tools.secrets.of(Purpose.PURCHASE_WEBHOOK)[0]))
 
 
 def _person(platform: "Platform", email: str, given: dict[str, Any]) -> "NewPerson":

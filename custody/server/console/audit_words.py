@@ -35,11 +35,13 @@ from custody.server import (
     vault_controls,
     vault_replacement,
     vaults,
+    webhooks,
     workspaces,
 )
 from custody.server.console.refusal_words import WHY, tried_words
 from custody.server.domain.audit import Category, Event
 from custody.server.service.people import workspaces as founding
+from custody.server.service.webhooks import delivery
 from custody.text import SHORT_ID, amount, plain
 
 # What a status of a proposal is called where the chain led to it.
@@ -59,7 +61,6 @@ _STATUS_WORDS: Final[Mapping[ProposalStatus, str]] = MappingProxyType(
 _CREATED: Final = "proposal {proposal} of vault {vault}, "
 _CHANGE: Final = "change {text}, {path}"
 _DECIDED: Final = _CHANGE + ", asked by {name} (user {user})"
-_HOOK: Final = "webhook {short}, {more}"
 
 _EVENTS: Final = [
     each
@@ -77,6 +78,8 @@ _EVENTS: Final = [
         vault_controls,
         vault_replacement,
         key_revocation,
+        webhooks,
+        delivery,
     )
     for each in vars(noun).values()
     if isinstance(each, Event) and each.says
@@ -166,13 +169,6 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
             ("call {text}, proposal {proposal}, tx {more}",
              "sent the call of the proposal {proposal} to the network again"),
         ),
-        # --- the rest
-        "WEBHOOK_CREATED": ((_HOOK, "made the webhook {short}, {more}"),),
-        "WEBHOOK_UPDATED": ((_HOOK, "changed the webhook {short}: {more}"),),
-        "WEBHOOK_DELETED": ((_HOOK, "deleted the webhook {short}"),),
-        "WEBHOOK_TESTED": ((_HOOK, "sent a test to the webhook {short}"),),
-        "WEBHOOK_REDELIVERED": ((_HOOK, "had a delivery of the webhook {short} sent again"),),
-        "WEBHOOK_DISABLED": ((_HOOK, "The webhook {short} was switched off: {more}"),),
     }
     | {
         action: tuple((event.written, event.says) for event in events)

@@ -4,7 +4,18 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.schemas.webhooks import EVERY_KIND, EventKind, Webhook, WebhookDelivery
+from custody.schemas.webhooks import (
+    CREATE_WEBHOOK,
+    DELETE_WEBHOOK,
+    EVERY_KIND,
+    REDELIVER_WEBHOOK,
+    TEST_WEBHOOK,
+    UPDATE_WEBHOOK,
+    WEBHOOK_DELIVERIES,
+    WEBHOOKS,
+    EventKind,
+    Webhook,
+)
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import NotFound
@@ -52,8 +63,8 @@ def new_page(visit: Visit) -> Response:
 def webhook_page(visit: Visit) -> Response:
     found = _one(visit)
     after = visit.query("after") or None
-    deliveries: list[WebhookDelivery] = visit.get(
-        "webhook-deliveries",
+    deliveries = visit.ask(
+        WEBHOOK_DELIVERIES,
         workspace_id=visit.here.id,
         webhook_id=found.webhook_id,
         after=after,
@@ -72,8 +83,7 @@ def webhook_page(visit: Visit) -> Response:
 
 
 def _all(visit: Visit) -> list[Webhook]:
-    found: list[Webhook] = visit.get("webhooks", workspace_id=visit.here.id)
-    return found
+    return visit.ask(WEBHOOKS, workspace_id=visit.here.id)
 
 
 def _one(visit: Visit) -> Webhook:
@@ -100,8 +110,8 @@ def review_new(visit: Visit) -> Review:
 
 
 def create(visit: Visit) -> Response:
-    made = visit.post(
-        "create-webhook", workspace_id=visit.here.id, url=visit.form.one("url"), kinds=_kinds(visit)
+    made = visit.act(
+        CREATE_WEBHOOK, workspace_id=visit.here.id, url=visit.form.one("url"), kinds=_kinds(visit)
     )
     return visit.page("webhooks/secret.html", here="webhooks", webhook=made)
 
@@ -124,8 +134,8 @@ def change(visit: Visit) -> Response:
         wanted = {"rotate_secret": True}
     elif do in {"enable", "disable"}:
         wanted = {"enabled": do == "enable"}
-    changed = visit.post(
-        "update-webhook", workspace_id=visit.here.id, webhook_id=visit.path_param("webhook_id"), **wanted
+    changed = visit.act(
+        UPDATE_WEBHOOK, workspace_id=visit.here.id, webhook_id=visit.path_param("webhook_id"), **wanted
     )
     if changed.secret is not None:
         return visit.page("webhooks/secret.html", here="webhooks", webhook=changed)
@@ -138,17 +148,17 @@ def review_deletion(visit: Visit) -> Review:
 
 
 def delete(visit: Visit) -> Response:
-    visit.post("delete-webhook", workspace_id=visit.here.id, webhook_id=visit.path_param("webhook_id"))
+    visit.act(DELETE_WEBHOOK, workspace_id=visit.here.id, webhook_id=visit.path_param("webhook_id"))
     return visit.go(f"{visit.here.path}/webhooks", "The webhook is deleted.")
 
 
 def test(visit: Visit) -> Response:
-    visit.post("test-webhook", workspace_id=visit.here.id, webhook_id=visit.path_param("webhook_id"))
+    visit.act(TEST_WEBHOOK, workspace_id=visit.here.id, webhook_id=visit.path_param("webhook_id"))
     return visit.go(visit.request.url.path.removesuffix("/test"), "A test is on its way: see the deliveries.")
 
 
 def redeliver(visit: Visit) -> Response:
-    visit.post("redeliver-webhook", workspace_id=visit.here.id, delivery_id=visit.form.one("delivery_id"))
+    visit.act(REDELIVER_WEBHOOK, workspace_id=visit.here.id, delivery_id=visit.form.one("delivery_id"))
     return visit.go(visit.request.url.path.removesuffix("/redeliver"), "It is sent once more.")
 
 
@@ -157,10 +167,34 @@ _ONE = _HERE + "/{webhook_id}"
 ROWS = (
     Row("GET", _HERE, webhooks),
     Row("GET", _HERE + "/new", new_page),
-    Row("POST", _HERE + "/new", create, again=new_page, review=review_new, steps_up=True),
+    Row(
+        "POST",
+        _HERE + "/new",
+        create,
+        again=new_page,
+        review=review_new,
+        steps_up=True,
+        acts=(CREATE_WEBHOOK,),
+    ),
     Row("GET", _ONE, webhook_page),
-    Row("POST", _ONE + "/change", change, again=webhook_page, review=review_change, steps_up=True),
-    Row("POST", _ONE + "/delete", delete, again=webhook_page, review=review_deletion, steps_up=True),
-    Row("POST", _ONE + "/test", test, again=webhook_page),
-    Row("POST", _ONE + "/redeliver", redeliver, again=webhook_page),
+    Row(
+        "POST",
+        _ONE + "/change",
+        change,
+        again=webhook_page,
+        review=review_change,
+        steps_up=True,
+        acts=(UPDATE_WEBHOOK,),
+    ),
+    Row(
+        "POST",
+        _ONE + "/delete",
+        delete,
+        again=webhook_page,
+        review=review_deletion,
+        steps_up=True,
+        acts=(DELETE_WEBHOOK,),
+    ),
+    Row("POST", _ONE + "/test", test, again=webhook_page, acts=(TEST_WEBHOOK,)),
+    Row("POST", _ONE + "/redeliver", redeliver, again=webhook_page, acts=(REDELIVER_WEBHOOK,)),
 )

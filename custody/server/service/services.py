@@ -39,7 +39,6 @@ from custody.server.service.sign_in.signin import Challenges, SignIn
 from custody.server.service.sign_in.step_up import PasskeyEnrolment, StepUp
 from custody.server.service.tokens.calling import Calling, Resubmitting
 from custody.server.service.tokens.creating import TokenCreating
-from custody.server.service.webhooks.webhooks import Webhooks
 from custody.server.store import Store
 
 
@@ -76,6 +75,9 @@ class Tools:
     limits: Limits
     changes: Changes
     lifecycle: Lifecycle
+    secrets: Secrets
+    # Of webhooks, allowed by the operator even at private addresses.
+    webhook_hosts: frozenset[str]
     # Of this platform; None where only its own machine reaches it.
     public_url: str | None = None
 
@@ -84,7 +86,6 @@ class Tools:
 class Services:
     store: Store
     tools: Tools
-    secrets: Secrets
     audit: AuditLog
     rates: Rates
     idempotency: Idempotency
@@ -110,7 +111,6 @@ class Services:
     token_creating: TokenCreating
     calling: Calling
     purchases: Purchases
-    webhooks: Webhooks
     # How long an approval that met the threshold waits for the broadcast before it answers.
     broadcast_wait_seconds: float
 

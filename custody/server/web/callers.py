@@ -35,8 +35,7 @@ def _declared(way: Way) -> frozenset[str]:
 FOR_PROGRAMS: Final = frozenset(
     f"/api/v1/{name}"
     for name in (
-        "max-send", "psbt", "webhook-deliveries",
-        "redeliver-webhook",
+        "max-send", "psbt",
     )
 ) | _declared(Way.PROGRAM)  # fmt: skip
 

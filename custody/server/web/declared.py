@@ -26,6 +26,7 @@ from custody.server import (  # noqa: F401 - they serve their calls
     vault_controls,
     vault_replacement,
     vaults,
+    webhooks,
     workspaces,
 )
 from custody.server.calls import Ctx, make

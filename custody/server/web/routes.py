@@ -29,6 +29,7 @@ from custody.schemas import (
     roles,
     service_accounts,
     users,
+    webhooks,
     workspaces,
 )
 from custody.schemas import vaults as vault_calls
@@ -80,6 +81,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *rows_of(asset_tokens),
     *rows_of(logs),
     *workspace.ENDPOINTS,
+    *rows_of(webhooks),
     *changes.ENDPOINTS,
     *rows_of(service_accounts),
     *rows_of(history),

@@ -52,12 +52,12 @@ def test_an_address_without_an_account_is_refused(world: World, tmp_path: Path) 
 def test_a_running_platform_reads_on_while_a_secret_is_rotated(
     world: World, phone: Phone, tmp_path: Path
 ) -> None:
-    before = world.platform.services.secrets.of(Purpose.TOTP)
+    before = world.platform.services.tools.secrets.of(Purpose.TOTP)
     answer = admin(tmp_path, "rotate-secret", "totp")
     assert answer.stdout == (
         "A new totp secret. 1 account was encrypted anew. Old ones dropped: 1, still read: 0.\n"
     )
-    assert world.platform.services.secrets.of(Purpose.TOTP) != before
+    assert world.platform.services.tools.secrets.of(Purpose.TOTP) != before
     token = world.login(CAROL).json()["token_2fa"]
     assert validate(world, token, phone.next_code()).status_code == 200
 

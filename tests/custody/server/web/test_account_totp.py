@@ -205,7 +205,7 @@ class TestRecovery:
         assert [secret for secret in secrets if secret in stored] == []
 
     def test_is_all_that_is_left_where_the_file_of_secrets_is_lost(self, world: World, phone: Phone) -> None:
-        world.platform.services.secrets._path.unlink()
+        world.platform.services.tools.secrets._path.unlink()
         assert validate(world, waiting(world), phone.code).status_code == 401
         assert validate(world, waiting(world), phone.recovery_codes[0]).status_code == 200
 

@@ -464,7 +464,7 @@ def told_by(story: Story) -> list[str]:
 
 
 def secrets_of(story: Story) -> list[str]:
-    kept = story.world.platform.services.secrets
+    kept = story.world.platform.services.tools.secrets
     own = [webhook_key(secret) for purpose in Purpose for secret in kept.of(purpose)]
     mailed = [token for mail in story.world.mail.sent for token in re.findall(r"[\w-]{43}", mail.text)]
     token = story.admin.headers["Authorization"].removeprefix("Bearer ")

@@ -159,7 +159,7 @@ class TestForged:
         assert recorded(world) == ["PURCHASE_REPORTED"]
 
     def test_a_secret_that_was_dropped(self, world: World, address: str) -> None:
-        kept = world.platform.services.secrets
+        kept = world.platform.services.tools.secrets
         (old,) = kept.of(Purpose.PURCHASE_WEBHOOK)
         kept.rotate(Purpose.PURCHASE_WEBHOOK)
         ok(deliver(world, transaction(address), secret=old))
@@ -177,7 +177,7 @@ class TestSecret:
         """On the standard output alone, so that it can go from there into the provider's page (P49)."""
         shown = CliRunner().invoke(app, ["admin", "webhook-secret", "--state", str(tmp_path / "state")])
         with open_world(tmp_path / "state") as world:
-            (secret,) = world.platform.services.secrets.of(Purpose.PURCHASE_WEBHOOK)
+            (secret,) = world.platform.services.tools.secrets.of(Purpose.PURCHASE_WEBHOOK)
             assert (shown.exit_code, shown.stdout, shown.stderr) == (0, f"{webhook_key(secret)}\n", "")
             assert webhook_key(secret) not in everything_stored(world.platform.services.store)
 

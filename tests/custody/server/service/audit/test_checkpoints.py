@@ -412,7 +412,7 @@ def test_p59_a_checkpoint_comes_with_the_hundredth_row_and_at_the_stop(tmp_path:
             world.clock,
             world.platform.random,
             log,
-            world.platform.services.secrets,
+            world.platform.services.tools.secrets,
             checkpoints.path.with_name("another"),
         )
         append(1)

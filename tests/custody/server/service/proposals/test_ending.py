@@ -78,10 +78,14 @@ def test_a_signature_is_out_and_the_coins_are_kept_until_a_member_frees_them(des
     for name in SIGNERS[:2]:
         ok(desk.signers[name].post("/api/v1/unfreeze-vault", body))
     with desk.world.platform.services.store.write() as db:
-        db.execute(update(Key).where(Key.user_id != desk.user_ids["alice"]).values(revoked_reason="lost"))
+        db.execute(
+            update(Key)
+            .where(Key.user_id != desk.user_ids["alice"])
+            .values(status="revoked", revoked_reason="lost")
+        )
     assert ok(cancel(desk, first))["self_spend_offered"] is False
     with desk.world.platform.services.store.write() as db:
-        db.execute(update(Key).values(revoked_reason=None))
+        db.execute(update(Key).values(status="active", revoked_reason=None))
     assert locked(desk) == 1
     assert used(desk) != "0.00000000", "it may still leave"
     assert desk.proposal(first)["may_be_replaced"]

@@ -46,7 +46,7 @@ def killing(inner, when: str):
 
 
 def secrets_of(world: World, purpose: Purpose = Purpose.TOTP) -> tuple[bytes, ...]:
-    return world.platform.services.secrets.of(purpose)
+    return world.platform.services.tools.secrets.of(purpose)
 
 
 def sealed(world: World) -> list[bytes]:
@@ -112,7 +112,7 @@ def test_two_rotations_at_once_drop_nothing_that_is_needed(
         if owner == "_secrets":
             rotation.rotate(Purpose.TOTP)
         else:
-            world.platform.services.secrets.rotate(Purpose.TOTP)
+            world.platform.services.tools.secrets.rotate(Purpose.TOTP)
         return inner(*args, **kwargs)
 
     monkeypatch.setattr(part, step, meanwhile)
@@ -143,7 +143,7 @@ def test_others_read_with_the_old_secret_too_until_it_is_dropped(world: World, r
 def test_finishing_seals_anew_before_it_drops_and_drops_no_key_of_old_checkpoints(
     world: World, phone: Phone, rotation: Rotation
 ) -> None:
-    world.platform.services.secrets.rotate(Purpose.TOTP)
+    world.platform.services.tools.secrets.rotate(Purpose.TOTP)
     assert rotation.finish(Purpose.TOTP).reencrypted == 1
     assert len(secrets_of(world)) == 1
     assert works(world, phone)

@@ -10,7 +10,7 @@ from custody.schemas.webhooks import MAX_WEBHOOKS, WebhookWithSecret
 from custody.server.service.jobs.tidying import Tidying
 from custody.server.service.webhook_events import WEBHOOK
 from custody.server.service.webhooks.delivery import Outgoing
-from custody.server.service.webhooks.webhooks import EXPIRED_LOGS
+from custody.server.service.webhooks.tidying import EXPIRED_LOGS
 from custody.server.store.models import AuditEvent, Job, Webhook, WebhookDelivery, WebhookEvent
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World, open_world
