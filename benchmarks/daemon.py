@@ -18,8 +18,9 @@ from pathlib import Path
 
 from benchmarks.idle import cpu_ms, memory_mb, parent_of, wake_ups
 from custody.client import AsyncClient
+from device_simulators.page import Screen
 from signerd.demo import stage
-from signerd.demo.devices import DemoDevice, Screen, start_device
+from signerd.demo.devices import DemoDevice, start_device
 from signerd.demo.people import Signer, new_account
 from signerd.demo.programs import Programs
 

@@ -30,7 +30,7 @@ Day = Annotated[date, BeforeValidator(_day)]
 
 
 def _yes(value: object) -> object:
-    """pydantic takes ``1``, ``yes`` and ``on`` for true as well."""
+    """Pydantic takes ``1``, ``yes`` and ``on`` for true as well."""
     if not isinstance(value, bool) and value not in ("true", "false"):
         raise ValueError("a yes is written true, a no false")
     return value
