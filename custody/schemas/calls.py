@@ -8,6 +8,7 @@ from custody.schemas import (
     address_book,
     asset_tokens,
     history,
+    identity_providers,
     invitations,
     limits,
     logs,
@@ -40,6 +41,7 @@ NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
         "history": history,
         "vaults": vaults,
         "webhooks": webhooks,
+        "identity_providers": identity_providers,
     }
 )
 # What a signer's own program calls, too: their client's methods are a module of their own, because that

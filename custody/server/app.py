@@ -33,7 +33,6 @@ from custody.server.service.mail.mailer import (
     SmtpServer,
 )
 from custody.server.service.operations.readiness import Readiness
-from custody.server.service.people.identity_providers import IdentityProviders
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.service_accounts import SECRETS, SECRETS_WINDOW
@@ -50,7 +49,7 @@ from custody.server.service.proposals.signing import Signing
 from custody.server.service.requests.changes import Changes, Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import Rates, Throttle
-from custody.server.service.secrets import ClientSecrets, Secrets, WebhookSecrets
+from custody.server.service.secrets import Secrets, WebhookSecrets
 from custody.server.service.services import Services, SignInServices, Tools, wire_sign_in
 from custody.server.service.sign_in.accounts import Passwords
 from custody.server.service.sign_in.providers import Providers
@@ -217,7 +216,18 @@ def _wire(
     token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits)
     services = Services(
         store=store,
-        tools=Tools(clock, random, audit, world.policies, limits, changes, secrets, settings.webhook_hosts),
+        tools=Tools(
+            clock,
+            random,
+            audit,
+            world.policies,
+            limits,
+            changes,
+            secrets,
+            settings.public_url,
+            settings.webhook_hosts,
+            settings.identity_hosts,
+        ),
         audit=audit,
         rates=Rates(clock, calls=settings.calls_per_minute, writes=settings.writes_per_minute),
         idempotency=Idempotency(clock),
@@ -231,14 +241,6 @@ def _wire(
         following=Following(store, changes),
         readiness=Readiness(store, clock, changes, background.backends, background.market.reachability),
         second_person=SecondPerson(clock, random, audit, world.policies),
-        identity_providers=IdentityProviders(
-            clock,
-            random,
-            audit,
-            ClientSecrets(secrets),
-            settings.public_url,
-            settings.identity_hosts,
-        ),
         service_secrets=Throttle(clock, limit=SECRETS, window=SECRETS_WINDOW),
         maximum=maximum,
         proposals=proposals,

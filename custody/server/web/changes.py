@@ -38,7 +38,7 @@ from custody.server.domain.errors import (
     StateConflict,
 )
 from custody.server.service.people.people import enter
-from custody.server.web import callers, vaults, workspace
+from custody.server.web import vaults
 from custody.server.web.declared import row_of
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
@@ -154,13 +154,7 @@ def _target(path: str) -> Endpoint:
 
 @cache
 def _by_path() -> Mapping[str, Endpoint]:
-    rows = (
-        *map(row_of, CALLS),
-        *vaults.ENDPOINTS,
-        *workspace.ENDPOINTS,
-        *callers.PROVIDERS,
-        *ENDPOINTS,
-    )
+    rows = (*map(row_of, CALLS), *vaults.ENDPOINTS, *ENDPOINTS)
     return {row.path: row for row in rows if row.needs_second_person}
 
 
