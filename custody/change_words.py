@@ -29,8 +29,6 @@ TITLES: Final[Mapping[str, str]] = {
     f"/api/v1/{name}": words
     for name, words in {
         "update-second-person-rule": "Change the rule of the second person",
-        "update-identity-provider": "Set the organisation's identity provider",
-        "remove-identity-provider": "Remove the organisation's identity provider",
     }.items()
 } | {call.path: call.second_person for call in CALLS if call.second_person}
 FIELDS: Final[Mapping[str, str]] = {

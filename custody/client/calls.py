@@ -13,6 +13,18 @@ from custody.schemas.address_book import (
     RenameWhitelistAddressRequest,
 )
 from custody.schemas.history import VAULT_COINS, VAULT_HISTORY, CoinState, MovementKind
+from custody.schemas.identity_providers import (
+    IDENTITY_LINKS,
+    IDENTITY_PROVIDER,
+    REMOVE_IDENTITY_PROVIDER,
+    UNLINK_IDENTITY,
+    UPDATE_IDENTITY_PROVIDER,
+    UPDATE_IDENTITY_PROVIDER_SECRET,
+    IdentityProviderSecretRequest,
+    RemoveIdentityProviderRequest,
+    UnlinkIdentityRequest,
+    UpdateIdentityProviderRequest,
+)
 from custody.schemas.invitations import (
     ACCEPT_INVITE,
     INVITE_TO_WORKSPACE,
@@ -615,4 +627,36 @@ class WebhookCalls:
     @sends(TEST_WEBHOOK)
     @staticmethod
     def test_webhook(body: WebhookRequest) -> Sent:
+        return Sent(body)
+
+
+class IdentityProviderCalls:
+    @sends(IDENTITY_PROVIDER)
+    @staticmethod
+    def identity_provider(workspace_id: int) -> Sent:
+        return Sent(query={"workspace_id": workspace_id})
+
+    @sends(UPDATE_IDENTITY_PROVIDER)
+    @staticmethod
+    def update_identity_provider(body: UpdateIdentityProviderRequest) -> Sent:
+        return Sent(body)
+
+    @sends(UPDATE_IDENTITY_PROVIDER_SECRET)
+    @staticmethod
+    def update_identity_provider_secret(body: IdentityProviderSecretRequest) -> Sent:
+        return Sent(body)
+
+    @sends(REMOVE_IDENTITY_PROVIDER)
+    @staticmethod
+    def remove_identity_provider(body: RemoveIdentityProviderRequest) -> Sent:
+        return Sent(body)
+
+    @sends(IDENTITY_LINKS)
+    @staticmethod
+    def identity_links(workspace_id: int) -> Sent:
+        return Sent(query={"workspace_id": workspace_id})
+
+    @sends(UNLINK_IDENTITY)
+    @staticmethod
+    def unlink_identity(body: UnlinkIdentityRequest) -> Sent:
         return Sent(body)

@@ -3,6 +3,7 @@
 from custody.client.calls import (
     AddressBookCalls,
     HistoryCalls,
+    IdentityProviderCalls,
     InvitationCalls,
     KeyCalls,
     LimitCalls,
@@ -18,7 +19,7 @@ from custody.client.calls import (
 )
 from custody.client.connection import WaitingConnection
 from custody.client.history import WholeHistoryCalls
-from custody.client.organisation import ChangeCalls, IdentityCalls
+from custody.client.organisation import ChangeCalls
 from custody.client.payments import (
     ForwardCalls,
     ProposalCalls,
@@ -52,7 +53,7 @@ class Api(
     ServiceAccountCalls,
     HistoryCalls,
     WholeHistoryCalls,
-    IdentityCalls,
+    IdentityProviderCalls,
 ):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""
 

@@ -1,21 +1,8 @@
-"""How an organisation is run: changes that need a second person, and its rule about them; its identity
-provider; and accounts of programs.
-
-Programs do not sign in through an identity provider: they sign in with a password and a code, or call with
-``Session.of_service_account(secret)``.
-"""
+"""Changes that need a second person, and the organisation's rule about them."""
 
 from pydantic import BaseModel, TypeAdapter
 
 from custody.client.flow import Sent, row, wire
-from custody.schemas.auth import (
-    IdentityLink,
-    IdentityProvider,
-    IdentityProviderSecretRequest,
-    RemoveIdentityProviderRequest,
-    UnlinkIdentityRequest,
-    UpdateIdentityProviderRequest,
-)
 from custody.schemas.changes import (
     AppliedChange,
     Change,
@@ -66,41 +53,4 @@ class ChangeCalls:
     @staticmethod
     def decline_change(body: DeclineChangeRequest) -> Sent:
         """Not repeated: the second answer would be an error, because it is declined."""
-        return Sent(body)
-
-
-_LINKS = TypeAdapter(Few[IdentityLink], config=LATER)
-
-
-class IdentityCalls:
-    @row("GET", "/api/v1/identity-provider", IdentityProvider, repeatable=True)
-    @staticmethod
-    def identity_provider(workspace_id: int) -> Sent:
-        return Sent(query={"workspace_id": workspace_id})
-
-    @row("POST", "/api/v1/update-identity-provider", IdentityProvider, repeatable=True)
-    @staticmethod
-    def update_identity_provider(body: UpdateIdentityProviderRequest) -> Sent:
-        """Another issuer or client is another provider: links and sessions of the former one end."""
-        return Sent(body)
-
-    @row("POST", "/api/v1/update-identity-provider-secret", IdentityProvider, repeatable=True)
-    @staticmethod
-    def update_identity_provider_secret(body: IdentityProviderSecretRequest) -> Sent:
-        return Sent(body)
-
-    @row("POST", "/api/v1/remove-identity-provider", IdentityProvider, repeatable=True)
-    @staticmethod
-    def remove_identity_provider(body: RemoveIdentityProviderRequest) -> Sent:
-        return Sent(body)
-
-    @row("GET", "/api/v1/identity-links", _LINKS, repeatable=True)
-    @staticmethod
-    def identity_links(workspace_id: int) -> Sent:
-        """The members whom it signs in, the oldest link first."""
-        return Sent(query={"workspace_id": workspace_id})
-
-    @row("POST", "/api/v1/unlink-identity", IdentityProvider, repeatable=True)
-    @staticmethod
-    def unlink_identity(body: UnlinkIdentityRequest) -> Sent:
         return Sent(body)

@@ -8,6 +8,7 @@ from custody.schemas import (
     address_book,
     asset_tokens,
     history,
+    identity_providers,
     invitations,
     keys,
     limits,
@@ -42,6 +43,7 @@ NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
         "vaults": vaults,
         "keys": keys,
         "webhooks": webhooks,
+        "identity_providers": identity_providers,
     }
 )
 # What a signer's own program calls, too: their client's methods are a module of their own, because that

@@ -30,7 +30,6 @@ from custody.server.service.mail.mailer import (
     SmtpServer,
 )
 from custody.server.service.operations.readiness import Readiness
-from custody.server.service.people.identity_providers import IdentityProviders
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.service_accounts import SECRETS, SECRETS_WINDOW
@@ -47,7 +46,7 @@ from custody.server.service.proposals.signing import Signing
 from custody.server.service.requests.changes import Changes, Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import Rates, Throttle
-from custody.server.service.secrets import ClientSecrets, Secrets, WebhookSecrets
+from custody.server.service.secrets import Secrets, WebhookSecrets
 from custody.server.service.services import Services, SignInServices, Tools, wire_sign_in
 from custody.server.service.sign_in.accounts import Passwords
 from custody.server.service.sign_in.providers import Providers
@@ -223,8 +222,9 @@ def _wire(
             changes,
             lifecycle,
             secrets,
-            settings.webhook_hosts,
             settings.public_url,
+            settings.webhook_hosts,
+            settings.identity_hosts,
         ),
         audit=audit,
         rates=Rates(clock, calls=settings.calls_per_minute, writes=settings.writes_per_minute),
@@ -236,14 +236,6 @@ def _wire(
         following=Following(store, changes),
         readiness=Readiness(store, clock, changes, background.backends, background.market.reachability),
         second_person=SecondPerson(clock, random, audit, world.policies),
-        identity_providers=IdentityProviders(
-            clock,
-            random,
-            audit,
-            ClientSecrets(secrets),
-            settings.public_url,
-            settings.identity_hosts,
-        ),
         service_secrets=Throttle(clock, limit=SECRETS, window=SECRETS_WINDOW),
         maximum=maximum,
         proposals=proposals,

@@ -25,6 +25,7 @@ from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus
 from custody.server import (
     address_book,
+    identity_providers,
     invitations,
     key_revocation,
     limits,
@@ -80,6 +81,7 @@ _EVENTS: Final = [
         key_revocation,
         webhooks,
         delivery,
+        identity_providers,
     )
     for each in vars(noun).values()
     if isinstance(each, Event) and each.says
@@ -88,13 +90,7 @@ _EVENTS: Final = [
 _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
     {
         # --- people
-        "IDENTITY_PROVIDER_SET": (
-            ("{text}, client {name}, {more}", "set the identity provider {text}: {more}"),
-        ),
-        "IDENTITY_PROVIDER_SECRET_SET": (("{text}", "set the secret of the identity provider {text}"),),
-        "IDENTITY_PROVIDER_REMOVED": (("{text}, {more}", "removed the identity provider {text}: {more}"),),
         "IDENTITY_LINKED": (("user {user} at {text}", "linked their account to {text}"),),
-        "IDENTITY_UNLINKED": (("user {user}", "unlinked the account of {user}"),),
         "SERVICE_ACCOUNT_REFUSED": (
             ("service account {text}, its secret was used from {text2}",
              "The secret of a program was used from {text2}, and was refused"),

@@ -4,7 +4,15 @@ from typing import Final
 
 from starlette.responses import Response
 
-from custody.schemas.auth import IdentityProvider
+from custody.schemas.identity_providers import (
+    IDENTITY_LINKS,
+    IDENTITY_PROVIDER,
+    REMOVE_IDENTITY_PROVIDER,
+    UNLINK_IDENTITY,
+    UPDATE_IDENTITY_PROVIDER,
+    UPDATE_IDENTITY_PROVIDER_SECRET,
+    IdentityProvider,
+)
 from custody.schemas.users import Organisation
 from custody.server.console import session
 from custody.server.console.sign_in import admit, sign_in_page, target_of
@@ -88,7 +96,7 @@ def _own_workspace(visit: Visit) -> int:
 
 
 def link(visit: Visit) -> Response:
-    provider: IdentityProvider = visit.get("identity-provider", workspace_id=_own_workspace(visit))
+    provider = visit.ask(IDENTITY_PROVIDER, workspace_id=_own_workspace(visit))
     provider_id = provider.provider_id or ""
     leaving = visit.services.account.identity.begin(provider_id, ACCOUNT, visit.caller)
     return _leave(visit, leaving, provider_id)
@@ -99,14 +107,14 @@ def providers(visit: Visit) -> list[tuple[Organisation, int, IdentityProvider]]:
     found = []
     for organisation in visit.user.organisations_info.organisations:
         workspace_id = organisation.workspaces.workspaces[0].workspace_info.uid
-        provider: IdentityProvider = visit.get("identity-provider", workspace_id=workspace_id)
+        provider = visit.ask(IDENTITY_PROVIDER, workspace_id=workspace_id)
         if provider.has_secret:
             found.append((organisation, workspace_id, provider))
     return found
 
 
 def unlink(visit: Visit) -> Response:
-    visit.post("unlink-identity", workspace_id=_own_workspace(visit))
+    visit.act(UNLINK_IDENTITY, workspace_id=_own_workspace(visit))
     return visit.go(ACCOUNT, "The identity provider no longer signs you in.")
 
 
@@ -115,8 +123,8 @@ def unlink(visit: Visit) -> Response:
 
 def provider_page(visit: Visit) -> Response:
     place = visit.here
-    provider: IdentityProvider = visit.get("identity-provider", workspace_id=place.id)
-    links = visit.get("identity-links", workspace_id=place.id)
+    provider = visit.ask(IDENTITY_PROVIDER, workspace_id=place.id)
+    links = visit.ask(IDENTITY_LINKS, workspace_id=place.id)
     return visit.page("identity/provider.html", here="identity", provider=provider, links=links)
 
 
@@ -135,8 +143,8 @@ def review_provider(visit: Visit) -> Review:
 
 def set_provider(visit: Visit) -> Response:
     form, place = visit.form, visit.here
-    visit.post(
-        "update-identity-provider",
+    visit.act(
+        UPDATE_IDENTITY_PROVIDER,
         workspace_id=place.id,
         issuer=form.one("issuer").strip(),
         client_id=form.one("client_id").strip(),
@@ -148,7 +156,7 @@ def set_provider(visit: Visit) -> Response:
 def set_secret(visit: Visit) -> Response:
     place = visit.here
     secret = visit.form.one("client_secret").strip()
-    visit.post("update-identity-provider-secret", workspace_id=place.id, client_secret=secret)
+    visit.act(UPDATE_IDENTITY_PROVIDER_SECRET, workspace_id=place.id, client_secret=secret)
     return visit.go(f"{place.path}/identity", "The secret is kept, and never shown again.")
 
 
@@ -159,13 +167,13 @@ def review_removal(visit: Visit) -> Review:
 
 
 def remove(visit: Visit) -> Response:
-    visit.post("remove-identity-provider", workspace_id=visit.here.id)
+    visit.act(REMOVE_IDENTITY_PROVIDER, workspace_id=visit.here.id)
     return visit.go(f"{visit.here.path}/identity", "The identity provider is removed.")
 
 
 def review_unlinking(visit: Visit) -> Review:
     wanted = visit.number("user_id")
-    for each in visit.get("identity-links", workspace_id=visit.here.id):
+    for each in visit.ask(IDENTITY_LINKS, workspace_id=visit.here.id):
         if each.user_uuid == wanted:
             facts = (("Member", each.email),)
             warning = "Sessions through the link end. Their programs continue: revoke them under Programs."
@@ -174,7 +182,7 @@ def review_unlinking(visit: Visit) -> Review:
 
 
 def unlink_member(visit: Visit) -> Response:
-    visit.post("unlink-identity", workspace_id=visit.here.id, user_uuid=visit.number("user_id"))
+    visit.act(UNLINK_IDENTITY, workspace_id=visit.here.id, user_uuid=visit.number("user_id"))
     return visit.go(f"{visit.here.path}/identity", "The member is unlinked. Their programs continue.")
 
 
@@ -183,12 +191,41 @@ ROWS = (
     Row("POST", "/sign-in/organisation", begin, again=sign_in_page, is_open=True),
     Row("GET", "/sign-in/organisation/callback/{organisation_id:int}", callback, is_open=True),
     Row("POST", "/account/identity/link", link, steps_up=True),
-    Row("POST", "/account/identity/unlink", unlink, steps_up=True),
+    Row("POST", "/account/identity/unlink", unlink, steps_up=True, acts=(UNLINK_IDENTITY,)),
     Row("GET", _HERE, provider_page),
-    Row("POST", _HERE + "/set", set_provider, again=provider_page, review=review_provider, steps_up=True),
-    Row("POST", _HERE + "/secret", set_secret, again=provider_page, steps_up=True),
-    Row("POST", _HERE + "/remove", remove, again=provider_page, review=review_removal, steps_up=True),
     Row(
-        "POST", _HERE + "/unlink", unlink_member, again=provider_page, review=review_unlinking, steps_up=True
+        "POST",
+        _HERE + "/set",
+        set_provider,
+        again=provider_page,
+        review=review_provider,
+        steps_up=True,
+        acts=(UPDATE_IDENTITY_PROVIDER,),
+    ),
+    Row(
+        "POST",
+        _HERE + "/secret",
+        set_secret,
+        again=provider_page,
+        steps_up=True,
+        acts=(UPDATE_IDENTITY_PROVIDER_SECRET,),
+    ),
+    Row(
+        "POST",
+        _HERE + "/remove",
+        remove,
+        again=provider_page,
+        review=review_removal,
+        steps_up=True,
+        acts=(REMOVE_IDENTITY_PROVIDER,),
+    ),
+    Row(
+        "POST",
+        _HERE + "/unlink",
+        unlink_member,
+        again=provider_page,
+        review=review_unlinking,
+        steps_up=True,
+        acts=(UNLINK_IDENTITY,),
     ),
 )

@@ -40,10 +40,6 @@ _TRIED: Final[Mapping[str, str]] = MappingProxyType(
             "see what waits for a second person": "changes",
             "confirm what waits for a second person": "confirm-change",
             "decline what waits for a second person": "decline-change",
-            "see the identity provider": "identity-provider",
-            "set the secret of the identity provider": "update-identity-provider-secret",
-            "see who is linked to the identity provider": "identity-links",
-            "unlink an account": "unlink-identity",
         }.items()
         for name in names.split()
     }

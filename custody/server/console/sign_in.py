@@ -16,6 +16,7 @@ from custody.server.console.table import SIGN_IN, Row, own_path
 from custody.server.console.visit import Visit, shaped
 from custody.server.domain.errors import Invalid, SignInOver, Unauthenticated
 from custody.server.invitations import invited_address
+from custody.server.service.sign_in.identity import organisation_of
 from custody.server.service.sign_in.passkeys import Assertion
 from custody.server.service.sign_in.signin import CodeAwaited, SignedIn
 from custody.server.web.endpoint import address_of
@@ -41,7 +42,7 @@ def sign_in_page(visit: Visit) -> Response:
     provider_id = provider_id or session.cookie(visit.request, "organisation")
     issuer = visit.services.account.identity.issuer(provider_id) if provider_id else None
     with visit.services.store.read() as db:
-        organisation = visit.services.identity_providers.organisation_of(db, provider_id) if issuer else None
+        organisation = organisation_of(db, provider_id) if issuer else None
     return visit.page(
         "sign_in.html",
         target=target,

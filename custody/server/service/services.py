@@ -11,7 +11,6 @@ from custody.server.service.limits.limits import Limits, PolicyStore
 from custody.server.service.mail.jobs import Maker, Template
 from custody.server.service.mail.mailer import Mailer
 from custody.server.service.operations.readiness import Readiness
-from custody.server.service.people.identity_providers import IdentityProviders
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.proposals.ending import Cancelling
@@ -76,10 +75,11 @@ class Tools:
     changes: Changes
     lifecycle: Lifecycle
     secrets: Secrets
-    # Of webhooks, allowed by the operator even at private addresses.
+    # Where browsers and receivers reach the platform, if it has a public address.
+    public_url: str | None
+    # Allowed by the operator even at private addresses.
     webhook_hosts: frozenset[str]
-    # Of this platform; None where only its own machine reaches it.
-    public_url: str | None = None
+    identity_hosts: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,6 @@ class Services:
     following: Following
     readiness: Readiness
     second_person: SecondPerson
-    identity_providers: IdentityProviders
     # How many new ones a maker of programs may have.
     service_secrets: Throttle
     maximum: MaximumSend

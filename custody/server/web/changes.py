@@ -38,7 +38,6 @@ from custody.server.domain.errors import (
     StateConflict,
 )
 from custody.server.service.people.people import enter
-from custody.server.web import callers, workspace
 from custody.server.web.declared import row_of
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
@@ -154,12 +153,7 @@ def _target(path: str) -> Endpoint:
 
 @cache
 def _by_path() -> Mapping[str, Endpoint]:
-    rows = (
-        *map(row_of, CALLS),
-        *workspace.ENDPOINTS,
-        *callers.PROVIDERS,
-        *ENDPOINTS,
-    )
+    rows = (*map(row_of, CALLS), *ENDPOINTS)
     return {row.path: row for row in rows if row.needs_second_person}
 
 

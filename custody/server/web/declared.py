@@ -11,6 +11,7 @@ from custody.schemas.calls import named_calls
 from custody.server import (  # noqa: F401 - they serve their calls
     address_book,
     asset_tokens,
+    identity_providers,
     invitations,
     key_revocation,
     keys,

@@ -19,6 +19,7 @@ from custody.schemas import (
     address_book,
     asset_tokens,
     history,
+    identity_providers,
     invitations,
     keys,
     limits,
@@ -55,7 +56,6 @@ from custody.server.domain.errors import (
 from custody.server.service.sign_in.sessions import CONSOLE_ALONE
 from custody.server.web import (
     auth,
-    callers,
     changes,
     proposals,
     vaults,
@@ -85,7 +85,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *changes.ENDPOINTS,
     *rows_of(service_accounts),
     *rows_of(history),
-    *callers.PROVIDERS,
+    *rows_of(identity_providers),
 )
 
 # A longer token cannot be ours: refuse it before hashing.

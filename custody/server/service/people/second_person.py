@@ -17,7 +17,6 @@ from sqlalchemy.orm import Session
 
 from custody.change_words import PERMISSION_WORDS
 from custody.schemas import changes as wire
-from custody.schemas.auth import RemoveIdentityProviderRequest, UpdateIdentityProviderRequest
 from custody.schemas.calls import CALLS
 from custody.schemas.changes import ChangeStatus, Json
 from custody.schemas.common import ApiNetwork, Listed, Unreadable
@@ -373,11 +372,7 @@ class SecondPerson:
                 vault = db.get_one(Vault, request.vault_id)
                 is_unbound = vault.only_address_book and not request.only_address_book
                 return is_unbound or (request.maker_may_approve and not vault.maker_may_approve)
-            case (
-                wire.SecondPersonRuleRequest()
-                | RemoveIdentityProviderRequest()
-                | UpdateIdentityProviderRequest()
-            ):
+            case wire.SecondPersonRuleRequest():
                 return True
         return isinstance(request, UpdateServiceAccountRequest) and widens(db, request)
 

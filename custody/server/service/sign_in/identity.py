@@ -37,6 +37,7 @@ from custody.server.store.models import (
     IdentityLink,
     IdentityProvider,
     Membership,
+    Organisation,
     SignInSession,
     User,
     Workspace,
@@ -252,6 +253,14 @@ def redirect_uri_of(public_url: str | None, organisation_id: int) -> str | None:
     """
     parts = urlsplit(public_url or "")
     return f"{parts.scheme}://{parts.netloc}{CALLBACK}/{organisation_id}" if parts.netloc else None
+
+
+def organisation_of(db: Session, provider_id: str) -> str | None:
+    """The name of the organisation that has this provider."""
+    query = select(Organisation.name).join(
+        IdentityProvider, IdentityProvider.organisation_id == Organisation.id
+    )
+    return db.scalar(query.where(IdentityProvider.id == provider_id))
 
 
 def provider_of(db: Session, organisation_id: int) -> IdentityProvider | None:
