@@ -95,7 +95,10 @@ class Caller:
         if self.kind is Kind.STRANGER:
             raise NotPaired("this needs a paired app's token, or the person on the page")
         if right is Right.PERSON:
-            raise NotAllowed("only the person may do this, on the page or at the command line")
+            raise NotAllowed(
+                "only the person may do this, on the page or at the command line",
+                hint="Ask the person to do it there. No app is granted this.",
+            )
         raise NotAllowed(f"this app was not granted '{right}'")
 
 

@@ -523,7 +523,9 @@ class LoopbackError(SignerdError):
 class InvalidRequest(LoopbackError):
     code = "invalid-request"
     meaning = "A value in the command or in the request is wrong. The error names it."
-    default_hint = "Correct what the sentence names; `signerd COMMAND --help` says what a command takes."
+    default_hint = (
+        "Correct what is named. At the terminal `signerd COMMAND --help` says what a command takes."
+    )
     http_status = HTTPStatus.UNPROCESSABLE_ENTITY
     exit_status = Exit.USAGE
     hwi = HwiCode.BAD_ARGUMENT
@@ -532,6 +534,7 @@ class InvalidRequest(LoopbackError):
 class RequestTooLarge(LoopbackError):
     code = "request-too-large"
     meaning = "The request is larger than the daemon reads."
+    default_hint = "Send less in one request."
     http_status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     hwi = HwiCode.BAD_ARGUMENT
 
@@ -539,6 +542,7 @@ class RequestTooLarge(LoopbackError):
 class RequestTooSlow(LoopbackError):
     code = "request-too-slow"
     meaning = "The request did not arrive in time."
+    default_hint = "Send it again, all of it at once."
     http_status = HTTPStatus.REQUEST_TIMEOUT
 
 
@@ -567,7 +571,9 @@ class NotAllowed(LoopbackError):
 class NoSuchRoute(LoopbackError):
     code = "no-such-route"
     meaning = "The daemon has no such call."
-    default_hint = "Another version of signerd may be running: end it and start this one."
+    default_hint = (
+        "Check path and method: /v1/openapi.json has them all. Another version of signerd may be running."
+    )
     http_status = HTTPStatus.NOT_FOUND
     # The daemon is older than the program that asks.
     hwi = HwiCode.NOT_IMPLEMENTED

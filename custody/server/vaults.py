@@ -388,8 +388,14 @@ def _record(
         confirmed_sats=balance.confirmed,
         unconfirmed_sats=balance.unconfirmed,
         locked_sats=balance.locked,
-        is_frozen=vault.frozen_at is not None,
+        is_frozen=_is_frozen(vault),
         lacks_signers=lacks_signers,
         replaced_by=vault.replaced_by_id,
         replaces=replaces,
     )
+
+
+def _is_frozen(vault: Vault) -> bool:
+    """Raises AttributeError where a moment of the freeze was altered outside the platform (P102)."""
+    moments = [each.year for each in (vault.frozen_at, vault.unfreeze_asked_at) if each is not None]
+    return bool(moments) and vault.frozen_at is not None

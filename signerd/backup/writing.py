@@ -32,6 +32,9 @@ from signerd.journal.chain import stamp
 from signerd.journal.rows import audit_head, digest_of_tables, write_entry
 from signerd.journal.storage import JOURNAL, fault_of, open_to_read, write_new
 
+# Who has the file tries passphrases without a limit; age's scrypt makes each try dear.
+LEAST_PASSPHRASE = 10
+
 
 def back_up(
     state: Path, file: Path, now: datetime, *, passphrase: str | None = None, recipient: str | None = None
@@ -49,6 +52,11 @@ def back_up(
     else:
         if not passphrase:
             raise BackupNotMade("the passphrase is empty", hint="Give one, or a public key: --recipient.")
+        if len(passphrase) < LEAST_PASSPHRASE:
+            raise BackupNotMade(
+                f"the passphrase has fewer than {LEAST_PASSPHRASE} characters",
+                hint="Take a longer one, some words say: who has the file tries passphrases without a limit.",
+            )
         sealed = seal_with(content, passphrase)
     try:
         write_new(file, sealed)

@@ -181,7 +181,9 @@ class ImportedPsbts:
         found = self.journal.preview(snapshot)
         if not found.allowed or found.inspection is None:
             told = refusal_words(found, whole=_is_person(caller))
-            raise RefusedByChecks(f"it is not signed here. {told}", hint="You were not asked about it.")
+            raise RefusedByChecks(
+                f"it is not signed here. {told}", hint="Ask who made the PSBT: nobody was asked to sign it."
+            )
         assert snapshot.imported is not None, "made by _snapshot"
         paid, fee = paid_and_fee(found.inspection)
         title = title_of(found, {})

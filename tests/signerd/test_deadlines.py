@@ -10,7 +10,6 @@ from signerd.app import _bridge
 from signerd.demo import programs
 from signerd.doctor import examining, platform
 from signerd.endpoint import PERSON_SECONDS
-from signerd.notifying import child, notifier
 from tests.support.daemons import make_config
 
 # A child that imports HWI, a keyring's libraries or a desktop's bus takes about a second of an idle machine.
@@ -23,7 +22,6 @@ BUSY_SECONDS = 30.0
         Deadlines().start,
         SecretsSection().keyring_seconds,
         platform.KEYRING_SECONDS,
-        notifier.DEADLINE_SECONDS - child.SECONDS,
         programs.STOP_SECONDS,
         programs.COMMAND_SECONDS,
         programs.START_SECONDS,

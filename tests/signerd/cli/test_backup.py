@@ -24,14 +24,14 @@ def state(tmp_path):
 def test_a_round_with_a_passphrase(state, tmp_path):
     file, new = tmp_path / "b.age", tmp_path / "new"
     with open_one(state):
-        made = signerd("backup", str(file), state=state, typed="phrase\n")
+        made = signerd("backup", str(file), state=state, typed="horse and staple\n")
     assert made.status == Exit.OK
     assert file.read_bytes().startswith(MAGIC)
     assert file.stat().st_mode & 0o077 == 0
     wrong = signerd("restore", str(file), state=new, typed="other\n")
     assert (wrong.status, new.exists()) == (Exit.STATE, False)
     assert "passphrase does not open it" in wrong.err
-    done = signerd("restore", str(file), state=new, typed="phrase\ny\n")
+    done = signerd("restore", str(file), state=new, typed="horse and staple\ny\n")
     assert done.status == Exit.OK
     assert is_tame(done.out)
     with open_one(state) as journal:
@@ -80,10 +80,11 @@ def test_a_forged_value_draws_no_line_of_the_summary():
     assert "\n  seen" not in text
 
 
-def test_an_empty_passphrase_is_refused_in_words(state, tmp_path):
-    refused = signerd("backup", str(tmp_path / "b.age"), state=state, typed="\n")
+@pytest.mark.parametrize(("typed", "why"), [("\n", "is empty"), ("nine char\n", "fewer than 10 characters")])
+def test_a_passphrase_that_anybody_tries_first_is_refused_in_words(state, tmp_path, typed, why):
+    refused = signerd("backup", str(tmp_path / "b.age"), state=state, typed=typed)
     assert refused.status == Exit.STATE
-    assert "passphrase is empty" in refused.err
+    assert why in refused.err
 
 
 def test_a_no_and_a_folder_in_use_change_nothing(state, tmp_path):
