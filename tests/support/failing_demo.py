@@ -29,7 +29,7 @@ async def pin_but_for_the_second(demo: Demo, signer: Signer, vault_id: str) -> s
     return CODE if "second" in signer.name else await _pin(demo, signer, vault_id) and CODE
 
 
-def finger(_demo: Demo):
+def finger(_terminal: Terminal):
     refused = []
 
     async def press(_title: str, screen: Screen) -> bool:
@@ -56,7 +56,7 @@ def main(file: Path) -> None:
             return answers[ANSWERS[len(asked) - 1]]
         die(file, asked)
 
-    story._pin, stage._finger, Terminal.choose = pin_but_for_the_second, finger, choose
+    story._pin, stage.a_person_at, Terminal.choose = pin_but_for_the_second, finger, choose
     story.main(auto=False)
 
 

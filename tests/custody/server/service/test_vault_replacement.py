@@ -157,6 +157,7 @@ class TestReplace:
         assert not ok(desk.admin.get("/api/v1/changes", workspace_id=desk.workspace_id))
 
     def test_too_few_are_left_to_move_its_coins(self, desk, dora):
+        desk.deposit(100_000)
         for name in SIGNERS[:2]:
             (key,) = ok(desk.signers[name].get("/api/v1/keys"))
             lost = {"key_id": key["ID"], "reason": "lost", "force": True}

@@ -26,6 +26,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.limits.limits import Limits, Movement, StoredPolicies
 from custody.server.service.requests.changes import Changes
+from custody.server.service.secrets import Secrets
 from custody.server.service.services import Tools
 from custody.server.service.webhook_events import WebhookEvents
 from custody.server.store import Store, sqlite_url
@@ -242,7 +243,11 @@ def bench(store: Store) -> Iterator[Bench]:
     with suppress(Undo), store.write() as db:
         changes = Changes()
         lifecycle = Lifecycle(clock, changes, WebhookEvents(clock, token_bytes))
-        tools = Tools(clock, token_bytes, audit, policies, limits, changes, lifecycle)
+        secrets = Secrets(Path("secrets"), token_bytes)
+        none: frozenset[str] = frozenset()
+        tools = Tools(
+            clock, token_bytes, audit, policies, limits, changes, lifecycle, secrets, None, none, none
+        )
         yield Bench(db, clock, limits, tools)
         raise Undo
 
