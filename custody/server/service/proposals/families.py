@@ -119,8 +119,8 @@ def _require_childless(db: Session, original: Proposal) -> None:
             Proposal.family_id != original.family_id,
             holds_coins_clause(),
         )
-        # The newest version is the one that can still be declined or replaced.
-        .order_by(Proposal.created_at.desc(), Proposal.id)
+        # The newest version, which pays most, is the one that can still be declined or replaced.
+        .order_by(Proposal.fee_sats.desc(), Proposal.id)
         .limit(1)
     )
     child = db.scalars(query).first()
