@@ -24,7 +24,7 @@ from custody.server.service.keys.quorums import approver
 from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.proposals.records import names_of
 from custody.server.service.proposals.signing import BROADCAST
-from custody.server.service.stored_vaults import vault_in
+from custody.server.service.stored_vaults import line_before, vault_in
 from custody.server.store.models import Proposal, Vault, VaultSigner
 
 # How long the first member's request waits for the second.
@@ -120,8 +120,7 @@ def _asked_by(ctx: Ctx, vault: Vault) -> int | None:
 def _unfreeze(db: Session, vault: Vault, now: datetime) -> None:
     vault.frozen_at = vault.frozen_by = vault.freeze_reason = None
     vault.unfreeze_asked_at = vault.unfreeze_asked_by = None
-    replaced = db.scalars(select(Vault).where(Vault.replaced_by_id == vault.id))
-    for one in (vault, *replaced):
+    for one in (vault, *line_before(db, vault)):
         for proposal_id in _ids(db, one, *TO_BROADCAST):
             enqueue(db, BROADCAST, proposal_id, now)
     # No mails were sent while nothing could be signed.

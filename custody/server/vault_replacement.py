@@ -17,13 +17,11 @@ from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid, StateConflict
 from custody.server.domain.limits import in_btc
 from custody.server.service.proposals.bounds import (
-    replacement_of,
-    require_able_to_pay_on,
     require_signers,
     vault_to_spend,
 )
 from custody.server.service.proposals.ending import released_signatures
-from custody.server.service.stored_vaults import address_script
+from custody.server.service.stored_vaults import address_script, line_before, replacement_of
 from custody.server.store.models import ChainCoin, Proposal, Vault, VaultSigner
 from custody.server.vaults import create_wallet, vault_records
 
@@ -50,11 +48,11 @@ def replace_vault(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplacedV
     new.only_address_book, new.maker_may_approve = old.only_address_book, old.maker_may_approve
     old.replaced_by_id, old.updated_at = new.id, ctx.now
     ctx.db.flush()
-    before = _replaced_by(ctx.db, old)
+    before = line_before(ctx.db, old)
     if not before and _has_coins(ctx.db, old):
         # Whoever sweeps need not be the one who asks. What it replaces pays the new vault in any case.
         require_signers(ctx.db, old, {address_script(new)}, maker=0)
-    cancelled, signed = _end_payments(ctx, [old.id, *before])
+    cancelled, signed = _end_payments(ctx, [each.id for each in (old, *before)])
     payload = {"vault_id": old.id, "replaced_by": new.id}
     ctx.event(REPLACED, payload, vault=old.id, text=new.id, text2=len(cancelled))
     ctx.tools.changes.moved(ctx.db, old.workspace_id)
@@ -84,12 +82,6 @@ def _wanted(ctx: Ctx, old: Vault, request: wire.ReplaceVaultRequest) -> wire.Cre
         )
     except ValidationError as error:
         raise Invalid.at("/signers", error.errors()[0]["msg"]) from error
-
-
-def _replaced_by(db: Session, vault: Vault) -> list[str]:
-    """The vaults whose coins move to this one."""
-    before = db.scalars(select(Vault).where(Vault.replaced_by_id == vault.id)).first()
-    return [] if before is None else [before.id, *_replaced_by(db, before)]
 
 
 def _has_coins(db: Session, vault: Vault) -> bool:
@@ -128,7 +120,6 @@ def sweep_of(db: Session, access: WorkspaceAccess, request: wire.SweepVaultReque
     new = replacement_of(db, old)
     if new is None:
         raise StateConflict(f"The vault {old.name} is not replaced: ask for that first, replace-vault.")
-    require_able_to_pay_on(db, new)
     return CreatePsbtRequest(
         wallet_id=old.id,
         workspace_id=request.workspace_id,

@@ -22,6 +22,7 @@ from custody.server.console.vaults import (
     holdings,
     names_of,
     path_of,
+    replacement_name,
     require_signers,
     vault_by_id,
     vault_here,
@@ -61,10 +62,9 @@ def _entries_that_lead_here(visit: Visit, old: Vault) -> list[str]:
 
 
 def _progress(visit: Visit, old: Vault) -> dict[str, Any]:
-    assert old.replaced_by is not None, "its page shows a replacement"
-    new = vault_by_id(visit, old.replaced_by)
-    while new.replaced_by is not None:
-        new = vault_by_id(visit, new.replaced_by)
+    last = replacement_name(visit, old)
+    assert last is not None, "its page shows a replacement"
+    new = vault_by_id(visit, last.id)
     newest: list[Proposal] = visit.get(
         "psbt", workspace_id=visit.here.id, vault_id=old.id, order="newest", limit=PAGE
     )

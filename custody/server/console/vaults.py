@@ -81,6 +81,17 @@ def vault_name(visit: Visit, vault_id: str) -> VaultName:
     return found[0]
 
 
+def replacement_name(visit: Visit, shown: Vault) -> VaultName | None:
+    """The vault in its place now: the last one where a replacement was replaced again. Raises NotFound."""
+    line, last, following = {shown.id}, None, shown.replaced_by
+    # Whatever is stored, it is no circle.
+    while following is not None and following not in line:
+        last = vault_name(visit, following)
+        line.add(last.id)
+        following = last.replaced_by
+    return last
+
+
 def vaults_to_choose(visit: Visit, chosen: str = "") -> list[VaultName]:
     """The first MAX_CHOICES, and ``chosen``, to which a vault's own page linked. Raises NotFound."""
     found = visit.ask(VAULT_NAMES, workspace_id=visit.here.id, limit=MAX_CHOICES)
@@ -164,9 +175,7 @@ def receive(visit: Visit) -> Response:
     none.
     """
     shown, sats = vault_here(visit), None
-    new = None if shown.replaced_by is None else vault_name(visit, shown.replaced_by)
-    while new is not None and new.replaced_by is not None:
-        new = vault_name(visit, new.replaced_by)
+    new = replacement_name(visit, shown)
     try:
         sats = query_sats(visit, "amount")
     except Invalid as error:

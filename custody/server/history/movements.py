@@ -23,7 +23,7 @@ from custody.server.domain.history import EPOCH, Cursor
 from custody.server.history.records import as_one, movement_records, tip_height
 from custody.server.service.proposals.searching import may_read_book
 from custody.server.service.shown import apart, shown
-from custody.server.service.stored_vaults import vault_in
+from custody.server.service.stored_vaults import line_before, vault_in
 from custody.server.store.models import AddressBookEntry, ChainCoin, Movement, Proposal, Vault
 from multisig import Network, decode_address
 
@@ -41,9 +41,7 @@ Position = tuple[int, Any, Any]
 def vault_history(ctx: Ctx, query: wire.VaultHistoryQuery) -> wire.VaultHistory:
     db, access = ctx.db, ctx.access
     vault = vault_in(db, access, query.vault_id)
-    vaults = [vault]
-    while query.with_replaced and (replaced := _replaced_by(db, vaults)) is not None:
-        vaults.append(replaced)
+    vaults = [vault, *(line_before(db, vault) if query.with_replaced else [])]
     found, following = _page(db, access, vaults, query)
 
     def records(some: Sequence[Movement]) -> list[wire.VaultMovement]:
@@ -58,17 +56,6 @@ def vault_history(ctx: Ctx, query: wire.VaultHistoryQuery) -> wire.VaultHistory:
         unreadable=unreadable,
         next_cursor=None if following is None else str(following),
     )
-
-
-def _replaced_by(db: Session, vaults: Sequence[Vault]) -> Vault | None:
-    """The vault in whose place the last one is."""
-    before = select(Vault).where(
-        Vault.workspace_id == vaults[0].workspace_id,
-        Vault.replaced_by_id == vaults[-1].id,
-        # Whatever is stored, it is no circle.
-        Vault.id.not_in([vault.id for vault in vaults]),
-    )
-    return db.scalars(before).one_or_none()
 
 
 def _page(

@@ -42,6 +42,32 @@ def vault_in(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
     return vault
 
 
+def line_before(db: Session, vault: Vault) -> list[Vault]:
+    """The vaults in whose place it is, the latest first."""
+    line = [vault]
+    while True:
+        before = select(Vault).where(
+            Vault.workspace_id == vault.workspace_id,
+            Vault.replaced_by_id == line[-1].id,
+            # Whatever is stored, it is no circle.
+            Vault.id.not_in([each.id for each in line]),
+        )
+        found = db.scalars(before).one_or_none()
+        if found is None:
+            return line[1:]
+        line.append(found)
+
+
+def replacement_of(db: Session, vault: Vault) -> Vault | None:
+    """The vault that is in its place now: the last one where a replacement was replaced again."""
+    line = {vault.id: vault}
+    last = vault
+    while last.replaced_by_id is not None and last.replaced_by_id not in line:
+        last = db.get_one(Vault, last.replaced_by_id)
+        line[last.id] = last
+    return None if last is vault else last
+
+
 def place_of(db: Session, workspace_id: int) -> WorkspaceAccess:
     """The workspace that an event of the platform itself belongs to, without any permission."""
     place = db.get_one(Workspace, workspace_id)

@@ -21,7 +21,7 @@ from custody.server.domain.errors import (
 )
 from custody.server.domain.keys import may_move_on
 from custody.server.service.keys.quorums import lacking_signers, signers_now
-from custody.server.service.stored_vaults import vault_in
+from custody.server.service.stored_vaults import replacement_of, vault_in
 from custody.server.store.models import AddressBookEntry, Proposal, Vault, WatchedScript
 from multisig import Network, Psbt, encode_address
 from multisig.tokens import Call, Function, token_of_script
@@ -45,14 +45,6 @@ def require_thawed(db: Session, vault: Vault) -> None:
                 f"The vault {one.name} is frozen: nothing is proposed, approved or sent until two members "
                 "who may approve payments unfreeze it."
             )
-
-
-def replacement_of(db: Session, vault: Vault) -> Vault | None:
-    """The vault that is in its place now: the last one where a replacement was replaced again."""
-    if vault.replaced_by_id is None:
-        return None
-    new = db.get_one(Vault, vault.replaced_by_id)
-    return replacement_of(db, new) or new
 
 
 def require_able_to_pay_on(db: Session, vault: Vault) -> None:
@@ -101,11 +93,11 @@ def require_scripts_listed(db: Session, vault: Vault, scripts: set[bytes]) -> No
     """`require_listed` for output scripts."""
     if not vault.only_address_book:
         return
-    network = Network(vault.chain)
+    network, new = Network(vault.chain), replacement_of(db, vault)
     own = select(WatchedScript.script_pubkey).where(
         WatchedScript.chain == vault.chain,
         WatchedScript.script_pubkey.in_(scripts),
-        WatchedScript.vault_id.in_([vault.id, vault.replaced_by_id]),
+        WatchedScript.vault_id.in_([vault.id] if new is None else [vault.id, new.id]),
     )
     scripts = scripts - set(db.scalars(own))
     addresses = {encode_address(script, network) or f"script {script.hex()}" for script in scripts}

@@ -44,7 +44,7 @@ from custody.server.service.keys.profiles import (
     own_profiles,
 )
 from custody.server.service.lifecycle import Lifecycle
-from custody.server.service.proposals.bounds import replacement_of, require_able_to_pay_on
+from custody.server.service.proposals.bounds import require_able_to_pay_on
 from custody.server.service.proposals.coins import (
     COINBASE_MATURITY,
     Utxo,
@@ -59,7 +59,7 @@ from custody.server.service.proposals.mempools import require_taken_by_nodes
 from custody.server.service.proposals.records import rate_text
 from custody.server.service.proposals.storing import store_with_inputs
 from custody.server.service.requests.changes import Outdated
-from custody.server.service.stored_vaults import policy_of, vault_in
+from custody.server.service.stored_vaults import policy_of, replacement_of, vault_in
 from custody.server.service.webhook_events import event_data
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 from multisig import (

@@ -351,6 +351,7 @@ class TestSweep:
         grant(desk, "Signer", "PAYMENT_INIT")
         desk.deposit(400_000)
         first, people = desk.vault, [desk.user_ids[name] for name in SIGNERS]
+        ok(tell(desk, desk.admin, "update-vault-controls", only_address_book=True, maker_may_approve=True))
         second = replaced(desk, dora, m=2, signers=people[1:])["vault"]
         (early,) = ok(sweep(desk))["psbt_ids"]
         lose_key(desk, "carol", second["id"])
