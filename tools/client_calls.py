@@ -20,7 +20,7 @@ HEAD = (
 
 
 def written(nouns: Mapping[str, ModuleType]) -> str:
-    imports: dict[str, set[str]] = {"custody.client.flow": {"Sent", "sends"}}
+    imports: dict[str, set[str]] = {"custody.client.flow": set()}
     classes = [_class(noun, module, imports) for noun, module in nouns.items()]
     lines = [
         f"from {module} import {', '.join(sorted(names, key=_order))}"
@@ -44,11 +44,18 @@ def _class(noun: str, module: ModuleType, imports: dict[str, set[str]]) -> str:
     methods = [
         "\n".join(_method(constant, call, module.__name__, imports)) for constant, call in named_calls(module)
     ]
-    return f"\nclass {name}:\n" + "\n\n".join(methods) + "\n"
+    return f"\nclass {name}:\n" + "\n".join(methods) + "\n"
 
 
 def _method(constant: str, call: Call[Any, Any], home: str, imports: dict[str, set[str]]) -> Iterator[str]:
     imports.setdefault(home, set()).add(constant)
+    flow = imports["custody.client.flow"]
+    if call.shape is not None and call.method == "POST" and not call.path_ids:
+        flow |= {"keyed", "sends"} if call.creates else {"posts"}
+        made = f"sends({constant})(keyed({constant}))" if call.creates else f"posts({constant})"
+        yield f"    {constant.lower()} = {made}"
+        return
+    flow |= {"Sent", "sends"}
     takes, named, sent = [f"{name}: int" for name in call.path_ids], [], []
     if call.path_ids:
         sent.append("path={" + ", ".join(f'"{name}": {name}' for name in call.path_ids) + "}")
@@ -73,10 +80,10 @@ def _method(constant: str, call: Call[Any, Any], home: str, imports: dict[str, s
         named.append("idempotency_key: str | None = None")
         sent.append("key=idempotency_key")
     takes += ["*", *named] if named else []
-    yield f"    @sends({constant})"
+    yield f"\n    @sends({constant})"
     yield "    @staticmethod"
     yield f"    def {constant.lower()}({', '.join(takes)}) -> Sent:"
-    yield f"        return Sent({', '.join(sent)})"
+    yield f"        return Sent({', '.join(sent)})\n"
 
 
 def _named(shape: type[BaseModel], imports: dict[str, set[str]]) -> str:

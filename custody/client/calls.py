@@ -2,15 +2,12 @@
 
 from datetime import datetime
 
-from custody.client.flow import Sent, sends
+from custody.client.flow import Sent, keyed, posts, sends
 from custody.schemas.address_book import (
     ADD_WHITELIST_ADDRESS,
     REMOVE_WHITELIST_ADDRESS,
     RENAME_WHITELIST_ADDRESS,
     WHITELIST_ADDRESSES,
-    AddWhitelistAddressRequest,
-    RemoveWhitelistAddressRequest,
-    RenameWhitelistAddressRequest,
 )
 from custody.schemas.history import VAULT_COINS, VAULT_HISTORY, CoinState, MovementKind
 from custody.schemas.identity_providers import (
@@ -20,10 +17,6 @@ from custody.schemas.identity_providers import (
     UNLINK_IDENTITY,
     UPDATE_IDENTITY_PROVIDER,
     UPDATE_IDENTITY_PROVIDER_SECRET,
-    IdentityProviderSecretRequest,
-    RemoveIdentityProviderRequest,
-    UnlinkIdentityRequest,
-    UpdateIdentityProviderRequest,
 )
 from custody.schemas.invitations import (
     ACCEPT_INVITE,
@@ -31,19 +24,8 @@ from custody.schemas.invitations import (
     OWN_INVITATIONS,
     REVOKE_INVITE,
     WORKSPACE_INVITATIONS,
-    InviteToWorkspaceRequest,
-    RevokeInviteRequest,
 )
-from custody.schemas.keys import (
-    KEY_CHALLENGE,
-    KEYS,
-    REGISTER_KEY,
-    REVOKE_KEY,
-    SIGNING_PROFILE_ADDRESS,
-    KeyChallengeRequest,
-    RegisterKeyRequest,
-    RevokeKeyRequest,
-)
+from custody.schemas.keys import KEY_CHALLENGE, KEYS, REGISTER_KEY, REVOKE_KEY, SIGNING_PROFILE_ADDRESS
 from custody.schemas.limits import (
     CHECK_USER_ROLE_LIMIT,
     CHECK_VAULT_LIMIT,
@@ -52,20 +34,14 @@ from custody.schemas.limits import (
     UPDATE_ROLE_POLICIES,
     UPDATE_VAULT,
     VAULT_LIMITS,
-    UpdateRolePoliciesRequest,
-    UpdateVaultRequest,
 )
-from custody.schemas.mail_settings import MAIL_SETTINGS, UPDATE_MAIL_SETTINGS, UpdateMailSettingsRequest
+from custody.schemas.mail_settings import MAIL_SETTINGS, UPDATE_MAIL_SETTINGS
 from custody.schemas.members import (
     ADD_WORKSPACE_TO_USER,
     CHANGE_USER_ROLE,
     LEAVE_WORKSPACE,
     MEMBERS,
     REMOVE_USER_FROM_WORKSPACE,
-    AddWorkspaceToUserRequest,
-    ChangeUserRoleRequest,
-    LeaveWorkspaceRequest,
-    RemoveUserRequest,
 )
 from custody.schemas.onboarding import (
     ONBOARDING_REQUESTS,
@@ -73,7 +49,6 @@ from custody.schemas.onboarding import (
     SUBMIT_ONBOARDING_REQUEST,
     OnboardingStatus,
     ReviewOnboardingRequest,
-    SubmitOnboardingRequest,
 )
 from custody.schemas.roles import (
     ADD_PERMISSION_TO_ROLE,
@@ -82,11 +57,6 @@ from custody.schemas.roles import (
     REMOVE_PERMISSION_FROM_ROLE,
     ROLES,
     UPDATE_ROLE,
-    AddPermissionRequest,
-    CreateRoleRequest,
-    DeleteRoleRequest,
-    RemovePermissionRequest,
-    UpdateRoleRequest,
 )
 from custody.schemas.service_accounts import (
     CREATE_SERVICE_ACCOUNT,
@@ -95,18 +65,8 @@ from custody.schemas.service_accounts import (
     REVOKE_SERVICE_ACCOUNT,
     SERVICE_ACCOUNTS,
     UPDATE_SERVICE_ACCOUNT,
-    CreateServiceAccountRequest,
-    IssueServiceSecretRequest,
-    ServiceAccountRequest,
-    UpdateServiceAccountRequest,
 )
-from custody.schemas.users import (
-    SET_DEFAULT_WORKSPACE,
-    UPDATE_USER_INFO,
-    USER_INFO,
-    SetDefaultWorkspaceRequest,
-    UpdateUserInfoRequest,
-)
+from custody.schemas.users import SET_DEFAULT_WORKSPACE, UPDATE_USER_INFO, USER_INFO
 from custody.schemas.vaults import (
     CREATE_WALLET,
     FREEZE_VAULT,
@@ -117,11 +77,6 @@ from custody.schemas.vaults import (
     VAULT_CONTROLS,
     VAULT_EXPORT,
     VAULT_NAMES,
-    CreateWalletRequest,
-    FreezeVaultRequest,
-    ReplaceVaultRequest,
-    UnfreezeVaultRequest,
-    UpdateVaultControlsRequest,
 )
 from custody.schemas.webhooks import (
     CREATE_WEBHOOK,
@@ -131,17 +86,8 @@ from custody.schemas.webhooks import (
     UPDATE_WEBHOOK,
     WEBHOOK_DELIVERIES,
     WEBHOOKS,
-    CreateWebhookRequest,
-    RedeliverWebhookRequest,
-    UpdateWebhookRequest,
-    WebhookRequest,
 )
-from custody.schemas.workspaces import (
-    CREATE_WORKSPACE,
-    UPDATE_WORKSPACE,
-    CreateWorkspaceRequest,
-    UpdateWorkspaceRequest,
-)
+from custody.schemas.workspaces import CREATE_WORKSPACE, UPDATE_WORKSPACE
 
 
 class UserCalls:
@@ -150,15 +96,8 @@ class UserCalls:
     def user_info() -> Sent:
         return Sent()
 
-    @sends(UPDATE_USER_INFO)
-    @staticmethod
-    def update_user_info(body: UpdateUserInfoRequest) -> Sent:
-        return Sent(body)
-
-    @sends(SET_DEFAULT_WORKSPACE)
-    @staticmethod
-    def set_default_workspace(body: SetDefaultWorkspaceRequest) -> Sent:
-        return Sent(body)
+    update_user_info = posts(UPDATE_USER_INFO)
+    set_default_workspace = posts(SET_DEFAULT_WORKSPACE)
 
 
 class MemberCalls:
@@ -167,37 +106,15 @@ class MemberCalls:
     def members(workspace_id: int) -> Sent:
         return Sent(query={"workspace_id": workspace_id})
 
-    @sends(ADD_WORKSPACE_TO_USER)
-    @staticmethod
-    def add_workspace_to_user(body: AddWorkspaceToUserRequest, *, idempotency_key: str | None = None) -> Sent:
-        return Sent(body, key=idempotency_key)
-
-    @sends(CHANGE_USER_ROLE)
-    @staticmethod
-    def change_user_role(body: ChangeUserRoleRequest) -> Sent:
-        return Sent(body)
-
-    @sends(REMOVE_USER_FROM_WORKSPACE)
-    @staticmethod
-    def remove_user_from_workspace(body: RemoveUserRequest) -> Sent:
-        return Sent(body)
-
-    @sends(LEAVE_WORKSPACE)
-    @staticmethod
-    def leave_workspace(body: LeaveWorkspaceRequest) -> Sent:
-        return Sent(body)
+    add_workspace_to_user = sends(ADD_WORKSPACE_TO_USER)(keyed(ADD_WORKSPACE_TO_USER))
+    change_user_role = posts(CHANGE_USER_ROLE)
+    remove_user_from_workspace = posts(REMOVE_USER_FROM_WORKSPACE)
+    leave_workspace = posts(LEAVE_WORKSPACE)
 
 
 class WorkspaceCalls:
-    @sends(CREATE_WORKSPACE)
-    @staticmethod
-    def create_workspace(body: CreateWorkspaceRequest, *, idempotency_key: str | None = None) -> Sent:
-        return Sent(body, key=idempotency_key)
-
-    @sends(UPDATE_WORKSPACE)
-    @staticmethod
-    def update_workspace(body: UpdateWorkspaceRequest) -> Sent:
-        return Sent(body)
+    create_workspace = sends(CREATE_WORKSPACE)(keyed(CREATE_WORKSPACE))
+    update_workspace = posts(UPDATE_WORKSPACE)
 
 
 class RoleCalls:
@@ -206,30 +123,11 @@ class RoleCalls:
     def roles(workspace_id: int) -> Sent:
         return Sent(query={"workspace_id": workspace_id})
 
-    @sends(CREATE_ROLE)
-    @staticmethod
-    def create_role(body: CreateRoleRequest, *, idempotency_key: str | None = None) -> Sent:
-        return Sent(body, key=idempotency_key)
-
-    @sends(UPDATE_ROLE)
-    @staticmethod
-    def update_role(body: UpdateRoleRequest) -> Sent:
-        return Sent(body)
-
-    @sends(DELETE_ROLE)
-    @staticmethod
-    def delete_role(body: DeleteRoleRequest) -> Sent:
-        return Sent(body)
-
-    @sends(ADD_PERMISSION_TO_ROLE)
-    @staticmethod
-    def add_permission_to_role(body: AddPermissionRequest) -> Sent:
-        return Sent(body)
-
-    @sends(REMOVE_PERMISSION_FROM_ROLE)
-    @staticmethod
-    def remove_permission_from_role(body: RemovePermissionRequest) -> Sent:
-        return Sent(body)
+    create_role = sends(CREATE_ROLE)(keyed(CREATE_ROLE))
+    update_role = posts(UPDATE_ROLE)
+    delete_role = posts(DELETE_ROLE)
+    add_permission_to_role = posts(ADD_PERMISSION_TO_ROLE)
+    remove_permission_from_role = posts(REMOVE_PERMISSION_FROM_ROLE)
 
 
 class MailSettingCalls:
@@ -238,17 +136,11 @@ class MailSettingCalls:
     def mail_settings() -> Sent:
         return Sent()
 
-    @sends(UPDATE_MAIL_SETTINGS)
-    @staticmethod
-    def update_mail_settings(body: UpdateMailSettingsRequest) -> Sent:
-        return Sent(body)
+    update_mail_settings = posts(UPDATE_MAIL_SETTINGS)
 
 
 class LimitCalls:
-    @sends(UPDATE_ROLE_POLICIES)
-    @staticmethod
-    def update_role_policies(body: UpdateRolePoliciesRequest) -> Sent:
-        return Sent(body)
+    update_role_policies = posts(UPDATE_ROLE_POLICIES)
 
     @sends(ROLE_LIMIT)
     @staticmethod
@@ -272,10 +164,7 @@ class LimitCalls:
     def my_limits(workspace_id: int) -> Sent:
         return Sent(query={"workspace_id": workspace_id})
 
-    @sends(UPDATE_VAULT)
-    @staticmethod
-    def update_vault(body: UpdateVaultRequest) -> Sent:
-        return Sent(body)
+    update_vault = posts(UPDATE_VAULT)
 
     @sends(VAULT_LIMITS)
     @staticmethod
@@ -315,29 +204,13 @@ class AddressBookCalls:
             }
         )
 
-    @sends(ADD_WHITELIST_ADDRESS)
-    @staticmethod
-    def add_whitelist_address(
-        body: AddWhitelistAddressRequest, *, idempotency_key: str | None = None
-    ) -> Sent:
-        return Sent(body, key=idempotency_key)
-
-    @sends(RENAME_WHITELIST_ADDRESS)
-    @staticmethod
-    def rename_whitelist_address(body: RenameWhitelistAddressRequest) -> Sent:
-        return Sent(body)
-
-    @sends(REMOVE_WHITELIST_ADDRESS)
-    @staticmethod
-    def remove_whitelist_address(body: RemoveWhitelistAddressRequest) -> Sent:
-        return Sent(body)
+    add_whitelist_address = sends(ADD_WHITELIST_ADDRESS)(keyed(ADD_WHITELIST_ADDRESS))
+    rename_whitelist_address = posts(RENAME_WHITELIST_ADDRESS)
+    remove_whitelist_address = posts(REMOVE_WHITELIST_ADDRESS)
 
 
 class InvitationCalls:
-    @sends(INVITE_TO_WORKSPACE)
-    @staticmethod
-    def invite_to_workspace(body: InviteToWorkspaceRequest, *, idempotency_key: str | None = None) -> Sent:
-        return Sent(body, key=idempotency_key)
+    invite_to_workspace = sends(INVITE_TO_WORKSPACE)(keyed(INVITE_TO_WORKSPACE))
 
     @sends(WORKSPACE_INVITATIONS)
     @staticmethod
@@ -354,19 +227,11 @@ class InvitationCalls:
     def accept_invite(invite_id: str, *, accept: bool) -> Sent:
         return Sent(query={"invite_id": invite_id, "accept": accept})
 
-    @sends(REVOKE_INVITE)
-    @staticmethod
-    def revoke_invite(body: RevokeInviteRequest) -> Sent:
-        return Sent(body)
+    revoke_invite = posts(REVOKE_INVITE)
 
 
 class OnboardingCalls:
-    @sends(SUBMIT_ONBOARDING_REQUEST)
-    @staticmethod
-    def submit_onboarding_request(
-        body: SubmitOnboardingRequest, *, idempotency_key: str | None = None
-    ) -> Sent:
-        return Sent(body, key=idempotency_key)
+    submit_onboarding_request = sends(SUBMIT_ONBOARDING_REQUEST)(keyed(SUBMIT_ONBOARDING_REQUEST))
 
     @sends(ONBOARDING_REQUESTS)
     @staticmethod
@@ -394,27 +259,10 @@ class ServiceAccountCalls:
     def own_service_account() -> Sent:
         return Sent()
 
-    @sends(CREATE_SERVICE_ACCOUNT)
-    @staticmethod
-    def create_service_account(
-        body: CreateServiceAccountRequest, *, idempotency_key: str | None = None
-    ) -> Sent:
-        return Sent(body, key=idempotency_key)
-
-    @sends(UPDATE_SERVICE_ACCOUNT)
-    @staticmethod
-    def update_service_account(body: UpdateServiceAccountRequest) -> Sent:
-        return Sent(body)
-
-    @sends(ISSUE_SERVICE_SECRET)
-    @staticmethod
-    def issue_service_secret(body: IssueServiceSecretRequest) -> Sent:
-        return Sent(body)
-
-    @sends(REVOKE_SERVICE_ACCOUNT)
-    @staticmethod
-    def revoke_service_account(body: ServiceAccountRequest) -> Sent:
-        return Sent(body)
+    create_service_account = sends(CREATE_SERVICE_ACCOUNT)(keyed(CREATE_SERVICE_ACCOUNT))
+    update_service_account = posts(UPDATE_SERVICE_ACCOUNT)
+    issue_service_secret = posts(ISSUE_SERVICE_SECRET)
+    revoke_service_account = posts(REVOKE_SERVICE_ACCOUNT)
 
 
 class HistoryCalls:
@@ -486,10 +334,7 @@ class HistoryCalls:
 
 
 class VaultCalls:
-    @sends(CREATE_WALLET)
-    @staticmethod
-    def create_wallet(body: CreateWalletRequest, *, idempotency_key: str | None = None) -> Sent:
-        return Sent(body, key=idempotency_key)
+    create_wallet = sends(CREATE_WALLET)(keyed(CREATE_WALLET))
 
     @sends(LIST_WALLETS)
     @staticmethod
@@ -541,42 +386,16 @@ class VaultCalls:
     def vault_controls(workspace_id: int, vault_id: str) -> Sent:
         return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id})
 
-    @sends(UPDATE_VAULT_CONTROLS)
-    @staticmethod
-    def update_vault_controls(body: UpdateVaultControlsRequest) -> Sent:
-        return Sent(body)
-
-    @sends(REPLACE_VAULT)
-    @staticmethod
-    def replace_vault(body: ReplaceVaultRequest) -> Sent:
-        return Sent(body)
-
-    @sends(FREEZE_VAULT)
-    @staticmethod
-    def freeze_vault(body: FreezeVaultRequest) -> Sent:
-        return Sent(body)
-
-    @sends(UNFREEZE_VAULT)
-    @staticmethod
-    def unfreeze_vault(body: UnfreezeVaultRequest) -> Sent:
-        return Sent(body)
+    update_vault_controls = posts(UPDATE_VAULT_CONTROLS)
+    replace_vault = posts(REPLACE_VAULT)
+    freeze_vault = posts(FREEZE_VAULT)
+    unfreeze_vault = posts(UNFREEZE_VAULT)
 
 
 class KeyCalls:
-    @sends(KEY_CHALLENGE)
-    @staticmethod
-    def key_challenge(body: KeyChallengeRequest) -> Sent:
-        return Sent(body)
-
-    @sends(REGISTER_KEY)
-    @staticmethod
-    def register_key(body: RegisterKeyRequest, *, idempotency_key: str | None = None) -> Sent:
-        return Sent(body, key=idempotency_key)
-
-    @sends(REVOKE_KEY)
-    @staticmethod
-    def revoke_key(body: RevokeKeyRequest) -> Sent:
-        return Sent(body)
+    key_challenge = posts(KEY_CHALLENGE)
+    register_key = sends(REGISTER_KEY)(keyed(REGISTER_KEY))
+    revoke_key = posts(REVOKE_KEY)
 
     @sends(KEYS)
     @staticmethod
@@ -590,25 +409,15 @@ class KeyCalls:
 
 
 class WebhookCalls:
-    @sends(CREATE_WEBHOOK)
-    @staticmethod
-    def create_webhook(body: CreateWebhookRequest) -> Sent:
-        return Sent(body)
+    create_webhook = posts(CREATE_WEBHOOK)
 
     @sends(WEBHOOKS)
     @staticmethod
     def webhooks(workspace_id: int) -> Sent:
         return Sent(query={"workspace_id": workspace_id})
 
-    @sends(UPDATE_WEBHOOK)
-    @staticmethod
-    def update_webhook(body: UpdateWebhookRequest) -> Sent:
-        return Sent(body)
-
-    @sends(DELETE_WEBHOOK)
-    @staticmethod
-    def delete_webhook(body: WebhookRequest) -> Sent:
-        return Sent(body)
+    update_webhook = posts(UPDATE_WEBHOOK)
+    delete_webhook = posts(DELETE_WEBHOOK)
 
     @sends(WEBHOOK_DELIVERIES)
     @staticmethod
@@ -619,15 +428,8 @@ class WebhookCalls:
             query={"workspace_id": workspace_id, "webhook_id": webhook_id, "after": after, "limit": limit}
         )
 
-    @sends(REDELIVER_WEBHOOK)
-    @staticmethod
-    def redeliver_webhook(body: RedeliverWebhookRequest) -> Sent:
-        return Sent(body)
-
-    @sends(TEST_WEBHOOK)
-    @staticmethod
-    def test_webhook(body: WebhookRequest) -> Sent:
-        return Sent(body)
+    redeliver_webhook = posts(REDELIVER_WEBHOOK)
+    test_webhook = posts(TEST_WEBHOOK)
 
 
 class IdentityProviderCalls:
@@ -636,27 +438,13 @@ class IdentityProviderCalls:
     def identity_provider(workspace_id: int) -> Sent:
         return Sent(query={"workspace_id": workspace_id})
 
-    @sends(UPDATE_IDENTITY_PROVIDER)
-    @staticmethod
-    def update_identity_provider(body: UpdateIdentityProviderRequest) -> Sent:
-        return Sent(body)
-
-    @sends(UPDATE_IDENTITY_PROVIDER_SECRET)
-    @staticmethod
-    def update_identity_provider_secret(body: IdentityProviderSecretRequest) -> Sent:
-        return Sent(body)
-
-    @sends(REMOVE_IDENTITY_PROVIDER)
-    @staticmethod
-    def remove_identity_provider(body: RemoveIdentityProviderRequest) -> Sent:
-        return Sent(body)
+    update_identity_provider = posts(UPDATE_IDENTITY_PROVIDER)
+    update_identity_provider_secret = posts(UPDATE_IDENTITY_PROVIDER_SECRET)
+    remove_identity_provider = posts(REMOVE_IDENTITY_PROVIDER)
 
     @sends(IDENTITY_LINKS)
     @staticmethod
     def identity_links(workspace_id: int) -> Sent:
         return Sent(query={"workspace_id": workspace_id})
 
-    @sends(UNLINK_IDENTITY)
-    @staticmethod
-    def unlink_identity(body: UnlinkIdentityRequest) -> Sent:
-        return Sent(body)
+    unlink_identity = posts(UNLINK_IDENTITY)

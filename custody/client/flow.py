@@ -11,7 +11,7 @@ from datetime import datetime
 from http import HTTPStatus
 from math import inf
 from types import MappingProxyType
-from typing import Any, Final, ParamSpec, TypeVar, overload
+from typing import Any, Final, ParamSpec, Protocol, TypeVar, overload
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -26,6 +26,8 @@ from custody.schemas.errors import Problem
 from custody.schemas.faults import fault_place, fault_words
 from custody.schemas.permissions import Auth
 
+Input = TypeVar("Input", bound=BaseModel)
+Input_contra = TypeVar("Input_contra", bound=BaseModel, contravariant=True)
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 P = ParamSpec("P")
@@ -220,11 +222,12 @@ def sends(declared: Call[Any, Answer]) -> Callable[[Callable[P, Sent]], method[C
 
 def sends(declared: Call[Any, Any]) -> Callable[[Callable[P, Sent]], method[Core, P, Any]]:
     """`row` of a declared call: what only reads is sent again where no answer came."""
+    reads = None if declared.writes else True
     described_by = row(
         declared.method,
         declared.path,
         declared.reader,
-        repeatable=True if declared.repeatable or not declared.is_change else None,
+        repeatable=reads if declared.repeatable is None else declared.repeatable,
         signed_in=declared.needs is not Auth.OPEN,
     )
 
@@ -235,9 +238,32 @@ def sends(declared: Call[Any, Any]) -> Callable[[Callable[P, Sent]], method[Core
     return described
 
 
+def posts(declared: Call[Input, Answer]) -> method[Core, [Input], Answer]:
+    """A declared call that takes a body alone."""
+
+    def given(body: Input) -> Sent:
+        return Sent(body)
+
+    given.__annotations__["body"] = declared.takes
+    return sends(declared)(given)
+
+
+class Keyed(Protocol[Input_contra]):
+    def __call__(self, body: Input_contra, *, idempotency_key: str | None = None) -> Sent: ...
+
+
+def keyed(declared: Call[Input, Any]) -> Keyed[Input]:
+    """For ``sends``, of a declared call that creates a record: its body, and an ``Idempotency-Key``."""
+
+    def given(body: Input, *, idempotency_key: str | None = None) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    given.__annotations__["body"] = declared.takes
+    return given
+
+
 def call(core: Core, request: Request, *, repeatable: bool) -> Plan[Reply]:
     """Send with the session; renew it when it is due or when the platform refuses it.
-
 
     Raises:
         SignedOut, Unreachable, BadAnswer, ApiError.

@@ -1,6 +1,6 @@
 """The client's methods of the declared calls. Written by ``tools/client_calls.py``: do not edit."""
 
-from custody.client.flow import Sent, sends
+from custody.client.flow import Sent, keyed, posts, sends
 from custody.schemas.asset_tokens import (
     ADD_TO_CONTRACT_WHITELIST,
     CALL_CONTRACT,
@@ -14,10 +14,6 @@ from custody.schemas.asset_tokens import (
     TOKENS,
     WORKSPACE_CONTRACTS,
     WORKSPACE_WHITELIST,
-    CallContractRequest,
-    ContractWhitelistRequest,
-    CreateTokenRequest,
-    ResubmitCallRequest,
 )
 
 
@@ -73,34 +69,13 @@ class TokenCalls:
     def workspace_whitelist(workspace_id: int, *, contract_uid: int | None = None) -> Sent:
         return Sent(query={"workspace_id": workspace_id, "contract_uid": contract_uid})
 
-    @sends(RESUBMIT_CONTRACT_CALL)
-    @staticmethod
-    def resubmit_contract_call(body: ResubmitCallRequest) -> Sent:
-        return Sent(body)
-
-    @sends(CREATE_TOKEN)
-    @staticmethod
-    def create_token(body: CreateTokenRequest, *, idempotency_key: str | None = None) -> Sent:
-        return Sent(body, key=idempotency_key)
-
-    @sends(CALL_CONTRACT)
-    @staticmethod
-    def call_contract(body: CallContractRequest, *, idempotency_key: str | None = None) -> Sent:
-        return Sent(body, key=idempotency_key)
-
-    @sends(ADD_TO_CONTRACT_WHITELIST)
-    @staticmethod
-    def add_to_contract_whitelist(
-        body: ContractWhitelistRequest, *, idempotency_key: str | None = None
-    ) -> Sent:
-        return Sent(body, key=idempotency_key)
-
-    @sends(REMOVE_FROM_CONTRACT_WHITELIST)
-    @staticmethod
-    def remove_from_contract_whitelist(
-        body: ContractWhitelistRequest, *, idempotency_key: str | None = None
-    ) -> Sent:
-        return Sent(body, key=idempotency_key)
+    resubmit_contract_call = posts(RESUBMIT_CONTRACT_CALL)
+    create_token = sends(CREATE_TOKEN)(keyed(CREATE_TOKEN))
+    call_contract = sends(CALL_CONTRACT)(keyed(CALL_CONTRACT))
+    add_to_contract_whitelist = sends(ADD_TO_CONTRACT_WHITELIST)(keyed(ADD_TO_CONTRACT_WHITELIST))
+    remove_from_contract_whitelist = sends(REMOVE_FROM_CONTRACT_WHITELIST)(
+        keyed(REMOVE_FROM_CONTRACT_WHITELIST)
+    )
 
     @sends(TOKEN_HISTORY)
     @staticmethod

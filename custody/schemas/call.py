@@ -79,8 +79,8 @@ class Call(Generic[Input, Answer]):
     ``needs``: an `Auth`, or permissions of which the caller must have one in the workspace that
     ``workspace_field`` of ``takes`` names (an empty set: be a member). ``changes``: a GET that writes.
     ``reads``: a POST that does not, though it counts as a change. ``creates``: ``Idempotency-Key`` is
-    honoured. ``repeatable``: a change that is safe to send again. ``refuses``: codes besides those that every
-    such call has.
+    honoured. ``repeatable``: whether it is safe to send again where no answer came; None: where it only reads,
+    or has such a key. ``refuses``: codes besides those that every such call has.
 
     ``second_person``: the title of the pending change; where the organisation has the rule, the call has to
     be requested and confirmed instead. ``cools``: it allows more, so that a confirmed change waits for the
@@ -102,7 +102,7 @@ class Call(Generic[Input, Answer]):
     attempt: str = ""
     open_to: frozenset[Way] = frozenset()
     carries_psbt: bool = False
-    repeatable: bool = False
+    repeatable: bool | None = None
     refuses: tuple[ErrorCode, ...] = ()
 
     @property
