@@ -1,5 +1,5 @@
-"""Writes ``custody/client/calls.py`` and ``signing_calls.py``, the client's methods of all declared calls:
-``python -m tools.client_calls``. A test compares (``tests/custody/client/test_calls.py``).
+"""Writes ``custody/client/calls.py`` and ``signing_calls.py``, the client's methods of all declared calls but
+long polls: ``python -m tools.client_calls``. A test compares (``tests/custody/client/test_calls.py``).
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,7 +42,9 @@ def _order(name: str) -> tuple[bool, bool, str]:
 def _class(noun: str, module: ModuleType, imports: dict[str, set[str]]) -> str:
     name = f"{noun.removesuffix('s').title().replace('_', '')}Calls"
     methods = [
-        "\n".join(_method(constant, call, module.__name__, imports)) for constant, call in named_calls(module)
+        "\n".join(_method(constant, call, module.__name__, imports))
+        for constant, call in named_calls(module)
+        if not call.long_poll
     ]
     return f"\nclass {name}:\n" + "\n".join(methods) + "\n"
 

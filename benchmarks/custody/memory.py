@@ -11,10 +11,11 @@ from benchmarks.custody.load import a_send, caller_of
 from benchmarks.custody.processes import CONTEXT, beside, propose
 from benchmarks.custody.stage import databases, fill, staged
 from benchmarks.idle import memory_mb
-from custody.schemas.proposals import CreatePsbtRequest
+from custody.schemas.proposals import CreatePsbtRequest, PsbtQuery
+from custody.server.calls import Ctx
 from custody.server.domain.credentials import Caller
+from custody.server.proposals.reading import page
 from custody.server.service.people.people import enter
-from custody.server.service.proposals.proposals import Filter
 
 SECONDS = float(os.environ.get("BENCH_MEMORY_SECONDS", "40"))
 COINS = 3_000
@@ -32,7 +33,7 @@ def _load(state: str, url: str, caller: Caller, body: dict[str, Any], pipe: Any)
         propose(platform, caller, request)
         with services.store.read() as db:
             access = enter(db, caller, request.workspace_id, frozenset(), services.tools.clock())
-            services.proposals.page(db, caller, access, Filter(None, None, None, 50))
+            page(Ctx(services, caller, db, access), PsbtQuery(workspace_id=request.workspace_id, limit=50))
         if done % 20 == 19:
             _end_all(platform)
         done += 1

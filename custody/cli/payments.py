@@ -107,22 +107,14 @@ def max_send_command(
     access: Access, vault: str, recipients: tuple[str, ...], priority: str | None, fee_rate: str | None
 ) -> None:
     """Show the most that one payment to these recipients can send, and why it is not more."""
-    from custody.schemas.vaults import MaxSendQuery
-
     if priority is not None and fee_rate is not None:
         fail("a fee rate takes the place of a priority", "Give one of the two.", Exit.USAGE)
     source = vault_of(access, vault)
     book = access.client.whitelist_addresses(access.workspace_id)
-    query = MaxSendQuery.model_validate(
-        {
-            "workspace_id": access.workspace_id,
-            "wallet_id": source.id,
-            "recipients": [_payment(0, one, source.chain, book, unseen=False).address for one in recipients],
-            "priority": priority,
-            "fee_rate": fee_rate,
-        }
+    addresses = [_payment(0, one, source.chain, book, unseen=False).address for one in recipients]
+    found = access.client.max_send(
+        access.workspace_id, source.id, addresses, priority=priority, fee_rate=fee_rate
     )
-    found = access.client.max_send(query)
     access.give(
         found,
         f"{amount(found.amount_sats)}, with a fee of {amount(found.fee_sats)} at {found.fee_rate} sat/vB",

@@ -265,7 +265,7 @@ def replace_command(
 @asking_in_workspace
 def sweep_command(access: Access, given: str, fee_rate: str | None) -> None:
     """Propose to move what is free of a replaced vault into the one in its place."""
-    from custody.schemas.vaults import SweepVaultRequest
+    from custody.schemas.sending import SweepVaultRequest
 
     old = vault_of(access, given)
     free = amount(old.confirmed_sats - old.locked_sats)

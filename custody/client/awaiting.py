@@ -9,13 +9,12 @@ from typing import Self
 import httpx
 
 from custody.client.connection import OnSession, make_core
-from custody.client.flow import Core, Sent, Session, sends
-from custody.client.payments import ProposalCalls
+from custody.client.flow import Core, Session
+from custody.client.payments import ReadProposalCalls
 from custody.client.sign_in import SignInCalls
-from custody.client.signing_calls import TokenCalls
+from custody.client.signing_calls import KeyCalls, ProposalCalls, TokenCalls
 from custody.exchange import Awaiting
 from custody.plain_http import trust
-from custody.schemas.keys import KEY_CHALLENGE, REGISTER_KEY, KeyChallengeRequest, RegisterKeyRequest
 from custody.transports import AwaitingTransport
 
 
@@ -47,15 +46,5 @@ class AwaitingConnection(Awaiting[Core]):
         await self.aclose()
 
 
-class SigningClient(SignInCalls, ProposalCalls, TokenCalls, AwaitingConnection):
-    """Raises as ``Api``. Its two calls of keys are here: ``calls`` imports every noun."""
-
-    @sends(KEY_CHALLENGE)
-    @staticmethod
-    def key_challenge(body: KeyChallengeRequest) -> Sent:
-        return Sent(body)
-
-    @sends(REGISTER_KEY)
-    @staticmethod
-    def register_key(body: RegisterKeyRequest, *, idempotency_key: str | None = None) -> Sent:
-        return Sent(body, key=idempotency_key)
+class SigningClient(SignInCalls, KeyCalls, ProposalCalls, ReadProposalCalls, TokenCalls, AwaitingConnection):
+    """Raises as ``Api``. It leaves out ``calls``, which imports every noun."""

@@ -1,6 +1,6 @@
 """The client's methods of the declared calls. Written by ``tools/client_calls.py``: do not edit."""
 
-from datetime import datetime
+from datetime import date, datetime
 
 from custody.client.flow import Sent, keyed, posts, sends
 from custody.schemas.address_book import (
@@ -9,6 +9,7 @@ from custody.schemas.address_book import (
     RENAME_WHITELIST_ADDRESS,
     WHITELIST_ADDRESSES,
 )
+from custody.schemas.forwards import FORWARD_TO_VAULT, PREVIEW_FORWARD
 from custody.schemas.history import VAULT_COINS, VAULT_HISTORY, CoinState, MovementKind
 from custody.schemas.identity_providers import (
     IDENTITY_LINKS,
@@ -25,7 +26,6 @@ from custody.schemas.invitations import (
     REVOKE_INVITE,
     WORKSPACE_INVITATIONS,
 )
-from custody.schemas.keys import KEY_CHALLENGE, KEYS, REGISTER_KEY, REVOKE_KEY, SIGNING_PROFILE_ADDRESS
 from custody.schemas.limits import (
     CHECK_USER_ROLE_LIMIT,
     CHECK_VAULT_LIMIT,
@@ -35,6 +35,7 @@ from custody.schemas.limits import (
     UPDATE_VAULT,
     VAULT_LIMITS,
 )
+from custody.schemas.logs import EXPORT_AUDIT_LOGS, LOGS
 from custody.schemas.mail_settings import MAIL_SETTINGS, UPDATE_MAIL_SETTINGS
 from custody.schemas.members import (
     ADD_WORKSPACE_TO_USER,
@@ -58,6 +59,7 @@ from custody.schemas.roles import (
     ROLES,
     UPDATE_ROLE,
 )
+from custody.schemas.sending import MAX_SEND, SWEEP_VAULT
 from custody.schemas.service_accounts import (
     CREATE_SERVICE_ACCOUNT,
     ISSUE_SERVICE_SECRET,
@@ -392,20 +394,89 @@ class VaultCalls:
     unfreeze_vault = posts(UNFREEZE_VAULT)
 
 
-class KeyCalls:
-    key_challenge = posts(KEY_CHALLENGE)
-    register_key = sends(REGISTER_KEY)(keyed(REGISTER_KEY))
-    revoke_key = posts(REVOKE_KEY)
+class ForwardCalls:
+    forward_to_vault = sends(FORWARD_TO_VAULT)(keyed(FORWARD_TO_VAULT))
+    preview_forward = posts(PREVIEW_FORWARD)
 
-    @sends(KEYS)
-    @staticmethod
-    def keys() -> Sent:
-        return Sent()
 
-    @sends(SIGNING_PROFILE_ADDRESS)
+class SendingCalls:
+    @sends(MAX_SEND)
     @staticmethod
-    def signing_profile_address(network: str, *, key_id: str | None = None) -> Sent:
-        return Sent(query={"network": network, "key_id": key_id})
+    def max_send(
+        workspace_id: int,
+        wallet_id: str,
+        recipients: list[str],
+        *,
+        op_return: str | None = None,
+        priority: str | None = None,
+        fee_rate: str | None = None,
+    ) -> Sent:
+        return Sent(
+            query={
+                "workspace_id": workspace_id,
+                "wallet_id": wallet_id,
+                "recipients": recipients,
+                "op_return": op_return,
+                "priority": priority,
+                "fee_rate": fee_rate,
+            }
+        )
+
+    sweep_vault = posts(SWEEP_VAULT)
+
+
+class LogCalls:
+    @sends(LOGS)
+    @staticmethod
+    def logs(
+        org_uid: int,
+        workspace_uid: int,
+        *,
+        from_day: date | None = None,
+        to_day: date | None = None,
+        category: str | None = None,
+        user_uuid: int | None = None,
+        page: int | None = None,
+        page_size: int | None = None,
+        cursor: str | None = None,
+        order: str | None = None,
+    ) -> Sent:
+        return Sent(
+            query={
+                "from_day": from_day,
+                "to_day": to_day,
+                "org_uid": org_uid,
+                "category": category,
+                "user_uuid": user_uuid,
+                "workspace_uid": workspace_uid,
+                "page": page,
+                "page_size": page_size,
+                "cursor": cursor,
+                "order": order,
+            }
+        )
+
+    @sends(EXPORT_AUDIT_LOGS)
+    @staticmethod
+    def export_audit_logs(
+        org_uid: int,
+        workspace_uid: int,
+        *,
+        from_day: date | None = None,
+        to_day: date | None = None,
+        category: str | None = None,
+        user_uuid: int | None = None,
+    ) -> Sent:
+        return Sent(
+            query={
+                "from_day": from_day,
+                "to_day": to_day,
+                "org_uid": org_uid,
+                "category": category,
+                "user_uuid": user_uuid,
+                "workspace_uid": workspace_uid,
+            }
+        )
 
 
 class WebhookCalls:

@@ -2,15 +2,17 @@
 
 from custody.client.calls import (
     AddressBookCalls,
+    ForwardCalls,
     HistoryCalls,
     IdentityProviderCalls,
     InvitationCalls,
-    KeyCalls,
     LimitCalls,
+    LogCalls,
     MailSettingCalls,
     MemberCalls,
     OnboardingCalls,
     RoleCalls,
+    SendingCalls,
     ServiceAccountCalls,
     UserCalls,
     VaultCalls,
@@ -20,13 +22,10 @@ from custody.client.calls import (
 from custody.client.connection import WaitingConnection
 from custody.client.history import WholeHistoryCalls
 from custody.client.organisation import ChangeCalls
-from custody.client.payments import (
-    ForwardCalls,
-    ProposalCalls,
-)
-from custody.client.records import LogCalls, PurchaseCalls
+from custody.client.payments import ReadProposalCalls
+from custody.client.records import PurchaseCalls
 from custody.client.sign_in import SignInAccountCalls, SignInCalls
-from custody.client.signing_calls import TokenCalls
+from custody.client.signing_calls import KeyCalls, ProofCalls, ProposalCalls, TokenCalls
 
 
 class Api(
@@ -40,7 +39,10 @@ class Api(
     KeyCalls,
     VaultCalls,
     ProposalCalls,
+    ReadProposalCalls,
+    ProofCalls,
     ForwardCalls,
+    SendingCalls,
     AddressBookCalls,
     InvitationCalls,
     OnboardingCalls,

@@ -1,11 +1,11 @@
-"""A vault's movements and coins, page after page to the end."""
+"""A vault's movements and coins, and the audit log, page after page to the end."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from typing import TypedDict, TypeVar, Unpack
 
-from custody.client.calls import HistoryCalls
+from custody.client.calls import HistoryCalls, LogCalls
 from custody.client.errors import BadAnswer
 from custody.client.flow import Core
 from custody.exchange import Plan, method
@@ -21,13 +21,13 @@ from custody.schemas.history import (
     VaultHistory,
     VaultMovement,
 )
+from custody.schemas.logs import MAX_PAGE_SIZE, AuditLogEntry, LogsPage
 
-# Bounds the memory where a faulty platform always names a next page.
-MOST_MOVEMENTS = 200_000
-# Pages may be empty where a filter leaves much out.
+# Some hundred megabytes: bounds the memory where a faulty platform always names a next page.
+MOST_ENTRIES = 200_000
 MOST_PAGES = 10_000
-PageT = TypeVar("PageT", VaultHistory, VaultCoins)
-EntryT = TypeVar("EntryT", VaultMovement, VaultCoin)
+PageT = TypeVar("PageT", VaultHistory, VaultCoins, LogsPage)
+EntryT = TypeVar("EntryT", VaultMovement, VaultCoin, AuditLogEntry)
 
 
 class MovementFilters(TypedDict, total=False):
@@ -55,8 +55,17 @@ class CoinFilters(TypedDict, total=False):
     address: str | None
 
 
+class LogDays(TypedDict, total=False):
+    """Days are inclusive, in UTC; ``user_uuid``: events of that person."""
+
+    from_day: date | None
+    to_day: date | None
+    category: str | None
+    user_uuid: int | None
+
+
 class WholeHistoryCalls:
-    """Each reads up to ``MOST_MOVEMENTS``, all of it in memory."""
+    """Each reads up to ``MOST_ENTRIES``, all of it in memory."""
 
     @method
     @staticmethod
@@ -81,11 +90,27 @@ class WholeHistoryCalls:
         )
         return (yield from _to_the_end(read, lambda page: page.coins, "vault-coins: no end after {:,} coins"))
 
+    @method
+    @staticmethod
+    def every_log(
+        core: Core, /, org_uid: int, workspace_uid: int, **days: Unpack[LogDays]
+    ) -> Plan[list[AuditLogEntry]]:
+        """``GET /api/v1/get-logs`` to the end: name days where there is much."""
+        read = partial(LogCalls.logs.plan, core, org_uid, workspace_uid, page_size=MAX_PAGE_SIZE, **days)
+        endless = "get-logs: no end after {:,} entries; name days where there are more"
+        return (yield from _to_the_end(read, lambda page: page.logs, endless, may_be_empty=False))
+
 
 def _to_the_end(
-    read: Callable[..., Plan[PageT]], entries: Callable[[PageT], list[EntryT]], endless: str
+    read: Callable[..., Plan[PageT]],
+    entries: Callable[[PageT], list[EntryT]],
+    endless: str,
+    *,
+    may_be_empty: bool = True,
 ) -> Plan[list[EntryT]]:
-    """Raises BadAnswer with ``endless``, which takes how many were read, where no page is the last."""
+    """Raises BadAnswer with ``endless``, which takes how many were read, where no page is the last.
+    ``may_be_empty``: pages where a filter leaves much out.
+    """
     found: list[EntryT] = []
     cursor = None
     for _ in range(MOST_PAGES):
@@ -93,7 +118,8 @@ def _to_the_end(
         found += entries(page)
         if page.next_cursor is None:
             return found
-        if page.next_cursor == cursor or len(found) > MOST_MOVEMENTS:
+        is_stuck = page.next_cursor == cursor or not (may_be_empty or entries(page))
+        if is_stuck or len(found) > MOST_ENTRIES:
             break
         cursor = page.next_cursor
     raise BadAnswer(endless.format(len(found)))

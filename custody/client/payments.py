@@ -1,4 +1,4 @@
-"""Proposals and forwards."""
+"""Proposals, read: one, or a page of a workspace's, also as a long poll."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -11,25 +11,7 @@ from pydantic import TypeAdapter
 from custody.client.flow import Core, Sent, call, next_page, read_list, row
 from custody.exchange import Plan, Request, method
 from custody.schemas.common import LATER, Few
-from custody.schemas.proofs import CreateProofRequest, ProofFile, ProofQuery
-from custody.schemas.proposals import (
-    CancelPsbtRequest,
-    CancelPsbtResponse,
-    CreatePsbtRequest,
-    CreatePsbtResponse,
-    ForwardToVaultRequest,
-    Proposal,
-    ProposalStatus,
-    PsbtPreview,
-    SignPsbtRequest,
-    SignPsbtResponse,
-)
-from custody.schemas.vaults import (
-    MaxSend,
-    MaxSendQuery,
-    SweepVaultRequest,
-    SweptVault,
-)
+from custody.schemas.proposals import PSBT, Proposal, ProposalStatus
 
 _PROPOSALS = TypeAdapter(Few[Proposal], config=LATER)
 
@@ -66,54 +48,8 @@ class ProposalFilters(TypedDict, total=False):
     wait_seconds: int | None
 
 
-class ProposalCalls:
-    @row("POST", "/api/v1/sweep-vault", SweptVault)
-    @staticmethod
-    def sweep_vault(body: SweepVaultRequest) -> Sent:
-        """Not repeated: an answer that was lost has stored proposals."""
-        return Sent(body)
-
-    @row("GET", "/api/v1/max-send", MaxSend, repeatable=True)
-    @staticmethod
-    def max_send(query: MaxSendQuery) -> Sent:
-        """The most that ``create_psbt`` accepts for these recipients. It reserves nothing."""
-        return Sent(query=query.model_dump(mode="json", exclude_none=True))
-
-    @row("POST", "/api/v1/create-psbt", CreatePsbtResponse)
-    @staticmethod
-    def create_psbt(body: CreatePsbtRequest, *, idempotency_key: str | None = None) -> Sent:
-        return Sent(body, key=idempotency_key)
-
-    @row("POST", "/api/v1/create-proof", CreatePsbtResponse)
-    @staticmethod
-    def create_proof(body: CreateProofRequest, *, idempotency_key: str | None = None) -> Sent:
-        """A message for the vault's signers to sign. It moves nothing."""
-        return Sent(body, key=idempotency_key)
-
-    @row("GET", "/api/v1/proof", ProofFile, repeatable=True)
-    @staticmethod
-    def proof(query: ProofQuery) -> Sent:
-        return Sent(query=query.model_dump(mode="json"))
-
-    @row("POST", "/api/v1/preview-psbt", PsbtPreview, repeatable=True)
-    @staticmethod
-    def preview_psbt(body: CreatePsbtRequest) -> Sent:
-        """What ``create_psbt`` would propose now. It stores nothing."""
-        return Sent(body)
-
-    @row("POST", "/api/v1/preview-forward", PsbtPreview, repeatable=True)
-    @staticmethod
-    def preview_forward(body: ForwardToVaultRequest) -> Sent:
-        """What ``forward_to_vault`` would propose now. It stores nothing."""
-        return Sent(body)
-
-    @row("POST", "/api/v1/cancel-psbt", CancelPsbtResponse, repeatable=True)
-    @staticmethod
-    def cancel_psbt(body: CancelPsbtRequest) -> Sent:
-        """Repeatable: a cancelled proposal stays cancelled."""
-        return Sent(body)
-
-    @row("GET", "/api/v1/psbt", Proposal, repeatable=True)
+class ReadProposalCalls:
+    @row("GET", PSBT.path, Proposal, repeatable=True)
     @staticmethod
     def proposal(psbt_id: str) -> Sent:
         return Sent(query={"psbt_id": psbt_id})
@@ -131,19 +67,6 @@ class ProposalCalls:
         items = read_list(core, reply, _PROPOSALS)
         after = parse_qs(urlsplit(next_page(reply) or "").query).get("after", [None])
         return ProposalList(tuple(items), etag, following=after[0])
-
-    @row("POST", "/api/v1/sign-psbt", SignPsbtResponse, repeatable=True)
-    @staticmethod
-    def sign_psbt(body: SignPsbtRequest, *, idempotency_key: str | None = None) -> Sent:
-        """Repeatable: the same signature again changes nothing."""
-        return Sent(body, key=idempotency_key)
-
-
-class ForwardCalls:
-    @row("POST", "/api/v1/forward-to-vault", CreatePsbtResponse)
-    @staticmethod
-    def forward_to_vault(body: ForwardToVaultRequest, *, idempotency_key: str | None = None) -> Sent:
-        return Sent(body, key=idempotency_key)
 
 
 def proposals_request(core: Core, workspace_id: int, **filters: Unpack[ProposalFilters]) -> Request:
@@ -164,6 +87,6 @@ def proposals_request(core: Core, workspace_id: int, **filters: Unpack[ProposalF
     etag, wait_seconds = filters.get("etag"), filters.get("wait_seconds")
     headers = {} if etag is None else {"If-None-Match": etag}
     if not wait_seconds:
-        return core.build("GET", "/api/v1/psbt", query=query, headers=headers)
+        return core.build("GET", PSBT.path, query=query, headers=headers)
     headers["Prefer"] = f"wait={wait_seconds}"
-    return core.build("GET", "/api/v1/psbt", query=query, headers=headers, wait_seconds=wait_seconds)
+    return core.build("GET", PSBT.path, query=query, headers=headers, wait_seconds=wait_seconds)

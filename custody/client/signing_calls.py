@@ -15,6 +15,41 @@ from custody.schemas.asset_tokens import (
     WORKSPACE_CONTRACTS,
     WORKSPACE_WHITELIST,
 )
+from custody.schemas.keys import KEY_CHALLENGE, KEYS, REGISTER_KEY, REVOKE_KEY, SIGNING_PROFILE_ADDRESS
+from custody.schemas.proofs import CREATE_PROOF, PROOF
+from custody.schemas.proposals import CANCEL_PSBT, CREATE_PSBT, PREVIEW_PSBT, SIGN_PSBT
+
+
+class KeyCalls:
+    key_challenge = posts(KEY_CHALLENGE)
+    register_key = sends(REGISTER_KEY)(keyed(REGISTER_KEY))
+    revoke_key = posts(REVOKE_KEY)
+
+    @sends(KEYS)
+    @staticmethod
+    def keys() -> Sent:
+        return Sent()
+
+    @sends(SIGNING_PROFILE_ADDRESS)
+    @staticmethod
+    def signing_profile_address(network: str, *, key_id: str | None = None) -> Sent:
+        return Sent(query={"network": network, "key_id": key_id})
+
+
+class ProposalCalls:
+    create_psbt = sends(CREATE_PSBT)(keyed(CREATE_PSBT))
+    preview_psbt = posts(PREVIEW_PSBT)
+    cancel_psbt = posts(CANCEL_PSBT)
+    sign_psbt = posts(SIGN_PSBT)
+
+
+class ProofCalls:
+    create_proof = sends(CREATE_PROOF)(keyed(CREATE_PROOF))
+
+    @sends(PROOF)
+    @staticmethod
+    def proof(workspace_id: int, psbt_id: str) -> Sent:
+        return Sent(query={"workspace_id": workspace_id, "psbt_id": psbt_id})
 
 
 class TokenCalls:

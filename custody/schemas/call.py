@@ -36,11 +36,22 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class Page(Generic[Item]):
-    """Of a list. ``total`` counts all that match. ``has_more``: others follow the last item."""
+    """Of a list. ``total`` counts all that match, or so many at least. ``has_more``: others follow the last
+    item. ``after``: where they begin, if that is not after the last item.
+    """
 
     items: list[Item]
     total: int
     has_more: bool
+    after: str | None = None
+    is_total_exact: bool = True
+
+    def following(self, key: str) -> Any:
+        """The ``after`` of the next page; None at the list's end. ``key``: the item's field for it."""
+        if not self.has_more or self.after is not None:
+            return self.after
+        last = self.items[-1]
+        return last.row_id if isinstance(last, Unreadable) else getattr(last, key)
 
 
 @dataclass(frozen=True)
@@ -67,9 +78,9 @@ def pages(item: type[Item], *, by: str) -> Answers[Page[Item | Unreadable]]:
     return Answers(rows.documented, rows.bounded, by)
 
 
-def either(one: type[Item], other: type[Other]) -> Answers[Item | Other]:
+def either(one: type[Item], other: type[Other], *, by: str = "") -> Answers[Item | Other]:
     union: Any = one | other
-    return Answers(union, TypeAdapter(union, config=LATER))
+    return Answers(union, TypeAdapter(union, config=LATER), by)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +90,10 @@ class Call(Generic[Input, Answer]):
     ``needs``: an `Auth`, or permissions of which the caller must have one in the workspace that
     ``workspace_field`` of ``takes`` names (an empty set: be a member). ``changes``: a GET that writes.
     ``reads``: a POST that does not, though it counts as a change. ``creates``: ``Idempotency-Key`` is
-    honoured. ``repeatable``: whether it is safe to send again where no answer came; None: where it only reads,
-    or has such a key. ``refuses``: codes besides those that every such call has.
+    honoured. ``repeatable``: whether it is safe to send again where no answer came; None: where it only
+    reads, or has such a key. ``refuses``: codes besides those that every such call has.
+
+    ``long_poll``: a GET that waits for a change where it is asked to; its function answers `Watched`.
 
     ``second_person``: the title of the pending change; where the organisation has the rule, the call has to
     be requested and confirmed instead. ``cools``: it allows more, so that a confirmed change waits for the
@@ -102,6 +115,7 @@ class Call(Generic[Input, Answer]):
     attempt: str = ""
     open_to: frozenset[Way] = frozenset()
     carries_psbt: bool = False
+    long_poll: bool = False
     repeatable: bool | None = None
     refuses: tuple[ErrorCode, ...] = ()
 

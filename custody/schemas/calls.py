@@ -7,6 +7,7 @@ from typing import Any, Final
 from custody.schemas import (
     address_book,
     asset_tokens,
+    forwards,
     history,
     identity_providers,
     invitations,
@@ -19,6 +20,7 @@ from custody.schemas import (
     proofs,
     proposals,
     roles,
+    sending,
     service_accounts,
     users,
     vaults,
@@ -41,16 +43,18 @@ NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
         "service_accounts": service_accounts,
         "history": history,
         "vaults": vaults,
-        "keys": keys,
+        "forwards": forwards,
+        "sending": sending,
+        "logs": logs,
         "webhooks": webhooks,
         "identity_providers": identity_providers,
     }
 )
 # What a signer's own program calls, too: their client's methods are a module of their own, because that
 # program loads no more.
-SIGNING: Final[Mapping[str, ModuleType]] = MappingProxyType({"tokens": asset_tokens})
-# Some calls of theirs are declared: the client's methods stand in its own modules still.
-PARTLY: Final = (proposals, proofs, logs)
+SIGNING: Final[Mapping[str, ModuleType]] = MappingProxyType(
+    {"keys": keys, "proposals": proposals, "proofs": proofs, "tokens": asset_tokens}
+)
 
 
 def named_calls(noun: ModuleType) -> Iterator[tuple[str, Call[Any, Any]]]:
@@ -59,5 +63,5 @@ def named_calls(noun: ModuleType) -> Iterator[tuple[str, Call[Any, Any]]]:
 
 
 CALLS: Final[tuple[Call[Any, Any], ...]] = tuple(
-    call for noun in (*NOUNS.values(), *SIGNING.values(), *PARTLY) for _, call in named_calls(noun)
+    call for noun in (*NOUNS.values(), *SIGNING.values()) for _, call in named_calls(noun)
 )

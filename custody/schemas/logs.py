@@ -122,6 +122,7 @@ class LogsPage(Shape):
 class ExportedLogs(Shape):
     """Everything that matched, as RFC 4180."""
 
+    # Its lines end in CRLF: write it with ``newline=""``.
     csv: ExportText
 
 
@@ -139,4 +140,6 @@ EXPORT_AUDIT_LOGS = Call(
     "recorded.",
     READERS, workspace_field="workspace_uid", attempt="export the audit log",
     open_to=frozenset({Way.PROGRAM}), refuses=(ErrorCode.NOT_ORG_MEMBER,),
+    # Each export is recorded.
+    repeatable=False,
 )  # fmt: skip

@@ -1,19 +1,20 @@
-"""Proposals, and forwards of a member's own money from the profile into a vault."""
+"""Proposals: what is asked to be signed, by whom, and what became of it."""
 
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_validator
 
-from custody.schemas.call import Call, Way
+from custody.schemas.call import Call, Way, either
 from custody.schemas.common import (
+    DIGITS,
     MAX_SATS,
-    ApiNetwork,
     Count,
     Few,
     Int64,
     IntId,
     Label,
+    Listed,
     Many,
     Priority,
     Prose,
@@ -28,11 +29,15 @@ from custody.schemas.common import (
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import PermissionName
+from custody.schemas.queries import DaysQuery, QueryId, SearchText
 
 MAX_RECIPIENTS = 100
 # One OP_RETURN of at most 80 bytes: what every relaying node takes. Twice that in hex, with its prefix.
 MAX_OP_RETURN_TEXT = 162
 MAX_LONG_POLL_SECONDS = 60
+
+# BIP-173: an address of these networks is at most 90 characters.
+ADDRESS_CHARACTERS = 90
 
 AmountSats = Annotated[StrictInt, Field(ge=1, le=MAX_SATS)]
 RecipientText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]
@@ -343,40 +348,33 @@ class Proposal(Shape):
     vault_name: Label | None = None
 
 
-# BIP-173: an address of these networks is at most 90 characters.
-ADDRESS_CHARACTERS = 90
+MAX_PROPOSALS = 500
 
 
-class ForwardToVaultRequest(Request):
-    """``POST /api/v1/forward-to-vault``: a fixed ``amount_sats``, or ``sweep`` for the whole balance; ``fee_sats`` with either.
-
-    ``wallet_address`` says which of the caller's profiles is meant, as ``GET /api/v1/signing-profile-address`` gives it. ``coins``:
-    those that ``POST /api/v1/preview-forward`` showed; where others would be spent by now, it is refused.
+class PsbtQuery(DaysQuery):
+    """``GET /api/v1/psbt``: one by ``psbt_id``, or a workspace's, newest last unless ``order`` says otherwise; ``after`` is the
+    last id seen. ``awaiting``: those that the caller has to decide. ``vault_id``: those of that vault. ``search``: those that
+    have each of its words in their title or in the address book's name of whom they pay, as the beginning of an address,
+    a txid or an id, or as an amount in BTC or satoshis. A search looks at some thousand proposals at a time: with ``Link``
+    it goes on from there, whether it found any. ``tx_type``: proofs of control alone. ``from_day``, ``to_day``: when they were
+    proposed, inclusive, in UTC.
     """  # noqa: E501
 
-    workspace_id: IntId
-    vault_id: TextId
-    network: ApiNetwork
-    coins: Coins | None = None
-    amount_sats: AmountSats | None = None
-    fee_sats: AmountSats
-    sweep: StrictBool = False
-    allow_unconfirmed: StrictBool = False
-    wallet_address: (
-        Annotated[
-            str,
-            StringConstraints(strip_whitespace=True, min_length=1, max_length=ADDRESS_CHARACTERS),
-            Field(examples=["bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"]),
-        ]
-        | None
-    ) = None
+    psbt_id: TextId | None = None
+    workspace_id: QueryId | None = None
+    status: ProposalStatus | None = None
+    awaiting: Literal["me"] | None = None
+    vault_id: TextId | None = None
+    tx_type: Literal["proof"] | None = None
+    order: Literal["oldest", "newest"] = "oldest"
+    after: TextId | None = None
+    search: SearchText | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_PROPOSALS), DIGITS] = 100
 
     @model_validator(mode="after")
-    def _one_of_two(self) -> "ForwardToVaultRequest":
-        if self.sweep is (self.amount_sats is not None):
-            raise ValueError(
-                "amount_sats: give an amount, or sweep: true for the whole balance, and not both"
-            )
+    def _one_or_many(self) -> "PsbtQuery":
+        if self.psbt_id is None and self.workspace_id is None:
+            raise ValueError("give psbt_id for one proposal, or workspace_id for a list")
         return self
 
 
@@ -393,10 +391,6 @@ _PROPOSING: Final = (
     ErrorCode.STATE_CONFLICT, ErrorCode.VAULT_FROZEN, ErrorCode.VAULT_LIMIT_EXCEEDED,
     ErrorCode.WRONG_NETWORK_ADDRESS,
 )  # fmt: skip
-_FORWARDING: Final = (
-    ErrorCode.BACKEND_UNAVAILABLE, ErrorCode.DUST, ErrorCode.INSUFFICIENT_FUNDS, ErrorCode.KEY_REVOKED,
-    ErrorCode.LOCKED_FUNDS, ErrorCode.STATE_CONFLICT, ErrorCode.WALLET_ADDRESS_MISMATCH,
-)  # fmt: skip
 CREATE_PSBT = Call(
     "POST", "/api/v1/create-psbt", CreatePsbtRequest, CreatePsbtResponse,
     "Proposes a send from a vault, or a version of it that takes its place. Its coins are locked;\n"
@@ -411,11 +405,19 @@ PREVIEW_PSBT = Call(
     "and refuses what that call refuses.",
     PROPOSERS, reads=True, attempt="preview a payment", open_to=frozenset({Way.PROGRAM}), refuses=_PROPOSING,
 )  # fmt: skip
+PSBT: Final = Call[PsbtQuery, Any](
+    "GET", "/api/v1/psbt", PsbtQuery, either(Proposal, Listed[Proposal]),
+    "One proposal, or a workspace's. ``If-None-Match`` with ``Prefer: wait=SECONDS`` waits for a change. The "
+    "PSBT carries the\nsignatures that were given for the vault's signers alone, while it may still be "
+    "finished; others read it unsigned. A ``search``\ncounts as ten calls and does not wait.",
+    PROPOSAL_READERS, attempt="see the payments", open_to=frozenset({Way.PROGRAM, Way.SIGNER}),
+    long_poll=True,
+)  # fmt: skip
 CANCEL_PSBT = Call(
     "POST", "/api/v1/cancel-psbt", CancelPsbtRequest, CancelPsbtResponse,
     "Ends a proposal that waits for signatures. It is soft: the answer says how many signatures stay valid.",
     PROPOSERS | FORWARDERS, attempt="cancel a payment", open_to=frozenset({Way.PROGRAM}),
-    refuses=(ErrorCode.STATE_CONFLICT,),
+    repeatable=True, refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 SIGN_PSBT = Call(
     "POST", "/api/v1/sign-psbt", SignPsbtRequest, SignPsbtResponse,
@@ -427,18 +429,4 @@ SIGN_PSBT = Call(
         ErrorCode.KEY_REVOKED, ErrorCode.NOT_A_SIGNER, ErrorCode.NOT_IN_ADDRESS_BOOK, ErrorCode.PSBT_MISMATCH,
         ErrorCode.BAD_SIGNATURE, ErrorCode.STATE_CONFLICT, ErrorCode.VAULT_FROZEN,
     ),
-)  # fmt: skip
-FORWARD_TO_VAULT = Call(
-    "POST", "/api/v1/forward-to-vault", ForwardToVaultRequest, CreatePsbtResponse,
-    "Proposes to move the caller's own money, from their signing profile, into a vault. Only the caller "
-    "signs it, through\n"
-    "``sign-psbt``; their signature finalises it, and it is broadcast.",
-    FORWARDERS, creates=True, attempt="forward their own money", refuses=_FORWARDING,
-)  # fmt: skip
-PREVIEW_FORWARD = Call(
-    "POST", "/api/v1/preview-forward", ForwardToVaultRequest, PsbtPreview,
-    "What ``forward-to-vault`` would make of the same request now: its coins, change and fee, and the PSBT "
-    "that would be\n"
-    "signed. Nothing is stored, and no coin is held.",
-    FORWARDERS, reads=True, attempt="preview a forward of their own money", refuses=_FORWARDING,
 )  # fmt: skip

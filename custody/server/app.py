@@ -35,14 +35,9 @@ from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.service_accounts import SECRETS, SECRETS_WINDOW
 from custody.server.service.people.setup import Setup
 from custody.server.service.proposals.drafting import Drafter
-from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
-from custody.server.service.proposals.maximum import MaximumSend
-from custody.server.service.proposals.previewing import Previewing
 from custody.server.service.proposals.proposals import Proposals
-from custody.server.service.proposals.proving import Proving
 from custody.server.service.proposals.replacing import Replacing
-from custody.server.service.proposals.signing import Signing
 from custody.server.service.requests.changes import Changes, Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import Rates, Throttle
@@ -206,10 +201,8 @@ def _wire(
     changes, lifecycle = background.changes, background.lifecycle
     drafter = Drafter(clock, world.rng)
     limits = Limits(clock, world.policies)
-    maximum = MaximumSend(background.market, drafter, limits)
-    proposals = Proposals(clock, random, audit, changes, background.market, drafter, limits, maximum)
+    proposals = Proposals(clock, random, audit, changes, background.market, drafter, limits)
     replacing = Replacing(clock, random, world.rng, audit, changes, background.market, limits)
-    cancelling = Cancelling(audit, lifecycle)
     token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits)
     services = Services(
         store=store,
@@ -221,6 +214,7 @@ def _wire(
             limits,
             changes,
             lifecycle,
+            background.market,
             secrets,
             settings.public_url,
             settings.webhook_hosts,
@@ -237,14 +231,9 @@ def _wire(
         readiness=Readiness(store, clock, changes, background.backends, background.market.reachability),
         second_person=SecondPerson(clock, random, audit, world.policies),
         service_secrets=Throttle(clock, limit=SECRETS, window=SECRETS_WINDOW),
-        maximum=maximum,
         proposals=proposals,
         replacing=replacing,
-        previewing=Previewing(background.market, limits, proposals, replacing),
-        cancelling=cancelling,
         forwarding=Forwarding(clock, random, audit, lifecycle, background.market, world.rng),
-        proving=Proving(clock, random, audit, changes, background.market),
-        signing=Signing(clock, audit, lifecycle),
         resubmitting=Resubmitting(clock, audit),
         token_creating=TokenCreating(
             clock, audit, changes, background.market, token_drafter, token_proposals

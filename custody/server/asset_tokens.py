@@ -39,7 +39,7 @@ from custody.schemas.asset_tokens import (
 from custody.schemas.call import Page
 from custody.schemas.common import Listed, Unreadable
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
-from custody.server.proposals import RECHECK_SECONDS
+from custody.server.proposals.signing import RECHECK_SECONDS
 from custody.server.service.tokens import index_reading
 from custody.server.service.tokens.records import call_page, contract_page, contract_record
 from multisig.tokens import Function

@@ -20,11 +20,12 @@ from custody.server.domain.credentials import new_id
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.invitations import invitation_expiry
 from custody.server.mining import mining_served
+from custody.server.proposals.ending import kept_coins, proposal_expiry
 from custody.server.service.audit.checkpoints import Checkpoints
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.jobs.leases import LEASE, Lead
-from custody.server.service.jobs.outbox import Handler, Outbox
+from custody.server.service.jobs.outbox import BROADCAST, Handler, Outbox
 from custody.server.service.jobs.tidying import OVER, Sweep, Sweeps, Tidying
 from custody.server.service.jobs.workers import JOB_THREADS, Loop, Workers, alone, serve_outbox, survive
 from custody.server.service.lifecycle import Lifecycle
@@ -36,8 +37,6 @@ from custody.server.service.network.watcher import Watcher
 from custody.server.service.operations.jobs import ENDLESS
 from custody.server.service.operations.waiting import waiting_for
 from custody.server.service.people.second_person import change_expiry
-from custody.server.service.proposals.ending import kept_coins, proposal_expiry
-from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.requests.changes import Changes
 from custody.server.service.tokens.indexer import Indexer
 from custody.server.service.webhook_events import WEBHOOK, Deposits, WebhookEvents

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 from functools import partial
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 from sqlalchemy.orm import Session
@@ -96,6 +96,12 @@ class Ctx:
     def access(self) -> WorkspaceAccess:
         assert self.maybe_access is not None, "the call names no workspace"
         return self.maybe_access
+
+    def enter(self, call: Call[Any, Any], workspace_id: int) -> "Ctx":
+        """For a call whose workspace the record alone says. Raises NotFound, PermissionDenied."""
+        assert not isinstance(call.needs, Auth), "the call is of a workspace"
+        access = enter(self.db, self.caller, workspace_id, call.needs, self.now)
+        return replace(self, maybe_access=access)
 
     @property
     def now(self) -> datetime:
@@ -192,7 +198,9 @@ def known_as(caller: Caller, call: Call[Any, Any], *unlinked: Way) -> Caller:
 
 
 def let_in(services: Services, db: Session, invocation: Invocation) -> WorkspaceAccess | None:
-    """The caller's access to the workspace that is named. Raises NotFound, PermissionDenied."""
+    """The caller's access to the workspace that is named; None where there is none, or where the function
+    has to `Ctx.enter` it. Raises NotFound, PermissionDenied.
+    """
     call, caller = invocation.call, invocation.caller
     if caller.service is not None and Way.PROGRAM not in call.open_to:
         raise PermissionDenied("A service account may not call this: it needs a person who is signed in.")
@@ -202,29 +210,49 @@ def let_in(services: Services, db: Session, invocation: Invocation) -> Workspace
                 "Sign in with your own password for this, not through the identity provider."
             )
         return None
-    assert invocation.workspace_id is not None, "the call names a workspace"
+    if invocation.workspace_id is None:
+        assert call.long_poll, "the call names a workspace"
+        return None
     return enter(db, caller, invocation.workspace_id, call.needs, services.tools.clock())
 
 
 @dataclass(frozen=True)
+class Watched(Generic[Answer]):
+    """What a long poll waits for: that the workspace's revision rises above the one that was read with the
+    answer.
+    """
+
+    answer: Answer
+    workspace_id: int
+    revision: int
+
+
+@dataclass(frozen=True)
 class Answered:
-    """``content``: as it travels. ``page``: where it is one of a list."""
+    """``content``: as it travels. ``page``: where it is one of a list. ``watched``: of a long poll."""
 
     content: bytes
     page: Page[Any] | None = None
+    watched: Watched[None] | None = None
 
 
 def answer(services: Services, invocation: Invocation) -> Answered:
     """Makes the call, in transactions of its own. Raises what it refuses with, which is recorded."""
-    run = _Run(services, invocation)
     try:
-        if run.scope is None:
-            return Answered(run.content(), run.page)
-        with services.idempotency.guard(run.scope):
-            return Answered(run.content())
+        return run(services, invocation)
     except REFUSALS as error:
         invocation.record_refusal(services, error)
         raise
+
+
+def run(services: Services, invocation: Invocation) -> Answered:
+    """`answer`, for a function that makes another call: a refusal is recorded as its own."""
+    one = _Run(services, invocation)
+    try:
+        if one.scope is None:
+            return Answered(one.content(), one.page, one.watched)
+        with services.idempotency.guard(one.scope):
+            return Answered(one.content())
     except Outdated as error:
         # Of a read, or of the last try, which prepared in the same transaction.
         raise StateConflict(str(error)) from error
@@ -243,6 +271,7 @@ class _Run:
             scope_of(invocation.caller, call.method, invocation.path, key) if key and call.creates else None
         )
         self.page: Page[Any] | None = None
+        self.watched: Watched[None] | None = None
         self._parts = 0
 
     def content(self) -> bytes:
@@ -288,8 +317,9 @@ class _Run:
             yield Ctx(services, invocation.caller, ids=invocation.ids, tries=tries)
             return
         with services.store.write() if part is In.WRITE else services.store.read() as db:
-            if (part is In.WRITE or self._parts) and invocation.call.needs is not Auth.OPEN:
-                # It may have waited seconds for its turn: a session that was ended since changes nothing.
+            may_have_waited = part is In.WRITE or self._parts or invocation.call.long_poll
+            if may_have_waited and invocation.call.needs is not Auth.OPEN:
+                # A session that was ended since changes and sees nothing.
                 require_session(db, invocation.caller)
             access = let_in(services, db, invocation)
             if invocation.call.second_person and access is not None:
@@ -313,6 +343,8 @@ class _Run:
     def _encoded(self, value: Any) -> bytes:
         if self._invocation.check is not None:
             self._invocation.check(value)
+        if isinstance(value, Watched):
+            self.watched, value = replace(value, answer=None), value.answer
         if isinstance(value, Page):
             self.page, value = value, value.items
         return self._invocation.call.writer.dump_json(value, by_alias=True)

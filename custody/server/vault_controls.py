@@ -19,11 +19,10 @@ from custody.server.calls import Ctx, serves
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.errors import StateConflict
 from custody.server.domain.lifecycle import TO_BROADCAST
-from custody.server.service.jobs.outbox import enqueue
+from custody.server.service.jobs.outbox import BROADCAST, enqueue
 from custody.server.service.keys.quorums import approver
 from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.proposals.records import names_of
-from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.stored_vaults import line_before, vault_in
 from custody.server.store.models import Proposal, Vault, VaultSigner
 

@@ -9,18 +9,17 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas import vaults as wire
-from custody.schemas.proposals import CancelPsbtRequest, CreatePsbtRequest, ProposalStatus, TxType
+from custody.schemas.proposals import CancelPsbtRequest, ProposalStatus, TxType
 from custody.schemas.vaults import REPLACE_VAULT
 from custody.server.calls import Ctx, serves
 from custody.server.domain.audit import Category, Event
-from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid, StateConflict
 from custody.server.domain.limits import in_btc
+from custody.server.proposals.ending import cancel_psbt, released_signatures
 from custody.server.service.proposals.bounds import (
     require_signers,
     vault_to_spend,
 )
-from custody.server.service.proposals.ending import released_signatures
 from custody.server.service.stored_vaults import address_script, line_before, replacement_of
 from custody.server.store.models import ChainCoin, Proposal, Vault, VaultSigner
 from custody.server.vaults import create_wallet, vault_records
@@ -107,26 +106,6 @@ def _end_payments(ctx: Ctx, vault_ids: list[str]) -> tuple[list[str], list[str]]
             why = CancelPsbtRequest(
                 psbt_id=proposal.id, workspace_id=ctx.access.workspace_id, reason="Its vault is replaced."
             )
-            ctx.services.cancelling.cancel(ctx.db, ctx.caller, ctx.access, why)
+            cancel_psbt(ctx, why)
             cancelled.append(proposal.id)
     return cancelled, signed
-
-
-def sweep_of(db: Session, access: WorkspaceAccess, request: wire.SweepVaultRequest) -> CreatePsbtRequest:
-    """The ``create-psbt`` that moves what one transaction takes. Raises NotFound, VaultFrozen,
-    StateConflict (it is not replaced).
-    """
-    old = vault_to_spend(db, access, request.vault_id)
-    new = replacement_of(db, old)
-    if new is None:
-        raise StateConflict(f"The vault {old.name} is not replaced: ask for that first, replace-vault.")
-    return CreatePsbtRequest(
-        wallet_id=old.id,
-        workspace_id=request.workspace_id,
-        tx_type="send",
-        recipients=[new.address],
-        sweep=True,
-        priority=request.priority,
-        fee_rate=request.fee_rate,
-        description=f"Moves what is left into {new.name}.",
-    )

@@ -41,6 +41,7 @@ from custody.server import (
 )
 from custody.server.console.refusal_words import WHY, tried_words
 from custody.server.domain.audit import Category, Event
+from custody.server.proposals import ending, signing
 from custody.server.service.people import workspaces as founding
 from custody.server.service.webhooks import delivery
 from custody.text import SHORT_ID, amount, plain
@@ -82,6 +83,8 @@ _EVENTS: Final = [
         webhooks,
         delivery,
         identity_providers,
+        signing,
+        ending,
     )
     for each in vars(noun).values()
     if isinstance(each, Event) and each.says
@@ -119,25 +122,6 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
             ("proposal {proposal}: {sats} sat of key {text} into vault {vault}, {text2} sat fee, tx {more}",
              "proposed to forward {sats} of their own into the vault {vault}"),
         ),
-        "SIGNATURE_SUBMITTED": (
-            ("proposal {proposal}, key {text}, inputs {more} only",
-             "signed a part of the proposal {proposal}"),
-            ("proposal {proposal}, key {text}", "approved the proposal {proposal}"),
-        ),
-        "PROPOSAL_FINALISED": (
-            ("proposal {proposal}, tx {text}", "gave the last signature of the proposal {proposal}"),
-        ),
-        "PROPOSAL_DECLINED": (("proposal {proposal}", "declined the proposal {proposal}"),),
-        "PROPOSAL_CANCELLED": (
-            ("proposal {proposal}, {text} signatures are out, {more}",
-             "cancelled the proposal {proposal}: {more}"),
-        ),
-        "CANCELLED_COINS_RELEASED": (
-            ("proposal {proposal}, {more}",
-             "The coins of the proposal {proposal}, which was cancelled, are free"),
-            ("proposal {proposal}", "freed the coins of the proposal {proposal}, which was cancelled"),
-        ),
-        "PROPOSAL_EXPIRED": (("proposal {proposal}", "ended the proposal {proposal}, which expired"),),
         "TRANSACTION_BROADCAST": (
             ("proposal {proposal}, tx {text}", "sent the proposal {proposal} to the network"),
         ),

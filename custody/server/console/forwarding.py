@@ -5,8 +5,9 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.pages.figures import address
-from custody.schemas.keys import SigningProfileAddress
-from custody.schemas.proposals import FORWARD_TO_VAULT, PREVIEW_FORWARD, PsbtPreview, TxType
+from custody.schemas.forwards import FORWARD_TO_VAULT, PREVIEW_FORWARD
+from custody.schemas.keys import SIGNING_PROFILE_ADDRESS, SigningProfileAddress
+from custody.schemas.proposals import PsbtPreview, TxType
 from custody.server.console.money import money_of
 from custody.server.console.proposing import MoneyReview, at_field
 from custody.server.console.table import Review, Row
@@ -36,10 +37,7 @@ def form_page(visit: Visit) -> Response:
 
 
 def _profile(visit: Visit) -> SigningProfileAddress:
-    found: SigningProfileAddress = visit.get(
-        "signing-profile-address", network=visit.here.entry.workspace_info.net
-    )
-    return found
+    return visit.ask(SIGNING_PROFILE_ADDRESS, network=visit.here.entry.workspace_info.net)
 
 
 def _body(visit: Visit) -> dict[str, Any]:

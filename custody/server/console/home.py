@@ -15,6 +15,7 @@ from custody.schemas.onboarding import (
     MonthlyVolume,
     OnboardingRequest,
 )
+from custody.schemas.proposals import PSBT
 from custody.schemas.vaults import LIST_WALLETS, Vault
 from custody.schemas.workspaces import CREATE_WORKSPACE, UPDATE_WORKSPACE
 from custody.server.console.table import Review, Row
@@ -65,7 +66,7 @@ def _shown(visit: Visit) -> dict[str, Any]:
     sees = visit.here.may("VIEW_BALANCES", "PAYMENT_INIT", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
     found: list[Vault] = visit.ask(LIST_WALLETS, workspace_id=visit.here.id, limit=FIRST + 1) if sees else []
     vaults = found[:FIRST]
-    waiting = visit.get("psbt", workspace_id=visit.here.id, status="PENDING", limit=FIRST) if sees else []
+    waiting = visit.ask(PSBT, workspace_id=visit.here.id, status="PENDING", limit=FIRST) if sees else []
     return {
         "vaults": vaults,
         "are_all": len(vaults) == len(found) and not visit.unreadable,

@@ -1,13 +1,12 @@
 """Proofs of control (BIP-322): those of a workspace, asking a vault's signers for one, and its file."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from starlette.responses import Response
 
 from custody.pages.serving import attachment
 from custody.schemas.proofs import CREATE_PROOF, MAX_MESSAGE, PROOF
-from custody.schemas.proposals import Proposal
+from custody.schemas.proposals import PSBT
 from custody.server.console.proposals import PROPOSERS
 from custody.server.console.table import Review, Row
 from custody.server.console.vaults import vault_name, vaults_to_choose
@@ -20,8 +19,7 @@ PAGE: Final = 25
 def listing(visit: Visit) -> Response:
     after = visit.query("after")
     wanted = {"tx_type": "proof", "order": "newest", "limit": PAGE, "after": after or None}
-    found: Sequence[Proposal]
-    found, following = visit.get_page("psbt", workspace_id=visit.here.id, **wanted)
+    found, following = visit.ask_page(PSBT, workspace_id=visit.here.id, **wanted)
     return visit.page("proofs/list.html", here="proofs", proofs=found, after=after, following=following)
 
 

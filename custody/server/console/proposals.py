@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from custody.pages.rendering import Live
-from custody.schemas.proposals import Proposal, ProposalStatus, TroubleKind, TxType
+from custody.schemas.proposals import PSBT, Proposal, ProposalStatus, TroubleKind, TxType
 from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries_of
 from custody.server.console.money import money_of, proof_of
@@ -93,7 +93,7 @@ def _page_of(visit: Visit, wanted: Mapping[str, str]) -> dict[str, Any]:
         "to_day": wanted.get("to_day"),
         "after": wanted.get("after"),
     }
-    found, after = visit.get_page("psbt", workspace_id=visit.here.id, order="newest", limit=PAGE, **asked)
+    found, after = visit.ask_page(PSBT, workspace_id=visit.here.id, order="newest", limit=PAGE, **asked)
     kept = {name: value for name, value in wanted.items() if name != "after"}
     newest = urlencode(kept) if "after" in wanted else None
     following = urlencode({**kept, "after": after}) if after else ""
@@ -130,7 +130,7 @@ def standing(visit: Visit) -> Response:
 
 def proposal_of(visit: Visit) -> Proposal:
     """Raises NotFound for one of another workspace."""
-    found: Proposal = visit.get("psbt", workspace_id=visit.here.id, psbt_id=visit.path_param("psbt_id"))
+    found: Proposal = visit.ask(PSBT, workspace_id=visit.here.id, psbt_id=visit.path_param("psbt_id"))
     return found
 
 

@@ -18,6 +18,7 @@ from custody.schemas.history import VAULT_COINS, CoinState
 from custody.schemas.limits import MY_LIMITS
 from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import CREATE_PSBT, MAX_COINS, MAX_RECIPIENTS, PREVIEW_PSBT, PsbtPreview
+from custody.schemas.sending import MAX_SEND
 from custody.schemas.vaults import VAULT_CONTROLS, Vault, VaultName
 from custody.server.console.addresses import entries_of
 from custody.server.console.limits import left_words
@@ -122,7 +123,7 @@ def _funds(visit: Visit, vault: Vault) -> dict[str, Any]:
     found: dict[str, Any] = {"funds": None, "chooses": chooses, "coins": (), "limits": (), "why_not": ""}
     try:
         found["limits"] = _limits(visit, vault)
-        funds = visit.get("max-send", **place, wallet_id=vault.id, recipients=[vault.receive_address])
+        funds = visit.ask(MAX_SEND, **place, wallet_id=vault.id, recipients=[vault.receive_address])
         if chooses:
             asked_for = {"vault_id": vault.id, "state": CoinState.SPENDABLE, "limit": MAX_COINS}
             found["coins"] = visit.ask(VAULT_COINS, **place, **asked_for).coins
@@ -222,7 +223,7 @@ def _everything(visit: Visit, body: Mapping[str, Any], amounts: Sequence[int | N
     if "coins" in body:
         return {"sweep_coins": True}
     taken = ("workspace_id", "wallet_id", "op_return", "priority", "fee_rate", "recipients")
-    found = visit.get("max-send", **{name: body.get(name) for name in taken})
+    found = visit.ask(MAX_SEND, **{name: body.get(name) for name in taken})
     if not found.amount_sats:
         raise Invalid.at("/most", found.words)
     return {"amounts_sats": [found.amount_sats]}

@@ -32,9 +32,6 @@ _TRIED: Final[Mapping[str, str]] = MappingProxyType(
     {
         name: words
         for words, names in {
-            "sweep a replaced vault": "sweep-vault",
-            "see the limits": "max-send",
-            "see the payments": "psbt",
             "see the rule of the second person": "second-person-rule",
             "ask a second person": "request-change",
             "see what waits for a second person": "changes",

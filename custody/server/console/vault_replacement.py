@@ -9,8 +9,9 @@ from starlette.responses import Response
 from custody.naming import next_name
 from custody.schemas.changes import Change
 from custody.schemas.history import VAULT_COINS
-from custody.schemas.proposals import Proposal
-from custody.schemas.vaults import REPLACE_VAULT, VAULT_EXPORT, VAULT_NAMES, SweptVault, Vault
+from custody.schemas.proposals import PSBT, Proposal
+from custody.schemas.sending import SWEEP_VAULT
+from custody.schemas.vaults import REPLACE_VAULT, VAULT_EXPORT, VAULT_NAMES, Vault
 from custody.server.console.addresses import entries
 from custody.server.console.members import members_of
 from custody.server.console.proposals import BOOK_READERS
@@ -65,8 +66,8 @@ def _progress(visit: Visit, old: Vault) -> dict[str, Any]:
     last = replacement_name(visit, old)
     assert last is not None, "its page shows a replacement"
     new = vault_by_id(visit, last.id)
-    newest: list[Proposal] = visit.get(
-        "psbt", workspace_id=visit.here.id, vault_id=old.id, order="newest", limit=PAGE
+    newest: list[Proposal] = visit.ask(
+        PSBT, workspace_id=visit.here.id, vault_id=old.id, order="newest", limit=PAGE
     )
     return {
         "new": new,
@@ -100,8 +101,8 @@ def review_replacement(visit: Visit) -> Review:
     if not visit.form.one("name"):
         raise Invalid.at("/name", "Name the new vault.")
     now = {each.user_id for each in shown.signers}
-    pending: list[Proposal] = visit.get(
-        "psbt", workspace_id=visit.here.id, vault_id=shown.id, status="PENDING", limit=PAGE
+    pending: list[Proposal] = visit.ask(
+        PSBT, workspace_id=visit.here.id, vault_id=shown.id, status="PENDING", limit=PAGE
     )
     unsigned = [each for each in pending if each.tx_type == "send" and not each.collected_signatures]
     return Review(
@@ -124,7 +125,7 @@ def replace_vault(visit: Visit) -> Response:
 
 
 def sweep(visit: Visit) -> Response:
-    swept: SweptVault = visit.post("sweep-vault", **_place(visit))
+    swept = visit.act(SWEEP_VAULT, **_place(visit))
     words = f"{count(len(swept.psbt_ids), 'sweep is', 'sweeps are')} proposed. The signers decide now."
     return visit.go(f"{path_of(visit, vault_here(visit))}/replace", words)
 
@@ -136,5 +137,5 @@ ROWS = (
         "POST", _REPLACE, replace_vault, again=replacement, review=review_replacement, steps_up=True,
         acts=(REPLACE_VAULT,),
     ),
-    Row("POST", f"{_REPLACE}/sweep", sweep, again=replacement),
+    Row("POST", f"{_REPLACE}/sweep", sweep, again=replacement, acts=(SWEEP_VAULT,)),
 )  # fmt: skip

@@ -10,9 +10,8 @@ from functools import cached_property
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, TypeVar, overload
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import quote
 
-import anyio.from_thread
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -27,7 +26,7 @@ from custody.schemas.members import MEMBERS
 from custody.schemas.permissions import Auth, PermissionName
 from custody.schemas.users import Organisation, User, WorkspaceEntry
 from custody.server import calls
-from custody.server.calls import Ctx, Invocation
+from custody.server.calls import Ctx, Invocation, Watched
 from custody.server.console.rendering import TEMPLATES
 from custody.server.console.session import BrowserSession, Snapshot, said, say
 from custody.server.domain.credentials import Caller
@@ -211,6 +210,17 @@ class Visit:
 
     def ask(self, call: Declared[Any, Any], /, **given: Any) -> Any:
         """What a call that only reads answers, in the page's snapshot. Raises what it refuses with."""
+        answer = self._asked(call, given)
+        return self._readable(answer.items if isinstance(answer, Page) else answer)
+
+    def ask_page(
+        self, call: Declared[Any, Page[Item | Unreadable]], /, **given: Any
+    ) -> tuple[list[Item], Any]:
+        """`ask` of a list in pages, and the ``after`` of the next page; None at the list's end."""
+        page = self._asked(call, given)
+        return self._readable(page.items), page.following(call.key)
+
+    def _asked(self, call: Declared[Any, Any], given: Mapping[str, Any]) -> Any:
         assert not call.writes, "an act has a transaction of its own"
         invocation = self._invocation(call, given)
         try:
@@ -218,10 +228,10 @@ class Visit:
                 access = calls.let_in(self.platform, db, invocation)
                 ctx = Ctx(self.platform, invocation.caller, db, access, invocation.ids)
                 answer = calls.make(ctx, call, invocation.request)
-                return self._readable(answer.items if isinstance(answer, Page) else answer)
         except calls.REFUSALS as error:
             invocation.record_refusal(self.platform, error)
             raise
+        return answer.answer if isinstance(answer, Watched) else answer
 
     def act(
         self,
@@ -283,13 +293,6 @@ class Visit:
         it refuses with.
         """
         return self._call("GET", path, _present(query))
-
-    def get_page(self, path: str, /, **query: Any) -> tuple[Any, str]:
-        """A list's answer, and the id after which the next page begins (RFC 8288); empty at its end."""
-        response = self._response("GET", path, _present(query))
-        answer = self._readable(_ANSWERS["GET", _whole(path)].validate_json(bytes(response.body)))
-        found = re.match("<([^>]*)>", response.headers.get("Link", ""))
-        return answer, "" if found is None else parse_qs(urlsplit(found[1]).query)["after"][0]
 
     def post(
         self,
@@ -376,10 +379,6 @@ class Visit:
             maybe_caller=let_in(self.caller, endpoint.path, FOR_UNLINKED),
             ids=ids,
         )
-        if runner.awaits:
-            # The console's handlers run in threads, beside the event loop.
-            response: Response = anyio.from_thread.run(runner.run_awaited, call)
-            return response
         return runner.run(call, self._key(nth) if endpoint.creates else None)
 
     def _key(self, nth: int) -> str | None:

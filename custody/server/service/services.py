@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from custody.server.domain.credentials import LOGIN_FAILURES, LOGIN_FAILURES_WINDOW
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.backends import Market
 from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.limits.limits import Limits, PolicyStore
 from custody.server.service.mail.jobs import Maker, Template
@@ -13,14 +14,9 @@ from custody.server.service.mail.mailer import Mailer
 from custody.server.service.operations.readiness import Readiness
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.second_person import SecondPerson
-from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
-from custody.server.service.proposals.maximum import MaximumSend
-from custody.server.service.proposals.previewing import Previewing
 from custody.server.service.proposals.proposals import Proposals
-from custody.server.service.proposals.proving import Proving
 from custody.server.service.proposals.replacing import Replacing
-from custody.server.service.proposals.signing import Signing
 from custody.server.service.requests.changes import Changes, Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import AttemptLimit, Rates, Throttle
@@ -74,6 +70,7 @@ class Tools:
     limits: Limits
     changes: Changes
     lifecycle: Lifecycle
+    market: Market
     secrets: Secrets
     # Where browsers and receivers reach the platform, if it has a public address.
     public_url: str | None
@@ -98,14 +95,9 @@ class Services:
     second_person: SecondPerson
     # How many new ones a maker of programs may have.
     service_secrets: Throttle
-    maximum: MaximumSend
     proposals: Proposals
     replacing: Replacing
-    previewing: Previewing
-    cancelling: Cancelling
     forwarding: Forwarding
-    proving: Proving
-    signing: Signing
     resubmitting: Resubmitting
     token_creating: TokenCreating
     calling: Calling

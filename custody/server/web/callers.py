@@ -19,15 +19,7 @@ def _declared(way: Way) -> frozenset[str]:
     return frozenset(call.path for call in CALLS if way in call.open_to)
 
 
-# The calls that a program may make, if its rights allow. All others are for people: signing, people, roles,
-# policy, whatever can need a second person, one's own account and devices. A new endpoint is closed to
-# programs until it is listed here.
-FOR_PROGRAMS: Final = frozenset(
-    f"/api/v1/{name}"
-    for name in (
-        "max-send", "psbt",
-    )
-) | _declared(Way.PROGRAM)  # fmt: skip
+FOR_PROGRAMS: Final = _declared(Way.PROGRAM)
 
 
 def documented(row: Endpoint) -> Mapping[str, bool]:
@@ -56,12 +48,7 @@ FOR_SECOND_PERSON: Final = frozenset(
     )
 ) | _declared(Way.DECIDER)  # fmt: skip
 # Also, in the API, the calls of a signer's own program, which cannot show a provider's page; and freezing.
-FOR_SIGNERS: Final = FOR_UNLINKED | frozenset(
-    f"/api/v1/{name}"
-    for name in (
-        "psbt",
-    )
-) | _declared(Way.SIGNER)  # fmt: skip
+FOR_SIGNERS: Final = FOR_UNLINKED | _declared(Way.SIGNER)
 
 
 def require_for_bound(call: Call[None]) -> None:

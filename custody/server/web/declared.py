@@ -11,6 +11,7 @@ from custody.schemas.calls import named_calls
 from custody.server import (  # noqa: F401 - they serve their calls
     address_book,
     asset_tokens,
+    forwards,
     identity_providers,
     invitations,
     key_revocation,
@@ -20,8 +21,9 @@ from custody.server import (  # noqa: F401 - they serve their calls
     mail_settings,
     members,
     onboarding,
-    proposals,
+    proofs,
     roles,
+    sending,
     service_accounts,
     users,
     vault_controls,
@@ -32,8 +34,10 @@ from custody.server import (  # noqa: F401 - they serve their calls
 )
 from custody.server.calls import Ctx, make
 from custody.server.history import coins, movements  # noqa: F401 - likewise
+from custody.server.proposals import ending, proposing, reading, signing  # noqa: F401 - likewise
 from custody.server.web import endpoint as table
 from custody.server.web.endpoint import Endpoint, Unit
+from custody.server.web.long_poll import DOCUMENTED
 
 
 def rows_of(noun: Any) -> Iterable[Endpoint]:
@@ -60,5 +64,6 @@ def row_of(call: Call[Any, Any]) -> Endpoint:
         workspace_field=call.workspace_field,
         needs_second_person=bool(call.second_person),
         refuses=call.refuses,
+        extra=DOCUMENTED if call.long_poll else {},
         declared=call,
     )

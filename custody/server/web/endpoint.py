@@ -14,7 +14,6 @@ from starlette.responses import Response
 
 from custody.schemas.call import Call as Declared
 from custody.schemas.call import Item, Page
-from custody.schemas.common import Unreadable
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import Auth, PermissionName
 from custody.server.domain.credentials import Caller, WorkspaceAccess
@@ -135,10 +134,10 @@ def page_response(call: Call[Any], shape: TypeAdapter[list[Item]], page: Page[It
 def page_headers(path: str, query: BaseModel, page: Page[Any], key: str) -> dict[str, str]:
     """How many there are, and where the next page begins (RFC 8288)."""
     headers = {"X-Total-Count": str(page.total)}
-    if page.has_more:
-        values = query.model_dump(mode="json", exclude_none=True)
-        last = page.items[-1]
-        values["after"] = last.row_id if isinstance(last, Unreadable) else getattr(last, key)
+    if not page.is_total_exact:
+        headers["X-Total-Count-Is"] = "at-least"
+    if (after := page.following(key)) is not None:
+        values = query.model_dump(mode="json", exclude_none=True) | {"after": after}
         headers["Link"] = f'<{path}?{urlencode(values)}>; rel="next"'
     return headers
 

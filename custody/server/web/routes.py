@@ -18,6 +18,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from custody.schemas import (
     address_book,
     asset_tokens,
+    forwards,
     history,
     identity_providers,
     invitations,
@@ -27,7 +28,10 @@ from custody.schemas import (
     mail_settings,
     members,
     onboarding,
+    proofs,
+    proposals,
     roles,
+    sending,
     service_accounts,
     users,
     webhooks,
@@ -57,8 +61,6 @@ from custody.server.service.sign_in.sessions import CONSOLE_ALONE
 from custody.server.web import (
     auth,
     changes,
-    proposals,
-    vaults,
     workspace,
 )
 from custody.server.web.callers import documented
@@ -76,8 +78,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *rows_of(address_book),
     *rows_of(invitations),
     *rows_of(onboarding),
-    *proposals.ENDPOINTS,
-    *vaults.MAX_SEND,
+    *chain.from_iterable(map(rows_of, (proposals, forwards, proofs, sending))),
     *rows_of(asset_tokens),
     *rows_of(logs),
     *workspace.ENDPOINTS,

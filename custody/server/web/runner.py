@@ -21,6 +21,7 @@ from custody.server.service.requests.idempotency import Scope
 from custody.server.service.sign_in.sessions import require_session
 from custody.server.web.callers import FOR_SIGNERS, let_in, require_for_bound, require_for_programs
 from custody.server.web.endpoint import Call, Endpoint, Unit, page_headers, services_of
+from custody.server.web.long_poll import answer_in_time
 from custody.server.web.problems import trace_id_of
 
 
@@ -41,7 +42,8 @@ class Runner:
     @property
     def awaits(self) -> bool:
         """Whether the handler waits, for ``run_awaited``; else it is for ``run``."""
-        return inspect.iscoroutinefunction(self.endpoint.handler)
+        declared = self.endpoint.declared
+        return inspect.iscoroutinefunction(self.endpoint.handler) or bool(declared and declared.long_poll)
 
     def call(self, request: Request, given: Mapping[str, Any]) -> Call[Any]:
         """``given``: what FastAPI read of the request, by the names of the route's parameters."""
@@ -80,6 +82,10 @@ class Runner:
 
     async def run_awaited(self, call: Call[Any]) -> Response:
         """`run` for an async handler."""
+        if (declared := self.endpoint.declared) is not None:
+            return await answer_in_time(
+                call.services, Invocation(declared, call.body, call.caller, call.ids), call.request
+            )
         try:
             require_for_programs(call)
             require_for_bound(call)

@@ -6,7 +6,7 @@ import time
 import httpx
 import pytest
 
-from custody.client import BadAnswer, Client, Session, records
+from custody.client import BadAnswer, Client, Session, history, records
 from custody.exchange import MAX_ANSWER_VALUES, Body, Unfit
 from custody.schemas.logs import ExportedLogs
 from tests.custody.client.test_clients import FRESH, client
@@ -71,7 +71,7 @@ ENDLESS_LOGS = {
 
 @pytest.mark.parametrize("kind", ENDLESS_LOGS)
 def test_f_pages_of_logs_without_an_end_come_to_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "MOST_ENTRIES", 2_000)
+    monkeypatch.setattr(history, "MOST_ENTRIES", 2_000)
     asked: list[int] = []
 
     def answer(_request: httpx.Request) -> httpx.Response:

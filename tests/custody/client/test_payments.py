@@ -9,13 +9,13 @@ import httpx
 import pytest
 
 from custody.client import ApiError, AsyncClient, BadAnswer, Client
+from custody.schemas.forwards import ForwardToVaultRequest
 from custody.schemas.limits import (
     AssetLimits,
     LimitError,
     UpdateVaultRequest,
     VaultLimits,
 )
-from custody.schemas.proposals import ForwardToVaultRequest
 from tests.custody.client.test_clients import client, scripted
 from tests.support.custody import Desk, open_desk
 from tests.support.platform import PASSWORD

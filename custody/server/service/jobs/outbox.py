@@ -36,6 +36,8 @@ FIRST_RETRY: Final = timedelta(seconds=1)
 MAX_RETRY: Final = timedelta(seconds=60)
 # Beyond this many doublings the longest delay is reached anyway.
 _MAX_DOUBLINGS: Final = 10
+# The kind of job that broadcasts a final transaction. Its subject is the proposal's id.
+BROADCAST: Final = "broadcast"
 # Another worker has taken over in the meantime.
 LOST: Final = "lost"
 

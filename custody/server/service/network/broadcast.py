@@ -18,12 +18,11 @@ from custody.server.domain.lifecycle import TO_BROADCAST, Event
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Backends, backend_of
-from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, Verdict, enqueue
+from custody.server.service.jobs.outbox import BROADCAST, Again, Dead, Done, Finish, Task, Verdict, enqueue
 from custody.server.service.jobs.tidying import SWEPT_AT_ONCE
 from custody.server.service.lifecycle import Lifecycle, taken_back_by
 from custody.server.service.network.sightings import is_outbid
 from custody.server.service.proposals.bounds import require_thawed
-from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
 from custody.server.store.models import Proposal, Vault

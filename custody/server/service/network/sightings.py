@@ -20,11 +20,10 @@ from custody.server.domain.credentials import PLATFORM
 from custody.server.domain.lifecycle import ENDED, Event, Observation, events_for
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.jobs.outbox import enqueue
+from custody.server.service.jobs.outbox import BROADCAST, enqueue
 from custody.server.service.lifecycle import Lifecycle, Troubles, age_in_family, missing_deposits, newer_than
 from custody.server.service.network.deposits import Snapshot
 from custody.server.service.proposals.families import TOKEN_KINDS
-from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.stored_vaults import place_of
 from custody.server.store.models import (
     ChainBlock,

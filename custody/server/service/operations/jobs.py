@@ -17,8 +17,8 @@ from custody.server.domain.credentials import OPERATOR
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.jobs.outbox import BROADCAST
 from custody.server.service.operations.status import JobFigures
-from custody.server.service.proposals.signing import BROADCAST
 from custody.server.store.models import Job
 
 # Never given up: a signed payment, whose coins are locked (P14).

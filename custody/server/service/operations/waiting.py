@@ -13,7 +13,7 @@ from custody.server.domain.limits import in_btc
 from custody.server.service.mail.jobs import plain
 from custody.server.service.mail.waiting import Item
 from custody.server.service.people.second_person import waits_for
-from custody.server.service.proposals.proposals import has_decided
+from custody.server.service.proposals.searching import has_decided
 from custody.server.store.models import (
     Key,
     Membership,

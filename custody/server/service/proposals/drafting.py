@@ -211,7 +211,7 @@ class Drafter:
         plan = plan_of(policy_of(vault), intent, rate)
         source = VaultCoins(vault.id, quote.tip.height)
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
-        coins = self.largest_that_fit(db, vault, intent, plan, quote, kept)
+        coins = largest_that_fit(db, vault, intent, plan, quote, kept)
         if not coins:
             everything, _ = taken_together(db, vault, plan, quote, kept)
             require_taken_by_nodes(db, vault.chain, everything, plan.vsize(len(everything), True))  # noqa: FBT003 - the shape Plan asks for
@@ -257,35 +257,11 @@ class Drafter:
         """
         plan = plan_of(policy_of(vault), intent, rate)
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
-        selection = select_cheapest(self.largest_that_fit(db, vault, intent, plan, quote, kept), plan)
+        selection = select_cheapest(largest_that_fit(db, vault, intent, plan, quote, kept), plan)
         if selection is None:
             return None
         draft = self._build(db, vault, intent, plan, quote, selection, kept)
         return draft.distinct(db, quote.tip.height)
-
-    def largest_that_fit(
-        self, db: Session, vault: Vault, intent: Intent, plan: Plan, quote: Quote, kept: Utxo | None
-    ) -> Sequence[Utxo]:
-        """The vault's largest coins except ``kept``, as many as one transaction can spend within the limits
-        of inputs, fee and PSBT size. Where nodes would not take them together, the confirmed ones.
-        """
-        _, coins = taken_together(db, vault, plan, quote, kept)
-        if _is_small(db, vault, intent, coins):
-            return coins
-        spent = coins_to_spend(db, vault.chain, coins)
-        # The amounts do not change a PSBT's size.
-        outputs = tuple(replace(output, amount=Sats(0)) for output in intent.outputs)
-
-        def is_too_large(count: int) -> bool:
-            try:
-                Parts(policy_of(vault), tuple(spent[:count]), outputs, 0).build()
-            except PsbtTooLarge:
-                return True
-            return False
-
-        if not coins or not is_too_large(len(coins)):
-            return coins
-        return coins[: bisect_left(range(1, len(coins)), True, key=is_too_large)]  # noqa: FBT003 - what it finds
 
     def _build(
         self,
@@ -317,6 +293,31 @@ class Drafter:
             place = self._rng.randrange(len(placed) + 1)
             placed.insert(place, ChangeTo(selection.change, CHANGE, change_index))
         return tuple(placed)
+
+
+def largest_that_fit(
+    db: Session, vault: Vault, intent: Intent, plan: Plan, quote: Quote, kept: Utxo | None
+) -> Sequence[Utxo]:
+    """The vault's largest coins except ``kept``, as many as one transaction can spend within the limits
+    of inputs, fee and PSBT size. Where nodes would not take them together, the confirmed ones.
+    """
+    _, coins = taken_together(db, vault, plan, quote, kept)
+    if _is_small(db, vault, intent, coins):
+        return coins
+    spent = coins_to_spend(db, vault.chain, coins)
+    # The amounts do not change a PSBT's size.
+    outputs = tuple(replace(output, amount=Sats(0)) for output in intent.outputs)
+
+    def is_too_large(count: int) -> bool:
+        try:
+            Parts(policy_of(vault), tuple(spent[:count]), outputs, 0).build()
+        except PsbtTooLarge:
+            return True
+        return False
+
+    if not coins or not is_too_large(len(coins)):
+        return coins
+    return coins[: bisect_left(range(1, len(coins)), True, key=is_too_large)]  # noqa: FBT003 - what it finds
 
 
 def taken_together(

@@ -8,13 +8,8 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from custody.schemas.proposals import (
-    CreatePsbtResponse,
-    ForwardToVaultRequest,
-    ProposalStatus,
-    PsbtPreview,
-    TxType,
-)
+from custody.schemas.forwards import ForwardToVaultRequest
+from custody.schemas.proposals import CreatePsbtResponse, ProposalStatus, TxType
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import (
@@ -56,7 +51,6 @@ from custody.server.service.proposals.coins import (
 )
 from custody.server.service.proposals.drafting import Parts
 from custody.server.service.proposals.mempools import require_taken_by_nodes
-from custody.server.service.proposals.records import rate_text
 from custody.server.service.proposals.storing import store_with_inputs
 from custody.server.service.requests.changes import Outdated
 from custody.server.service.stored_vaults import policy_of, replacement_of, vault_in
@@ -216,27 +210,6 @@ class Forwarding:
         built = self._build(db, vault, policy, pays, utxos, found, quote)
         return ForwardDraft(
             own.key.id, vault.next_receive_index, utxos, found.payment, found.vsize(sizes), built
-        )
-
-    def preview(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, request: ForwardToVaultRequest
-    ) -> PsbtPreview:
-        """Only reads. Raises as `draft`."""
-        draft = self.draft(db, caller, access, request)
-        rate = rate_text(FeeRate.of(Sats(request.fee_sats), draft.vsize))
-        spent = sum(utxo.amount for utxo in draft.utxos)
-        policy = policy_of(vault_in(db, access, request.vault_id))
-        return PsbtPreview(
-            psbt_base64=draft.built.base64,
-            recipients=[policy.address(RECEIVE, draft.receive_index)],
-            amounts_sats=[draft.payment],
-            coins=[str(utxo.outpoint) for utxo in draft.utxos],
-            change_sats=spent - draft.payment - request.fee_sats,
-            fee_sats=request.fee_sats,
-            fee_rate=rate,
-            asked_fee_rate=rate,
-            vsize=draft.vsize,
-            movement_sats=0,
         )
 
     def _build(

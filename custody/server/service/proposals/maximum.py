@@ -1,32 +1,25 @@
 """The most that one payment can send: `Proposals` accepts this amount, and refuses one satoshi more."""
 
 from dataclasses import dataclass, replace
-from typing import get_args
 
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from custody.schemas import vaults as wire
-from custody.schemas.common import Priority
+from custody.schemas.sending import Bound
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.selection import most_of, select_cheapest, spent_at_once
-from custody.server.service.backends import Market, Quote
+from custody.server.service.backends import Quote
 from custody.server.service.limits.limits import Limits, Room
 from custody.server.service.proposals.bounds import (
     is_move,
-    require_move,
-    require_scripts_listed,
-    require_signers,
-    vault_to_spend,
 )
 from custody.server.service.proposals.coins import Tally, VaultCoins, kept_for_tokens
-from custody.server.service.proposals.drafting import Drafter, plan_of, taken_together
+from custody.server.service.proposals.drafting import largest_that_fit, plan_of, taken_together
 from custody.server.service.proposals.mempools import WAITS_FOR_A_BLOCK
-from custody.server.service.proposals.payments import Intent, read_rate, read_recipients
-from custody.server.service.proposals.records import rate_text
+from custody.server.service.proposals.payments import Intent
 from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import Vault, WatchedScript
-from multisig import FeeRate, Network, Sats, dust_threshold
+from multisig import FeeRate, Sats, dust_threshold
 
 
 @dataclass(frozen=True)
@@ -36,7 +29,7 @@ class MaximumAmount:
     amount: Sats
     fee: Sats
     inputs: int
-    bound_by: wire.Bound
+    bound_by: Bound
     tally: Tally
     room: Room
 
@@ -72,84 +65,43 @@ class MaximumAmount:
         return f" (beside {', '.join(told)})" if told else ""
 
 
-class MaximumSend:
-    def __init__(self, market: Market, drafter: Drafter, limits: Limits) -> None:
-        self._market = market
-        self._drafter = drafter
-        self._limits = limits
-
-    def find(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, query: wire.MaxSendQuery
-    ) -> wire.MaxSend:
-        """Only reads; reserves nothing.
-
-
-        Raises NotFound (vault), Invalid, WrongNetworkAddress, VaultFrozen, NotInAddressBook,
-        TooFewSigners, ChainUnavailable, PolicyUnavailable, StateConflict (the vault is replaced).
-        """
-        vault = vault_to_spend(db, access, query.wallet_id)
-        intent = read_recipients(query, Network(vault.chain))
-        scripts = {payment.output.script_pubkey for payment in intent.payments}
-        require_move(db, vault, {output.script_pubkey for output in intent.outputs})
-        require_scripts_listed(db, vault, scripts)
-        require_signers(db, vault, {output.script_pubkey for output in intent.outputs}, caller.user_id)
-        quote = self._market.quote(vault.chain)
-        rate = read_rate(query, quote)
-        most = self.of_intent(db, caller, access, vault, intent, rate, quote)
-        return wire.MaxSend(
-            amount_sats=most.amount,
-            fee_sats=most.fee,
-            fee_rate=rate_text(rate),
-            inputs=most.inputs,
-            bound_by=most.bound_by,
-            words=most.in_words,
-            free_sats=most.tally.free,
-            reserved_sats=most.tally.held,
-            waiting_sats=most.tally.waiting,
-            too_small_sats=most.tally.small,
-            kept_sats=most.tally.kept,
-            role_left_sats=most.room.role,
-            vault_left_sats=most.room.vault,
-            priority_rates={priority: rate_text(quote.rates[priority]) for priority in get_args(Priority)},
-        )
-
-    def of_intent(
-        self,
-        db: Session,
-        caller: Caller,
-        access: WorkspaceAccess,
-        vault: Vault,
-        intent: Intent,
-        rate: FeeRate,
-        quote: Quote,
-    ) -> MaximumAmount:
-        """Ignores the amounts in ``intent``. Raises PolicyUnavailable."""
-        plan = plan_of(policy_of(vault), intent, rate)
-        kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
-        coins = self._drafter.largest_that_fit(db, vault, intent, plan, quote, kept)
-        tally = VaultCoins(vault.id, quote.tip.height).tally(db, plan, kept)
-        is_whole = sum(coin.amount for coin in coins) == tally.free
-        bound_by: wire.Bound = "coins" if is_whole else "transaction"
-        if not is_whole:
-            everything, taken = taken_together(db, vault, plan, quote, kept)
-            bound_by = "transaction" if everything is taken else "nodes"
-        amount, room = most_of(coins, plan), self._limits.room(db, caller, access, vault)
-        own = own_scripts(db, vault, intent)
-        if is_move(db, vault, {payment.output.script_pubkey for payment in intent.payments}):
-            limited = amount
-        elif all(payment.output.script_pubkey in own for payment in intent.payments):
-            # Of a payment to the vault itself the fee alone counts.
-            limited = most_of(spent_at_once(coins, plan, room.least), plan)
-        else:
-            limited = most_of(coins, plan, room.least)
-        if limited < amount:
-            amount, bound_by = limited, "role-limit" if room.role < room.vault else "vault-limit"
-        dust = sum(dust_threshold(payment.output.script_pubkey) for payment in intent.payments)
-        selection = select_cheapest(coins, replace(plan, target=amount)) if amount >= dust else None
-        if selection is None:
-            is_dust = bound_by in {"coins", "transaction"}
-            return MaximumAmount(Sats(0), Sats(0), 0, "dust" if is_dust else bound_by, tally, room)
-        return MaximumAmount(amount, selection.fee, len(selection.coins), bound_by, tally, room)
+def most_of_intent(
+    db: Session,
+    limits: Limits,
+    caller: Caller,
+    access: WorkspaceAccess,
+    vault: Vault,
+    intent: Intent,
+    rate: FeeRate,
+    quote: Quote,
+) -> MaximumAmount:
+    """Ignores the amounts in ``intent``. Raises PolicyUnavailable."""
+    plan = plan_of(policy_of(vault), intent, rate)
+    kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
+    coins = largest_that_fit(db, vault, intent, plan, quote, kept)
+    tally = VaultCoins(vault.id, quote.tip.height).tally(db, plan, kept)
+    is_whole = sum(coin.amount for coin in coins) == tally.free
+    bound_by: Bound = "coins" if is_whole else "transaction"
+    if not is_whole:
+        everything, taken = taken_together(db, vault, plan, quote, kept)
+        bound_by = "transaction" if everything is taken else "nodes"
+    amount, room = most_of(coins, plan), limits.room(db, caller, access, vault)
+    own = own_scripts(db, vault, intent)
+    if is_move(db, vault, {payment.output.script_pubkey for payment in intent.payments}):
+        limited = amount
+    elif all(payment.output.script_pubkey in own for payment in intent.payments):
+        # Of a payment to the vault itself the fee alone counts.
+        limited = most_of(spent_at_once(coins, plan, room.least), plan)
+    else:
+        limited = most_of(coins, plan, room.least)
+    if limited < amount:
+        amount, bound_by = limited, "role-limit" if room.role < room.vault else "vault-limit"
+    dust = sum(dust_threshold(payment.output.script_pubkey) for payment in intent.payments)
+    selection = select_cheapest(coins, replace(plan, target=amount)) if amount >= dust else None
+    if selection is None:
+        is_dust = bound_by in {"coins", "transaction"}
+        return MaximumAmount(Sats(0), Sats(0), 0, "dust" if is_dust else bound_by, tally, room)
+    return MaximumAmount(amount, selection.fee, len(selection.coins), bound_by, tally, room)
 
 
 def own_scripts(db: Session, vault: Vault, intent: Intent) -> set[bytes]:

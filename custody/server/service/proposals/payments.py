@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from custody.payment_links import Recipient
 from custody.schemas.proposals import CreatePsbtRequest
-from custody.schemas.vaults import MaxSendQuery
+from custody.schemas.sending import MaxSendQuery
 from custody.server.domain.errors import Dust, Fault, Invalid, LockedFunds, WrongNetworkAddress
 from custody.server.domain.fees import CEILING, FLOOR, STANDARD_PRIORITY
 from custody.server.domain.intent import merge_amount, parse_op_return, parse_recipient

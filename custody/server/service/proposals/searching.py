@@ -5,13 +5,13 @@ time; the next page continues there.
 import contextlib
 from typing import Final
 
-from sqlalchemy import ColumnElement, FromClause, Select, String, cast, exists, func, or_, select
+from sqlalchemy import ColumnElement, Exists, FromClause, Select, String, cast, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.permissions import PermissionName
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid
-from custody.server.store.models import AddressBookEntry, Proposal
+from custody.server.store.models import AddressBookEntry, Decision, Proposal
 from custody.text import name_key
 from multisig import parse_btc
 from multisig.errors import InvalidAmount
@@ -110,3 +110,12 @@ def _amounts(word: str) -> list[str]:
     with contextlib.suppress(InvalidAmount):
         found.add(str(int(parse_btc(word))))
     return sorted(found)
+
+
+def has_decided(user_id: int) -> Exists:
+    """The user has declined, or has signed every input."""
+    return exists().where(
+        Decision.proposal_id == Proposal.id,
+        Decision.user_id == user_id,
+        (Decision.decision == "reject") | Decision.is_complete,
+    )

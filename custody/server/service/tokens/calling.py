@@ -21,12 +21,11 @@ from custody.server.domain.fees import STANDARD_PRIORITY
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
-from custody.server.service.jobs.outbox import enqueue
+from custody.server.service.jobs.outbox import BROADCAST, enqueue
 from custody.server.service.limits.limits import Movement
 from custody.server.service.limits.usage import FOR_ROLE, FOR_VAULT, movement_of
 from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.drafting import Draft
-from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.requests.changes import Changes, Outdated
 from custody.server.service.token_status import token_families
 from custody.server.service.tokens.arguments import (

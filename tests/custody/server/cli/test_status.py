@@ -10,10 +10,9 @@ from sqlalchemy import select
 
 from custody.server.cli import app
 from custody.server.cli.status import _ago
-from custody.server.service.jobs.outbox import enqueue
+from custody.server.service.jobs.outbox import BROADCAST, enqueue
 from custody.server.service.mail.jobs import MAIL
 from custody.server.service.operations.status import read_status
-from custody.server.service.proposals.signing import BROADCAST
 from custody.server.settings import utc_now
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEvent, Job, Lease

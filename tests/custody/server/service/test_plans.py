@@ -14,7 +14,7 @@ from sqlalchemy import event, insert, select, text
 from custody.schemas.history import VAULT_COINS, VAULT_HISTORY, VaultCoinsQuery, VaultHistoryQuery
 from custody.schemas.logs import LogsQuery
 from custody.schemas.permissions import PermissionName
-from custody.schemas.proposals import ProposalStatus
+from custody.schemas.proposals import ProposalStatus, PsbtQuery
 from custody.schemas.vaults import LIST_WALLETS, VaultsQuery
 from custody.server.calls import Ctx, make
 from custody.server.domain.audit import Category
@@ -23,6 +23,7 @@ from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.limits import Usage
 from custody.server.domain.selection import MAX_INPUTS, Tier
 from custody.server.logs import logs
+from custody.server.proposals.reading import page
 from custody.server.service.limits.limits import Limits, Movement, StoredPolicies
 from custody.server.service.limits.usage import Whose, most_of, most_of_vault, usage_of_vault
 from custody.server.service.network.deposits import Coins, Snapshot
@@ -37,7 +38,6 @@ from custody.server.service.proposals.coins import (
 )
 from custody.server.service.proposals.drafting import plan_of
 from custody.server.service.proposals.payments import Intent
-from custody.server.service.proposals.proposals import Filter
 from custody.server.service.stored_vaults import address_script, policy_of
 from custody.server.service.tokens.records import holding_vault
 from custody.server.service.tokens.state import simulation_of
@@ -232,47 +232,37 @@ def drawing(db, desk):
     kept_for_tokens(db, db.get_one(Vault, desk.vault["id"]), 200)
 
 
-def listing(status=None, *, awaiting=False):
+def listing(status=None, *, awaiting=None):
     def read(db, desk):
-        access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
-        user = desk.user_ids["alice"] if awaiting else None
-        caller = Caller(desk.user_ids["alice"], 1, "alice", "test")
-        proposals = desk.world.platform.services.proposals
-        page = proposals.page(db, caller, access, Filter(status, user, None, 50))
-        assert len(page.items) == 50
-        proposals.page(db, caller, access, Filter(status, user, page.items[-1].psbt_id, 50))
+        wanted = PsbtQuery(workspace_id=desk.workspace_id, status=status, awaiting=awaiting, limit=50)
+        first = page(context(db, desk), wanted)
+        assert len(first.items) == 50
+        page(context(db, desk), wanted.model_copy(update={"after": first.items[-1].psbt_id}))
 
     return read
 
 
 def listing_proofs(db, desk):
-    access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
-    caller = Caller(desk.user_ids["alice"], 1, "alice", "test")
-    wanted = Filter(None, None, None, 50, newest_first=True, proofs=True)
-    assert desk.world.platform.services.proposals.page(db, caller, access, wanted).items == []
+    wanted = PsbtQuery(workspace_id=desk.workspace_id, order="newest", tx_type="proof", limit=50)
+    assert page(context(db, desk), wanted).items == []
 
 
 def searching(db, desk):
-    permissions = frozenset({PermissionName.MANAGE_WORKSPACE})
-    access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, permissions)
-    caller = Caller(desk.user_ids["alice"], 1, "alice", "test")
-    wanted = Filter(None, None, None, 50, newest_first=True, search="acme 0.5")
-    page = desk.world.platform.services.proposals.page(db, caller, access, wanted)
-    assert (page.items, page.following) == ([], None)
+    wanted = PsbtQuery(workspace_id=desk.workspace_id, order="newest", search="acme 0.5", limit=50)
+    found = page(context(db, desk, PermissionName.MANAGE_WORKSPACE), wanted)
+    assert (found.items, found.after) == ([], None)
 
 
 def auditing(db, desk):
-    access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
-    caller = Caller(desk.user_ids["alice"], 1, "alice", "test")
     place = {"org_uid": 1, "workspace_uid": desk.workspace_id, "order": "newest", "page_size": 2}
-    ctx = Ctx(desk.world.platform.services, caller, db, access)
+    ctx = context(db, desk)
     for asked in ({}, {"category": "VAULTS"}, {"user_uuid": 3}):
         page = logs(ctx, LogsQuery(**place, **asked))
         logs(ctx, LogsQuery(**place, **asked, cursor=page.next_cursor))
 
 
-def context(db, desk):
-    access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
+def context(db, desk, *held):
+    access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset(held))
     caller = Caller(desk.user_ids["alice"], 1, "alice", "test")
     return Ctx(desk.world.platform.services, caller, db, access)
 
@@ -358,7 +348,7 @@ ASKED = {
     "limits": (measuring, ["ix_proposals_of_member", "ix_proposals_of_vault"]),
     "a list": (listing(), ["ix_proposals_by_age"]),
     "a list by status": (listing(ProposalStatus.PENDING), ["ix_proposals_by_status"]),
-    "what awaits me": (listing(awaiting=True), ["ix_proposals_by_status"]),
+    "what awaits me": (listing(awaiting="me"), ["ix_proposals_by_status"]),
     "proofs": (listing_proofs, ["ix_proposals_proofs"]),
     "a call": (calling, []),
     "coins": (listing_coins, ["ix_chain_coins_unspent"]),

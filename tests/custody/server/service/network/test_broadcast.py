@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from custody.server.chain.backend import RefusalCode, Refused
+from custody.server.service.jobs.outbox import BROADCAST
 from custody.server.service.network.broadcast import JITTER_SECONDS, LEAST, Rebroadcast
-from custody.server.service.proposals.signing import BROADCAST
 from custody.server.store.models import AuditEvent, Job, Proposal
 from tests.custody.server.service.network.test_troubles import listen, told_of
 from tests.support.backends import Unreliable

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import bdkpython
 import pytest
 
+from custody.schemas.forwards import ForwardToVaultRequest
 from custody.schemas.permissions import PermissionName
-from custody.schemas.proposals import ForwardToVaultRequest
 from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import NotFound
 from custody.server.domain.selection import MAX_INPUTS

@@ -7,7 +7,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete
 
-from custody.schemas.vaults import MaxSendQuery
 from custody.server.domain import selection
 from custody.server.domain.fees import MAX_FEE
 from custody.server.service.proposals import coins, drafting
@@ -175,8 +174,8 @@ def test_the_coin_for_the_vaults_tokens_stays(desk):
 
 def test_the_sdk_asks_for_several_recipients_and_what_stays_in_the_vault_counts_for_no_limit(desk):
     desk.deposit(300_000)
-    query = MaxSendQuery(workspace_id=1, wallet_id=desk.vault["id"], recipients=[SHOP, CAFE], fee_rate="1")
-    asked = sdk(desk.world, "admin@example.org").max_send(query)
+    admin = sdk(desk.world, "admin@example.org")
+    asked = admin.max_send(1, desk.vault["id"], [SHOP, CAFE], fee_rate="1")
     assert asked.amount_sats == most(desk, SHOP, CAFE, fee_rate="1")["amount_sats"] < 300_000
     assert asked.fee_sats < MAX_FEE
     limited(desk, 10_000)

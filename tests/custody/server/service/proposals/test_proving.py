@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import select
 
+from custody.server import proofs
 from custody.server.cli import app
-from custody.server.service.proposals import proving
 from custody.server.store.models import CoinLock, Key, Proposal, ProposalInput
 from multisig import Psbt
 from tests.support.custody import SHOP, SIGNERS, ok, refused
@@ -77,7 +77,7 @@ def test_p93_it_locks_no_coin_and_is_never_sent(desk):
 
 def test_p93_of_too_many_coins_the_largest_are_named(desk, monkeypatch):
     """Dust from strangers makes no proof impossible."""
-    monkeypatch.setattr(proving, "MAX_COINS", 2)
+    monkeypatch.setattr(proofs, "MAX_COINS", 2)
     desk.deposit(40_000, 900, 70_000)
     psbt = Psbt.parse(ok(make(desk, with_coins=True))["psbt_base64"])
     assert [item.witness_utxo.amount for item in psbt.inputs] == [0, 70_000, 40_000]

@@ -5,8 +5,8 @@ from base64 import b64encode
 import pytest
 from sqlalchemy import select
 
+from custody.server.service.jobs.outbox import BROADCAST
 from custody.server.service.proposals import verifying
-from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.sign_in.sessions import end_sessions
 from custody.server.store.models import Job, Key, Proposal, Signature
 from multisig import Network, Psbt, Sats, TxOut, Vault, finalise

@@ -6,8 +6,8 @@ import pytest
 
 from custody.server import proposals as web
 from custody.server.chain.engine import InvalidSpend
+from custody.server.service.jobs.outbox import BROADCAST
 from custody.server.service.proposals import verifying
-from custody.server.service.proposals.signing import BROADCAST
 from custody.server.store.models import Job, Proposal, Signature
 from multisig import Psbt
 from tests.support.custody import ok, refused

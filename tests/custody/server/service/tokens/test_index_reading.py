@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from custody.server.domain.errors import ChainUnavailable
-from custody.server.service.proposals.signing import BROADCAST
+from custody.server.service.jobs.outbox import BROADCAST
 from custody.server.store.models import AddressBookEntry, Job
 from multisig import Network, Transaction, encode_address
 from multisig.tokens import Deploy, check_deployment, parse_bytecode, token_of_script

@@ -12,25 +12,26 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proofs import (
     AT_BLOCK,
+    CREATE_PROOF,
+    PROOF,
     CoinOfProof,
     CreateProofRequest,
     ProofFile,
+    ProofQuery,
     SignedFor,
     block_named,
 )
 from custody.schemas.proposals import CreatePsbtResponse, ProposalStatus, TxType
-from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
+from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
+from custody.server.domain.credentials import Caller, new_id
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
-from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import PROPOSAL_LIFETIME
-from custody.server.service.audit.log import AuditLog
-from custody.server.service.backends import Market
 from custody.server.service.keys.quorums import MAY_APPROVE
 from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.proposals.bounds import require_signers, vault_to_spend
 from custody.server.service.proposals.coins import Utxo, coins_to_spend, utxo_of
 from custody.server.service.proposals.storing import record_proposal, store_with_inputs
-from custody.server.service.requests.changes import Changes, Outdated
+from custody.server.service.requests.changes import Outdated
 from custody.server.service.stored_vaults import ADDRESS_INDEX, policy_of
 from custody.server.store.models import ChainCoin, Key, Proposal, Vault, VaultSigner, WatchedScript
 from custody.text import count
@@ -57,103 +58,90 @@ class ProofDraft:
     coins: int
 
 
-class Proving:
-    def __init__(
-        self, clock: Clock, random: RandomBytes, audit: AuditLog, changes: Changes, market: Market
-    ) -> None:
-        self._clock = clock
-        self._random = random
-        self._audit = audit
-        self._changes = changes
-        self._market = market
+@serves_in_parts(CREATE_PROOF)
+def create_proof(ctx: Ctx, request: CreateProofRequest) -> Steps[CreatePsbtResponse]:
+    """Stores the proof for the vault's signers. Raises NotFound (vault), VaultFrozen, Invalid,
+    ChainUnavailable; Outdated for the same message at the same block.
+    """
+    draft = _drafted(ctx, request)
+    ctx = yield In.WRITE
+    return _stored(ctx, request, draft)
 
-    def draft(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, request: CreateProofRequest
-    ) -> ProofDraft:
-        """The PSBT of the message. Only reads. Raises NotFound (vault), VaultFrozen, Invalid,
-        ChainUnavailable.
-        """
-        vault = vault_to_spend(db, access, request.vault_id)
-        branch, index = _place(db, vault, request.address)
-        tip = self._market.quote(vault.chain).tip
-        message = request.message + AT_BLOCK.format(height=tip.height, hash=tip.hash)
-        coins = _coins(db, vault) if request.with_coins else []
-        try:
-            built = build_proof(
-                policy_of(vault), message, branch, index, coins_to_spend(db, vault.chain, coins)
-            )
-        except MultisigError as error:
-            raise Invalid.at("/message", str(error), error.code) from error
-        require_signers(db, vault, _scripts(built), caller.user_id)
-        _require_devices(db, vault, caller, coins=len(coins))
-        outpoint = built.psbt.inputs[0].outpoint
-        first = Utxo(outpoint.txid, outpoint.vout, Sats(0), None, branch, index)
-        return ProofDraft(built, first, len(coins))
 
-    def create(
-        self,
-        db: Session,
-        caller: Caller,
-        access: WorkspaceAccess,
-        request: CreateProofRequest,
-        draft: ProofDraft,
-    ) -> CreatePsbtResponse:
-        """Stores the proof for the vault's signers. Raises NotFound (vault), VaultFrozen; Outdated for the
-        same message at the same block.
-        """
-        vault, now = vault_to_spend(db, access, request.vault_id), self._clock()
-        require_signers(db, vault, _scripts(draft.built), caller.user_id)
-        proposal_id = new_id(self._random)
-        proposal = Proposal(
-            id=proposal_id,
-            family_id=proposal_id,
-            workspace_id=vault.workspace_id,
-            vault_id=vault.id,
-            tx_type=TxType.PROOF.value,
-            status=ProposalStatus.PENDING.value,
-            created_by=caller.user_id,
-            description=request.message,
-            psbt=draft.built.raw,
-            txid_expected=draft.built.psbt.tx.txid,
-            recipients=[],
-            amounts_sats=[],
-            fee_sats=0,
-            fee_rate_sat_per_kvb=0,
-            contract_ids=[],
-            m=vault.m,
-            n=vault.n,
-            movement_sats=0,
-            counts_for_role=False,
-            expires_at=now + PROPOSAL_LIFETIME,
-            created_at=now,
-            updated_at=now,
-        )
-        try:
-            store_with_inputs(db, proposal, [draft.first])
-        except Outdated as error:
-            raise Outdated(
-                "This message was proposed at this block already: sign that proposal, or propose it again "
-                "after the next block."
-            ) from error
-        tell_waiting(db, select(VaultSigner.user_id).where(VaultSigner.vault_id == vault.id), now)
-        said = (
-            f"a proof that moves nothing, {count(draft.coins, 'coin', 'coins')}, tx {proposal.txid_expected}"
-        )
-        record_proposal(db, self._audit, self._changes, caller, access, proposal, said)
-        return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.built.base64)
+def _drafted(ctx: Ctx, request: CreateProofRequest) -> ProofDraft:
+    """The PSBT of the message. Only reads."""
+    db = ctx.db
+    vault = vault_to_spend(db, ctx.access, request.vault_id)
+    branch, index = _place(db, vault, request.address)
+    tip = ctx.tools.market.quote(vault.chain).tip
+    message = request.message + AT_BLOCK.format(height=tip.height, hash=tip.hash)
+    coins = _coins(db, vault) if request.with_coins else []
+    try:
+        built = build_proof(policy_of(vault), message, branch, index, coins_to_spend(db, vault.chain, coins))
+    except MultisigError as error:
+        raise Invalid.at("/message", str(error), error.code) from error
+    require_signers(db, vault, _scripts(built), ctx.caller.user_id)
+    _require_devices(db, vault, ctx.caller, coins=len(coins))
+    outpoint = built.psbt.inputs[0].outpoint
+    first = Utxo(outpoint.txid, outpoint.vout, Sats(0), None, branch, index)
+    return ProofDraft(built, first, len(coins))
 
-    def file(self, db: Session, access: WorkspaceAccess, proposal_id: str) -> ProofFile:
-        """The file of a complete proof. Raises NotFound, StateConflict."""
-        proposal = db.get(Proposal, proposal_id)
-        if (
-            proposal is None
-            or proposal.workspace_id != access.workspace_id
-            or TxType(proposal.tx_type) is not TxType.PROOF
-        ):
-            raise NotFound("There is no such proof in this workspace.")
-        if ProposalStatus(proposal.status) is not ProposalStatus.PROVEN:
-            raise StateConflict(f"The proof is {proposal.status}: it does not have enough signatures.")
-        return proof_file(Psbt.parse(proposal.psbt), db.get_one(Vault, proposal.vault_id))
+
+def _stored(ctx: Ctx, request: CreateProofRequest, draft: ProofDraft) -> CreatePsbtResponse:
+    db, tools, now = ctx.db, ctx.tools, ctx.now
+    vault = vault_to_spend(db, ctx.access, request.vault_id)
+    require_signers(db, vault, _scripts(draft.built), ctx.caller.user_id)
+    proposal_id = new_id(tools.random)
+    proposal = Proposal(
+        id=proposal_id,
+        family_id=proposal_id,
+        workspace_id=vault.workspace_id,
+        vault_id=vault.id,
+        tx_type=TxType.PROOF.value,
+        status=ProposalStatus.PENDING.value,
+        created_by=ctx.caller.user_id,
+        description=request.message,
+        psbt=draft.built.raw,
+        txid_expected=draft.built.psbt.tx.txid,
+        recipients=[],
+        amounts_sats=[],
+        fee_sats=0,
+        fee_rate_sat_per_kvb=0,
+        contract_ids=[],
+        m=vault.m,
+        n=vault.n,
+        movement_sats=0,
+        counts_for_role=False,
+        expires_at=now + PROPOSAL_LIFETIME,
+        created_at=now,
+        updated_at=now,
+    )
+    try:
+        store_with_inputs(db, proposal, [draft.first])
+    except Outdated as error:
+        raise Outdated(
+            "This message was proposed at this block already: sign that proposal, or propose it again "
+            "after the next block."
+        ) from error
+    tell_waiting(db, select(VaultSigner.user_id).where(VaultSigner.vault_id == vault.id), now)
+    said = f"a proof that moves nothing, {count(draft.coins, 'coin', 'coins')}, tx {proposal.txid_expected}"
+    record_proposal(db, tools.audit, tools.changes, ctx.caller, ctx.access, proposal, said)
+    return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.built.base64)
+
+
+@serves(PROOF)
+def proof(ctx: Ctx, query: ProofQuery) -> ProofFile:
+    """The file of a complete proof. Raises NotFound, StateConflict."""
+    proposal = ctx.db.get(Proposal, query.psbt_id)
+    if (
+        proposal is None
+        or proposal.workspace_id != ctx.access.workspace_id
+        or TxType(proposal.tx_type) is not TxType.PROOF
+    ):
+        raise NotFound("There is no such proof in this workspace.")
+    if ProposalStatus(proposal.status) is not ProposalStatus.PROVEN:
+        raise StateConflict(f"The proof is {proposal.status}: it does not have enough signatures.")
+    return proof_file(Psbt.parse(proposal.psbt), ctx.db.get_one(Vault, proposal.vault_id))
 
 
 def proof_file(psbt: Psbt, vault: Vault) -> ProofFile:

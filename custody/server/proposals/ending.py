@@ -11,11 +11,19 @@ from datetime import datetime
 from sqlalchemy import Select, and_, func, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.permissions import PermissionName
-from custody.schemas.proposals import CancelPsbtRequest, CancelPsbtResponse, TroubleKind, TxType
+from custody.schemas.proposals import (
+    CANCEL_PSBT,
+    PROPOSERS,
+    CancelPsbtRequest,
+    CancelPsbtResponse,
+    TroubleKind,
+    TxType,
+)
 from custody.schemas.proposals import ProposalStatus as Status
-from custody.server.domain.audit import Category
-from custody.server.domain.credentials import PLATFORM, Caller, WorkspaceAccess
+from custody.server.calls import Ctx, serves
+from custody.server.domain import lifecycle
+from custody.server.domain.audit import Category, Event
+from custody.server.domain.credentials import PLATFORM, Caller
 from custody.server.domain.errors import (
     NotFound,
     PermissionDenied,
@@ -23,7 +31,6 @@ from custody.server.domain.errors import (
     TooFewSigners,
     VaultFrozen,
 )
-from custody.server.domain.lifecycle import REPLACEABLE, Event
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.tidying import Expiry
@@ -34,75 +41,79 @@ from custody.server.service.stored_vaults import address_script, place_of
 from custody.server.store import Store
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Signature, Vault
 
-MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
+CANCELLED = Event(
+    "PROPOSAL_CANCELLED",
+    "proposal {proposal}, {text} signatures are out, {more}",
+    "cancelled the proposal {proposal}: {more}",
+    Category.PROPOSALS,
+)
+RELEASED_AT_EXPIRY = Event(
+    "CANCELLED_COINS_RELEASED",
+    "proposal {proposal}, {more}",
+    "The coins of the proposal {proposal}, which was cancelled, are free",
+    Category.PROPOSALS,
+)
+RELEASED = Event(
+    "CANCELLED_COINS_RELEASED",
+    "proposal {proposal}",
+    "freed the coins of the proposal {proposal}, which was cancelled",
+    Category.PROPOSALS,
+)
+EXPIRED = Event(
+    "PROPOSAL_EXPIRED",
+    "proposal {proposal}",
+    "ended the proposal {proposal}, which expired",
+    Category.PROPOSALS,
+)
 
 
-class Cancelling:
-    def __init__(self, audit: AuditLog, lifecycle: Lifecycle) -> None:
-        self._audit = audit
-        self._lifecycle = lifecycle
-
-    def cancel(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, request: CancelPsbtRequest
-    ) -> CancelPsbtResponse:
-        """Only by its maker or a manager of the workspace. Idempotent.
-
-        Raises NotFound, PermissionDenied, StateConflict (it may still be mined).
-        """
-        proposal = _proposal(db, caller, access, request.psbt_id)
-        status = Status(proposal.status)
-        if status is Status.PENDING or _waits_for_a_deposit(proposal):
-            return self._cancel(db, caller, access, proposal, request)
-        if status is not Status.CANCELLED:
-            raise StateConflict(_too_late(proposal))
-        if request.release_coins and proposal.keeps_coins:
-            self._release(db, caller, access, proposal)
-        return _answer(db, caller, proposal)
-
-    def _cancel(
-        self,
-        db: Session,
-        caller: Caller,
-        access: WorkspaceAccess,
-        proposal: Proposal,
-        request: CancelPsbtRequest,
-    ) -> CancelPsbtResponse:
-        out = released_signatures(db, proposal)
-        proposal.keeps_coins = out > 0 and not request.release_coins and not _moves_nothing(proposal)
-        proposal.failure_code = "cancelled"
-        proposal.failure_reason = request.reason
-        self._lifecycle.apply(db, proposal, Event.CANCEL)
-        kept = "its coins stay locked" if proposal.keeps_coins else "its coins are free"
-        said = f"proposal {proposal.id}, {out} signatures are out, {kept}"
-        self._audit.record(db, caller, Category.PROPOSALS, "PROPOSAL_CANCELLED", said, access=access)
-        return _answer(db, caller, proposal)
-
-    def _release(self, db: Session, caller: Caller, access: WorkspaceAccess, proposal: Proposal) -> None:
-        self._lifecycle.apply(db, proposal, Event.RELEASED)
-        said = f"proposal {proposal.id}"
-        self._audit.record(db, caller, Category.PROPOSALS, "CANCELLED_COINS_RELEASED", said, access=access)
+@serves(CANCEL_PSBT)
+def cancel_psbt(ctx: Ctx, request: CancelPsbtRequest) -> CancelPsbtResponse:
+    """Only by its maker or a manager of the workspace. Idempotent. Raises NotFound, PermissionDenied,
+    StateConflict (it may still be mined).
+    """
+    proposal = _proposal(ctx, request.psbt_id)
+    status = Status(proposal.status)
+    if status is Status.PENDING or _waits_for_a_deposit(proposal):
+        return _cancel(ctx, proposal, request)
+    if status is not Status.CANCELLED:
+        raise StateConflict(_too_late(proposal))
+    if request.release_coins and proposal.keeps_coins:
+        ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.Event.RELEASED)
+        ctx.event(RELEASED, proposal=proposal.id)
+    return _answer(ctx.db, ctx.caller, proposal)
 
 
-def kept_coins(store: Store, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> Expiry[Proposal]:
+def _cancel(ctx: Ctx, proposal: Proposal, request: CancelPsbtRequest) -> CancelPsbtResponse:
+    out = released_signatures(ctx.db, proposal)
+    proposal.keeps_coins = out > 0 and not request.release_coins and not _moves_nothing(proposal)
+    proposal.failure_code = "cancelled"
+    proposal.failure_reason = request.reason
+    ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.Event.CANCEL)
+    kept = "its coins stay locked" if proposal.keeps_coins else "its coins are free"
+    ctx.event(CANCELLED, proposal=proposal.id, text=out, more=kept)
+    return _answer(ctx.db, ctx.caller, proposal)
+
+
+def kept_coins(store: Store, clock: Clock, audit: AuditLog, states: Lifecycle) -> Expiry[Proposal]:
     """Frees the coins that cancelled proposals keep, when the proposals would have expired."""
     kept = Proposal.status == Status.CANCELLED.value, Proposal.keeps_coins
 
     def release(db: Session, proposal: Proposal) -> None:
-        lifecycle.apply(db, proposal, Event.RELEASED)
-        said, place = f"proposal {proposal.id}, at its expiry", place_of(db, proposal.workspace_id)
-        audit.record(db, PLATFORM, Category.PROPOSALS, "CANCELLED_COINS_RELEASED", said, access=place)
+        states.apply(db, proposal, lifecycle.Event.RELEASED)
+        place = place_of(db, proposal.workspace_id)
+        audit.event(db, PLATFORM, RELEASED_AT_EXPIRY, place, proposal=proposal.id, more="at its expiry")
 
     return Expiry(store, clock, lambda now: _over(now).where(*kept), release)
 
 
-def proposal_expiry(store: Store, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> Expiry[Proposal]:
+def proposal_expiry(store: Store, clock: Clock, audit: AuditLog, states: Lifecycle) -> Expiry[Proposal]:
     """Expires proposals, and frees their coins."""
     is_pending = Proposal.status == Status.PENDING.value
 
     def expire(db: Session, proposal: Proposal) -> None:
-        lifecycle.apply(db, proposal, Event.EXPIRE)
-        said, place = f"proposal {proposal.id}", place_of(db, proposal.workspace_id)
-        audit.record(db, PLATFORM, Category.PROPOSALS, "PROPOSAL_EXPIRED", said, access=place)
+        states.apply(db, proposal, lifecycle.Event.EXPIRE)
+        audit.event(db, PLATFORM, EXPIRED, place_of(db, proposal.workspace_id), proposal=proposal.id)
 
     return Expiry(store, clock, lambda now: _over(now).where(is_pending), expire)
 
@@ -119,12 +130,12 @@ def released_signatures(db: Session, proposal: Proposal) -> int:
     return (db.scalar(query) or 0) + proposal.withdrawn_signatures
 
 
-def _proposal(db: Session, caller: Caller, access: WorkspaceAccess, psbt_id: str) -> Proposal:
-    proposal = db.get(Proposal, psbt_id, with_for_update=True)
-    if proposal is None or proposal.workspace_id != access.workspace_id:
+def _proposal(ctx: Ctx, psbt_id: str) -> Proposal:
+    proposal = ctx.db.get(Proposal, psbt_id, with_for_update=True)
+    if proposal is None or proposal.workspace_id != ctx.access.workspace_id:
         raise NotFound("There is no such proposal in this workspace.")
-    is_mine = proposal.created_by == caller.user_id
-    if is_mine or (access.holds_any(MANAGERS) and TxType(proposal.tx_type) is not TxType.FORWARD):
+    is_mine = proposal.created_by == ctx.caller.user_id
+    if is_mine or (ctx.access.holds_any(PROPOSERS) and TxType(proposal.tx_type) is not TxType.FORWARD):
         return proposal
     raise PermissionDenied(
         "Its maker can cancel it, and a manager of the workspace can cancel a vault's own movements."
@@ -141,7 +152,7 @@ def _waits_for_a_deposit(proposal: Proposal) -> bool:
 
 def _too_late(proposal: Proposal) -> str:
     said = f"The proposal is {proposal.status}; it can no longer be cancelled."
-    if Status(proposal.status) in REPLACEABLE and TxType(proposal.tx_type) in KINDS:
+    if Status(proposal.status) in lifecycle.REPLACEABLE and TxType(proposal.tx_type) in KINDS:
         return f"{said} Until it is mined, create-psbt with cancels_psbt_id takes its coins back."
     return said
 

@@ -1,0 +1,102 @@
+"""The most that a vault may send now, and sending all that a replaced vault holds."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from custody.schemas.call import Call, Way
+from custody.schemas.common import (
+    Count,
+    IntId,
+    Label,
+    Many,
+    Priority,
+    Prose,
+    Request,
+    Sats,
+    Shape,
+    TextId,
+)
+from custody.schemas.errors import ErrorCode
+from custody.schemas.permissions import VAULT_READERS
+from custody.schemas.proposals import MAX_RECIPIENTS, PROPOSERS, FeeRateText, OpReturnText, RecipientText
+from custody.schemas.queries import QueryId
+
+# What keeps it from being more: all coins are in it; no more of them fit into one transaction; nodes would
+# not take more before the next block; a limit; or it is nothing, because what is left would be dust.
+Bound = Literal["coins", "transaction", "nodes", "role-limit", "vault-limit", "dust"]
+
+
+class MaxSendQuery(Request):
+    """``GET /api/v1/max-send``. ``recipients`` are addresses, each given by its own parameter; the rest as in ``create-psbt``."""  # noqa: E501
+
+    workspace_id: QueryId
+    wallet_id: TextId
+    recipients: Annotated[list[RecipientText], Field(min_length=1, max_length=MAX_RECIPIENTS)]
+    op_return: OpReturnText | None = None
+    priority: Priority | None = None
+    fee_rate: FeeRateText | None = None
+
+
+class MaxSend(Shape):
+    """The most that the recipients can be sent together by one ``create-psbt``: ``amount_sats``, at a fee of ``fee_sats``. It
+    reserves nothing. ``words`` says why it is not more; ``bound_by`` the same for a program.
+
+    The vault's unspent coins, in satoshi, each counted once: ``free_sats`` could be spent; ``reserved_sats`` are held by
+    proposals; ``waiting_sats`` are deposits without a confirmation, or mined less than 100 blocks ago; ``too_small_sats`` cost
+    more than they hold, at this rate; ``kept_sats`` is the coin that stays for the vault's tokens. The two limits say what is
+    left for amount and fee; of a payment that stays in the vault, for the fee alone.
+    """  # noqa: E501
+
+    amount_sats: Sats
+    fee_sats: Sats
+    fee_rate: Label
+    inputs: Count
+    bound_by: Bound
+    words: Prose
+    free_sats: Sats
+    reserved_sats: Sats
+    waiting_sats: Sats
+    too_small_sats: Sats
+    kept_sats: Sats
+    role_left_sats: Sats
+    vault_left_sats: Sats
+    # What each priority pays now, in sat/vB.
+    priority_rates: Annotated[dict[Priority, Label], Field(max_length=3)] = Field(default_factory=dict)
+
+
+class SweepVaultRequest(Request):
+    """``POST /api/v1/sweep-vault``: of a vault that is replaced. ``fee_rate`` is in sat/vB, decimal."""
+
+    workspace_id: IntId
+    vault_id: TextId
+    priority: Priority | None = None
+    fee_rate: FeeRateText | None = None
+
+
+class SweptVault(Shape):
+    """One proposal, or several where one transaction does not take all coins."""
+
+    psbt_ids: Many[Label]
+
+
+MAX_SEND = Call(
+    "GET", "/api/v1/max-send", MaxSendQuery, MaxSend,
+    "The most that the caller can send to the recipients in one payment now, fee beside it, and why it is "
+    "not more.\n``create-psbt`` accepts it as long as nothing else happens. It reserves nothing.",
+    VAULT_READERS, attempt="see the limits", open_to=frozenset({Way.PROGRAM}),
+    refuses=(
+        ErrorCode.BACKEND_UNAVAILABLE, ErrorCode.NOT_IN_ADDRESS_BOOK, ErrorCode.POLICY_UNAVAILABLE,
+        ErrorCode.STATE_CONFLICT, ErrorCode.VAULT_FROZEN, ErrorCode.WRONG_NETWORK_ADDRESS,
+    ),
+)  # fmt: skip
+SWEEP_VAULT = Call(
+    "POST", "/api/v1/sweep-vault", SweepVaultRequest, SweptVault,
+    "Proposes to move all that is free of a replaced vault into its replacement, in as many proposals as its "
+    "coins need. Call it\nagain for what comes later.",
+    PROPOSERS, attempt="sweep a replaced vault",
+    refuses=(
+        ErrorCode.BACKEND_UNAVAILABLE, ErrorCode.DUST, ErrorCode.INSUFFICIENT_FUNDS, ErrorCode.LOCKED_FUNDS,
+        ErrorCode.STATE_CONFLICT, ErrorCode.VAULT_FROZEN,
+    ),
+)  # fmt: skip

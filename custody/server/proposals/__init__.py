@@ -1,0 +1,1 @@
+"""A vault's payments: read, proposed, signed, ended."""

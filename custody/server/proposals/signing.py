@@ -1,0 +1,377 @@
+"""Approvals and declines, by a signer of the vault or, for a forward, by the owner of the profile.
+
+Every submitted signature is verified outside the write lock, before anything is stored. The approval that
+meets the threshold stores the final transaction and queues its broadcast in the same database transaction.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Final, cast
+
+from sqlalchemy import bindparam, func, insert, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.keys import RevokedReason
+from custody.schemas.permissions import PermissionName
+from custody.schemas.proposals import SIGN_PSBT, SignPsbtRequest, SignPsbtResponse, TxType
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.server.calls import Ctx, In, Steps, serves_in_parts
+from custody.server.domain import lifecycle
+from custody.server.domain.audit import Category, Event
+from custody.server.domain.credentials import Caller, WorkspaceAccess
+from custody.server.domain.errors import (
+    KeyIsRevoked,
+    NotASigner,
+    NotFound,
+    PermissionDenied,
+    SignatureInvalid,
+    StateConflict,
+)
+from custody.server.domain.keys import may_move_on
+from custody.server.service.jobs.outbox import BROADCAST, enqueue
+from custody.server.service.keys.profiles import profile_policy
+from custody.server.service.lifecycle import require_newest
+from custody.server.service.proposals.bounds import (
+    require_listed,
+    require_other_maker,
+    require_thawed,
+    stay_in_workspace,
+)
+from custody.server.service.proposals.records import collected_signatures
+from custody.server.service.proposals.verifying import (
+    ExpectedSpend,
+    Verified,
+    read_returned,
+    verify_returned,
+)
+from custody.server.service.requests.changes import Outdated
+from custody.server.service.services import Services
+from custody.server.service.stored_vaults import policy_of
+from custody.server.service.webhook_events import event_data
+from custody.server.store.models import (
+    Decision,
+    Key,
+    Profile,
+    Proposal,
+    Signature,
+    Vault,
+    VaultSigner,
+)
+from multisig import Fingerprint, Policy, Psbt, SignerProgress, Transaction
+
+ACTIVE: Final = "active"
+APPROVER = frozenset({PermissionName.PAYMENT_APPROVE})
+# Other processes' commits are not announced here: a call that waits for a broadcast polls at this interval.
+RECHECK_SECONDS = 0.25
+
+SIGNED_IN_PART = Event(
+    "SIGNATURE_SUBMITTED",
+    "proposal {proposal}, key {text}, inputs {more} only",
+    "signed a part of the proposal {proposal}",
+    Category.SIGNING,
+)
+SIGNED = Event(
+    "SIGNATURE_SUBMITTED",
+    "proposal {proposal}, key {text}",
+    "approved the proposal {proposal}",
+    Category.SIGNING,
+)
+FINALISED = Event(
+    "PROPOSAL_FINALISED",
+    "proposal {proposal}, tx {text}",
+    "gave the last signature of the proposal {proposal}",
+    Category.SIGNING,
+)
+DECLINED = Event(
+    "PROPOSAL_DECLINED", "proposal {proposal}", "declined the proposal {proposal}", Category.SIGNING
+)
+
+
+@dataclass(frozen=True)
+class Signer:
+    """The caller as a signer of a proposal. ``policy``: the policy of its coins."""
+
+    proposal: Proposal
+    policy: Policy
+    user_id: int
+    key_id: str
+    is_active: bool
+    revoked_reason: str | None
+    fingerprint: Fingerprint
+    # The vault whose coins it spends; None for a forward.
+    vault: Vault | None = None
+
+    @property
+    def status(self) -> Status:
+        return Status(self.proposal.status)
+
+
+@serves_in_parts(SIGN_PSBT)
+def sign_psbt(ctx: Ctx, request: SignPsbtRequest) -> Steps[SignPsbtResponse]:
+    """Records the caller's decision. The approval that meets the threshold queues the broadcast in the same
+    transaction.
+
+    Raises NotFound; PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, or
+    there is a newer version); VaultFrozen; MakerMayNotApprove; NotInAddressBook; PsbtMismatch. Then nothing
+    is stored.
+    """
+    expected = _expected(ctx, request)
+    yield In.NOTHING
+    verified = verify_returned(read_returned(request, expected.txid), expected)
+    ctx = yield In.WRITE
+    answer = _submitted(ctx, request, verified)
+    if answer.status is Status.SIGNED:
+        yield In.NOTHING
+        answer = _after_broadcast(ctx.services, answer)
+    return answer
+
+
+def _expected(ctx: Ctx, request: SignPsbtRequest) -> ExpectedSpend:
+    """What the caller has to sign: a submitted PSBT is only parsed for callers who may sign. Raises NotFound,
+    PermissionDenied, NotASigner, KeyIsRevoked.
+    """
+    signer = signer_of(ctx.db, ctx.caller, ctx.access, ctx.db.get(Proposal, request.psbt_id))
+    if request.psbt_base64 is not None:
+        require_live_key(ctx.db, signer)
+    proposal = signer.proposal
+    return ExpectedSpend(proposal.psbt, proposal.txid_expected, signer.policy, signer.fingerprint, proposal.m)
+
+
+def _submitted(ctx: Ctx, request: SignPsbtRequest, verified: Verified | None) -> SignPsbtResponse:
+    """``verified``: None for a decline. Raises Outdated where the stored PSBT has changed since."""
+    proposal = ctx.db.get(Proposal, request.psbt_id, with_for_update=True)
+    signer = signer_of(ctx.db, ctx.caller, ctx.access, proposal)
+    if verified is None:
+        return _decline(ctx, signer, request.reason)
+    require_live_key(ctx.db, signer)
+    if signer.proposal.psbt != verified.base:
+        raise Outdated("Another signer signed meanwhile.")
+    if signer.proposal.tx_type == TxType.PROOF.value and not verified.progress.is_complete:
+        raise SignatureInvalid("A proof has to be signed for all of its coins.")
+    return _approve(ctx, signer, verified)
+
+
+def _approve(ctx: Ctx, signer: Signer, verified: Verified) -> SignPsbtResponse:
+    proposal, progress = signer.proposal, verified.progress
+    if not verified.new:
+        said = "This signature was recorded before."
+        return _answer(proposal, progress, verified.collected, said)
+    if signer.status is not Status.PENDING:
+        return _too_late(ctx.db, signer)
+    require_newest(ctx.db, proposal)
+    if ctx.now >= proposal.expires_at:
+        raise StateConflict("The proposal has expired.")
+    _require_bounds(ctx.db, signer)
+    _keep(ctx, signer, verified)
+    payload = event_data(proposal, user_id=ctx.caller.user_id, is_complete=progress.is_complete)
+    event, signed = (SIGNED, "") if progress.is_complete else (SIGNED_IN_PART, progress.signed)
+    ctx.event(event, payload, proposal=proposal.id, text=signer.key_id, more=", ".join(map(str, signed)))
+    if verified.final is not None:
+        _finalise(ctx, proposal, verified.final)
+    return _answer(proposal, progress, verified.collected, None)
+
+
+def _finalise(ctx: Ctx, proposal: Proposal, final: Transaction) -> None:
+    """The proposal is SIGNED, and due for broadcast; a proof is PROVEN, and never sent."""
+    assert final.txid == proposal.txid_expected, "signatures of segwit inputs do not change the txid"
+    proposal.final_tx = final.serialize()
+    if proposal.tx_type == TxType.PROOF.value:
+        ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.Event.PROVEN)
+    else:
+        ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.Event.THRESHOLD_MET)
+        enqueue(ctx.db, BROADCAST, proposal.id, ctx.now)
+    ctx.event(FINALISED, proposal=proposal.id, text=final.txid)
+
+
+def _too_late(db: Session, signer: Signer) -> SignPsbtResponse:
+    if signer.status not in lifecycle.FINALISED:
+        raise StateConflict(f"The proposal is {signer.status}; it takes no more signatures.")
+    progress = SignerProgress((), ())
+    said = "The threshold was met without this signature; it was not recorded."
+    return _answer(signer.proposal, progress, _collected(db, signer.proposal), said)
+
+
+def _require_bounds(db: Session, signer: Signer) -> None:
+    """Checks the vault's present controls, which may have changed since the proposal. Raises VaultFrozen,
+    MakerMayNotApprove, NotInAddressBook.
+    """
+    if signer.vault is None:
+        return
+    require_thawed(db, signer.vault)
+    require_other_maker(db, signer.vault, signer.proposal, signer.user_id)
+    require_listed(db, signer.vault, signer.proposal.psbt)
+
+
+def _keep(ctx: Ctx, signer: Signer, verified: Verified) -> None:
+    signer.proposal.psbt = verified.signed
+    place = {"proposal_id": signer.proposal.id, "key_id": signer.key_id, "received_at": ctx.now}
+    # Only the message's input of a proof is stored (`proofs`); its PSBT has all signatures.
+    is_proof = signer.proposal.tx_type == TxType.PROOF.value
+    new = [one for one in verified.new if not is_proof or not one.input_index]
+    if new:
+        ctx.db.execute(insert(Signature), [{**place, **vars(signature)} for signature in new])
+    _decide(ctx, signer, "approve", is_complete=verified.progress.is_complete, reason=None)
+    ctx.tools.lifecycle.touch(ctx.db, signer.proposal)
+
+
+def _decide(ctx: Ctx, signer: Signer, decision: str, *, is_complete: bool, reason: str | None) -> None:
+    """Replaces the signer's earlier decision."""
+    ctx.db.merge(
+        Decision(
+            proposal_id=signer.proposal.id,
+            key_id=signer.key_id,
+            user_id=signer.user_id,
+            decision=decision,
+            is_complete=is_complete,
+            reason=reason,
+            decided_at=ctx.now,
+        )
+    )
+
+
+def _decline(ctx: Ctx, signer: Signer, reason: str | None) -> SignPsbtResponse:
+    db, proposal, nothing = ctx.db, signer.proposal, SignerProgress((), ())
+    known = db.get(Decision, (proposal.id, signer.key_id))
+    if known is not None and known.decision == "approve":
+        said = "You have signed: a decline cannot revoke a signature."
+        return _answer(proposal, nothing, _collected(db, proposal), said)
+    if known is not None:
+        said = "Your decline was recorded before."
+        return _answer(proposal, nothing, _collected(db, proposal), said)
+    if signer.status is not Status.PENDING:
+        raise StateConflict(f"The proposal is {signer.status}; it can no longer be declined.")
+    _decide(ctx, signer, "reject", is_complete=False, reason=reason)
+    ctx.tools.lifecycle.touch(db, proposal)
+    if lifecycle.threshold_lost(_declines(db, proposal), proposal.m, proposal.n):
+        ctx.tools.lifecycle.apply(db, proposal, lifecycle.Event.THRESHOLD_LOST)
+    ctx.event(DECLINED, event_data(proposal, user_id=ctx.caller.user_id), proposal=proposal.id)
+    return _answer(proposal, nothing, _collected(db, proposal), None)
+
+
+def _answer(
+    proposal: Proposal, progress: SignerProgress, collected: int, detail: str | None
+) -> SignPsbtResponse:
+    missing = list(progress.missing)
+    if missing and detail is None:
+        detail = f"Inputs {', '.join(map(str, missing))} still lack your signature."
+    return SignPsbtResponse(
+        psbt_id=proposal.id,
+        status=Status(proposal.status),
+        collected_signatures=collected,
+        required_signatures=proposal.m,
+        txid=proposal.txid,
+        missing_inputs=missing,
+        detail=detail,
+    )
+
+
+def _after_broadcast(services: Services, answer: SignPsbtResponse) -> SignPsbtResponse:
+    """Waits a moment for the worker that broadcasts."""
+    deadline = time.monotonic() + services.broadcast_wait_seconds
+    while (
+        answer.status is Status.SIGNED
+        and not services.tools.changes.closing
+        and (left := deadline - time.monotonic()) > 0
+    ):
+        seen = services.tools.changes.version
+        with services.store.read() as db:
+            proposal = db.get_one(Proposal, answer.psbt_id)
+            update = {"status": Status(proposal.status), "txid": proposal.txid}
+        answer = answer.model_copy(update=update)
+        if answer.status is Status.SIGNED:
+            services.tools.changes.wait(seen, min(left, RECHECK_SECONDS))
+    return answer
+
+
+def _collected(db: Session, proposal: Proposal) -> int:
+    """The number of signatures that every input has, as stored."""
+    return collected_signatures(db, [proposal.id])[proposal.id]
+
+
+def _declines(db: Session, proposal: Proposal) -> int:
+    query = select(func.count()).where(Decision.proposal_id == proposal.id, Decision.decision == "reject")
+    return db.scalar(query) or 0
+
+
+def signer_of(db: Session, caller: Caller, access: WorkspaceAccess, proposal: Proposal | None) -> Signer:
+    """Raises NotFound; PermissionDenied (a vault's movement needs PAYMENT_APPROVE); NotASigner."""
+    if proposal is None or proposal.workspace_id != access.workspace_id:
+        raise NotFound("There is no such proposal in this workspace.")
+    if proposal.profile_key_id is not None:
+        return _owner(db, caller, proposal, proposal.profile_key_id)
+    if not access.holds_any(APPROVER):
+        raise PermissionDenied(
+            f"Your role in this workspace does not carry {PermissionName.PAYMENT_APPROVE.value}."
+        )
+    return _vault_signer(db, caller, proposal)
+
+
+def _owner(db: Session, caller: Caller, proposal: Proposal, key_id: str) -> Signer:
+    """A forward moves one member's own money: only that member signs or declines it."""
+    if proposal.created_by != caller.user_id:
+        raise NotASigner("Only the member whose money it moves signs a forward.")
+    key = db.get_one(Key, key_id)
+    policy = profile_policy(db, key, db.get_one(Profile, key_id))
+    return Signer(
+        proposal,
+        policy,
+        key.user_id,
+        key.id,
+        key.status == ACTIVE,
+        key.revoked_reason,
+        policy.key.fingerprint,
+    )
+
+
+def _vault_signer(db: Session, caller: Caller, proposal: Proposal) -> Signer:
+    found = db.execute(
+        _VAULT_SIGNER, {"user_id": caller.user_id, "vault_id": proposal.vault_id}
+    ).one_or_none()
+    if found is None:
+        raise NotASigner("You are not a signer of this vault.")
+    fingerprint, key_id, status, revoked_reason, vault = found
+    return Signer(
+        proposal,
+        policy_of(vault),
+        caller.user_id,
+        key_id,
+        status == ACTIVE,
+        revoked_reason,
+        Fingerprint.from_hex(fingerprint),
+        vault,
+    )
+
+
+_VAULT_SIGNER = (
+    select(
+        VaultSigner.fingerprint,
+        Key.id,
+        Key.status,
+        Key.revoked_reason,
+        Vault,
+    )
+    .join(Key, Key.id == VaultSigner.key_id)
+    .join(Vault, Vault.id == VaultSigner.vault_id)
+    .where(VaultSigner.vault_id == bindparam("vault_id"), VaultSigner.user_id == bindparam("user_id"))
+)
+
+
+def require_live_key(db: Session, signer: Signer) -> None:
+    """A superseded key may still sign payments to vaults of the same workspace, for a vault's signers are
+    fixed (P47), and forwards, which always pay such a vault. Raises KeyIsRevoked.
+    """
+    if signer.is_active:
+        return
+    is_forward = signer.proposal.profile_key_id is not None
+    if may_move_on(cast("RevokedReason | None", signer.revoked_reason)) and (
+        is_forward or _stays_in_workspace(db, signer)
+    ):
+        return
+    whose = "with this profile" if is_forward else "in this vault"
+    raise KeyIsRevoked(f"Your key {whose} was revoked ({signer.revoked_reason}).")
+
+
+def _stays_in_workspace(db: Session, signer: Signer) -> bool:
+    assert signer.vault is not None, "only a forward has no vault"
+    scripts = {output.script_pubkey for output in Psbt.parse(signer.proposal.psbt).outputs}
+    return stay_in_workspace(db, signer.vault, scripts)
