@@ -19,4 +19,4 @@ def test_they_are_as_written_from_the_declarations(name: str) -> None:
 def test_help_says_what_the_document_says() -> None:
     said = {getattr(Client, name).__doc__ for name in dir(Client)}
     for _, call in chain.from_iterable(map(named_calls, (*NOUNS.values(), *SIGNING.values()))):
-        assert f"``{call.method} {call.path}``: {call.text}" in said
+        assert call.long_poll or f"``{call.method} {call.path}``: {call.text}" in said

@@ -7,7 +7,7 @@ import json
 import re
 import ssl
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import Enum
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -313,7 +313,8 @@ def test_no_method_calls_what_is_not_served() -> None:
 ROWS = {f"{row.method} {row.path}": row for row in ENDPOINTS}
 
 
-PLAIN = {int: 7, bool: True, bytes: b"a", datetime: datetime(2026, 3, 1, tzinfo=UTC), BaseModel: OFFER}
+DAY = datetime(2026, 3, 1, tzinfo=UTC)
+PLAIN = {int: 7, bool: True, bytes: b"a", datetime: DAY, date: DAY.date(), BaseModel: OFFER}
 TEXTS = {"email": "a@b.example", "otp": "123456", "code": "123456", "path": "/api/v1/delete-role"}
 # Beside another one of which it stands in the place.
 LEFT_OUT = {"enabled"}

@@ -48,7 +48,6 @@ EXEMPT: Final = {
     "POST /api/v1/key-challenge": (
         "a question that expires by itself; what it is asked for records KEY_REGISTERED"
     ),
-    "GET /api/v1/psbt": "reads only: its unit is its own because it waits",
 }
 
 
