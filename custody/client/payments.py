@@ -29,13 +29,15 @@ class ProposalList:
 
 
 class ProposalFilters(TypedDict, total=False):
-    """``awaiting_me``: only those that await the caller's decision; ``after``: the ``following`` of the page
-    before. ``search``: words that each must have in its title or a recipient's name, as the beginning of an
-    address or an id, or as an amount. Days: when they were proposed, inclusive, in UTC.
+    """The query of ``GET /api/v1/psbt``. ``awaiting``: only those that await the caller's decision.
+    ``after``: the ``following`` of the page before. ``search``: words that each must have in its title or a
+    recipient's name, as the beginning of an address or an id, or as an amount. Days: when they were proposed,
+    inclusive, in UTC.
     """
 
     status: ProposalStatus | None
-    awaiting_me: bool
+    awaiting: Literal["me"] | None
+    order: Literal["oldest", "newest"] | None
     after: str | None
     limit: int | None
     vault_id: str | None
@@ -43,9 +45,6 @@ class ProposalFilters(TypedDict, total=False):
     search: str | None
     from_day: date | None
     to_day: date | None
-    newest_first: bool
-    etag: str | None
-    wait_seconds: int | None
 
 
 class ReadProposalCalls:
@@ -56,12 +55,20 @@ class ReadProposalCalls:
 
     @method
     @staticmethod
-    def proposals(core: Core, workspace_id: int, **filters: Unpack[ProposalFilters]) -> Plan[ProposalList]:
+    def proposals(
+        core: Core,
+        workspace_id: int,
+        *,
+        etag: str | None = None,
+        wait_seconds: int | None = None,
+        **filters: Unpack[ProposalFilters],
+    ) -> Plan[ProposalList]:
         """``GET /api/v1/psbt?workspace_id=``, newest last. With ``etag`` and ``wait_seconds`` a long poll
         (RFC 7240).
         """
-        reply = yield from call(core, proposals_request(core, workspace_id, **filters), repeatable=True)
-        etag = reply.headers.get("etag", filters.get("etag"))
+        request = proposals_request(core, workspace_id, etag=etag, wait_seconds=wait_seconds, **filters)
+        reply = yield from call(core, request, repeatable=True)
+        etag = reply.headers.get("etag", etag)
         if reply.status == HTTPStatus.NOT_MODIFIED:
             return ProposalList((), etag, not_modified=True)
         items = read_list(core, reply, _PROPOSALS)
@@ -69,24 +76,17 @@ class ReadProposalCalls:
         return ProposalList(tuple(items), etag, following=after[0])
 
 
-def proposals_request(core: Core, workspace_id: int, **filters: Unpack[ProposalFilters]) -> Request:
+def proposals_request(
+    core: Core,
+    workspace_id: int,
+    *,
+    etag: str | None = None,
+    wait_seconds: int | None = None,
+    **filters: Unpack[ProposalFilters],
+) -> Request:
     """The request of ``proposals``, for callers that read the answer themselves."""
-    query = {
-        "workspace_id": workspace_id,
-        "status": filters.get("status"),
-        "awaiting": "me" if filters.get("awaiting_me") else None,
-        "after": filters.get("after"),
-        "vault_id": filters.get("vault_id"),
-        "tx_type": filters.get("tx_type"),
-        "search": filters.get("search"),
-        "from_day": filters.get("from_day"),
-        "to_day": filters.get("to_day"),
-        "order": "newest" if filters.get("newest_first") else None,
-        "limit": filters.get("limit"),
-    }
-    etag, wait_seconds = filters.get("etag"), filters.get("wait_seconds")
+    query = {"workspace_id": workspace_id, **filters}
     headers = {} if etag is None else {"If-None-Match": etag}
-    if not wait_seconds:
-        return core.build("GET", PSBT.path, query=query, headers=headers)
-    headers["Prefer"] = f"wait={wait_seconds}"
-    return core.build("GET", PSBT.path, query=query, headers=headers, wait_seconds=wait_seconds)
+    if wait_seconds:
+        headers["Prefer"] = f"wait={wait_seconds}"
+    return core.build("GET", PSBT.path, query=query, headers=headers, wait_seconds=wait_seconds or 0)

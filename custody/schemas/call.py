@@ -78,9 +78,9 @@ def pages(item: type[Item], *, by: str) -> Answers[Page[Item | Unreadable]]:
     return Answers(rows.documented, rows.bounded, by)
 
 
-def either(one: type[Item], other: type[Other], *, by: str = "") -> Answers[Item | Other]:
+def either(one: type[Item], other: type[Other]) -> Answers[Item | Other]:
     union: Any = one | other
-    return Answers(union, TypeAdapter(union, config=LATER), by)
+    return Answers(union, TypeAdapter(union, config=LATER))
 
 
 @dataclass(frozen=True, eq=False)

@@ -248,7 +248,7 @@ class Platform:
         request = proposals_request(
             core,
             workspace.id,
-            awaiting_me=awaiting_me,
+            awaiting="me" if awaiting_me else None,
             after=after,
             limit=PAGE,
             etag=etag,

@@ -189,7 +189,7 @@ def test_an_unreachable_platform_ends_no_session():
 
 def test_not_modified_is_an_answer():
     handler, seen = scripted(httpx.Response(304, headers={"ETag": '"v1"'}))
-    page = client(handler).proposals(1, awaiting_me=True, etag='"v1"', wait_seconds=30)
+    page = client(handler).proposals(1, awaiting="me", etag='"v1"', wait_seconds=30)
     assert page.not_modified
     assert seen[0].headers["prefer"] == "wait=30"
     assert seen[0].extensions["timeout"]["read"] > 30

@@ -1,1 +1,1 @@
-"""Proposals: drafting, signing, finalising."""
+"""Proposals: coins, fees and limits of what is drafted; storing, verifying and showing it."""
