@@ -4,8 +4,8 @@
 
 import pytest
 
-from custody.server import proposals as web
 from custody.server.chain.engine import InvalidSpend
+from custody.server.proposals import signing
 from custody.server.service.jobs.outbox import BROADCAST
 from custody.server.service.proposals import verifying
 from custody.server.store.models import Job, Proposal, Signature
@@ -27,7 +27,7 @@ def verified(monkeypatch):
         calls.append(sought)
         return verifying.verify_returned(returned, sought)
 
-    monkeypatch.setattr(web, "verify_returned", counted)
+    monkeypatch.setattr(signing, "verify_returned", counted)
     return calls
 
 
