@@ -1,5 +1,5 @@
-"""Writes ``custody/client/calls.py`` and ``signing_calls.py``, the client's methods of all declared calls but
-long polls: ``python -m tools.client_calls``. A test compares (``tests/custody/client/test_calls.py``).
+"""Writes ``custody/client/calls.py`` and ``signing_calls.py``, the client's methods of the declared calls:
+``python -m tools.client_calls``. A test compares (``tests/custody/client/test_calls.py``).
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from custody.schemas.call import Call
-from custody.schemas.calls import NOUNS, SIGNING, named_calls
+from custody.schemas.calls import NOUNS, SIGNING, client_calls
 
 FOLDER = Path(__file__).parents[1] / "custody" / "client"
 FILES = MappingProxyType({"calls.py": NOUNS, "signing_calls.py": SIGNING})
@@ -43,8 +43,7 @@ def _class(noun: str, module: ModuleType, imports: dict[str, set[str]]) -> str:
     name = f"{noun.removesuffix('s').title().replace('_', '')}Calls"
     methods = [
         "\n".join(_method(constant, call, module.__name__, imports))
-        for constant, call in named_calls(module)
-        if not call.long_poll
+        for constant, call in client_calls(module)
     ]
     return f"\nclass {name}:\n" + "\n".join(methods) + "\n"
 

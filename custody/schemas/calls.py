@@ -57,6 +57,11 @@ SIGNING: Final[Mapping[str, ModuleType]] = MappingProxyType(
 )
 
 
+def client_calls(noun: ModuleType) -> Iterator[tuple[str, Call[Any, Any]]]:
+    """Those whose client's method is written from the declaration: not a long poll."""
+    return ((name, each) for name, each in named_calls(noun) if not each.long_poll)
+
+
 def named_calls(noun: ModuleType) -> Iterator[tuple[str, Call[Any, Any]]]:
     """The noun's calls in their order, by the name of their constant."""
     return ((name, each) for name, each in vars(noun).items() if isinstance(each, Call))
