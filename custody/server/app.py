@@ -35,7 +35,6 @@ from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.service_accounts import SECRETS, SECRETS_WINDOW
 from custody.server.service.people.setup import Setup
 from custody.server.service.proposals.drafting import Drafter
-from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.proposals import Proposals
 from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.requests.changes import Changes, Following
@@ -209,6 +208,7 @@ def _wire(
         tools=Tools(
             clock,
             random,
+            world.rng,
             audit,
             world.policies,
             limits,
@@ -233,7 +233,6 @@ def _wire(
         service_secrets=Throttle(clock, limit=SECRETS, window=SECRETS_WINDOW),
         proposals=proposals,
         replacing=replacing,
-        forwarding=Forwarding(clock, random, audit, lifecycle, background.market, world.rng),
         resubmitting=Resubmitting(clock, audit),
         token_creating=TokenCreating(
             clock, audit, changes, background.market, token_drafter, token_proposals

@@ -25,6 +25,7 @@ from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus
 from custody.server import (
     address_book,
+    forwards,
     identity_providers,
     invitations,
     key_revocation,
@@ -83,6 +84,7 @@ _EVENTS: Final = [
         webhooks,
         delivery,
         identity_providers,
+        forwards,
         signing,
         ending,
     )
@@ -117,10 +119,6 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
              "proposed the payment {proposal} from the vault {vault}{paid}: {sats} with the fee"),
             (_CREATED + "a proof that moves nothing, {more}, tx {text}",
              "asked for a proof of the vault {vault}: the proposal {proposal}"),
-        ),
-        "FORWARD_PROPOSED": (
-            ("proposal {proposal}: {sats} sat of key {text} into vault {vault}, {text2} sat fee, tx {more}",
-             "proposed to forward {sats} of their own into the vault {vault}"),
         ),
         "TRANSACTION_BROADCAST": (
             ("proposal {proposal}, tx {text}", "sent the proposal {proposal} to the network"),

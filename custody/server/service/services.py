@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from custody.server.domain.credentials import LOGIN_FAILURES, LOGIN_FAILURES_WINDOW
 from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.selection import RandomSource
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.lifecycle import Lifecycle
@@ -14,7 +15,6 @@ from custody.server.service.mail.mailer import Mailer
 from custody.server.service.operations.readiness import Readiness
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.second_person import SecondPerson
-from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.proposals import Proposals
 from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.requests.changes import Changes, Following
@@ -65,6 +65,8 @@ class Tools:
 
     clock: Clock
     random: RandomBytes
+    # For what is drawn, not secret: coins, places of outputs, lock times.
+    rng: RandomSource
     audit: AuditLog
     policies: PolicyStore
     limits: Limits
@@ -97,7 +99,6 @@ class Services:
     service_secrets: Throttle
     proposals: Proposals
     replacing: Replacing
-    forwarding: Forwarding
     resubmitting: Resubmitting
     token_creating: TokenCreating
     calling: Calling

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
+from custody.server import forwards
 from custody.server.domain.selection import BACKDATE_BLOCKS
 from custody.server.service.proposals.drafting import free_locktime
 from custody.server.service.requests.changes import MAX_TRIES
@@ -138,12 +139,12 @@ def require_drafted_again(desk: Desk, kind, propose: Propose, monkeypatch: pytes
     """
     services, twins = desk.world.platform.services, []
     drafters = {
-        forwarding: services.forwarding,
+        forwarding: forwards,
         making_a_token: services.token_creating,
         calling: services.calling,
     }
     drafter = drafters.get(kind, services.proposals)
-    monkeypatch.setattr(getattr(drafter, "_drafter", drafter), "_rng", Steady())
+    monkeypatch.setattr(services.tools.rng, "randrange", Steady().randrange)
     draft, before = drafter.draft, len(proposed(desk))
 
     def slow(*asked, **named):

@@ -10,12 +10,13 @@ import pytest
 
 from custody.schemas.forwards import ForwardToVaultRequest
 from custody.schemas.permissions import PermissionName
+from custody.server import forwards
+from custody.server.calls import Ctx
 from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import NotFound
 from custody.server.domain.selection import MAX_INPUTS
 from custody.server.service.keys.profiles import CHANGE_INDEX
 from custody.server.service.people.people import enter
-from custody.server.service.proposals.forwarding import ForwardDraft
 from custody.server.service.requests.changes import Outdated
 from multisig import CHANGE, RECEIVE, ChangeTo, OutPoint, Psbt, Transaction, TxOut, build_psbt, finalise, sats
 from multisig.builder import SEQUENCE, CoinToSpend
@@ -418,15 +419,15 @@ def drafting(desk: Desk) -> Iterator[tuple]:
     place = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"], "network": "testnet"}
     request = ForwardToVaultRequest(**place, amount_sats=50_000, fee_sats=1_000)
 
-    def draft() -> ForwardDraft:
+    def draft() -> forwards.ForwardDraft:
         with services.store.read() as db:
             access = enter(db, caller, desk.workspace_id, wanted, services.tools.clock())
-            return services.forwarding.draft(db, caller, access, request)
+            return forwards.draft(Ctx(services, caller, db, access), request)
 
-    def create(made: ForwardDraft) -> None:
+    def create(made: forwards.ForwardDraft) -> None:
         with services.store.write() as db:
             access = enter(db, caller, desk.workspace_id, wanted, services.tools.clock())
-            services.forwarding.create(db, caller, access, request, made)
+            forwards.create(Ctx(services, caller, db, access), request, made)
 
     yield draft, create
 
