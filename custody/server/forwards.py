@@ -71,7 +71,6 @@ from multisig import (
 )
 from multisig import Profile as Policy
 
-
 PROPOSED = Event(
     "FORWARD_PROPOSED",
     "proposal {proposal}: {sats} sat of key {text} into vault {vault}, {text2} sat fee, tx {more}",
