@@ -56,13 +56,10 @@ def _method(constant: str, call: Call[Any, Any], home: str, imports: dict[str, s
         made = f"sends({constant})(keyed({constant}))" if call.creates else f"posts({constant})"
         yield f"    {constant.lower()} = {made}"
         return
-    flow |= {"Sent", "sends"}
-    takes, named, sent = [f"{name}: int" for name in call.path_ids], [], []
-    if call.path_ids:
-        sent.append("path={" + ", ".join(f'"{name}": {name}' for name in call.path_ids) + "}")
+    flow.add("sends")
+    takes, named = [f"{name}: int" for name in call.path_ids], []
     if call.shape is not None and call.method == "POST":
         takes.append(f"body: {_named(call.shape, imports)}")
-        sent.insert(0, "body")
     elif call.shape is not None:
         fields = call.shape.model_fields
         needed = {
@@ -76,15 +73,21 @@ def _method(constant: str, call: Call[Any, Any], home: str, imports: dict[str, s
             for name, found in fields.items()
             if not found.is_required()
         ]
-        sent.append("query={" + ", ".join(f'"{name}": {name}' for name in fields) + "}")
     if call.creates:
         named.append("idempotency_key: str | None = None")
-        sent.append("key=idempotency_key")
     takes += ["*", *named] if named else []
+    returned, body = "None", "..."
+    if call.path_ids or call.method == "POST":
+        flow.add("Sent")
+        sent = ["body"] if call.shape is not None else []
+        if call.path_ids:
+            sent.append("path={" + ", ".join(f'"{name}": {name}' for name in call.path_ids) + "}")
+        sent += ["key=idempotency_key"] if call.creates else []
+        returned, body = "Sent", f"return Sent({', '.join(sent)})"
     yield f"\n    @sends({constant})"
     yield "    @staticmethod"
-    yield f"    def {constant.lower()}({', '.join(takes)}) -> Sent:"
-    yield f"        return Sent({', '.join(sent)})\n"
+    yield f"    def {constant.lower()}({', '.join(takes)}) -> {returned}:"
+    yield f"        {body}\n"
 
 
 def _named(shape: type[BaseModel], imports: dict[str, set[str]]) -> str:

@@ -95,8 +95,7 @@ from custody.schemas.workspaces import CREATE_WORKSPACE, UPDATE_WORKSPACE
 class UserCalls:
     @sends(USER_INFO)
     @staticmethod
-    def user_info() -> Sent:
-        return Sent()
+    def user_info() -> None: ...
 
     update_user_info = posts(UPDATE_USER_INFO)
     set_default_workspace = posts(SET_DEFAULT_WORKSPACE)
@@ -105,8 +104,7 @@ class UserCalls:
 class MemberCalls:
     @sends(MEMBERS)
     @staticmethod
-    def members(workspace_id: int) -> Sent:
-        return Sent(query={"workspace_id": workspace_id})
+    def members(workspace_id: int) -> None: ...
 
     add_workspace_to_user = sends(ADD_WORKSPACE_TO_USER)(keyed(ADD_WORKSPACE_TO_USER))
     change_user_role = posts(CHANGE_USER_ROLE)
@@ -122,8 +120,7 @@ class WorkspaceCalls:
 class RoleCalls:
     @sends(ROLES)
     @staticmethod
-    def roles(workspace_id: int) -> Sent:
-        return Sent(query={"workspace_id": workspace_id})
+    def roles(workspace_id: int) -> None: ...
 
     create_role = sends(CREATE_ROLE)(keyed(CREATE_ROLE))
     update_role = posts(UPDATE_ROLE)
@@ -135,8 +132,7 @@ class RoleCalls:
 class MailSettingCalls:
     @sends(MAIL_SETTINGS)
     @staticmethod
-    def mail_settings() -> Sent:
-        return Sent()
+    def mail_settings() -> None: ...
 
     update_mail_settings = posts(UPDATE_MAIL_SETTINGS)
 
@@ -146,39 +142,25 @@ class LimitCalls:
 
     @sends(ROLE_LIMIT)
     @staticmethod
-    def role_limit(workspace_id: int, role_id: int) -> Sent:
-        return Sent(query={"workspace_id": workspace_id, "role_id": role_id})
+    def role_limit(workspace_id: int, role_id: int) -> None: ...
 
     @sends(CHECK_USER_ROLE_LIMIT)
     @staticmethod
-    def check_user_role_limit(workspace_id: int, role_id: int, uuid: int, amount_to_check: str) -> Sent:
-        return Sent(
-            query={
-                "workspace_id": workspace_id,
-                "role_id": role_id,
-                "uuid": uuid,
-                "amount_to_check": amount_to_check,
-            }
-        )
+    def check_user_role_limit(workspace_id: int, role_id: int, uuid: int, amount_to_check: str) -> None: ...
 
     @sends(MY_LIMITS)
     @staticmethod
-    def my_limits(workspace_id: int) -> Sent:
-        return Sent(query={"workspace_id": workspace_id})
+    def my_limits(workspace_id: int) -> None: ...
 
     update_vault = posts(UPDATE_VAULT)
 
     @sends(VAULT_LIMITS)
     @staticmethod
-    def vault_limits(workspace_id: int, vault_id: str) -> Sent:
-        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id})
+    def vault_limits(workspace_id: int, vault_id: str) -> None: ...
 
     @sends(CHECK_VAULT_LIMIT)
     @staticmethod
-    def check_vault_limit(workspace_id: int, vault_id: str, amount_to_check: str) -> Sent:
-        return Sent(
-            query={"workspace_id": workspace_id, "vault_id": vault_id, "amount_to_check": amount_to_check}
-        )
+    def check_vault_limit(workspace_id: int, vault_id: str, amount_to_check: str) -> None: ...
 
 
 class AddressBookCalls:
@@ -193,18 +175,7 @@ class AddressBookCalls:
         leads_to: str | None = None,
         after: int | None = None,
         limit: int | None = None,
-    ) -> Sent:
-        return Sent(
-            query={
-                "workspace_id": workspace_id,
-                "search": search,
-                "names": names,
-                "addresses": addresses,
-                "leads_to": leads_to,
-                "after": after,
-                "limit": limit,
-            }
-        )
+    ) -> None: ...
 
     add_whitelist_address = sends(ADD_WHITELIST_ADDRESS)(keyed(ADD_WHITELIST_ADDRESS))
     rename_whitelist_address = posts(RENAME_WHITELIST_ADDRESS)
@@ -216,18 +187,15 @@ class InvitationCalls:
 
     @sends(WORKSPACE_INVITATIONS)
     @staticmethod
-    def workspace_invitations(workspace_id: int) -> Sent:
-        return Sent(query={"workspace_id": workspace_id})
+    def workspace_invitations(workspace_id: int) -> None: ...
 
     @sends(OWN_INVITATIONS)
     @staticmethod
-    def own_invitations() -> Sent:
-        return Sent()
+    def own_invitations() -> None: ...
 
     @sends(ACCEPT_INVITE)
     @staticmethod
-    def accept_invite(invite_id: str, *, accept: bool) -> Sent:
-        return Sent(query={"invite_id": invite_id, "accept": accept})
+    def accept_invite(invite_id: str, *, accept: bool) -> None: ...
 
     revoke_invite = posts(REVOKE_INVITE)
 
@@ -239,8 +207,7 @@ class OnboardingCalls:
     @staticmethod
     def onboarding_requests(
         *, status: OnboardingStatus | None = None, after: int | None = None, limit: int | None = None
-    ) -> Sent:
-        return Sent(query={"status": status, "after": after, "limit": limit})
+    ) -> None: ...
 
     @sends(REVIEW_ONBOARDING_REQUEST)
     @staticmethod
@@ -253,13 +220,11 @@ class OnboardingCalls:
 class ServiceAccountCalls:
     @sends(SERVICE_ACCOUNTS)
     @staticmethod
-    def service_accounts(workspace_id: int) -> Sent:
-        return Sent(query={"workspace_id": workspace_id})
+    def service_accounts(workspace_id: int) -> None: ...
 
     @sends(OWN_SERVICE_ACCOUNT)
     @staticmethod
-    def own_service_account() -> Sent:
-        return Sent()
+    def own_service_account() -> None: ...
 
     create_service_account = sends(CREATE_SERVICE_ACCOUNT)(keyed(CREATE_SERVICE_ACCOUNT))
     update_service_account = posts(UPDATE_SERVICE_ACCOUNT)
@@ -287,26 +252,7 @@ class HistoryCalls:
         label: str | None = None,
         txid: str | None = None,
         with_replaced: bool | None = None,
-    ) -> Sent:
-        return Sent(
-            query={
-                "workspace_id": workspace_id,
-                "vault_id": vault_id,
-                "order": order,
-                "cursor": cursor,
-                "limit": limit,
-                "kind": kind,
-                "status": status,
-                "from_time": from_time,
-                "to_time": to_time,
-                "min_sats": min_sats,
-                "max_sats": max_sats,
-                "address": address,
-                "label": label,
-                "txid": txid,
-                "with_replaced": with_replaced,
-            }
-        )
+    ) -> None: ...
 
     @sends(VAULT_COINS)
     @staticmethod
@@ -320,19 +266,7 @@ class HistoryCalls:
         min_sats: int | None = None,
         max_sats: int | None = None,
         address: str | None = None,
-    ) -> Sent:
-        return Sent(
-            query={
-                "workspace_id": workspace_id,
-                "vault_id": vault_id,
-                "cursor": cursor,
-                "limit": limit,
-                "state": state,
-                "min_sats": min_sats,
-                "max_sats": max_sats,
-                "address": address,
-            }
-        )
+    ) -> None: ...
 
 
 class VaultCalls:
@@ -347,16 +281,7 @@ class VaultCalls:
         name: str | None = None,
         after: str | None = None,
         limit: int | None = None,
-    ) -> Sent:
-        return Sent(
-            query={
-                "workspace_id": workspace_id,
-                "vault_id": vault_id,
-                "name": name,
-                "after": after,
-                "limit": limit,
-            }
-        )
+    ) -> None: ...
 
     @sends(VAULT_NAMES)
     @staticmethod
@@ -367,26 +292,15 @@ class VaultCalls:
         name: str | None = None,
         after: str | None = None,
         limit: int | None = None,
-    ) -> Sent:
-        return Sent(
-            query={
-                "workspace_id": workspace_id,
-                "vault_id": vault_id,
-                "name": name,
-                "after": after,
-                "limit": limit,
-            }
-        )
+    ) -> None: ...
 
     @sends(VAULT_EXPORT)
     @staticmethod
-    def vault_export(workspace_id: int, vault_id: str, *, format: str | None = None) -> Sent:
-        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id, "format": format})
+    def vault_export(workspace_id: int, vault_id: str, *, format: str | None = None) -> None: ...
 
     @sends(VAULT_CONTROLS)
     @staticmethod
-    def vault_controls(workspace_id: int, vault_id: str) -> Sent:
-        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id})
+    def vault_controls(workspace_id: int, vault_id: str) -> None: ...
 
     update_vault_controls = posts(UPDATE_VAULT_CONTROLS)
     replace_vault = posts(REPLACE_VAULT)
@@ -410,17 +324,7 @@ class SendingCalls:
         op_return: str | None = None,
         priority: str | None = None,
         fee_rate: str | None = None,
-    ) -> Sent:
-        return Sent(
-            query={
-                "workspace_id": workspace_id,
-                "wallet_id": wallet_id,
-                "recipients": recipients,
-                "op_return": op_return,
-                "priority": priority,
-                "fee_rate": fee_rate,
-            }
-        )
+    ) -> None: ...
 
     sweep_vault = posts(SWEEP_VAULT)
 
@@ -440,21 +344,7 @@ class LogCalls:
         page_size: int | None = None,
         cursor: str | None = None,
         order: str | None = None,
-    ) -> Sent:
-        return Sent(
-            query={
-                "from_day": from_day,
-                "to_day": to_day,
-                "org_uid": org_uid,
-                "category": category,
-                "user_uuid": user_uuid,
-                "workspace_uid": workspace_uid,
-                "page": page,
-                "page_size": page_size,
-                "cursor": cursor,
-                "order": order,
-            }
-        )
+    ) -> None: ...
 
     @sends(EXPORT_AUDIT_LOGS)
     @staticmethod
@@ -466,17 +356,7 @@ class LogCalls:
         to_day: date | None = None,
         category: str | None = None,
         user_uuid: int | None = None,
-    ) -> Sent:
-        return Sent(
-            query={
-                "from_day": from_day,
-                "to_day": to_day,
-                "org_uid": org_uid,
-                "category": category,
-                "user_uuid": user_uuid,
-                "workspace_uid": workspace_uid,
-            }
-        )
+    ) -> None: ...
 
 
 class WebhookCalls:
@@ -484,8 +364,7 @@ class WebhookCalls:
 
     @sends(WEBHOOKS)
     @staticmethod
-    def webhooks(workspace_id: int) -> Sent:
-        return Sent(query={"workspace_id": workspace_id})
+    def webhooks(workspace_id: int) -> None: ...
 
     update_webhook = posts(UPDATE_WEBHOOK)
     delete_webhook = posts(DELETE_WEBHOOK)
@@ -494,10 +373,7 @@ class WebhookCalls:
     @staticmethod
     def webhook_deliveries(
         workspace_id: int, webhook_id: str, *, after: str | None = None, limit: int | None = None
-    ) -> Sent:
-        return Sent(
-            query={"workspace_id": workspace_id, "webhook_id": webhook_id, "after": after, "limit": limit}
-        )
+    ) -> None: ...
 
     redeliver_webhook = posts(REDELIVER_WEBHOOK)
     test_webhook = posts(TEST_WEBHOOK)
@@ -506,8 +382,7 @@ class WebhookCalls:
 class IdentityProviderCalls:
     @sends(IDENTITY_PROVIDER)
     @staticmethod
-    def identity_provider(workspace_id: int) -> Sent:
-        return Sent(query={"workspace_id": workspace_id})
+    def identity_provider(workspace_id: int) -> None: ...
 
     update_identity_provider = posts(UPDATE_IDENTITY_PROVIDER)
     update_identity_provider_secret = posts(UPDATE_IDENTITY_PROVIDER_SECRET)
@@ -515,7 +390,6 @@ class IdentityProviderCalls:
 
     @sends(IDENTITY_LINKS)
     @staticmethod
-    def identity_links(workspace_id: int) -> Sent:
-        return Sent(query={"workspace_id": workspace_id})
+    def identity_links(workspace_id: int) -> None: ...
 
     unlink_identity = posts(UNLINK_IDENTITY)

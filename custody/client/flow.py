@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
+from inspect import signature
 from math import inf
 from types import MappingProxyType
 from typing import Any, Final, ParamSpec, Protocol, TypeVar, overload
@@ -181,14 +182,16 @@ def row(
     *,
     repeatable: bool | None = None,
     signed_in: bool = True,
-) -> Callable[[Callable[P, Sent]], method[Core, P, Answer]]:
+) -> Callable[[Callable[P, Sent | None]], method[Core, P, Answer]]:
     """A call of one endpoint: the function maps its arguments to the request. ``repeatable``: whether it is
     sent again where no answer came; None: only with an idempotency key.
     """
 
-    def described(given: Callable[P, Sent]) -> method[Core, P, Answer]:
+    def described(given: Callable[P, Sent | None]) -> method[Core, P, Answer]:
         def plan(core: Core, /, *args: P.args, **kwargs: P.kwargs) -> Plan[Answer]:
             sent = given(*args, **kwargs)
+            if sent is None:
+                sent = Sent(query=signature(given).bind(*args, **kwargs).arguments)
             headers = {} if sent.key is None else {"Idempotency-Key": sent.key}
             request = core.build(verb, path.format_map(sent.path), sent.body, sent.query, headers)
             again = sent.key is not None if repeatable is None else repeatable
@@ -207,21 +210,23 @@ def row(
 @overload
 def sends(
     declared: Call[Any, list[Item | Unreadable]],
-) -> Callable[[Callable[P, Sent]], method[Core, P, list[Item]]]: ...
+) -> Callable[[Callable[P, Sent | None]], method[Core, P, list[Item]]]: ...
 
 
 @overload
 def sends(
     declared: Call[Any, Page[Item | Unreadable]],
-) -> Callable[[Callable[P, Sent]], method[Core, P, list[Item]]]: ...
+) -> Callable[[Callable[P, Sent | None]], method[Core, P, list[Item]]]: ...
 
 
 @overload
-def sends(declared: Call[Any, Answer]) -> Callable[[Callable[P, Sent]], method[Core, P, Answer]]: ...
+def sends(declared: Call[Any, Answer]) -> Callable[[Callable[P, Sent | None]], method[Core, P, Answer]]: ...
 
 
-def sends(declared: Call[Any, Any]) -> Callable[[Callable[P, Sent]], method[Core, P, Any]]:
-    """`row` of a declared call: what only reads is sent again where no answer came."""
+def sends(declared: Call[Any, Any]) -> Callable[[Callable[P, Sent | None]], method[Core, P, Any]]:
+    """`row` of a declared call: what only reads is sent again where no answer came. The arguments of a function
+    that returns None are the query.
+    """
     reads = None if declared.writes else True
     described_by = row(
         declared.method,
@@ -231,7 +236,7 @@ def sends(declared: Call[Any, Any]) -> Callable[[Callable[P, Sent]], method[Core
         signed_in=declared.needs is not Auth.OPEN,
     )
 
-    def described(given: Callable[P, Sent]) -> method[Core, P, Any]:
+    def described(given: Callable[P, Sent | None]) -> method[Core, P, Any]:
         given.__doc__ = declared.text
         return described_by(given)
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import TypeAdapter
 
-from custody.client.flow import Core, Sent, call, next_page, read_list, row
+from custody.client.flow import Core, call, next_page, read_list, row
 from custody.exchange import Plan, Request, method
 from custody.schemas.common import LATER, Few
 from custody.schemas.proposals import PSBT, Proposal, ProposalStatus
@@ -50,8 +50,7 @@ class ProposalFilters(TypedDict, total=False):
 class ReadProposalCalls:
     @row("GET", PSBT.path, Proposal, repeatable=True)
     @staticmethod
-    def proposal(psbt_id: str) -> Sent:
-        return Sent(query={"psbt_id": psbt_id})
+    def proposal(psbt_id: str) -> None: ...
 
     @method
     @staticmethod

@@ -1,6 +1,6 @@
 """The client's methods of the declared calls. Written by ``tools/client_calls.py``: do not edit."""
 
-from custody.client.flow import Sent, keyed, posts, sends
+from custody.client.flow import keyed, posts, sends
 from custody.schemas.asset_tokens import (
     ADD_TO_CONTRACT_WHITELIST,
     CALL_CONTRACT,
@@ -27,13 +27,11 @@ class KeyCalls:
 
     @sends(KEYS)
     @staticmethod
-    def keys() -> Sent:
-        return Sent()
+    def keys() -> None: ...
 
     @sends(SIGNING_PROFILE_ADDRESS)
     @staticmethod
-    def signing_profile_address(network: str, *, key_id: str | None = None) -> Sent:
-        return Sent(query={"network": network, "key_id": key_id})
+    def signing_profile_address(network: str, *, key_id: str | None = None) -> None: ...
 
 
 class ProposalCalls:
@@ -48,29 +46,25 @@ class ProofCalls:
 
     @sends(PROOF)
     @staticmethod
-    def proof(workspace_id: int, psbt_id: str) -> Sent:
-        return Sent(query={"workspace_id": workspace_id, "psbt_id": psbt_id})
+    def proof(workspace_id: int, psbt_id: str) -> None: ...
 
 
 class TokenCalls:
     @sends(CONTRACT)
     @staticmethod
-    def contract(workspace_id: int, contract_uid: int) -> Sent:
-        return Sent(query={"workspace_id": workspace_id, "contract_uid": contract_uid})
+    def contract(workspace_id: int, contract_uid: int) -> None: ...
 
     @sends(CONTRACTS)
     @staticmethod
     def contracts(
         workspace_id: int, vault_id: str, *, after: int | None = None, limit: int | None = None
-    ) -> Sent:
-        return Sent(
-            query={"workspace_id": workspace_id, "after": after, "limit": limit, "vault_id": vault_id}
-        )
+    ) -> None: ...
 
     @sends(WORKSPACE_CONTRACTS)
     @staticmethod
-    def workspace_contracts(workspace_id: int, *, after: int | None = None, limit: int | None = None) -> Sent:
-        return Sent(query={"workspace_id": workspace_id, "after": after, "limit": limit})
+    def workspace_contracts(
+        workspace_id: int, *, after: int | None = None, limit: int | None = None
+    ) -> None: ...
 
     @sends(CONTRACT_CALLS)
     @staticmethod
@@ -82,27 +76,15 @@ class TokenCalls:
         order: str | None = None,
         after: int | None = None,
         limit: int | None = None,
-    ) -> Sent:
-        return Sent(
-            query={
-                "workspace_id": workspace_id,
-                "contract_uid": contract_uid,
-                "vault_id": vault_id,
-                "order": order,
-                "after": after,
-                "limit": limit,
-            }
-        )
+    ) -> None: ...
 
     @sends(TOKENS)
     @staticmethod
-    def tokens(workspace_id: int, vault_id: str) -> Sent:
-        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id})
+    def tokens(workspace_id: int, vault_id: str) -> None: ...
 
     @sends(WORKSPACE_WHITELIST)
     @staticmethod
-    def workspace_whitelist(workspace_id: int, *, contract_uid: int | None = None) -> Sent:
-        return Sent(query={"workspace_id": workspace_id, "contract_uid": contract_uid})
+    def workspace_whitelist(workspace_id: int, *, contract_uid: int | None = None) -> None: ...
 
     resubmit_contract_call = posts(RESUBMIT_CONTRACT_CALL)
     create_token = sends(CREATE_TOKEN)(keyed(CREATE_TOKEN))
@@ -122,14 +104,4 @@ class TokenCalls:
         order: str | None = None,
         cursor: str | None = None,
         limit: int | None = None,
-    ) -> Sent:
-        return Sent(
-            query={
-                "workspace_id": workspace_id,
-                "vault_id": vault_id,
-                "contract_uid": contract_uid,
-                "order": order,
-                "cursor": cursor,
-                "limit": limit,
-            }
-        )
+    ) -> None: ...
