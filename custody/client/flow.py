@@ -224,8 +224,8 @@ def sends(declared: Call[Any, Answer]) -> Callable[[Callable[P, Sent | None]], m
 
 
 def sends(declared: Call[Any, Any]) -> Callable[[Callable[P, Sent | None]], method[Core, P, Any]]:
-    """`row` of a declared call: what only reads is sent again where no answer came. The arguments of a function
-    that returns None are the query.
+    """`row` of a declared call: what only reads is sent again where no answer came. Where the function
+    returns None, its arguments are the query.
     """
     reads = None if declared.writes else True
     described_by = row(
